@@ -1,0 +1,41 @@
+"""nsjax: a differentiable simulator for mechanical systems that hit, slide, stick and bend."""
+
+from nsjax import models, schemes
+from nsjax.configure import configure
+from nsjax.contact import ContactLaw
+from nsjax.core import (
+    Carry,
+    Event,
+    InputError,
+    Labels,
+    Output,
+    Problem,
+    Scheme,
+    State,
+    System,
+    from_lagrangian,
+)
+from nsjax.simulate import simulate
+from nsjax.trajectory import RunError, Trajectory
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Carry",
+    "ContactLaw",
+    "Event",
+    "InputError",
+    "Labels",
+    "Output",
+    "Problem",
+    "RunError",
+    "Scheme",
+    "State",
+    "System",
+    "Trajectory",
+    "configure",
+    "from_lagrangian",
+    "models",
+    "schemes",
+    "simulate",
+]

@@ -1,0 +1,52 @@
+"""How well an answer fulfils the contact laws, independent of the solver that gave it."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from nsjax.contact.problem import ContactProblem
+from nsjax.types import Array
+
+
+def natural_residual(problem: ContactProblem, x: Array) -> Array:
+    """Relative natural-map residual ``max |x - prox(x - u/G_kk)| / max(max |x|, max |F_k|/G_kk)``.
+
+    Zero exactly at a solution, unchanged when impulses or velocities are rescaled. Anybody's
+    answer can be judged with it. Source: `notation.md` section 8.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.contact import ContactProblem, natural_residual
+        >>> ball = ContactProblem(
+        ...     nc=1, nt=0, nb=0, delassus=jnp.array([[2.0]]), free=jnp.array([-3.0]),
+        ...     friction=jnp.zeros(1), mask=jnp.array([True]),
+        ... )
+        >>> float(natural_residual(ball, jnp.array([1.5])))
+        0.0
+    """
+    r = problem.scaling()
+    return relative_residual(problem, x, problem.velocity(x), r, impulse_scale(problem, r))
+
+
+def impulse_scale(problem: ContactProblem, r: Array) -> Array:
+    """Largest impulse ``|F_k| / G_kk`` that a taking-part row alone would need."""
+    single = jnp.abs(r * problem.free)
+    taking = problem.stack(
+        jnp.where(problem.mask[:, None], problem.contacts(single), 0.0), problem.bilateral(single)
+    )
+    return jnp.max(taking)
+
+
+def relative_residual(problem: ContactProblem, x: Array, u: Array, r: Array, scale: Array) -> Array:
+    """`natural_residual` with velocity, scaling and impulse scale already at hand."""
+    size = jnp.maximum(jnp.max(jnp.abs(x)), scale)
+    error = jnp.max(jnp.abs(problem.prox(x, u, r)))
+    return jnp.where(error == 0.0, 0.0, error / jnp.where(size > 0.0, size, 1.0))
+
+
+def worst_contact(problem: ContactProblem, x: Array) -> Array:
+    """Index of the contact that fulfils its law worst; -1 for a problem without contacts."""
+    if problem.nc == 0:
+        return jnp.asarray(-1)
+    error = problem.prox(x, problem.velocity(x), problem.scaling())
+    return jnp.argmax(jnp.max(jnp.abs(problem.contacts(error)), axis=1))

@@ -1,0 +1,115 @@
+"""The velocity jump that contacts and constraints cause: rows, Delassus operator, law, answer."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from nsjax.contact.certificate import worst_contact
+from nsjax.contact.newton import solve
+from nsjax.contact.problem import ContactProblem
+from nsjax.core.operators import Rows
+from nsjax.core.system import System
+from nsjax.linalg import matmul, matvec
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class Jump:
+    """Answer of the contact problem in the terms of the model.
+
+    Args:
+        dv: (nv,) velocity change by the impulses.
+        contacts: (nc, 1 + nt) impulses, normal first [N s].
+        constraints: (nb,) impulses of the bilateral constraints.
+        before, after: (nc,) normal gap rates, zero where the contact does not take part [m/s].
+        iterations, residual: of the contact solver.
+        worst: contact that fulfils its law worst.
+    """
+
+    dv: Array
+    contacts: Array
+    constraints: Array
+    before: Array
+    after: Array
+    iterations: Array
+    residual: Array
+    worst: Array
+
+
+def no_jump(system: System) -> Jump:
+    """The jump of a system on which nothing acts."""
+    zero = jnp.zeros(system.nc)
+    return Jump(
+        dv=jnp.zeros(system.nv),
+        contacts=jnp.zeros((system.nc, 1 + system.nt)),
+        constraints=jnp.zeros(system.nb),
+        before=zero,
+        after=zero,
+        iterations=jnp.asarray(0),
+        residual=jnp.zeros(()),
+        worst=jnp.asarray(-1),
+    )
+
+
+def velocity_jump(
+    system: System,
+    params: PyTree,
+    rows: Rows,
+    response: Array,
+    v: Array,
+    drift: Array,
+    active: Array,
+    *,
+    tolerance: Array | float,
+    max_iterations: int,
+) -> Jump:
+    """Impulses and velocity change for which every row fulfils its law.
+
+    With ``u = W' v`` before and ``v + drift + dv`` after, ``dv = M^-1 W Lambda``:
+    ``0 <= u_N^+ + e_N u_N^- _|_ Lambda_N >= 0``, Coulomb's law with ``u_T^+ + e_T u_T^-``, and
+    ``u_B^+ = 0``.
+
+    Args:
+        rows: contact rows, then bilateral rows; only the latter if no contact can act.
+        response: ``M^-1 W`` (nv, rows).
+        v: velocity to which restitution refers.
+        drift: velocity change by everything else in the same step (zero at an impact).
+        active: (nc,) bool.
+
+    Source: `notation.md` section 5, rows "impact" and "Moreau".
+    """
+    nb = system.nb
+    nc = (rows.wt.shape[0] - nb) // (1 + system.nt)
+    before = rows.rate(v)
+    free = before + matvec(rows.wt, drift)
+    friction = jnp.zeros(0)
+    if nc:
+        law = system.law(params)  # type: ignore[misc]
+        friction = law.friction_of(nc)
+        e = law.row_restitution(nc, system.nt)
+        free = free + (jnp.concatenate([e, jnp.zeros(nb)]) if nb else e) * before
+    problem = ContactProblem(
+        nc=nc,
+        nt=system.nt,
+        nb=nb,
+        delassus=matmul(rows.wt, response),
+        free=free,
+        friction=friction,
+        mask=active[:nc],
+    )
+    answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations)
+    dv = matvec(response, answer.x)
+    none = no_jump(system)
+    if nc:
+        after = rows.rate(v + drift + dv)
+        normal = [jnp.where(active, problem.contacts(u)[:, 0], 0.0) for u in (before, after)]
+    return Jump(
+        dv=dv,
+        contacts=problem.contacts(answer.x) if nc else none.contacts,
+        constraints=problem.bilateral(answer.x),
+        before=normal[0] if nc else none.before,
+        after=normal[1] if nc else none.after,
+        iterations=answer.iterations,
+        residual=answer.residual,
+        worst=worst_contact(problem, answer.x),
+    )

@@ -1,0 +1,38 @@
+"""The parameters of Newton's impact law and Coulomb's friction law."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from nsjax.types import Array, record
+
+
+@record()
+class ContactLaw:
+    """Coefficients of all contacts, each a scalar or one number per contact (nc,).
+
+    Args:
+        restitution: ``e_N`` in [0, 1]: the gap rate after an impact is at least ``-e_N`` times the
+            one before it.
+        restitution_tangential: ``e_T`` in [0, 1], the same for tangential velocities.
+        friction: Coulomb's ``mu >= 0``.
+
+    Example:
+        >>> from nsjax import ContactLaw
+        >>> ContactLaw(restitution=0.4, friction=0.01).restitution_tangential
+        0.0
+    """
+
+    restitution: Array | float = 0.0
+    restitution_tangential: Array | float = 0.0
+    friction: Array | float = 0.0
+
+    def row_restitution(self, nc: int, nt: int) -> Array:
+        """Restitution of every contact row (nc (1 + nt),), contact by contact."""
+        normal = jnp.broadcast_to(jnp.asarray(self.restitution, float), (nc,))[:, None]
+        tangent = jnp.broadcast_to(jnp.asarray(self.restitution_tangential, float), (nc,))[:, None]
+        return jnp.concatenate([normal] + [tangent] * nt, axis=1).reshape(-1)
+
+    def friction_of(self, nc: int) -> Array:
+        """Friction coefficient of every contact (nc,)."""
+        return jnp.broadcast_to(jnp.asarray(self.friction, float), (nc,))

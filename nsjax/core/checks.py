@@ -1,0 +1,265 @@
+"""Checks of a problem before any work starts. Every refusal is a sentence: thing, value, remedy.
+
+Shapes and types are checked for traced values too; ranges only for concrete ones.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core.errors import InputError, nearest
+from nsjax.core.scheme import Scheme
+from nsjax.core.system import Problem, State, System
+from nsjax.types import Array, PyTree
+
+PENETRATION_TOLERANCE = 1e-9
+"""A start may lie this deep inside an obstacle [m]: rounding of a start placed in contact."""
+
+CONSTRAINT_TOLERANCE = 1e-8
+"""A start may violate a bilateral constraint by this much: rounding of a computed start."""
+
+
+def is_traced(tree: PyTree) -> bool:
+    """Whether any leaf is a tracer, that is: we are inside a JAX transformation."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def check_precision() -> None:
+    """Refuses to run in single precision."""
+    if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise InputError(
+            "64-bit floats are off; contact decisions need them. Call nsjax.configure() before the "
+            "first computation (or set JAX_ENABLE_X64=1)"
+        )
+
+
+def canonical(tree: PyTree, what: str) -> PyTree:
+    """All numbers of ``tree`` as strong float64 arrays, so that Python floats, numpy scalars and
+    arrays share one compiled program. Single precision is refused, not widened.
+    """
+
+    def convert(path: Any, leaf: Any) -> Any:
+        name = what + jax.tree_util.keystr(path)
+        if isinstance(leaf, str) or (not hasattr(leaf, "dtype") and not isinstance(leaf, int | float)):
+            raise InputError(f"{name} = {leaf!r}; numbers and arrays of numbers only")
+        dtype = np.dtype(getattr(leaf, "dtype", type(leaf)))
+        if dtype in (np.float32, np.float16) or dtype.name == "bfloat16":
+            raise InputError(f"{name} has type {dtype}; give it in 64 bits, numpy.float64 for instance")
+        if dtype.kind not in "biuf":
+            raise InputError(f"{name} has type {dtype}; real numbers only")
+        if dtype.kind == "b":
+            return leaf
+        if not isinstance(leaf, jax.core.Tracer):
+            value = np.asarray(leaf, float)
+            if not np.all(np.isfinite(value)):
+                raise InputError(f"{name} = {value.tolist()}; every number must be finite")
+        return jnp.asarray(leaf, jnp.float64)
+
+    return jax.tree_util.tree_map_with_path(convert, tree)
+
+
+def check_kind(system: Any, scheme: Any) -> None:
+    """Refuses arguments of the wrong kind, with a hint for the common slips."""
+    if isinstance(system, Problem):
+        raise InputError("simulate: got a Problem as first argument; write simulate(*problem, ...)")
+    if not isinstance(system, System):
+        raise InputError(f"simulate: system = {system!r}; it must be an nsjax.System")
+    if not isinstance(scheme, Scheme):
+        name = getattr(scheme, "__name__", repr(scheme))
+        hint = f"; did you forget the brackets: {name}()?" if callable(scheme) else ""
+        raise InputError(f"simulate: scheme = {name}; it must be an nsjax.Scheme{hint}")
+
+
+def check_shapes(system: System, params: PyTree, state: State) -> None:
+    """Shapes and types of the state and of everything the model's functions return."""
+    for name, count in (("q", system.nq), ("v", system.nv)):
+        shape = jnp.shape(getattr(state, name))
+        if shape != (count,):
+            raise InputError(f"state.{name} has shape {shape}; the system needs ({count},)")
+    if jnp.shape(state.t) != ():
+        raise InputError(f"state.t has shape {jnp.shape(state.t)}; it must be one number")
+    leaves, tree = jax.tree.flatten((params, state))
+    _check_functions(system, tree, tuple((jnp.shape(x), jnp.result_type(x).name) for x in leaves))
+
+
+@functools.lru_cache(maxsize=256)
+def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, str], ...]) -> None:
+    params, state = jax.tree.unflatten(
+        tree, [jax.ShapeDtypeStruct(shape, np.dtype(dtype)) for shape, dtype in leaves]
+    )
+    if system.prepare is not None:
+        params = jax.eval_shape(system.prepare, params)
+    t, q, v, p = state.t, state.q, state.v, params
+    s = system
+    wanted = {
+        "mass": ((q, p), (s.nv, s.nv)),
+        "inertia": ((q, v, p), (s.nv,)),
+        "force": ((t, q, v, p), (s.nv,)),
+        "potential": ((t, q, p), ()),
+        "gap": ((t, q, p), (s.nc,)),
+        "slip": ((t, q, v, p), (s.nc, s.nt)),
+        "constraint": ((t, q, p), (s.nb,)),
+        "retract": ((q, v), (s.nq,)),
+        "difference": ((q, q), (s.nv,)),
+    }
+    for name, (arguments, shape) in wanted.items():
+        function = getattr(system, name)
+        if function is None:
+            continue
+        result = jax.eval_shape(function, *arguments)
+        if getattr(result, "shape", None) != shape:
+            found = getattr(result, "shape", type(result).__name__)
+            raise InputError(f"{name} returns shape {found}; the system needs {shape}")
+        if result.dtype != np.float64:
+            raise InputError(f"{name} returns type {result.dtype}; it must return float64")
+    if system.law is not None:
+        _check_law_shapes(system, jax.eval_shape(system.law, params))
+
+
+def _check_law_shapes(system: System, law: Any) -> None:
+    for name in ("restitution", "restitution_tangential", "friction"):
+        value = getattr(law, name, None)
+        if value is None:
+            raise InputError(f"law returns {type(law).__name__} without {name}; return a ContactLaw")
+        if jnp.shape(value) not in ((), (system.nc,)):
+            raise InputError(
+                f"law: {name} has shape {jnp.shape(value)}; give one number or one per contact "
+                f"({system.nc},)"
+            )
+
+
+@functools.partial(jax.jit, static_argnames=("system",))
+def _probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
+    """Everything whose value is checked at the start, in one compiled call."""
+    p = params if system.prepare is None else system.prepare(params)
+    found: dict[str, Any] = {}
+    if system.mass is not None:
+        found["mass"] = system.mass(state.q, p)
+    if system.gap is not None:
+        found["gap"] = system.gap(state.t, state.q, p)
+    if system.constraint is not None:
+        found["constraint"] = system.constraint(state.t, state.q, p)
+    if system.law is not None:
+        law = system.law(p)
+        found["restitution"] = law.restitution
+        found["restitution_tangential"] = law.restitution_tangential
+        found["friction"] = law.friction
+    return found
+
+
+def check_values(system: System, params: PyTree, state: State) -> None:
+    """Ranges of law and mass, and a start that respects contacts and constraints."""
+    found = {name: np.asarray(value) for name, value in _probe(system, params, state).items()}
+    for name in ("restitution", "restitution_tangential"):
+        if name in found and not np.all((found[name] >= 0) & (found[name] <= 1)):
+            raise InputError(f"{name} = {found[name].tolist()}; it must lie in [0, 1]")
+    if "friction" in found and not np.all(found["friction"] >= 0):
+        raise InputError(f"friction = {found['friction'].tolist()}; it must not be negative")
+    if "mass" in found:
+        _check_mass(found["mass"])
+    if "gap" in found:
+        _check_start(
+            system.labels.contacts, found["gap"], -found["gap"], PENETRATION_TOLERANCE,
+            "gap of contact", "the start penetrates; move the bodies apart",
+        )  # fmt: skip
+    if "constraint" in found:
+        _check_start(
+            system.labels.constraints, found["constraint"], np.abs(found["constraint"]),
+            CONSTRAINT_TOLERANCE, "residual of constraint",
+            "the start violates it; choose initial_q on the constraint",
+        )  # fmt: skip
+
+
+def _check_start(
+    names: tuple[str, ...], value: np.ndarray, violation: np.ndarray, tolerance: float,
+    what: str, remedy: str,
+) -> None:  # fmt: skip
+    if np.all(violation <= tolerance):
+        return
+    worst = int(np.argmax(np.where(np.isnan(violation), np.inf, violation)))
+    name = f"{worst} ({names[worst]})" if names else f"{worst}"
+    raise InputError(
+        f"{what} {name} = {value[worst]:.6g} at the start; {remedy}, or pass carry= to continue a run"
+    )
+
+
+def _check_mass(mass: np.ndarray) -> None:
+    if not np.all(np.isfinite(mass)):
+        raise InputError("mass has entries that are not finite at the start")
+    size = np.max(np.abs(mass))
+    skew = np.max(np.abs(mass - mass.T))
+    if skew > 1e-9 * size:  # far above rounding of any assembly, far below a modelling error
+        raise InputError(f"mass is not symmetric at the start: |M - M'| = {skew:.3g}")
+    smallest = np.linalg.eigvalsh(mass)[0]
+    if smallest <= 0:
+        raise InputError(
+            f"mass is not positive definite at the start: smallest eigenvalue {smallest:.6g}; every "
+            "velocity needs inertia (check masses, lengths and their signs)"
+        )
+
+
+def check_scheme(system: System, scheme: Scheme, gradient: str | None) -> None:
+    """Options of `simulate` that the scheme must support."""
+    if gradient is not None and gradient != scheme.gradient:
+        raise InputError(
+            f"gradient = {gradient!r}; the scheme {scheme.name!r} provides {scheme.gradient!r} only"
+        )
+
+
+def concrete_number(value: Array | float, name: str) -> float:
+    """A finite positive number [s]."""
+    number = float(np.asarray(value))
+    if not np.isfinite(number) or number <= 0:
+        raise InputError(f"{name} = {number}; it must be positive and finite")
+    return number
+
+
+def check_lengths(dt: Array | float, steps: int | None, time: float | None, every: int, events: int) -> int:
+    """Number of steps; durations are refused unless they are whole numbers of steps and rows."""
+    if not isinstance(dt, jax.core.Tracer):
+        dt = concrete_number(dt, "dt")
+    if (steps is None) == (time is None):
+        raise InputError(f"give exactly one of steps and time; got steps = {steps}, time = {time}")
+    if not isinstance(every, int | np.integer) or every < 1:
+        raise InputError(f"every = {every!r}; it must be a whole number, at least 1")
+    if not isinstance(events, int | np.integer) or events < 0:
+        raise InputError(f"events = {events!r}; it must be a whole number, at least 0")
+    if time is not None:
+        if isinstance(dt, jax.core.Tracer):
+            raise InputError("time needs a concrete dt; give steps when dt is traced")
+        duration = concrete_number(time, "time")
+        steps = round(duration / dt)
+        # dt and time are decimal numbers rounded to binary: their ratio is off by a few ulp of itself
+        if abs(steps * dt - duration) > 1e-9 * duration or steps < 1:
+            below = int(duration / dt)
+            raise InputError(
+                f"time = {duration:g} is not a whole number of steps of dt = {dt:g}; the nearest are "
+                f"{below * dt:.12g} and {(below + 1) * dt:.12g}"
+            )
+    if not isinstance(steps, int | np.integer) or steps < 1:
+        raise InputError(f"steps = {steps!r}; it must be a whole number, at least 1")
+    if steps % every:
+        lower = steps - steps % every
+        choices = [str(n) for n in (lower, lower + every) if n > 0]
+        raise InputError(
+            f"steps = {steps} is not a multiple of every = {every}; the nearest are {' and '.join(choices)}"
+        )
+    return int(steps)
+
+
+def check_save(save: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the row quantities to keep, in the order of ``known``."""
+    if save is None:
+        return known
+    if isinstance(save, str):
+        raise InputError(f"save = {save!r}; give a list of names, such as [{save!r}]")
+    for name in save:
+        if name not in known:
+            raise InputError(f"save: unknown quantity {name!r}; {nearest(name, known)}")
+    return tuple(name for name in known if name in save)

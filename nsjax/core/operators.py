@@ -1,0 +1,99 @@
+"""Directions, rates and energies derived from the functions of a `System`.
+
+Contacts are stacked contact by contact: row ``k (1 + nt)`` is the normal of contact ``k``, the
+following ``nt`` rows its tangents. Bilateral rows come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from nsjax.core.system import System
+from nsjax.linalg import matvec
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class Rows:
+    """Relative velocities of all contact and constraint rows, affine in v: ``u = wt v + offset``."""
+
+    wt: Array
+    offset: Array
+
+    def rate(self, v: Array) -> Array:
+        """``u`` (rows,) at the velocity ``v`` [m/s]."""
+        return matvec(self.wt, v) + self.offset
+
+
+def jacobian(f: Callable[[Array], Array], x: Array, rows: int) -> Array:
+    """Jacobian by columns or by rows, whichever are fewer."""
+    return (jax.jacfwd if x.shape[0] <= 2 * rows else jax.jacrev)(f)(x)
+
+
+def gap_rows(system: System, function: str, count: int, t: Array, q: Array, p: PyTree) -> Rows:
+    """Rows of ``d/dt`` of the gap or the constraint at ``(t, q)``: derivatives with respect to an
+    increment at zero, plus the explicit time derivative of moving obstacles.
+    """
+    f = getattr(system, function)
+    wt = jacobian(lambda xi: f(t, system.retract(q, xi), p), jnp.zeros(system.nv, q.dtype), count)
+    return Rows(wt=wt, offset=jax.jvp(lambda s: f(s, q, p), (t,), (jnp.ones_like(t),))[1])
+
+
+def slip_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
+    """Rows of the tangential velocities, shape (nc, nt, nv) and (nc, nt)."""
+    rest = jnp.zeros(system.nv, q.dtype)
+    slip = lambda v: system.slip(t, q, v, p)  # type: ignore[misc]  # noqa: E731
+    return Rows(wt=jacobian(slip, rest, system.nc * system.nt), offset=slip(rest))
+
+
+def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
+    """Rows of all contacts, contact by contact: (nc (1 + nt), nv)."""
+    normal = gap_rows(system, "gap", system.nc, t, q, p)
+    if system.nt == 0:
+        return normal
+    tangent = slip_rows(system, t, q, p)
+    wt = jnp.concatenate([normal.wt[:, None], tangent.wt], axis=1)
+    offset = jnp.concatenate([normal.offset[:, None], tangent.offset], axis=1)
+    return Rows(wt=wt.reshape(-1, system.nv), offset=offset.reshape(-1))
+
+
+def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+    """Gap acceleration (nc,) at constant velocity, ``d/ds d/ds g(t + s, q + s v)``: with ``W_N' dv/dt``
+    it makes the whole normal acceleration (`rotations.md` section 4).
+    """
+
+    def along(s: Array) -> Array:
+        return system.gap(t + s, system.retract(q, s * v), p)  # type: ignore[misc]
+
+    rate = lambda s: jax.jvp(along, (s,), (jnp.ones_like(s),))[1]  # noqa: E731
+    zero = jnp.zeros_like(t)
+    return jax.jvp(rate, (zero,), (jnp.ones_like(zero),))[1]
+
+
+def all_rows(system: System, t: Array, q: Array, p: PyTree, contacts: bool = True) -> Rows:
+    """Contact rows (unless ``contacts`` is false), then the rows of the bilateral constraints."""
+    parts = []
+    if system.nc and contacts:
+        parts.append(contact_rows(system, t, q, p))
+    if system.nb:
+        parts.append(gap_rows(system, "constraint", system.nb, t, q, p))
+    if len(parts) == 1:
+        return parts[0]
+    return Rows(
+        wt=jnp.concatenate([r.wt for r in parts]), offset=jnp.concatenate([r.offset for r in parts])
+    )
+
+
+def kinetic_energy(system: System, q: Array, v: Array, p: PyTree) -> Array:
+    """``v M(q) v / 2`` [J]."""
+    if system.mass is not None:
+        return 0.5 * jnp.sum(v * matvec(system.mass(q, p), v))
+    return 0.5 * jnp.sum(v * system.inertia(q, v, p))  # type: ignore[misc]
+
+
+def potential_energy(system: System, t: Array, q: Array, p: PyTree) -> Array:
+    """Potential energy [J], zero for a model that gives none."""
+    return jnp.zeros(()) if system.potential is None else jnp.asarray(system.potential(t, q, p))

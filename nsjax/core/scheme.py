@@ -1,0 +1,95 @@
+"""What a time-stepping scheme is: `Scheme`, the carry between steps and the output of a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nsjax.core.system import State
+from nsjax.types import Array, Fn, PyTree, record
+
+IMPACT_GATE = 2.0
+"""An approach counts as an impact if it is faster than this many steps of normal acceleration, the
+parts from forces and from curvature taken by magnitude. Source: `saltation.md` section 1 (constant
+c); by magnitude, because the two cancel in a lightly loaded closed contact, whose midpoint rate is
+one step of the curvature part alone."""
+
+
+@record()
+class Carry:
+    """What a scheme takes from one step to the next: the state, and whatever else it remembers."""
+
+    state: State
+    memory: PyTree = ()
+
+
+@record()
+class Event:
+    """The contact decision of a step.
+
+    Args:
+        gap: (nc,) the gap that the scheme tested [m].
+        active: (nc,) bool, contacts that took part.
+        impact: (nc,) bool, active contacts that approach faster than `IMPACT_GATE` steps of their
+            normal acceleration would make them: impacts, told from closed contacts that chatter.
+        rate_before, rate_after: (nc,) normal gap rates around the step [m/s], zero where not active.
+    """
+
+    gap: Array
+    active: Array
+    impact: Array
+    rate_before: Array
+    rate_after: Array
+
+
+@record()
+class Output:
+    """Output of one step.
+
+    Args:
+        force_normal (nc,), force_tangential (nc, nt), constraint_force (nb,): at the end of the
+            step, left limit [N].
+        impulse_normal (nc,), impulse_tangential (nc, nt), constraint_impulse (nb,): over the step,
+            time integrals of the forces with the scheme's own weights included [N s].
+        event: the contact decision.
+        iterations: iterations of the contact solver in this step.
+        residual: relative natural-map residual of the contact problem, the certificate.
+        status: bits of `nsjax.status`.
+        contact: index of the contact that fulfils its law worst, -1 if there is none.
+    """
+
+    force_normal: Array
+    force_tangential: Array
+    constraint_force: Array
+    impulse_normal: Array
+    impulse_tangential: Array
+    constraint_impulse: Array
+    event: Event
+    iterations: Array
+    residual: Array
+    status: Array
+    contact: Array
+
+
+@record(static=("name", "options", "prepare", "init", "step", "gradient"))
+class Scheme:
+    """A time-stepping scheme: three pure functions, numbers as data, options as static record.
+
+    Args:
+        name: registered name.
+        coef: the user's numbers only (tolerances, spectral radius, ...): sweepable.
+        options: frozen, hashable record of choices without numbers.
+        prepare: ``(scheme, system, params, dt) -> constants``, once per run.
+        init: ``(scheme, system, params, constants, state) -> Carry``.
+        step: ``(scheme, system, params, constants, carry, dt) -> (Carry, Output)``.
+        gradient: which derivative a step carries through impacts. ``"discrete"``: the derivative of
+            the discrete map with its contact decisions frozen, which does *not* converge to the
+            sensitivity of the motion once impacts occur.
+    """
+
+    name: str
+    coef: PyTree
+    options: Any
+    prepare: Fn
+    init: Fn
+    step: Fn
+    gradient: str = "discrete"

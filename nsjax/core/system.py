@@ -1,0 +1,213 @@
+"""What a mechanical system is: `System`, its labels, its state, and `Problem`."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from nsjax.core.errors import InputError, nearest
+from nsjax.linalg import Dense, Structure
+from nsjax.types import Array, Fn, PyTree, record
+
+
+def add(q: Array, xi: Array) -> Array:
+    """Default `System.retract`: positions form a vector space."""
+    return q + xi
+
+
+def subtract(q0: Array, q1: Array) -> Array:
+    """Default `System.difference`: the increment that leads from ``q0`` to ``q1``."""
+    return q1 - q0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Labels:
+    """Names and units, each entry written ``"name [unit]"``.
+
+    Args:
+        q, v: one entry per component of ``q`` and ``v``.
+        contacts, constraints: one name per contact and per bilateral constraint.
+        observables: the quantities that `System.observe` returns.
+        path: names of two observables to be drawn against each other.
+        path_limits: names of observables that bound the second one from below and above.
+    """
+
+    q: tuple[str, ...] = ()
+    v: tuple[str, ...] = ()
+    contacts: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    observables: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    path_limits: tuple[str, ...] = ()
+
+
+def _identity(value: Any) -> Any:
+    """What a static field is compared by: methods by function and owner's value, the rest as is."""
+    if inspect.ismethod(value):
+        return value.__func__, value.__self__
+    return value
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class System:
+    """A mechanical system with contacts and constraints as a set of pure functions.
+
+    ``M(q) dv = h dt + W_B dP_B + W_N dP_N + W_T dP_T`` with ``dq = v dt`` (in general: ``q`` moves
+    along ``retract``). All directions ``W`` are derived from the functions below.
+
+    Args:
+        nq, nv: number of position entries and of velocities.
+        nc: number of contacts; all are always present, activity is a mask.
+        nt: tangential directions per contact: 0 frictionless, 1 planar, 2 spatial.
+        nb: number of bilateral constraints.
+        mass: ``(q, p) -> (nv, nv)`` symmetric positive definite. Exactly one of mass and inertia.
+        inertia: ``(q, w, p) -> M(q) w``, for large models.
+        force: ``(t, q, v, p) -> (nv,)`` everything on the right-hand side, gyroscopic terms included.
+        potential: ``(t, q, p) -> scalar`` [J] of the conservative part of the force, for energies.
+        gap: ``(t, q, p) -> (nc,)`` [m], positive when open.
+        slip: ``(t, q, v, p) -> (nc, nt)`` [m/s] tangential velocity, affine in ``v``.
+        constraint: ``(t, q, p) -> (nb,)``, zero when fulfilled.
+        law: ``(p) -> ContactLaw`` with restitution and friction.
+        retract: ``(q, xi) -> q`` moves ``q`` along an increment ``xi`` (nv,).
+        difference: ``(q0, q1) -> xi``, inverse of `retract`.
+        prepare: ``(p) -> p`` derived constants, evaluated once per run inside the trace.
+        observe: ``(t, q, v, output, p) -> dict`` of named quantities.
+        labels: names and units.
+        structure: promise about the sparsity of the tangent.
+        name, choices: how the model was made (registered name and its static options), so that a
+            saved run can build it again.
+
+    Functions are hashed by identity: write them at module level or as methods of a frozen, hashable
+    record, so that a system made twice does not compile twice.
+
+    Raises:
+        InputError: for contradictory sizes or missing functions.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax import System
+        >>> def mass(q, p):
+        ...     return jnp.eye(1)
+        >>> def force(t, q, v, p):
+        ...     return -p["k"] * q
+        >>> System(nq=1, nv=1, mass=mass, force=force).nc
+        0
+    """
+
+    nq: int
+    nv: int
+    nc: int = 0
+    nt: int = 0
+    nb: int = 0
+    mass: Fn | None = None
+    inertia: Fn | None = None
+    force: Fn
+    potential: Fn | None = None
+    gap: Fn | None = None
+    slip: Fn | None = None
+    constraint: Fn | None = None
+    law: Fn | None = None
+    retract: Fn = add
+    difference: Fn = subtract
+    prepare: Fn | None = None
+    observe: Fn | None = None
+    labels: Labels = Labels()
+    structure: Structure = Dense()
+    name: str = ""
+    choices: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check()
+        values = tuple(_identity(getattr(self, f.name)) for f in dataclasses.fields(self))
+        try:
+            object.__setattr__(self, "_hash", hash(values))
+        except TypeError as error:
+            raise InputError(
+                f"System: {error}; functions must be at module level or methods of a frozen, "
+                "hashable record, and choices must be hashable"
+            ) from None
+        object.__setattr__(self, "_values", values)
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined]
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, System):
+            return NotImplemented
+        return bool(self._values == other._values)  # type: ignore[attr-defined]
+
+    def _check(self) -> None:
+        if (self.mass is None) == (self.inertia is None):
+            raise InputError("System: give exactly one of mass and inertia")
+        for size in ("nq", "nv", "nc", "nt", "nb"):
+            value = getattr(self, size)
+            if not isinstance(value, int) or value < (1 if size in ("nq", "nv") else 0):
+                raise InputError(f"System: {size} = {value!r}; it must be a whole number of entries")
+        if self.nt > 2:
+            raise InputError(f"System: nt = {self.nt}; a contact has 0, 1 or 2 tangents")
+        needed = {
+            "gap": self.nc > 0,
+            "law": self.nc > 0,
+            "slip": self.nc > 0 and self.nt > 0,
+            "constraint": self.nb > 0,
+        }
+        for function, wanted in needed.items():
+            given = getattr(self, function) is not None
+            if given != wanted:
+                verb = "is missing" if wanted else "is given but never used"
+                raise InputError(
+                    f"System: {function} {verb} with nc = {self.nc}, nt = {self.nt}, nb = {self.nb}"
+                )
+
+
+@record()
+class State:
+    """Time [s], position ``q`` (nq,) and velocity ``v`` (nv,)."""
+
+    t: Array | float
+    q: Array
+    v: Array
+
+
+@record(static=("system",))
+class Problem:
+    """A system with parameters and a start: everything `simulate` needs of a model.
+
+    Iterates as ``(system, params, state)``, so ``simulate(*problem, scheme, ...)`` works. It is a
+    pytree whose leaves are the numbers of ``params`` and ``state``.
+
+    Example:
+        >>> from nsjax import models
+        >>> problem = models.bouncing_ball().replace(restitution=0.5)
+        >>> problem.params.restitution
+        0.5
+    """
+
+    system: System
+    params: PyTree
+    state: State
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.system, self.params, self.state))
+
+    def replace(self, **changes: Any) -> Problem:
+        """The same problem with other numbers: any field of ``params``, or ``initial_q``,
+        ``initial_v``, ``initial_time`` for the start.
+
+        Raises:
+            InputError: for an unknown name, with the nearest known one.
+        """
+        start = {"initial_time": "t", "initial_q": "q", "initial_v": "v"}
+        is_dict = isinstance(self.params, dict)
+        fields = list(self.params) if is_dict else [f.name for f in dataclasses.fields(self.params)]
+        for name in changes:
+            if name not in fields and name not in start:
+                raise InputError(f"replace: unknown parameter {name!r}; {nearest(name, [*fields, *start])}")
+        numbers = {n: v for n, v in changes.items() if n not in start}
+        state = dataclasses.replace(self.state, **{start[n]: v for n, v in changes.items() if n in start})
+        params = {**self.params, **numbers} if is_dict else dataclasses.replace(self.params, **numbers)
+        return dataclasses.replace(self, params=params, state=state)

@@ -1,0 +1,66 @@
+"""Small dense products and solves, written so that XLA keeps a time loop in one kernel.
+
+A LAPACK call or a library matrix product inside the body of a time loop costs a factor of about
+six on CPU, whatever its size. Up to `INLINE_LIMIT` unknowns everything here is elementwise
+arithmetic; above it the library routines take over.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import jax.scipy.linalg
+import numpy as np
+
+from nsjax.types import Array
+
+INLINE_LIMIT = 16
+_INLINE_PRODUCT = 4096
+
+
+def matvec(a: Array, x: Array) -> Array:
+    """``a @ x`` for a matrix (m, n) and a vector (n,)."""
+    if a.size > _INLINE_PRODUCT:
+        return a @ x
+    return jnp.sum(a * x[None, :], axis=1)
+
+
+def matmul(a: Array, b: Array) -> Array:
+    """``a @ b`` for matrices (m, k) and (k, n)."""
+    if a.size * b.shape[1] > _INLINE_PRODUCT:
+        return a @ b
+    return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
+
+
+def _gauss_jordan(a: Array, b: Array) -> Array:
+    """Rank-one Gauss-Jordan without pivoting. ``b`` stays apart, so the result is linear in it and
+    transposes in reverse mode.
+    """
+    n = a.shape[0]
+    rows = np.arange(n)
+    for k in range(n):
+        factor = jnp.where(rows == k, 0.0, a[:, k] / a[k, k])
+        a = a - factor[:, None] * a[k][None, :]
+        b = b - factor[:, None] * b[k][None, :]
+    return b / jnp.diagonal(a)[:, None]
+
+
+def solve(a: Array, b: Array) -> Array:
+    """Solves ``a x = b`` for a matrix of right-hand sides (n, k).
+
+    Up to `INLINE_LIMIT` unknowns by elimination without row exchange: the caller answers for
+    pivots that stay away from zero (positive definite, or regularised and row-scaled matrices).
+    """
+    if a.shape[0] <= INLINE_LIMIT:
+        return _gauss_jordan(a, b)
+    return jnp.linalg.solve(a, b)
+
+
+def solve_positive(a: Array, b: Array) -> Array:
+    """Solves ``a x = b`` with ``a`` symmetric positive definite, (n, k) right-hand sides.
+
+    An indefinite matrix gives values that are not finite above `INLINE_LIMIT` unknowns, and a
+    plain elimination below it; `is_positive` tells in both cases.
+    """
+    if a.shape[0] <= INLINE_LIMIT:
+        return _gauss_jordan(a, b)
+    return jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(a, lower=True), b)

@@ -1,0 +1,5 @@
+"""Norms and projections with derivatives that stay finite."""
+
+from nsjax.math.safe import direction, norm
+
+__all__ = ["direction", "norm"]

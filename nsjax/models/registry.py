@@ -1,0 +1,59 @@
+"""What the common tests, the command line and saved runs know about each model."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from nsjax.models.bouncing_ball import bouncing_ball
+from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
+from nsjax.types import Fn
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelEntry:
+    """A registered model.
+
+    Args:
+        factory: constructor; without arguments it gives the default problem.
+        dt: step size at which the default problem is well resolved [s].
+        time: duration that shows what the model does [s].
+        small: keyword arguments of a variant that the common tests run.
+        stiff: whether explicit forces bound the step size far below ``dt``.
+        reference: where the equations come from.
+        summary: one line.
+    """
+
+    factory: Fn
+    dt: float
+    time: float
+    small: tuple[tuple[str, Any], ...] = ()
+    stiff: bool = False
+    reference: str
+    summary: str
+
+
+REGISTRY: dict[str, ModelEntry] = {
+    "bouncing_ball": ModelEntry(
+        factory=bouncing_ball,
+        dt=1e-3,
+        time=3.0,
+        small=(("balls", 2), ("dimension", 2), ("friction", 0.3), ("height", 0.1)),
+        reference="closed form",
+        summary="balls on a table at rest or moving, on a slope, on each other; 1D and 2D",
+    ),
+    "slider_crank": ModelEntry(
+        factory=slider_crank,
+        dt=1e-5,
+        time=0.2,
+        reference="Flores, Leine, Glocker 2010; [S&U&S (14)-(20)]",
+        summary="planar slider-crank with clearance: four frictional corner contacts",
+    ),
+    "slider_crank_bilateral": ModelEntry(
+        factory=slider_crank_bilateral,
+        dt=1e-5,
+        time=0.05,
+        reference="[S&U&S (21)-(24)]",
+        summary="planar slider-crank in an ideal guide: one bilateral constraint",
+    ),
+}

@@ -1,0 +1,280 @@
+"""Rigid planar slider-crank mechanism, with clearance between slider and guide or without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.contact import ContactLaw
+from nsjax.core import Labels, Output, Problem, State, System
+from nsjax.models.common import constructor, vector
+from nsjax.types import Array, record
+
+
+@record()
+class SliderCrank:
+    """Parameters of `slider_crank`; the field names are its keyword names."""
+
+    crank_length: Array | float = 0.153
+    rod_length: Array | float = 0.306
+    half_length: Array | float = 0.05
+    half_height: Array | float = 0.025
+    clearance: Array | float = 0.001
+    crank_mass: Array | float = 0.038
+    rod_mass: Array | float = 0.038
+    slider_mass: Array | float = 0.076
+    crank_inertia: Array | float = 7.4e-5
+    rod_inertia: Array | float = 5.9e-4
+    slider_inertia: Array | float = 2.7e-6
+    gravity: Array | float = 9.81
+    torque: Array | float = 0.0
+    restitution: Array | float = 0.4
+    restitution_tangential: Array | float = 0.0
+    friction: Array | float = 0.01
+
+
+def _two_bar_mass(q: Array, p: Any) -> tuple[Array, Array, Array]:
+    """Entries M11, M12, M22 of crank and rod; the slider's mass rides at the end of the rod."""
+    l1, l2, m1, m2, m3 = p.crank_length, p.rod_length, p.crank_mass, p.rod_mass, p.slider_mass
+    m11 = p.crank_inertia + l1 * l1 * (m1 / 4 + m2 + m3)
+    m12 = l1 * l2 * jnp.cos(q[0] - q[1]) * (m2 / 2 + m3)
+    m22 = p.rod_inertia + l2 * l2 * (m2 / 4 + m3)
+    return jnp.asarray(m11), m12, jnp.asarray(m22)
+
+
+def _two_bar_force(q: Array, v: Array, p: Any) -> tuple[Array, Array]:
+    """Entries h1, h2: centrifugal terms, gravity, torque on the crank."""
+    l1, l2, g = p.crank_length, p.rod_length, p.gravity
+    m1, m2, m3 = p.crank_mass, p.rod_mass, p.slider_mass
+    coupling = l1 * l2 * jnp.sin(q[0] - q[1]) * (m2 / 2 + m3)
+    h1 = -coupling * v[1] ** 2 - g * l1 * jnp.cos(q[0]) * (m1 / 2 + m2 + m3) + p.torque
+    h2 = coupling * v[0] ** 2 - g * l2 * jnp.cos(q[1]) * (m2 / 2 + m3)
+    return h1, h2
+
+
+def mass(q: Array, p: SliderCrank) -> Array:
+    """Mass matrix of the three bodies (3, 3), [S&U&S (19)]."""
+    m11, m12, m22 = _two_bar_mass(q, p)
+    zero = jnp.zeros_like(m12)
+    rows = [m11, m12, zero, m12, m22, zero, zero, zero, jnp.asarray(p.slider_inertia)]
+    return jnp.stack(rows).reshape(3, 3)
+
+
+def force(t: Array, q: Array, v: Array, p: SliderCrank) -> Array:
+    """Generalized forces (3,), [S&U&S (20)]; the torque acts on the crank."""
+    h1, h2 = _two_bar_force(q, v, p)
+    return jnp.stack([h1, h2, jnp.zeros_like(h1)])
+
+
+def potential(t: Array, q: Array, p: Any) -> Array:
+    """Potential energy of gravity [J]."""
+    m1, m2, m3 = p.crank_mass, p.rod_mass, p.slider_mass
+    crank = p.crank_length * jnp.sin(q[0]) * (m1 / 2 + m2 + m3)
+    return p.gravity * (crank + p.rod_length * jnp.sin(q[1]) * (m2 / 2 + m3))
+
+
+def slider_centre(q: Array, p: Any) -> tuple[Array, Array]:
+    """Position (x, y) of the slider's centre, the end of the rod [m]."""
+    x = p.crank_length * jnp.cos(q[0]) + p.rod_length * jnp.cos(q[1])
+    y = p.crank_length * jnp.sin(q[0]) + p.rod_length * jnp.sin(q[1])
+    return x, y
+
+
+_LEFT_RIGHT = np.array([1.0, -1.0, 1.0, -1.0])  # corners: upper left, upper right, lower left, lower right
+_UP_DOWN = np.array([-1.0, -1.0, 1.0, 1.0])
+
+
+def gap(t: Array, q: Array, p: SliderCrank) -> Array:
+    """Distances of the four corners from their walls (4,), [R&S (171)-(174)]."""
+    _, y = slider_centre(q, p)
+    s, c = jnp.sin(q[2]), jnp.cos(q[2])
+    wall = p.half_height + p.clearance
+    tilt = p.half_length * s
+    return jnp.asarray(_UP_DOWN * y + _LEFT_RIGHT * tilt - p.half_height * c + wall)
+
+
+def slip(t: Array, q: Array, v: Array, p: SliderCrank) -> Array:
+    """Velocities of the four corners along the guide (4, 1), rates of [R&S (175)-(178)]."""
+    s, c = jnp.sin(q[2]), jnp.cos(q[2])
+    along = -p.crank_length * jnp.sin(q[0]) * v[0] - p.rod_length * jnp.sin(q[1]) * v[1]
+    turn = _LEFT_RIGHT * p.half_length * s + _UP_DOWN * p.half_height * c
+    return (along + turn * v[2])[:, None]
+
+
+def law(p: SliderCrank) -> ContactLaw:
+    """Impact and friction law of the corners."""
+    return ContactLaw(
+        restitution=p.restitution,
+        restitution_tangential=p.restitution_tangential,
+        friction=p.friction,
+    )
+
+
+def observe(t: Array, q: Array, v: Array, output: Output | None, p: SliderCrank) -> dict[str, Array]:
+    """Position of the slider's centre and the bounds of its height."""
+    x, y = slider_centre(q, p)
+    bound = p.clearance + 0.0 * y
+    return {"x": x, "y": y, "y_lower": -bound, "y_upper": bound}
+
+
+SYSTEM = System(
+    name="slider_crank",
+    nq=3,
+    nv=3,
+    nc=4,
+    nt=1,
+    mass=mass,
+    force=force,
+    potential=potential,
+    gap=gap,
+    slip=slip,
+    law=law,
+    observe=observe,
+    labels=Labels(
+        q=("theta1 [rad]", "theta2 [rad]", "theta3 [rad]"),
+        v=("omega1 [rad/s]", "omega2 [rad/s]", "omega3 [rad/s]"),
+        contacts=("upper left", "upper right", "lower left", "lower right"),
+        observables=("x [m]", "y [m]", "y_lower [m]", "y_upper [m]"),
+        path=("x", "y"),
+        path_limits=("y_lower", "y_upper"),
+    ),
+)
+
+
+@constructor(SliderCrank)
+def slider_crank(
+    params: SliderCrank,
+    *,
+    initial_q: Any = (0.0, 0.0, 0.0),
+    initial_v: Any = (150.0, -75.0, 0.0),
+    initial_time: Any = 0.0,
+) -> Problem:
+    """Slider-crank mechanism whose slider has clearance in its guide and hits it with its corners.
+
+    ``q = (theta1, theta2, theta3)``: absolute angles of crank, rod and slider, counter-clockwise from
+    the guide's axis [rad]. Four frictional contacts: the slider's corners. The defaults are Table 1 of
+    [R&S] (Flores, Leine, Glocker 2010): a free-running mechanism in gravity.
+
+    Args:
+        crank_length, rod_length: [m].
+        half_length, half_height: of the slider [m].
+        clearance: between slider and each wall when centred [m].
+        crank_mass, rod_mass, slider_mass: [kg].
+        crank_inertia, rod_inertia, slider_inertia: about the centres of mass [kg m^2].
+        gravity: along -y [m/s^2].
+        torque: on the crank, constant [N m].
+        restitution, restitution_tangential, friction: of the corners, scalars or (4,) in the order
+            upper left, upper right, lower left, lower right.
+        initial_q, initial_v, initial_time: the start.
+
+    Returns:
+        A `Problem`.
+
+    Limits: with the slider parallel to the guide both corners of a wall hit at once; the motion is
+    then a discontinuous function of ``theta3(0)``.
+
+    Source: [S&U&S (14)-(20)], [R&S Table 1, (171)-(178)]; `slider_crank.md` sections 1 and 2.
+
+    Example:
+        >>> from nsjax import models
+        >>> models.slider_crank(clearance=5e-4).params.clearance
+        0.0005
+    """
+    state = State(t=initial_time, q=vector(initial_q), v=vector(initial_v))
+    return Problem(system=SYSTEM, params=params, state=state)
+
+
+@record()
+class SliderCrankBilateral:
+    """Parameters of `slider_crank_bilateral`; the field names are its keyword names."""
+
+    crank_length: Array | float = 0.153
+    rod_length: Array | float = 0.306
+    crank_mass: Array | float = 0.038
+    rod_mass: Array | float = 0.038
+    slider_mass: Array | float = 0.076
+    crank_inertia: Array | float = 7.4e-5
+    rod_inertia: Array | float = 5.9e-4
+    gravity: Array | float = 9.81
+    torque: Array | float = 0.0
+
+
+def bilateral_mass(q: Array, p: SliderCrankBilateral) -> Array:
+    """Mass matrix of crank, rod and slider (2, 2)."""
+    m11, m12, m22 = _two_bar_mass(q, p)
+    return jnp.stack([m11, m12, m12, m22]).reshape(2, 2)
+
+
+def bilateral_force(t: Array, q: Array, v: Array, p: SliderCrankBilateral) -> Array:
+    """Generalized forces (2,)."""
+    return jnp.stack(_two_bar_force(q, v, p))
+
+
+def guide(t: Array, q: Array, p: SliderCrankBilateral) -> Array:
+    """Height of the slider, which the guide keeps at zero (1,), [S&U&S (21)]."""
+    return slider_centre(q, p)[1][None]
+
+
+def bilateral_observe(
+    t: Array, q: Array, v: Array, output: Output | None, p: SliderCrankBilateral
+) -> dict[str, Array]:
+    """Position of the slider's centre."""
+    x, y = slider_centre(q, p)
+    return {"x": x, "y": y}
+
+
+BILATERAL = System(
+    name="slider_crank_bilateral",
+    nq=2,
+    nv=2,
+    nb=1,
+    mass=bilateral_mass,
+    force=bilateral_force,
+    potential=potential,
+    constraint=guide,
+    observe=bilateral_observe,
+    labels=Labels(
+        q=("theta1 [rad]", "theta2 [rad]"),
+        v=("omega1 [rad/s]", "omega2 [rad/s]"),
+        constraints=("guide",),
+        observables=("x [m]", "y [m]"),
+        path=("x", "y"),
+    ),
+)
+
+
+@constructor(SliderCrankBilateral)
+def slider_crank_bilateral(
+    params: SliderCrankBilateral,
+    *,
+    initial_q: Any = (0.0, 0.0),
+    initial_v: Any = (150.0, -75.0),
+    initial_time: Any = 0.0,
+) -> Problem:
+    """Slider-crank mechanism with an ideal guide: one bilateral constraint, no clearance.
+
+    ``q = (theta1, theta2)``, ``g_B = l1 sin(theta1) + l2 sin(theta2) = 0``, no friction. The smooth
+    companion of `slider_crank` for orders of convergence and drift.
+
+    Args:
+        crank_length, rod_length: [m].
+        crank_mass, rod_mass, slider_mass: [kg].
+        crank_inertia, rod_inertia: about the centres of mass [kg m^2].
+        gravity: [m/s^2].
+        torque: on the crank [N m].
+        initial_q, initial_v, initial_time: the start.
+
+    Returns:
+        A `Problem`.
+
+    Source: [S&U&S (21)-(24)]; `slider_crank.md` section 2.
+
+    Example:
+        >>> from nsjax import models
+        >>> models.slider_crank_bilateral().system.nb
+        1
+    """
+    state = State(t=initial_time, q=vector(initial_q), v=vector(initial_v))
+    return Problem(system=BILATERAL, params=params, state=state)

@@ -1,0 +1,5 @@
+"""Implicit derivatives of solutions of equations."""
+
+from nsjax.nonlinear.implicit import implicit_solution
+
+__all__ = ["implicit_solution"]

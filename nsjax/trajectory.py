@@ -1,0 +1,238 @@
+"""What a run returns: saved rows, the impact list, the first failure, and what continues it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax import status as status_bits
+from nsjax.core.checks import is_traced
+from nsjax.core.errors import InputError, nearest
+from nsjax.core.operators import kinetic_energy, potential_energy
+from nsjax.core.scheme import Carry, Event, Output
+from nsjax.core.system import System
+from nsjax.types import Array, PyTree, record
+
+
+class RunError(RuntimeError):
+    """A run that did not end well; raised by `Trajectory.raise_for_status`."""
+
+
+@record()
+class Continuation:
+    """Everything that continues a run bit-identically: ``simulate(..., carry=traj.carry)``.
+
+    Args:
+        carry: state and memory of the scheme.
+        origin: time at which the step counter was zero [s].
+        index: steps taken since then; ``t = origin + index dt``, never accumulated.
+        dt: step size of these steps; another one starts a new count at the present time.
+    """
+
+    carry: Carry
+    origin: Array
+    index: Array
+    dt: Array
+
+
+@record()
+class FirstFailure:
+    """The first step that reported a failure; ``step`` is -1 if none did.
+
+    Args:
+        step: number of the step, counted from 1 at the start of the run.
+        time: end of that step [s].
+        status: its bits.
+        contact: the contact that fulfilled its law worst, or whose gap was not finite; -1 if none.
+    """
+
+    step: Array
+    time: Array
+    status: Array
+    contact: Array
+
+
+@record()
+class Impacts:
+    """The first impacts of a run, in the order of time (``events=K`` of `simulate`).
+
+    Args:
+        count: number of impacts seen, which may exceed the K kept.
+        time (K,), contact (K,): end of the step [s]; contact -1 marks an unused place.
+        rate_before, rate_after (K,): normal gap rates around the impact [m/s].
+        impulse_normal (K,), impulse_tangential (K, nt): over the step [N s].
+    """
+
+    count: Array
+    time: Array
+    contact: Array
+    rate_before: Array
+    rate_after: Array
+    impulse_normal: Array
+    impulse_tangential: Array
+
+
+ROWS = (
+    "gap", "force_normal", "force_tangential", "constraint_force", "impulse_normal",
+    "impulse_tangential", "constraint_impulse", "impacts", "gap_min", "closed_time",
+    "iterations", "residual",
+)  # fmt: skip
+"""Row quantities that `simulate` saves beside ``t, q, v``."""
+
+DERIVED = {"kinetic": "J", "potential": "J", "energy": "J"}
+
+
+@record(static=("system",))
+class Trajectory:
+    """Rows of a run; row 0 is the start.
+
+    Args:
+        t (rows,), q (rows, nq), v (rows, nv): time, position, velocity.
+        gap (rows, nc): at the row's state [m].
+        force_normal (rows, nc), force_tangential (rows, nc, nt), constraint_force (rows, nb): of the
+            last step before the row [N].
+        impulse_normal (rows, nc), impulse_tangential (rows, nc, nt), constraint_impulse (rows, nb):
+            since the previous row [N s].
+        impacts (rows, nc): number of impacts since the previous row.
+        gap_min (rows, nc): least gap that the scheme tested since the previous row [m].
+        closed_time (rows, nc): time with the contact taking part since the previous row [s].
+        iterations (rows,): of the contact solver, summed since the previous row.
+        residual (rows,): largest contact residual (certificate) since the previous row.
+        status: union of the status bits of all steps; 0 means that all went well.
+        first_failure: when and where the first of them was set.
+        events: impact list, None unless ``events=K`` was asked for.
+        carry: continues the run.
+        params: the model's parameters, for derived quantities.
+
+    ``traj[name]`` is a column by its label (``traj["theta1"]``), an observable of the model, or
+    ``"kinetic"``, ``"potential"``, ``"energy"``.
+    """
+
+    system: System
+    params: PyTree
+    t: Array
+    q: Array
+    v: Array
+    gap: Array | None
+    force_normal: Array | None
+    force_tangential: Array | None
+    constraint_force: Array | None
+    impulse_normal: Array | None
+    impulse_tangential: Array | None
+    constraint_impulse: Array | None
+    impacts: Array | None
+    gap_min: Array | None
+    closed_time: Array | None
+    iterations: Array | None
+    residual: Array | None
+    status: Array
+    first_failure: FirstFailure
+    events: Impacts | None
+    carry: Continuation
+
+    def __getitem__(self, name: str) -> Array:
+        labels = self.system.labels
+        for values, entries in ((self.q, labels.q), (self.v, labels.v)):
+            for i, entry in enumerate(entries):
+                if label_name(entry) == name:
+                    return values[..., i]
+        if name in DERIVED or (self.system.observe is not None and name in self._observed()):
+            return self._derived()[name]
+        known = [label_name(e) for e in (*labels.q, *labels.v)] + [*self._observed(), *DERIVED]
+        raise KeyError(f"trajectory has no quantity {name!r}; {nearest(name, known)}")
+
+    def _observed(self) -> list[str]:
+        return [label_name(entry) for entry in self.system.labels.observables]
+
+    def _derived(self) -> dict[str, Any]:
+        if self.t.ndim != 1:
+            raise InputError("derived quantities need a single run; index the batch first")
+        found = _derive(self.system, self.params, self.t, self.q, self.v, self._outputs())
+        return found if is_traced(found) else {k: np.asarray(x) for k, x in found.items()}
+
+    def _outputs(self) -> Output | None:
+        """Saved rows in the shape of scheme outputs, for `System.observe`; None if some are not
+        saved.
+        """
+        kept = {name: getattr(self, name) for name in ROWS}
+        if any(value is None for value in kept.values()):
+            return None
+        fields = {f.name for f in dataclasses.fields(Output)}
+        return Output(
+            **{n: x for n, x in kept.items() if n in fields},
+            event=Event(
+                gap=kept["gap_min"],
+                active=kept["closed_time"] > 0,
+                impact=kept["impacts"] > 0,
+                rate_before=jnp.zeros_like(kept["gap_min"]),
+                rate_after=jnp.zeros_like(kept["gap_min"]),
+            ),
+            status=jnp.zeros(self.t.shape, int),
+            contact=jnp.full(self.t.shape, -1),
+        )
+
+    def unit(self, name: str) -> str:
+        """Unit of a quantity of ``traj[name]``, empty if the model gives none."""
+        labels = self.system.labels
+        for entry in (*labels.q, *labels.v, *labels.observables):
+            if label_name(entry) == name:
+                return label_unit(entry)
+        return DERIVED.get(name, "")
+
+    def raise_for_status(self) -> None:
+        """Raises `RunError` if a step failed: lane, step, time, contact and remedy.
+
+        Does nothing after a run in which every step went well.
+        """
+        status = np.asarray(self.status)
+        if not status.any():
+            return
+        lane = int(np.flatnonzero(status.reshape(-1))[0])
+        first = jax.tree.map(lambda x: np.asarray(x).reshape(-1)[lane], self.first_failure)
+        raise RunError(failure_sentence(self.system, first, lane if status.ndim else None))
+
+
+@functools.partial(jax.jit, static_argnames=("system",))
+def _derive(
+    system: System, params: PyTree, t: Array, q: Array, v: Array, output: Output | None
+) -> dict[str, Array]:
+    """Energies and observables of all rows."""
+    p = params if system.prepare is None else system.prepare(params)
+
+    def at(t: Array, q: Array, v: Array, output: Output | None) -> dict[str, Array]:
+        kinetic = kinetic_energy(system, q, v, p)
+        potential = potential_energy(system, t, q, p)
+        found = {} if system.observe is None else dict(system.observe(t, q, v, output, p))
+        return {**found, "kinetic": kinetic, "potential": potential, "energy": kinetic + potential}
+
+    return jax.vmap(at)(t, q, v, output)
+
+
+def label_name(entry: str) -> str:
+    """``"theta1"`` of the label ``"theta1 [rad]"``."""
+    return entry.split(" [")[0]
+
+
+def label_unit(entry: str) -> str:
+    """``"rad"`` of the label ``"theta1 [rad]"``."""
+    return entry.split(" [")[1].rstrip("]") if " [" in entry else ""
+
+
+def failure_sentence(system: System, first: FirstFailure, lane: int | None = None) -> str:
+    """The sentence of `Trajectory.raise_for_status` for the first failure of one run."""
+    causes = status_bits.describe(int(first.status))
+    where = "" if lane is None else f"lane {lane}, "
+    contact = int(first.contact)
+    who = ""
+    if contact >= 0:
+        names = system.labels.contacts
+        who = f" (contact {contact}{': ' + names[contact] if names else ''})"
+    what = "; then ".join(cause for cause, _ in causes)
+    return (
+        f"{where}step {int(first.step)}, t = {float(first.time):.9g} s: {what}{who}. "
+        f"Remedy: {causes[0][1]}."
+    )

@@ -1,0 +1,42 @@
+"""Shared type names and the decorator that makes a frozen dataclass a pytree."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeVar, dataclass_transform
+
+import jax
+
+Array = jax.Array
+PyTree = Any
+Fn = Callable[..., Any]
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def record(*, static: tuple[str, ...] = ()) -> Callable[[type[T]], type[T]]:
+    """Frozen, keyword-only dataclass registered as a pytree.
+
+    Fields named in ``static`` become part of the tree structure (compared and hashed, never
+    traced); all others are leaves or subtrees.
+
+    Example:
+        >>> from nsjax.types import record
+        >>> @record(static=("name",))
+        ... class Spring:
+        ...     name: str
+        ...     stiffness: float
+        >>> import jax
+        >>> jax.tree.leaves(Spring(name="k", stiffness=2.0))
+        [2.0]
+    """
+
+    def decorate(cls: type[T]) -> type[T]:
+        made = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        names = [f.name for f in dataclasses.fields(made)]  # type: ignore[arg-type]
+        data = [n for n in names if n not in static]
+        return jax.tree_util.register_dataclass(made, data_fields=data, meta_fields=list(static))
+
+    return decorate
