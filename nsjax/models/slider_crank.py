@@ -92,7 +92,7 @@ def gap(t: Array, q: Array, p: SliderCrank) -> Array:
     s, c = jnp.sin(q[2]), jnp.cos(q[2])
     wall = p.half_height + p.clearance
     tilt = p.half_length * s
-    return jnp.asarray(_UP_DOWN * y + _LEFT_RIGHT * tilt - p.half_height * c + wall)
+    return jnp.asarray(_UP_DOWN * (y - _LEFT_RIGHT * tilt) - p.half_height * c + wall)
 
 
 def slip(t: Array, q: Array, v: Array, p: SliderCrank) -> Array:
