@@ -7,6 +7,10 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from nsjax.core.errors import InputError, nearest
 from nsjax.linalg import Dense, Structure
 from nsjax.types import Array, Fn, PyTree, record
@@ -41,6 +45,13 @@ class Labels:
     observables: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
     path_limits: tuple[str, ...] = ()
+
+
+def as_number(value: Any) -> Any:
+    """A list or tuple of numbers as one array, so that it is one parameter and not many."""
+    if isinstance(value, list | tuple) and not any(isinstance(x, jax.core.Tracer) for x in value):
+        return np.asarray(value, float)
+    return jnp.asarray(value) if isinstance(value, list | tuple) else value
 
 
 def _identity(value: Any) -> Any:
@@ -207,7 +218,8 @@ class Problem:
         for name in changes:
             if name not in fields and name not in start:
                 raise InputError(f"replace: unknown parameter {name!r}; {nearest(name, [*fields, *start])}")
-        numbers = {n: v for n, v in changes.items() if n not in start}
-        state = dataclasses.replace(self.state, **{start[n]: v for n, v in changes.items() if n in start})
+        numbers = {n: as_number(v) for n, v in changes.items() if n not in start}
+        begin = {start[n]: as_number(v) for n, v in changes.items() if n in start}
+        state = dataclasses.replace(self.state, **begin)
         params = {**self.params, **numbers} if is_dict else dataclasses.replace(self.params, **numbers)
         return dataclasses.replace(self, params=params, state=state)

@@ -13,6 +13,7 @@ import numpy as np
 
 from nsjax.core import InputError, Problem, nearest
 from nsjax.core.checks import is_traced
+from nsjax.core.system import as_number
 from nsjax.types import Array
 
 
@@ -38,7 +39,7 @@ def constructor(parameters: type[Any]) -> Callable[[Callable[..., Problem]], Cal
                     raise InputError(
                         f"{build.__name__}: unknown parameter {name!r}; {nearest(name, names)}"
                     )
-            numbers = {f.name: given.pop(f.name) for f in fields if f.name in given}
+            numbers = {f.name: as_number(given.pop(f.name)) for f in fields if f.name in given}
             return build(parameters(**numbers), **given)
 
         construct.__signature__ = inspect.Signature([*own, *fields])  # type: ignore[attr-defined]

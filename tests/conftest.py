@@ -1,0 +1,25 @@
+"""One process-wide configuration, and the data made by others."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import pytest
+
+import nsjax
+
+nsjax.configure()
+
+# Notebooks run in kernels of their own that inherit this: a quick size under the test command.
+os.environ.setdefault("NSJAX_QUICK", "1")
+
+
+@pytest.fixture(scope="session")
+def reference_data() -> pathlib.Path:
+    """Folder of cases computed or measured by others; tests that need it skip without it."""
+    beside = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = pathlib.Path(os.environ.get("NSJAX_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip(f"reference data not found in {folder}; set NSJAX_DATA to its folder")
+    return folder

@@ -1,0 +1,254 @@
+"""Bad input gets a sentence that names the thing, its value and the remedy, before any work."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import InputError, models, schemes
+
+BALL = models.bouncing_ball()
+
+
+def run(problem=BALL, scheme=None, **options):
+    options = {"dt": 1e-3, "steps": 10, **options}
+    return nsjax.simulate(*problem, schemes.moreau() if scheme is None else scheme, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"dt": 0.0}, r"dt = 0\.0; it must be positive and finite"),
+        ({"dt": -1e-3}, r"dt = -0\.001; it must be positive"),
+        ({"dt": float("nan")}, r"dt = nan; it must be positive and finite"),
+        ({"dt": np.float32(1e-3)}, r"dt has type float32; give it in 64 bits"),
+        ({"steps": 0}, r"steps = 0; it must be a whole number, at least 1"),
+        ({"steps": 2.5}, r"steps = 2\.5; it must be a whole number"),
+        ({"every": 0}, r"every = 0; it must be"),
+        ({"events": -1}, r"events = -1; it must be"),
+        ({"steps": 10, "every": 4}, r"steps = 10 is not a multiple of every = 4; the nearest are 8 and 12"),
+        ({"steps": None}, r"give exactly one of steps and time"),
+        ({"time": 1.0}, r"give exactly one of steps and time"),
+        ({"steps": None, "time": 0.01234}, r"not a whole number of steps .* nearest are 0\.012 and 0\.013"),
+        ({"steps": None, "time": -1.0}, r"time = -1\.0; it must be positive"),
+        ({"save": ["impact"]}, r"unknown quantity 'impact'; did you mean 'impacts'\?"),
+        ({"save": "impacts"}, r"give a list of names"),
+        (
+            {"gradient": "saltation"},
+            r"gradient = 'saltation'; the scheme 'moreau' provides 'discrete' only",
+        ),
+    ],
+)
+def test_run_options(options, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        run(**options)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"restitution": 1.5}, r"restitution = 1\.5; it must lie in \[0, 1\]"),
+        ({"restitution": -0.1}, r"restitution = -0\.1; it must lie in \[0, 1\]"),
+        ({"restitution_tangential": 2}, r"restitution_tangential = 2\.0; it must lie in \[0, 1\]"),
+        ({"friction": -0.1}, r"friction = -0\.1; it must not be negative"),
+        ({"restitution": [0.1, 0.2]}, r"restitution has shape \(2,\); give one number or one per"),
+        ({"gravity": np.float32(9.81)}, r"params\.gravity has type float32"),
+        ({"gravity": float("inf")}, r"params\.gravity = inf; every number must be finite"),
+        ({"mass": "heavy"}, r"params\.mass = 'heavy'; numbers and arrays of numbers only"),
+        ({"mass": 1j}, r"params\.mass = 1j; numbers and arrays|params\.mass has type complex128"),
+        ({"mass": -1.0}, r"mass is not positive definite at the start: smallest eigenvalue -1"),
+        ({"mass": 0.0}, r"mass is not positive definite"),
+        ({"initial_q": np.zeros(2)}, r"state\.q has shape \(2,\); the system needs \(1,\)"),
+        ({"initial_v": np.zeros(3)}, r"state\.v has shape \(3,\); the system needs \(1,\)"),
+        ({"initial_q": np.ones(1, np.float32)}, r"state\.q has type float32"),
+        ({"initial_time": np.zeros(2)}, r"state\.t has shape \(2,\)"),
+        (
+            {"initial_q": np.zeros(1)},
+            r"gap of contact 0 \(ball on table\) = -0\.05 at the start; the start penetr",
+        ),
+    ],
+)
+def test_problem_data(change, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        run(BALL.replace(**change))
+
+
+def test_violated_constraint() -> None:
+    problem = models.slider_crank_bilateral(initial_q=[0.1, 0.0])
+    with pytest.raises(InputError, match=r"residual of constraint 0 \(guide\) = 0\.0152745 at the start"):
+        run(problem)
+
+
+def test_unknown_names_get_the_nearest_known_one() -> None:
+    with pytest.raises(InputError, match=r"unknown parameter 'fricton'; did you mean 'friction'"):
+        models.slider_crank(fricton=0.1)
+    with pytest.raises(InputError, match=r"unknown parameter 'inital_v'; did you mean 'initial_v'"):
+        BALL.replace(inital_v=1.0)
+    with pytest.raises(InputError, match=r"force_velocity = 'mid'; choose one of auto, start, midpoint"):
+        schemes.moreau(force_velocity="mid")
+    traj = run()
+    with pytest.raises(KeyError, match=r"no quantity 'tabel'; did you mean 'table'"):
+        traj["tabel"]
+
+
+def test_wrong_kinds_of_arguments() -> None:
+    with pytest.raises(InputError, match=r"scheme = moreau; .*did you forget the brackets: moreau\(\)"):
+        nsjax.simulate(*BALL, schemes.moreau, dt=1e-3, steps=1)
+    with pytest.raises(InputError, match=r"write simulate\(\*problem"):
+        nsjax.simulate(BALL, None, None, schemes.moreau(), dt=1e-3, steps=1)
+    with pytest.raises(InputError, match=r"it must be an nsjax\.System"):
+        nsjax.simulate(None, None, None, schemes.moreau(), dt=1e-3, steps=1)
+
+
+def skew(q, p):
+    return jnp.array([[1.0, 0.5], [0.0, 1.0]])
+
+
+def flat(t, q, v, p):
+    return jnp.zeros(3)
+
+
+def single(t, q, v, p):
+    return jnp.zeros(2, jnp.float32)
+
+
+def unit(q, p):
+    return jnp.eye(2)
+
+
+def double(q, w, p):
+    return 2.0 * w
+
+
+def none(t, q, v, p):
+    return jnp.zeros(2)
+
+
+@pytest.mark.parametrize(
+    ("functions", "sentence"),
+    [
+        ({"mass": unit, "force": flat}, r"force returns shape \(3,\); the system needs \(2,\)"),
+        ({"mass": unit, "force": single}, r"force returns type float32; it must return float64"),
+        ({"mass": skew, "force": none}, r"mass is not symmetric at the start"),
+        ({"inertia": double, "force": none}, r"moreau: the system gives inertia; this scheme needs mass"),
+    ],
+)
+def test_what_model_functions_return(functions, sentence) -> None:
+    system = nsjax.System(nq=2, nv=2, **functions)
+    state = nsjax.State(t=0.0, q=np.zeros(2), v=np.zeros(2))
+    with pytest.raises(InputError, match=sentence):
+        nsjax.simulate(system, {}, state, schemes.moreau(), dt=1e-3, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({}, r"give exactly one of mass and inertia"),
+        ({"mass": unit, "nc": 1}, r"gap is missing with nc = 1"),
+        ({"mass": unit, "gap": flat}, r"gap is given but never used with nc = 0"),
+        ({"mass": unit, "nt": 3}, r"nt = 3; a contact has 0, 1 or 2 tangents"),
+        ({"mass": unit, "nb": -1}, r"nb = -1; it must be a whole number"),
+        ({"mass": unit, "choices": (("a", []),)}, r"unhashable type"),
+    ],
+)
+def test_contradictory_systems(arguments, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        nsjax.System(**{"nq": 2, "nv": 2, "force": none, **arguments})
+
+
+def test_single_precision_is_refused_in_a_sentence() -> None:
+    code = (
+        "import nsjax; from nsjax import models, schemes\n"
+        "nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=1)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "64-bit floats are off" in done.stderr
+    assert "nsjax.configure()" in done.stderr
+
+
+def test_constructors_accept_tracers() -> None:
+    import jax
+
+    heights = jnp.array([0.5, 1.0])
+
+    def start(height):
+        return models.bouncing_ball(balls=2, dimension=2, height=height, speed=height).state
+
+    states = jax.vmap(start)(heights)
+    assert states.q.shape == (2, 6)
+    np.testing.assert_allclose(states.q[:, 1], heights + 0.05)
+
+
+def blow_up(t, q, v, p):
+    """Force that is not finite after t = 0.5."""
+    return jnp.where(t > 0.5, jnp.log(-jnp.ones(1)), -q)
+
+
+def hole(t, q, p):
+    """Gap that is not finite below one half."""
+    return jnp.sqrt(q - 0.5)
+
+
+def fading(q, p):
+    """Mass that becomes singular where q leaves the unit interval."""
+    return jnp.where(q[0] < 1.0, 1.0, 0.0) * jnp.eye(1)
+
+
+def nan_mass(q, p):
+    return jnp.where(q[0] < 1.0, 1.0, jnp.nan) * jnp.eye(1)
+
+
+def one(q, p):
+    return jnp.eye(1)
+
+
+def pull(t, q, v, p):
+    return -jnp.ones(1)
+
+
+def push(t, q, v, p):
+    return jnp.ones(1)
+
+
+def elastic(p):
+    return nsjax.ContactLaw()
+
+
+@pytest.mark.parametrize(
+    ("functions", "sentence"),
+    [
+        ({"mass": one, "force": blow_up}, r"step 51, t = 0\.51 s: the force function returned"),
+        ({"mass": fading, "force": push}, r"step 142, t = 1\.42 s: the mass matrix is singular"),
+        (
+            {"mass": nan_mass, "force": push},
+            r"step 142, t = 1\.42 s: the mass matrix has an entry that is not",
+        ),
+        (
+            {"mass": one, "force": pull, "nc": 1, "gap": hole, "law": elastic},
+            r"step 101, t = 1\.01 s: the gap function returned",
+        ),
+    ],
+)
+def test_what_fails_first_in_a_run_is_named(functions, sentence) -> None:
+    """Step and time from the closed forms q = t^2/2 and q = 1 - t^2/2 at the step's midpoint."""
+    start = 1.0 if functions["force"] is pull else 0.0
+    system = nsjax.System(nq=1, nv=1, **functions)
+    state = nsjax.State(t=0.0, q=np.full(1, start), v=np.zeros(1))
+    traj = nsjax.simulate(system, {}, state, schemes.moreau(), dt=1e-2, steps=200)
+    with pytest.raises(nsjax.RunError, match=sentence):
+        traj.raise_for_status()
+    assert dataclasses.is_dataclass(traj.first_failure)
+
+
+def test_an_unsolved_contact_problem_is_named_with_its_contact() -> None:
+    problem = models.slider_crank()
+    traj = nsjax.simulate(*problem, schemes.moreau(tolerance=0.0, max_iterations=1), dt=1e-5, steps=300)
+    sentence = r"step 270, t = 0\.0027 s: the contact problem was not solved .* \(contact [01]: upper (left|right)\)"
+    with pytest.raises(nsjax.RunError, match=sentence):
+        traj.raise_for_status()

@@ -1,0 +1,58 @@
+"""Imports point down only, and packages on one floor do not see each other."""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+
+import nsjax
+
+FLOORS = [
+    {"types", "status", "configure"},
+    {"math"},
+    {"linalg"},
+    {"nonlinear"},
+    {"core"},
+    {"contact", "fem"},
+    {"schemes", "multibody", "trajectory"},
+    {"simulate"},
+    {"models", "analysis"},
+    {"sweep"},
+    {"identify"},
+    {"io", "plot"},
+    {"cli"},
+]
+LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}
+ROOT = pathlib.Path(nsjax.__file__).parent
+
+
+def imported_parts(file: pathlib.Path) -> set[str]:
+    """Second components of all `nsjax.x` imports of a file, wherever they stand."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            raise AssertionError(f"{file}: relative import; write absolute ones")
+        found |= {name.split(".")[1] for name in names if name.startswith("nsjax.")}
+    return found
+
+
+def test_every_part_has_a_floor() -> None:
+    parts = {p.stem for p in ROOT.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    assert parts - {"__init__", "__main__"} <= set(LEVEL)
+
+
+def test_imports_point_down() -> None:
+    faults = []
+    for file in sorted(ROOT.rglob("*.py")):
+        part = file.relative_to(ROOT).parts[0].removesuffix(".py")
+        if part in ("__init__", "__main__", "experiments"):
+            continue
+        for other in imported_parts(file) & set(LEVEL):
+            if other != part and LEVEL[other] >= LEVEL[part]:
+                faults.append(f"{file.relative_to(ROOT)} (floor {LEVEL[part]}) imports {other}")
+    assert not faults, faults

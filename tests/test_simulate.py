@@ -1,0 +1,189 @@
+"""The time loop: one kernel, one compilation, continuation, saving, impact list, transformations."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import models, schemes
+from nsjax.simulate import _advance, _begin
+from nsjax.trajectory import ROWS
+
+CRANK = models.slider_crank()
+# From just before the first impact, so that short runs see contacts, friction and flight.
+DT = 2e-5
+
+
+def run(**options):
+    return nsjax.simulate(*CRANK, schemes.moreau(), dt=DT, **options)
+
+
+def same(a, b) -> bool:
+    return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+
+def numbers(tree):
+    return jax.tree.map(lambda x: jnp.asarray(x, float), tree)
+
+
+def test_rows_and_times() -> None:
+    traj = run(steps=300, every=100)
+    assert traj.t.tolist() == [0.0, 100 * DT, 200 * DT, 300 * DT]  # t0 + k dt, not accumulated
+    assert traj.q.shape == traj.v.shape == (4, 3)
+    assert traj.gap.shape == traj.impulse_normal.shape == (4, 4)
+    assert traj.impulse_tangential.shape == (4, 4, 1)
+    assert traj.constraint_impulse.shape == (4, 0)
+    assert np.array_equal(traj.q[0], CRANK.state.q)
+    assert not traj.impulse_normal[0].any()
+    assert traj.status == 0
+    traj.raise_for_status()
+
+
+def test_time_instead_of_steps() -> None:
+    assert same(run(steps=300, every=100).q, run(time=300 * DT, every=100).q)
+
+
+def test_saving_less_often_accumulates_the_same_books() -> None:
+    fine, coarse = run(steps=1000), run(steps=1000, every=250)
+    assert same(fine.q[::250], coarse.q)
+    for name in ("impulse_normal", "impulse_tangential", "impacts", "closed_time", "iterations"):
+        whole = getattr(fine, name)[1:].reshape(4, 250, *getattr(fine, name).shape[1:])
+        # sums in another order differ by rounding
+        np.testing.assert_allclose(whole.sum(1), getattr(coarse, name)[1:], rtol=1e-12, atol=1e-18)
+    np.testing.assert_array_equal(fine.gap_min[1:].reshape(4, 250, 4).min(1), coarse.gap_min[1:])
+    assert fine.impacts.sum() > 0
+
+
+def test_continuation_is_bit_identical() -> None:
+    whole = run(steps=1000, every=100)
+    first = run(steps=400, every=100)
+    second = run(steps=600, every=100, carry=first.carry)
+    assert same(whole.q[4:], second.q)
+    assert same(whole.t[4:], second.t)
+    assert same(whole.carry, second.carry)
+
+
+def test_continuation_with_another_step_restarts_the_count() -> None:
+    first = run(steps=400, every=100)
+    second = nsjax.simulate(*CRANK, schemes.moreau(), dt=DT / 2, steps=100, every=50, carry=first.carry)
+    np.testing.assert_array_equal(second.t, first.t[-1] + np.array([0, 50, 100]) * (DT / 2))
+
+
+def test_another_length_or_number_does_not_compile_again() -> None:
+    run(steps=10)
+    programs = _advance._cache_size(), _begin._cache_size()
+    run(steps=20_000, every=10)
+    run(steps=37)
+    nsjax.simulate(*CRANK, schemes.moreau(tolerance=1e-9), dt=np.float64(1e-4), steps=10)
+    changed = models.slider_crank(friction=np.float64(0.3), clearance=jnp.asarray(2e-3), torque=1)
+    nsjax.simulate(*changed, schemes.moreau(), dt=1e-4, steps=10)
+    assert (_advance._cache_size(), _begin._cache_size()) == programs
+
+
+def test_a_system_made_twice_does_not_compile_twice() -> None:
+    for radius in (0.05, 0.1):
+        problem = models.bouncing_ball(balls=3, dimension=1, radius=radius)
+        nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=10)
+        programs = _advance._cache_size()
+    again = dataclasses.replace(problem.system)
+    nsjax.simulate(again, problem.params, problem.state, schemes.moreau(), dt=1e-3, steps=10)
+    assert _advance._cache_size() == programs
+
+
+def test_save_keeps_what_was_asked_for() -> None:
+    traj = run(steps=300, every=100, save=["impacts", "gap_min"])
+    assert traj.impacts.shape == (4, 4)
+    assert traj.gap_min.shape == (4, 4)
+    assert all(getattr(traj, name) is None for name in ROWS if name not in ("impacts", "gap_min"))
+    assert traj["energy"].shape == (4,)
+
+
+def test_impact_list_agrees_with_the_rows() -> None:
+    traj = run(steps=1000, events=12)
+    rows, contacts = np.nonzero(traj.impacts)
+    count = int(traj.events.count)
+    assert 4 <= count == traj.impacts.sum() <= 12
+    np.testing.assert_array_equal(traj.events.time[:count], traj.t[rows])
+    np.testing.assert_array_equal(traj.events.contact[:count], contacts)
+    assert np.all(traj.events.contact[count:] == -1)
+    np.testing.assert_array_equal(traj.events.impulse_normal[:count], traj.impulse_normal[rows, contacts])
+    # Newton's law with restitution 0.4, to the solver's tolerance
+    np.testing.assert_allclose(
+        traj.events.rate_after[:count], -0.4 * np.asarray(traj.events.rate_before[:count]), rtol=1e-8
+    )
+    few = run(steps=1000, events=3)
+    assert int(few.events.count) == count
+    np.testing.assert_array_equal(few.events.time, traj.events.time[:3])
+
+
+def test_lanes_equal_the_single_run_bit_for_bit() -> None:
+    scheme = numbers(schemes.moreau())
+    lanes = [
+        models.slider_crank(restitution=e, friction=mu) for e, mu in ((0.4, 0.01), (0.1, 0.3), (0.8, 0.0))
+    ]
+    single = [nsjax.simulate(*p, scheme, dt=DT, steps=1000, every=500) for p in lanes]
+    batch = jax.tree.map(lambda *x: jnp.stack(x), *[numbers(p) for p in lanes])
+
+    def final(problem):
+        return nsjax.simulate(*problem, scheme, dt=DT, steps=1000, every=500).q
+
+    mapped = jax.jit(lambda b: jax.lax.map(final, b))(batch)
+    for lane, traj in zip(mapped, single, strict=True):
+        np.testing.assert_array_equal(lane, traj.q)
+    np.testing.assert_allclose(jax.vmap(final)(batch), mapped, rtol=0, atol=1e-11)
+
+
+def test_lane_failures_are_named_and_stay_in_their_lane() -> None:
+    scheme = numbers(schemes.moreau())
+    good = numbers(models.slider_crank())
+    bad = good.replace(gravity=jnp.asarray(jnp.nan))
+    batch = jax.tree.map(lambda *x: jnp.stack(x), good, bad, good)
+    traj = jax.jit(
+        lambda b: jax.lax.map(lambda p: nsjax.simulate(*p, scheme, dt=DT, steps=300, every=100), b)
+    )(batch)
+    with pytest.raises(nsjax.RunError, match=r"lane 1, step 1, t = 2e-05 s: the force function"):
+        traj.raise_for_status()
+    single = run(steps=300, every=100)
+    np.testing.assert_array_equal(traj.q[0], single.q)
+    np.testing.assert_array_equal(traj.q[2], single.q)
+
+
+def test_derivatives_of_a_run_agree_in_both_modes() -> None:
+    """At fixed contact decisions; the sensitivity of the motion itself is another matter."""
+
+    def last(x):
+        problem = models.slider_crank(friction=x[0], restitution=x[1], rod_length=x[2])
+        traj = nsjax.simulate(*problem, schemes.moreau(), dt=DT, steps=200, every=50)
+        return traj.q[-1, :2] @ jnp.array([1.0, 2.0])
+
+    at = jnp.array([0.1, 0.4, 0.306])
+    forward, reverse = jax.jit(jax.jacfwd(last))(at), jax.jit(jax.grad(last))(at)
+    assert np.all(np.isfinite(forward))
+    assert np.all(forward != 0)
+    np.testing.assert_allclose(forward, reverse, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(models.REGISTRY))
+def test_the_time_loop_is_one_kernel(name: str) -> None:
+    """A LAPACK call, scatter, sort or library product in the loop costs a factor six, silently."""
+    entry = models.REGISTRY[name]
+    problem = numbers(entry.factory(**dict(entry.small)))
+    for scheme_name in sorted(schemes.REGISTRY):
+        text = compiled_loop(problem, numbers(schemes.REGISTRY[scheme_name].factory()))
+        assert 'xla_cpu_small_call="true"' in text, f"{scheme_name} on {name}"
+        assert " while(" not in text[text.index("ENTRY") :], f"{scheme_name} on {name}"
+
+
+def compiled_loop(problem, scheme) -> str:
+    from nsjax.simulate import _Program
+
+    program = _Program(system=problem.system, keep=ROWS, events=4)
+    dt = jnp.asarray(1e-4)
+    start = _begin(program, scheme, problem.params, problem.state, dt, None)
+    counts = jnp.full(8, 100)
+    return _advance.lower(program, scheme, problem.params, start, dt, counts).compile().as_text()
