@@ -41,7 +41,7 @@ def run(problem=BALL, scheme=None, **options):
         ({"save": "impacts"}, r"give a list of names"),
         (
             {"gradient": "saltation"},
-            r"gradient = 'saltation'; the scheme 'moreau' provides 'discrete' only",
+            r"gradient = 'saltation'; the scheme 'moreau' provides 'discrete'",
         ),
     ],
 )
@@ -70,7 +70,7 @@ def test_run_options(options, sentence) -> None:
         ({"initial_time": np.zeros(2)}, r"state\.t has shape \(2,\)"),
         (
             {"initial_q": np.zeros(1)},
-            r"gap of contact 0 \(ball on table\) = -0\.05 at the start; the start penetr",
+            r"gap of contact 0 \(ball on table\) = -0\.05 at the start; the start",
         ),
     ],
 )
@@ -227,7 +227,7 @@ def elastic(p):
         ({"mass": fading, "force": push}, r"step 142, t = 1\.42 s: the mass matrix is singular"),
         (
             {"mass": nan_mass, "force": push},
-            r"step 142, t = 1\.42 s: the mass matrix has an entry that is not",
+            r"step 142, t = 1\.42 s: the mass matrix has an entry",
         ),
         (
             {"mass": one, "force": pull, "nc": 1, "gap": hole, "law": elastic},
@@ -249,6 +249,7 @@ def test_what_fails_first_in_a_run_is_named(functions, sentence) -> None:
 def test_an_unsolved_contact_problem_is_named_with_its_contact() -> None:
     problem = models.slider_crank()
     traj = nsjax.simulate(*problem, schemes.moreau(tolerance=0.0, max_iterations=1), dt=1e-5, steps=300)
-    sentence = r"step 270, t = 0\.0027 s: the contact problem was not solved .* \(contact [01]: upper (left|right)\)"
+    where = r"step 270, t = 0\.0027 s: the contact problem was not solved"
+    sentence = where + r" .* \(contact [01]: upper (left|right)\)"
     with pytest.raises(nsjax.RunError, match=sentence):
         traj.raise_for_status()
