@@ -1,0 +1,140 @@
+"""What every experiment shares: expected numbers, their comparison, results on disk, the command line.
+
+An ``expected.json`` lies beside the experiments of a paper. It holds, per experiment and number,
+
+* ``value``: the number of the paper or of the specification, with ``tolerance`` (relative; absolute
+  for a value of zero), or ``range``: bounds ``[low, high]`` where the paper only says "below", "above";
+* ``ours``: the number as obtained when it was last recorded (the comparison does not use it);
+* ``source``: where the value stands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+Numbers = dict[str, float]
+
+
+class Main(Protocol):
+    """The one entry of an experiment."""
+
+    def __call__(self, quick: bool = False, folder: str | Path | None = None) -> Numbers: ...
+
+
+@dataclass(frozen=True)
+class Row:
+    """One compared number; ``difference`` is relative, absolute for a value of zero or a range."""
+
+    name: str
+    asked: str
+    ours: float
+    difference: float
+    passed: bool
+    source: str
+
+
+def load_expected(beside: str, experiment: str) -> dict[str, dict[str, Any]]:
+    """Expected numbers of one experiment from the ``expected.json`` in the folder of ``beside``."""
+    text = (Path(beside).parent / "expected.json").read_text(encoding="utf-8")
+    return dict(json.loads(text)[experiment])
+
+
+def _compare_one(name: str, ours: float, entry: Mapping[str, Any]) -> Row:
+    if "range" in entry:
+        low, high = entry["range"]
+        difference = max(low - ours, ours - high, 0.0)
+        asked, passed = f"in [{low:.5g}, {high:.5g}]", difference == 0.0
+    else:
+        value, tolerance = float(entry["value"]), float(entry["tolerance"])
+        difference = abs(ours - value) / (abs(value) or 1.0)
+        asked, passed = f"{value:.6g} +- {tolerance:.2g}{'' if value == 0.0 else ' rel.'}", False
+        passed = difference <= tolerance
+    return Row(name, asked, ours, difference, passed, str(entry["source"]))
+
+
+def compare(numbers: Mapping[str, float], expected: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    """One row per expected number. A number that was not computed fails as not-a-number."""
+    return [_compare_one(name, numbers.get(name, np.nan), entry) for name, entry in expected.items()]
+
+
+def report(rows: list[Row]) -> str:
+    """Prints the rows as a table (asked, ours, difference) and returns it."""
+    width = max((len(row.name) for row in rows), default=4)
+    lines = [f"{'number':{width}}  {'asked':>26}  {'ours':>13}  {'difference':>10}"]
+    for row in rows:
+        verdict = "" if row.passed else "  MISSED"
+        lines.append(
+            f"{row.name:{width}}  {row.asked:>26}  {row.ours:13.6g}  {row.difference:10.2g}{verdict}"
+        )
+    table = "\n".join(lines)
+    print(table)
+    return table
+
+
+def results_folder(paper: str, folder: str | Path | None) -> Path:
+    """The folder for results, made if missing: ``results/<paper>`` below the current directory."""
+    path = Path("results") / paper if folder is None else Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def save_data(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Saves named arrays as ``.npz``."""
+    plain: dict[str, Any] = {name: np.asarray(values) for name, values in arrays.items()}
+    np.savez_compressed(path.with_suffix(".npz"), **plain)
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty matplotlib figure [cm] that belongs to no window, with the style of all figures.
+
+    Raises:
+        ImportError: naming the extra, if matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("figures need matplotlib: pip install 'nsjax[plot]'") from error
+    return Figure(figsize=(width / 2.54, height / 2.54), layout="constrained")
+
+
+STYLE: Any = {
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 0.8,
+    "xtick.direction": "in",
+    "ytick.direction": "in",
+    "xtick.top": True,
+    "ytick.right": True,
+    "legend.frameon": False,
+    "mathtext.fontset": "cm",
+}
+
+
+def draw(path: Path, width: float, height: float, paint: Callable[[Any], None]) -> None:
+    """Saves as ``.png`` what ``paint`` draws on an empty figure of the given size [cm]."""
+    figure = new_figure(width, height)
+    from matplotlib import rc_context
+
+    with rc_context(STYLE):
+        paint(figure)
+        figure.savefig(path.with_suffix(".png"), dpi=200)
+
+
+def command(main: Main) -> None:
+    """The command line of an experiment: ``--quick`` and ``--folder``."""
+    import nsjax
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="a shorter run of the same kind")
+    parser.add_argument("--folder", help="where results go (default: results/<paper>)")
+    given = parser.parse_args()
+    nsjax.configure()
+    main(quick=given.quick, folder=given.folder)

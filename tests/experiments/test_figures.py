@@ -1,0 +1,54 @@
+"""Figures of the papers: every expected number, and the files that the command leaves."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pathlib
+
+import pytest
+
+from experiments import common
+
+FIGURES = ["gear_gupta_leimkuhler.fig03_moreau_path", "gear_gupta_leimkuhler.fig04_moreau_gaps"]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figure(name: str, tmp_path: pathlib.Path) -> None:
+    module = importlib.import_module(f"experiments.{name}")
+    experiment = name.split(".")[-1]
+    numbers = module.main(quick=True, folder=tmp_path)
+    expected = common.load_expected(module.__file__, experiment)
+    missed = [row for row in common.compare(numbers, expected) if not row.passed]
+    assert expected
+    assert set(expected) <= set(numbers)
+    assert missed == []
+    for suffix in (".png", ".npz"):
+        assert (tmp_path / experiment).with_suffix(suffix).stat().st_size > 10_000
+
+
+def test_recorded_numbers_fulfil_their_own_tolerance() -> None:
+    for file in pathlib.Path(common.__file__).parent.rglob("expected.json"):
+        for experiment, entries in json.loads(file.read_text()).items():
+            rows = common.compare({name: entry["ours"] for name, entry in entries.items()}, entries)
+            assert [row for row in rows if not row.passed] == [], experiment
+            assert all(entry["source"] for entry in entries.values())
+
+
+def test_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+    expected = {
+        "near": {"value": 2.0, "tolerance": 0.01, "source": "a"},
+        "far": {"value": 2.0, "tolerance": 0.01, "source": "a"},
+        "zero": {"value": 0.0, "tolerance": 1e-3, "source": "a"},
+        "inside": {"range": [-1.0, 0.0], "source": "a"},
+        "outside": {"range": [-1.0, 0.0], "source": "a"},
+        "absent": {"value": 1.0, "tolerance": 1.0, "source": "a"},
+        "not a number": {"range": [-1.0, 0.0], "source": "a"},
+    }
+    found = {"near": 2.01, "far": 2.03, "zero": -5e-4, "inside": -0.5, "outside": 0.25}
+    rows = common.compare({**found, "not a number": float("nan")}, expected)
+    assert [row.passed for row in rows] == [True, False, True, True, False, False, False]
+    assert rows[0].difference == pytest.approx(0.005)
+    assert rows[4].difference == 0.25
+    assert common.report(rows).count("MISSED") == 4
+    assert "outside" in capsys.readouterr().out
