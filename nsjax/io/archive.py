@@ -1,0 +1,274 @@
+"""A run as one .npz file: `save` and `load`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import zipfile
+from typing import Any, BinaryIO
+
+import jax
+import numpy as np
+
+import nsjax
+from nsjax import models
+from nsjax.core import InputError, Problem, Scheme, System, nearest
+from nsjax.io.codec import describe, rebuild, record_types
+from nsjax.io.files import PathLike, replacing
+from nsjax.trajectory import ROWS, Trajectory
+
+SCHEMA = 1
+"""Version of the file's layout; `load` reads this one."""
+
+SIZES = ("nq", "nv", "nc", "nt", "nb")
+COLUMNS = ("t", "q", "v", *ROWS)
+RESULTS = ("status", "first_failure", "events", "carry")
+
+
+def save(
+    path: PathLike, problem: Problem, traj: Trajectory, *, scheme: Scheme | None = None, **metadata: Any
+) -> None:
+    """Writes a run to one ``.npz`` file that holds everything: `load` gives back the same problem and
+    trajectory bit for bit, and the run can be continued from it bit for bit.
+
+    The file can be read with numpy alone; there are no pickles in it. ``numpy.load(path)`` has the
+    rows under their names in `Trajectory` (those that were saved), ``params.<name>``, ``state.<name>``,
+    ``carry.<...>``, ``status``, the column names ``labels.q``, ``labels.v``, ``labels.contacts``, and
+    ``dt``, ``model``, ``scheme``, ``nsjax_schema``, ``nsjax_version``.
+
+    Args:
+        path: the file, usually ``*.npz``; an existing one is replaced. It appears whole or not at all.
+        problem: what was run; its system and parameters must be those of ``traj``.
+        traj: from `simulate`.
+        scheme: what it was run with; its name, numbers and options are noted for the reader (`header`).
+        metadata: anything else to note: numbers, strings, lists and dicts of them.
+
+    Raises:
+        InputError: for a place that cannot be written, for a trajectory of another problem, and for
+            content that cannot be saved without pickles.
+
+    Example:
+        >>> import tempfile
+        >>> import nsjax
+        >>> from nsjax import io, models, schemes
+        >>> problem = models.bouncing_ball()
+        >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=500)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     io.save(f"{folder}/ball.npz", problem, traj, scheme=schemes.moreau(), note="first try")
+        ...     problem, traj = io.load(f"{folder}/ball.npz")
+        >>> traj["y"].shape
+        (501,)
+    """
+    _check(problem, traj, scheme)
+    system = problem.system
+    arrays: dict[str, np.ndarray] = {}
+    content: dict[str, Any] = {
+        "model": system.name,
+        "registered": _is_registered(system),
+        "choices": describe("choices", dict(system.choices), arrays) if _is_registered(system) else None,
+        "sizes": {name: getattr(system, name) for name in SIZES},
+        "params": describe("params", problem.params, arrays),
+        "state": describe("state", problem.state, arrays),
+        "scheme": None if scheme is None else _describe_scheme(scheme),
+        "metadata": _plain("metadata", metadata),
+    }
+    for name in (*COLUMNS, *RESULTS):
+        content[name] = describe(name, getattr(traj, name), arrays)
+    labels = {f"labels.{f.name}": getattr(system.labels, f.name) for f in dataclasses.fields(system.labels)}
+    texts = {
+        "nsjax_version": nsjax.__version__,
+        "nsjax_header": json.dumps(content),
+        "model": system.name,
+        "scheme": "" if scheme is None else scheme.name,
+        **labels,
+    }
+    for name, text in texts.items():
+        arrays[name] = np.asarray(text, dtype=np.str_)
+    arrays["nsjax_schema"] = np.asarray(SCHEMA)
+    arrays["dt"] = np.asarray(traj.carry.dt)
+    with replacing(path) as file:
+        _write(file, arrays)
+
+
+def load(path: PathLike, problem: Problem | None = None) -> tuple[Problem, Trajectory]:
+    """Reads a run that `save` wrote.
+
+    ``simulate(*problem, scheme, dt=..., steps=..., carry=traj.carry)`` continues it.
+
+    Args:
+        path: the file.
+        problem: needed for a system that is no registered model, because functions are not saved:
+            any problem with that system. Its numbers do not matter.
+
+    Returns:
+        The problem (parameters and start as they were) and the trajectory, all arrays numpy's.
+
+    Raises:
+        InputError: for a missing file, a file that is no such archive or of another schema, and for a
+            problem that is missing or does not fit.
+    """
+    if problem is not None and not isinstance(problem, Problem):
+        raise InputError(f"load: problem = {problem!r}; it must be an nsjax.Problem")
+    arrays, content = _read(path)
+    try:
+        given = _rebuild_problem(content, arrays) if problem is None else problem
+        _check_fit(content, given.system)
+        known = record_types(given.params)
+        params = rebuild(content["params"], arrays, known)
+        start = rebuild(content["state"], arrays, known)
+        fields = {name: rebuild(content[name], arrays, known) for name in (*COLUMNS, *RESULTS)}
+    except KeyError as error:
+        raise InputError(f"{path} is damaged: it lacks {error}") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    traj = Trajectory(system=given.system, params=jax.tree.map(_number, params), **fields)
+    return Problem(system=given.system, params=params, state=start), traj
+
+
+def header(path: PathLike) -> dict[str, Any]:
+    """What a saved run says about itself: ``schema``, ``version``, ``model``, ``dt``, ``scheme`` (name,
+    numbers, options; None if it was not given to `save`) and ``metadata``.
+
+    Args:
+        path: the file.
+
+    Raises:
+        InputError: as `load`.
+    """
+    arrays, content = _read(path)
+    return {
+        "schema": int(arrays["nsjax_schema"]),
+        "version": str(arrays["nsjax_version"]),
+        "model": content["model"],
+        "dt": arrays["dt"].tolist(),
+        "scheme": content["scheme"],
+        "metadata": content["metadata"],
+    }
+
+
+def _number(value: Any) -> Any:
+    """A parameter as `simulate` holds it: 64 bits, booleans as they are."""
+    return value if np.asarray(value).dtype.kind == "b" else np.asarray(value, float)
+
+
+def _check(problem: Problem, traj: Trajectory, scheme: Scheme | None) -> None:
+    """Refuses what does not belong together before anything is written."""
+    wanted = (("problem", problem, Problem), ("traj", traj, Trajectory))
+    for name, value, cls in wanted:
+        if not isinstance(value, cls):
+            raise InputError(f"save: {name} = {value!r}; it must be an nsjax.{cls.__name__}")
+    if scheme is not None and not isinstance(scheme, Scheme):
+        raise InputError(f"save: scheme = {scheme!r}; it must be an nsjax.Scheme")
+    if traj.system != problem.system:
+        raise InputError("save: traj is not a run of this problem's system; pass the problem it ran")
+    ours, theirs = jax.tree.leaves(problem.params), jax.tree.leaves(traj.params)
+    if any(isinstance(x, jax.core.Tracer) for x in (*ours, *theirs)):
+        raise InputError("save: params are traced; save outside jit, vmap and grad")
+    if len(ours) != len(theirs) or not all(map(np.array_equal, ours, theirs)):
+        raise InputError("save: traj ran with other parameters; pass the problem it ran")
+
+
+def _is_registered(system: System) -> bool:
+    """Whether the registry makes this very system again from its name and choices."""
+    entry = models.REGISTRY.get(system.name)
+    if entry is None:
+        return False
+    try:
+        return bool(entry.factory(**dict(system.choices)).system == system)
+    except (InputError, TypeError):  # another system under a registered name
+        return False
+
+
+def _describe_scheme(scheme: Scheme) -> dict[str, Any]:
+    """Name, numbers and options of a scheme for the reader; functions are not saved."""
+    arrays: dict[str, np.ndarray] = {}
+    describe("numbers", scheme.coef, arrays)
+    numbers = {name.removeprefix("numbers."): array.tolist() for name, array in arrays.items()}
+    options: Any = scheme.options
+    if dataclasses.is_dataclass(options) and not isinstance(options, type):
+        options = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
+    return {
+        "name": scheme.name,
+        "numbers": numbers,
+        "options": json.loads(json.dumps(options, default=repr)),
+    }
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Metadata as JSON holds it."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: _plain(f"{name}.{key}", part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(f"{name}.{i}", part) for i, part in enumerate(value)]
+    if isinstance(value, np.ndarray | np.generic | jax.Array) and np.asarray(value).dtype.kind in "biuf":
+        return np.asarray(value).tolist()
+    raise InputError(f"save: {name} = {value!r}; numbers, strings, lists and dicts of them only")
+
+
+def _write(file: BinaryIO, arrays: dict[str, np.ndarray]) -> None:
+    """An .npz without pickles and without dates: equal runs make equal files."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            with archive.open(entry, "w", force_zip64=True) as part:
+                np.lib.format.write_array(part, array, allow_pickle=False)
+
+
+def _read(path: PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """All arrays of an archive of our schema, and its header."""
+    foreign = f"{path} is no nsjax archive, or it is damaged; give a file written by nsjax.io.save"
+    arrays: dict[str, np.ndarray] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            if "nsjax_schema.npy" not in names or "nsjax_header.npy" not in names:
+                raise InputError(foreign)
+            for name in ("nsjax_schema.npy", "nsjax_version.npy", *names):
+                with archive.open(name) as part:
+                    arrays[name.removesuffix(".npy")] = np.lib.format.read_array(part, allow_pickle=False)
+                _check_schema(path, arrays)
+        return arrays, json.loads(str(arrays["nsjax_header"]))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, KeyError, ValueError, EOFError):
+        raise InputError(foreign) from None
+
+
+def _check_schema(path: PathLike, arrays: dict[str, np.ndarray]) -> None:
+    """Refuses another layout as soon as its number is known, before anything else is read."""
+    found = int(arrays["nsjax_schema"])
+    if found != SCHEMA and "nsjax_version" in arrays:
+        raise InputError(
+            f"{path} has schema {found} (written by nsjax {arrays['nsjax_version']}); this nsjax "
+            f"{nsjax.__version__} reads schema {SCHEMA}. Read it with the version that wrote it"
+        )
+
+
+def _rebuild_problem(content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem:
+    """The default problem of the registered model that was saved."""
+    name = content["model"]
+    if not content["registered"]:
+        called = f"the system {name!r}" if name else "a system without a name"
+        raise InputError(
+            f"it holds a run of {called}, which is no registered model; its functions are not saved, so "
+            "pass them: load(path, problem=...)"
+        )
+    if name not in models.REGISTRY:
+        raise InputError(f"the model {name!r} is unknown to this version; {nearest(name, models.REGISTRY)}")
+    choices = rebuild(content["choices"], arrays, {})
+    made: Problem = models.REGISTRY[name].factory(**choices)
+    return made
+
+
+def _check_fit(content: dict[str, Any], system: System) -> None:
+    if system.name != content["model"]:
+        raise InputError(f"it holds a run of {content['model']!r}, not of {system.name!r}")
+    sizes = {name: getattr(system, name) for name in SIZES}
+    if sizes != content["sizes"]:
+        raise InputError(f"it was saved with {content['sizes']}; the system has {sizes}")

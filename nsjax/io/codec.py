@@ -1,0 +1,155 @@
+"""Trees of records and numbers as named arrays and a description, without pickles."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.types import PyTree
+
+Description = dict[str, Any] | None
+
+
+def describe(name: str, value: PyTree, arrays: dict[str, np.ndarray]) -> Description:
+    """Puts every number of ``value`` into ``arrays`` under a dotted name and says how they belong
+    together, in words that JSON can hold.
+
+    Args:
+        name: where the value belongs, such as ``"params"``.
+        value: numbers, arrays, strings, None, and tuples, lists, dicts and records of them.
+        arrays: is filled.
+
+    Raises:
+        InputError: for anything else, functions for instance.
+
+    Example:
+        >>> from nsjax.io.codec import describe
+        >>> arrays = {}
+        >>> describe("p", {"k": 2.0}, arrays), arrays
+        ({'dict': {'k': {'number': 'p.k'}}}, {'p.k': array(2.)})
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return {"text": value}
+    if isinstance(value, bool | int | float):
+        return {"number": _put(name, value, arrays)}
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        return {"array": _put(name, value, arrays)}
+    if isinstance(value, Mapping):
+        return {"dict": _describe_all(name, value, arrays)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        return {"record": _address(type(value)), "fields": _describe_all(name, fields, arrays)}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        fields = {field: getattr(value, field) for field in value._fields}
+        return {"record": _address(type(value)), "fields": _describe_all(name, fields, arrays)}
+    if isinstance(value, tuple | list):
+        parts = [describe(f"{name}.{i}", part, arrays) for i, part in enumerate(value)]
+        return {"tuple" if isinstance(value, tuple) else "list": parts}
+    raise InputError(f"{name} = {value!r} cannot be saved; numbers, strings and records of them only")
+
+
+def _describe_all(
+    name: str, values: Mapping[Any, PyTree], arrays: dict[str, np.ndarray]
+) -> dict[str, Description]:
+    for key in values:
+        if not isinstance(key, str):
+            raise InputError(f"{name} has the key {key!r}, which cannot be saved; use strings")
+    return {key: describe(f"{name}.{key}", part, arrays) for key, part in values.items()}
+
+
+def _put(name: str, value: Any, arrays: dict[str, np.ndarray]) -> str:
+    if isinstance(value, jax.core.Tracer):
+        raise InputError(f"{name} is traced; save outside jit, vmap and grad")
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufc":
+        raise InputError(f"{name} has type {array.dtype}, which cannot be saved; use plain numbers")
+    if name in arrays:
+        raise InputError(f"two numbers would be saved as {name}; give their keys names without dots")
+    arrays[name] = array
+    return name
+
+
+def _address(cls: type[Any]) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def rebuild(
+    description: Description, arrays: Mapping[str, np.ndarray], known: Mapping[str, type[Any]]
+) -> PyTree:
+    """The value that `describe` described.
+
+    Args:
+        description, arrays: from `describe`.
+        known: record types by name, for records that are not nsjax's: the module that a type lived in
+            when it was saved (a script, for instance) need not be importable now.
+
+    Raises:
+        InputError: for a record that does not exist (any more) or has other fields.
+        KeyError: for an array that is not there.
+    """
+    if description is None:
+        return None
+    (kind, content) = next(iter(description.items()))
+    if kind == "text":
+        return content
+    if kind == "number":
+        return arrays[content].item()
+    if kind == "array":
+        return arrays[content]
+    if kind in ("tuple", "list"):
+        parts = [rebuild(part, arrays, known) for part in content]
+        return tuple(parts) if kind == "tuple" else parts
+    if kind == "dict":
+        return {key: rebuild(part, arrays, known) for key, part in content.items()}
+    fields = {key: rebuild(part, arrays, known) for key, part in description["fields"].items()}
+    cls = known.get(content.partition(":")[2]) or _find(content)
+    try:
+        return cls(**fields)
+    except TypeError as error:
+        raise InputError(f"the saved record {content} does not fit this version: {error}") from None
+
+
+def _find(address: str) -> type[Any]:
+    """A record type by its address. Only modules of nsjax are imported: a file must not run code."""
+    module_name, _, qualified = address.partition(":")
+    if module_name.split(".")[0] == "nsjax":
+        try:
+            importlib.import_module(module_name)
+        except ImportError:
+            raise InputError(f"the saved record {address} does not exist in this version") from None
+    found: Any = sys.modules.get(module_name)
+    if found is None:
+        raise InputError(f"the saved record {address} is unknown; import {module_name} before loading")
+    for part in qualified.split("."):
+        found = getattr(found, part, None)
+    is_record = isinstance(found, type) and (dataclasses.is_dataclass(found) or hasattr(found, "_fields"))
+    if not is_record:
+        raise InputError(f"the saved record {address} does not exist in this version")
+    return found
+
+
+def record_types(tree: PyTree) -> dict[str, type[Any]]:
+    """The record types that occur in a tree, by name."""
+    found: dict[str, type[Any]] = {}
+    parts: list[PyTree] = []
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        found[type(tree).__qualname__] = type(tree)
+        parts = [getattr(tree, f.name) for f in dataclasses.fields(tree)]
+    elif isinstance(tree, Mapping):
+        parts = list(tree.values())
+    elif isinstance(tree, tuple | list):
+        if hasattr(tree, "_fields"):
+            found[type(tree).__qualname__] = type(tree)
+        parts = list(tree)
+    for part in parts:
+        found |= record_types(part)
+    return found

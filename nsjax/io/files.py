@@ -1,0 +1,106 @@
+"""Files that appear whole or not at all, and a check of the place before a long run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import secrets
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from nsjax.core import InputError
+
+PathLike = str | os.PathLike[str]
+
+
+def check_writable(path: PathLike) -> None:
+    """Refuses a place where no file can be written; call it before the run that the file is for.
+
+    A file is made in the folder and removed again, because permission bits say little: of root, of
+    read-only and of full file systems.
+
+    Args:
+        path: the file to be written later; an existing regular file will be replaced.
+
+    Raises:
+        InputError: if the folder is missing or takes no file, or path is no place for a file.
+
+    Example:
+        >>> from nsjax.io import check_writable
+        >>> check_writable("no_such_folder/run.npz")
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: no_such_folder/run.npz: the folder no_such_folder does not \
+exist; create it first
+    """
+    try:
+        temporary, handle = _temporary(_target(path))
+        handle.close()
+        temporary.unlink()
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}; choose another place") from None
+
+
+@contextlib.contextmanager
+def replacing(path: PathLike) -> Iterator[BinaryIO]:
+    """A file open for writing that takes the place of ``path`` when the block ends well.
+
+    Until then, and after a failure, ``path`` is as it was and nothing else remains.
+
+    Args:
+        path: the file to be written or replaced.
+
+    Raises:
+        InputError: as `check_writable`.
+        OSError: if writing fails later, because the disk is full for instance.
+
+    Example:
+        >>> import os, tempfile
+        >>> from nsjax.io import replacing
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with replacing(f"{folder}/a.txt") as file:
+        ...         _ = file.write(b"whole")
+        ...     os.listdir(folder)
+        ['a.txt']
+    """
+    target = _target(path)
+    try:
+        temporary, handle = _temporary(target)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}; choose another place") from None
+    try:
+        with handle:
+            yield handle
+            handle.flush()
+            os.fsync(handle.fileno())  # else a crash could leave the new name with the old disk blocks
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _target(path: PathLike) -> pathlib.Path:
+    """The file behind ``path`` (links followed), refused if no file can stand there."""
+    if not os.fspath(path):
+        raise InputError("the file name is empty; give a path")
+    try:
+        target = pathlib.Path(path).resolve()
+        if target.is_dir():
+            raise InputError(f"{path} is a folder; give the name of a file in it")
+        if target.exists() and not target.is_file():
+            raise InputError(f"{path} is no regular file; choose another place")
+        if not target.parent.is_dir():
+            raise InputError(
+                f"{path}: the folder {pathlib.Path(path).parent} does not exist; create it first"
+            )
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}; choose another place") from None
+    return target
+
+
+def _temporary(target: pathlib.Path) -> tuple[pathlib.Path, BinaryIO]:
+    """A new file beside the target, where a rename cannot cross file systems."""
+    name = target.parent / f".nsjax-{os.getpid()}-{secrets.token_hex(4)}.tmp"
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
+    return name, open(os.open(name, flags, 0o666), "wb")  # the mode leaves the rest to the umask
