@@ -1,0 +1,6 @@
+"""Figures of runs; matplotlib is imported when one is drawn."""
+
+from nsjax.plot.overview import overview
+from nsjax.plot.style import check_format
+
+__all__ = ["check_format", "overview"]

@@ -1,0 +1,167 @@
+"""One figure that tells what a run did: path, velocities, contacts, energy."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+import pathlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsjax.core import InputError, Problem
+from nsjax.plot import panels, style
+from nsjax.plot.panels import Panel
+from nsjax.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+WIDTH = 7.0
+ROW_HEIGHT = 1.75
+BESIDE = 0.7
+"""Inches: width of the figure, height of a row of panels, what labels take beside a panel."""
+
+MANY_ROWS = 20_000
+"""Above this a vector format holds curves as pictures: it would be slow to open."""
+
+
+def overview(problem: Problem, traj: Trajectory, path: str | os.PathLike[str] | None = None) -> Figure:
+    """Figure of a run: path within its limits, positions, velocities, gaps, contact forces and impact
+    impulses, forces of constraints, energies. Panels without content are left out.
+
+    Contact forces are means over intervals between saved rows, impulse over duration, joined to at
+    most 400 intervals. Intervals with an impact of the contact, or of another one that reaches it with
+    an impulse of the same order, are left out there and stand in the panel of the impacts with their
+    whole normal impulse.
+
+    Args:
+        problem: what was run.
+        traj: one run of it (not a batch).
+        path: where to write the figure; its suffix chooses the format (png, pdf, svg, ...).
+
+    Returns:
+        The figure, on matplotlib's Agg canvas; matplotlib's own settings and backend stay as they are.
+
+    Raises:
+        InputError: if matplotlib is missing, the format is unknown, or traj is a batch or the run of
+            another system.
+        OSError: if the file cannot be written.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, plot, schemes
+        >>> problem = models.bouncing_ball()
+        >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=500)
+        >>> [axes.get_title(loc="left") for axes in plot.overview(problem, traj).axes]
+        ['(a) positions', '(b) velocities', '(c) gaps', '(d) normal impulses of impacts', '(e) energy']
+    """
+    style.require_matplotlib()
+    if path is not None:
+        style.check_format(path)
+    if np.ndim(traj.t) != 1:
+        raise InputError(f"overview: t has shape {np.shape(traj.t)}; pass one run, not a batch")
+    if traj.system != problem.system:
+        raise InputError("overview: traj is not a run of this problem's system; pass the problem it ran")
+    from matplotlib import rc_context
+
+    with rc_context(style.RC):
+        figure = _arrange(traj, _choose(traj))
+        if path is not None:
+            _write(figure, path)
+    return figure
+
+
+def _choose(traj: Trajectory) -> list[Panel]:
+    """The panels with content: motion, contacts, energy, so that related ones share a row."""
+    labels = traj.system.labels
+    motion = panels.path(traj)
+    if not labels.path_limits:
+        motion += panels.quantities(traj, "positions", labels.q, traj.q, "q")
+    motion += panels.quantities(traj, "velocities", labels.v, traj.v, "v")
+    forces = panels.gaps(traj) + panels.contacts(traj) + panels.constraints(traj)
+    energy = panels.energy(traj)
+    return motion + energy + forces if len(motion) % 2 else motion + forces + energy
+
+
+def _arrange(traj: Trajectory, chosen: list[Panel]) -> Figure:
+    """Panels two by two; a last one alone takes the whole row."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.04, wspace=0.04, hspace=0.03)
+    rows = (len(chosen) + 1) // 2
+    figure = Figure(figsize=(WIDTH, ROW_HEIGHT * rows + 0.25), layout=layout)
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(rows, 2)
+    for row in range(rows):
+        pair = chosen[2 * row : 2 * row + 2]
+        heads = []
+        for k, panel in enumerate(pair):
+            axes = figure.add_subplot(grid[row, :] if len(pair) == 1 else grid[row, k])
+            panel.draw(axes)
+            if panel.over_time:
+                panels.label_time(axes, traj)
+            title = axes.set_title(f"({chr(ord('a') + 2 * row + k)}) {panel.title}", loc="left")
+            for line in axes.lines:
+                line.set_rasterized(np.shape(traj.t)[0] > MANY_ROWS)
+            names = axes.get_legend_handles_labels()[1] if panel.legend else []
+            heads.append(_Head(axes, title, len(names)))
+        _place_legends(heads, WIDTH / len(pair) - BESIDE)
+    return figure
+
+
+@dataclasses.dataclass(frozen=True)
+class _Head:
+    """What stands above a panel: its title, and a legend of so many entries."""
+
+    axes: Axes
+    title: Text
+    entries: int
+
+
+def _place_legends(row: list[_Head], room: float) -> None:
+    """Legends outside the data: beside the titles of a row if all have room there [in], else below
+    them, so that titles stay in line.
+    """
+    with_legend = [head for head in row if head.entries]
+    taken = 0.0
+    for head in with_legend:
+        legend = head.axes.legend(ncols=head.entries, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+        taken = max(taken, _size(legend)[0] + _size(head.title)[0])
+    if taken + 0.1 <= room:
+        return
+    height = max(_legend_below(head, room) for head in with_legend)
+    for head in row:
+        head.axes.set_title(head.title.get_text(), loc="left", pad=72.0 * height + 3.0)
+
+
+def _legend_below(head: _Head, room: float) -> float:
+    """A legend between title and data in as few lines as fit; its height [in]."""
+    for lines in range(1, head.entries + 1):
+        columns = -(-head.entries // lines)
+        legend = head.axes.legend(ncols=columns, loc="lower left", bbox_to_anchor=(-0.02, 1.0))
+        width, height = _size(legend)
+        if width <= room:
+            break
+    return height
+
+
+def _size(artist: Artist) -> tuple[float, float]:
+    """Width and height [in]."""
+    box = artist.get_window_extent()
+    dpi = artist.figure.dpi if artist.figure is not None else 72.0
+    return box.width / dpi, box.height / dpi
+
+
+def _write(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Draws in memory first, so that a failure to draw leaves no file."""
+    target = pathlib.Path(path)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=target.suffix.removeprefix(".").lower())
+    target.write_bytes(drawn.getvalue())
