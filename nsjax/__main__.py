@@ -1,0 +1,5 @@
+"""``python -m nsjax``."""
+
+from nsjax.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,177 @@
+"""The command line: ``nsjax simulate``, ``nsjax list``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+import nsjax
+from nsjax import io, models, plot, schemes
+from nsjax.cli.inputs import ROWS, Plan, make_plan
+from nsjax.cli.report import Progress, summary
+from nsjax.core import InputError
+from nsjax.trajectory import RunError, Trajectory
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command ``nsjax``.
+
+    Args:
+        argv: arguments without the program's name; None takes those of the process.
+
+    Returns:
+        0 after success, 1 after a run or a write that failed, 2 for input that cannot be run, 130 after
+        an interruption. Whatever is not 0 comes with one sentence on stderr.
+
+    Example:
+        >>> from nsjax.cli import main
+        >>> main(["simulate", "bouncing-ball", "--steps", "100", "--quiet"])
+        0
+    """
+    nsjax.configure()
+    try:
+        args = _parser().parse_args(argv)
+    except SystemExit as stop:  # argparse has said why
+        return stop.code if isinstance(stop.code, int) else 2
+    try:
+        return int(args.command(args))
+    except InputError as error:
+        code, sentence = 2, str(error)
+    except (RunError, OSError) as error:
+        code, sentence = 1, str(error)
+    except KeyboardInterrupt:
+        code, sentence = 130, "interrupted"
+    print(f"nsjax: {sentence}", file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="nsjax", description="Simulates mechanical systems that hit, slide, stick and bend."
+    )
+    parser.add_argument("--version", action="version", version=f"nsjax {nsjax.__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    add = commands.add_parser(
+        "simulate", help="run a model, say what happened, save rows and figure",
+        description="Runs a model with a scheme and says what happened.",
+        epilog="example: nsjax simulate slider-crank --dt 1e-5 --time 0.2 --set friction=0.1 "
+        "--output run.npz --plot run.png",
+    )  # fmt: skip
+    add.set_defaults(command=_simulate)
+    add.add_argument(
+        "model", metavar="MODEL|FILE",
+        help="a model of `nsjax list`, or a Python file with a function problem() that returns an "
+        "nsjax.Problem",
+    )  # fmt: skip
+    add.add_argument("--scheme", default="moreau", help="a scheme of `nsjax list` (default: moreau)")
+    add.add_argument("--dt", type=float, help="step size [s] (default: the model's)")
+    length = add.add_mutually_exclusive_group()
+    length.add_argument("--time", type=float, help="duration [s] (default: the model's)")
+    length.add_argument("--steps", type=int, help="number of steps, instead of --time")
+    add.add_argument(
+        "--every", type=int, help=f"save each EVERY-th step (default: at most about {ROWS} rows are saved)"
+    )
+    add.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE",
+        help="a keyword of the model (friction=0.1, initial_v=[1,2,3]) or of the scheme "
+        "(scheme.NAME=VALUE); may be repeated",
+    )  # fmt: skip
+    add.add_argument("--output", metavar="FILE.npz", help="save the run; nsjax.io.load reads it")
+    add.add_argument("--plot", metavar="FILE.png", help="draw the run (png, pdf, svg, ...)")
+    add.add_argument("--quiet", action="store_true", help="print nothing but failures")
+    show = commands.add_parser(
+        "list", help="list models and schemes", description="Lists models and schemes."
+    )
+    show.set_defaults(command=_list)
+    return parser
+
+
+def _list(_: argparse.Namespace) -> int:
+    print("models (default step size and duration in seconds)")
+    for name, model in models.REGISTRY.items():
+        print(f"  {name:<24} {f'dt {model.dt:g}, time {model.time:g}':<22} {model.summary}")
+    print("\nschemes (orders of position, velocity and force on smooth motion)")
+    for name, scheme in schemes.REGISTRY.items():
+        print(f"  {name:<24} {'orders ' + ', '.join(map(str, scheme.order)):<22} {scheme.summary}")
+    return 0
+
+
+def _simulate(args: argparse.Namespace) -> int:
+    plan = make_plan(args)
+    _use_cache()
+    progress = Progress(shown=not args.quiet)
+    begin = time.perf_counter()
+    progress.say("compiling")
+    # One step compiles the program that serves the whole run, so that the two can be timed apart.
+    _run(plan, steps=1, every=1)
+    middle = time.perf_counter()
+    traj = _run(plan, steps=plan.steps, every=plan.every, progress=progress)
+    end = time.perf_counter()
+    progress.clear()
+    failure = _failure(traj)
+    written = _write(args, plan, traj, bool(failure))
+    if not args.quiet:
+        print("" if failure else summary(plan, traj, middle - begin, end - middle), end="")
+        print("".join(f"wrote            {path}\n" for path in written), end="")
+    if failure:
+        raise RunError(failure)
+    return 0
+
+
+def _run(plan: Plan, **options: Any) -> Trajectory:
+    system, params, state = plan.problem
+    return nsjax.simulate(system, params, state, plan.scheme, dt=plan.dt, **options)
+
+
+def _failure(traj: Trajectory) -> str:
+    try:
+        traj.raise_for_status()
+    except RunError as error:
+        return str(error)
+    return ""
+
+
+def _write(args: argparse.Namespace, plan: Plan, traj: Trajectory, failed: bool) -> list[str]:
+    """The files that were asked for. A failed run is saved too, since its rows show what went wrong;
+    a figure of it would only mislead.
+    """
+    written = []
+    if args.output is not None:
+        io.save(
+            args.output, plan.problem, traj, scheme=plan.scheme, steps=plan.steps, every=plan.every
+        )  # fmt: skip
+        written.append(f"{args.output}{' (a run that failed; see its status)' if failed else ''}")
+    if args.plot is not None and not failed:
+        figure = plot.overview(plan.problem, traj)
+        with io.replacing(args.plot) as file:
+            figure.savefig(file, format=pathlib.Path(args.plot).suffix.removeprefix(".").lower())
+        written.append(args.plot)
+    return written
+
+
+def _use_cache() -> None:
+    """Compiled programs outlive the process: in JAX_COMPILATION_CACHE_DIR if that is set, else in the
+    user's cache folder; without, where that cannot be written.
+    """
+    # Programs of small models compile in a second and take few bytes, below JAX's own thresholds.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
+        return
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+        folder = pathlib.Path(base) / "nsjax" / "compiled"
+        folder.mkdir(parents=True, exist_ok=True)
+        io.check_writable(folder / "probe")
+    except (OSError, RuntimeError, InputError):  # RuntimeError: a user without home
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))

@@ -1,0 +1,214 @@
+"""From the words of a command line to a problem, a scheme and the lengths of a run."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import inspect
+import math
+import os
+import pathlib
+import sys
+import traceback
+import types
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nsjax import io, models, plot, schemes
+from nsjax.core import InputError, Problem, Scheme, nearest
+from nsjax.core.checks import check_lengths, concrete_number
+
+ROWS = 5000
+"""About so many rows are saved at most unless ``--every`` is given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A run that has passed all checks that can be made before it."""
+
+    problem: Problem
+    scheme: Scheme
+    dt: float
+    steps: int
+    every: int
+
+
+def make_plan(args: argparse.Namespace) -> Plan:
+    """Reads the arguments of ``nsjax simulate``.
+
+    Raises:
+        InputError: for anything that can be refused before the run, places of files included.
+    """
+    for_model, for_scheme = read_settings(args.set)
+    problem, dt, duration = read_problem(args.model, for_model)
+    scheme = read_scheme(args.scheme, for_scheme)
+    dt = dt if args.dt is None else args.dt
+    if dt is None or (duration is None and args.time is None and args.steps is None):
+        raise InputError(f"{args.model} has no default step size and duration; give --dt and --time")
+    steps = args.steps
+    if steps is None and args.time is None and duration is not None:
+        # the default duration bends to the chosen step size, a given one does not
+        steps = max(1, round(duration / concrete_number(dt, "dt")))
+    steps = check_lengths(dt, steps, args.time, 1 if args.every is None else args.every, 0)
+    for path in (args.output, args.plot):
+        if path is not None:
+            io.check_writable(path)
+    if args.plot is not None:
+        plot.check_format(args.plot)
+    files = [os.path.realpath(path) for path in (args.output, args.plot, args.model) if path is not None]
+    if len(set(files)) < len(files):
+        raise InputError("--output, --plot and the model's file must be different files")
+    return Plan(problem, scheme, dt, steps, default_every(steps) if args.every is None else args.every)
+
+
+def default_every(steps: int) -> int:
+    """A divisor of ``steps`` that leaves at most `ROWS` rows, or about as many where these divisors
+    would leave only few.
+
+    Example:
+        >>> from nsjax.cli.inputs import default_every
+        >>> [default_every(steps) for steps in (300, 20_000, 1_000_000, 20_011)]
+        [1, 4, 200, 1]
+    """
+    small = [d for d in range(1, math.isqrt(steps) + 1) if steps % d == 0]
+    divisors = sorted({*small, *(steps // d for d in small)})
+    every = next(d for d in divisors if steps // d <= ROWS)
+    if steps // every >= min(steps, ROWS // 10):
+        return every
+    return min(divisors, key=lambda d: abs(math.log(steps / d / ROWS)))
+
+
+def read_settings(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keywords of the model and of the scheme from ``NAME=VALUE``: Python literals or bare words.
+
+    Example:
+        >>> from nsjax.cli.inputs import read_settings
+        >>> read_settings(["friction=0.1", "scheme.force_velocity=midpoint"])
+        ({'friction': 0.1}, {'force_velocity': 'midpoint'})
+    """
+    for_model: dict[str, Any] = {}
+    for_scheme: dict[str, Any] = {}
+    for entry in given:
+        name, _, text = (part.strip() for part in entry.partition("="))
+        if not name or not text:
+            raise InputError(f"--set {entry}: write it as NAME=VALUE, friction=0.1 for instance")
+        target = for_scheme if name.startswith("scheme.") else for_model
+        name = name.removeprefix("scheme.").replace("-", "_")
+        if name in target:
+            raise InputError(f"--set {entry}: {name} is set twice")
+        try:
+            target[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            if not text.isidentifier():
+                raise InputError(f"--set {entry}: {text} is no number, list or word") from None
+            target[name] = text
+    return for_model, for_scheme
+
+
+def read_problem(name: str, values: Mapping[str, Any]) -> tuple[Problem, float | None, float | None]:
+    """The problem of a registered model with its default step size and duration, or that of a file.
+
+    Raises:
+        InputError: for an unknown model, an unknown keyword, and whatever a file does wrong.
+    """
+    known = name.replace("-", "_")
+    if known in models.REGISTRY:
+        entry = models.REGISTRY[known]
+        made = _call(known, entry.factory, _arrays(values, _parameters(entry.factory())))
+        return made, entry.dt, entry.time
+    if name.endswith(".py") or os.path.isfile(name):
+        return _from_file(pathlib.Path(name), values), None, None
+    raise InputError(f"unknown model {name!r}; {nearest(known, models.REGISTRY)}; or give a Python file")
+
+
+def read_scheme(name: str, values: Mapping[str, Any]) -> Scheme:
+    """The scheme of that name.
+
+    Raises:
+        InputError: for an unknown scheme or keyword.
+    """
+    known = name.replace("-", "_")
+    if known not in schemes.REGISTRY:
+        raise InputError(f"unknown scheme {name!r}; {nearest(known, schemes.REGISTRY)}")
+    made: Scheme = _call(known, schemes.REGISTRY[known].factory, values)
+    return made
+
+
+def _parameters(problem: Problem) -> list[str]:
+    if isinstance(problem.params, Mapping):
+        return list(problem.params)
+    return [f.name for f in dataclasses.fields(problem.params)]
+
+
+def _arrays(values: Mapping[str, Any], parameters: Collection[str]) -> dict[str, Any]:
+    """Lists of parameters and starts as arrays, lists of other keywords as tuples (choices must be
+    hashable).
+    """
+    found = dict(values)
+    for name, value in values.items():
+        if not isinstance(value, list | tuple):
+            continue
+        found[name] = tuple(value)
+        if name in parameters or name.startswith("initial_"):
+            try:
+                found[name] = np.asarray(value, float)
+            except (ValueError, TypeError):
+                raise InputError(f"--set {name}={value}: give a list of numbers") from None
+    return found
+
+
+def _call(what: str, factory: Callable[..., Any], values: Mapping[str, Any]) -> Any:
+    """``factory(**values)``; whatever it has against the values becomes one sentence."""
+    known = inspect.signature(factory).parameters
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    for name in values:
+        if name not in known and not open_ended:
+            raise InputError(f"{what}: unknown parameter {name!r}; {nearest(name, known)}")
+    try:
+        return factory(**values)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError) or not values:
+            raise
+        shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
+        raise InputError(f"{what} cannot be made with {shown}: {error}") from error
+
+
+def _from_file(path: pathlib.Path, values: Mapping[str, Any]) -> Problem:
+    """The problem of a Python file: what its function ``problem`` returns, or the object itself."""
+    found: Any = None
+    try:
+        found = getattr(_module(path), "problem", None)
+        if isinstance(found, Problem):
+            found = found.replace(**_arrays(values, _parameters(found)))
+        elif callable(found):
+            found = _call(f"{path}: problem()", found, _arrays(values, list(values)))
+    except InputError:
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == os.fspath(path)]
+        where = f", line {lines[-1]}" if lines else ""
+        raise InputError(f"{path}{where}: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Problem):
+        raise InputError(
+            f"{path}: found {type(found).__name__} instead of a problem; write a function problem() that "
+            "returns an nsjax.Problem"
+        )
+    return found
+
+
+def _module(path: pathlib.Path) -> Any:
+    """The module of a Python file, run as ``python FILE`` would: modules beside it can be imported."""
+    if not path.is_file():
+        raise InputError(f"{path} does not exist")
+    # under its own name, so that a saved run finds its records again after `import`
+    module = types.ModuleType(path.stem if path.stem not in sys.modules else f"{path.stem} (nsjax)")
+    module.__file__ = os.fspath(path)
+    sys.modules[module.__name__] = module
+    sys.path.insert(0, str(path.resolve().parent))
+    # compiled here, not imported: that would write bytecode into the user's folder
+    exec(compile(path.read_bytes(), path, "exec"), module.__dict__)
+    return module

@@ -1,0 +1,143 @@
+"""What the command line says while a run goes on and after it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TextIO
+
+import numpy as np
+
+from nsjax.cli.inputs import Plan
+from nsjax.plot.style import scale
+from nsjax.trajectory import Trajectory
+
+PATIENCE = 1.0
+"""Seconds before a run shows its progress."""
+
+REFRESH = 0.1
+"""Seconds between two updates of it."""
+
+LISTED = 12
+"""Most contacts in the closing table."""
+
+
+class Progress:
+    """A line on the terminal that says how far a run is; pass it to ``simulate(progress=...)``.
+
+    Args:
+        shown: whether to show it at all.
+        stream: where; nothing is shown unless it is a terminal. None: stderr.
+    """
+
+    def __init__(self, shown: bool = True, stream: TextIO | None = None) -> None:
+        self.stream = sys.stderr if stream is None else stream
+        self.shown = shown and self.stream.isatty()
+        self.begin: float | None = None
+        self.last = -np.inf
+        self.written = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """Takes note of ``done`` of ``total`` steps."""
+        now = time.perf_counter()
+        if self.begin is None:
+            self.begin = now
+        if now - self.begin < PATIENCE or now - self.last < REFRESH or done <= 0:
+            return
+        self.last = now
+        left = (now - self.begin) * (total - done) / done
+        self.say(f"{100 * done // total:3d} %, {done:,} of {total:,} steps, {left:.0f} s left")
+
+    def say(self, words: str) -> None:
+        """Replaces the line."""
+        if self.shown:
+            self.stream.write(f"\r\x1b[K{words}")
+            self.stream.flush()
+            self.written = True
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        if self.written:
+            self.stream.write("\r\x1b[K")
+            self.stream.flush()
+            self.written = False
+
+
+def summary(plan: Plan, traj: Trajectory, start_seconds: float, run_seconds: float) -> str:
+    """What a run did, for a reader.
+
+    Args:
+        plan: what was asked for.
+        traj: what came out, with all row quantities saved.
+        start_seconds: time of a first call of one step, which compiles.
+        run_seconds: time of the run.
+
+    Returns:
+        Lines, the last one ended.
+    """
+    system = traj.system
+    times = f"from t = {traj.t[0]:g} s to {traj.t[-1]:g} s"
+    lines = [
+        f"model            {system.name or 'without a name'}",
+        f"scheme           {plan.scheme.name}",
+        f"steps            {plan.steps} of dt = {plan.dt:g} s, {times}, every {plan.every} saved",
+    ]
+    if system.nc:
+        lines += ["", *_contact_table(traj), "", *_contact_lines(traj)]
+    lines += [
+        _energy_line(traj),
+        f"time             run {run_seconds:.3g} s, {plan.steps / run_seconds:.3g} steps/s; before it "
+        f"{start_seconds:.2f} s for tracing, and compiling or reading the cache",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _si(value: float, unit: str) -> str:
+    factor, printed = scale(value, unit)
+    return f"{value * factor:.5g} {printed}"
+
+
+def _names(traj: Trajectory) -> list[str]:
+    names = traj.system.labels.contacts
+    return [names[k] if names else f"contact {k}" for k in range(traj.system.nc)]
+
+
+def _deepest(traj: Trajectory) -> np.ndarray:
+    """Largest penetration of each contact (nc,) [m], 0 if it never penetrated."""
+    return np.maximum(0.0, -np.min(np.asarray(traj.gap_min), axis=0))
+
+
+def _contact_table(traj: Trajectory) -> list[str]:
+    impacts = np.sum(np.asarray(traj.impacts), axis=0)
+    closed = np.sum(np.asarray(traj.closed_time), axis=0)
+    deepest = _deepest(traj)
+    names = _names(traj)
+    shown = np.sort(np.lexsort((-deepest, -closed, -impacts))[:LISTED])
+    width = max(16, *(len(names[k]) for k in shown))
+    lines = [f"{'contact':<{width}} {'impacts':>8} {'contact time':>14} {'penetration':>14}"]
+    for k in shown:
+        lines.append(
+            f"{names[k]:<{width}} {impacts[k]:>8} {_si(closed[k], 's'):>14} {_si(deepest[k], 'm'):>14}"
+        )
+    if len(shown) < len(names):
+        lines.append(f"({len(names) - len(shown)} more contacts, with fewer impacts)")
+    return lines
+
+
+def _contact_lines(traj: Trajectory) -> list[str]:
+    deepest = _deepest(traj)
+    worst = int(np.argmax(deepest))
+    where = f" ({_names(traj)[worst]})" if deepest[worst] > 0 else ""
+    return [
+        f"penetration      {_si(deepest[worst], 'm')} at most{where}",
+        f"residual         {np.max(np.asarray(traj.residual)):.1e} at most (relative, contact problems)",
+    ]
+
+
+def _energy_line(traj: Trajectory) -> str:
+    energy = np.asarray(traj["energy"])
+    start, end = float(energy[0]), float(energy[-1])
+    name = "energy" if traj.system.potential is not None else "kinetic energy"
+    part = f" ({100 * (end - start) / abs(start):+.3g} %)" if start else ""
+    ends = f"{_si(start, 'J')} at the start, {_si(end, 'J')} at the end"
+    return f"{name:<16} {ends}, difference {_si(end - start, 'J')}{part}"
