@@ -1,0 +1,1 @@
+"""Cost of a step: `nsjax` beside other ways to compute the same motion."""

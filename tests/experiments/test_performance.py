@@ -1,0 +1,72 @@
+"""The programs that the timings compare compute the same motion. Timings are never tests."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.performance import child, steps
+
+STEPS, EVERY = 3000, 100
+# Rounding differences grow along the impacts of this stretch by a factor of about a thousand.
+AGREEMENT = 1e-8
+
+
+@pytest.fixture(scope="module")
+def rows() -> np.ndarray:
+    traj = steps.simulate(STEPS, EVERY)
+    traj.raise_for_status()
+    assert np.sum(np.asarray(traj.impacts)) > 4
+    return np.concatenate([np.asarray(traj.q), np.asarray(traj.v)], axis=1)
+
+
+def check(found: np.ndarray, rows: np.ndarray) -> None:
+    assert found.shape == rows.shape
+    assert np.max(np.abs(found - rows) / np.maximum(1.0, np.abs(rows))) < AGREEMENT
+
+
+def test_numpy_loop_agrees(rows: np.ndarray) -> None:
+    check(steps.run_numpy(STEPS, EVERY), rows)
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_numba_loop_agrees(compact: bool, rows: np.ndarray) -> None:
+    pytest.importorskip("numba")
+    check(steps.run_numba(STEPS, EVERY, compact), rows)
+
+
+def test_missing_numba_is_answered_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    present = builtins.__import__
+
+    def absent(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "numba":
+            raise ImportError(name)
+        return present(name, *rest, **more)
+
+    monkeypatch.delitem(sys.modules, "experiments.performance.numba_loop", raising=False)
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(ImportError, match=r"pip install 'nsjax\[bench\]'"):
+        steps.numba_loop()
+
+
+def test_lanes_are_single_runs(rows: np.ndarray) -> None:
+    traj = steps.simulate(STEPS, EVERY)
+    q, v = child.lane_states(4, traj)
+    assert np.array_equal(q[0], rows[0, :3])
+    assert np.array_equal(v[-1], rows[-1, 3:])
+    batch = child.lane_program(EVERY, EVERY)(steps.models.slider_crank().params, q, v)
+    assert batch.q.shape == (4, 2, 3)
+    assert np.array_equal(np.asarray(batch.q)[0, 1], rows[1, :3])
+
+
+def test_interleaved_measures_every_call_equally_often() -> None:
+    seen: list[str] = []
+    calls = {name: (lambda name=name: seen.append(name), 1) for name in "ab"}
+    found = steps.interleaved(calls, 7)
+    assert seen == list("ab") * 8
+    assert set(found) == {"a", "b"}
+    assert all(x >= 0.0 for x in found.values())
