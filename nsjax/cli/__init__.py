@@ -34,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Example:
         >>> from nsjax.cli import main
-        >>> main(["simulate", "bouncing-ball", "--steps", "100", "--quiet"])
-        0
+        >>> main(["simulate", "slidercrank"])  # on stderr: unknown model, did you mean 'slider_crank'?
+        2
     """
     nsjax.configure()
     try:
@@ -111,12 +111,14 @@ def _simulate(args: argparse.Namespace) -> int:
     progress = Progress(shown=not args.quiet)
     begin = time.perf_counter()
     progress.say("compiling")
-    # One step compiles the program that serves the whole run, so that the two can be timed apart.
-    _run(plan, steps=1, every=1)
-    middle = time.perf_counter()
-    traj = _run(plan, steps=plan.steps, every=plan.every, progress=progress)
-    end = time.perf_counter()
-    progress.clear()
+    try:
+        # One step compiles the program that serves the whole run, so that the two can be timed apart.
+        _run(plan, steps=1, every=1)
+        middle = time.perf_counter()
+        traj = _run(plan, steps=plan.steps, every=plan.every, progress=progress)
+        end = time.perf_counter()
+    finally:
+        progress.clear()
     failure = _failure(traj)
     written = _write(args, plan, traj, bool(failure))
     if not args.quiet:

@@ -1,16 +1,25 @@
 """Contact laws and the contact problem: law, problem, solver and certificate stand apart."""
 
-from nsjax.contact.certificate import natural_residual, worst_contact
+from nsjax.contact.certificate import (
+    complementarity_gap,
+    cone_violation,
+    natural_residual,
+    worst_contact,
+)
 from nsjax.contact.jump import Jump, no_jump, velocity_jump
 from nsjax.contact.law import ContactLaw
-from nsjax.contact.newton import ContactSolution, solve
-from nsjax.contact.problem import ContactProblem
+from nsjax.contact.problem import ContactProblem, Factored
+from nsjax.contact.solvers import METHODS, ContactSolution, solve
 
 __all__ = [
+    "METHODS",
     "ContactLaw",
     "ContactProblem",
     "ContactSolution",
+    "Factored",
     "Jump",
+    "complementarity_gap",
+    "cone_violation",
     "natural_residual",
     "no_jump",
     "solve",

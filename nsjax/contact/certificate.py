@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from nsjax.contact.problem import ContactProblem
+from nsjax.math import norm
 from nsjax.types import Array
 
 
@@ -42,6 +43,31 @@ def relative_residual(problem: ContactProblem, x: Array, u: Array, r: Array, sca
     size = jnp.maximum(jnp.max(jnp.abs(x)), scale)
     error = jnp.max(jnp.abs(problem.prox(x, u, r)))
     return jnp.where(error == 0.0, 0.0, error / jnp.where(size > 0.0, size, 1.0))
+
+
+def complementarity_gap(problem: ContactProblem, x: Array) -> Array:
+    """``max_k |x_N u_N + x_T . u_T + mu x_N |u_T||`` over contacts [J]: no contact does work except
+    by friction at its limit. Zero at a solution.
+    """
+    u = problem.velocity(x)
+    xc, uc = problem.contacts(x), problem.contacts(u)
+    sliding = jnp.sum(xc[:, 1:] * uc[:, 1:], axis=1) + problem.friction * xc[:, 0] * norm(uc[:, 1:])
+    return jnp.max(jnp.abs(xc[:, 0] * uc[:, 0]) + jnp.abs(sliding), initial=0.0)
+
+
+def cone_violation(problem: ContactProblem, x: Array) -> Array:
+    """Largest distance by which an answer leaves the sets of the law: impulses outside the friction
+    cone or at masked-out contacts [N s], and approach velocities ``-u_N`` and bilateral velocities
+    multiplied by ``1/G_kk`` [N s]. Zero at a solution.
+    """
+    r = problem.scaling()
+    xc, uc = problem.contacts(x), problem.contacts(r * problem.velocity(x))
+    tangential = norm(xc[:, 1:]) - problem.friction * jnp.maximum(xc[:, 0], 0.0)
+    taking = jnp.max(jnp.stack([-xc[:, 0], tangential, -uc[:, 0]]), axis=0, initial=0.0)
+    outside = jnp.max(jnp.abs(xc), axis=1)
+    bilateral = jnp.abs(problem.bilateral(r * problem.velocity(x)))
+    worst = jnp.max(jnp.where(problem.mask, taking, outside), initial=0.0)
+    return jnp.maximum(worst, jnp.max(bilateral, initial=0.0))
 
 
 def worst_contact(problem: ContactProblem, x: Array) -> Array:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from nsjax.contact.certificate import worst_contact
-from nsjax.contact.newton import solve
 from nsjax.contact.problem import ContactProblem
+from nsjax.contact.solvers import solve
 from nsjax.core.operators import Rows
 from nsjax.core.system import System
 from nsjax.linalg import matmul, matvec
@@ -78,19 +78,19 @@ def velocity_jump(
 
     Source: `notation.md` section 5, rows "impact" and "Moreau".
     """
-    nb = system.nb
-    nc = (rows.wt.shape[0] - nb) // (1 + system.nt)
+    nb, nt = system.nb, system.nt
+    nc = (rows.wt.shape[0] - nb) // (1 + nt)
     before = rows.rate(v)
     free = before + matvec(rows.wt, drift)
     friction = jnp.zeros(0)
     if nc:
         law = system.law(params)  # type: ignore[misc]
         friction = law.friction_of(nc)
-        e = law.row_restitution(nc, system.nt)
+        e = law.row_restitution(nc, nt)
         free = free + (jnp.concatenate([e, jnp.zeros(nb)]) if nb else e) * before
     problem = ContactProblem(
         nc=nc,
-        nt=system.nt,
+        nt=nt,
         nb=nb,
         delassus=matmul(rows.wt, response),
         free=free,
@@ -101,14 +101,13 @@ def velocity_jump(
     dv = matvec(response, answer.x)
     none = no_jump(system)
     if nc:
-        after = rows.rate(v + drift + dv)
-        normal = [jnp.where(active, problem.contacts(u)[:, 0], 0.0) for u in (before, after)]
+        normal = [problem.contacts(u)[:, 0] for u in (before, rows.rate(v + drift + dv))]
     return Jump(
         dv=dv,
         contacts=problem.contacts(answer.x) if nc else none.contacts,
         constraints=problem.bilateral(answer.x),
-        before=normal[0] if nc else none.before,
-        after=normal[1] if nc else none.after,
+        before=jnp.where(active, normal[0], 0.0) if nc else none.before,
+        after=jnp.where(active, normal[1], 0.0) if nc else none.after,
         iterations=answer.iterations,
         residual=answer.residual,
         worst=worst_contact(problem, answer.x),

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.linalg import matvec
+from nsjax.linalg import matmul, matvec
 from nsjax.math import direction, norm
 from nsjax.types import Array, record
+
+
+@record()
+class Factored:
+    """A Delassus operator ``G = wt response`` that is applied without being formed.
+
+    Args:
+        wt: ``W'`` (m, nv).
+        response: ``M^-1 W`` (nv, m).
+    """
+
+    wt: Array
+    response: Array
+
+    def dense(self) -> Array:
+        """``G`` (m, m)."""
+        return matmul(self.wt, self.response)
 
 
 @record(static=("nc", "nt", "nb"))
@@ -20,7 +39,8 @@ class ContactProblem:
 
     Args:
         nc, nt, nb: contacts, tangents per contact, bilateral rows; ``m = nc (1 + nt) + nb``.
-        delassus: ``G`` (m, m), rows contact by contact, bilateral rows last.
+        delassus: ``G`` (m, m), rows contact by contact, bilateral rows last; or `Factored`, which
+            the certificate applies as it is and the solvers make dense.
         free: ``F`` (m,) [m/s].
         friction: (nc,).
         mask: (nc,) bool, contacts that take part.
@@ -31,7 +51,7 @@ class ContactProblem:
     nc: int
     nt: int
     nb: int
-    delassus: Array
+    delassus: Array | Factored
     free: Array
     friction: Array
     mask: Array
@@ -51,15 +71,33 @@ class ContactProblem:
 
     def velocity(self, x: Array) -> Array:
         """``u = F + G x``."""
-        return self.free + matvec(self.delassus, x)
+        g = self.delassus
+        if isinstance(g, Factored):
+            return self.free + matvec(g.wt, matvec(g.response, x))
+        return self.free + matvec(g, x)
+
+    def dense(self) -> ContactProblem:
+        """The same problem with ``G`` as a matrix."""
+        if not isinstance(self.delassus, Factored):
+            return self
+        return dataclasses.replace(self, delassus=self.delassus.dense())
+
+    @property
+    def matrix(self) -> Array:
+        """``G`` (m, m) of a dense problem."""
+        assert not isinstance(self.delassus, Factored), "call dense() first"
+        return self.delassus
 
     def scaling(self) -> Array:
         """Prox parameter of every row, ``1 / G_kk``; one per contact for a pair of tangents.
 
         A row on which no impulse acts (``G_kk = 0``) gets zero.
         """
-        m = self.free.shape[0]
-        diagonal = jnp.sum(self.delassus * np.eye(m), axis=1)
+        g = self.delassus
+        if isinstance(g, Factored):
+            diagonal = jnp.sum(g.wt * g.response.T, axis=1)
+        else:
+            diagonal = jnp.sum(g * np.eye(self.free.shape[0]), axis=1)
         if self.nt == 2:
             block = self.contacts(diagonal)
             largest = jnp.max(block[:, 1:], axis=1, keepdims=True)

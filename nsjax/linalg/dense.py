@@ -10,10 +10,12 @@ from __future__ import annotations
 import jax.numpy as jnp
 import jax.scipy.linalg
 import numpy as np
+from jax import lax
 
 from nsjax.types import Array
 
-INLINE_LIMIT = 16
+INLINE_LIMIT = 24
+WRITTEN_LIMIT = 12
 _INLINE_PRODUCT = 4096
 
 
@@ -33,14 +35,22 @@ def matmul(a: Array, b: Array) -> Array:
 
 def _gauss_jordan(a: Array, b: Array) -> Array:
     """Rank-one Gauss-Jordan without pivoting. ``b`` stays apart, so the result is linear in it and
-    transposes in reverse mode.
+    transposes in reverse mode. Written out for few unknowns, as a loop for more: there the written
+    form costs seconds of compilation.
     """
     n = a.shape[0]
     rows = np.arange(n)
-    for k in range(n):
+
+    def eliminate(k: Array | int, both: tuple[Array, Array]) -> tuple[Array, Array]:
+        a, b = both
         factor = jnp.where(rows == k, 0.0, a[:, k] / a[k, k])
-        a = a - factor[:, None] * a[k][None, :]
-        b = b - factor[:, None] * b[k][None, :]
+        return a - factor[:, None] * a[k][None, :], b - factor[:, None] * b[k][None, :]
+
+    if n <= WRITTEN_LIMIT:
+        for k in range(n):
+            a, b = eliminate(k, (a, b))
+    else:
+        a, b = lax.fori_loop(0, n, eliminate, (a, b))
     return b / jnp.diagonal(a)[:, None]
 
 

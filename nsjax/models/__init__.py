@@ -1,7 +1,8 @@
 """Ready-made mechanical systems, one file per model, and their registry."""
 
+from nsjax.models.block import block
 from nsjax.models.bouncing_ball import bouncing_ball
 from nsjax.models.registry import REGISTRY, ModelEntry
 from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
 
-__all__ = ["REGISTRY", "ModelEntry", "bouncing_ball", "slider_crank", "slider_crank_bilateral"]
+__all__ = ["REGISTRY", "ModelEntry", "block", "bouncing_ball", "slider_crank", "slider_crank_bilateral"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from nsjax.models.block import block
 from nsjax.models.bouncing_ball import bouncing_ball
 from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
 from nsjax.types import Fn
@@ -34,6 +35,14 @@ class ModelEntry:
 
 
 REGISTRY: dict[str, ModelEntry] = {
+    "block": ModelEntry(
+        factory=block,
+        dt=1e-4,
+        time=1.0,
+        small=(("height", 0.02), ("slope", 0.2), ("friction", 0.3), ("restitution", 0.3)),
+        reference="`examples_nsga.md` section 1, `rotations.md` section 7",
+        summary="rigid box on a rough inclined plane, in space (quaternion) or in the plane",
+    ),
     "bouncing_ball": ModelEntry(
         factory=bouncing_ball,
         dt=1e-3,

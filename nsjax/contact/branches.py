@@ -1,0 +1,104 @@
+"""Open, stick or slip: the branch of every row, and the prox rows that are linear on it.
+
+The Newton iteration and the derivative of the answer both live on these rows.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.contact.problem import ContactProblem
+from nsjax.math import direction, norm
+from nsjax.types import Array, record
+
+# Relative weight of the minimum-norm term on active rows (row-scaled to unit diagonal). Its limit
+# zero is the pseudoinverse step; 1e-9 keeps pivots of dependent contacts a million times above
+# rounding and is corrected by one further increment. Source: `notation.md` section 7.
+REGULARISATION = 1e-9
+
+
+@record()
+class Branches:
+    """Branch of every row: ``use`` (m,) rows with ``u = 0``, and slip data per contact."""
+
+    use: Array
+    slip: Array
+    slope: Array
+    size: Array
+
+
+def branches(problem: ContactProblem, x: Array, u: Array, r: Array) -> Branches:
+    """Open, stick or slip, decided at ``x - r u`` with the friction radius ``mu (x_N - r u_N)``."""
+    z = problem.contacts(x - r * u)
+    on = problem.mask & (z[:, 0] > 0.0)
+    size = norm(z[:, 1:])
+    radius = problem.friction * z[:, 0]
+    # A disk of radius zero has no interior: friction zero always slips.
+    stick = on & (size <= radius) & (radius > 0.0)
+    use = jnp.concatenate([on[:, None]] + [stick[:, None]] * problem.nt, axis=1)
+    slip = on & ~stick
+    slope = jnp.where(slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
+    rows = problem.stack(use, jnp.ones(problem.nb, bool))
+    return Branches(use=rows, slip=slip, slope=slope, size=size)
+
+
+def _normal_columns(problem: ContactProblem) -> np.ndarray:
+    """Constant (m, m) pattern: one where a tangent row meets the normal column of its contact."""
+    nc, d, m = problem.nc, 1 + problem.nt, problem.free.shape[0]
+    pattern = np.zeros((m, m))
+    for k in range(nc):
+        pattern[k * d + 1 : (k + 1) * d, k * d] = 1.0
+    return pattern
+
+
+def _per_row(problem: ContactProblem, slope: Array) -> Array:
+    """``slope`` (nc, nt) as a row vector (m,), zero on normal and bilateral rows."""
+    wide = jnp.concatenate([jnp.zeros((problem.nc, 1)), slope], axis=1)
+    return problem.stack(wide, jnp.zeros(problem.nb))
+
+
+def tangent(
+    problem: ContactProblem,
+    x: Array,
+    r: Array,
+    b: Branches,
+    regularisation: Array | float = REGULARISATION,
+    exact: bool = True,
+) -> Array:
+    """Generalised derivative of the prox rows on the branches ``b`` (m, m).
+
+    ``exact=False`` leaves out the coupling of the friction force to the normal impulse and the
+    turning of the slip direction: the simplified derivative of [R&S (43)-(45)].
+    """
+    m = problem.free.shape[0]
+    scaled = r[:, None] * problem.matrix
+    idle = np.eye(m)
+    if exact and problem.nt and problem.nc:
+        idle = idle - _per_row(problem, b.slope)[:, None] * _normal_columns(problem)
+    a = jnp.where(b.use[:, None], scaled + regularisation * np.eye(m), idle)
+    if exact and problem.nt == 2 and problem.nc:
+        a = a + _curvature(problem, x, scaled, b)
+    return a
+
+
+def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) -> Array:
+    """Turning of the slip direction: ``A (r G_T - E_T)``, ``A = R/|z| (I - n n')``, spatial only."""
+    nc, d, m = problem.nc, 1 + problem.nt, problem.free.shape[0]
+    mu = problem.friction[:, None]
+    n = jnp.where(mu > 0.0, b.slope / jnp.where(mu > 0.0, mu, 1.0), 0.0)
+    radius = problem.friction * problem.contacts(x)[:, 0]
+    bent = b.slip & (radius > 0.0)
+    ratio = jnp.where(bent, jnp.minimum(radius / jnp.where(bent, b.size, 1.0), 1.0), 0.0)
+    block = ratio[:, None, None] * (np.eye(2) - n[:, :, None] * n[:, None, :])
+    rows = (scaled - np.eye(m))[: nc * d].reshape(nc, d, m)[:, 1:]
+    turned = jnp.sum(block[:, :, :, None] * rows[:, None, :, :], axis=2)
+    full = jnp.concatenate([jnp.zeros((nc, 1, m)), turned], axis=1).reshape(nc * d, m)
+    return jnp.concatenate([full, jnp.zeros((problem.nb, m))]) if problem.nb else full
+
+
+def branch_residual(problem: ContactProblem, x: Array, u: Array, r: Array, b: Branches) -> Array:
+    """Prox rows on given branches: ``r u`` where active, ``x_T - mu n x_N`` on slip, ``x`` if open."""
+    normal = jnp.repeat(problem.contacts(x)[:, 0], 1 + problem.nt)
+    friction = _per_row(problem, b.slope) * problem.stack(normal, jnp.zeros(problem.nb))
+    return jnp.where(b.use, r * u, x - friction)

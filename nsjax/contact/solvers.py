@@ -1,0 +1,263 @@
+"""The contact solver: cheap Newton first, fallbacks if needed, certificate always."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.contact.admm import admm
+from nsjax.contact.branches import Branches, branch_residual, branches, tangent
+from nsjax.contact.certificate import natural_residual
+from nsjax.contact.compact import gather
+from nsjax.contact.gauss_seidel import gauss_seidel
+from nsjax.contact.newton import Iterate, damped_newton, newton
+from nsjax.contact.problem import ContactProblem
+from nsjax.core.errors import InputError, nearest
+from nsjax.linalg import solve as linear_solve
+from nsjax.math import direction
+from nsjax.nonlinear import implicit_solution
+from nsjax.types import Array, record
+
+# Fallback rounds: sweeps of Gauss-Seidel, four times as many each round, then damped Newton with a
+# small and a large Levenberg weight in turn. Measured on the FCLIB problems: nearly all need one.
+ROUNDS = 5
+FIRST_SWEEPS = 10
+MORE_SWEEPS = 4
+ROUND_ITERATIONS = 60
+DAMPING = (1e-2, 1.0)
+
+# Sizes to which the active contacts are gathered; the last resort is all contacts.
+COMPACT_SIZES = (4, 16)
+
+# The certificate of the first-order methods is looked at once per block.
+SWEEP_BLOCK = 10
+ADMM_BLOCK = 400
+UNDER_RELAXATION = 0.7
+
+
+@record()
+class ContactSolution:
+    """Impulses, work and certificate of a contact problem.
+
+    Args:
+        x: (m,) impulses, rows as in `ContactProblem` [N s].
+        iterations: Newton steps, sweeps or ADMM iterations taken in all.
+        rounds: fallback rounds; 0 means that the plain Newton iteration was enough.
+        residual: relative natural-map residual of ``x``.
+    """
+
+    x: Array
+    iterations: Array
+    rounds: Array
+    residual: Array
+
+
+Settings = tuple[Array, Array]
+Data = tuple[ContactProblem, Settings]
+
+
+def _newton_only(data: Data, exact: bool) -> ContactSolution:
+    problem, (tolerance, cap) = data
+    end = newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact)
+    return ContactSolution(x=end.x, iterations=end.steps, rounds=jnp.asarray(0), residual=end.residual)
+
+
+def _cheap(data: Data) -> Iterate:
+    """Plain Newton, on the active contacts alone where many contacts are possible but few active.
+
+    The smallest of a few fixed sizes that holds them is taken, behind a real branch.
+    """
+    problem, (tolerance, cap) = data
+    sizes = [size for size in COMPACT_SIZES if 2 * size <= problem.nc]
+
+    def small(size: int) -> Iterate:
+        compact = gather(problem, size)
+        end = newton(compact.problem, tolerance=tolerance, max_iterations=cap)
+        return Iterate(x=compact.spread(end.x), residual=end.residual, steps=end.steps)
+
+    def whole() -> Iterate:
+        return newton(problem, tolerance=tolerance, max_iterations=cap)
+
+    if not sizes:
+        return whole()
+    branch = jnp.sum(jnp.sum(problem.mask) > np.array(sizes))
+    return lax.switch(branch, [*(functools.partial(small, size) for size in sizes), whole])
+
+
+def _automatic(data: Data) -> ContactSolution:
+    """Plain Newton; while it fails, rounds of Gauss-Seidel and damped Newton."""
+    problem, (tolerance, _) = data
+    first = _cheap(data)
+    finite = jnp.all(jnp.isfinite(problem.matrix)) & jnp.all(jnp.isfinite(problem.free))
+
+    def round_(carry: tuple[ContactSolution, Array]) -> tuple[ContactSolution, Array]:
+        best, swept = carry
+        sweeps = FIRST_SWEEPS * MORE_SWEEPS**best.rounds
+        swept = gauss_seidel(problem, swept, sweeps)
+        end = damped_newton(
+            problem,
+            swept,
+            tolerance=tolerance,
+            max_iterations=ROUND_ITERATIONS,
+            damping=jnp.where(best.rounds % 2 == 0, *DAMPING),
+        )
+        better = ~(end.residual >= best.residual)
+        return ContactSolution(
+            x=jnp.where(better, end.x, best.x),
+            iterations=best.iterations + sweeps + end.steps,
+            rounds=best.rounds + 1,
+            residual=jnp.where(better, end.residual, best.residual),
+        ), swept
+
+    def unsolved(carry: tuple[ContactSolution, Array]) -> Array:
+        return ~(carry[0].residual <= tolerance) & (carry[0].rounds < ROUNDS) & finite
+
+    start = ContactSolution(
+        x=first.x, iterations=first.steps, rounds=jnp.asarray(0), residual=first.residual
+    )
+    return lax.while_loop(unsolved, round_, (start, jnp.zeros_like(problem.free)))[0]
+
+
+def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:
+    """Blocks of a first-order method until the certificate is met or the cap is reached.
+
+    ``advance(x, stalled)`` is told whether the last block brought less than a tenth.
+    """
+    problem, (tolerance, cap) = data
+
+    def step(carry: tuple[Iterate, Array]) -> tuple[Iterate, Array]:
+        now, stalled = carry
+        x = advance(now.x, stalled)
+        residual = natural_residual(problem, x)
+        new = Iterate(x=x, residual=residual, steps=now.steps + block)
+        return new, residual > 0.9 * now.residual
+
+    def unsolved(carry: tuple[Iterate, Array]) -> Array:
+        return ~(carry[0].residual <= tolerance) & (carry[0].steps < cap)
+
+    zero = jnp.zeros_like(problem.free)
+    start = Iterate(x=zero, residual=jnp.asarray(jnp.inf), steps=jnp.asarray(0))
+    end, _ = lax.while_loop(unsolved, step, (start, jnp.asarray(False)))
+    return ContactSolution(x=end.x, iterations=end.steps, rounds=jnp.asarray(0), residual=end.residual)
+
+
+def _gauss_seidel(data: Data) -> ContactSolution:
+    def sweeps(x: Array, stalled: Array) -> Array:
+        return gauss_seidel(data[0], x, SWEEP_BLOCK, jnp.where(stalled, UNDER_RELAXATION, 1.0))
+
+    return _until_solved(data, SWEEP_BLOCK, sweeps)
+
+
+def _admm(data: Data) -> ContactSolution:
+    return _until_solved(data, ADMM_BLOCK, lambda x, _: admm(data[0], x, ADMM_BLOCK))
+
+
+METHODS: dict[str, Callable[[Data], ContactSolution]] = {
+    "auto": _automatic,
+    "newton": functools.partial(_newton_only, exact=True),
+    "newton_simplified": functools.partial(_newton_only, exact=False),
+    "gauss_seidel": _gauss_seidel,
+    "admm": _admm,
+}
+
+
+def _frozen(problem: ContactProblem, x: Array) -> tuple[Array, Branches]:
+    """Scaling and branches at the answer, without derivatives."""
+    problem, x = lax.stop_gradient((problem, x))
+    r = problem.scaling()
+    return r, branches(problem, x, problem.velocity(x), r)
+
+
+def _residual_at(x: Array, data: Data) -> Callable[[Data], Array]:
+    r, frozen = _frozen(data[0], x)
+    x = lax.stop_gradient(x)
+
+    def residual(live: Data) -> Array:
+        problem = live[0]
+        u = problem.velocity(x)
+        z = problem.contacts(x - r * u)
+        slope = jnp.where(frozen.slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
+        b = Branches(use=frozen.use, slip=frozen.slip, slope=slope, size=frozen.size)
+        return branch_residual(problem, x, u, r, b)
+
+    return residual
+
+
+def _tangent_solve(x: Array, data: Data) -> Callable[[Array], Array]:
+    r, frozen = _frozen(data[0], x)
+    problem, x = lax.stop_gradient((data[0], x))
+    a = tangent(problem, x, r, frozen)
+    return lambda b: linear_solve(a, b[:, None])[:, 0]
+
+
+def _differentiable(method: Callable[[Data], ContactSolution]) -> Callable[[Data], ContactSolution]:
+    def solver(data: Data) -> tuple[Array, tuple[Array, Array, Array]]:
+        end = method(data)
+        return end.x, (end.iterations, end.rounds, end.residual)
+
+    solution = implicit_solution(solver, _residual_at, _tangent_solve)
+
+    def solve(data: Data) -> ContactSolution:
+        x, (iterations, rounds, residual) = solution(data)
+        return ContactSolution(x=x, iterations=iterations, rounds=rounds, residual=residual)
+
+    return solve
+
+
+_SOLVERS = {name: _differentiable(method) for name, method in METHODS.items()}
+
+
+def solve(
+    problem: ContactProblem,
+    *,
+    tolerance: Array | float = 1e-11,
+    max_iterations: Array | int = 20,
+    method: str = "auto",
+) -> ContactSolution:
+    """Solves a contact problem: Signorini, Newton and Coulomb on ``u = F + G x``.
+
+    The derivative with respect to ``delassus``, ``free`` and ``friction`` is that of the branches
+    (open, stick, slip) of the answer, by the implicit function theorem; first order, both modes.
+
+    Args:
+        problem: the data.
+        tolerance: bound on the relative natural-map residual.
+        max_iterations: Newton steps, sweeps or ADMM iterations before giving up (``"auto"``: Newton
+            steps before the fallback begins).
+        method: ``"auto"``: semismooth Newton with the exact generalised derivative; if that cycles,
+            rounds of Gauss-Seidel and damped Newton. ``"newton"``: the first part alone.
+            ``"newton_simplified"``: with the derivative of [R&S (43)-(45)], which lags the friction
+            force by an iteration: linear with the rate ``mu |G_NT| / G_NN`` for one contact.
+            ``"gauss_seidel"``: each contact exactly, one after the other; linear, very robust.
+            ``"admm"``: alternating directions, for many ill-conditioned contacts.
+
+    Returns:
+        The answer with its certificate; ``residual > tolerance`` means not solved.
+
+    Raises:
+        InputError: for an unknown method.
+
+    Limits: where contacts depend on each other (``G`` singular) individual impulses are not unique,
+    but velocities are; Newton's answer is the one nearest to zero on the branches found. For strong
+    coupling of friction and normal impulses Coulomb's law itself can have several answers or none.
+
+    Source: `notation.md` sections 4 to 8; [R&S (43)-(54)] with the exact derivative.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.contact import ContactProblem, solve
+        >>> c = 0.15  # sliding contact of `notation.md` section 8: x_N = 1 / (1 - c mu)
+        >>> answer = solve(ContactProblem(
+        ...     nc=1, nt=1, nb=0, delassus=jnp.array([[1.0, c], [c, 1 + 4 * c * c]]),
+        ...     free=jnp.array([-1.0, 3.0]), friction=jnp.array([0.5]), mask=jnp.array([True]),
+        ... ))
+        >>> answer.x.round(9).tolist()
+        [1.081081081, -0.540540541]
+    """
+    if method not in _SOLVERS:
+        raise InputError(f"solve: unknown method {method!r}; {nearest(method, _SOLVERS)}")
+    return _SOLVERS[method]((problem.dense(), (jnp.asarray(tolerance), jnp.asarray(max_iterations))))
