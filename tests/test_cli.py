@@ -80,6 +80,11 @@ def test_a_run_is_summed_up_and_saved(capsys) -> None:
     assert {p.name for p in pathlib.Path().iterdir()} == {"run.npz", "run.svg"}
 
 
+def test_figures_are_in_print_quality() -> None:
+    assert cli.main([*BALL, "--steps", "10", "--quiet", "--plot", "run.png"]) == 0
+    assert int.from_bytes(pathlib.Path("run.png").read_bytes()[16:20], "big") == 1400  # 7 in, 200 dpi
+
+
 def test_quiet_says_nothing(capsys) -> None:
     assert cli.main([*BALL, "--steps", "10", "--quiet", "--output", "run.npz"]) == 0
     assert capsys.readouterr() == ("", "")

@@ -39,13 +39,13 @@ def save(
     Args:
         path: the file, usually ``*.npz``; an existing one is replaced. It appears whole or not at all.
         problem: what was run; its system and parameters must be those of ``traj``.
-        traj: from `simulate`.
+        traj: one run, from `simulate`.
         scheme: what it was run with; its name, numbers and options are noted for the reader (`header`).
         metadata: anything else to note: numbers, strings, lists and dicts of them.
 
     Raises:
-        InputError: for a place that cannot be written, for a trajectory of another problem, and for
-            content that cannot be saved without pickles.
+        InputError: for a place that cannot be written, for a batch, for a trajectory of another
+            problem, and for content that cannot be saved without pickles.
 
     Example:
         >>> import tempfile
@@ -157,6 +157,11 @@ def _check(problem: Problem, traj: Trajectory, scheme: Scheme | None) -> None:
     for name, value, cls in wanted:
         if not isinstance(value, cls):
             raise InputError(f"save: {name} = {value!r}; it must be an nsjax.{cls.__name__}")
+    if np.ndim(traj.t) != 1:
+        raise InputError(
+            f"save: t has shape {np.shape(traj.t)}; save the runs of a batch one by one, run k is "
+            "jax.tree.map(lambda x: x[k], traj)"
+        )
     if scheme is not None and not isinstance(scheme, Scheme):
         raise InputError(f"save: scheme = {scheme!r}; it must be an nsjax.Scheme")
     if traj.system != problem.system:

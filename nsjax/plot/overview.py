@@ -26,6 +26,9 @@ ROW_HEIGHT = 1.75
 BESIDE = 0.7
 """Inches: width of the figure, height of a row of panels, what labels take beside a panel."""
 
+DPI = 200
+"""Of the figure itself, so that whoever writes it gets it in print quality."""
+
 MANY_ROWS = 20_000
 """Above this a vector format holds curves as pictures: it would be slow to open."""
 
@@ -96,7 +99,7 @@ def _arrange(traj: Trajectory, chosen: list[Panel]) -> Figure:
 
     layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.04, wspace=0.04, hspace=0.03)
     rows = (len(chosen) + 1) // 2
-    figure = Figure(figsize=(WIDTH, ROW_HEIGHT * rows + 0.25), layout=layout)
+    figure = Figure(figsize=(WIDTH, ROW_HEIGHT * rows + 0.25), dpi=DPI, layout=layout)
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(rows, 2)
     for row in range(rows):

@@ -75,6 +75,8 @@ def quantities(
             continue
         shown = np.sort(columns[np.argsort(-size, kind="stable")[:SHOWN]])
         name = {"rad": "angles", "rad/s": "angular velocities"}.get(unit, title)
+        if not unit and len(units) > 1:  # quaternions, beside lengths
+            name = "coordinates" if title == "positions" else "rates"
         some = "" if len(shown) == len(columns) else f" ({len(shown)} largest of {len(columns)})"
         names = [label_name(entries[k]) for k in shown]
         draw = _quantity(traj, name, names, unit, values[:, shown])

@@ -43,7 +43,6 @@ RC: Any = {
     "axes.formatter.useoffset": False,
     "axes.formatter.limits": (-4, 5),
     "axes.formatter.use_mathtext": True,
-    "savefig.dpi": 200,
 }
 
 GREEK = (
@@ -93,7 +92,7 @@ def math_label(name: str) -> str:
         >>> [math_label(name) for name in ("omega1", "y", "vx2", "table_velocity")]
         ['$\\omega_{1}$', '$y$', '$v_{x2}$', 'table velocity']
     """
-    match = re.fullmatch(r"([A-Za-z]+?)_?([xyz]?)_?([0-9]*)", name)
+    match = re.fullmatch(r"([A-Za-z]+?)_?([wxyz]?)_?([0-9]*)", name)
     if match is not None:
         letters, axis, number = match.groups()
         symbol = f"\\{letters.lower()}" if letters.lower() in GREEK else letters

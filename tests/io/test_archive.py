@@ -173,7 +173,7 @@ def test_equal_runs_make_equal_files(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
-@pytest.mark.parametrize("part", ["params", "system", "problem", "scheme", "metadata"])
+@pytest.mark.parametrize("part", ["params", "system", "problem", "scheme", "metadata", "batch"])
 def test_what_does_not_belong_together_is_not_written(tmp_path: pathlib.Path, part: str) -> None:
     path, traj = tmp_path / "run.npz", crank(40)
     calls = {
@@ -181,6 +181,7 @@ def test_what_does_not_belong_together_is_not_written(tmp_path: pathlib.Path, pa
         "system": (lambda: io.save(path, BALLS, traj), "not a run of this problem's system"),
         "problem": (lambda: io.save(path, CRANK.system, traj), "problem = .*must be"),
         "scheme": (lambda: io.save(path, CRANK, traj, scheme=schemes.moreau), "scheme = .*must be"),
+        "batch": (lambda: io.save(path, CRANK, jax.tree.map(lambda x: x[None], traj)), "one by one"),
         "metadata": (lambda: io.save(path, CRANK, traj, who=object()), r"metadata\.who = "),
     }
     call, words = calls[part]

@@ -254,6 +254,7 @@ def test_refusals(tmp_path: pathlib.Path, crank, monkeypatch) -> None:
         ("phi", r"$\varphi$"),
         ("y", "$y$"),
         ("vx2", "$v_{x2}$"),
+        ("qw", "$q_{w}$"),
         ("theta_3", r"$\theta_{3}$"),
         ("y_lower", "y lower"),
         ("table_velocity", "table velocity"),
