@@ -60,32 +60,7 @@ def save(
         (501,)
     """
     _check(problem, traj, scheme)
-    system = problem.system
-    arrays: dict[str, np.ndarray] = {}
-    content: dict[str, Any] = {
-        "model": system.name,
-        "registered": _is_registered(system),
-        "choices": describe("choices", dict(system.choices), arrays) if _is_registered(system) else None,
-        "sizes": {name: getattr(system, name) for name in SIZES},
-        "params": describe("params", problem.params, arrays),
-        "state": describe("state", problem.state, arrays),
-        "scheme": None if scheme is None else _describe_scheme(scheme),
-        "metadata": _plain("metadata", metadata),
-    }
-    for name in (*COLUMNS, *RESULTS):
-        content[name] = describe(name, getattr(traj, name), arrays)
-    labels = {f"labels.{f.name}": getattr(system.labels, f.name) for f in dataclasses.fields(system.labels)}
-    texts = {
-        "nsjax_version": nsjax.__version__,
-        "nsjax_header": json.dumps(content),
-        "model": system.name,
-        "scheme": "" if scheme is None else scheme.name,
-        **labels,
-    }
-    for name, text in texts.items():
-        arrays[name] = np.asarray(text, dtype=np.str_)
-    arrays["nsjax_schema"] = np.asarray(SCHEMA)
-    arrays["dt"] = np.asarray(traj.carry.dt)
+    arrays = _arrays(problem, traj, scheme, _plain("metadata", metadata))
     with replacing(path) as file:
         _write(file, arrays)
 
@@ -171,6 +146,39 @@ def _check(problem: Problem, traj: Trajectory, scheme: Scheme | None) -> None:
         raise InputError("save: params are traced; save outside jit, vmap and grad")
     if len(ours) != len(theirs) or not all(map(np.array_equal, ours, theirs)):
         raise InputError("save: traj ran with other parameters; pass the problem it ran")
+
+
+def _arrays(
+    problem: Problem, traj: Trajectory, scheme: Scheme | None, metadata: Any
+) -> dict[str, np.ndarray]:
+    """Everything that the file holds, by name; the header says how the arrays belong together."""
+    system = problem.system
+    arrays: dict[str, np.ndarray] = {}
+    content: dict[str, Any] = {
+        "model": system.name,
+        "registered": _is_registered(system),
+        "choices": describe("choices", dict(system.choices), arrays) if _is_registered(system) else None,
+        "sizes": {name: getattr(system, name) for name in SIZES},
+        "params": describe("params", problem.params, arrays),
+        "state": describe("state", problem.state, arrays),
+        "scheme": None if scheme is None else _describe_scheme(scheme),
+        "metadata": metadata,
+    }
+    for name in (*COLUMNS, *RESULTS):
+        content[name] = describe(name, getattr(traj, name), arrays)
+    labels = {f"labels.{f.name}": getattr(system.labels, f.name) for f in dataclasses.fields(system.labels)}
+    texts = {
+        "nsjax_version": nsjax.__version__,
+        "nsjax_header": json.dumps(content),
+        "model": system.name,
+        "scheme": "" if scheme is None else scheme.name,
+        **labels,
+    }
+    for name, text in texts.items():
+        arrays[name] = np.asarray(text, dtype=np.str_)
+    arrays["nsjax_schema"] = np.asarray(SCHEMA)
+    arrays["dt"] = np.asarray(traj.carry.dt)
+    return arrays
 
 
 def _is_registered(system: System) -> bool:

@@ -108,6 +108,8 @@ def _arrange(traj: Trajectory, chosen: list[Panel]) -> Figure:
         for k, panel in enumerate(pair):
             axes = figure.add_subplot(grid[row, :] if len(pair) == 1 else grid[row, k])
             panel.draw(axes)
+            # said here, it also holds when the figure is written later, and so does the number of ticks
+            axes.tick_params(labelsize=style.RC["xtick.labelsize"])
             if panel.over_time:
                 panels.label_time(axes, traj)
             title = axes.set_title(f"({chr(ord('a') + 2 * row + k)}) {panel.title}", loc="left")

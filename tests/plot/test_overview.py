@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 import nsjax
 from nsjax import InputError, Problem, State, System, models, plot, schemes
@@ -213,6 +214,8 @@ def test_a_figure_is_written_and_matplotlib_stays_as_it_was(tmp_path: pathlib.Pa
     assert struct.unpack(">II", header[16:]) == tuple(int(200 * x) for x in figure.get_size_inches())
     assert figure.get_size_inches().tolist() == [7.0, 5.5]  # one column of a paper
     assert type(figure.canvas).__name__ == "FigureCanvasAgg"
+    plot.overview(CRANK, crank).savefig(tmp_path / "later.png")  # the same picture without our settings
+    assert np.array_equal(imread(tmp_path / "later.png"), imread(tmp_path / "run.png"))
 
 
 def test_no_text_leaves_the_figure_and_no_panels_overlap(figure) -> None:
