@@ -395,6 +395,10 @@ def test_moving_wall_hits_a_mass_at_rest(e):
     assert float(traj.events.rate_before[0]) == pytest.approx(-c)
     assert float(traj.events.rate_after[0]) == pytest.approx(e * c, abs=1e-13)
     assert traj.impulse_normal[:, 0].sum() == pytest.approx(3.0 * (1 + e) * c, rel=1e-12)
+    # Penetrated by up to one step of approach, the contact stays closed for 1 + 1 / e steps at most.
+    closed = traj.closed_time.sum(axis=0)
+    assert closed[1] == 0
+    assert closed[0] > 0.85 if e == 0 else 0 < closed[0] <= 1e-3 * (2 + 1 / e)
 
 
 def fall(t, q, v, p):
