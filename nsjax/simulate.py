@@ -164,7 +164,7 @@ def _begin(
     if carry is None:
         params, constants = _prepare(system, scheme, params, dt)
         start = scheme.init(scheme, system, params, constants, state)
-        follow = Continuation(carry=start, origin=jnp.asarray(state.t), index=jnp.asarray(0), dt=dt)
+        follow = Continuation(carry=start, origin=jnp.asarray(state.t), index=jnp.asarray(0, int), dt=dt)
     else:
         same = carry.dt == dt
         follow = Continuation(
@@ -173,12 +173,12 @@ def _begin(
             index=jnp.where(same, carry.index, 0),
             dt=dt,
         )
-    none = jnp.asarray(-1)
+    none = jnp.asarray(-1, int)
     events = None
     if program.events:
         zero = jnp.zeros(program.events)
         events = Impacts(
-            count=jnp.asarray(0),
+            count=jnp.asarray(0, int),
             time=zero,
             contact=jnp.full(program.events, -1),
             rate_before=zero,
@@ -186,8 +186,8 @@ def _begin(
             impulse_normal=zero,
             impulse_tangential=jnp.zeros((program.events, system.nt)),
         )
-    failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0), contact=none)
-    return _Run(next=follow, status=jnp.asarray(0), first_failure=failure, events=events)
+    failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
+    return _Run(next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events)
 
 
 def _prepare(system: System, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:

@@ -91,7 +91,7 @@ class ContactProblem:
     def scaling(self) -> Array:
         """Prox parameter of every row, ``1 / G_kk``; one per contact for a pair of tangents.
 
-        A row on which no impulse acts (``G_kk = 0``) gets zero.
+        A row that no impulse moves (``G_kk = 0``) gets the least of the others.
         """
         g = self.delassus
         if isinstance(g, Factored):
@@ -103,8 +103,9 @@ class ContactProblem:
             largest = jnp.max(block[:, 1:], axis=1, keepdims=True)
             wide = jnp.concatenate([block[:, :1], largest, largest], axis=1)
             diagonal = self.stack(wide, self.bilateral(diagonal))
-        positive = diagonal > 0.0
-        return jnp.where(positive, 1.0 / jnp.where(positive, diagonal, 1.0), 0.0)
+        largest = jnp.max(diagonal)
+        fallback = jnp.where(largest > 0.0, largest, 1.0)
+        return 1.0 / jnp.where(diagonal > 0.0, diagonal, fallback)
 
     def prox(self, x: Array, u: Array, r: Array) -> Array:
         """``x - prox(x - r u)``: zero for every row exactly at a solution (`notation.md` section 6).

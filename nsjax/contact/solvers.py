@@ -92,6 +92,11 @@ def _automatic(data: Data) -> ContactSolution:
     """Plain Newton; while it fails, rounds of Gauss-Seidel and damped Newton."""
     problem, (tolerance, _) = data
     first = _cheap(data)
+    start = ContactSolution(
+        x=first.x, iterations=first.steps, rounds=jnp.asarray(0), residual=first.residual
+    )
+    if not problem.nc:
+        return start  # a linear problem
     finite = jnp.all(jnp.isfinite(problem.matrix)) & jnp.all(jnp.isfinite(problem.free))
 
     def round_(carry: tuple[ContactSolution, Array]) -> tuple[ContactSolution, Array]:
@@ -116,9 +121,6 @@ def _automatic(data: Data) -> ContactSolution:
     def unsolved(carry: tuple[ContactSolution, Array]) -> Array:
         return ~(carry[0].residual <= tolerance) & (carry[0].rounds < ROUNDS) & finite
 
-    start = ContactSolution(
-        x=first.x, iterations=first.steps, rounds=jnp.asarray(0), residual=first.residual
-    )
     return lax.while_loop(unsolved, round_, (start, jnp.zeros_like(problem.free)))[0]
 
 

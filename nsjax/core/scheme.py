@@ -8,10 +8,10 @@ from nsjax.core.system import State
 from nsjax.types import Array, Fn, PyTree, record
 
 IMPACT_GATE = 2.0
-"""An approach counts as an impact if it is faster than this many steps of normal acceleration, the
-parts from forces and from curvature taken by magnitude. Source: `saltation.md` section 1 (constant
-c); by magnitude, because the two cancel in a lightly loaded closed contact, whose midpoint rate is
-one step of the curvature part alone."""
+"""An approach counts as an impact if it is faster than this many steps of normal acceleration, all
+its parts (every entry of the velocity, curvature) taken by magnitude. Source: `saltation.md` section 1
+(constant c); by magnitude, because the parts cancel where bodies fall together and in lightly loaded
+closed contacts, whose midpoint rate is one step of the curvature part alone."""
 
 
 @record()
@@ -31,6 +31,7 @@ class Event:
         active: (nc,) bool, contacts that took part.
         impact: (nc,) bool, active contacts that approach faster than `IMPACT_GATE` steps of their
             normal acceleration would make them: impacts, told from closed contacts that chatter.
+            A contact that only passes on the impulse of another one is not counted.
         rate_before, rate_after: (nc,) normal gap rates around the step [m/s], zero where not active.
     """
 

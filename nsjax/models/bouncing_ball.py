@@ -207,7 +207,7 @@ def bouncing_ball(
     Example:
         >>> from nsjax import models
         >>> problem = models.bouncing_ball(height=2.0, restitution=0.5)
-        >>> problem.state.q.tolist()
+        >>> problem.state.q.round(9).tolist()
         [2.05]
     """
     if balls < 1 or dimension not in (1, 2):

@@ -56,7 +56,8 @@ def moreau(
             contact. ``"auto"``: start for vector coordinates, midpoint with rotations.
         tolerance: bound on the relative natural-map residual of each contact problem.
         max_iterations: of the contact solver, per step.
-        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m].
+        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. Zero is the rule of
+            the papers; a body that is to rest from the start in a gap of rounding size needs 1e-12.
 
     Returns:
         A `Scheme`.
@@ -134,8 +135,9 @@ def _step(
         )  # fmt: skip
         if not contacts:
             return drift + jump.dv, jump, jnp.zeros(system.nc, bool)
-        normal = matvec(rows.wt[: system.nc * (1 + system.nt) : 1 + system.nt], drift)
-        fall = jnp.abs(normal) + dt * jnp.abs(gap_drift(system, tm, qm, v, params))
+        normal = jnp.abs(rows.wt[: system.nc * (1 + system.nt) : 1 + system.nt])
+        curvature = jnp.abs(gap_drift(system, tm, qm, v, params))
+        fall = matvec(normal, jnp.abs(drift)) + dt * curvature
         impact = active & (jump.before < -IMPACT_GATE * fall) & (jump.contacts[:, 0] > 0.0)
         return drift + jump.dv, jump, impact
 

@@ -1,0 +1,164 @@
+"""Derivatives of the contact solution: against unrolled iterations and high-precision differences."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.contact import ContactProblem, solve
+from nsjax.contact.branches import branch_residual, branches, tangent
+from nsjax.linalg import solve as linear_solve
+from tests.contact.problems import random_problem, solve_jit
+
+
+def strictly_complementary(problem: ContactProblem, x: np.ndarray) -> bool:
+    """No contact is near a change of branch."""
+    u = np.asarray(problem.velocity(x))
+    d = 1 + problem.nt
+    margin = 1e-2 * np.abs(problem.free).max()
+    for k in range(problem.nc):
+        xn, un = x[k * d], u[k * d]
+        xt, ut = np.linalg.norm(x[k * d + 1 : (k + 1) * d]), np.linalg.norm(u[k * d + 1 : (k + 1) * d])
+        if problem.mask[k] and max(xn * problem.delassus[k * d, k * d], un) < margin:
+            return False
+        closed = problem.mask[k] and xn > 0 and problem.nt
+        if closed and max(problem.friction[k] * xn - xt, ut) < margin:
+            return False
+    return True
+
+
+def impulses(g, f, mu, e, problem):
+    """Impulses of an impact as a function of the data: F = (1 + e) f."""
+    return solve(dataclasses.replace(problem, delassus=g, free=(1 + e) * f, friction=mu), tolerance=1e-13).x
+
+
+@pytest.mark.parametrize("nt", [0, 1, 2])
+def test_implicit_derivative_equals_differences(nt: int) -> None:
+    """Central differences at strictly complementary points, where the solution is smooth.
+
+    Newton's answer is accurate to 1e-13, so a step of 1e-5 leaves an error of about 1e-8.
+    """
+    forward = jax.jit(jax.jacfwd(impulses, argnums=(0, 1, 2, 3)))
+    reverse = jax.jit(jax.jacrev(impulses, argnums=(0, 1, 2, 3)))
+    value = jax.jit(impulses)
+    tried = 0
+    for seed in range(40):
+        problem = random_problem(seed, 2, nt, mu=0.4)
+        data = (problem.delassus, problem.free, problem.friction, jnp.asarray(0.3))
+        x = np.asarray(value(*data, problem))
+        scaled = dataclasses.replace(problem, free=1.3 * problem.free)
+        if not strictly_complementary(scaled, x):
+            continue
+        tried += 1
+        exact = forward(*data, problem)
+        for a, b in zip(exact, reverse(*data, problem), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+        rng = np.random.default_rng(seed)
+        for position, leaf in enumerate(data):
+            direction = jnp.asarray(rng.normal(size=leaf.shape))
+            moved = [
+                value(
+                    *(z + s * 1e-5 * direction if i == position else z for i, z in enumerate(data)), problem
+                )
+                for s in (1, -1)
+            ]
+            difference = (moved[0] - moved[1]) / 2e-5
+            predicted = jnp.tensordot(exact[position], direction, leaf.ndim)
+            np.testing.assert_allclose(predicted, difference, rtol=1e-5, atol=1e-7)
+    assert tried >= 10
+
+
+def unrolled(problem: ContactProblem, start: jax.Array, steps: int) -> jax.Array:
+    """Newton iterations differentiated as they stand, branches included."""
+    x = start
+    for _ in range(steps):
+        r = problem.scaling()
+        u = problem.velocity(x)
+        b = branches(problem, x, u, r)
+        x = (
+            x
+            - linear_solve(tangent(problem, x, r, b, 0.0), branch_residual(problem, x, u, r, b)[:, None])[
+                :, 0
+            ]
+        )
+    return x
+
+
+@pytest.mark.parametrize("nt", [1, 2])
+def test_implicit_derivative_equals_unrolled_iterations(nt: int) -> None:
+    for seed in range(8):
+        problem = random_problem(seed, 2, nt, mu=0.4)
+        x = solve_jit(problem).x
+        if not strictly_complementary(problem, np.asarray(x)):
+            continue
+
+        def through(f, problem=problem, x=x):
+            return unrolled(dataclasses.replace(problem, free=f), jax.lax.stop_gradient(x), 3)
+
+        def implicit(f, problem=problem):
+            return solve(dataclasses.replace(problem, free=f)).x
+
+        np.testing.assert_allclose(
+            jax.jacfwd(implicit)(problem.free), jax.jacfwd(through)(problem.free), rtol=1e-6, atol=1e-8
+        )
+
+
+def test_friction_zero_takes_the_slip_direction_from_the_velocity() -> None:
+    """At mu = 0 the force vanishes, but dx_T/dmu = -sign(u_T) x_N does not."""
+    free = jnp.array([-1.0, 2.0])
+
+    def tangential(mu):
+        problem = ContactProblem(
+            nc=1, nt=1, nb=0, delassus=jnp.eye(2), free=free, friction=mu[None], mask=jnp.array([True])
+        )
+        return solve(problem).x
+
+    np.testing.assert_allclose(jax.jacfwd(tangential)(jnp.asarray(0.0)), [0.0, -1.0], atol=1e-12)
+    np.testing.assert_allclose(jax.jacrev(tangential)(jnp.asarray(0.0)), [0.0, -1.0], atol=1e-12)
+
+
+def test_dependent_contacts_give_the_minimum_norm_derivative() -> None:
+    """One contact written twice shares its impulse, and so does the derivative."""
+    problem = ContactProblem(
+        nc=2, nt=0, nb=0, delassus=jnp.ones((2, 2)), free=jnp.array([-1.0, -1.0]),
+        friction=jnp.zeros(2), mask=jnp.ones(2, bool),
+    )  # fmt: skip
+    derivative = jax.jacrev(lambda f: solve(dataclasses.replace(problem, free=f)).x)(problem.free)
+    # -pinv(ones) is -1/4 everywhere; the weight 1e-9 of the minimum-norm term shows off the range
+    along = derivative @ jnp.ones(2)
+    np.testing.assert_allclose(along, [-0.5, -0.5], rtol=1e-6)
+
+
+@pytest.mark.parametrize("nt", [1, 2])
+def test_derivatives_are_finite_on_awkward_problems(nt: int) -> None:
+    """Zero velocity, zero force, friction zero, dependent and masked contacts: 10^4 problems."""
+    count, nc = 5000, 2
+    m = nc * (1 + nt)
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(count, m, m))
+    w[1::5, 1 + nt :] = w[1::5, : 1 + nt]  # the same contact twice
+    w[2::5, :, 2:] = 0.0  # rank two
+    free = rng.normal(size=(count, m, 1))
+    free[3::5] = 0.0
+    free[4::10, ::2] = 0.0
+    f = np.where(rng.uniform(size=(count, 1, 1)) < 0.5, w @ (w.transpose(0, 2, 1) @ free), free)[:, :, 0]
+    mu = rng.uniform(size=(count, nc)) * (rng.uniform(size=(count, nc)) < 0.7)
+    batch = ContactProblem(
+        nc=nc, nt=nt, nb=0, delassus=jnp.asarray(w @ w.transpose(0, 2, 1)), free=jnp.asarray(f),
+        friction=jnp.asarray(mu), mask=jnp.asarray(rng.uniform(size=(count, nc)) < 0.9),
+    )  # fmt: skip
+
+    def loss(floats, mask):
+        g, f, mu = floats
+        problem = ContactProblem(nc=nc, nt=nt, nb=0, delassus=g, free=f, friction=mu, mask=mask)
+        return jnp.sum(jnp.sin(solve(problem).x))
+
+    floats = (batch.delassus, batch.free, batch.friction)
+    gradient = jax.jit(functools.partial(jax.lax.map, lambda a: jax.grad(loss)(*a)))((floats, batch.mask))
+    for leaf in gradient:
+        assert np.all(np.isfinite(leaf))
