@@ -166,24 +166,3 @@ def test_derivatives_of_a_run_agree_in_both_modes() -> None:
     assert np.all(np.isfinite(forward))
     assert np.all(forward != 0)
     np.testing.assert_allclose(forward, reverse, rtol=1e-9)
-
-
-@pytest.mark.parametrize("name", sorted(models.REGISTRY))
-def test_the_time_loop_is_one_kernel(name: str) -> None:
-    """A LAPACK call, scatter, sort or library product in the loop costs a factor six, silently."""
-    entry = models.REGISTRY[name]
-    problem = numbers(entry.factory(**dict(entry.small)))
-    for scheme_name in sorted(schemes.REGISTRY):
-        text = compiled_loop(problem, numbers(schemes.REGISTRY[scheme_name].factory()))
-        assert 'xla_cpu_small_call="true"' in text, f"{scheme_name} on {name}"
-        assert " while(" not in text[text.index("ENTRY") :], f"{scheme_name} on {name}"
-
-
-def compiled_loop(problem, scheme) -> str:
-    from nsjax.simulate import _Program
-
-    program = _Program(system=problem.system, keep=ROWS, events=4)
-    dt = jnp.asarray(1e-4)
-    start = _begin(program, scheme, problem.params, problem.state, dt, None)
-    counts = jnp.full(8, 100)
-    return _advance.lower(program, scheme, problem.params, start, dt, counts).compile().as_text()

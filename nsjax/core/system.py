@@ -184,6 +184,15 @@ class State:
     v: Array
 
 
+def _names(params: PyTree) -> list[str]:
+    """Names of the parameters of a dictionary, named tuple or dataclass; none of other pytrees."""
+    if isinstance(params, dict):
+        return list(params)
+    if dataclasses.is_dataclass(params):
+        return [f.name for f in dataclasses.fields(params)]
+    return list(getattr(params, "_fields", ()))
+
+
 @record(static=("system",))
 class Problem:
     """A system with parameters and a start: everything `simulate` needs of a model.
@@ -213,13 +222,18 @@ class Problem:
             InputError: for an unknown name, with the nearest known one.
         """
         start = {"initial_time": "t", "initial_q": "q", "initial_v": "v"}
-        is_dict = isinstance(self.params, dict)
-        fields = list(self.params) if is_dict else [f.name for f in dataclasses.fields(self.params)]
+        fields = _names(self.params)
         for name in changes:
             if name not in fields and name not in start:
                 raise InputError(f"replace: unknown parameter {name!r}; {nearest(name, [*fields, *start])}")
         numbers = {n: as_number(v) for n, v in changes.items() if n not in start}
         begin = {start[n]: as_number(v) for n, v in changes.items() if n in start}
         state = dataclasses.replace(self.state, **begin)
-        params = {**self.params, **numbers} if is_dict else dataclasses.replace(self.params, **numbers)
+        params = self.params
+        if isinstance(params, dict):
+            params = {**params, **numbers}
+        elif isinstance(params, tuple) and numbers:
+            params = params._replace(**numbers)  # type: ignore[attr-defined]
+        elif numbers:
+            params = dataclasses.replace(params, **numbers)
         return dataclasses.replace(self, params=params, state=state)

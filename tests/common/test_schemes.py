@@ -1,0 +1,131 @@
+"""Every registered scheme on every registered model."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import nsjax
+from nsjax import State, System, models, schemes
+from nsjax.simulate import _advance, _begin, _Program
+from nsjax.trajectory import ROWS
+
+PAIRS = [(s, m) for s in sorted(schemes.REGISTRY) for m in sorted(models.REGISTRY)]
+
+
+def numbers(tree):
+    return jax.tree.map(lambda x: jnp.asarray(x, float), tree)
+
+
+@functools.cache
+def setting(scheme: str, model: str):
+    """Scheme, problem, and a step of which 400 show impacts where the model has any."""
+    entry = models.REGISTRY[model]
+    problem = entry.factory(**dict(entry.small))
+    return schemes.REGISTRY[scheme].factory(), problem, 5e-4 if problem.system.nc else entry.dt
+
+
+def run(scheme: str, model: str, **options):
+    s, problem, dt = setting(scheme, model)
+    if model == "slider_crank":
+        dt = 2e-5
+    return nsjax.simulate(*problem, s, **{"dt": dt, "steps": 400, "every": 100, **options})
+
+
+@pytest.mark.parametrize(("scheme", "model"), PAIRS)
+def test_runs_end_well_and_fulfil_the_contact_laws(scheme: str, model: str) -> None:
+    traj = run(scheme, model)
+    traj.raise_for_status()
+    assert np.all(np.isfinite(traj.q))
+    assert np.max(traj.residual) <= 1e-10
+    if traj.system.nc:
+        assert traj.impacts.sum() > 0
+        assert np.all(traj.impulse_normal >= 0)
+        friction = np.broadcast_to(setting(scheme, model)[1].params.friction, traj.system.nc)
+        size = np.linalg.norm(traj.impulse_tangential, axis=2)
+        # sums of vectors are no longer than sums of lengths; the factor covers the solver's tolerance
+        assert np.all(size <= friction * traj.impulse_normal * (1 + 1e-9) + 1e-15)
+
+
+@pytest.mark.parametrize(("scheme", "model"), PAIRS)
+def test_resumed_runs_are_bit_identical(scheme: str, model: str) -> None:
+    whole, half = run(scheme, model), run(scheme, model, steps=200)
+    rest = run(scheme, model, steps=200, carry=half.carry)
+    np.testing.assert_array_equal(whole.q[2:], rest.q)
+    np.testing.assert_array_equal(whole.impulse_normal[3:], rest.impulse_normal[1:])
+
+
+@pytest.mark.parametrize(("scheme", "model"), PAIRS)
+def test_lanes_equal_single_runs(scheme: str, model: str) -> None:
+    """Bit for bit under `lax.map`, one lane of three failing."""
+    s, problem, dt = setting(scheme, model)
+    dt = 2e-5 if model == "slider_crank" else dt
+    lanes = [problem, problem.replace(gravity=-np.inf), problem.replace(gravity=5.0)]
+    batch = jax.tree.map(lambda *x: jnp.stack(x), *[numbers(p) for p in lanes])
+
+    def final(p):
+        traj = nsjax.simulate(*p, numbers(s), dt=dt, steps=400, every=100, save=())
+        return traj.q, traj.status
+
+    q, status = jax.jit(lambda b: jax.lax.map(final, b))(batch)
+    assert status.astype(bool).tolist() == [False, True, False]
+    np.testing.assert_array_equal(q[0], run(scheme, model).q)
+    one = nsjax.simulate(*lanes[2], s, dt=dt, steps=400, every=100)
+    np.testing.assert_array_equal(q[2], one.q)
+
+
+@pytest.mark.parametrize(("scheme", "model"), PAIRS)
+def test_the_time_loop_is_one_kernel(scheme: str, model: str) -> None:
+    """A LAPACK call, scatter, sort or library product in the loop costs a factor six, silently."""
+    s, problem, _ = setting(scheme, model)
+    s, problem = numbers(s), numbers(problem)
+    program = _Program(system=problem.system, keep=ROWS, events=4)
+    dt = jnp.asarray(1e-4)
+    start = _begin(program, s, problem.params, problem.state, dt, None)
+    lowered = _advance.lower(program, s, problem.params, start, dt, jnp.full(8, 100))
+    text = lowered.compile().as_text()
+    assert 'xla_cpu_small_call="true"' in text
+    assert " while(" not in text[text.index("ENTRY") :]
+
+
+def pendulum_mass(q, p):
+    """Mass that depends on the position: a bead on a curved wire."""
+    return (1.0 + jnp.cos(q[0]) ** 2) * jnp.eye(1)
+
+
+def pendulum_force(t, q, v, p):
+    drive = jnp.cos(2.0 * t)
+    return (jnp.sin(q[0]) * jnp.cos(q[0]) * v[0] ** 2 - 9.81 * jnp.sin(q[0]) - p["damping"] * v[0] + drive)[
+        None
+    ]
+
+
+BEAD = System(nq=1, nv=1, mass=pendulum_mass, force=pendulum_force)
+
+
+@pytest.mark.parametrize("scheme", sorted(schemes.REGISTRY))
+@pytest.mark.parametrize("damping", [0.0, 0.5, 1.0])
+def test_order_on_smooth_motion(scheme: str, damping: float) -> None:
+    """Least-squares slopes over nine step sizes that do not nest, against DOP853 at 1e-13."""
+
+    def rate(t, y):
+        m = 1.0 + np.cos(y[0]) ** 2
+        h = np.sin(y[0]) * np.cos(y[0]) * y[1] ** 2 - 9.81 * np.sin(y[0]) - damping * y[1] + np.cos(2 * t)
+        return [y[1], h / m]
+
+    exact = solve_ivp(rate, (0, 1), [1.0, 0.5], method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
+    state = State(t=0.0, q=np.array([1.0]), v=np.array([0.5]))
+    steps = np.array([101, 139, 197, 277, 389, 547, 769, 1087, 1531])
+    errors = []
+    for n in steps:
+        s = schemes.REGISTRY[scheme].factory()
+        traj = nsjax.simulate(BEAD, {"damping": damping}, state, s, dt=1 / n, steps=int(n), every=int(n))
+        errors.append([traj.q[-1, 0] - exact[0], traj.v[-1, 0] - exact[1]])
+    slopes = np.polyfit(np.log(1 / steps), np.log(np.abs(errors)), 1)[0]
+    expected = schemes.REGISTRY[scheme].order[:2]
+    np.testing.assert_allclose(slopes, expected, atol=0.1)
