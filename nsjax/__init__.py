@@ -1,6 +1,6 @@
 """nsjax: a differentiable simulator for mechanical systems that hit, slide, stick and bend."""
 
-from nsjax import models, schemes
+from nsjax import models, plot, schemes
 from nsjax.configure import configure
 from nsjax.contact import ContactLaw
 from nsjax.core import (
@@ -15,6 +15,7 @@ from nsjax.core import (
     System,
     from_lagrangian,
 )
+from nsjax.io import load, save
 from nsjax.simulate import simulate
 from nsjax.trajectory import RunError, Trajectory
 
@@ -35,7 +36,10 @@ __all__ = [
     "Trajectory",
     "configure",
     "from_lagrangian",
+    "load",
     "models",
+    "plot",
+    "save",
     "schemes",
     "simulate",
 ]

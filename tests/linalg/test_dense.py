@@ -1,0 +1,47 @@
+"""Products and solves against numpy, on both sides of every size limit, with derivatives."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.linalg import INLINE_LIMIT, matmul, matvec, solve, solve_positive
+
+
+@pytest.mark.parametrize("n", [1, 3, 12, 13, INLINE_LIMIT, INLINE_LIMIT + 1])
+def test_solves(n: int) -> None:
+    rng = np.random.default_rng(n)
+    a = rng.normal(size=(n, n + 2))
+    spd, b = a @ a.T + np.eye(n), rng.normal(size=(n, 3))
+    for function in (solve, solve_positive):
+        x = jax.jit(function)(spd, b)
+        np.testing.assert_allclose(spd @ x, b, atol=1e-11 * np.linalg.cond(spd))
+    # not symmetric: rows scaled, one coupling on one side only
+    skewed = spd / np.diag(spd)[:, None]
+    skewed[-1, 0] += 0.3
+    np.testing.assert_allclose(jax.jit(solve)(skewed, b), np.linalg.solve(skewed, b), rtol=1e-8)
+
+
+@pytest.mark.parametrize("n", [3, 14])
+def test_derivatives_of_solves(n: int) -> None:
+    """d(A^-1 b) = -A^-1 dA A^-1 b + A^-1 db, forward and reverse."""
+    rng = np.random.default_rng(n)
+    w = rng.normal(size=(n, n + 2))
+    a, b = w @ w.T + np.eye(n), rng.normal(size=(n, 1))
+    da, db = rng.normal(size=(n, n)), rng.normal(size=(n, 1))
+    exact = np.linalg.solve(a, db - da @ np.linalg.solve(a, b))
+    x, dx = jax.jvp(solve, (a, b), (da, db))
+    np.testing.assert_allclose(dx, exact, rtol=1e-8)
+    cotangent = rng.normal(size=x.shape)
+    ga, gb = jax.vjp(solve, jnp.asarray(a), jnp.asarray(b))[1](cotangent)
+    np.testing.assert_allclose(np.sum(ga * da) + np.sum(gb * db), np.sum(cotangent * exact), rtol=1e-8)
+
+
+@pytest.mark.parametrize("size", [4, 100])
+def test_products(size: int) -> None:
+    rng = np.random.default_rng(size)
+    a, b, x = rng.normal(size=(size, 7)), rng.normal(size=(7, size)), rng.normal(size=7)
+    np.testing.assert_allclose(matmul(a, b), a @ b, atol=1e-13)
+    np.testing.assert_allclose(matvec(a, x), a @ x, atol=1e-13)

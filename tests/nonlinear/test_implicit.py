@@ -1,0 +1,29 @@
+"""The implicit derivative on an equation with a known solution."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.nonlinear import implicit_solution
+
+
+def solver(a):
+    """Square root by Heron's rule, iterated in a loop that has no reverse derivative."""
+    x = lax.while_loop(lambda x: jnp.max(jnp.abs(x * x - a)) > 1e-14, lambda x: 0.5 * (x + a / x), a)
+    return x, jnp.asarray(7)
+
+
+root = implicit_solution(solver, lambda x, _: lambda a: x * x - a, lambda x, _: lambda b: b / (2 * x))
+
+
+def test_derivative_of_a_square_root() -> None:
+    a = jnp.array([2.0, 9.0])
+    exact = np.diag(0.5 / np.sqrt(a))
+    np.testing.assert_allclose(root(a)[0], np.sqrt(a), rtol=1e-14)
+    np.testing.assert_allclose(jax.jacfwd(lambda a: root(a)[0])(a), exact, rtol=1e-13)
+    np.testing.assert_allclose(jax.jacrev(lambda a: root(a)[0])(a), exact, rtol=1e-13)
+    np.testing.assert_allclose(jax.vmap(jax.grad(lambda a: root(a)[0]))(a), np.diag(exact), rtol=1e-13)
+    assert root(a)[1] == 7
