@@ -167,33 +167,23 @@ METHODS: dict[str, Callable[[Data], ContactSolution]] = {
 }
 
 
-def _frozen(problem: ContactProblem, x: Array) -> tuple[Array, Branches]:
-    """Scaling and branches at the answer, without derivatives."""
-    problem, x = lax.stop_gradient((problem, x))
-    r = problem.scaling()
-    return r, branches(problem, x, problem.velocity(x), r)
+def _live_step(x: Array, data: Data) -> Callable[[Data], Array]:
+    """One Newton step with live data on the branches of the answer; matrices frozen there."""
+    frozen, x = lax.stop_gradient((data[0], x))
+    r = frozen.scaling()
+    at = branches(frozen, x, frozen.velocity(x), r)
+    a = tangent(frozen, x, r, at)
 
-
-def _residual_at(x: Array, data: Data) -> Callable[[Data], Array]:
-    r, frozen = _frozen(data[0], x)
-    x = lax.stop_gradient(x)
-
-    def residual(live: Data) -> Array:
+    def step(live: Data) -> Array:
         problem = live[0]
         u = problem.velocity(x)
         z = problem.contacts(x - r * u)
-        slope = jnp.where(frozen.slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
-        b = Branches(use=frozen.use, slip=frozen.slip, slope=slope, size=frozen.size)
-        return branch_residual(problem, x, u, r, b)
+        slope = jnp.where(at.slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
+        b = Branches(use=at.use, slip=at.slip, slope=slope, size=at.size)
+        f = branch_residual(problem, x, u, r, b)
+        return x - linear_solve(a, f[:, None])[:, 0]
 
-    return residual
-
-
-def _tangent_solve(x: Array, data: Data) -> Callable[[Array], Array]:
-    r, frozen = _frozen(data[0], x)
-    problem, x = lax.stop_gradient((data[0], x))
-    a = tangent(problem, x, r, frozen)
-    return lambda b: linear_solve(a, b[:, None])[:, 0]
+    return step
 
 
 def _differentiable(method: Callable[[Data], ContactSolution]) -> Callable[[Data], ContactSolution]:
@@ -201,7 +191,7 @@ def _differentiable(method: Callable[[Data], ContactSolution]) -> Callable[[Data
         end = method(data)
         return end.x, (end.iterations, end.rounds, end.residual)
 
-    solution = implicit_solution(solver, _residual_at, _tangent_solve)
+    solution = implicit_solution(solver, _live_step)
 
     def solve(data: Data) -> ContactSolution:
         x, (iterations, rounds, residual) = solution(data)

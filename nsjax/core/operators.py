@@ -97,3 +97,45 @@ def kinetic_energy(system: System, q: Array, v: Array, p: PyTree) -> Array:
 def potential_energy(system: System, t: Array, q: Array, p: PyTree) -> Array:
     """Potential energy [J], zero for a model that gives none."""
     return jnp.zeros(()) if system.potential is None else jnp.asarray(system.potential(t, q, p))
+
+
+def row_rates(system: System, t: Array, q: Array, v: Array, p: PyTree, contacts: bool = True) -> Array:
+    """Relative velocities of all rows, as `all_rows(...).rate(v)` but without forming the rows."""
+
+    def along(function: str) -> Array:
+        f = getattr(system, function)
+        one = jnp.ones_like(t)
+        moved = lambda s: f(t + s, system.retract(q, s * v), p)  # noqa: E731
+        return jax.jvp(moved, (jnp.zeros_like(t),), (one,))[1]
+
+    parts = []
+    if system.nc and contacts:
+        normal = along("gap")
+        if system.nt:
+            slip = system.slip(t, q, v, p)  # type: ignore[misc]
+            normal = jnp.concatenate([normal[:, None], slip], axis=1).reshape(-1)
+        parts.append(normal)
+    if system.nb:
+        parts.append(along("constraint"))
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
+
+
+def row_forces(system: System, t: Array, q: Array, x: Array, p: PyTree, contacts: bool = True) -> Array:
+    """``W x`` (nv,): the generalized force of row forces ``x``, without forming the rows."""
+    nc, nt = (system.nc if contacts else 0), system.nt
+    rest = jnp.zeros(system.nv, q.dtype)
+    block = x[: nc * (1 + nt)].reshape(nc, 1 + nt)
+
+    def work(xi: Array, v: Array) -> Array:
+        moved = system.retract(q, xi)
+        total = jnp.zeros(())
+        if nc:
+            total = total + jnp.sum(block[:, 0] * system.gap(t, moved, p))  # type: ignore[misc]
+        if nc and nt:
+            total = total + jnp.sum(block[:, 1:] * system.slip(t, q, v, p))  # type: ignore[misc]
+        if system.nb:
+            total = total + jnp.sum(x[nc * (1 + nt) :] * system.constraint(t, moved, p))  # type: ignore[misc]
+        return total
+
+    by_position, by_velocity = jax.grad(work, argnums=(0, 1))(rest, rest)
+    return by_position + by_velocity

@@ -1,7 +1,8 @@
 """The one place where the solution of an equation gets its derivative.
 
-A solver iterates without derivatives. At its answer ``x`` of ``f(x, data) = 0`` the implicit
-function theorem gives ``dx = -(df/dx)^-1 df/ddata``: one linear solve, whatever the solver did.
+A solver iterates without derivatives. At its answer, one live linearised step, evaluated with live
+data but with branches and matrices frozen at the answer, has the same value and, by the implicit
+function theorem, the right derivative: one linear solve, whatever the solver did.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.types import Array
+from nsjax.types import Array, PyTree
 
 
 def _no_tangent(x: Array) -> Any:
@@ -24,31 +25,29 @@ def _no_tangent(x: Array) -> Any:
 
 
 def implicit_solution(
-    solver: Callable[..., tuple[Array, Any]],
-    residual: Callable[..., Callable[..., Array]],
-    tangent_solve: Callable[..., Callable[[Array], Array]],
-) -> Callable[..., tuple[Array, Any]]:
+    solver: Callable[[PyTree], tuple[PyTree, PyTree]],
+    live_step: Callable[[PyTree, PyTree], Callable[[PyTree], PyTree]],
+) -> Callable[[PyTree], tuple[PyTree, PyTree]]:
     """Wraps a solver so that its solution differentiates by the implicit function theorem.
 
     Args:
         solver: ``data -> (x, aux)``; ``aux`` (iteration counts, residuals) has no derivative.
-        residual: ``(x, data) -> f`` with ``f(data)`` the residual at the fixed ``x`` on the branches
-            (active, stick, slip, ...) decided at ``(x, data)``.
-        tangent_solve: ``(x, data) -> solve`` with ``solve(b) = (df/dx)^-1 b``, linear in ``b``.
+        live_step: ``(x, data) -> step`` with ``step(data)`` the result of one linearised step from the
+            fixed ``x``: ``x - J^-1 f(x, data)`` with ``J`` and all branches frozen at ``(x, data)``.
 
     Returns:
         A function of ``data`` with forward and reverse derivatives of first order.
     """
 
     @jax.custom_jvp
-    def solution(data: Any) -> tuple[Array, Any]:
+    def solution(data: PyTree) -> tuple[PyTree, PyTree]:
         return solver(data)
 
     @solution.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
         (data,), (change,) = primals, tangents
         x, aux = solution(data)
-        _, df = jax.jvp(residual(x, data), (data,), (change,))
-        return (x, aux), (-tangent_solve(x, data)(df), jax.tree.map(_no_tangent, aux))
+        _, dx = jax.jvp(live_step(x, data), (data,), (change,))
+        return (x, aux), (dx, jax.tree.map(_no_tangent, aux))
 
     return solution

@@ -1,0 +1,91 @@
+"""Accelerations that fulfil the contact and constraint laws on acceleration level."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from nsjax.contact.problem import ContactProblem
+from nsjax.contact.solvers import solve
+from nsjax.core.operators import Rows, all_rows, row_rates
+from nsjax.core.system import System
+from nsjax.linalg import matmul, matvec, solve_positive
+from nsjax.types import Array, PyTree
+
+
+def consistent_acceleration(
+    system: System,
+    params: PyTree,
+    t: Array,
+    q: Array,
+    v: Array,
+    resting: Array,
+    *,
+    tolerance: Array | float,
+    max_iterations: int,
+) -> Array:
+    """``a = M^-1 (h + W lambda)`` with ``0 <= ddg_N _|_ lambda_N >= 0`` on the resting contacts.
+
+    Sticking contacts keep their tangential velocity zero, sliding ones take their friction force from
+    the direction of sliding; bilateral constraints hold on acceleration level.
+
+    Args:
+        resting: (nc,) bool, contacts that are closed and do not move apart.
+
+    Source: `notation.md` section 3, `rotations.md` section 4 (gamma), [R&S (25)] with the constraint
+    forces it omits.
+    """
+    mass = system.mass(q, params)  # type: ignore[misc]
+    force = system.force(t, q, v, params)
+    if not system.nc and not system.nb:
+        return solve_positive(mass, force[:, None])[:, 0]
+    rows = all_rows(system, t, q, params)
+    x = solve_positive(mass, jnp.concatenate([force[:, None], rows.wt.T], axis=1))
+    free, response = x[:, 0], x[:, 1:]
+    drift = _drift(system, params, t, q, v)
+    friction = jnp.zeros(0)
+    if system.nc:
+        friction = system.law(params).friction_of(system.nc)  # type: ignore[misc]
+    problem = ContactProblem(
+        nc=system.nc,
+        nt=system.nt,
+        nb=system.nb,
+        delassus=matmul(rows.wt, response),
+        free=_sliding(system, rows, v, matvec(rows.wt, free) + drift),
+        friction=friction,
+        mask=resting,
+    )
+    answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations)
+    return free + matvec(response, answer.x)
+
+
+def _drift(system: System, params: PyTree, t: Array, q: Array, v: Array) -> Array:
+    """``gamma``: rate of the row velocities along the motion at constant ``v`` (rows,)."""
+
+    def along(s: Array) -> Array:
+        return row_rates(system, t + s, system.retract(q, s * v), v, params)
+
+    zero = jnp.zeros_like(t)
+    return jax.jvp(along, (zero,), (jnp.ones_like(zero),))[1]
+
+
+# A contact slides if its tangential velocity is above rounding; its friction then has a direction.
+SLIDING = 1e-9
+
+
+def _sliding(system: System, rows: Rows, v: Array, free: Array) -> Array:
+    """Tangential rows of sliding contacts: a large free acceleration along the velocity, so that the
+    law chooses slip in this direction whatever the accelerations are."""
+    if not system.nc or not system.nt:
+        return free
+    d, count = 1 + system.nt, system.nc * (1 + system.nt)
+    u = rows.rate(v)[:count].reshape(system.nc, d)
+    block = free[:count].reshape(system.nc, d)
+    speed = jnp.max(jnp.abs(u[:, 1:]), axis=1, keepdims=True)
+    scale = 1e6 * (1.0 + jnp.max(jnp.abs(free)))
+    safe = jnp.where(speed > 0.0, speed, 1.0)
+    tangent = jnp.where(
+        speed > SLIDING * (1.0 + jnp.max(jnp.abs(v))), scale * u[:, 1:] / safe, block[:, 1:]
+    )
+    block = jnp.concatenate([block[:, :1], tangent], axis=1)
+    return jnp.concatenate([block.reshape(-1), free[count:]])

@@ -1,0 +1,243 @@
+"""The stage solver: implicit dynamics with contact laws on velocity level, solved together.
+
+Newton on the residual of the dynamics; at each iterate the small contact problem is solved exactly on
+the Delassus operator of the linearised dynamics (Josephy-Newton). A linear system converges in one
+pass with any contact set. Source: `mixed_framework.md` sections 1 to 3.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.contact.problem import ContactProblem
+from nsjax.contact.solvers import solve as solve_contacts
+from nsjax.linalg import matmul, matvec
+from nsjax.linalg import solve as linear_solve
+from nsjax.nonlinear import implicit_solution
+from nsjax.types import Array, PyTree, record
+
+
+class Equations(Protocol):
+    """Dynamics and rows of a step as functions of the unknown ``z`` (n,); static and hashable.
+
+    ``residual(data, z) - W(z) P = 0`` with row velocities ``rates(data, z)``. Rows are stacked as in
+    `ContactProblem`: all contacts, then all bilateral rows.
+    """
+
+    nc: int
+    nt: int
+    nb: int
+
+    def residual(self, data: PyTree, z: Array) -> Array:
+        """Dynamics without row forces (n,)."""
+
+    def forces(self, data: PyTree, z: Array, impulses: Array) -> Array:
+        """``W(z) P`` (n,)."""
+
+    def directions(self, data: PyTree, z: Array) -> Array:
+        """``W(z)`` (n, rows)."""
+
+    def rates(self, data: PyTree, z: Array) -> Array:
+        """Velocities of the rows that the laws refer to, restitution included (rows,)."""
+
+    def friction(self, data: PyTree) -> Array:
+        """Coefficients (nc,)."""
+
+
+@record()
+class StageSettings:
+    """Numbers of the stage solver: bound on the next update relative to the velocities, on the contact
+    residual, and the scale of the velocities.
+    """
+
+    tolerance: Array | float
+    contact_tolerance: Array | float
+    scale: Array
+
+
+@record()
+class StageAnswer:
+    """Unknown, impulses, and the work done.
+
+    Args:
+        z: (n,) solution.
+        impulses: (rows,) ``P``.
+        passes: linearisations solved.
+        iterations: of the contact solver, in all passes.
+        estimate: estimated size of the next update, relative to the velocities.
+        residual: certificate of the last contact problem.
+    """
+
+    z: Array
+    impulses: Array
+    passes: Array
+    iterations: Array
+    estimate: Array
+    residual: Array
+
+
+@record()
+class _Tangent:
+    """Linearised dynamics: inverse of ``df/dz``, ``du/dz``, ``J^-1 W``, and ``G``."""
+
+    inverse: Array
+    speed: Array
+    response: Array
+    delassus: Array
+
+
+# A kept tangent is renewed when a pass contracts by less than this factor.
+CONTRACTION = 0.1
+
+
+def _tangent(equations: Equations, data: PyTree, z: Array, impulses: Array, rows: bool) -> _Tangent:
+    def dynamics(z: Array) -> Array:
+        f = equations.residual(data, z)
+        return f - equations.forces(data, z, impulses) if rows else f
+
+    n = z.shape[0]
+    jacobian = jax.jacfwd(dynamics)(z)
+    if not rows:
+        inverse = linear_solve(jacobian, jnp.eye(n))
+        empty = jnp.zeros((0, n))
+        return _Tangent(inverse=inverse, speed=empty, response=empty.T, delassus=jnp.zeros((0, 0)))
+    speed = jax.jacfwd(lambda z: equations.rates(data, z))(z)
+    both = jnp.concatenate([jnp.eye(n), equations.directions(data, z)], axis=1)
+    solved = linear_solve(jacobian, both)
+    response = solved[:, n:]
+    return _Tangent(inverse=solved[:, :n], speed=speed, response=response, delassus=matmul(speed, response))
+
+
+def _pass(
+    equations: Equations,
+    data: PyTree,
+    z: Array,
+    impulses: Array,
+    tangent: _Tangent,
+    active: Array,
+    settings: StageSettings,
+    max_iterations: int,
+) -> tuple[Array, Array, Array, Array]:
+    """One linearisation: update of ``z``, new impulses, iterations and residual of the contacts."""
+    if not tangent.speed.shape[0]:
+        step = -matvec(tangent.inverse, equations.residual(data, z))
+        return step, impulses, jnp.asarray(0, int), jnp.zeros(())
+    f = equations.residual(data, z) - equations.forces(data, z, impulses)
+    x = matvec(tangent.inverse, f)
+    free = equations.rates(data, z) - matvec(tangent.speed, x) - matvec(tangent.delassus, impulses)
+    problem = ContactProblem(
+        nc=equations.nc,
+        nt=equations.nt,
+        nb=equations.nb,
+        delassus=tangent.delassus,
+        free=free,
+        friction=equations.friction(data),
+        mask=active,
+    )
+    answer = solve_contacts(problem, tolerance=settings.contact_tolerance, max_iterations=max_iterations)
+    step = matvec(tangent.response, answer.x - impulses) - x
+    return step, answer.x, answer.iterations, answer.residual
+
+
+@functools.cache
+def _solver(equations: Equations, max_passes: int, max_iterations: int) -> Callable[[Any], Any]:
+    """The iteration for these equations, with its derivative."""
+    has_rows = equations.nc * (1 + equations.nt) + equations.nb > 0
+
+    def live_step(answer: Any, arguments: Any) -> Callable[[Any], Any]:
+        (data, _, active, settings), (z, impulses) = lax.stop_gradient((arguments, answer))
+        tangent = _tangent(equations, data, z, impulses, has_rows)
+
+        def step(live: Any) -> tuple[Array, Array]:
+            change, new, _, _ = _pass(
+                equations, live[0], z, impulses, tangent, active, settings, max_iterations
+            )
+            return z + change, new
+
+        return step
+
+    iterate = functools.partial(_iterate, equations, max_passes, max_iterations)
+    return implicit_solution(iterate, live_step)
+
+
+def _iterate(
+    equations: Equations, max_passes: int, max_iterations: int, arguments: Any
+) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
+    data, z, active, settings = arguments
+    m = equations.nc * (1 + equations.nt) + equations.nb
+    n = z.shape[0]
+    big = 1e3 * settings.scale
+    blank = _Tangent(
+        inverse=jnp.eye(n),
+        speed=jnp.zeros((m, n)),
+        response=jnp.zeros((n, m)),
+        delassus=jnp.eye(m),
+    )
+
+    def body(carry: Any) -> Any:
+        z, impulses, tangent, k, last, now, iterations, _ = carry
+        stale = (k == 0) | (now > CONTRACTION * last)
+        tangent = lax.cond(
+            stale,
+            lambda _: _tangent(equations, data, z, impulses, m > 0),
+            lambda _: tangent,
+            None,
+        )
+        step, impulses, more, residual = _pass(
+            equations, data, z, impulses, tangent, active, settings, max_iterations
+        )
+        size = jnp.max(jnp.abs(step))
+        return z + step, impulses, tangent, k + 1, now, size, iterations + more, residual
+
+    def unsolved(carry: Any) -> Array:
+        _, _, _, k, last, now, _, _ = carry
+        return (now * now > settings.tolerance * settings.scale * last) & (k < max_passes)
+
+    count = jnp.asarray(0, int)
+    start = (z, jnp.zeros(m), blank, count, big, big, count, jnp.zeros(()))
+    z, impulses, _, k, last, now, iterations, residual = lax.while_loop(unsolved, body, start)
+    estimate = now * now / jnp.where(last > 0.0, last, 1.0) / settings.scale
+    return (z, impulses), (k, iterations, estimate, residual)
+
+
+def solve_stage(
+    equations: Equations,
+    data: PyTree,
+    z: Array,
+    active: Array,
+    settings: StageSettings,
+    *,
+    max_passes: int = 20,
+    max_iterations: int = 20,
+) -> StageAnswer:
+    """Solves ``residual(z) - W(z) P = 0`` with the laws on ``rates(z)``, from the start ``z``.
+
+    The tangent is formed in the first pass and kept while passes contract by ten; the iteration stops
+    when the estimated next update is below ``tolerance`` times the scale of the velocities, so that no
+    pass is spent on verification. Forward and reverse derivatives of first order.
+
+    Args:
+        equations: static functions of the step.
+        data: pytree of everything live that they read.
+        z: start (n,), usually zero increments from a predictor.
+        active: (nc,) bool.
+        settings: tolerances and scale.
+        max_passes: linearisations before giving up.
+        max_iterations: plain Newton steps of each contact problem.
+    """
+    solver = _solver(equations, max_passes, max_iterations)
+    (z, impulses), (passes, iterations, estimate, residual) = solver((data, z, active, settings))
+    return StageAnswer(
+        z=z,
+        impulses=impulses,
+        passes=passes,
+        iterations=iterations,
+        estimate=estimate,
+        residual=residual,
+    )

@@ -1,0 +1,411 @@
+"""The mixed framework: a base step with velocity-level contact forces, an impulse at its end.
+
+Between impacts a scheme of structural dynamics runs with the contact forces of the contacts closed at
+the start of the step; if a contact has newly closed at the end, all closed contacts share an impulse
+with Newton's and Coulomb's laws. A base scheme contributes its stages, as affine maps of the
+velocity increments, and nothing else. Source: [R&S section 2.3, (46)-(54)]; `schemes.md` section 5,
+`mixed_framework.md` sections 1 and 4.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.contact import Jump, no_jump, velocity_jump
+from nsjax.contact.acceleration import consistent_acceleration
+from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
+from nsjax.core.errors import InputError
+from nsjax.core.operators import all_rows, gap_drift, row_forces, row_rates
+from nsjax.core.scheme import IMPACT_GATE, Carry, Event, Output, Scheme
+from nsjax.core.system import State, System
+from nsjax.linalg import matvec, solve_positive
+from nsjax.schemes.books import step_status
+from nsjax.types import Array, PyTree, record
+
+# A closed contact rests if its gap rate is zero to rounding. Looser bounds spoil derivatives at
+# single step sizes (`mixed_framework.md` section 5).
+RESTING = 1e-11
+
+
+@record()
+class Maps:
+    """Simultaneous stages as affine maps of the velocity increments ``z`` (stages, nv)::
+
+        q_k = retract(anchor, xi_k + sum_l cq_kl z_l),  v_k = v_k + z_k,  a_k = a_k + sum_l ca_kl z_l
+
+    Args:
+        anchor: (nq,) position from which all stages move.
+        xi, v, a: (stages, nv) predicted increments, velocities and accelerations.
+        cq, ca: (stages, stages).
+        t: (stages,) times.
+        dt: scale that turns forces into impulses.
+    """
+
+    anchor: Array
+    xi: Array
+    v: Array
+    a: Array
+    cq: Array
+    ca: Array
+    t: Array
+    dt: Array
+
+    def at(self, system: System, z: Array) -> list[tuple[Array, Array, Array, Array]]:
+        """``(t, q, v, a)`` of every stage at the increments ``z`` (stages * nv,)."""
+        n = self.v.shape[0]
+        z = z.reshape(n, -1)
+        out = []
+        for k in range(n):
+            xi = self.xi[k] + jnp.sum(self.cq[k][:, None] * z, axis=0)
+            a = self.a[k] + jnp.sum(self.ca[k][:, None] * z, axis=0)
+            out.append((self.t[k], system.retract(self.anchor, xi), self.v[k] + z[k], a))
+        return out
+
+
+def single(
+    anchor: Array, xi: Array, v: Array, a: Array, cq: Array, ca: Array, t: Array, dt: Array
+) -> Maps:
+    """`Maps` of one stage."""
+    one = jnp.ones((1, 1))
+    return Maps(
+        anchor=anchor, xi=xi[None], v=v[None], a=a[None], cq=cq * one, ca=ca * one, t=t[None], dt=dt
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class StageEquations:
+    """Momentum balance ``dt (M a - h) - W P = 0`` in all stages, for the stage solver."""
+
+    system: System
+    stages: int
+    contacts: bool
+
+    @property
+    def nc(self) -> int:
+        """Contacts of all stages."""
+        return self.stages * self.system.nc if self.contacts else 0
+
+    @property
+    def nt(self) -> int:
+        """Tangents per contact."""
+        return self.system.nt
+
+    @property
+    def nb(self) -> int:
+        """Bilateral rows of all stages."""
+        return self.stages * self.system.nb
+
+    def _order(self) -> np.ndarray:
+        """Rows stage by stage -> contacts of all stages, then bilateral rows of all stages."""
+        d = self.nc // self.stages * (1 + self.nt)
+        m = d + self.system.nb
+        index = np.arange(self.stages * m).reshape(self.stages, m)
+        return np.concatenate([index[:, :d].reshape(-1), index[:, d:].reshape(-1)])
+
+    def _stack(self, parts: list[Array]) -> Array:
+        rows = parts[0] if len(parts) == 1 else jnp.concatenate(parts)
+        return rows if self.stages == 1 else rows[self._order()]
+
+    def _split(self, impulses: Array) -> list[Array]:
+        if self.stages == 1:
+            return [impulses]
+        back = impulses[np.argsort(self._order())]
+        return list(back.reshape(self.stages, -1))
+
+    def residual(self, data: Any, z: Array) -> Array:
+        """Momentum balance without row forces."""
+        params, maps = data
+        parts = []
+        for t, q, v, a in maps.at(self.system, z):
+            inertia = matvec(self.system.mass(q, params), a)  # type: ignore[misc]
+            parts.append(maps.dt * (inertia - self.system.force(t, q, v, params)))
+        return jnp.concatenate(parts)
+
+    def forces(self, data: Any, z: Array, impulses: Array) -> Array:
+        """``W P`` of every stage."""
+        params, maps = data
+        stages = maps.at(self.system, z)
+        return jnp.concatenate(
+            [
+                row_forces(self.system, t, q, x, params, self.contacts)
+                for (t, q, _, _), x in zip(stages, self._split(impulses), strict=True)
+            ]
+        )
+
+    def rates(self, data: Any, z: Array) -> Array:
+        """Row velocities of every stage."""
+        params, maps = data
+        return self._stack(
+            [
+                row_rates(self.system, t, q, v, params, self.contacts)
+                for t, q, v, _ in maps.at(self.system, z)
+            ]
+        )
+
+    def directions(self, data: Any, z: Array) -> Array:
+        """``W`` (stages * nv, rows), block by block."""
+        params, maps = data
+        blocks = []
+        for k, (t, q, _, _) in enumerate(maps.at(self.system, z)):
+            wt = all_rows(self.system, t, q, params, self.contacts).wt
+            zero = jnp.zeros_like(wt)
+            blocks.append(jnp.concatenate([wt if j == k else zero for j in range(self.stages)], axis=1))
+        return self._stack(blocks).T
+
+    def friction(self, data: Any) -> Array:
+        """Coefficients of all contacts of all stages."""
+        if not self.nc:
+            return jnp.zeros(0)
+        one = self.system.law(data[0]).friction_of(self.system.nc)  # type: ignore[misc]
+        return jnp.concatenate([one] * self.stages)
+
+
+@record()
+class Memory:
+    """What mixed schemes remember: true and algorithmic acceleration, closed and resting contacts."""
+
+    a: Array
+    algorithmic: Array
+    closed: Array
+    resting: Array
+
+
+@record()
+class Tolerances:
+    """Numbers common to all mixed schemes; see `mixed_scheme`."""
+
+    stage: Array | float
+    contact: Array | float
+    gap: Array | float
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Choices common to all mixed schemes; see `mixed_scheme`."""
+
+    base: Callable[..., Any]
+    consistent_initial_acceleration: bool
+    acceleration_after_change: str
+    max_passes: int
+    max_iterations: int
+
+
+@record()
+class End:
+    """End of a base step: position, velocity before an impact, accelerations, impulses over ``dt``."""
+
+    q: Array
+    v: Array
+    a: Array
+    algorithmic: Array
+    contacts: Array
+    constraints: Array
+    iterations: Array
+    residual: Array
+    solved: Array
+
+
+def mixed_scheme(
+    name: str,
+    base: Callable[..., Any],
+    coef: Any,
+    *,
+    consistent_initial_acceleration: bool = True,
+    acceleration_after_change: str = "recompute",
+    max_passes: int = 20,
+    max_iterations: int = 20,
+) -> Scheme:
+    """A scheme of the mixed framework around a base step.
+
+    Args:
+        name: registered name.
+        base: ``(coef, t, q, v, memory, dt, run) -> (q, v, a, algorithmic, answers, weights)``: the
+            formulas of the base scheme. ``run(maps)`` solves one group of stages and returns its
+            answer and the ends of its stages.
+        coef: record of numbers with a field ``tolerances``.
+        consistent_initial_acceleration: start with the acceleration that contacts and constraints allow.
+            False leaves their forces out, as the paper does, and reproduces its Figures 17 and 18.
+        acceleration_after_change: of the set of persistent contacts. ``"recompute"``: the consistent
+            acceleration on the new set; ``"keep"``: the stored one, as in the paper.
+        max_passes, max_iterations: of the stage solver and of each contact problem.
+    """
+    known = ("recompute", "keep")
+    if acceleration_after_change not in known:
+        raise InputError(
+            f"{name}: acceleration_after_change = {acceleration_after_change!r}; choose one of "
+            f"{', '.join(known)}"
+        )
+    options = Options(
+        base=base,
+        consistent_initial_acceleration=consistent_initial_acceleration,
+        acceleration_after_change=acceleration_after_change,
+        max_passes=max_passes,
+        max_iterations=max_iterations,
+    )
+    return Scheme(name=name, coef=coef, options=options, prepare=_prepare, init=_init, step=_step)
+
+
+def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
+    if system.mass is None:
+        raise InputError(f"{scheme.name}: the system gives inertia; this scheme needs mass, a dense matrix")
+    return ()
+
+
+def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
+    t, q, v = jnp.asarray(state.t), state.q, state.v
+    closed = _closed(scheme, system, params, t, q)
+    resting = _resting(system, params, t, q, v, closed)
+    if scheme.options.consistent_initial_acceleration:
+        a = _acceleration(scheme, system, params, t, q, v, resting)
+    else:
+        mass = system.mass(q, params)  # type: ignore[misc]
+        a = solve_positive(mass, system.force(t, q, v, params)[:, None])[:, 0]
+    return Carry(state=state, memory=Memory(a=a, algorithmic=a, closed=closed, resting=resting))
+
+
+def _acceleration(
+    scheme: Scheme, system: System, params: PyTree, t: Array, q: Array, v: Array, resting: Array
+) -> Array:
+    return consistent_acceleration(
+        system, params, t, q, v, resting,
+        tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
+    )  # fmt: skip
+
+
+def _closed(scheme: Scheme, system: System, params: PyTree, t: Array, q: Array) -> Array:
+    if system.gap is None:
+        return jnp.zeros(0, bool)
+    return system.gap(t, q, params) <= scheme.coef.tolerances.gap
+
+
+def _resting(system: System, params: PyTree, t: Array, q: Array, v: Array, closed: Array) -> Array:
+    """Closed contacts whose gap rate is zero to rounding."""
+    if not system.nc:
+        return closed
+
+    def look(_: None) -> Array:
+        rates = row_rates(system, t, q, v, params)
+        normal = rates[: system.nc * (1 + system.nt) : 1 + system.nt]
+        return closed & (jnp.abs(normal) <= RESTING * (1.0 + jnp.max(jnp.abs(v))))
+
+    return lax.cond(jnp.any(closed), look, lambda _: jnp.zeros(system.nc, bool), None)
+
+
+def _base_step(
+    scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, dt: Array, contacts: bool
+) -> End:
+    coef, options = scheme.coef, scheme.options
+    answers: list[StageAnswer] = []
+
+    def run(maps: Maps) -> tuple[list[tuple[Array, Array, Array, Array]], list[Array]]:
+        stages = maps.v.shape[0]
+        equations = StageEquations(system, stages, contacts)
+        scale = 1.0 + jnp.max(jnp.abs(state.v))
+        settings = StageSettings(
+            tolerance=coef.tolerances.stage, contact_tolerance=coef.tolerances.contact, scale=scale
+        )
+        active = jnp.concatenate([memory.closed] * stages) if contacts else jnp.zeros(0, bool)
+        answer = solve_stage(
+            equations, (params, maps), jnp.zeros(stages * system.nv), active, settings,
+            max_passes=options.max_passes, max_iterations=options.max_iterations,
+        )  # fmt: skip
+        answers.append(answer)
+        return maps.at(system, answer.z), equations._split(answer.impulses)
+
+    q, v, a, algorithmic, force = options.base(coef, state, memory, dt, run)
+    d = system.nc * (1 + system.nt) if contacts else 0
+    block = jnp.zeros((system.nc, 1 + system.nt))
+    residual = jnp.stack([answer.residual for answer in answers]).max()
+    limit = jnp.stack([answer.estimate for answer in answers]).max()
+    return End(
+        q=q,
+        v=v,
+        a=a,
+        algorithmic=algorithmic,
+        contacts=force[:d].reshape(block.shape) if contacts else block,
+        constraints=force[d:],
+        iterations=sum((answer.iterations for answer in answers), start=jnp.asarray(0, int)),
+        residual=residual,
+        solved=(residual <= coef.tolerances.contact) & (limit <= coef.tolerances.stage),
+    )
+
+
+def _step(
+    scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
+) -> tuple[Carry, Output]:
+    state, memory = carry.state, carry.memory
+    t = jnp.asarray(state.t) + dt
+
+    def base(contacts: bool) -> End:
+        return _base_step(scheme, system, params, state, memory, dt, contacts)
+
+    if system.nc:
+        end = lax.cond(jnp.any(memory.closed), lambda _: base(True), lambda _: base(False), None)
+    else:
+        end = base(False)
+    gap = jnp.zeros(0) if system.gap is None else system.gap(t, end.q, params)
+    closed = gap <= scheme.coef.tolerances.gap
+    new = closed & ~memory.closed
+    jump, impact = _impulse(scheme, system, params, t, end, closed, new, dt)
+    v = end.v + jump.dv
+    resting = _resting(system, params, t, end.q, v, closed)
+    a, algorithmic = end.a, end.algorithmic
+    if scheme.options.acceleration_after_change == "recompute" and system.nc:
+        changed = jnp.any(new) | jnp.any(resting != memory.resting)
+        fresh = lax.cond(
+            changed,
+            lambda _: _acceleration(scheme, system, params, t, end.q, v, resting),
+            lambda _: a,
+            None,
+        )
+        a, algorithmic = fresh, jnp.where(changed, fresh, algorithmic)
+    memory = Memory(a=a, algorithmic=algorithmic, closed=closed, resting=resting)
+    solved = end.solved & (jump.residual <= scheme.coef.tolerances.contact)
+    contacts = dt * end.contacts + jump.contacts
+    ahead = State(t=t, q=system.retract(state.q, dt * state.v), v=state.v)
+    output = Output(
+        force_normal=end.contacts[:, 0],
+        force_tangential=end.contacts[:, 1:],
+        constraint_force=end.constraints,
+        impulse_normal=contacts[:, 0],
+        impulse_tangential=contacts[:, 1:],
+        constraint_impulse=dt * end.constraints + jump.constraints,
+        event=Event(
+            gap=gap, active=closed, impact=impact, rate_before=jump.before, rate_after=jump.after
+        ),
+        iterations=end.iterations + jump.iterations,
+        residual=jnp.maximum(end.residual, jump.residual),
+        status=step_status(system, params, ahead, gap, v, end.q, solved),
+        contact=jump.worst,
+    )
+    return Carry(state=State(t=t, q=end.q, v=v), memory=memory), output
+
+
+def _impulse(
+    scheme: Scheme, system: System, params: PyTree, t: Array, end: End, closed: Array, new: Array, dt: Array
+) -> tuple[Jump, Array]:
+    """Impulse of all closed contacts if one has newly closed, with the plain mass matrix."""
+    none = no_jump(system), jnp.zeros(system.nc, bool)
+    if not system.nc:
+        return none
+
+    def strike(_: None) -> tuple[Jump, Array]:
+        rows = all_rows(system, t, end.q, params)
+        response = solve_positive(system.mass(end.q, params), rows.wt.T)  # type: ignore[misc]
+        jump = velocity_jump(
+            system, params, rows, response, end.v, jnp.zeros(system.nv), closed,
+            tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
+        )  # fmt: skip
+        normal = jnp.abs(rows.wt[: system.nc * (1 + system.nt) : 1 + system.nt])
+        curvature = jnp.abs(gap_drift(system, t, end.q, end.v, params))
+        fall = dt * (matvec(normal, jnp.abs(end.a)) + curvature)
+        impact = closed & (jump.before < -IMPACT_GATE * fall) & (jump.contacts[:, 0] > 0.0)
+        return jump, impact
+
+    return lax.cond(jnp.any(new), strike, lambda _: none, None)
