@@ -75,7 +75,8 @@ SLIDING = 1e-9
 
 def _sliding(system: System, rows: Rows, v: Array, free: Array) -> Array:
     """Tangential rows of sliding contacts: a large free acceleration along the velocity, so that the
-    law chooses slip in this direction whatever the accelerations are."""
+    law chooses slip in this direction whatever the accelerations are.
+    """
     if not system.nc or not system.nt:
         return free
     d, count = 1 + system.nt, system.nc * (1 + system.nt)

@@ -1,4 +1,4 @@
-"""Generalized-alpha, HHT and Newmark as base schemes of the mixed framework."""
+"""Generalized-alpha, HHT and Newmark: one formula, three choices of its parameters."""
 
 from __future__ import annotations
 
@@ -8,27 +8,65 @@ import jax.numpy as jnp
 
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
-from nsjax.schemes.mixed import Memory, Tolerances, mixed_scheme, single
+from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme, single
 from nsjax.types import Array, record
 
 
 @record()
-class RhoInfinity:
+class GeneralizedAlpha:
     """Numbers of `generalized_alpha`."""
 
     rho_inf: Array | float
     tolerances: Tolerances
 
     def parameters(self) -> tuple[Any, Any, Any, Any]:
-        """``alpha_m, alpha_f, beta, gamma``, [R&S (26)]."""
+        """``alpha_m, alpha_f, beta, gamma`` of the spectral radius, [R&S (26)]."""
         rho = self.rho_inf
         alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
         return alpha_m, alpha_f, 1 / (1 + rho) ** 2, (3 - rho) / (2 * (1 + rho))
 
 
-def base(
-    coef: Any, state: State, memory: Memory, dt: Array, run: Any
-) -> tuple[Array, Array, Array, Array, Array]:
+@record()
+class Hht:
+    """Numbers of `hht`."""
+
+    alpha_f: Array | float
+    tolerances: Tolerances
+
+    def parameters(self) -> tuple[Any, Any, Any, Any]:
+        """``alpha_m = 0``; beta and gamma for second order, [R&S (98)]."""
+        alpha = self.alpha_f
+        return 0.0, alpha, 0.25 * (1 + alpha) ** 2, 0.5 + alpha
+
+
+@record()
+class Newmark:
+    """Numbers of `newmark`."""
+
+    beta: Array | float
+    gamma: Array | float
+    tolerances: Tolerances
+
+    def parameters(self) -> tuple[Any, Any, Any, Any]:
+        """``alpha_m = alpha_f = 0``."""
+        return 0.0, 0.0, self.beta, self.gamma
+
+
+@record()
+class AlphaParameters:
+    """All four parameters set one by one: the points of [R&S Fig. 6]."""
+
+    alpha_m: Array | float
+    alpha_f: Array | float
+    tolerances: Tolerances
+
+    def parameters(self) -> tuple[Any, Any, Any, Any]:
+        """Beta and gamma for second order, [R&S (98)] and the largest damping."""
+        difference = self.alpha_f - self.alpha_m
+        return self.alpha_m, self.alpha_f, 0.25 * (1 + difference) ** 2, 0.5 + difference
+
+
+def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
     """One stage at the end of the step, [R&S (20)-(24)], in increments from a predictor."""
     alpha_m, alpha_f, beta, gamma = coef.parameters()
     v, a, old = state.v, memory.a, memory.algorithmic
@@ -45,18 +83,123 @@ def base(
         t=jnp.asarray(state.t) + dt,
         dt=dt,
     )
-    ((_, q, v, a),), (impulses,) = run(maps)
-    return q, v, a, s * a + offset, impulses / dt
+    ((_, q, v1, a1),), (impulses,) = run(maps)
+    return BaseEnd(q=q, v=v1, a=a1, algorithmic=s * a1 + offset, force=impulses / dt)
 
 
 def generalized_alpha(
     rho_inf: Array | float = 0.8,
+    *,
+    alpha_m: Array | float | None = None,
+    alpha_f: Array | float | None = None,
+    stage_tolerance: float = 1e-12,
+    tolerance: float = 1e-11,
+    gap_tolerance: float = 0.0,
+    **options: Any,
+) -> Scheme:
+    """Generalized-alpha with impulsive correction: second order, damping chosen by one number.
+
+    With the true acceleration ``a`` and the algorithmic one ``A``::
+
+        M a_{i+1} = h(t_{i+1}, q_{i+1}, v_{i+1}) + W lambda
+        (1 - alpha_m) A_{i+1} + alpha_m A_i = (1 - alpha_f) a_{i+1} + alpha_f a_i
+        q_{i+1} = q_i + dt v_i + dt^2 ((1/2 - beta) A_i + beta A_{i+1})
+        v_{i+1} = v_i + dt ((1 - gamma) A_i + gamma A_{i+1})
+
+    Args:
+        rho_inf: spectral radius at infinite frequency in [0, 1]: 1 no damping, 0 annihilation; traced,
+            so that one compilation sweeps it.
+        alpha_m, alpha_f: given together they replace ``rho_inf`` (beta and gamma keep second order).
+        stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
+        tolerance: bound on the relative natural-map residual of each contact problem.
+        gap_tolerance: contacts with a gap up to this value are closed [m].
+        options: ``consistent_initial_acceleration``, ``acceleration_after_change``, ``max_passes``,
+            ``max_iterations``; see `mixed_scheme`.
+
+    Returns:
+        A `Scheme`.
+
+    Order: 2 in position, velocity and force on smooth motion; first order at each impact.
+
+    Limits: with ``rho_inf`` near 1 contacts of flexible bodies chatter.
+
+    Source: [R&S (20)-(45)]; `schemes.md` section 6.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> scheme = schemes.generalized_alpha(rho_inf=0.5)
+        >>> nsjax.simulate(*models.bouncing_ball(), scheme, dt=1e-2, time=1.0).q.shape
+        (101, 1)
+    """
+    tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
+    coef: Any = GeneralizedAlpha(rho_inf=rho_inf, tolerances=tolerances)
+    if alpha_m is not None and alpha_f is not None:
+        coef = AlphaParameters(alpha_m=alpha_m, alpha_f=alpha_f, tolerances=tolerances)
+    return mixed_scheme("generalized_alpha", base, coef, **options)
+
+
+def hht(
+    alpha_f: Array | float = 0.1,
     *,
     stage_tolerance: float = 1e-12,
     tolerance: float = 1e-11,
     gap_tolerance: float = 0.0,
     **options: Any,
 ) -> Scheme:
-    """Generalized-alpha."""
+    """The scheme of Hilber, Hughes and Taylor: generalized-alpha with ``alpha_m = 0``.
+
+    Args:
+        alpha_f: in [0, 1/2]; up to 1/3 the spectral radius falls monotonically to
+            ``(1 - alpha_f)/(1 + alpha_f)``.
+        stage_tolerance, tolerance, gap_tolerance, options: see `generalized_alpha`.
+
+    Returns:
+        A `Scheme`.
+
+    Order: 2 in position, velocity and force on smooth motion; first order at each impact.
+
+    Source: [R&S section 2.4]; `schemes.md` section 6.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> nsjax.simulate(*models.bouncing_ball(), schemes.hht(), dt=1e-2, time=1.0).q.shape
+        (101, 1)
+    """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
-    return mixed_scheme("generalized_alpha", base, RhoInfinity(rho_inf=rho_inf, tolerances=tolerances), **options)
+    return mixed_scheme("hht", base, Hht(alpha_f=alpha_f, tolerances=tolerances), **options)
+
+
+def newmark(
+    beta: Array | float = 0.25,
+    gamma: Array | float = 0.5,
+    *,
+    stage_tolerance: float = 1e-12,
+    tolerance: float = 1e-11,
+    gap_tolerance: float = 0.0,
+    **options: Any,
+) -> Scheme:
+    """Newmark's scheme with impulsive correction; by default the trapezoidal rule.
+
+    Args:
+        beta, gamma: second order only for ``gamma = 1/2``; unconditionally stable for
+            ``2 beta >= gamma >= 1/2``.
+        stage_tolerance, tolerance, gap_tolerance, options: see `generalized_alpha`.
+
+    Returns:
+        A `Scheme`.
+
+    Order: 2 in position, velocity and force on smooth motion with ``gamma = 1/2``, else 1.
+
+    Source: [R&S section 2.4]; `schemes.md` section 6.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> nsjax.simulate(*models.bouncing_ball(), schemes.newmark(), dt=1e-2, time=1.0).q.shape
+        (101, 1)
+    """
+    tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
+    coef = Newmark(beta=beta, gamma=gamma, tolerances=tolerances)
+    return mixed_scheme("newmark", base, coef, **options)

@@ -17,11 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact import Jump, no_jump, velocity_jump
+from nsjax.contact import ContactProblem, Jump, no_jump, solve, velocity_jump
 from nsjax.contact.acceleration import consistent_acceleration
-from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
+from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.errors import InputError
-from nsjax.core.operators import all_rows, gap_drift, row_forces, row_rates
+from nsjax.core.operators import Rows, all_rows, gap_drift, row_forces, row_rates
 from nsjax.core.scheme import IMPACT_GATE, Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec, solve_positive
@@ -68,9 +68,7 @@ class Maps:
         return out
 
 
-def single(
-    anchor: Array, xi: Array, v: Array, a: Array, cq: Array, ca: Array, t: Array, dt: Array
-) -> Maps:
+def single(anchor: Array, xi: Array, v: Array, a: Array, cq: Array, ca: Array, t: Array, dt: Array) -> Maps:
     """`Maps` of one stage."""
     one = jnp.ones((1, 1))
     return Maps(
@@ -112,7 +110,8 @@ class StageEquations:
         rows = parts[0] if len(parts) == 1 else jnp.concatenate(parts)
         return rows if self.stages == 1 else rows[self._order()]
 
-    def _split(self, impulses: Array) -> list[Array]:
+    def split(self, impulses: Array) -> list[Array]:
+        """Rows of every stage: contacts, then constraints."""
         if self.stages == 1:
             return [impulses]
         back = impulses[np.argsort(self._order())]
@@ -134,7 +133,7 @@ class StageEquations:
         return jnp.concatenate(
             [
                 row_forces(self.system, t, q, x, params, self.contacts)
-                for (t, q, _, _), x in zip(stages, self._split(impulses), strict=True)
+                for (t, q, _, _), x in zip(stages, self.split(impulses), strict=True)
             ]
         )
 
@@ -197,6 +196,17 @@ class Options:
 
 
 @record()
+class BaseEnd:
+    """What a base scheme returns: end of the step before an impact, accelerations, row forces [N]."""
+
+    q: Array
+    v: Array
+    a: Array
+    algorithmic: Array
+    force: Array
+
+
+@record()
 class End:
     """End of a base step: position, velocity before an impact, accelerations, impulses over ``dt``."""
 
@@ -225,9 +235,9 @@ def mixed_scheme(
 
     Args:
         name: registered name.
-        base: ``(coef, t, q, v, memory, dt, run) -> (q, v, a, algorithmic, answers, weights)``: the
-            formulas of the base scheme. ``run(maps)`` solves one group of stages and returns its
-            answer and the ends of its stages.
+        base: ``(coef, state, memory, dt, run) -> BaseEnd``, the formulas of the base scheme.
+            ``run(maps)`` solves one group of stages; it returns ``(t, q, v, a)`` and the row impulses
+            (contacts, then constraints) of every stage.
         coef: record of numbers with a field ``tolerances``.
         consistent_initial_acceleration: start with the acceleration that contacts and constraints allow.
             False leaves their forces out, as the paper does, and reproduces its Figures 17 and 18.
@@ -297,42 +307,86 @@ def _resting(system: System, params: PyTree, t: Array, q: Array, v: Array, close
     return lax.cond(jnp.any(closed), look, lambda _: jnp.zeros(system.nc, bool), None)
 
 
+class Runner:
+    """What a base scheme may use in a step: the model, and the solves that belong to it.
+
+    Calling it with `Maps` solves one group of implicit stages. `rows_at` and `velocity_level` serve
+    base schemes without a Newton iteration.
+    """
+
+    def __init__(
+        self, scheme: Scheme, system: System, params: PyTree, state: State, closed: Array, contacts: bool
+    ) -> None:
+        self.scheme, self.system, self.params, self.contacts = scheme, system, params, contacts
+        self.closed = closed if contacts else jnp.zeros(0, bool)
+        self.scale = 1.0 + jnp.max(jnp.abs(state.v))
+        self.has_rows = bool(system.nb) or contacts
+        self.residuals: list[Array] = [jnp.zeros(())]
+        self.estimates: list[Array] = [jnp.zeros(())]
+        self.iterations: Array = jnp.asarray(0, int)
+
+    def __call__(self, maps: Maps) -> tuple[list[tuple[Array, Array, Array, Array]], list[Array]]:
+        """``(t, q, v, a)`` and the row impulses (contacts, then constraints) of every stage."""
+        tolerances, options = self.scheme.coef.tolerances, self.scheme.options
+        stages = maps.v.shape[0]
+        equations = StageEquations(self.system, stages, self.contacts)
+        settings = StageSettings(
+            tolerance=tolerances.stage, contact_tolerance=tolerances.contact, scale=self.scale
+        )
+        answer = solve_stage(
+            equations, (self.params, maps), jnp.zeros(stages * self.system.nv),
+            jnp.concatenate([self.closed] * stages), settings,
+            max_passes=options.max_passes, max_iterations=options.max_iterations,
+        )  # fmt: skip
+        self.residuals.append(answer.residual)
+        self.estimates.append(answer.estimate)
+        self.iterations = self.iterations + answer.iterations
+        return maps.at(self.system, answer.z), equations.split(answer.impulses)
+
+    def rows_at(self, t: Array, q: Array) -> Rows:
+        """Rows of the contacts (if any can act in this branch) and constraints."""
+        return all_rows(self.system, t, q, self.params, self.contacts)
+
+    def velocity_level(self, delassus: Array, free: Array) -> Array:
+        """Impulses for which the row velocities ``free + delassus x`` fulfil the laws without
+        restitution.
+        """
+        nc = self.system.nc if self.contacts else 0
+        friction = self.system.law(self.params).friction_of(nc) if nc else jnp.zeros(0)  # type: ignore[misc]
+        problem = ContactProblem(
+            nc=nc, nt=self.system.nt, nb=self.system.nb, delassus=delassus, free=free,
+            friction=friction, mask=self.closed,
+        )  # fmt: skip
+        answer = solve(
+            problem,
+            tolerance=self.scheme.coef.tolerances.contact,
+            max_iterations=self.scheme.options.max_iterations,
+        )
+        self.residuals.append(answer.residual)
+        self.iterations = self.iterations + answer.iterations
+        return answer.x
+
+
 def _base_step(
     scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, dt: Array, contacts: bool
 ) -> End:
-    coef, options = scheme.coef, scheme.options
-    answers: list[StageAnswer] = []
-
-    def run(maps: Maps) -> tuple[list[tuple[Array, Array, Array, Array]], list[Array]]:
-        stages = maps.v.shape[0]
-        equations = StageEquations(system, stages, contacts)
-        scale = 1.0 + jnp.max(jnp.abs(state.v))
-        settings = StageSettings(
-            tolerance=coef.tolerances.stage, contact_tolerance=coef.tolerances.contact, scale=scale
-        )
-        active = jnp.concatenate([memory.closed] * stages) if contacts else jnp.zeros(0, bool)
-        answer = solve_stage(
-            equations, (params, maps), jnp.zeros(stages * system.nv), active, settings,
-            max_passes=options.max_passes, max_iterations=options.max_iterations,
-        )  # fmt: skip
-        answers.append(answer)
-        return maps.at(system, answer.z), equations._split(answer.impulses)
-
-    q, v, a, algorithmic, force = options.base(coef, state, memory, dt, run)
+    run = Runner(scheme, system, params, state, memory.closed, contacts)
+    base: BaseEnd = scheme.options.base(scheme.coef, state, memory, dt, run)
     d = system.nc * (1 + system.nt) if contacts else 0
-    block = jnp.zeros((system.nc, 1 + system.nt))
-    residual = jnp.stack([answer.residual for answer in answers]).max()
-    limit = jnp.stack([answer.estimate for answer in answers]).max()
+    residual, estimate = jnp.max(jnp.stack(run.residuals)), jnp.max(jnp.stack(run.estimates))
+    tolerances = scheme.coef.tolerances
     return End(
-        q=q,
-        v=v,
-        a=a,
-        algorithmic=algorithmic,
-        contacts=force[:d].reshape(block.shape) if contacts else block,
-        constraints=force[d:],
-        iterations=sum((answer.iterations for answer in answers), start=jnp.asarray(0, int)),
+        q=base.q,
+        v=base.v,
+        a=base.a,
+        algorithmic=base.algorithmic,
+        contacts=base.force[:d].reshape(-1, 1 + system.nt)
+        if contacts
+        else jnp.zeros((system.nc, 1 + system.nt)),
+        constraints=base.force[d:],
+        iterations=run.iterations,
         residual=residual,
-        solved=(residual <= coef.tolerances.contact) & (limit <= coef.tolerances.stage),
+        solved=(residual <= tolerances.contact) & (estimate <= tolerances.stage),
     )
 
 
@@ -376,9 +430,7 @@ def _step(
         impulse_normal=contacts[:, 0],
         impulse_tangential=contacts[:, 1:],
         constraint_impulse=dt * end.constraints + jump.constraints,
-        event=Event(
-            gap=gap, active=closed, impact=impact, rate_before=jump.before, rate_after=jump.after
-        ),
+        event=Event(gap=gap, active=closed, impact=impact, rate_before=jump.before, rate_after=jump.after),
         iterations=end.iterations + jump.iterations,
         residual=jnp.maximum(end.residual, jump.residual),
         status=step_status(system, params, ahead, gap, v, end.q, solved),

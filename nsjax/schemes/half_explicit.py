@@ -1,0 +1,101 @@
+"""The half-explicit scheme on velocity level, as a base scheme of the mixed framework."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.core.scheme import Scheme
+from nsjax.core.system import State
+from nsjax.linalg import matmul, matvec, solve_positive
+from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
+from nsjax.types import Array, record
+
+
+@record()
+class Numbers:
+    """Numbers of `half_explicit`: tolerances only."""
+
+    tolerances: Tolerances
+
+
+def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
+    """Forecast and trapezoidal stage; each solves the laws on velocity level (`hets.md` section 2)."""
+    system, params = run.system, run.params
+    t, q, v = jnp.asarray(state.t), state.q, state.v
+
+    def accelerate(t: Array, q: Array, v: Array) -> tuple[Array, Array, Any]:
+        """``dt M^-1 h``, ``M^-1 W`` and the rows at a state."""
+        push = dt * system.force(t, q, v, params)
+        if not run.has_rows:
+            return solve_positive(system.mass(q, params), push[:, None])[:, 0], jnp.zeros(0), None
+        rows = run.rows_at(t, q)
+        x = solve_positive(system.mass(q, params), jnp.concatenate([push[:, None], rows.wt.T], axis=1))
+        return x[:, 0], x[:, 1:], rows
+
+    first, response, _ = accelerate(t, q, v)
+    if run.has_rows:
+        # constraint in the predicted configuration, force direction at the start: essential for order 2
+        ahead = run.rows_at(t + dt, system.retract(q, dt * v))
+        p1 = run.velocity_level(matmul(ahead.wt, response), ahead.rate(v + first))
+        first = first + matvec(response, p1)
+    forecast = v + first
+    q1 = system.retract(q, 0.5 * dt * (v + forecast))
+    second, response, rows = accelerate(t + dt, q1, forecast)
+    v1 = v + 0.5 * (first + second)
+    impulses = jnp.zeros(0)
+    if run.has_rows:
+        impulses = run.velocity_level(0.5 * matmul(rows.wt, response), rows.rate(v1))
+        second = second + matvec(response, impulses)
+        v1 = v + 0.5 * (first + second)
+    a = second / dt
+    return BaseEnd(q=q1, v=v1, a=a, algorithmic=a, force=impulses / dt)
+
+
+def half_explicit(
+    *,
+    tolerance: float = 1e-11,
+    gap_tolerance: float = 0.0,
+    max_iterations: int = 20,
+) -> Scheme:
+    """The half-explicit scheme: second order without a Newton iteration, contact laws on velocity level.
+
+    A forecast with the constraint in the predicted configuration, then the trapezoidal rule::
+
+        v_1 = v_i + M_i^-1 (dt h_i + W_i P_1),      u = W_p' v_1 fulfils the laws
+        q_{i+1} = q_i + dt/2 (v_i + v_1)
+        v_{i+1} = v_i + 1/2 (M_i^-1 (dt h_i + W_i P_1) + M_{i+1}^-1 (dt h_{i+1} + W_{i+1} P_2))
+
+    and the impulse of the mixed framework where a contact has newly closed.
+
+    Args:
+        tolerance: bound on the relative natural-map residual of each contact problem.
+        gap_tolerance: contacts with a gap up to this value are closed [m].
+        max_iterations: plain Newton steps of each contact problem.
+
+    Returns:
+        A `Scheme`.
+
+    Order: 2 in position and velocity on smooth motion, 1 in the force; first order at each impact.
+
+    Limits: explicit: stable for ``omega dt < 2``, less with damping; no damping of high frequencies.
+
+    Source: [SRKA], [SA]; `hets.md` section 2.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> nsjax.simulate(*models.bouncing_ball(), schemes.half_explicit(), dt=1e-2, time=1.0).q.shape
+        (101, 1)
+    """
+    tolerances = Tolerances(stage=1.0, contact=tolerance, gap=gap_tolerance)
+    # nothing of the stored acceleration enters a step
+    return mixed_scheme(
+        "half_explicit",
+        base,
+        Numbers(tolerances=tolerances),
+        consistent_initial_acceleration=False,
+        acceleration_after_change="keep",
+        max_iterations=max_iterations,
+    )
