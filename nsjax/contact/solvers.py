@@ -14,21 +14,13 @@ from nsjax.contact.branches import Branches, branch_residual, branches, tangent
 from nsjax.contact.certificate import natural_residual
 from nsjax.contact.compact import gather
 from nsjax.contact.gauss_seidel import gauss_seidel
-from nsjax.contact.newton import Iterate, damped_newton, newton
+from nsjax.contact.newton import ROUND_STEPS, Iterate, beginning, newton
 from nsjax.contact.problem import ContactProblem
 from nsjax.core.errors import InputError, nearest
 from nsjax.linalg import solve as linear_solve
 from nsjax.math import direction
 from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, record
-
-# Fallback rounds: sweeps of Gauss-Seidel, four times as many each round, then damped Newton with a
-# small and a large Levenberg weight in turn. Measured on the FCLIB problems: nearly all need one.
-ROUNDS = 5
-FIRST_SWEEPS = 10
-MORE_SWEEPS = 4
-ROUND_ITERATIONS = 60
-DAMPING = (1e-2, 1.0)
 
 # Sizes to which the active contacts are gathered; the last resort is all contacts.
 COMPACT_SIZES = (4, 16)
@@ -60,68 +52,49 @@ Settings = tuple[Array, Array]
 Data = tuple[ContactProblem, Settings]
 
 
+def _solution_of(end: Iterate, cap: Array) -> ContactSolution:
+    """Iterate of the Newton family as an answer."""
+    rounds = (jnp.maximum(end.steps - cap, 0) + ROUND_STEPS - 1) // ROUND_STEPS
+    return ContactSolution(x=end.x, iterations=end.steps + end.sweeps, rounds=rounds, residual=end.residual)
+
+
 def _newton_only(data: Data, exact: bool) -> ContactSolution:
     problem, (tolerance, cap) = data
-    end = newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact)
-    return ContactSolution(x=end.x, iterations=end.steps, rounds=jnp.asarray(0), residual=end.residual)
+    end = newton(
+        problem, beginning(problem), tolerance=tolerance, max_iterations=cap, exact=exact, fallback=False
+    )
+    return _solution_of(end, cap)
 
 
-def _cheap(data: Data) -> Iterate:
-    """Plain Newton, on the active contacts alone where many contacts are possible but few active.
+def _automatic(data: Data) -> ContactSolution:
+    """Plain Newton; while it fails, rounds of Gauss-Seidel and damped Newton.
 
-    The smallest of a few fixed sizes that holds them is taken, behind a real branch.
+    Where many contacts are possible but few active, the plain steps run on the active ones alone,
+    gathered to the smallest of a few fixed sizes that holds them, behind a real branch.
     """
     problem, (tolerance, cap) = data
+    start = beginning(problem)
     sizes = [size for size in COMPACT_SIZES if 2 * size <= problem.nc]
 
     def small(size: int) -> Iterate:
         compact = gather(problem, size)
-        end = newton(compact.problem, tolerance=tolerance, max_iterations=cap)
-        return Iterate(x=compact.spread(end.x), residual=end.residual, steps=end.steps)
-
-    def whole() -> Iterate:
-        return newton(problem, tolerance=tolerance, max_iterations=cap)
-
-    if not sizes:
-        return whole()
-    branch = jnp.sum(jnp.sum(problem.mask) > np.array(sizes))
-    return lax.switch(branch, [*(functools.partial(small, size) for size in sizes), whole])
-
-
-def _automatic(data: Data) -> ContactSolution:
-    """Plain Newton; while it fails, rounds of Gauss-Seidel and damped Newton."""
-    problem, (tolerance, _) = data
-    first = _cheap(data)
-    start = ContactSolution(
-        x=first.x, iterations=first.steps, rounds=jnp.asarray(0), residual=first.residual
-    )
-    if not problem.nc:
-        return start  # a linear problem
-    finite = jnp.all(jnp.isfinite(problem.matrix)) & jnp.all(jnp.isfinite(problem.free))
-
-    def round_(carry: tuple[ContactSolution, Array]) -> tuple[ContactSolution, Array]:
-        best, swept = carry
-        sweeps = FIRST_SWEEPS * MORE_SWEEPS**best.rounds
-        swept = gauss_seidel(problem, swept, sweeps)
-        end = damped_newton(
-            problem,
-            swept,
-            tolerance=tolerance,
-            max_iterations=ROUND_ITERATIONS,
-            damping=jnp.where(best.rounds % 2 == 0, *DAMPING),
+        end = newton(
+            compact.problem, beginning(compact.problem), tolerance=tolerance, max_iterations=cap,
+            fallback=False,
+        )  # fmt: skip
+        # unsolved: plain steps on the whole problem would fail alike
+        steps = jnp.where(end.residual <= tolerance, end.steps, cap)
+        return Iterate(
+            x=compact.spread(end.x), u=start.u, residual=end.residual, steps=steps, sweeps=end.sweeps
         )
-        better = ~(end.residual >= best.residual)
-        return ContactSolution(
-            x=jnp.where(better, end.x, best.x),
-            iterations=best.iterations + sweeps + end.steps,
-            rounds=best.rounds + 1,
-            residual=jnp.where(better, end.residual, best.residual),
-        ), swept
 
-    def unsolved(carry: tuple[ContactSolution, Array]) -> Array:
-        return ~(carry[0].residual <= tolerance) & (carry[0].rounds < ROUNDS) & finite
-
-    return lax.while_loop(unsolved, round_, (start, jnp.zeros_like(problem.free)))[0]
+    if sizes:
+        branch = jnp.sum(jnp.sum(problem.mask) > np.array(sizes))
+        choices: list[Callable[[], Iterate]] = [functools.partial(small, size) for size in sizes]
+        start = lax.switch(branch, [*choices, lambda: start])
+    # a problem without contacts is linear: nothing to fall back to
+    end = newton(problem, start, tolerance=tolerance, max_iterations=cap, fallback=problem.nc > 0)
+    return _solution_of(end, cap)
 
 
 def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:
@@ -131,20 +104,19 @@ def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Arra
     """
     problem, (tolerance, cap) = data
 
-    def step(carry: tuple[Iterate, Array]) -> tuple[Iterate, Array]:
-        now, stalled = carry
-        x = advance(now.x, stalled)
-        residual = natural_residual(problem, x)
-        new = Iterate(x=x, residual=residual, steps=now.steps + block)
-        return new, residual > 0.9 * now.residual
+    def step(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        x, residual, stalled, steps = carry
+        x = advance(x, stalled)
+        new = natural_residual(problem, x)
+        return x, new, new > 0.9 * residual, steps + block
 
-    def unsolved(carry: tuple[Iterate, Array]) -> Array:
-        return ~(carry[0].residual <= tolerance) & (carry[0].steps < cap)
+    def unsolved(carry: tuple[Array, Array, Array, Array]) -> Array:
+        return ~(carry[1] <= tolerance) & (carry[3] < cap)
 
-    zero = jnp.zeros_like(problem.free)
-    start = Iterate(x=zero, residual=jnp.asarray(jnp.inf), steps=jnp.asarray(0))
-    end, _ = lax.while_loop(unsolved, step, (start, jnp.asarray(False)))
-    return ContactSolution(x=end.x, iterations=end.steps, rounds=jnp.asarray(0), residual=end.residual)
+    none = jnp.asarray(0, int)
+    start = (jnp.zeros_like(problem.free), jnp.asarray(jnp.inf), jnp.asarray(False), none)
+    x, residual, _, steps = lax.while_loop(unsolved, step, start)
+    return ContactSolution(x=x, iterations=steps, rounds=none, residual=residual)
 
 
 def _gauss_seidel(data: Data) -> ContactSolution:

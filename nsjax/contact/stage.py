@@ -30,9 +30,20 @@ class Equations(Protocol):
     `ContactProblem`: all contacts, then all bilateral rows.
     """
 
-    nc: int
-    nt: int
-    nb: int
+    @property
+    def nc(self) -> int:
+        """Contacts in the problem."""
+
+    @property
+    def nt(self) -> int:
+        """Tangents per contact."""
+
+    @property
+    def nb(self) -> int:
+        """Bilateral rows."""
+
+    def __hash__(self) -> int:
+        """Equal equations share one compiled solver."""
 
     def residual(self, data: PyTree, z: Array) -> Array:
         """Dynamics without row forces (n,)."""

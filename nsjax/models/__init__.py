@@ -2,7 +2,16 @@
 
 from nsjax.models.block import block
 from nsjax.models.bouncing_ball import bouncing_ball
+from nsjax.models.mass_spring_chain import mass_spring_chain
 from nsjax.models.registry import REGISTRY, ModelEntry
 from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
 
-__all__ = ["REGISTRY", "ModelEntry", "block", "bouncing_ball", "slider_crank", "slider_crank_bilateral"]
+__all__ = [
+    "REGISTRY",
+    "ModelEntry",
+    "block",
+    "bouncing_ball",
+    "mass_spring_chain",
+    "slider_crank",
+    "slider_crank_bilateral",
+]

@@ -7,6 +7,7 @@ from typing import Any
 
 from nsjax.models.block import block
 from nsjax.models.bouncing_ball import bouncing_ball
+from nsjax.models.mass_spring_chain import mass_spring_chain
 from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
 from nsjax.types import Fn
 
@@ -50,6 +51,14 @@ REGISTRY: dict[str, ModelEntry] = {
         small=(("balls", 2), ("dimension", 2), ("friction", 0.3), ("height", 0.1)),
         reference="closed form",
         summary="balls on a table at rest or moving, on a slope, on each other; 1D and 2D",
+    ),
+    "mass_spring_chain": ModelEntry(
+        factory=mass_spring_chain,
+        dt=1e-4,
+        time=10.0,
+        stiff=True,
+        reference="[R&S section 2.8]",
+        summary="three masses on springs, the last held by a very stiff spring or a constraint",
     ),
     "slider_crank": ModelEntry(
         factory=slider_crank,

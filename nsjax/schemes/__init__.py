@@ -5,6 +5,7 @@ from nsjax.schemes.ed_alpha import ed_alpha
 from nsjax.schemes.generalized_alpha import generalized_alpha, hht, newmark
 from nsjax.schemes.half_explicit import half_explicit
 from nsjax.schemes.moreau import moreau
+from nsjax.schemes.moreau_theta import moreau_theta
 from nsjax.schemes.registry import REGISTRY, SchemeEntry
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "half_explicit",
     "hht",
     "moreau",
+    "moreau_theta",
     "newmark",
 ]

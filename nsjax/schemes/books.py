@@ -6,8 +6,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax import status
+from nsjax.contact import Jump
+from nsjax.core.operators import Rows, gap_drift
+from nsjax.core.scheme import IMPACT_GATE
 from nsjax.core.system import State, System
-from nsjax.linalg import solve_positive
+from nsjax.linalg import matvec, solve_positive
 from nsjax.types import Array, PyTree
 
 
@@ -44,3 +47,33 @@ def step_status(
 
     bad = broken(gap) | broken(v) | broken(q) | ~solved
     return lax.cond(bad, causes, lambda _: jnp.asarray(0), None)
+
+
+def counted_impacts(
+    system: System,
+    params: PyTree,
+    at: State,
+    rows: Rows,
+    force: Array,
+    jump: Jump,
+    active: Array,
+    dt: Array,
+) -> Array:
+    """Which active contacts have an impact in this step: see `Event.impact` and `IMPACT_GATE`.
+
+    Args:
+        at: state at which the rows were taken.
+        force: generalized forces, for the scale of the free acceleration.
+    """
+    free = solve_positive(system.mass(at.q, params), force[:, None])[:, 0]  # type: ignore[misc]
+    return gated_impacts(system, params, at, rows, free, jump, active, dt)
+
+
+def gated_impacts(
+    system: System, params: PyTree, at: State, rows: Rows, a: Array, jump: Jump, active: Array, dt: Array
+) -> Array:
+    """`counted_impacts` with the acceleration ``a`` already at hand."""
+    normal = jnp.abs(rows.wt[: system.nc * (1 + system.nt) : 1 + system.nt])
+    curvature = jnp.abs(gap_drift(system, jnp.asarray(at.t), at.q, at.v, params))
+    fall = dt * (matvec(normal, jnp.abs(a)) + curvature)
+    return active & (jump.before < -IMPACT_GATE * fall) & (jump.contacts[:, 0] > 0.0)

@@ -21,11 +21,11 @@ from nsjax.contact import ContactProblem, Jump, no_jump, solve, velocity_jump
 from nsjax.contact.acceleration import consistent_acceleration
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.errors import InputError
-from nsjax.core.operators import Rows, all_rows, gap_drift, row_forces, row_rates
-from nsjax.core.scheme import IMPACT_GATE, Carry, Event, Output, Scheme
+from nsjax.core.operators import Rows, all_rows, row_forces, row_rates
+from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec, solve_positive
-from nsjax.schemes.books import step_status
+from nsjax.schemes.books import gated_impacts, step_status
 from nsjax.types import Array, PyTree, record
 
 # A closed contact rests if its gap rate is zero to rounding. Looser bounds spoil derivatives at
@@ -454,10 +454,8 @@ def _impulse(
             system, params, rows, response, end.v, jnp.zeros(system.nv), closed,
             tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
         )  # fmt: skip
-        normal = jnp.abs(rows.wt[: system.nc * (1 + system.nt) : 1 + system.nt])
-        curvature = jnp.abs(gap_drift(system, t, end.q, end.v, params))
-        fall = dt * (matvec(normal, jnp.abs(end.a)) + curvature)
-        impact = closed & (jump.before < -IMPACT_GATE * fall) & (jump.contacts[:, 0] > 0.0)
+        at = State(t=t, q=end.q, v=end.v)
+        impact = gated_impacts(system, params, at, rows, end.a, jump, closed, dt)
         return jump, impact
 
     return lax.cond(jnp.any(new), strike, lambda _: none, None)

@@ -7,13 +7,13 @@ import dataclasses
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax import status
 from nsjax.contact import Jump, no_jump, velocity_jump
 from nsjax.core.errors import InputError
-from nsjax.core.operators import all_rows, gap_drift
-from nsjax.core.scheme import IMPACT_GATE, Carry, Event, Output, Scheme
+from nsjax.core.operators import all_rows
+from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System, add
-from nsjax.linalg import matvec, solve_positive
+from nsjax.linalg import solve_positive
+from nsjax.schemes.books import gated_impacts, step_status
 from nsjax.types import Array, PyTree, record
 
 
@@ -135,10 +135,8 @@ def _step(
         )  # fmt: skip
         if not contacts:
             return drift + jump.dv, jump, jnp.zeros(system.nc, bool)
-        normal = jnp.abs(rows.wt[: system.nc * (1 + system.nt) : 1 + system.nt])
-        curvature = jnp.abs(gap_drift(system, tm, qm, v, params))
-        fall = matvec(normal, jnp.abs(drift)) + dt * curvature
-        impact = active & (jump.before < -IMPACT_GATE * fall) & (jump.contacts[:, 0] > 0.0)
+        at = State(t=tm, q=qm, v=v)
+        impact = gated_impacts(system, params, at, rows, drift / dt, jump, active, dt)
         return drift + jump.dv, jump, impact
 
     if system.nc:
@@ -148,6 +146,7 @@ def _step(
         dv, jump, impact = respond(False)
     v1 = v + dv
     q1 = system.retract(q, half * (v + v1))
+    solved = jump.residual <= scheme.coef.tolerance
     output = Output(
         force_normal=jump.contacts[:, 0] / dt,
         force_tangential=jump.contacts[:, 1:] / dt,
@@ -158,34 +157,7 @@ def _step(
         event=Event(gap=gap, active=active, impact=impact, rate_before=jump.before, rate_after=jump.after),
         iterations=jump.iterations,
         residual=jump.residual,
-        status=_bits(scheme, gap, mass, force, v1, q1, jump.residual),
+        status=step_status(system, params, State(t=tm, q=qm, v=v), gap, v1, q1, solved),
         contact=jump.worst,
     )
     return Carry(state=State(t=t + dt, q=q1, v=v1), memory=carry.memory), output
-
-
-def _bits(
-    scheme: Scheme, gap: Array, mass: Array, force: Array, v: Array, q: Array, residual: Array
-) -> Array:
-    """Status of the step. Causes are told apart only when something is wrong."""
-
-    def broken(x: Array) -> Array:
-        return ~jnp.isfinite(jnp.sum(x))
-
-    def causes(_: None) -> Array:
-        inputs = broken(mass) | broken(force)
-        singular = ~inputs & broken(solve_positive(mass, force[:, None]))
-        state = ~inputs & ~singular & (broken(v) | broken(q))
-        found = {
-            status.GAP_NOT_FINITE: broken(gap),
-            status.MASS_NOT_FINITE: broken(mass),
-            status.FORCE_NOT_FINITE: broken(force),
-            status.MASS_SINGULAR: singular,
-            status.STATE_NOT_FINITE: state,
-            status.CONTACT_UNSOLVED: unsolved,
-        }
-        return sum((jnp.where(on, bit, 0) for bit, on in found.items()), start=jnp.asarray(0))
-
-    unsolved = ~(residual <= scheme.coef.tolerance)
-    bad = broken(gap) | broken(v) | broken(q) | unsolved
-    return lax.cond(bad, causes, lambda _: jnp.asarray(0), None)

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+from nsjax.schemes.bathe import bathe
+from nsjax.schemes.ed_alpha import ed_alpha
+from nsjax.schemes.generalized_alpha import generalized_alpha, hht, newmark
+from nsjax.schemes.half_explicit import half_explicit
 from nsjax.schemes.moreau import moreau
+from nsjax.schemes.moreau_theta import moreau_theta
 from nsjax.types import Fn
 
 
@@ -43,5 +48,75 @@ REGISTRY: dict[str, SchemeEntry] = {
         singular_mass=False,
         stability_limit=2.0,
         summary="Moreau's midpoint rule: explicit forces, impacts and friction on velocity level",
+    ),
+    "moreau_theta": SchemeEntry(
+        factory=moreau_theta,
+        order=(2, 2, 1),
+        friction=True,
+        position_level=False,
+        time_dependence=True,
+        singular_mass=False,
+        stability_limit=None,
+        summary="theta-method of Moreau and Jean: implicit forces, impulses in the step",
+    ),
+    "half_explicit": SchemeEntry(
+        factory=half_explicit,
+        order=(2, 2, 1),
+        friction=True,
+        position_level=False,
+        time_dependence=True,
+        singular_mass=False,
+        stability_limit=2.0,
+        summary="half-explicit, second order without Newton iterations on the forces",
+    ),
+    "generalized_alpha": SchemeEntry(
+        factory=generalized_alpha,
+        order=(2, 2, 2),
+        friction=True,
+        position_level=False,
+        time_dependence=True,
+        singular_mass=False,
+        stability_limit=None,
+        summary="generalized-alpha with impulsive correction, damping by rho_inf",
+    ),
+    "hht": SchemeEntry(
+        factory=hht,
+        order=(2, 2, 2),
+        friction=True,
+        position_level=False,
+        time_dependence=True,
+        singular_mass=False,
+        stability_limit=None,
+        summary="Hilber, Hughes, Taylor with impulsive correction",
+    ),
+    "newmark": SchemeEntry(
+        factory=newmark,
+        order=(2, 2, 2),
+        friction=True,
+        position_level=False,
+        time_dependence=True,
+        singular_mass=False,
+        stability_limit=None,
+        summary="Newmark with impulsive correction; by default the trapezoidal rule",
+    ),
+    "bathe": SchemeEntry(
+        factory=bathe,
+        order=(2, 2, 2),
+        friction=True,
+        position_level=False,
+        time_dependence=True,
+        singular_mass=False,
+        stability_limit=None,
+        summary="Bathe's two-part scheme with impulsive correction: strong damping",
+    ),
+    "ed_alpha": SchemeEntry(
+        factory=ed_alpha,
+        order=(2, 2, 1),
+        friction=True,
+        position_level=False,
+        time_dependence=True,
+        singular_mass=False,
+        stability_limit=None,
+        summary="ED-alpha with impulsive correction: two simultaneous stages, accurate and damped",
     ),
 }

@@ -1,0 +1,253 @@
+"""The theta-method of Moreau and Jean: implicit forces, impulses inside the step."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.contact import Jump, no_jump
+from nsjax.contact.stage import StageSettings, solve_stage
+from nsjax.core.errors import InputError
+from nsjax.core.operators import Rows, all_rows
+from nsjax.core.scheme import Carry, Event, Output, Scheme
+from nsjax.core.system import State, System
+from nsjax.linalg import matvec
+from nsjax.schemes.books import counted_impacts, step_status
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class Coefficients:
+    """Numbers of the scheme; see `moreau_theta`."""
+
+    theta: Array | float
+    stage_tolerance: Array | float
+    tolerance: Array | float
+    gap_tolerance: Array | float
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Choices of the scheme; see `moreau_theta`."""
+
+    max_passes: int
+    max_iterations: int
+
+
+@record()
+class _Data:
+    """Everything live that the equations of a step read."""
+
+    params: PyTree
+    state: State
+    theta: Array
+    dt: Array
+    start_force: Array
+    rows: Rows
+    restitution: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class _Equations:
+    """``M(q_bar) z - dt ((1 - theta) h_i + theta h_{i+1}) - W P = 0``, ``z = v_{i+1} - v_i``."""
+
+    system: System
+    contacts: bool
+
+    @property
+    def nc(self) -> int:
+        """Contacts."""
+        return self.system.nc if self.contacts else 0
+
+    @property
+    def nt(self) -> int:
+        """Tangents per contact."""
+        return self.system.nt
+
+    @property
+    def nb(self) -> int:
+        """Bilateral rows."""
+        return self.system.nb
+
+    def increment(self, d: Any, z: Array) -> Array:
+        """``dt ((1 - theta) v_i + theta v_{i+1})``."""
+        return d.dt * (d.state.v + d.theta * z)
+
+    def residual(self, d: Any, z: Array) -> Array:
+        """Momentum balance without row forces."""
+        system, q, v = self.system, d.state.q, d.state.v
+        xi = self.increment(d, z)
+        mass = system.mass(system.retract(q, d.theta * xi), d.params)  # type: ignore[misc]
+        end = system.force(d.state.t + d.dt, system.retract(q, xi), v + z, d.params)
+        return matvec(mass, z) - d.dt * ((1 - d.theta) * d.start_force + d.theta * end)
+
+    def forces(self, d: Any, z: Array, impulses: Array) -> Array:
+        """``W P`` with the directions of the predicted midpoint."""
+        return matvec(d.rows.wt.T, impulses)
+
+    def directions(self, d: Any, z: Array) -> Array:
+        """``W`` (nv, rows)."""
+        return d.rows.wt.T
+
+    def rates(self, d: Any, z: Array) -> Array:
+        """``u^+ + e u^-`` of every row."""
+        return d.rows.rate(d.state.v + z) + d.restitution * d.rows.rate(d.state.v)
+
+    def friction(self, d: Any) -> Array:
+        """Coefficients (nc,)."""
+        if not self.nc:
+            return jnp.zeros(0)
+        return self.system.law(d.params).friction_of(self.nc)  # type: ignore[misc]
+
+
+def moreau_theta(
+    theta: Array | float = 0.5,
+    *,
+    stage_tolerance: float = 1e-12,
+    tolerance: float = 1e-11,
+    gap_tolerance: float = 0.0,
+    max_passes: int = 20,
+    max_iterations: int = 20,
+) -> Scheme:
+    """The theta-method of Moreau and Jean: stiff forces implicit, impacts and friction in the step.
+
+    With ``q_tilde = q_i + dt/2 v_i`` for the contact decision and the directions::
+
+        q_{i+1} = q_i + dt ((1 - theta) v_i + theta v_{i+1}),  q_bar = (1 - theta) q_i + theta q_{i+1}
+        M(q_bar) (v_{i+1} - v_i) = dt ((1 - theta) h_i + theta h_{i+1}) + W(q_tilde) Lambda
+        0 <= dg_{N,i+1} + e_N dg_{N,i}  _|_  Lambda_N >= 0      where g_N(q_tilde) <= gap_tolerance
+
+    Args:
+        theta: in [1/2, 1]; the spectral radius at infinite frequency is ``(1 - theta)/theta``.
+        stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
+        tolerance: bound on the relative natural-map residual of each contact problem.
+        gap_tolerance: contacts with ``g_N(q_tilde)`` up to this value take part [m].
+        max_passes, max_iterations: of the stage solver and of each contact problem.
+
+    Returns:
+        A `Scheme`.
+
+    Order: 2 for ``theta = 1/2`` on smooth motion without constraints, else 1; first order with contacts
+    and constraints.
+
+    Limits: bodies penetrate by up to ``dt/2 |dg|`` before a contact is noticed; closed contacts drift on
+    position level.
+
+    Source: `schemes.md` section 2.1, `rotations.md` section 5.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> nsjax.simulate(*models.bouncing_ball(), schemes.moreau_theta(), dt=1e-2, time=1.0).q.shape
+        (101, 1)
+    """
+    coef = Coefficients(
+        theta=theta, stage_tolerance=stage_tolerance, tolerance=tolerance, gap_tolerance=gap_tolerance
+    )
+    return Scheme(
+        name="moreau_theta",
+        coef=coef,
+        options=Options(max_passes=max_passes, max_iterations=max_iterations),
+        prepare=_prepare,
+        init=_init,
+        step=_step,
+    )
+
+
+def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
+    if system.mass is None:
+        raise InputError("moreau_theta: the system gives inertia; this scheme needs mass, a dense matrix")
+    return ()
+
+
+def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
+    return Carry(state=state)
+
+
+def _step(
+    scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
+) -> tuple[Carry, Output]:
+    state, coef = carry.state, scheme.coef
+    t, q, v = jnp.asarray(state.t), state.q, state.v
+    middle = State(t=t + 0.5 * dt, q=system.retract(q, 0.5 * dt * v), v=v)
+    gap = jnp.zeros(0) if system.gap is None else system.gap(middle.t, middle.q, params)
+    active = gap <= coef.gap_tolerance
+    force = system.force(t, q, v, params)
+
+    def respond(contacts: bool) -> tuple[Array, Jump, Array, Array]:
+        return _respond(scheme, system, params, state, middle, force, active, dt, contacts)
+
+    if system.nc:
+        z, jump, impact, estimate = lax.cond(
+            jnp.any(active), lambda _: respond(True), lambda _: respond(False), None
+        )
+    else:
+        z, jump, impact, estimate = respond(False)
+    v1 = v + z
+    q1 = system.retract(q, dt * (v + coef.theta * z))
+    solved = (jump.residual <= coef.tolerance) & (estimate <= coef.stage_tolerance)
+    output = Output(
+        force_normal=jump.contacts[:, 0] / dt,
+        force_tangential=jump.contacts[:, 1:] / dt,
+        constraint_force=jump.constraints / dt,
+        impulse_normal=jump.contacts[:, 0],
+        impulse_tangential=jump.contacts[:, 1:],
+        constraint_impulse=jump.constraints,
+        event=Event(gap=gap, active=active, impact=impact, rate_before=jump.before, rate_after=jump.after),
+        iterations=jump.iterations,
+        residual=jump.residual,
+        status=step_status(system, params, middle, gap, v1, q1, solved),
+        contact=jump.worst,
+    )
+    return Carry(state=State(t=t + dt, q=q1, v=v1), memory=carry.memory), output
+
+
+def _respond(
+    scheme: Scheme, system: System, params: PyTree, state: State, middle: State, force: Array,
+    active: Array, dt: Array, contacts: bool,
+) -> tuple[Array, Jump, Array, Array]:  # fmt: skip
+    """Velocity increment, impulses, impacts and error estimate, with or without contact rows."""
+    nc, nt, nb = (system.nc if contacts else 0), system.nt, system.nb
+    n = system.nv
+    rows = Rows(wt=jnp.zeros((0, n)), offset=jnp.zeros(0))
+    if nc or nb:
+        rows = all_rows(system, jnp.asarray(middle.t), middle.q, params, contacts)
+    e = jnp.zeros(nb)
+    if nc:
+        e = jnp.concatenate([system.law(params).row_restitution(nc, nt), e])  # type: ignore[misc]
+    start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
+    data = _Data(
+        params=params, state=start, theta=jnp.asarray(scheme.coef.theta), dt=dt, start_force=force,
+        rows=rows, restitution=e,
+    )  # fmt: skip
+    settings = StageSettings(
+        tolerance=scheme.coef.stage_tolerance,
+        contact_tolerance=scheme.coef.tolerance,
+        scale=1.0 + jnp.max(jnp.abs(state.v)),
+    )
+    answer = solve_stage(
+        _Equations(system, contacts), data, jnp.zeros(n), active[:nc], settings,
+        max_passes=scheme.options.max_passes, max_iterations=scheme.options.max_iterations,
+    )  # fmt: skip
+    none = no_jump(system)
+    count = nc * (1 + nt)
+    before, after = (rows.rate(state.v + x) for x in (jnp.zeros(n), answer.z))
+    block = [x[:count].reshape(-1, 1 + nt) for x in (answer.impulses, before, after)]
+    jump = Jump(
+        dv=answer.z,
+        contacts=block[0] if nc else none.contacts,
+        constraints=answer.impulses[count:],
+        before=jnp.where(active, block[1][:, 0], 0.0) if nc else none.before,
+        after=jnp.where(active, block[2][:, 0], 0.0) if nc else none.after,
+        iterations=answer.iterations,
+        residual=answer.residual,
+        worst=none.worst,
+    )
+    impact = jnp.zeros(system.nc, bool)
+    if nc:
+        # velocity change by everything but the impulses; the mass of the midpoint is near enough
+        impact = counted_impacts(system, params, middle, rows, force, jump, active, dt)
+    return answer.z, jump, impact, answer.estimate
