@@ -336,7 +336,7 @@ def _paint(figure: Any, outcomes: Sequence[Outcome]) -> None:
     count = len({o.problem for o in outcomes})
     panels = [profile(outcomes), profile(outcomes, fclib=True)]
     end = 2.0 * max([float(x[-1]) for panel in panels for x in panel.values() if len(x)] or [10.0])
-    titles = ("(a) natural map", "(b) residual of the FCLIB README")
+    titles = ("(a) natural map", "(b) residual of FCLIB (step 1)")
     for ax, panel, title in zip(axes, panels, titles, strict=True):
         for method, ratios in panel.items():
             x = np.concatenate([[1.0], ratios, [end]])
