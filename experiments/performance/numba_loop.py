@@ -86,7 +86,7 @@ def _solve_contacts(
         r[i] = 1.0 / g[i, i]
         x[i] = 0.0
         u[i] = free[i]
-        if closed[i // 2]:
+        if i % 2 == 0 and closed[i // 2]:
             scale = max(scale, abs(r[i] * free[i]))
     for _ in range(MAX_ITERATIONS):
         _assemble(n, closed, g, x, u, r, mu, a, f)

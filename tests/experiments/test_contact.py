@@ -1,0 +1,77 @@
+"""The contact experiments run, write what they promise and count what they say. Timings are no tests."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+from experiments.contact import fclib, iterations
+
+NAMES = ["Rover4144", "Rover4493"]
+PNG = b"\x89PNG"
+
+
+@pytest.fixture
+def folder(reference_data):
+    path = reference_data / "fclib"
+    if not path.is_dir():
+        pytest.skip(f"contact problems not found in {path}")
+    return path
+
+
+def test_fclib_writes_its_comparison(folder, tmp_path) -> None:
+    methods = ("auto", "newton")
+    outcomes = fclib.run(folder, NAMES, methods, budget=0.05)
+    numbers = fclib.write(tmp_path, outcomes)
+    assert numbers["problems"] == len(NAMES)
+    assert numbers["solved_auto"] == numbers["solved_fclib_auto"] == len(NAMES)
+    assert numbers["solved_newton"] == 0  # cycles, which is why "auto" has a fallback
+    assert all(o.rounds > 0 for o in outcomes if o.method == "auto")
+    with open(tmp_path / "fclib.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["problem"], row["method"]) for row in rows] == [(n, m) for n in NAMES for m in methods]
+    assert all(name in (tmp_path / "fclib.md").read_text(encoding="utf-8") for name in NAMES)
+    assert (tmp_path / "fclib_profile.png").read_bytes().startswith(PNG)
+
+
+def test_profile_of_known_times() -> None:
+    def outcome(problem: str, method: str, seconds: float, residual: float) -> fclib.Outcome:
+        late = float("inf") if residual > 1e-8 else 3.0 * seconds
+        return fclib.Outcome(problem, 1, method, seconds, 1, 0, residual, residual, late, 1)
+
+    outcomes = [
+        outcome("one", "auto", 2.0, 0.0),
+        outcome("one", "admm", 1.0, 0.0),
+        outcome("two", "auto", 5.0, 1e-9),
+        outcome("two", "admm", 1.0, 1e-7),
+    ]
+    for by_readme in (False, True):
+        found = fclib.profile(outcomes, by_readme)
+        np.testing.assert_array_equal(found["auto"], [1.0, 2.0])
+        np.testing.assert_array_equal(found["admm"], [1.0])
+    numbers = fclib.summary(outcomes)
+    assert (numbers["solved_auto"], numbers["solved_admm"]) == (2, 1)
+
+
+def test_index_and_data(folder) -> None:
+    names = fclib.index(folder)
+    assert len(names) == 28
+    assert set(fclib.HARD) <= set(names)
+    assert len(fclib.index(folder, fclib.QUICK_CONTACTS)) < len(names)
+    problem = fclib.load(folder, "Rover1039")
+    assert problem.matrix.shape == (problem.nc * 3, problem.nc * 3)
+    # a problem is its data: zero impulses leave the relative residual at the size of approach
+    assert 0.0 < fclib.readme_residual(problem, np.zeros(12)) <= 1.0
+
+
+def test_iteration_counts(tmp_path) -> None:
+    numbers = iterations.main(quick=True, folder=tmp_path)
+    assert numbers["exact_most"] <= 3
+    assert numbers["count_error"] == 0
+    assert numbers["rate_error"] < 1e-5
+    assert numbers["auto_solved"] == numbers["rows"]
+    assert numbers["simplified_solved_from_1"] < numbers["rows"] / 7 * 2
+    assert (tmp_path / "iterations.png").read_bytes().startswith(PNG)
+    assert (tmp_path / "iterations.csv").read_text(encoding="utf-8").count("\n") == numbers["rows"] + 1
