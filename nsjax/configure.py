@@ -17,7 +17,9 @@ ONE_KERNEL_BYTES = 1_000_000
 TESTED_JAXLIB = ("0.10.2",)
 
 
-def configure(*, host_devices: int | None = None, one_kernel: bool = True) -> None:
+def configure(
+    *, host_devices: int | None = None, one_kernel: bool = True, blas_threads: int | None = 1
+) -> None:
     """Sets the process up for `nsjax`; call it once, before the first computation.
 
     Importing `nsjax` changes nothing, so that a program keeps its own settings. This call
@@ -25,13 +27,17 @@ def configure(*, host_devices: int | None = None, one_kernel: bool = True) -> No
     * switches 64-bit floats on: gap and impact decisions do not work in single precision;
     * asks XLA to compile each CPU time loop into one kernel, if the installed jaxlib is one on which
       the option was tried (``configure.TESTED_JAXLIB``);
-    * splits the CPU into ``host_devices`` devices, for batches on all cores.
+    * splits the CPU into ``host_devices`` devices, for batches on all cores;
+    * keeps the linear algebra library to ``blas_threads`` threads: its factorisations of some hundred
+      unknowns are ten times slower with several, and batches use the cores better.
 
     It is idempotent, appends to ``XLA_FLAGS`` and respects a value that is already there.
 
     Args:
         host_devices: number of CPU devices; None leaves it as it is.
         one_kernel: whether to ask for one-kernel loops.
+        blas_threads: threads of OpenBLAS, unless ``OPENBLAS_NUM_THREADS`` is set; None leaves it as it
+            is. Without effect once scipy is loaded.
 
     Warns:
         RuntimeWarning: if a computation has already run, so that a setting comes too late, or if
@@ -44,6 +50,8 @@ def configure(*, host_devices: int | None = None, one_kernel: bool = True) -> No
     import jax
 
     jax.config.update("jax_enable_x64", True)
+    if blas_threads is not None:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", str(blas_threads))
     wanted: list[str] = []
     if one_kernel:
         installed = metadata.version("jaxlib")

@@ -87,7 +87,7 @@ def newton(
         lengths = jnp.asarray(STEP_LENGTHS)
 
         def attempt(k: Array, best: Iterate) -> Iterate:
-            trial = at(now.x + lengths[k] * (full.x - now.x), full.steps, full.sweeps)
+            trial = at(now.x + lengths[k] * (full.x - now.x), full.steps, jnp.zeros_like(full.sweeps))
             return _better(trial, best)
 
         enough = full.residual < SUFFICIENT * now.residual

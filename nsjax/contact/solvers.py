@@ -55,6 +55,7 @@ Data = tuple[ContactProblem, Settings]
 def _solution_of(end: Iterate, cap: Array) -> ContactSolution:
     """Iterate of the Newton family as an answer."""
     rounds = (jnp.maximum(end.steps - cap, 0) + ROUND_STEPS - 1) // ROUND_STEPS
+    rounds = jnp.maximum(rounds, (end.sweeps > 0).astype(int))
     return ContactSolution(x=end.x, iterations=end.steps + end.sweeps, rounds=rounds, residual=end.residual)
 
 

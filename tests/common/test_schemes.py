@@ -15,7 +15,19 @@ from nsjax import State, System, models, schemes
 from nsjax.simulate import _advance, _begin, _Program
 from nsjax.trajectory import ROWS
 
-PAIRS = [(s, m) for s in sorted(schemes.REGISTRY) for m in sorted(models.REGISTRY)]
+ALL = [(s, m) for s in sorted(schemes.REGISTRY) for m in sorted(models.REGISTRY)]
+
+# Every pair costs seconds of compilation. By default each scheme runs on the two models that exercise
+# everything it has (contacts with friction; a constraint), each model with two schemes; `-m slow` runs all.
+QUICK_MODELS = ("bouncing_ball", "slider_crank_bilateral")
+QUICK_SCHEMES = ("moreau", "generalized_alpha")
+
+
+def quick(scheme: str, model: str) -> bool:
+    return model in QUICK_MODELS or scheme in QUICK_SCHEMES
+
+
+PAIRS = [pytest.param(s, m, marks=() if quick(s, m) else pytest.mark.slow, id=f"{s}-{m}") for s, m in ALL]
 
 
 def numbers(tree):
