@@ -1,0 +1,1 @@
+"""Numerical experiments of Rezaei and Schindler on mixed time-stepping schemes."""
