@@ -1,0 +1,181 @@
+"""Errors of computed motions and the orders at which they vanish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def observed_order(steps: Any, errors: Any) -> float:
+    """Order of convergence: least-squares slope of ``log(error)`` over ``log(step)``.
+
+    Args:
+        steps: (n,) step sizes [s], at least two different ones.
+        errors: (n,) positive errors.
+
+    Returns:
+        The slope.
+
+    Raises:
+        ValueError: if shapes differ, fewer than two steps are given, or a value is not positive.
+
+    Source: `DESIGN.md` section 9.
+
+    Example:
+        >>> from nsjax.analysis import observed_order
+        >>> round(observed_order([0.1, 0.05, 0.025], [4e-2, 1e-2, 2.5e-3]), 6)
+        2.0
+    """
+    h, e = np.asarray(steps, float), np.asarray(errors, float)
+    if h.shape != e.shape or h.ndim != 1 or h.size < 2:
+        raise ValueError("observed_order: steps and errors must be two (n,) arrays with n >= 2")
+    if not (np.all(h > 0.0) and np.all(e > 0.0) and np.all(np.isfinite(e))):
+        raise ValueError("observed_order: steps and errors must be positive and finite")
+    x = np.log(h) - np.mean(np.log(h))
+    return float(x @ np.log(e) / (x @ x))
+
+
+def paper_error(theta: Any, reference: Any) -> float:
+    """The error of [R&S (92)]: Euclidean norm over the samples of the relative error.
+
+    ``err = || (theta - theta_ref) / theta_ref ||_2`` over the sample times. It is not divided by
+    their number, so it depends on the sampling. The first sample, ``t = 0``, is excluded, because
+    the reference vanishes there.
+
+    Args:
+        theta: (n,) samples of the computed motion, the first one at ``t = 0``.
+        reference: (n,) the same samples of the reference.
+
+    Returns:
+        The norm.
+
+    Raises:
+        ValueError: if shapes differ.
+
+    Source: [R&S (92)]; `slider_crank.md` section 5.
+
+    Example:
+        >>> from nsjax.analysis import paper_error
+        >>> round(paper_error([0.0, 1.1, 2.2], [0.0, 1.0, 2.0]), 6)
+        0.141421
+    """
+    x, y = np.asarray(theta, float), np.asarray(reference, float)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError("paper_error: theta and reference must be (n,) arrays of the same length")
+    return float(np.linalg.norm(x[1:] / y[1:] - 1.0))
+
+
+CHUNK = 256
+REFINEMENT = 1e-9
+
+
+def _distances(points: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Distances of points (n, 2) from segments; starts and ends broadcast against the points."""
+    along = end - start
+    length = np.sum(along**2, axis=-1)
+    share = np.sum((points - start) * along, axis=-1) / np.where(length > 0.0, length, 1.0)
+    foot = start + np.clip(share, 0.0, 1.0)[..., None] * along
+    return np.linalg.norm(points - foot, axis=-1)
+
+
+def _nearest(points: np.ndarray, graph: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distance of every point from a polyline, and the index of the nearest segment."""
+    order = np.argsort(points[:, 0], kind="stable")
+    value, index = np.empty(len(points)), np.empty(len(points), int)
+    bound = np.abs(points[:, 1] - np.interp(points[:, 0], graph[:, 0], graph[:, 1]))
+    # beyond the ends of the graph, its end points bound the distance
+    inside = np.clip(points[:, 0], graph[0, 0], graph[-1, 0])
+    bound = np.hypot(bound, points[:, 0] - inside) * (1.0 + 1e-9) + 1e-300
+    for part in np.array_split(order, max(1, -(-len(order) // CHUNK))):
+        some = points[part]
+        low = np.min(some[:, 0] - bound[part])
+        high = np.max(some[:, 0] + bound[part])
+        first = max(int(np.searchsorted(graph[:, 0], low, "left")) - 1, 0)
+        last = min(int(np.searchsorted(graph[:, 0], high, "right")), len(graph) - 1)
+        first = min(first, last - 1)
+        found = _distances(some[:, None], graph[None, first:last], graph[None, first + 1 : last + 1])
+        best = np.argmin(found, axis=1)
+        value[part], index[part] = found[np.arange(len(part)), best], best + first
+    return value, index
+
+
+def _directed(one: np.ndarray, other: np.ndarray) -> float:
+    """Largest distance of a point of the polyline ``one`` from the polyline ``other``.
+
+    Vertices first. A segment may hold a more distant point where the nearest segment of the other
+    graph changes: it is bisected while its bound exceeds the best value. The distance from one fixed
+    segment is convex, so its values at both ends bound the distance in between.
+    """
+    value, index = _nearest(one, other)
+    best = float(np.max(value))
+    p, q = one[:-1], one[1:]
+    fp, fq, sp, sq = value[:-1], value[1:], index[:-1], index[1:]
+    for _ in range(60):
+        by_first = np.maximum(fp, _distances(q, other[sp], other[sp + 1]))
+        by_last = np.maximum(fq, _distances(p, other[sq], other[sq + 1]))
+        bound = np.minimum(np.minimum(by_first, by_last), 0.5 * (fp + fq + np.linalg.norm(q - p, axis=1)))
+        keep = bound > best * (1.0 + REFINEMENT) + 1e-15
+        if not np.any(keep):
+            break
+        p, q, fp, fq, sp, sq = p[keep], q[keep], fp[keep], fq[keep], sp[keep], sq[keep]
+        middle = 0.5 * (p + q)
+        fm, sm = _nearest(middle, other)
+        best = max(best, float(np.max(fm)))
+        p, q = np.concatenate([p, middle]), np.concatenate([middle, q])
+        fp, fq = np.concatenate([fp, fm]), np.concatenate([fm, fq])
+        sp, sq = np.concatenate([sp, sm]), np.concatenate([sm, sq])
+    return best
+
+
+def hausdorff(
+    t1: Any, x1: Any, t2: Any, x2: Any, *, time_scale: float | None = None, value_scale: float | None = None
+) -> float:
+    """Hausdorff distance of the filled-in graphs of two functions with jumps.
+
+    The filled-in graph joins left and right limit of every jump by a vertical segment; here it is the
+    polyline through the samples ``(t/time_scale, x/value_scale)``. A jump is given by two samples at
+    one time, or lies between two consecutive samples of a computed motion. Unlike the largest
+    difference, the distance of two velocities tends to zero if their impact times do.
+
+    Args:
+        t1, t2: (n1,), (n2,) times, not decreasing [s].
+        x1, x2: (n1,), (n2,) values.
+        time_scale: time that counts as one, by default the duration of the second graph.
+        value_scale: value that counts as one, by default the range of the second graph, or 1 if that
+            is constant.
+
+    Returns:
+        The distance [-], ``max`` over both graphs of the distance from the other one.
+
+    Raises:
+        ValueError: if shapes differ, fewer than two samples are given, times decrease, a value is not
+            finite or a scale is not positive.
+
+    Accuracy: relative 1e-9 of the polylines' distance.
+
+    Limits: scalar functions; apply it to every component.
+
+    Source: `DESIGN.md` section 9 (impacts: convergence to event-driven references).
+
+    Example:
+        >>> from nsjax.analysis import hausdorff
+        >>> jump = [-1.0, -1.0, 1.0, 1.0]
+        >>> round(hausdorff([0, 0.5, 0.5, 1], jump, [0, 0.51, 0.51, 1], jump), 6)
+        0.01
+    """
+    graphs = []
+    for t, x in ((t1, x1), (t2, x2)):
+        time, values = np.asarray(t, float), np.asarray(x, float)
+        if time.shape != values.shape or time.ndim != 1 or time.size < 2:
+            raise ValueError("hausdorff: times and values must be two (n,) arrays with n >= 2")
+        graph = np.stack([time, values], axis=1)
+        if not np.all(np.isfinite(graph)) or np.any(np.diff(time) < 0.0):
+            raise ValueError("hausdorff: times must not decrease and all values must be finite")
+        graphs.append(graph)
+    span = np.where(np.ptp(graphs[1], axis=0) > 0.0, np.ptp(graphs[1], axis=0), 1.0)
+    scales = np.asarray([time_scale or span[0], value_scale or span[1]])
+    if not np.all(scales > 0.0):
+        raise ValueError("hausdorff: scales must be positive")
+    one, other = (graph / scales for graph in graphs)
+    return max(_directed(one, other), _directed(other, one))

@@ -1,0 +1,319 @@
+"""Amplification matrices of the real steps against closed forms: [R&S appendices A, B]; `schemes.md` 10."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import schemes
+from nsjax.analysis import (
+    amplification_matrix,
+    numerical_damping,
+    observed_order,
+    oscillator,
+    relative_period_error,
+    spectral_radius,
+)
+
+OMEGAS = np.array([1e-3, 0.1, 0.7, 2.0 * np.pi * 0.1, 3.0, 10.0, 500.0, 2e4 * np.pi])
+# eight everywhere, so that every scheme is compiled once
+STEPS = 2.0 * np.pi * np.array([0.01, 0.1, 0.3, 1.0, 10.0, 1e4, 1.0, 1.0])
+ENTRIES, EPSILON = 1e-12, np.finfo(float).eps
+
+POINTS = [(-1.0, 0.5), (-1.0, 0.0), (-1.0, -0.5), (0.5, 0.5), (0.0, 1 / 3), (0.0, 0.1), (0.2, 0.4)]
+
+
+def assert_matrix(found: Any, asked: np.ndarray, omegas: Any = 1.0) -> None:
+    """Equal to 1e-12 of the largest entry. In the stiff limit the start acceleration -Omega^2 q of the
+    generalized-alpha family is rounded before it cancels: ``omegas`` grants two units of that.
+    """
+    found = np.asarray(found)
+    assert found.shape == asked.shape
+    scale = np.max(np.abs(asked), axis=(-2, -1))
+    error = np.max(np.abs(found - asked), axis=(-2, -1)) / scale
+    np.testing.assert_array_less(error, np.maximum(ENTRIES, 2.0 * EPSILON * np.asarray(omegas) ** 2))
+
+
+def newmark_numbers(alpha_m: float, alpha_f: float) -> tuple[float, float]:
+    """Beta, gamma of [R&S (98), (102)]."""
+    return 0.25 * (1 - alpha_m + alpha_f) ** 2, 0.5 - alpha_m + alpha_f
+
+
+def generalized_alpha_step(
+    omega: float, zeta: float, alpha_m: float, alpha_f: float, beta: float, gamma: float
+) -> np.ndarray:
+    """Solves [R&S (20)-(24)] with dt = 1 for ``(q, v, A, a)`` at the end of the step."""
+    equilibrium = np.array([omega**2, 2 * zeta * omega])
+    left = np.array(
+        [
+            [1, 0, -beta, 0],
+            [0, 1, -gamma, 0],
+            [0, 0, 1 - alpha_m, -(1 - alpha_f)],
+            [*equilibrium, 0, 1],
+        ]
+    )
+    right = np.array(
+        [
+            [1, 1, 0.5 - beta],
+            [0, 1, 1 - gamma],
+            [*(-alpha_f * equilibrium), -alpha_m],
+            [0, 0, 0],
+        ]
+    )
+    return np.linalg.solve(left, right)[:3]
+
+
+def formula_96(omega: float, am: float, af: float, b: float, g: float) -> np.ndarray:
+    """[R&S (95), (96)] as printed, for ``X = (q, dt v, dt^2 A)`` (erratum 5)."""
+    w = omega**2
+    d = 1 - am + (1 - af) * b * w
+    rows = [
+        [1 - am - af * b * w, 1 - am, (0.5 - b) * (1 - am) - b * am],
+        [-g * w, 1 - am - (1 - af) * (g - b) * w, (1 - g) * (1 - am) - g * am - (1 - af) * (g / 2 - b) * w],
+        [-w, -(1 - af) * w, -(1 - af) * (0.5 - b) * w - am],
+    ]
+    return np.array(rows) / d
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_generalized_alpha_matrix(point: tuple[float, float]) -> None:
+    numbers = newmark_numbers(*point)
+    scheme = schemes.generalized_alpha(alpha_m=point[0], alpha_f=point[1])
+    for zeta in (0.0, 0.05, 0.8):
+        asked = np.stack([generalized_alpha_step(w, zeta, *point, *numbers) for w in OMEGAS])
+        assert_matrix(amplification_matrix(scheme, OMEGAS, zeta), asked, OMEGAS)
+    printed = np.stack([formula_96(w, *point, *numbers) for w in OMEGAS])
+    assert_matrix(amplification_matrix(scheme, OMEGAS), printed, OMEGAS)
+
+
+def test_generalized_alpha_by_hand() -> None:
+    # rho_inf = 0: alpha_m = -1, alpha_f = 0, beta = 1, gamma = 3/2; Omega = 1: D = 2 + 1 = 3
+    found = amplification_matrix(schemes.generalized_alpha(0.0), 1.0)
+    by_hand = np.array([[2.0, 2.0, 0.0], [-1.5, 1.5, 0.75], [-1.0, -1.0, 1.5]]) / 3.0
+    assert_matrix(found, by_hand)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.8, 1.0])
+def test_spectral_radius_sets_all_parameters(rho: float) -> None:
+    point = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
+    asked = np.stack([formula_96(w, *point, *newmark_numbers(*point)) for w in OMEGAS])
+    assert_matrix(amplification_matrix(schemes.generalized_alpha(rho), OMEGAS), asked, OMEGAS)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.1, 0.5])
+def test_hht_matrix(alpha: float) -> None:
+    asked = np.stack([formula_96(w, 0.0, alpha, *newmark_numbers(0.0, alpha)) for w in OMEGAS])
+    assert_matrix(amplification_matrix(schemes.hht(alpha), OMEGAS), asked, OMEGAS)
+
+
+@pytest.mark.parametrize(("beta", "gamma"), [(0.25, 0.5), (1 / 6, 0.5), (0.3, 0.6), (0.5, 1.0)])
+def test_newmark_matrix(beta: float, gamma: float) -> None:
+    asked = np.stack([formula_96(w, 0.0, 0.0, beta, gamma) for w in OMEGAS])
+    assert_matrix(amplification_matrix(schemes.newmark(beta, gamma), OMEGAS), asked, OMEGAS)
+
+
+def test_difference_equation() -> None:
+    # [R&S (97)] for the positions of a real run: trace, principal minors, determinant
+    scheme, omega = schemes.generalized_alpha(0.5), 0.9
+    matrix = np.asarray(amplification_matrix(scheme, omega))
+    minors = sum(
+        matrix[i, i] * matrix[j, j] - matrix[i, j] * matrix[j, i] for i, j in ((0, 1), (0, 2), (1, 2))
+    )
+    trace, determinant = np.trace(matrix), np.linalg.det(matrix)
+    state = nsjax.State(t=0.0, q=jnp.array([1.0]), v=jnp.array([-0.3]))
+    params = {"omega": 9.0, "damping": 0.0}
+    q = np.asarray(nsjax.simulate(oscillator, params, state, scheme, dt=0.1, steps=60, every=1).q)[:, 0]
+    rest = q[3:] - trace * q[2:-1] + minors * q[1:-2] - determinant * q[:-3]
+    assert np.max(np.abs(q)) > 0.5
+    assert np.max(np.abs(rest)) < 1e-13
+
+
+def bathe_matrix(omega: float) -> np.ndarray:
+    """`schemes.md` section 10: [R&S (106)] with its rows reversed."""
+    w = omega**2
+    rows = [
+        [144 - 19 * w, 144 - 5 * w, 28],
+        [w**2 - 96 * w, 144 - 47 * w, 48 - 4 * w],
+        [19 * w**2 - 144 * w, 5 * w**2 - 144 * w, -28 * w],
+    ]
+    return np.array(rows) / ((16 + w) * (9 + w))
+
+
+def test_bathe_matrix() -> None:
+    asked = np.stack([bathe_matrix(w) for w in OMEGAS])
+    assert_matrix(amplification_matrix(schemes.bathe(), OMEGAS), asked)
+
+
+def bathe_stability(z: complex) -> complex:
+    return (12 + 5 * z) / ((3 - z) * (4 - z))
+
+
+def ed_stability(rho: float, ar: float, z: complex) -> complex:
+    alpha = (1 - rho) / (1 + rho)
+    upper = 2 + (1 - 2 * alpha * ar) * z + ar * (1 - alpha) * z**2
+    return upper / (2 - (1 + 2 * alpha * ar) * z + ar * (1 + alpha) * z**2)
+
+
+def theta_stability(theta: float, z: complex) -> complex:
+    return (1 + (1 - theta) * z) / (1 - theta * z)
+
+
+CASES = [
+    ("bathe", schemes.bathe(), bathe_stability),
+    ("trapezoidal", schemes.newmark(), lambda z: (2 + z) / (2 - z)),
+    *[
+        (f"ed {rho} {ar}", schemes.ed_alpha(rho, ar), lambda z, rho=rho, ar=ar: ed_stability(rho, ar, z))
+        for rho, ar in [(0.0, 1 / 6), (0.5, 1 / 6), (0.8, 1 / 6), (1.0, 1 / 6), (0.0, 0.05), (0.0, 0.3)]
+    ],
+    *[
+        (f"theta {theta}", schemes.moreau_theta(theta), lambda z, theta=theta: theta_stability(theta, z))
+        for theta in (0.5, 0.6, 1.0)
+    ],
+]
+
+
+@pytest.mark.parametrize(("scheme", "stability"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+@pytest.mark.parametrize("zeta", [0.0, 0.3])
+def test_stability_function(scheme: nsjax.Scheme, stability: Any, zeta: float) -> None:
+    matrices = np.asarray(amplification_matrix(scheme, OMEGAS, zeta))
+    for omega, matrix in list(zip(OMEGAS, matrices, strict=True))[:6]:
+        z = omega * complex(-zeta, np.sqrt(1 - zeta**2))
+        roots = [stability(z), stability(z.conjugate())]
+        # the algorithmic acceleration of the trapezoidal rule has a root of its own, zero as well
+        asked = np.poly(roots + [0.0] * (len(matrix) - 2)).real
+        minors = 0.5 * (np.trace(matrix) ** 2 - np.trace(matrix @ matrix))
+        found = [1.0, -np.trace(matrix), minors, -np.linalg.det(matrix)][: len(matrix) + 1]
+        scale = max(1.0, np.max(np.abs(matrix)))
+        np.testing.assert_allclose(found, asked, atol=1e-11 * scale)
+
+
+def test_theta_radius() -> None:
+    for theta in (0.5, 0.7, 1.0):
+        asked = np.abs(1 + 1j * (1 - theta) * OMEGAS) / np.abs(1 - 1j * theta * OMEGAS)
+        found = spectral_radius(schemes.moreau_theta(theta), OMEGAS)
+        np.testing.assert_allclose(found, asked, rtol=1e-12, atol=1e-12)
+
+
+def test_explicit_matrices() -> None:
+    # velocity Verlet, and the leap from midpoint to midpoint seen at the step ends
+    one, w = np.ones_like(OMEGAS), OMEGAS**2
+    verlet = np.array([[1 - w / 2, one], [-w * (1 - w / 4), 1 - w / 2]]).transpose(2, 0, 1)
+    assert_matrix(amplification_matrix(schemes.half_explicit(), OMEGAS), verlet)
+    midpoint = np.array([[1 - w / 2, 1 - w / 4], [-w, 1 - w / 2]]).transpose(2, 0, 1)
+    assert_matrix(amplification_matrix(schemes.moreau(), OMEGAS), midpoint)
+
+
+TABLE = [
+    (schemes.newmark(), "1 1 1 1 1 1", "3.2075e-2"),
+    (schemes.generalized_alpha(1.0), "1 1 1 1 1 1", "3.2075e-2"),
+    (schemes.generalized_alpha(0.8), "1.000000 0.999904 0.996002 0.956279 0.846409 0.800493", "3.3828e-2"),
+    (schemes.generalized_alpha(0.5), "1.000000 0.997733 0.944296 0.748527 0.551112 0.500494", "4.6715e-2"),
+    (schemes.hht(1 / 3), "1.000000 0.997733 0.944296 0.748527 0.551112 0.500494", "4.6715e-2"),
+    (
+        schemes.generalized_alpha(1 / 3),
+        "0.999999 0.993439 0.886278 0.606321 0.382231 0.333780",
+        "6.2299e-2",
+    ),
+    (schemes.generalized_alpha(0.0), "0.999992 0.969708 0.727880 0.339226 0.065884 0.000633", "1.2321e-1"),
+    (schemes.hht(0.1), "1.000000 0.998728 0.966719 0.860918 0.818739 0.818182", "3.9506e-2"),
+    (schemes.hht(0.3), "1.000000 0.997750 0.944614 0.749928 0.559927 0.538462", "4.6567e-2"),
+    (schemes.hht(0.5), "1.000000 0.998061 0.950263 0.768470 0.991827 1.000000", "4.2951e-2"),
+    (
+        schemes.generalized_alpha(alpha_m=-1.0, alpha_f=0.5),
+        "0.999994 0.972479 0.711877 0.723676 0.997298 1.000000",
+        "9.4907e-2",
+    ),
+    (
+        schemes.generalized_alpha(alpha_m=-1.0, alpha_f=-0.5),
+        "0.999994 0.974818 0.757404 0.429890 0.334531 0.333333",
+        "9.7695e-2",
+    ),
+    (schemes.bathe(), "1.000000 0.999494 0.973944 0.648466 0.079384 0.000080", "1.6179e-2"),
+    (schemes.ed_alpha(0.0), "1.000000 0.997933 0.893921 0.332644 0.031851 0.000032", "5.6722e-4"),
+    (schemes.ed_alpha(0.5), "1.000000 0.999303 0.959217 0.624411 0.501330 0.500000", "2.5135e-4"),
+    (schemes.ed_alpha(0.8), "1.000000 0.999767 0.986042 0.853052 0.800556 0.800000", "2.1587e-4"),
+    (schemes.ed_alpha(0.0, 0.05), "1.000000 0.999820 0.990947 0.835308 0.141879 0.000143", "2.2519e-2"),
+    (schemes.ed_alpha(0.0, 0.3), "0.999999 0.993166 0.708028 0.134369 0.010643 0.000011", "-2.3162e-2"),
+]
+
+
+@pytest.mark.parametrize(("scheme", "radii", "period"), TABLE)
+def test_table(scheme: nsjax.Scheme, radii: str, period: str) -> None:
+    found = spectral_radius(scheme, STEPS)[:6]
+    # half a unit of the last printed digit; "1" stands for an exact one
+    half = [5e-7 if "." in text else 1e-9 for text in radii.split()]
+    asked = np.array([float(text) for text in radii.split()])
+    assert np.all(np.abs(found - asked) <= 1.001 * np.array(half)), found - asked
+    unit = 10.0 ** (int(period.split("e")[1]) - 4)
+    assert abs(relative_period_error(scheme, STEPS)[1] - float(period)) <= 0.5001 * unit
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_limits(point: tuple[float, float]) -> None:
+    # [R&S (101), (103)] by the characteristic polynomial: multiple roots are ill-conditioned
+    am, af = point
+    third, double = af / (af - 1), (af - am - 1) / (af - am + 1)
+    matrix = np.asarray(amplification_matrix(schemes.generalized_alpha(alpha_m=am, alpha_f=af), 1e4))
+    np.testing.assert_allclose(np.poly(matrix), np.poly([third, double, double]), atol=1e-6)
+
+
+def test_limits_of_the_points() -> None:
+    asked = {(-1.0, 0.5): 1.0, (-1.0, 0.0): 0.0, (-1.0, -0.5): 1 / 3, (0.5, 0.5): 1.0, (0.0, 1 / 3): 0.5}
+    for (am, af), radius in asked.items():
+        scheme = schemes.generalized_alpha(alpha_m=am, alpha_f=af)
+        assert spectral_radius(scheme, 1e5) == pytest.approx(radius, abs=1e-3)
+
+
+ORDERS = {
+    "moreau": 2, "moreau_theta": 2, "half_explicit": 2, "generalized_alpha": 2, "hht": 2, "newmark": 2,
+    "bathe": 2, "ed_alpha": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_principal_root_has_the_order(name: str) -> None:
+    scheme = schemes.REGISTRY[name].factory()
+    omegas = np.geomspace(0.04, 0.2, 8)
+    roots = np.linalg.eigvals(np.asarray(amplification_matrix(scheme, omegas)))
+    nearest = np.min(np.abs(roots - np.exp(1j * omegas)[:, None]), axis=1)
+    assert observed_order(omegas, nearest) == pytest.approx(ORDERS[name] + 1, abs=0.1)
+
+
+def test_damping() -> None:
+    omegas = np.geomspace(1e-3, 1e-2, 8)
+    for scheme in (schemes.generalized_alpha(0.5), schemes.bathe(), schemes.ed_alpha(), schemes.newmark()):
+        np.testing.assert_allclose(numerical_damping(scheme, omegas, 0.2), 0.2, rtol=1e-4)
+        assert np.all(np.abs(relative_period_error(scheme, omegas, 0.2)) < 1e-4)
+    assert numerical_damping(schemes.newmark(), 2.0) == pytest.approx(0.0, abs=1e-13)
+    # more than critically damped: no complex root
+    assert np.isnan(numerical_damping(schemes.newmark(), 0.1, 1.5))
+
+
+def test_shapes_and_traced_numbers() -> None:
+    grid = np.array([[0.1, 1.0, 2.0], [3.0, 4.0, 5.0]])
+    assert amplification_matrix(schemes.bathe(), grid).shape == (2, 3, 3, 3)
+    assert amplification_matrix(schemes.moreau(), 0.5).shape == (2, 2)
+    assert spectral_radius(schemes.bathe(), grid, np.zeros((2, 1))).shape == (2, 3)
+    assert relative_period_error(schemes.bathe(), grid).shape == (2, 3)
+
+    def entry(rho: Any) -> Any:
+        return amplification_matrix(schemes.generalized_alpha(rho), 0.9)[2, 2]
+
+    swept = jax.jit(jax.vmap(entry))(jnp.array([0.2, 0.4]))
+    np.testing.assert_allclose(swept, [entry(0.2), entry(0.4)], rtol=1e-14)
+    # the matrix is a derivative already, and implicit stages have only one
+    with pytest.raises(nsjax.InputError, match="first derivatives"):
+        jax.grad(entry)(0.4)
+
+
+def test_memory_is_checked() -> None:
+    with pytest.raises(nsjax.InputError, match="choose one of algorithmic, true, none"):
+        amplification_matrix(schemes.bathe(), 0.1, memory="both")
+    # the trapezoidal rule keeps its algorithmic and its true acceleration equal
+    found = np.linalg.eigvals(np.asarray(amplification_matrix(schemes.newmark(), 0.5, memory="none")))
+    assert np.max(np.abs(found)) == pytest.approx(1.0, abs=1e-14)
