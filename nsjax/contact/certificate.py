@@ -8,14 +8,19 @@ from nsjax.contact.problem import ContactProblem
 from nsjax.math import norm
 from nsjax.types import Array
 
+# Impulses beyond this multiple of what single rows would need do not count as size: an unsolvable
+# problem answers with impulses as large as the regularisation allows.
+LARGEST_RATIO = 1e6
+
 
 def natural_residual(problem: ContactProblem, x: Array) -> Array:
     """Relative natural-map residual ``max |x - prox(x - u/G_kk)| / max(max |x|, max |F_k|/G_kk)``.
 
     Zero exactly at a solution, unchanged when impulses or velocities are rescaled. Anybody's
-    answer can be judged with it. The second maximum runs over normal and bilateral rows: a fast
-    sliding velocity does not loosen the bound on the normal impulses, which makes the number at
-    least as large as that of `notation.md` section 8.
+    answer can be judged with it. It is at least as large as the number of `notation.md` section 8: the
+    second maximum runs over normal and bilateral rows, so that a fast sliding velocity does not loosen
+    the bound on normal impulses, and the first is capped, so that enormous impulses do not hide an
+    unsolvable problem.
 
     Example:
         >>> import jax.numpy as jnp
@@ -31,16 +36,23 @@ def natural_residual(problem: ContactProblem, x: Array) -> Array:
     return relative_residual(problem, x, problem.velocity(x), r, impulse_scale(problem, r))
 
 
-def impulse_scale(problem: ContactProblem, r: Array) -> Array:
-    """Largest impulse ``|F_k| / G_kk`` that a taking-part normal or bilateral row alone would need."""
+def impulse_scale(problem: ContactProblem, r: Array) -> tuple[Array, Array]:
+    """Largest impulse ``|F_k| / G_kk`` that a taking-part row alone would need: over normal and
+    bilateral rows, and over all rows.
+    """
     single = jnp.abs(r * problem.free)
-    normal = jnp.where(problem.mask, problem.contacts(single)[:, 0], 0.0)
-    return jnp.maximum(jnp.max(normal, initial=0.0), jnp.max(problem.bilateral(single), initial=0.0))
+    contacts = jnp.where(problem.mask[:, None], problem.contacts(single), 0.0)
+    bilateral = jnp.max(problem.bilateral(single), initial=0.0)
+    normal = jnp.maximum(jnp.max(contacts[:, 0], initial=0.0), bilateral)
+    return normal, jnp.maximum(jnp.max(contacts, initial=0.0), bilateral)
 
 
-def relative_residual(problem: ContactProblem, x: Array, u: Array, r: Array, scale: Array) -> Array:
-    """`natural_residual` with velocity, scaling and impulse scale already at hand."""
-    size = jnp.maximum(jnp.max(jnp.abs(x)), scale)
+def relative_residual(
+    problem: ContactProblem, x: Array, u: Array, r: Array, scale: tuple[Array, Array]
+) -> Array:
+    """`natural_residual` with velocity, scaling and impulse scales already at hand."""
+    normal, largest = scale
+    size = jnp.minimum(jnp.maximum(jnp.max(jnp.abs(x)), normal), LARGEST_RATIO * largest)
     error = jnp.max(jnp.abs(problem.prox(x, u, r)))
     return jnp.where(error == 0.0, 0.0, error / jnp.where(size > 0.0, size, 1.0))
 
@@ -73,6 +85,6 @@ def cone_violation(problem: ContactProblem, x: Array) -> Array:
 def worst_contact(problem: ContactProblem, x: Array) -> Array:
     """Index of the contact that fulfils its law worst; -1 for a problem without contacts."""
     if problem.nc == 0:
-        return jnp.asarray(-1)
+        return jnp.asarray(-1, int)
     error = problem.prox(x, problem.velocity(x), problem.scaling())
     return jnp.argmax(jnp.max(jnp.abs(problem.contacts(error)), axis=1))

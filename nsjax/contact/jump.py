@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+from jax import lax
 
 from nsjax.contact.certificate import worst_contact
 from nsjax.contact.problem import ContactProblem
@@ -23,7 +24,7 @@ class Jump:
         constraints: (nb,) impulses of the bilateral constraints.
         before, after: (nc,) normal gap rates, zero where the contact does not take part [m/s].
         iterations, residual: of the contact solver.
-        worst: contact that fulfils its law worst.
+        worst: contact that fulfils its law worst; -1 if all do to the tolerance.
     """
 
     dv: Array
@@ -47,7 +48,7 @@ def no_jump(system: System) -> Jump:
         after=zero,
         iterations=jnp.asarray(0),
         residual=jnp.zeros(()),
-        worst=jnp.asarray(-1),
+        worst=jnp.asarray(-1, int),
     )
 
 
@@ -100,6 +101,9 @@ def velocity_jump(
     answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations)
     dv = matvec(response, answer.x)
     none = no_jump(system)
+    worst = lax.cond(
+        answer.residual <= tolerance, lambda x: none.worst, lambda x: worst_contact(problem, x), answer.x
+    )
     if nc:
         normal = [problem.contacts(u)[:, 0] for u in (before, rows.rate(v + drift + dv))]
     return Jump(
@@ -110,5 +114,5 @@ def velocity_jump(
         after=jnp.where(active, normal[1], 0.0) if nc else none.after,
         iterations=answer.iterations,
         residual=answer.residual,
-        worst=worst_contact(problem, answer.x),
+        worst=worst,
     )

@@ -18,6 +18,10 @@ from nsjax.contact.problem import ContactProblem
 from nsjax.linalg import solve as linear_solve
 from nsjax.types import Array, record
 
+# Weight of the minimum-norm term in plain steps: ten thousand times above rounding, and so small that
+# one step meets the usual tolerance, where 1e-9 would need a second one to remove its own effect.
+PLAIN_WEIGHT = 2e-12
+
 # Rounds of the fallback: sweeps of Gauss-Seidel, four times as many each round, then damped Newton
 # with a small and a large Levenberg weight in turn. Measured on the FCLIB problems: nearly all need one.
 ROUNDS = 5
@@ -98,10 +102,10 @@ def newton(
 
         def step(now: Iterate) -> Iterate:
             levenberg = jnp.clip(damping * now.residual, REGULARISATION, LARGEST_WEIGHT)
-            weight = jnp.where(damping > 0.0, levenberg, REGULARISATION)
+            weight = jnp.where(damping > 0.0, levenberg, PLAIN_WEIGHT)
             b = branches(problem, now.x, now.u, r)
             f = branch_residual(problem, now.x, now.u, r, b)
-            a = tangent(problem, now.x, r, b, weight if fallback else REGULARISATION, exact)
+            a = tangent(problem, now.x, r, b, weight if fallback else PLAIN_WEIGHT, exact)
             full = at(now.x - linear_solve(a, f[:, None])[:, 0], now.steps + 1, now.sweeps)
             if not fallback:
                 return full
@@ -111,22 +115,23 @@ def newton(
 
     if not fallback:
         return descend(start, cap, jnp.zeros(()))
-    finite = jnp.isfinite(jnp.sum(problem.matrix)) & jnp.isfinite(jnp.sum(problem.free))
 
-    def sweep(swept: Array, k: Array) -> tuple[Iterate, Array]:
-        sweeps = FIRST_SWEEPS * MORE_SWEEPS ** (k - 1)
+    def sweep(swept: Array, k: Array) -> tuple[Iterate, Array, Array]:
+        # data that are not finite cannot be swept into order: end here
+        finite = jnp.isfinite(jnp.sum(problem.matrix)) & jnp.isfinite(jnp.sum(problem.free))
+        sweeps = jnp.where(finite, FIRST_SWEEPS * MORE_SWEEPS ** (k - 1), 0)
         x = gauss_seidel(problem, swept, sweeps)
-        return at(x, cap + (k - 1) * ROUND_STEPS, sweeps), x
+        return at(x, cap + (k - 1) * ROUND_STEPS, sweeps), x, jnp.where(finite, k, ROUNDS)
 
     def round_(carry: tuple[Iterate, Array, Array]) -> tuple[Iterate, Array, Array]:
         best, swept, k = carry
-        begin, swept = lax.cond(k == 0, lambda s, k: (start, s), sweep, swept, k)
+        begin, swept, k = lax.cond(k == 0, lambda s, k: (start, s, k), sweep, swept, k)
         damping = jnp.where(k == 0, 0.0, jnp.where(k % 2 == 1, *DAMPING))
         end = descend(begin, cap + k * ROUND_STEPS, damping)
         return _better(end, best), swept, k + 1
 
     def unsolved(carry: tuple[Iterate, Array, Array]) -> Array:
-        return ~(carry[0].residual <= tolerance) & (carry[2] <= ROUNDS) & finite
+        return ~(carry[0].residual <= tolerance) & (carry[2] <= ROUNDS)
 
     return lax.while_loop(unsolved, round_, (start, jnp.zeros_like(start.x), jnp.asarray(0, int)))[0]
 

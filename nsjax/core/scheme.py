@@ -8,10 +8,10 @@ from nsjax.core.system import State
 from nsjax.types import Array, Fn, PyTree, record
 
 IMPACT_GATE = 2.0
-"""An approach counts as an impact if it is faster than this many steps of normal acceleration, all
-its parts (every entry of the velocity, curvature) taken by magnitude. Source: `saltation.md` section 1
-(constant c); by magnitude, because the parts cancel where bodies fall together and in lightly loaded
-closed contacts, whose midpoint rate is one step of the curvature part alone."""
+"""An approach counts as an impact if it is faster than this many steps of normal acceleration, the
+parts from forces and from curvature taken by magnitude. Source: `saltation.md` section 1 (constant c);
+by magnitude, because the two cancel in a lightly loaded closed contact, whose midpoint rate is one step
+of the curvature part alone."""
 
 
 @record()
@@ -55,7 +55,7 @@ class Output:
         iterations: iterations of the contact solver in this step.
         residual: relative natural-map residual of the contact problem, the certificate.
         status: bits of `nsjax.status`.
-        contact: index of the contact that fulfils its law worst, -1 if there is none.
+        contact: index of the contact that fulfils its law worst, -1 if all do to the tolerance.
     """
 
     force_normal: Array
