@@ -307,3 +307,17 @@ def test_a_second_process_finds_the_compiled_programs(tmp_path: pathlib.Path) ->
     assert any("advance" in name for name in found[0])
     programs = [{name for name in names if name.endswith("-cache")} for names in found]
     assert programs[0] == programs[1]  # the second compiled nothing that the first had not
+
+
+def test_reproduce_lists_and_runs(tmp_path, capsys) -> None:
+    assert cli.main(["reproduce"]) == 0
+    listed = capsys.readouterr().out.split()
+    assert "gear_gupta_leimkuhler/fig03_moreau_path" in listed
+    assert cli.main(["reproduce", "gear-gupta-leimkuhler/fig04", "--quick", "--folder", str(tmp_path)]) == 0
+    assert "MISSED" not in capsys.readouterr().out
+    assert (tmp_path / "fig04_moreau_gaps.png").is_file()
+
+
+def test_reproduce_names_the_nearest(capsys) -> None:
+    assert cli.main(["reproduce", "gear_gupta_leimkuhler/fig3"]) == 2
+    assert "did you mean 'gear_gupta_leimkuhler/fig03_moreau_path'" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The command line: ``nsjax simulate``, ``nsjax list``."""
+"""The command line: ``nsjax simulate``, ``nsjax list``, ``nsjax reproduce``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import nsjax
 from nsjax import io, models, plot, schemes
 from nsjax.cli.inputs import ROWS, Plan, make_plan
 from nsjax.cli.report import Progress, summary
+from nsjax.cli.reproduce import reproduce
 from nsjax.core import InputError
 from nsjax.trajectory import RunError, Trajectory
 
@@ -92,6 +93,16 @@ def _parser() -> argparse.ArgumentParser:
         "list", help="list models and schemes", description="Lists models and schemes."
     )
     show.set_defaults(command=_list)
+    again = commands.add_parser(
+        "reproduce", help="compute a figure or table of a paper and compare its numbers",
+        description="Computes a figure or table of a source paper, prints paper / ours / difference, "
+        "and saves figure and data. Without a name it lists what there is.",
+        epilog="example: nsjax reproduce gear_gupta_leimkuhler/fig03",
+    )  # fmt: skip
+    again.set_defaults(command=lambda args: reproduce(args.name, args.folder, args.quick))
+    again.add_argument("name", nargs="?", metavar="PAPER/FIGURE", help="the beginning of a name is enough")
+    again.add_argument("--folder", help="where results go (default: results/PAPER)")
+    again.add_argument("--quick", action="store_true", help="a shorter run of the same kind")
     return parser
 
 

@@ -1,0 +1,68 @@
+"""The worked example of a new base scheme, tested like the registered ones."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+
+import nsjax
+from experiments.examples import rho_infinity_bathe as example
+from nsjax import State, System, models
+from nsjax.models.slider_crank import slider_crank_bilateral
+
+
+def unit_mass(q, p):
+    return np.eye(1)
+
+
+def spring(t, q, v, p):
+    return -p["k"] * q
+
+
+OSCILLATOR = System(nq=1, nv=1, mass=unit_mass, force=spring)
+
+
+def test_it_is_one_short_file() -> None:
+    assert len(inspect.getsource(example).splitlines()) <= 60
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_spectral_radius_at_infinity(rho: float) -> None:
+    """A very stiff oscillator loses the factor rho in every step, once the start is forgotten."""
+    state = State(t=0.0, q=np.array([1e-6]), v=np.zeros(1))
+    scheme = example.rho_infinity_bathe(rho)
+    traj = nsjax.simulate(OSCILLATOR, {"k": 1e8}, state, scheme, dt=1.0, steps=12)
+    size = np.abs(traj.q[:, 0])
+    assert traj.status == 0
+    if rho == 0.0:
+        assert size[2] < 1e-6 * size[0]
+    else:
+        # omega dt = 1e4: the limit is met to its reciprocal
+        np.testing.assert_allclose(size[2:10] / size[1:9], rho, rtol=1e-3)
+
+
+def test_order_two_with_a_constraint() -> None:
+    """Bilateral slider-crank at 0.05 s against the minimal-coordinate solution of the specification."""
+    exact = np.array([4.809238135, 0.520895295])
+    errors, steps = [], np.array([307, 503, 809, 1301])
+    for n in steps:
+        traj = nsjax.simulate(
+            *slider_crank_bilateral(), example.rho_infinity_bathe(), dt=0.05 / n, steps=int(n), every=int(n)
+        )
+        traj.raise_for_status()
+        errors.append(np.abs(traj.q[-1] - exact))
+    slopes = np.polyfit(np.log(1 / steps), np.log(errors), 1)[0]
+    np.testing.assert_allclose(slopes, 2.0, atol=0.05)
+
+
+def test_impacts_come_from_the_framework() -> None:
+    traj = nsjax.simulate(
+        *models.bouncing_ball(restitution=0.8), example.rho_infinity_bathe(), dt=1e-3, time=1.0, events=2
+    )
+    # constant acceleration is integrated exactly: the impact is noticed at the next grid point
+    assert traj.events.time[0] == pytest.approx(np.ceil(np.sqrt(2 / 9.81) * 1e3) / 1e3)
+    np.testing.assert_allclose(
+        traj.events.rate_after, -0.8 * np.asarray(traj.events.rate_before), rtol=1e-9
+    )
