@@ -1,0 +1,42 @@
+"""[R&S] Figure 7: HHT method (alpha_m = 0) for five values of alpha_f.
+
+Up to alpha_f = 1/3 (point E of Figure 6) the spectral radius falls monotonically; beyond, the third
+root takes over and the curve has a cusp.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from nsjax import schemes
+from nsjax.analysis import spectral_radius
+
+from .. import common
+from .spectral import Curve, ratios, reproduce
+
+VALUES = ((0.0, "0"), (0.1, "0.1"), (0.3, "0.3"), (1 / 3, "1/3"), (0.5, "0.5"))
+CURVES = tuple(
+    Curve(f"HHT {text}", rf"$\alpha_f = {text}$", schemes.hht(value), k)
+    for k, (value, text) in enumerate(VALUES)
+)
+
+
+def rise(alpha_f: float) -> float:
+    """How far the spectral radius rises above its least value before: the depth of the cusp."""
+    radius = spectral_radius(schemes.hht(alpha_f), 2.0 * np.pi * ratios(quick=False))
+    return float(np.max(radius - np.minimum.accumulate(radius)))
+
+
+def _cusps() -> common.Numbers:
+    return {f"rise of the radius, HHT {text}": rise(value) for value, text in VALUES[1:]}
+
+
+def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
+    """Computes, saves, draws and compares Figure 7."""
+    return reproduce("fig07_hht", CURVES, quick, folder, more=_cusps)
+
+
+if __name__ == "__main__":
+    common.command(main)
