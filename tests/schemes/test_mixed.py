@@ -334,6 +334,23 @@ def test_table_6(name, memory, coarse, fine):
         assert 20 * found[0] <= moreau
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "memory", "expected"),
+    [("half_explicit", "", 2.6e-6), ("ed_alpha 0", "recompute", 2.6e-6),
+     ("generalized_alpha 0.8", "keep", 8.0e-6), ("bathe", "keep", 6.1e-6)],
+)  # fmt: skip
+def test_table_6_at_the_smallest_step(name, memory, expected):
+    found = crank_errors(name, memory, 50_000)[0]
+    assert expected / 1.5 <= found <= expected * 1.5
+    assert 20 * found <= 2.3e-4
+
+
+def test_unknown_choice_is_refused():
+    with pytest.raises(nsjax.InputError, match="choose one of recompute, keep"):
+        schemes.bathe(acceleration_after_change="reset")
+
+
 def test_reset_of_the_acceleration_is_more_accurate():
     # figures of mixed_framework.md section 4, to their printed digits
     for memory, expected in (("keep", (9.9e-4, 5.7e-5)), ("recompute", (7.8e-4, 2.6e-5))):
