@@ -128,6 +128,16 @@ def _directed(one: np.ndarray, other: np.ndarray) -> float:
     return best
 
 
+def _graph(t: Any, x: Any) -> np.ndarray:
+    """Vertices (n, 2) of a filled-in graph."""
+    time, values = np.asarray(t, float), np.asarray(x, float)
+    if time.shape != values.shape or time.ndim != 1 or time.size < 2:
+        raise ValueError("hausdorff: times and values must be two (n,) arrays with n >= 2")
+    if not np.all(np.isfinite(time + values)) or np.any(np.diff(time) < 0.0):
+        raise ValueError("hausdorff: times must not decrease and all values must be finite")
+    return np.stack([time, values], axis=1)
+
+
 def hausdorff(
     t1: Any, x1: Any, t2: Any, x2: Any, *, time_scale: float | None = None, value_scale: float | None = None
 ) -> float:
@@ -164,15 +174,7 @@ def hausdorff(
         >>> round(hausdorff([0, 0.5, 0.5, 1], jump, [0, 0.51, 0.51, 1], jump), 6)
         0.01
     """
-    graphs = []
-    for t, x in ((t1, x1), (t2, x2)):
-        time, values = np.asarray(t, float), np.asarray(x, float)
-        if time.shape != values.shape or time.ndim != 1 or time.size < 2:
-            raise ValueError("hausdorff: times and values must be two (n,) arrays with n >= 2")
-        graph = np.stack([time, values], axis=1)
-        if not np.all(np.isfinite(graph)) or np.any(np.diff(time) < 0.0):
-            raise ValueError("hausdorff: times must not decrease and all values must be finite")
-        graphs.append(graph)
+    graphs = [_graph(t1, x1), _graph(t2, x2)]
     span = np.where(np.ptp(graphs[1], axis=0) > 0.0, np.ptp(graphs[1], axis=0), 1.0)
     scales = np.asarray([time_scale or span[0], value_scale or span[1]])
     if not np.all(scales > 0.0):
