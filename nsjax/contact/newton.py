@@ -18,10 +18,6 @@ from nsjax.contact.problem import ContactProblem
 from nsjax.linalg import solve as linear_solve
 from nsjax.types import Array, record
 
-# Weight of the minimum-norm term in plain steps: ten thousand times above rounding, and so small that
-# one step meets the usual tolerance, where 1e-9 would need a second one to remove its own effect.
-PLAIN_WEIGHT = 2e-12
-
 # Rounds of the fallback: sweeps of Gauss-Seidel, four times as many each round, then damped Newton
 # with a small and a large Levenberg weight in turn. Measured on the FCLIB problems: nearly all need one.
 ROUNDS = 5
@@ -102,10 +98,10 @@ def newton(
 
         def step(now: Iterate) -> Iterate:
             levenberg = jnp.clip(damping * now.residual, REGULARISATION, LARGEST_WEIGHT)
-            weight = jnp.where(damping > 0.0, levenberg, PLAIN_WEIGHT)
+            weight = jnp.where(damping > 0.0, levenberg, REGULARISATION)
             b = branches(problem, now.x, now.u, r)
             f = branch_residual(problem, now.x, now.u, r, b)
-            a = tangent(problem, now.x, r, b, weight if fallback else PLAIN_WEIGHT, exact)
+            a = tangent(problem, now.x, r, b, weight if fallback else REGULARISATION, exact)
             full = at(now.x - linear_solve(a, f[:, None])[:, 0], now.steps + 1, now.sweeps)
             if not fallback:
                 return full

@@ -22,27 +22,26 @@ class Numbers:
 
 
 def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
-    """Two simultaneous stages: the end of the step, and stage j at its start, [R&S (77)-(90)]."""
+    """Two simultaneous stages: j at the start of the step, and its end, [R&S (77)-(90)]."""
     t, v, a = jnp.asarray(state.t), state.v, memory.a
     alpha, ar = (1 - coef.rho_inf) / (1 + coef.rho_inf), coef.alpha_ar
     e = dt * ar * (1 + alpha)
     ahead = v + dt * a
-    cq = dt * jnp.asarray([[0.5, 0.5], [0.0, 0.0]]) + dt * ar * jnp.stack(
-        [jnp.zeros(2), jnp.stack([-jnp.ones(()), alpha])]
-    )
-    ca = jnp.stack([jnp.stack([2 * ar * alpha, -1.0]), jnp.stack([2 * ar, 1.0])]) / e
+    # Stage j stands first: its own pivot never vanishes, that of the end does for rho_inf = 1.
+    cq = dt * jnp.stack([jnp.stack([ar * alpha, -ar]), jnp.asarray([0.5, 0.5])])
+    ca = jnp.stack([jnp.stack([1.0, 2 * ar]), jnp.stack([-1.0, 2 * ar * alpha])]) / e
     maps = Maps(
         anchor=state.q,
-        xi=jnp.stack([0.5 * dt * (v + ahead), dt * ar * (v - ahead)]),
-        v=jnp.stack([ahead, v]),
+        xi=jnp.stack([dt * ar * (v - ahead), 0.5 * dt * (v + ahead)]),
+        v=jnp.stack([v, ahead]),
         a=jnp.stack([a, a]),
         cq=cq,
         ca=ca,
-        t=jnp.stack([t + dt, t]),
+        t=jnp.stack([t, t + dt]),
         dt=dt,
     )
-    ((_, q, v1, a1), _), impulses = run(maps)
-    return BaseEnd(q=q, v=v1, a=a1, algorithmic=a1, force=impulses[0] / dt)
+    (_, (_, q, v1, a1)), impulses = run(maps)
+    return BaseEnd(q=q, v=v1, a=a1, algorithmic=a1, force=impulses[1] / dt)
 
 
 def ed_alpha(

@@ -210,11 +210,6 @@ def test_newmark_is_of_second_order_for_gamma_one_half_alone(gamma):
 FALL = System(nq=1, nv=1, mass=unit_mass, force=lambda t, q, v, p: jnp.full(1, -G))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="ed_alpha(1.0): with alpha = 0 the leading pivot of the stage tangent is zero where the force "
-    "has no derivative, and nsjax.linalg.solve does not exchange rows",
-)
 def test_ed_alpha_without_damping_in_free_fall():
     start = State(t=0.0, q=np.array([1.0]), v=np.array([2.0]))
     traj = run((FALL, (), start), schemes.ed_alpha(1.0), 1e-2, 100)
