@@ -23,7 +23,7 @@ from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, record
 
 # Sizes to which the active contacts are gathered; the last resort is all contacts.
-COMPACT_SIZES = (4, 16)
+COMPACT_SIZES = (2, 4, 16)
 
 # The certificate of the first-order methods is looked at once per block.
 SWEEP_BLOCK = 10

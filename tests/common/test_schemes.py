@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +25,8 @@ QUICK_SCHEMES = ("moreau", "generalized_alpha")
 
 
 def quick(scheme: str, model: str) -> bool:
+    if model == "block":
+        return scheme == "moreau"  # half a minute of compilation with an implicit scheme
     return model in QUICK_MODELS or scheme in QUICK_SCHEMES
 
 
@@ -101,8 +104,12 @@ def test_the_time_loop_is_one_kernel(scheme: str, model: str) -> None:
     start = _begin(program, s, problem.params, problem.state, dt, None)
     lowered = _advance.lower(program, s, problem.params, start, dt, jnp.full(8, 100))
     text = lowered.compile().as_text()
-    assert 'xla_cpu_small_call="true"' in text
-    assert " while(" not in text[text.index("ENTRY") :]
+    assert not re.findall(r"custom_call_target|\b(?:scatter|sort|dot)\(", text)
+    # An implicit step of the spatial block touches more bytes than configure() lets into one kernel: as
+    # one it compiles twice as long. Nothing in it blocks the kernel, as the line above checks.
+    if model != "block" or scheme in ("moreau", "half_explicit"):
+        assert 'xla_cpu_small_call="true"' in text
+        assert " while(" not in text[text.index("ENTRY") :]
 
 
 def pendulum_mass(q, p):
