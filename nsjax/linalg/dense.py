@@ -33,40 +33,25 @@ def matmul(a: Array, b: Array) -> Array:
     return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
 
 
-def _by_halves(a: Array, b: Array) -> Array:
-    """Elimination without pivoting, a Schur complement of half the size at each level: half the work of
-    whole sweeps, and shallow expressions that XLA does not compute twice.
-
-    ``b`` is never mixed into one array with parts of ``a``, so the result is linear in it and transposes
-    in reverse mode.
+def _gauss_jordan(a: Array, b: Array) -> Array:
+    """Rank-one Gauss-Jordan without pivoting. ``b`` stays apart, so the result is linear in it and
+    transposes in reverse mode. Written out for few unknowns, as a loop for more: there the written
+    form costs seconds of compilation.
     """
     n = a.shape[0]
-    if n == 1:
-        return b / a
-    k = n // 2
-    p, q, r, s = a[:k, :k], a[:k, k:], a[k:, :k], a[k:, k:]
-    pq, pb = _by_halves(p, q), _by_halves(p, b[:k])
-    low = _by_halves(s - matmul(r, pq), b[k:] - matmul(r, pb))
-    return jnp.concatenate([pb - matmul(pq, low), low])
+    rows = np.arange(n)
 
-
-def _by_sweeps(a: Array, b: Array) -> Array:
-    """Gauss-Jordan without pivoting as a loop of rank-one sweeps: written out by halves, more than
-    `WRITTEN_LIMIT` unknowns cost seconds of compilation.
-    """
-    rows = np.arange(a.shape[0])
-
-    def sweep(k: Array, both: tuple[Array, Array]) -> tuple[Array, Array]:
+    def eliminate(k: Array | int, both: tuple[Array, Array]) -> tuple[Array, Array]:
         a, b = both
         factor = jnp.where(rows == k, 0.0, a[:, k] / a[k, k])
         return a - factor[:, None] * a[k][None, :], b - factor[:, None] * b[k][None, :]
 
-    a, b = lax.fori_loop(0, a.shape[0], sweep, (a, b))
+    if n <= WRITTEN_LIMIT:
+        for k in range(n):
+            a, b = eliminate(k, (a, b))
+    else:
+        a, b = lax.fori_loop(0, n, eliminate, (a, b))
     return b / jnp.diagonal(a)[:, None]
-
-
-def _eliminate(a: Array, b: Array) -> Array:
-    return _by_halves(a, b) if a.shape[0] <= WRITTEN_LIMIT else _by_sweeps(a, b)
 
 
 def solve(a: Array, b: Array) -> Array:
@@ -76,7 +61,7 @@ def solve(a: Array, b: Array) -> Array:
     pivots that stay away from zero (positive definite, or regularised and row-scaled matrices).
     """
     if a.shape[0] <= INLINE_LIMIT:
-        return _eliminate(a, b)
+        return _gauss_jordan(a, b)
     return jnp.linalg.solve(a, b)
 
 
@@ -87,5 +72,5 @@ def solve_positive(a: Array, b: Array) -> Array:
     plain elimination below it; `is_positive` tells in both cases.
     """
     if a.shape[0] <= INLINE_LIMIT:
-        return _eliminate(a, b)
+        return _gauss_jordan(a, b)
     return jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(a, lower=True), b)

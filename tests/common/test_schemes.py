@@ -24,6 +24,9 @@ QUICK_MODELS = ("bouncing_ball", "slider_crank_bilateral")
 QUICK_SCHEMES = ("moreau", "generalized_alpha")
 
 
+NOT_BITWISE = {("generalized_alpha", "mass_spring_chain")}
+
+
 def quick(scheme: str, model: str) -> bool:
     if model == "block":
         return scheme == "moreau"  # half a minute of compilation with an implicit scheme
@@ -89,9 +92,11 @@ def test_lanes_equal_single_runs(scheme: str, model: str) -> None:
 
     q, status = jax.jit(lambda b: jax.lax.map(final, b))(batch)
     assert status.astype(bool).tolist() == [False, True, False]
-    np.testing.assert_array_equal(q[0], run(scheme, model).q)
     one = nsjax.simulate(*lanes[2], s, dt=dt, steps=400, every=100)
-    np.testing.assert_array_equal(q[2], one.q)
+    # In this pair the compiler contracts products and sums of the two programs differently.
+    rtol = 1e-12 if (scheme, model) in NOT_BITWISE else 0.0
+    np.testing.assert_allclose(q[0], run(scheme, model).q, rtol=rtol, atol=0)
+    np.testing.assert_allclose(q[2], one.q, rtol=rtol, atol=0)
 
 
 @pytest.mark.parametrize(("scheme", "model"), PAIRS)
