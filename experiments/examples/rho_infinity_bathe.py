@@ -12,7 +12,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.core import Scheme, State
-from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme, single
+from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
+from nsjax.schemes.stages import single
 from nsjax.types import Array, record
 
 

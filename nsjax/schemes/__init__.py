@@ -1,7 +1,7 @@
 """Time-stepping schemes, one file per family, and their registry.
 
 A new base scheme of the mixed framework is a function of about thirty lines: it predicts, describes
-its stages as affine maps of the velocity increments (`mixed.Maps`), lets ``run`` solve them, and says
+its stages as affine maps of the velocity increments (`stages.Maps`), lets ``run`` solve them, and says
 where the step ends (`mixed.BaseEnd`); `mixed.mixed_scheme` adds contact and constraint forces, impulses,
 memory after a change of contacts, status and derivatives. ``experiments/examples/rho_infinity_bathe.py``
 is a complete one in fifty lines, with its tests in ``tests/experiments/test_rho_bathe.py``.

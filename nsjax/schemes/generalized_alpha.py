@@ -8,7 +8,8 @@ import jax.numpy as jnp
 
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
-from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme, single
+from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
+from nsjax.schemes.stages import single
 from nsjax.types import Array, record
 
 
