@@ -68,8 +68,8 @@ def solve(a: Array, b: Array) -> Array:
 def solve_positive(a: Array, b: Array) -> Array:
     """Solves ``a x = b`` with ``a`` symmetric positive definite, (n, k) right-hand sides.
 
-    An indefinite matrix gives values that are not finite above `INLINE_LIMIT` unknowns, and a
-    plain elimination below it; `is_positive` tells in both cases.
+    An indefinite matrix gives values that are not finite above `INLINE_LIMIT` unknowns; below, it is
+    eliminated all the same. A singular one gives values that are not finite.
     """
     if a.shape[0] <= INLINE_LIMIT:
         return _gauss_jordan(a, b)

@@ -49,30 +49,15 @@ def step_status(
     return lax.cond(bad, causes, lambda _: jnp.asarray(0), None)
 
 
-def counted_impacts(
-    system: System,
-    params: PyTree,
-    at: State,
-    rows: Rows,
-    force: Array,
-    jump: Jump,
-    active: Array,
-    dt: Array,
+def gated_impacts(
+    system: System, params: PyTree, at: State, rows: Rows, a: Array, jump: Jump, active: Array, dt: Array
 ) -> Array:
     """Which active contacts have an impact in this step: see `Event.impact` and `IMPACT_GATE`.
 
     Args:
         at: state at which the rows were taken.
-        force: generalized forces, for the scale of the free acceleration.
+        a: (nv,) acceleration without impulses, for the scale of the approach.
     """
-    free = solve_positive(system.mass(at.q, params), force[:, None])[:, 0]  # type: ignore[misc]
-    return gated_impacts(system, params, at, rows, free, jump, active, dt)
-
-
-def gated_impacts(
-    system: System, params: PyTree, at: State, rows: Rows, a: Array, jump: Jump, active: Array, dt: Array
-) -> Array:
-    """`counted_impacts` with the acceleration ``a`` already at hand."""
     normal = rows.wt[: system.nc * (1 + system.nt) : 1 + system.nt]
     curvature = gap_drift(system, jnp.asarray(at.t), at.q, at.v, params)
     # bodies that fall together have no relative acceleration: a tenth of the single ones is the floor

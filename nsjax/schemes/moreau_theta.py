@@ -14,8 +14,8 @@ from nsjax.core.errors import InputError
 from nsjax.core.operators import Rows, all_rows
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.linalg import matvec
-from nsjax.schemes.books import counted_impacts, step_status
+from nsjax.linalg import matvec, solve_positive
+from nsjax.schemes.books import gated_impacts, step_status
 from nsjax.types import Array, PyTree, record
 
 
@@ -249,5 +249,7 @@ def _respond(
     impact = jnp.zeros(system.nc, bool)
     if nc:
         # velocity change by everything but the impulses; the mass of the midpoint is near enough
-        impact = counted_impacts(system, params, middle, rows, force, jump, active, dt)
+        mass = system.mass(middle.q, params)  # type: ignore[misc]
+        free = solve_positive(mass, force[:, None])[:, 0]
+        impact = gated_impacts(system, params, middle, rows, free, jump, active, dt)
     return answer.z, jump, impact, answer.estimate
