@@ -55,7 +55,7 @@ def moreau(
             gyroscopic forces act, at the price of a second force evaluation; second order without
             contact. ``"auto"``: start for vector coordinates, midpoint with rotations.
         tolerance: bound on the relative natural-map residual of each contact problem.
-        max_iterations: of the contact solver, per step.
+        max_iterations: plain Newton steps per contact problem, before the fallback begins.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. Zero is the rule of
             the papers; a body that is to rest from the start in a gap of rounding size needs 1e-12.
 
