@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
 
+from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
 from nsjax.linalg import matmul, matvec, solve_positive
@@ -20,41 +22,62 @@ class Numbers:
     tolerances: Tolerances
 
 
-def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
-    """Forecast and trapezoidal stage; each solves the laws on velocity level (`hets.md` section 2)."""
+def _accelerate(t: Array, q: Array, v: Array, dt: Array, run: Any) -> tuple[Array, Array, Any]:
+    """``dt M^-1 h``, ``M^-1 W`` and the rows at a state."""
     system, params = run.system, run.params
+    push = dt * system.force(t, q, v, params)
+    if not run.has_rows:
+        return solve_positive(system.mass(q, params), push[:, None])[:, 0], jnp.zeros(0), None
+    rows = run.rows_at(t, q)
+    x = solve_positive(system.mass(q, params), jnp.concatenate([push[:, None], rows.wt.T], axis=1))
+    return x[:, 0], x[:, 1:], rows
+
+
+def _forecast(state: State, dt: Array, run: Any) -> tuple[Array, Array, Array]:
+    """First stage: velocity increments without and with row forces, and their impulses ``dt lambda``."""
     t, q, v = jnp.asarray(state.t), state.q, state.v
+    free, response, _ = _accelerate(t, q, v, dt, run)
+    if not run.has_rows:
+        return free, free, jnp.zeros(0)
+    # constraint in the predicted configuration, force direction at the start: essential for order 2
+    ahead = run.rows_at(t + dt, run.system.retract(q, dt * v))
+    p1 = run.velocity_level(matmul(ahead.wt, response), ahead.rate(v + free))
+    return free, free + matvec(response, p1), p1
 
-    def accelerate(t: Array, q: Array, v: Array) -> tuple[Array, Array, Any]:
-        """``dt M^-1 h``, ``M^-1 W`` and the rows at a state."""
-        push = dt * system.force(t, q, v, params)
-        if not run.has_rows:
-            return solve_positive(system.mass(q, params), push[:, None])[:, 0], jnp.zeros(0), None
-        rows = run.rows_at(t, q)
-        x = solve_positive(system.mass(q, params), jnp.concatenate([push[:, None], rows.wt.T], axis=1))
-        return x[:, 0], x[:, 1:], rows
 
-    first, response, _ = accelerate(t, q, v)
-    if run.has_rows:
-        # constraint in the predicted configuration, force direction at the start: essential for order 2
-        ahead = run.rows_at(t + dt, system.retract(q, dt * v))
-        p1 = run.velocity_level(matmul(ahead.wt, response), ahead.rate(v + first))
-        first = first + matvec(response, p1)
-    forecast = v + first
-    q1 = system.retract(q, 0.5 * dt * (v + forecast))
-    second, response, rows = accelerate(t + dt, q1, forecast)
-    v1 = v + 0.5 * (first + second)
-    impulses = jnp.zeros(0)
-    if run.has_rows:
-        impulses = run.velocity_level(0.5 * matmul(rows.wt, response), rows.rate(v1))
-        second = second + matvec(response, impulses)
+def starting_force(coef: Any, state: State, dt: Array, run: Any) -> Array:
+    """Row forces with which a step from ``state`` starts."""
+    return _forecast(state, dt, run)[2] / dt
+
+
+@dataclasses.dataclass(frozen=True)
+class Base:
+    """Forecast and trapezoidal stage; each solves the laws on velocity level (`hets.md` section 2)."""
+
+    drop: bool
+
+    def __call__(self, coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
+        """One step before an impact."""
+        t, q, v = jnp.asarray(state.t), state.q, state.v
+        without, first, _ = _forecast(state, dt, run)
+        forecast = v + first
+        q1 = run.system.retract(q, 0.5 * dt * (v + forecast))
+        second, response, rows = _accelerate(t + dt, q1, forecast, dt, run)
+        free = v + 0.5 * (without + second) if self.drop else None
         v1 = v + 0.5 * (first + second)
-    a = second / dt
-    return BaseEnd(q=q1, v=v1, a=a, algorithmic=a, force=impulses / dt)
+        impulses = jnp.zeros(0)
+        if run.has_rows:
+            impulses = run.velocity_level(0.5 * matmul(rows.wt, response), rows.rate(v1))
+            second = second + matvec(response, impulses)
+            v1 = v + 0.5 * (first + second)
+        a = second / dt
+        return BaseEnd(q=q1, v=v1, a=a, algorithmic=a, force=impulses / dt, free=free)
 
 
 def half_explicit(
     *,
+    impact_step: str = "keep",
+    averaged_force: bool = False,
     tolerance: float = 1e-11,
     gap_tolerance: float = 0.0,
     max_iterations: int = 20,
@@ -70,6 +93,13 @@ def half_explicit(
     and the impulse of the mixed framework where a contact has newly closed.
 
     Args:
+        impact_step: pre-impact velocity of a step with an impulse. ``"keep"``: with the forces of the
+            closed contacts and constraints. ``"drop"``: without them, and the impulse makes up for
+            them, as in the public implementations; a resting contact then approaches with ``O(dt)``,
+            so that with ``e_N > 0`` an impact elsewhere lifts it.
+        averaged_force: report ``(P_2 + P_1 of the next step) / (2 dt)`` at the end of a step without
+            impulse, which is of second order, instead of ``P_2 / dt``. The motion is the same; the
+            first stage is computed twice.
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m].
         max_iterations: plain Newton steps of each contact problem.
@@ -77,7 +107,8 @@ def half_explicit(
     Returns:
         A `Scheme`.
 
-    Order: 2 in position and velocity on smooth motion, 1 in the force; first order at each impact.
+    Order: 2 in position and velocity on smooth motion, 1 in the force (2 with ``averaged_force``);
+    first order at each impact.
 
     Limits: explicit: stable for ``omega dt < 2``, less with damping; no damping of high frequencies.
 
@@ -89,13 +120,17 @@ def half_explicit(
         >>> nsjax.simulate(*models.bouncing_ball(), schemes.half_explicit(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
+    known = ("keep", "drop")
+    if impact_step not in known:
+        raise InputError(f"half_explicit: impact_step = {impact_step!r}; choose one of {', '.join(known)}")
     tolerances = Tolerances(stage=1.0, contact=tolerance, gap=gap_tolerance)
     # nothing of the stored acceleration enters a step
     return mixed_scheme(
         "half_explicit",
-        base,
+        Base(drop=impact_step == "drop"),
         Numbers(tolerances=tolerances),
         consistent_initial_acceleration=False,
         acceleration_after_change="keep",
+        starting_force=starting_force if averaged_force else None,
         max_iterations=max_iterations,
     )

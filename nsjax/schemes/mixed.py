@@ -59,19 +59,25 @@ class Options:
     base: Callable[..., Any]
     consistent_initial_acceleration: bool
     acceleration_after_change: str
+    starting_force: Callable[..., Any] | None
     max_passes: int
     max_iterations: int
 
 
 @record()
 class BaseEnd:
-    """What a base scheme returns: end of the step before an impact, accelerations, row forces [N]."""
+    """What a base scheme returns: end of the step before an impact, accelerations, row forces [N].
+
+    ``free`` is the velocity without row forces for schemes that drop them in a step with an impulse;
+    None keeps them.
+    """
 
     q: Array
     v: Array
     a: Array
     algorithmic: Array
     force: Array
+    free: Array | None = None
 
 
 @record()
@@ -87,6 +93,7 @@ class End:
     iterations: Array
     residual: Array
     solved: Array
+    free: Array | None = None
 
 
 def mixed_scheme(
@@ -96,6 +103,7 @@ def mixed_scheme(
     *,
     consistent_initial_acceleration: bool = True,
     acceleration_after_change: str = "recompute",
+    starting_force: Callable[..., Any] | None = None,
     max_passes: int = 20,
     max_iterations: int = 20,
 ) -> Scheme:
@@ -111,6 +119,9 @@ def mixed_scheme(
             False leaves their forces out, as the paper does, and reproduces its Figures 17 and 18.
         acceleration_after_change: of the set of persistent contacts. ``"recompute"``: the consistent
             acceleration on the new set; ``"keep"``: the stored one, as in the paper.
+        starting_force: ``(coef, state, dt, run) -> (rows,)``, row forces at the start of a step. If
+            given, a step without impulse reports the mean of its own forces and those with which the
+            next one starts.
         max_passes, max_iterations: of the stage solver and of each contact problem.
     """
     known = ("recompute", "keep")
@@ -123,6 +134,7 @@ def mixed_scheme(
         base=base,
         consistent_initial_acceleration=consistent_initial_acceleration,
         acceleration_after_change=acceleration_after_change,
+        starting_force=starting_force,
         max_passes=max_passes,
         max_iterations=max_iterations,
     )
@@ -235,27 +247,90 @@ class Runner:
         return answer.x
 
 
+def _split(system: System, force: Array, contacts: bool) -> tuple[Array, Array]:
+    """Row forces as (nc, 1 + nt) of the contacts, zero where they have no rows, and (nb,)."""
+    d = system.nc * (1 + system.nt) if contacts else 0
+    shape = system.nc, 1 + system.nt
+    return (force[:d].reshape(shape) if contacts else jnp.zeros(shape)), force[d:]
+
+
+def _branch(system: System, closed: Array, f: Callable[[bool], Any]) -> Any:
+    """``f(contacts)``: with contact rows where any contact is closed, else without."""
+    if not system.nc:
+        return f(False)
+    return lax.cond(jnp.any(closed), lambda _: f(True), lambda _: f(False), None)
+
+
 def _base_step(
     scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, dt: Array, contacts: bool
 ) -> End:
     run = Runner(scheme, system, params, state, memory.closed, contacts)
     base: BaseEnd = scheme.options.base(scheme.coef, state, memory, dt, run)
-    d = system.nc * (1 + system.nt) if contacts else 0
     residual, estimate = jnp.max(jnp.stack(run.residuals)), jnp.max(jnp.stack(run.estimates))
     tolerances = scheme.coef.tolerances
+    force, constraints = _split(system, base.force, contacts)
     return End(
         q=base.q,
         v=base.v,
         a=base.a,
         algorithmic=base.algorithmic,
-        contacts=base.force[:d].reshape(-1, 1 + system.nt)
-        if contacts
-        else jnp.zeros((system.nc, 1 + system.nt)),
-        constraints=base.force[d:],
+        contacts=force,
+        constraints=constraints,
         iterations=run.iterations,
         residual=residual,
         solved=(residual <= tolerances.contact) & (estimate <= tolerances.stage),
+        free=base.free,
     )
+
+
+def _without_forces(end: End, drop: Array) -> End:
+    """The step without its row forces, where ``drop``, if the base scheme gives it."""
+    if end.free is None:
+        return end
+    pick = lambda kept, dropped: jnp.where(drop, dropped, kept)  # noqa: E731
+    return dataclasses.replace(
+        end,
+        v=pick(end.v, end.free),
+        contacts=pick(end.contacts, 0.0),
+        constraints=pick(end.constraints, 0.0),
+    )
+
+
+def _reported_forces(
+    scheme: Scheme, system: System, params: PyTree, end: End, state: State, closed: Array, dt: Array,
+    impulse: Array,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Forces at the end of the step; see ``starting_force`` of `mixed_scheme`."""
+    if scheme.options.starting_force is None:
+        return end.contacts, end.constraints
+
+    def start(contacts: bool) -> tuple[Array, Array]:
+        run = Runner(scheme, system, params, state, closed, contacts)
+        force = scheme.options.starting_force(scheme.coef, state, dt, run)
+        return _split(system, force, contacts)
+
+    next_contacts, next_constraints = _branch(system, closed, start)
+    mean = lambda own, following: jnp.where(impulse, own, 0.5 * (own + following))  # noqa: E731
+    return mean(end.contacts, next_contacts), mean(end.constraints, next_constraints)
+
+
+def _remember(
+    scheme: Scheme, system: System, params: PyTree, end: End, state: State, memory: Memory, closed: Array
+) -> Memory:
+    """Accelerations after the step: anew where the set of persistent contacts has changed."""
+    t, q, v = jnp.asarray(state.t), state.q, state.v
+    resting = _resting(system, params, t, q, v, closed)
+    a, algorithmic = end.a, end.algorithmic
+    if scheme.options.acceleration_after_change == "recompute" and system.nc:
+        changed = jnp.any(closed & ~memory.closed) | jnp.any(resting != memory.resting)
+        fresh = lax.cond(
+            changed,
+            lambda _: _acceleration(scheme, system, params, t, q, v, resting),
+            lambda _: a,
+            None,
+        )
+        a, algorithmic = fresh, jnp.where(changed, fresh, algorithmic)
+    return Memory(a=a, algorithmic=algorithmic, closed=closed, resting=resting)
 
 
 def _step(
@@ -263,54 +338,40 @@ def _step(
 ) -> tuple[Carry, Output]:
     state, memory = carry.state, carry.memory
     t = jnp.asarray(state.t) + dt
-
-    def base(contacts: bool) -> End:
-        return _base_step(scheme, system, params, state, memory, dt, contacts)
-
-    if system.nc:
-        end = lax.cond(jnp.any(memory.closed), lambda _: base(True), lambda _: base(False), None)
-    else:
-        end = base(False)
+    end: End = _branch(
+        system, memory.closed, lambda on: _base_step(scheme, system, params, state, memory, dt, on)
+    )
     gap = jnp.zeros(0) if system.gap is None else system.gap(t, end.q, params)
     closed = gap <= scheme.coef.tolerances.gap
-    new = closed & ~memory.closed
+    new = jnp.any(closed & ~memory.closed)
+    end = _without_forces(end, new)
     jump, impact = _impulse(scheme, system, params, t, end, closed, new, dt)
-    v = end.v + jump.dv
-    resting = _resting(system, params, t, end.q, v, closed)
-    a, algorithmic = end.a, end.algorithmic
-    if scheme.options.acceleration_after_change == "recompute" and system.nc:
-        changed = jnp.any(new) | jnp.any(resting != memory.resting)
-        fresh = lax.cond(
-            changed,
-            lambda _: _acceleration(scheme, system, params, t, end.q, v, resting),
-            lambda _: a,
-            None,
-        )
-        a, algorithmic = fresh, jnp.where(changed, fresh, algorithmic)
-    memory = Memory(a=a, algorithmic=algorithmic, closed=closed, resting=resting)
+    after = State(t=t, q=end.q, v=end.v + jump.dv)
+    forces, constraints = _reported_forces(scheme, system, params, end, after, closed, dt, new)
+    impulses = dt * forces + jump.contacts
     solved = end.solved & (jump.residual <= scheme.coef.tolerances.contact)
-    contacts = dt * end.contacts + jump.contacts
     ahead = State(t=t, q=system.retract(state.q, dt * state.v), v=state.v)
     output = Output(
-        force_normal=end.contacts[:, 0],
-        force_tangential=end.contacts[:, 1:],
-        constraint_force=end.constraints,
-        impulse_normal=contacts[:, 0],
-        impulse_tangential=contacts[:, 1:],
-        constraint_impulse=dt * end.constraints + jump.constraints,
+        force_normal=forces[:, 0],
+        force_tangential=forces[:, 1:],
+        constraint_force=constraints,
+        impulse_normal=impulses[:, 0],
+        impulse_tangential=impulses[:, 1:],
+        constraint_impulse=dt * constraints + jump.constraints,
         event=Event(gap=gap, active=closed, impact=impact, rate_before=jump.before, rate_after=jump.after),
         iterations=end.iterations + jump.iterations,
         residual=jnp.maximum(end.residual, jump.residual),
-        status=step_status(system, params, ahead, gap, v, end.q, solved),
+        status=step_status(system, params, ahead, gap, after.v, after.q, solved),
         contact=jump.worst,
     )
-    return Carry(state=State(t=t, q=end.q, v=v), memory=memory), output
+    memory = _remember(scheme, system, params, end, after, memory, closed)
+    return Carry(state=after, memory=memory), output
 
 
 def _impulse(
     scheme: Scheme, system: System, params: PyTree, t: Array, end: End, closed: Array, new: Array, dt: Array
 ) -> tuple[Jump, Array]:
-    """Impulse of all closed contacts if one has newly closed, with the plain mass matrix."""
+    """Impulse of all closed contacts if one is ``new``, with the plain mass matrix."""
     none = no_jump(system), jnp.zeros(system.nc, bool)
     if not system.nc:
         return none
@@ -326,4 +387,4 @@ def _impulse(
         impact = gated_impacts(system, params, at, rows, end.a, jump, closed, dt)
         return jump, impact
 
-    return lax.cond(jnp.any(new), strike, lambda _: none, None)
+    return lax.cond(new, strike, lambda _: none, None)

@@ -1,0 +1,178 @@
+"""The half-explicit scheme: its properties by `hets.md` section 3, and its options."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import State, System, models, schemes
+from tests.references import slope
+from tests.references.slider_crank import Data, bilateral
+
+G = 9.81
+
+
+def run(problem, scheme, dt, steps, **options) -> nsjax.Trajectory:
+    system, params, state = problem
+    traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=steps, **options)
+    traj.raise_for_status()
+    return traj
+
+
+def unit_mass(q, p):
+    return np.eye(q.shape[0])
+
+
+@pytest.mark.parametrize(("damping", "limit"), [(0.0, 2.0), (0.05, 1.91), (0.2, 1.76), (0.5, 2.0)])
+def test_stability_limit_of_the_half_explicit_scheme(damping, limit):
+    for factor in (0.99, 1.01):
+        start = State(t=0.0, q=np.array([1.0]), v=np.array([0.3]))
+        p = {"w": limit * factor, "z": damping}
+        end = run((OSCILLATOR, p, start), schemes.half_explicit(), 1.0, 1000, every=1000, save=[]).q[-1, 0]
+        assert (abs(end) < 100) == (factor < 1)
+
+
+def oscillator_force(t, q, v, p):
+    return -(p["w"] ** 2) * q - 2 * p["z"] * p["w"] * v
+
+
+OSCILLATOR = System(nq=1, nv=1, mass=unit_mass, force=oscillator_force)
+
+
+def test_half_explicit_is_velocity_verlet():
+    w, dt = 3.0, 0.2
+    matrix = []
+    for q, v in ((1.0, 0.0), (0.0, 1.0)):
+        start = State(t=0.0, q=np.array([q]), v=np.array([v]))
+        traj = run((OSCILLATOR, {"w": w, "z": 0.0}, start), schemes.half_explicit(), dt, 1, save=[])
+        matrix.append([traj.q[-1, 0], traj.v[-1, 0]])
+    k = (w * dt) ** 2
+    verlet = [[1 - k / 2, -(w**2) * dt * (1 - k / 4)], [dt, 1 - k / 2]]
+    np.testing.assert_allclose(matrix, verlet, atol=1e-15)
+    assert np.linalg.det(matrix) == pytest.approx(1, abs=1e-14)
+
+
+def test_half_explicit_fulfils_the_constraint_on_velocity_level():
+    traj = run(models.slider_crank_bilateral(), schemes.half_explicit(), 1e-4, 10_000, save=[])
+    q, v = traj.q, traj.v
+    rate = Data.l1 * np.cos(q[:, 0]) * v[:, 0] + Data.l2 * np.cos(q[:, 1]) * v[:, 1]
+    assert np.abs(rate).max() < 1e-13  # rounding of a sum of 23 m/s
+    drift = np.polyfit(traj.t, Data.l1 * np.sin(q[:, 0]) + Data.l2 * np.sin(q[:, 1]), 1)[0]
+    assert drift == pytest.approx(-1.8e-5, rel=0.1)
+
+
+def ball_height(t: float) -> float:
+    """Height at ``t`` of a ball dropped from 1 m with restitution 1/2."""
+    at = math.sqrt(2 / G)
+    speed = G * at / 2
+    while at + 2 * speed / G < t:
+        at, speed = at + 2 * speed / G, speed / 2
+    return speed * (t - at) - G / 2 * (t - at) ** 2
+
+
+@pytest.mark.parametrize(
+    ("dt", "error", "depth", "first", "jumps", "last"),
+    [
+        (1e-2, 2.0e-2, 6e-4, 0.46, 5, 1.250),
+        (1e-3, 2.2e-3, 1.5e-6, 0.452, 10, 1.340),
+        (1e-4, 1.5e-4, 2.4e-8, 0.4516, 12, 1.353),
+        (1e-5, 9.7e-6, 7e-10, 0.45153, 14, 1.35431),
+    ],
+)
+def test_bouncing_ball_of_the_half_explicit_scheme(dt, error, depth, first, jumps, last):
+    problem = models.bouncing_ball(height=1.0, radius=0.0, restitution=0.5)
+    saved = ["force_normal", "impulse_normal"]
+    traj = run(problem, schemes.half_explicit(), dt, round(2 / dt), save=saved)
+    found = traj.q[np.searchsorted(traj.t, 1.0 - dt / 2), 0]
+    assert abs(found - ball_height(1.0)) == pytest.approx(error, rel=0.05)
+    jump = np.flatnonzero(traj.impulse_normal[:, 0] > dt * traj.force_normal[:, 0] + 1e-9 * dt)
+    assert traj.t[jump[0]] == pytest.approx(first, abs=dt / 100)
+    assert (len(jump), traj.t[jump[-1]]) == (jumps, pytest.approx(last, abs=5e-4 if dt > 1e-5 else 5e-6))
+    assert traj.q[-1, 0] == pytest.approx(-depth, rel=0.06)
+    assert traj.force_normal[-1, 0] == pytest.approx(G, rel=1e-11)
+    assert abs(traj.v[-1, 0]) < 1e-12
+
+
+# ---------------------------------------------------------------------------------------- options
+
+
+def force_error(steps: int, averaged: bool) -> float:
+    """Largest error of the guide's force over 50 instants after 2 ms, relative to the largest force."""
+    t = 1e-3 * np.arange(1, 51)
+    _, force = bilateral(Data(), tuple(t))
+    scheme = schemes.half_explicit(averaged_force=averaged)
+    traj = run(
+        models.slider_crank_bilateral(),
+        scheme,
+        0.05 / steps,
+        steps,
+        every=steps // 50,
+        save=["constraint_force"],
+    )
+    off = np.abs(traj.constraint_force[1:, 0] - force)[1:]
+    return float(off.max() / np.abs(force).max())
+
+
+def test_averaged_force_is_of_second_order():
+    assert force_error(500, True) == pytest.approx(1.3e-3, rel=0.1)
+    assert force_error(5000, True) == pytest.approx(1.4e-5, rel=0.1)
+    per_instant = np.array([40, 57, 79, 113, 159, 227, 317, 453])
+    assert slope(1 / per_instant, [force_error(50 * n, True) for n in per_instant]) == pytest.approx(
+        2, abs=0.05
+    )
+    assert force_error(5000, False) == pytest.approx(4.7e-3, rel=0.1)
+
+
+def test_averaging_changes_the_reported_force_only():
+    problem = models.slider_crank()
+    plain, averaged = (
+        run(
+            problem,
+            schemes.half_explicit(averaged_force=on),
+            1e-5,
+            1600,
+            save=["force_normal", "impulse_normal"],
+        )
+        for on in (False, True)
+    )
+    np.testing.assert_array_equal(plain.q, averaged.q)
+    assert np.abs(plain.force_normal - averaged.force_normal).max() > 0
+    # an impulse separates the two forces in its step: nothing is averaged over it
+    jump = plain.impulse_normal.sum(axis=1) > 1e-5 * plain.force_normal.sum(axis=1) + 1e-9
+    assert jump.sum() > 5
+    np.testing.assert_array_equal(plain.force_normal[jump], averaged.force_normal[jump])
+
+
+def test_dropped_and_kept_forces_agree_on_the_slider_crank():
+    problem = models.slider_crank()
+    kept, dropped = (
+        run(problem, schemes.half_explicit(impact_step=choice), 1e-5, 10_000, every=100)
+        for choice in ("keep", "drop")
+    )
+    # where an impact occurs no other contact is closed, save in chattering: equal to printed digits
+    np.testing.assert_allclose(kept.q[:, :2], dropped.q[:, :2], atol=2e-5)
+    assert kept.q[-1, 1] == pytest.approx(-0.210629, abs=5e-6)
+
+
+def test_dropped_forces_let_an_unrelated_impact_lift_a_resting_ball():
+    """Ball 0 rests on the table, ball 1 falls beside it, both with restitution 1/2."""
+    problem = models.bouncing_ball(balls=2, dimension=2, restitution=0.5, radius=0.1, friction=0.0)
+    q, v = np.asarray(problem.state.q).copy(), 0.0 * np.asarray(problem.state.v)
+    q[:] = [0.0, 0.1, 0.0, 5.0, 0.3, 0.0]
+    problem = (problem.system, problem.params, State(t=0.0, q=q, v=v))
+    risen = {}
+    for choice in ("keep", "drop"):
+        traj = run(problem, schemes.half_explicit(impact_step=choice), 1e-3, 280, save=["impulse_normal"])
+        assert traj.q[-1, 4] > 0.11  # the other one is in the air
+        risen[choice] = traj.q[:, 1].max() - 0.1
+    assert abs(risen["keep"]) < 1e-12
+    # the dropped weight comes back as a rebound with g dt / 2, which the next step brings to rest
+    assert risen["drop"] == pytest.approx(G * 1e-3**2 / 4, rel=1e-6)
+
+
+def test_unknown_impact_step_is_refused():
+    with pytest.raises(nsjax.InputError, match="impact_step = 'both'; choose one of keep, drop"):
+        schemes.half_explicit(impact_step="both")
