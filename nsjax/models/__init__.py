@@ -4,6 +4,7 @@ from nsjax.models.block import block
 from nsjax.models.bouncing_ball import bouncing_ball
 from nsjax.models.mass_spring_chain import mass_spring_chain
 from nsjax.models.registry import REGISTRY, ModelEntry
+from nsjax.models.rubbing_rotor import rubbing_rotor
 from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "block",
     "bouncing_ball",
     "mass_spring_chain",
+    "rubbing_rotor",
     "slider_crank",
     "slider_crank_bilateral",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 from nsjax.models.block import block
 from nsjax.models.bouncing_ball import bouncing_ball
 from nsjax.models.mass_spring_chain import mass_spring_chain
+from nsjax.models.rubbing_rotor import rubbing_rotor
 from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
 from nsjax.types import Fn
 
@@ -59,6 +60,25 @@ REGISTRY: dict[str, ModelEntry] = {
         stiff=True,
         reference="[R&S section 2.8]",
         summary="three masses on springs, the last held by a very stiff spring or a constraint",
+    ),
+    "rubbing_rotor": ModelEntry(
+        factory=rubbing_rotor,
+        dt=1e-5,
+        time=1.0,
+        # large, so that the curvature of the ring does not spoil finite differences; conservative
+        small=(
+            ("clearance", 0.5),
+            ("radius", 0.5),
+            ("eccentricity", 0.05),
+            ("stiffness", 10.0),
+            ("damping", 0.0),
+            ("drive", 0.0),
+            ("speed", 10.0),
+            ("initial_q", (0.45, 0.1, 0.0)),
+            ("initial_v", (1.0, 0.5, 10.0)),
+        ),
+        reference="our own data; by name only: [SRKA], [R&S section 2.8]",
+        summary="Jeffcott rotor whose unbalanced disc rubs against a rigid ring",
     ),
     "slider_crank": ModelEntry(
         factory=slider_crank,

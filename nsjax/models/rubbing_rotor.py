@@ -1,0 +1,179 @@
+"""Jeffcott rotor with unbalance that rubs against a rigid ring: our own data and equations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.contact import ContactLaw
+from nsjax.core import Labels, Output, Problem, State, System
+from nsjax.core.checks import is_traced
+from nsjax.math import direction, norm
+from nsjax.models.common import constructor, vector
+from nsjax.types import Array, record
+
+
+@record()
+class RubbingRotor:
+    """Parameters of `rubbing_rotor`; the field names are its keyword names."""
+
+    mass: Array | float = 1.0
+    inertia: Array | float = 1.25e-3
+    eccentricity: Array | float = 1e-4
+    stiffness: Array | float = 4e4
+    damping: Array | float = 20.0
+    radius: Array | float = 0.05
+    clearance: Array | float = 3e-4
+    gravity: Array | float = 9.81
+    speed: Array | float = 180.0
+    drive: Array | float = 0.01
+    torque: Array | float = 0.0
+    restitution: Array | float = 0.4
+    restitution_tangential: Array | float = 0.0
+    friction: Array | float = 0.1
+
+
+def mass(q: Array, p: RubbingRotor) -> Array:
+    """Mass matrix (3, 3): the centre of mass sits at the eccentricity, in the direction ``phi``."""
+    s, c = jnp.sin(q[2]), jnp.cos(q[2])
+    m, e = p.mass + 0.0 * c, p.eccentricity
+    zero = jnp.zeros_like(m)
+    rows = [m, zero, -m * e * s, zero, m, m * e * c, -m * e * s, m * e * c, p.inertia + m * e * e]
+    return jnp.stack(rows).reshape(3, 3)
+
+
+def force(t: Array, q: Array, v: Array, p: RubbingRotor) -> Array:
+    """Generalized forces (3,): unbalance, shaft, weight, motor."""
+    s, c = jnp.sin(q[2]), jnp.cos(q[2])
+    unbalance = p.mass * p.eccentricity * v[2] ** 2
+    motor = p.torque + p.drive * (p.speed - v[2])
+    return jnp.stack(
+        [
+            unbalance * c - p.stiffness * q[0] - p.damping * v[0],
+            unbalance * s - p.stiffness * q[1] - p.damping * v[1] - p.mass * p.gravity,
+            motor - p.mass * p.gravity * p.eccentricity * c,
+        ]
+    )
+
+
+def potential(t: Array, q: Array, p: RubbingRotor) -> Array:
+    """Energy of the bent shaft and of the weight [J]."""
+    height = q[1] + p.eccentricity * jnp.sin(q[2])
+    return 0.5 * p.stiffness * (q[0] ** 2 + q[1] ** 2) + p.mass * p.gravity * height
+
+
+def gap(t: Array, q: Array, p: RubbingRotor) -> Array:
+    """Clearance left between disc and ring (1,)."""
+    return (p.clearance - norm(q[:2]))[None]
+
+
+def slip(t: Array, q: Array, v: Array, p: RubbingRotor) -> Array:
+    """Velocity of the disc's surface along the ring, counter-clockwise (1, 1)."""
+    n = direction(q[:2])
+    return (n[0] * v[1] - n[1] * v[0] + p.radius * v[2])[None, None]
+
+
+def law(p: RubbingRotor) -> ContactLaw:
+    """Impact and friction law of the disc on the ring."""
+    return ContactLaw(
+        restitution=p.restitution,
+        restitution_tangential=p.restitution_tangential,
+        friction=p.friction,
+    )
+
+
+def observe(t: Array, q: Array, v: Array, output: Output | None, p: RubbingRotor) -> dict[str, Array]:
+    """Polar coordinates of the whirl; the angular velocity is zero in the centre."""
+    square = q[0] ** 2 + q[1] ** 2
+    centre = square == 0.0
+    turn = (q[0] * v[1] - q[1] * v[0]) / jnp.where(centre, 1.0, square)
+    return {
+        "deflection": norm(q[:2]),
+        "whirl": jnp.where(centre, 0.0, turn),
+        "rubbing_speed": slip(t, q, v, p)[0, 0],
+    }
+
+
+SYSTEM = System(
+    name="rubbing_rotor",
+    nq=3,
+    nv=3,
+    nc=1,
+    nt=1,
+    mass=mass,
+    force=force,
+    potential=potential,
+    gap=gap,
+    slip=slip,
+    law=law,
+    observe=observe,
+    labels=Labels(
+        q=("x [m]", "y [m]", "phi [rad]"),
+        v=("vx [m/s]", "vy [m/s]", "omega [rad/s]"),
+        contacts=("disc on ring",),
+        observables=("deflection [m]", "whirl [rad/s]", "rubbing_speed [m/s]"),
+        path=("x", "y"),
+    ),
+)
+
+
+@constructor(RubbingRotor)
+def rubbing_rotor(
+    params: RubbingRotor,
+    *,
+    initial_q: Any = (0.0, 0.0, 0.0),
+    initial_v: Any = None,
+    initial_time: Any = 0.0,
+) -> Problem:
+    """Jeffcott rotor: an unbalanced disc on a flexible shaft that rubs against a rigid ring.
+
+    ``q = (x, y, phi)``: centre of the disc in the plane of the ring, and angle of rotation. The shaft
+    pulls the centre back with ``-k (x, y)``, damping acts from outside with ``-d (vx, vy)``, the centre
+    of mass lies at ``(x + e cos phi, y + e sin phi)``, and a motor drives with the torque
+    ``torque + drive (speed - omega)``. From ``T = m |v_S|^2 / 2 + J omega^2 / 2``::
+
+        M = [[m, 0, -m e sin phi], [0, m, m e cos phi], [., ., J + m e^2]]
+        h = (m e omega^2 cos phi - k x - d vx,
+             m e omega^2 sin phi - k y - d vy - m g,
+             torque + drive (speed - omega) - m g e cos phi)
+
+    One contact of disc and ring with friction: gap ``clearance - |(x, y)|`` with the normal pointing
+    inwards, slip ``t' (vx, vy) + radius omega`` with ``t`` counter-clockwise. Without contact and
+    gravity and at constant ``omega`` the centre whirls forward on a circle of radius
+    ``m e omega^2 / |k - m omega^2 + i d omega|``, for which the motor must give ``d r^2 omega``.
+
+    Args:
+        mass: of the disc [kg].
+        inertia: about the centre of mass [kg m^2].
+        eccentricity: of the centre of mass [m].
+        stiffness: of the shaft, the same in all directions [N/m].
+        damping: external, the same in all directions [N s/m].
+        radius: of the disc [m].
+        clearance: between centred disc and ring [m].
+        gravity: along -y [m/s^2]; zero for a vertical shaft.
+        speed: at which the motor idles [rad/s].
+        drive: slope of the motor's characteristic [N m s/rad].
+        torque: constant part of the motor's torque [N m].
+        restitution, restitution_tangential, friction: of disc on ring.
+        initial_q, initial_v, initial_time: the start, by default centred and turning at ``speed``.
+
+    Returns:
+        A `Problem`.
+
+    Limits: the centre is a singular point of the direction of the gap; a disc that touches the ring
+    there (no clearance) has no normal. Damping that turns with the shaft is left out.
+
+    Source: our own stand-in, data included. The rubbing rotor of [SRKA] is known by name only
+    ([R&S section 2.8], `hets.md` section 4 (c)).
+
+    Example:
+        >>> from nsjax import models
+        >>> models.rubbing_rotor(speed=100.0).state.v.tolist()
+        [0.0, 0.0, 100.0]
+    """
+    if initial_v is None:
+        initial_v = [0.0, 0.0, params.speed]
+        initial_v = jnp.stack(initial_v) if is_traced(params.speed) else initial_v
+    state = State(t=initial_time, q=vector(initial_q), v=vector(initial_v))
+    return Problem(system=SYSTEM, params=params, state=state)
