@@ -63,12 +63,13 @@ def velocity_jump(
     *,
     tolerance: Array | float,
     max_iterations: int,
+    constraint_rate: Array | None = None,
 ) -> Jump:
     """Impulses and velocity change for which every row fulfils its law.
 
     With ``u = W' v`` before and ``v + drift + dv`` after, ``dv = M^-1 W Lambda``:
     ``0 <= u_N^+ + e_N u_N^- _|_ Lambda_N >= 0``, Coulomb's law with ``u_T^+ + e_T u_T^-``, and
-    ``u_B^+ = 0``.
+    ``u_B^+ = 0`` (or ``constraint_rate``).
 
     Args:
         rows: contact rows, then bilateral rows; only the latter if no contact can act.
@@ -76,6 +77,7 @@ def velocity_jump(
         v: velocity to which restitution refers.
         drift: velocity change by everything else in the same step (zero at an impact).
         active: (nc,) bool.
+        constraint_rate: (nb,) rates that the bilateral rows are to have afterwards, zero if None.
 
     Source: `notation.md` section 5, rows "impact" and "Moreau".
     """
@@ -89,6 +91,8 @@ def velocity_jump(
         friction = law.friction_of(nc)
         e = law.row_restitution(nc, nt)
         free = free + (jnp.concatenate([e, jnp.zeros(nb)]) if nb else e) * before
+    if constraint_rate is not None:
+        free = free - jnp.concatenate([jnp.zeros(nc * (1 + nt)), constraint_rate])
     problem = ContactProblem(
         nc=nc,
         nt=nt,

@@ -60,13 +60,13 @@ def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     return Rows(wt=wt.reshape(-1, system.nv), offset=offset.reshape(-1))
 
 
-def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-    """Gap acceleration (nc,) at constant velocity, ``d/ds d/ds g(t + s, q + s v)``: with ``W_N' dv/dt``
-    it makes the whole normal acceleration (`rotations.md` section 4).
+def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, function: str = "gap") -> Array:
+    """Acceleration of the gaps (or the constraints) at constant velocity, ``d/ds d/ds g(t + s, q + s v)``:
+    with ``W' dv/dt`` it makes the whole acceleration (`rotations.md` section 4).
     """
 
     def along(s: Array) -> Array:
-        return system.gap(t + s, system.retract(q, s * v), p)  # type: ignore[misc]
+        return getattr(system, function)(t + s, system.retract(q, s * v), p)
 
     rate = lambda s: jax.jvp(along, (s,), (jnp.ones_like(s),))[1]  # noqa: E731
     zero = jnp.zeros_like(t)

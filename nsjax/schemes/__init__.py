@@ -10,6 +10,7 @@ is a complete one in fifty lines, with its tests in ``tests/experiments/test_rho
 from nsjax.schemes.bathe import bathe
 from nsjax.schemes.ed_alpha import ed_alpha
 from nsjax.schemes.generalized_alpha import generalized_alpha, hht, newmark
+from nsjax.schemes.ggl import ggl_decoupled, ggl_unified
 from nsjax.schemes.half_explicit import half_explicit
 from nsjax.schemes.moreau import moreau
 from nsjax.schemes.moreau_theta import moreau_theta
@@ -21,6 +22,8 @@ __all__ = [
     "bathe",
     "ed_alpha",
     "generalized_alpha",
+    "ggl_decoupled",
+    "ggl_unified",
     "half_explicit",
     "hht",
     "moreau",

@@ -6,9 +6,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax import status
-from nsjax.contact import Jump
+from nsjax.contact import Jump, no_jump
+from nsjax.contact.stage import StageAnswer
 from nsjax.core.operators import Rows, gap_drift
-from nsjax.core.scheme import IMPACT_GATE
+from nsjax.core.scheme import IMPACT_GATE, Event, Output
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec, solve_positive
 from nsjax.types import Array, PyTree
@@ -64,3 +65,66 @@ def gated_impacts(
     floor = 0.1 / IMPACT_GATE * matvec(jnp.abs(normal), jnp.abs(a))
     fall = dt * (jnp.abs(matvec(normal, a)) + jnp.abs(curvature) + floor)
     return active & (jump.before < -IMPACT_GATE * fall) & (jump.contacts[:, 0] > 0.0)
+
+
+def stage_jump(
+    system: System,
+    answer: StageAnswer,
+    dv: Array,
+    before: Array,
+    after: Array,
+    active: Array,
+    contacts: bool,
+) -> Jump:
+    """What the stage solver found, as a `Jump`.
+
+    Args:
+        dv: (nv,) velocity change of the step.
+        before, after: rates of the rows around the step, contacts (if any) first.
+    """
+    none = no_jump(system)
+    count = system.nc * (1 + system.nt) if contacts else 0
+    impulses, *rates = (x[:count].reshape(-1, 1 + system.nt) for x in (answer.impulses, before, after))
+    return Jump(
+        dv=dv,
+        contacts=impulses if contacts else none.contacts,
+        constraints=answer.impulses[count : count + system.nb],
+        before=jnp.where(active, rates[0][:, 0], 0.0) if contacts else none.before,
+        after=jnp.where(active, rates[1][:, 0], 0.0) if contacts else none.after,
+        iterations=answer.iterations,
+        residual=answer.residual,
+        worst=none.worst,
+    )
+
+
+def impulse_output(
+    system: System,
+    params: PyTree,
+    at: State,
+    end: State,
+    gap: Array,
+    active: Array,
+    impact: Array,
+    jump: Jump,
+    dt: Array,
+    solved: Array,
+) -> Output:
+    """Output of a step whose contact and constraint forces are all impulses.
+
+    Args:
+        at: state inside the step, see `step_status`.
+        end: the new state.
+    """
+    return Output(
+        force_normal=jump.contacts[:, 0] / dt,
+        force_tangential=jump.contacts[:, 1:] / dt,
+        constraint_force=jump.constraints / dt,
+        impulse_normal=jump.contacts[:, 0],
+        impulse_tangential=jump.contacts[:, 1:],
+        constraint_impulse=jump.constraints,
+        event=Event(gap=gap, active=active, impact=impact, rate_before=jump.before, rate_after=jump.after),
+        iterations=jump.iterations,
+        residual=jump.residual,
+        status=step_status(system, params, at, gap, end.v, end.q, solved),
+        contact=jump.worst,
+    )

@@ -1,43 +1,77 @@
-"""Moreau's midpoint rule."""
+"""Moreau's midpoint rule, with the constraint on any level and an optional projection of positions."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact import Jump, no_jump, velocity_jump
+from nsjax.contact.projection import Projection, project_position
+from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.errors import InputError
-from nsjax.core.operators import all_rows
-from nsjax.core.scheme import Carry, Event, Output, Scheme
+from nsjax.core.operators import Rows, all_rows, gap_drift
+from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, add
-from nsjax.linalg import solve_positive
-from nsjax.schemes.books import gated_impacts, step_status
+from nsjax.linalg import matvec, solve_positive
+from nsjax.schemes.books import gated_impacts, impulse_output, stage_jump
+from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
 from nsjax.types import Array, PyTree, record
+
+FORMS = ("index_2", "ggl", "index_3", "index_1")
+METRICS = ("auto", "euclidean", "kinetic")
 
 
 @record()
 class Coefficients:
-    """Numbers of the scheme: bound on the natural-map residual, gap below which a contact acts."""
+    """Numbers of the scheme: bound on the natural-map residual, on the next update of a position solve
+    relative to 1 + |v|, and the gap below which a contact acts.
+    """
 
     tolerance: Array | float
+    stage_tolerance: Array | float
     gap_tolerance: Array | float
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Choices of the scheme; see `moreau`."""
+    """Choices of the family; see `moreau` and `nsjax.schemes.ggl_decoupled`."""
 
     force_velocity: str
     max_iterations: int
+    constraint_form: str = "index_2"
+    project_contacts: bool = False
+    metric: str = "auto"
+    max_passes: int = 20
+
+
+def choose(name: str, option: str, value: str, known: tuple[str, ...]) -> str:
+    """``value`` if it is known; otherwise a sentence."""
+    if value not in known:
+        raise InputError(f"{name}: {option} = {value!r}; choose one of {', '.join(known)}")
+    return value
+
+
+def moreau_family(name: str, coef: Coefficients, options: Options) -> Scheme:
+    """A scheme around Moreau's velocity step."""
+    choose(name, "force_velocity", options.force_velocity, ("auto", "start", "midpoint"))
+    choose(name, "constraint_form", options.constraint_form, FORMS)
+    choose(name, "metric", options.metric, METRICS)
+    if options.max_iterations < 1:
+        raise InputError(f"{name}: max_iterations = {options.max_iterations}; it must be at least 1")
+    return Scheme(name=name, coef=coef, options=options, prepare=_prepare, init=_init, step=_step)
 
 
 def moreau(
     *,
     force_velocity: str = "auto",
+    constraint_form: str = "index_2",
+    metric: str = "auto",
     tolerance: float = 1e-11,
     max_iterations: int = 50,
+    stage_tolerance: float = 1e-12,
     gap_tolerance: float = 0.0,
 ) -> Scheme:
     """Moreau's midpoint rule with Newton impacts, Coulomb friction and bilateral constraints.
@@ -54,8 +88,14 @@ def moreau(
             papers. ``"midpoint"``: ``h(t_M, q_M, v_i + dt/2 M^-1 h(t_M, q_M, v_i))``, needed where
             gyroscopic forces act, at the price of a second force evaluation; second order without
             contact. ``"auto"``: start for vector coordinates, midpoint with rotations.
+        constraint_form: how bilateral constraints are enforced; contacts keep their velocity-level laws.
+            ``"index_2"``: on velocity level, as above. ``"ggl"``: in addition the position is projected
+            onto the constraints (Gear, Gupta, Leimkuhler). ``"index_3"``: on position level,
+            ``g_B(q_{i+1}) = 0``. ``"index_1"``: on acceleration level at the midpoint. See Limits.
+        metric: of the projection; see `ggl_decoupled`.
         tolerance: bound on the relative natural-map residual of each contact problem.
         max_iterations: plain Newton steps per contact problem, before the fallback begins.
+        stage_tolerance: of the position solves; see `ggl_decoupled`.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. Zero is the rule of
             the papers; a body that is to rest from the start in a gap of rounding size needs 1e-12.
 
@@ -65,8 +105,10 @@ def moreau(
     Order: 1 in position and velocity, also in smooth motion with ``force_velocity="start"``.
 
     Limits: forces are explicit, so stiff springs bound dt (about 2 / omega_max). Bodies penetrate by
-    up to ``dt/2 |dg|`` before a contact is noticed, and closed contacts and constraints drift on
-    position level in proportion to dt. Models with `inertia` instead of `mass` are refused.
+    up to ``dt/2 |dg|`` before a contact is noticed, and closed contacts drift on position level
+    in proportion to dt. Bilateral constraints do not drift with "ggl" and "index_3" (which violates the
+    velocity by O(dt)), drift in proportion to dt with "index_2", and uselessly fast with "index_1".
+    Models with `inertia` instead of `mass` are refused.
 
     Source: [S&U&S (8)-(13)]; `schemes.md` section 2, `rotations.md` section 5.1.
 
@@ -77,24 +119,19 @@ def moreau(
         >>> traj.q.shape
         (101, 1)
     """
-    known = ("auto", "start", "midpoint")
-    if force_velocity not in known:
-        raise InputError(f"moreau: force_velocity = {force_velocity!r}; choose one of {', '.join(known)}")
-    if max_iterations < 1:
-        raise InputError(f"moreau: max_iterations = {max_iterations}; it must be at least 1")
-    return Scheme(
-        name="moreau",
-        coef=Coefficients(tolerance=tolerance, gap_tolerance=gap_tolerance),
-        options=Options(force_velocity=force_velocity, max_iterations=max_iterations),
-        prepare=_prepare,
-        init=_init,
-        step=_step,
+    coef = Coefficients(tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance)
+    options = Options(
+        force_velocity=force_velocity,
+        max_iterations=max_iterations,
+        constraint_form=constraint_form,
+        metric=metric,
     )
+    return moreau_family("moreau", coef, options)
 
 
 def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
     if system.mass is None:
-        raise InputError("moreau: the system gives inertia; this scheme needs mass, a dense matrix")
+        raise InputError(f"{scheme.name}: the system gives inertia; this scheme needs mass, a dense matrix")
     return ()
 
 
@@ -107,57 +144,149 @@ def _needs_forecast(scheme: Scheme, system: System) -> bool:
     return choice == "midpoint" or (choice == "auto" and system.retract is not add)
 
 
+def kinetic_metric(choice: str, system: System) -> bool:
+    """Whether positions are corrected along ``M^-1 W``: by default where rotations mix units."""
+    return choice == "kinetic" or (choice == "auto" and system.retract is not add)
+
+
+@record()
+class _Data:
+    """Everything live that the velocity step reads: start, midpoint ``at``, mass and force there."""
+
+    params: PyTree
+    state: State
+    at: State
+    mass: Array
+    force: Array
+    dt: Array
+    frozen: FrozenRows
+
+
+@dataclasses.dataclass(frozen=True)
+class _PositionLevel(FrozenRowEquations):
+    """Moreau's momentum balance with the constraints on position level (index 3)."""
+
+    def residual(self, d: Any, z: Array) -> Array:
+        """``M z - dt h``."""
+        return matvec(d.mass, z) - d.dt * d.force
+
+    def rates(self, d: Any, z: Array) -> Array:
+        """``u^+ + e u^-`` of the contacts, ``g_B(q_{i+1}) / dt`` of the constraints."""
+        q1 = self.system.retract(d.state.q, 0.5 * d.dt * (2.0 * d.state.v + z))
+        g = self.system.constraint(d.state.t + d.dt, q1, d.params) / d.dt  # type: ignore[misc]
+        return jnp.concatenate([super().rates(d, z)[: self.nc * (1 + self.nt)], g])
+
+
+def _position_level(
+    scheme: Scheme, system: System, d: _Data, active: Array, contacts: bool
+) -> tuple[Array, Jump, Array, Array]:
+    """Velocity change, jump, impacts and error estimate of index 3."""
+    frozen = frozen_rows(system, d.params, jnp.asarray(d.at.t), d.at.q, contacts)
+    d = dataclasses.replace(d, frozen=frozen)
+    settings = StageSettings(
+        tolerance=scheme.coef.stage_tolerance,
+        contact_tolerance=scheme.coef.tolerance,
+        scale=1.0 + jnp.max(jnp.abs(d.state.v)),
+    )
+    equations = _PositionLevel(system, contacts)
+    answer = solve_stage(
+        equations, d, jnp.zeros(system.nv), active[: equations.nc], settings,
+        max_passes=scheme.options.max_passes, max_iterations=scheme.options.max_iterations,
+    )  # fmt: skip
+    before, after = (frozen.rows.rate(d.state.v + x) for x in (0.0, answer.z))
+    jump = stage_jump(system, answer, answer.z, before, after, active, contacts)
+    drift = solve_positive(d.mass, d.force[:, None])[:, 0]
+    return answer.z, jump, _impacts(system, d, frozen.rows, drift, jump, active, contacts), answer.estimate
+
+
+def _impacts(
+    system: System, d: _Data, rows: Rows, a: Array, jump: Jump, active: Array, contacts: bool
+) -> Array:
+    if not contacts:
+        return jnp.zeros(system.nc, bool)
+    return gated_impacts(system, d.params, d.at, rows, a, jump, active, d.dt)
+
+
+def _velocity_level(
+    scheme: Scheme, system: System, d: _Data, active: Array, contacts: bool
+) -> tuple[Array, Jump, Array, Array]:
+    """Velocity change, jump, impacts and error estimate (zero: nothing is iterated) of one step."""
+    v, dt, none = d.state.v, d.dt, jnp.zeros(())
+    push = (dt * d.force)[:, None]
+    if not contacts and not system.nb:
+        return solve_positive(d.mass, push)[:, 0], no_jump(system), jnp.zeros(system.nc, bool), none
+    t, q = jnp.asarray(d.at.t), d.at.q
+    rows = all_rows(system, t, q, d.params, contacts)
+    x = solve_positive(d.mass, jnp.concatenate([push, rows.wt.T], axis=1))
+    drift, target = x[:, 0], None
+    if system.nb and scheme.options.constraint_form == "index_1":
+        # W' (v_{i+1} - v_i) + dt gamma = 0
+        gamma = gap_drift(system, t, q, v, d.params, "constraint")
+        target = rows.rate(v)[-system.nb :] - dt * gamma
+    jump = velocity_jump(
+        system, d.params, rows, x[:, 1:], v, drift, active,
+        tolerance=scheme.coef.tolerance, max_iterations=scheme.options.max_iterations,
+        constraint_rate=target,
+    )  # fmt: skip
+    return drift + jump.dv, jump, _impacts(system, d, rows, drift / dt, jump, active, contacts), none
+
+
+def _project(
+    scheme: Scheme, system: System, params: PyTree, at: State, end: State, dt: Array
+) -> Projection | None:
+    """Projected end position, for the forms that correct positions."""
+    options, coef = scheme.options, scheme.coef
+    constraints = bool(system.nb) and (options.constraint_form == "ggl" or options.project_contacts)
+    contacts = bool(system.nc) and options.project_contacts
+    if not constraints and not contacts:
+        return None
+    return project_position(
+        system, params, jnp.asarray(end.t), end.q, (jnp.asarray(at.t), at.q), dt, end.v,
+        contacts=contacts, kinetic=kinetic_metric(options.metric, system), tolerance=coef.stage_tolerance,
+        contact_tolerance=coef.tolerance, max_passes=options.max_passes,
+        max_iterations=options.max_iterations,
+    )  # fmt: skip
+
+
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
     t, q, v = carry.state.t, carry.state.q, carry.state.v
     half = 0.5 * dt
-    tm, qm = t + half, system.retract(q, half * v)
-    mass = system.mass(qm, params)  # type: ignore[misc]
-    force = system.force(tm, qm, v, params)
+    at = State(t=t + half, q=system.retract(q, half * v), v=v)
+    mass = system.mass(at.q, params)  # type: ignore[misc]
+    force = system.force(at.t, at.q, v, params)
     if _needs_forecast(scheme, system):
         forecast = v + solve_positive(mass, (half * force)[:, None])[:, 0]
-        force = system.force(tm, qm, forecast, params)
-    gap = jnp.zeros(0) if system.gap is None else system.gap(tm, qm, params)
+        force = system.force(at.t, at.q, forecast, params)
+    gap = jnp.zeros(0) if system.gap is None else system.gap(at.t, at.q, params)
     active = gap <= scheme.coef.gap_tolerance
-
-    def respond(contacts: bool) -> tuple[Array, Jump, Array]:
-        """Velocity change, jump and impacts with or without the contact rows."""
-        if not contacts and not system.nb:
-            drift = solve_positive(mass, (dt * force)[:, None])[:, 0]
-            return drift, no_jump(system), jnp.zeros(system.nc, bool)
-        rows = all_rows(system, tm, qm, params, contacts)
-        x = solve_positive(mass, jnp.concatenate([(dt * force)[:, None], rows.wt.T], axis=1))
-        drift = x[:, 0]
-        jump = velocity_jump(
-            system, params, rows, x[:, 1:], v, drift, active,
-            tolerance=scheme.coef.tolerance, max_iterations=scheme.options.max_iterations,
-        )  # fmt: skip
-        if not contacts:
-            return drift + jump.dv, jump, jnp.zeros(system.nc, bool)
-        at = State(t=tm, q=qm, v=v)
-        impact = gated_impacts(system, params, at, rows, drift / dt, jump, active, dt)
-        return drift + jump.dv, jump, impact
-
-    if system.nc:
-        touching = lax.cond(jnp.any(active), lambda _: respond(True), lambda _: respond(False), None)
-        dv, jump, impact = touching
-    else:
-        dv, jump, impact = respond(False)
-    v1 = v + dv
-    q1 = system.retract(q, half * (v + v1))
-    solved = jump.residual <= scheme.coef.tolerance
-    output = Output(
-        force_normal=jump.contacts[:, 0] / dt,
-        force_tangential=jump.contacts[:, 1:] / dt,
-        constraint_force=jump.constraints / dt,
-        impulse_normal=jump.contacts[:, 0],
-        impulse_tangential=jump.contacts[:, 1:],
-        constraint_impulse=jump.constraints,
-        event=Event(gap=gap, active=active, impact=impact, rate_before=jump.before, rate_after=jump.after),
-        iterations=jump.iterations,
-        residual=jump.residual,
-        status=step_status(system, params, State(t=tm, q=qm, v=v), gap, v1, q1, solved),
-        contact=jump.worst,
+    nothing = FrozenRows(
+        rows=Rows(wt=jnp.zeros((0, system.nv)), offset=jnp.zeros(0)), restitution=jnp.zeros(0)
     )
-    return Carry(state=State(t=t + dt, q=q1, v=v1), memory=carry.memory), output
+    d = _Data(params=params, state=carry.state, at=at, mass=mass, force=force, dt=dt, frozen=nothing)
+    position = bool(system.nb) and scheme.options.constraint_form == "index_3"
+    respond = _position_level if position else _velocity_level
+    if system.nc:
+        dv, jump, impact, estimate = lax.cond(
+            jnp.any(active),
+            lambda _: respond(scheme, system, d, active, True),
+            lambda _: respond(scheme, system, d, active, False),
+            None,
+        )
+    else:
+        dv, jump, impact, estimate = respond(scheme, system, d, active, False)
+    v1 = v + dv
+    end = State(t=t + dt, q=system.retract(q, half * (v + v1)), v=v1)
+    projection = _project(scheme, system, params, at, end, dt)
+    if projection is not None:
+        end = dataclasses.replace(end, q=projection.q)
+        estimate = jnp.maximum(estimate, projection.estimate)
+        jump = dataclasses.replace(
+            jump,
+            iterations=jump.iterations + projection.iterations,
+            residual=jnp.maximum(jump.residual, projection.residual),
+        )
+    solved = (jump.residual <= scheme.coef.tolerance) & (estimate <= scheme.coef.stage_tolerance)
+    output = impulse_output(system, params, at, end, gap, active, impact, jump, dt, solved)
+    return Carry(state=end, memory=carry.memory), output

@@ -8,14 +8,14 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact import Jump, no_jump
+from nsjax.contact import Jump
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.errors import InputError
-from nsjax.core.operators import Rows, all_rows
-from nsjax.core.scheme import Carry, Event, Output, Scheme
+from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec, solve_positive
-from nsjax.schemes.books import gated_impacts, step_status
+from nsjax.schemes.books import gated_impacts, impulse_output, stage_jump
+from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
 from nsjax.types import Array, PyTree, record
 
 
@@ -46,61 +46,20 @@ class _Data:
     theta: Array
     dt: Array
     start_force: Array
-    rows: Rows
-    restitution: Array
+    frozen: FrozenRows
 
 
 @dataclasses.dataclass(frozen=True)
-class _Equations:
-    """``M(q_bar) z - dt ((1 - theta) h_i + theta h_{i+1}) - W P = 0``, ``z = v_{i+1} - v_i``."""
-
-    system: System
-    contacts: bool
-
-    @property
-    def nc(self) -> int:
-        """Contacts."""
-        return self.system.nc if self.contacts else 0
-
-    @property
-    def nt(self) -> int:
-        """Tangents per contact."""
-        return self.system.nt
-
-    @property
-    def nb(self) -> int:
-        """Bilateral rows."""
-        return self.system.nb
-
-    def increment(self, d: Any, z: Array) -> Array:
-        """``dt ((1 - theta) v_i + theta v_{i+1})``."""
-        return d.dt * (d.state.v + d.theta * z)
+class _Equations(FrozenRowEquations):
+    """``M(q_bar) z - dt ((1 - theta) h_i + theta h_{i+1}) - W P = 0``."""
 
     def residual(self, d: Any, z: Array) -> Array:
         """Momentum balance without row forces."""
         system, q, v = self.system, d.state.q, d.state.v
-        xi = self.increment(d, z)
+        xi = d.dt * (v + d.theta * z)
         mass = system.mass(system.retract(q, d.theta * xi), d.params)  # type: ignore[misc]
         end = system.force(d.state.t + d.dt, system.retract(q, xi), v + z, d.params)
         return matvec(mass, z) - d.dt * ((1 - d.theta) * d.start_force + d.theta * end)
-
-    def forces(self, d: Any, z: Array, impulses: Array) -> Array:
-        """``W P`` with the directions of the predicted midpoint."""
-        return matvec(d.rows.wt.T, impulses)
-
-    def directions(self, d: Any, z: Array) -> Array:
-        """``W`` (nv, rows)."""
-        return d.rows.wt.T
-
-    def rates(self, d: Any, z: Array) -> Array:
-        """``u^+ + e u^-`` of every row."""
-        return d.rows.rate(d.state.v + z) + d.restitution * d.rows.rate(d.state.v)
-
-    def friction(self, d: Any) -> Array:
-        """Coefficients (nc,)."""
-        if not self.nc:
-            return jnp.zeros(0)
-        return self.system.law(d.params).friction_of(self.nc)  # type: ignore[misc]
 
 
 def moreau_theta(
@@ -189,20 +148,9 @@ def _step(
     v1 = v + z
     q1 = system.retract(q, dt * (v + coef.theta * z))
     solved = (jump.residual <= coef.tolerance) & (estimate <= coef.stage_tolerance)
-    output = Output(
-        force_normal=jump.contacts[:, 0] / dt,
-        force_tangential=jump.contacts[:, 1:] / dt,
-        constraint_force=jump.constraints / dt,
-        impulse_normal=jump.contacts[:, 0],
-        impulse_tangential=jump.contacts[:, 1:],
-        constraint_impulse=jump.constraints,
-        event=Event(gap=gap, active=active, impact=impact, rate_before=jump.before, rate_after=jump.after),
-        iterations=jump.iterations,
-        residual=jump.residual,
-        status=step_status(system, params, middle, gap, v1, q1, solved),
-        contact=jump.worst,
-    )
-    return Carry(state=State(t=t + dt, q=q1, v=v1), memory=carry.memory), output
+    end = State(t=t + dt, q=q1, v=v1)
+    output = impulse_output(system, params, middle, end, gap, active, impact, jump, dt, solved)
+    return Carry(state=end, memory=carry.memory), output
 
 
 def _respond(
@@ -210,46 +158,28 @@ def _respond(
     active: Array, dt: Array, contacts: bool,
 ) -> tuple[Array, Jump, Array, Array]:  # fmt: skip
     """Velocity increment, impulses, impacts and error estimate, with or without contact rows."""
-    nc, nt, nb = (system.nc if contacts else 0), system.nt, system.nb
-    n = system.nv
-    rows = Rows(wt=jnp.zeros((0, n)), offset=jnp.zeros(0))
-    if nc or nb:
-        rows = all_rows(system, jnp.asarray(middle.t), middle.q, params, contacts)
-    e = jnp.zeros(nb)
-    if nc:
-        e = jnp.concatenate([system.law(params).row_restitution(nc, nt), e])  # type: ignore[misc]
+    frozen = frozen_rows(system, params, jnp.asarray(middle.t), middle.q, contacts)
     start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
     data = _Data(
         params=params, state=start, theta=jnp.asarray(scheme.coef.theta), dt=dt, start_force=force,
-        rows=rows, restitution=e,
+        frozen=frozen,
     )  # fmt: skip
     settings = StageSettings(
         tolerance=scheme.coef.stage_tolerance,
         contact_tolerance=scheme.coef.tolerance,
         scale=1.0 + jnp.max(jnp.abs(state.v)),
     )
+    equations = _Equations(system, contacts)
     answer = solve_stage(
-        _Equations(system, contacts), data, jnp.zeros(n), active[:nc], settings,
+        equations, data, jnp.zeros(system.nv), active[: equations.nc], settings,
         max_passes=scheme.options.max_passes, max_iterations=scheme.options.max_iterations,
     )  # fmt: skip
-    none = no_jump(system)
-    count = nc * (1 + nt)
-    before, after = (rows.rate(state.v + x) for x in (jnp.zeros(n), answer.z))
-    block = [x[:count].reshape(-1, 1 + nt) for x in (answer.impulses, before, after)]
-    jump = Jump(
-        dv=answer.z,
-        contacts=block[0] if nc else none.contacts,
-        constraints=answer.impulses[count:],
-        before=jnp.where(active, block[1][:, 0], 0.0) if nc else none.before,
-        after=jnp.where(active, block[2][:, 0], 0.0) if nc else none.after,
-        iterations=answer.iterations,
-        residual=answer.residual,
-        worst=none.worst,
-    )
+    before, after = (frozen.rows.rate(state.v + x) for x in (0.0, answer.z))
+    jump = stage_jump(system, answer, answer.z, before, after, active, contacts)
     impact = jnp.zeros(system.nc, bool)
-    if nc:
+    if contacts:
         # velocity change by everything but the impulses; the mass of the midpoint is near enough
         mass = system.mass(middle.q, params)  # type: ignore[misc]
         free = solve_positive(mass, force[:, None])[:, 0]
-        impact = gated_impacts(system, params, middle, rows, free, jump, active, dt)
+        impact = gated_impacts(system, params, middle, frozen.rows, free, jump, active, dt)
     return answer.z, jump, impact, answer.estimate

@@ -7,6 +7,7 @@ import dataclasses
 from nsjax.schemes.bathe import bathe
 from nsjax.schemes.ed_alpha import ed_alpha
 from nsjax.schemes.generalized_alpha import generalized_alpha, hht, newmark
+from nsjax.schemes.ggl import ggl_decoupled, ggl_unified
 from nsjax.schemes.half_explicit import half_explicit
 from nsjax.schemes.moreau import moreau
 from nsjax.schemes.moreau_theta import moreau_theta
@@ -118,5 +119,25 @@ REGISTRY: dict[str, SchemeEntry] = {
         singular_mass=False,
         stability_limit=None,
         summary="ED-alpha with impulsive correction: two simultaneous stages, accurate and damped",
+    ),
+    "ggl_decoupled": SchemeEntry(
+        factory=ggl_decoupled,
+        order=(1, 1, 1),
+        friction=True,
+        position_level=True,
+        time_dependence=True,
+        singular_mass=False,
+        stability_limit=2.0,
+        summary="Moreau's midpoint rule, then a projection of the position: no penetration, no drift",
+    ),
+    "ggl_unified": SchemeEntry(
+        factory=ggl_unified,
+        order=(2, 2, 1),
+        friction=True,
+        position_level=True,
+        time_dependence=True,
+        singular_mass=False,
+        stability_limit=None,
+        summary="Gear, Gupta, Leimkuhler: implicit midpoint rule with contacts on both levels",
     ),
 }

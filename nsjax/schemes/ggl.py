@@ -1,0 +1,376 @@
+"""Gear-Gupta-Leimkuhler schemes: contacts and constraints on position and velocity level."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.contact import Jump
+from nsjax.contact.projection import correction_directions, position_rows
+from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
+from nsjax.core.errors import InputError
+from nsjax.core.operators import all_rows, row_forces, row_rates
+from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.core.system import State, System
+from nsjax.linalg import matvec, solve_positive
+from nsjax.schemes.books import gated_impacts, impulse_output, stage_jump
+from nsjax.schemes.moreau import METRICS, Coefficients, Options, choose, kinetic_metric, moreau_family
+from nsjax.types import Array, PyTree, record
+
+
+def ggl_decoupled(
+    *,
+    force_velocity: str = "auto",
+    metric: str = "auto",
+    tolerance: float = 1e-11,
+    stage_tolerance: float = 1e-12,
+    gap_tolerance: float = 0.0,
+    max_iterations: int = 50,
+) -> Scheme:
+    """Moreau's velocity step, then a projection of the position: no penetration, no drift.
+
+    With ``q_tilde`` the position after Moreau's step, for all contacts and constraints::
+
+        q_{i+1} = q_tilde + D_M Psi,     0 <= g_N(q_{i+1})  _|_  Psi_N >= 0,     g_B(q_{i+1}) = 0
+
+    Args:
+        force_velocity: see `moreau`.
+        metric: of the projection. ``"euclidean"``: ``D = W_M``, nearest in the coordinates, as
+            published. ``"kinetic"``: ``D = M_M^-1 W_M``, nearest in the kinetic energy, independent of
+            units. ``"auto"``: kinetic for models with rotations, else Euclidean.
+        tolerance: bound on the relative natural-map residual of each contact problem.
+        stage_tolerance: bound on the estimated next update of the projection over dt, relative to
+            1 + |v|.
+        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part in the velocity step [m].
+        max_iterations: plain Newton steps per contact problem.
+
+    Returns:
+        A `Scheme`.
+
+    Order: 1 in position and velocity.
+
+    Limits: the projection does work, so the energy is not controlled: it jitters by amounts that grow
+    with dt. Explicit forces bound dt as in `moreau`. Coulomb friction acts on velocity level, which the
+    paper does not treat.
+
+    Source: [S&U&S (29)-(35)]; `schemes.md` section 3, `rotations.md` section 5.2.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.ggl_decoupled(), dt=1e-2, time=1.0)
+        >>> bool(traj.gap.min() >= 0)
+        True
+    """
+    coef = Coefficients(tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance)
+    options = Options(
+        force_velocity=force_velocity, max_iterations=max_iterations, project_contacts=True, metric=metric
+    )
+    return moreau_family("ggl_decoupled", coef, options)
+
+
+@dataclasses.dataclass(frozen=True)
+class UnifiedOptions:
+    """Choices of `ggl_unified`."""
+
+    gap: str
+    position_multiplier: bool
+    metric: str
+    max_passes: int
+    max_iterations: int
+
+
+@record()
+class _Data:
+    """Everything live that the equations read; ``mass`` is that of the predicted midpoint."""
+
+    params: PyTree
+    state: State
+    mass: Array
+    dt: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class _Equations:
+    """Implicit midpoint rule with velocity and position rows; unknown ``z = (w, x)``::
+
+        w = v_{i+1} - v_i,   q_{i+1} = q_i + dt (v_bar + x),   x = D(q_bar) Psi / dt
+
+    Rows: velocity and then position laws of all contacts (the tangents of the latter are empty), then
+    velocity and position rows of the constraints. Without position rows the unknown is ``w`` alone.
+    """
+
+    system: System
+    contacts: bool
+    position: bool
+    linearised: bool
+    kinetic: bool
+
+    @property
+    def nt(self) -> int:
+        """Tangents per contact."""
+        return self.system.nt
+
+    @property
+    def nc(self) -> int:
+        """Contacts, twice where the position counts."""
+        return (1 + self.position) * self.system.nc if self.contacts else 0
+
+    @property
+    def nb(self) -> int:
+        """Bilateral rows."""
+        return (1 + self.position) * self.system.nb
+
+    def motion(self, d: Any, z: Array) -> tuple[Array, Array, Array]:
+        """Increment of the position, midpoint, velocity increment."""
+        n = self.system.nv
+        xi = d.dt * (d.state.v + 0.5 * z[:n])
+        if self.position:
+            xi = xi + d.dt * z[n:]
+        return xi, self.system.retract(d.state.q, 0.5 * xi), z[:n]
+
+    def middle(self, d: Any) -> Array:
+        """Time of the midpoint."""
+        return d.state.t + 0.5 * d.dt
+
+    def residual(self, d: Any, z: Array) -> Array:
+        """Momentum balance, and ``x``, without row forces."""
+        _, middle, w = self.motion(d, z)
+        force = self.system.force(self.middle(d), middle, d.state.v + 0.5 * w, d.params)
+        balance = matvec(d.mass, w) - d.dt * force
+        return jnp.concatenate([balance, z[self.system.nv :]])
+
+    def split(self, x: Array) -> tuple[Array, Array]:
+        """Velocity rows (contacts, constraints), and position rows without tangents."""
+        nc, nb, d = (self.system.nc if self.contacts else 0), self.system.nb, 1 + self.nt
+        if not self.position:
+            return x, x[:0]
+        velocity = [x[: nc * d], x[2 * nc * d : 2 * nc * d + nb]]
+        return jnp.concatenate(velocity), jnp.concatenate(
+            [x[nc * d : 2 * nc * d : d], x[2 * nc * d + nb :]]
+        )
+
+    def join(self, velocity: Array, position: Array) -> Array:
+        """Inverse of `split` along the first axis, the tangents of position rows zero."""
+        if not self.position:
+            return velocity
+        count = self.system.nc * (1 + self.nt) if self.contacts else 0
+        position = self._padded(position)
+        parts = [velocity[:count], position[:count], velocity[count:], position[count:]]
+        return jnp.concatenate(parts)
+
+    def _padded(self, position: Array) -> Array:
+        """Position rows with tangents, which are zero."""
+        nc, shape = (self.system.nc if self.contacts else 0), position.shape[1:]
+        empty = jnp.zeros((nc, self.nt, *shape))
+        normal = jnp.concatenate([position[:nc, None], empty], axis=1).reshape(nc * (1 + self.nt), *shape)
+        return jnp.concatenate([normal, position[nc:]])
+
+    def forces(self, d: Any, z: Array, impulses: Array) -> Array:
+        """``(W Lambda, D Psi / dt)`` at the midpoint."""
+        _, q, _ = self.motion(d, z)
+        velocity, position = self.split(impulses)
+        push = row_forces(self.system, self.middle(d), q, velocity, d.params, self.contacts)
+        if not self.position:
+            return push
+        x = row_forces(self.system, self.middle(d), q, self._padded(position), d.params, self.contacts)
+        return jnp.concatenate([push, solve_positive(d.mass, x[:, None])[:, 0] if self.kinetic else x])
+
+    def directions(self, d: Any, z: Array) -> Array:
+        """Block diagonal ``(W, D)`` (unknowns, rows)."""
+        _, q, _ = self.motion(d, z)
+        t = self.middle(d)
+        wt = all_rows(self.system, t, q, d.params, self.contacts).wt
+        if not self.position:
+            return wt.T
+        dt = correction_directions(self.system, t, q, d.params, self.contacts, self.kinetic).T
+        upper = self.join(wt, jnp.zeros_like(dt))
+        lower = self.join(jnp.zeros_like(wt), dt)
+        return jnp.concatenate([upper, lower], axis=1).T
+
+    def rates(self, d: Any, z: Array) -> Array:
+        """``u^+ + e u^-`` at the midpoint, and the gaps at the end over ``dt``."""
+        xi, q, w = self.motion(d, z)
+        system, t, v = self.system, self.middle(d), d.state.v
+        nc = system.nc if self.contacts else 0
+
+        def rate(v: Array) -> Array:
+            return row_rates(system, t, q, v, d.params, self.contacts)
+
+        velocity = rate(v + w)
+        if nc:
+            e = system.law(d.params).row_restitution(nc, self.nt)  # type: ignore[misc]
+            velocity = velocity + jnp.concatenate([e, jnp.zeros(system.nb)]) * rate(v)
+        if not self.position:
+            return velocity
+        if self.linearised:
+            start = position_rows(system, d.state.t, d.state.q, d.params, nc) / d.dt
+            along = rate(xi / d.dt)
+            count = nc * (1 + self.nt)
+            position = start + jnp.concatenate([along[: count : 1 + self.nt], along[count:]])
+        else:
+            end = system.retract(d.state.q, xi)
+            position = position_rows(system, d.state.t + d.dt, end, d.params, nc) / d.dt
+        return self.join(velocity, position)
+
+    def friction(self, d: Any) -> Array:
+        """Coefficients of the velocity laws; position laws are frictionless."""
+        nc = self.system.nc if self.contacts else 0
+        if not nc:
+            return jnp.zeros(0)
+        mu = self.system.law(d.params).friction_of(nc)  # type: ignore[misc]
+        return jnp.concatenate([mu, jnp.zeros(nc)]) if self.position else mu
+
+
+def ggl_unified(
+    *,
+    gap: str = "nonlinear",
+    position_multiplier: bool = True,
+    metric: str = "auto",
+    tolerance: float = 1e-11,
+    stage_tolerance: float = 1e-12,
+    gap_tolerance: float = 0.0,
+    max_passes: int = 20,
+    max_iterations: int = 20,
+) -> Scheme:
+    """Implicit midpoint rule with contacts and constraints on both levels, solved together.
+
+    With ``q_bar = (q_i + q_{i+1})/2``, ``v_bar = (v_i + v_{i+1})/2`` and ``M_M`` at ``q_i + dt/2 v_i``::
+
+        q_{i+1} = q_i + dt v_bar + D(q_bar) Psi
+        M_M (v_{i+1} - v_i) = dt h(t_bar, q_bar, v_bar) + W(q_bar) Lambda
+        0 <= W_N(q_bar)' (v_{i+1} + e_N v_i)  _|_  Lambda_N >= 0     where g_N(q_M) <= gap_tolerance
+        0 <= g_N(q_{i+1})  _|_  Psi_N >= 0                           on the same contacts
+
+    and both levels without inequality for bilateral constraints.
+
+    Args:
+        gap: in the position law. ``"nonlinear"``: ``g_N(q_{i+1})``. ``"linearised"``:
+            ``g_N(q_i) + W_N(q_bar)' (q_{i+1} - q_i)``, [S&U&S (41)].
+        position_multiplier: False leaves ``Psi`` and its law out: the reference scheme of [S&U&S Fig. 10].
+        metric: ``D = W`` (``"euclidean"``, as published) or ``M_M^-1 W`` (``"kinetic"``); see
+            `ggl_decoupled`.
+        tolerance: bound on the relative natural-map residual of each contact problem.
+        stage_tolerance: bound on the estimated next update of the solver, relative to 1 + |v|.
+        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m].
+        max_passes, max_iterations: of the stage solver and of each contact problem.
+
+    Returns:
+        A `Scheme`.
+
+    Order: 2 in position and velocity on smooth motion without constraints, else 1; unconditionally stable
+    for linear forces and without damping.
+
+    Limits: the contact decision is a prediction, so that a contact may be penetrated by up to
+    ``dt/2 |dg|`` for one step before it acts. Energy is close to that of the motion but not monotone.
+    Coulomb friction acts on velocity level, an extension of the paper.
+
+    Source: [S&U&S (36)-(42)]; `schemes.md` section 4, `rotations.md` section 5.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> nsjax.simulate(*models.bouncing_ball(), schemes.ggl_unified(), dt=1e-2, time=1.0).q.shape
+        (101, 1)
+    """
+    choose("ggl_unified", "gap", gap, ("nonlinear", "linearised"))
+    choose("ggl_unified", "metric", metric, METRICS)
+    return Scheme(
+        name="ggl_unified",
+        coef=Coefficients(
+            tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance
+        ),
+        options=UnifiedOptions(
+            gap=gap,
+            position_multiplier=position_multiplier,
+            metric=metric,
+            max_passes=max_passes,
+            max_iterations=max_iterations,
+        ),
+        prepare=_prepare,
+        init=_init,
+        step=_step,
+    )
+
+
+def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
+    if system.mass is None:
+        raise InputError("ggl_unified: the system gives inertia; this scheme needs mass, a dense matrix")
+    return ()
+
+
+def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
+    return Carry(state=state)
+
+
+def _step(
+    scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
+) -> tuple[Carry, Output]:
+    state, coef = carry.state, scheme.coef
+    start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
+    at = State(t=start.t + 0.5 * dt, q=system.retract(state.q, 0.5 * dt * state.v), v=state.v)
+    gap = jnp.zeros(0) if system.gap is None else system.gap(at.t, at.q, params)
+    active = gap <= coef.gap_tolerance
+    data = _Data(params=params, state=start, mass=system.mass(at.q, params), dt=dt)  # type: ignore[misc]
+
+    def respond(contacts: bool) -> tuple[Array, Array, Jump, Array, Array]:
+        return _respond(scheme, system, data, active, contacts)
+
+    if system.nc:
+        xi, dv, jump, impact, estimate = lax.cond(
+            jnp.any(active), lambda _: respond(True), lambda _: respond(False), None
+        )
+    else:
+        xi, dv, jump, impact, estimate = respond(False)
+    end = State(t=start.t + dt, q=system.retract(state.q, xi), v=state.v + dv)
+    solved = (jump.residual <= coef.tolerance) & (estimate <= coef.stage_tolerance)
+    output = impulse_output(system, params, at, end, gap, active, impact, jump, dt, solved)
+    return Carry(state=end, memory=carry.memory), output
+
+
+def _respond(
+    scheme: Scheme, system: System, data: _Data, active: Array, contacts: bool
+) -> tuple[Array, Array, Jump, Array, Array]:
+    """Increments of position and velocity, jump, impacts and error estimate."""
+    options, coef, v = scheme.options, scheme.coef, data.state.v
+    rows_exist = contacts or bool(system.nb)
+    equations = _Equations(
+        system=system,
+        contacts=contacts,
+        position=rows_exist and options.position_multiplier,
+        linearised=options.gap == "linearised",
+        kinetic=kinetic_metric(options.metric, system),
+    )
+    mask = active[: system.nc if contacts else 0]
+    settings = StageSettings(
+        tolerance=coef.stage_tolerance,
+        contact_tolerance=coef.tolerance,
+        scale=1.0 + jnp.max(jnp.abs(v)),
+    )
+    answer = solve_stage(
+        equations, data, jnp.zeros(system.nv * (1 + equations.position)),
+        jnp.concatenate([mask] * (1 + equations.position)), settings,
+        max_passes=options.max_passes, max_iterations=options.max_iterations,
+    )  # fmt: skip
+    xi, middle, dv = equations.motion(data, answer.z)
+    own = dataclasses.replace(answer, impulses=equations.split(answer.impulses)[0])
+    return xi, dv, *_books(system, data, own, middle, dv, active, contacts), answer.estimate
+
+
+def _books(
+    system: System, d: _Data, answer: StageAnswer, middle: Array, dv: Array, active: Array, contacts: bool
+) -> tuple[Jump, Array]:
+    """Jump and impacts, with rates at the midpoint."""
+    v, t = d.state.v, d.state.t + 0.5 * d.dt
+    if not contacts:
+        empty = jnp.zeros(system.nb)
+        jump = stage_jump(system, answer, dv, empty, empty, active, contacts)
+        return jump, jnp.zeros(system.nc, bool)
+    rows = all_rows(system, t, middle, d.params)
+    jump = stage_jump(system, answer, dv, rows.rate(v), rows.rate(v + dv), active, contacts)
+    at = State(t=t, q=middle, v=v)
+    a = solve_positive(d.mass, system.force(t, middle, v, d.params)[:, None])[:, 0]
+    return jump, gated_impacts(system, d.params, at, rows, a, jump, active, d.dt)
