@@ -45,10 +45,7 @@ def bathe(
     stage_tolerance: float = 1e-12,
     tolerance: float = 1e-11,
     gap_tolerance: float = 0.0,
-    consistent_initial_acceleration: bool = True,
-    acceleration_after_change: str = "recompute",
-    max_passes: int = 20,
-    max_iterations: int = 20,
+    **options: Any,
 ) -> Scheme:
     """Bathe's scheme with impulsive correction: strong damping of high frequencies, no parameter.
 
@@ -64,8 +61,8 @@ def bathe(
         stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m].
-        consistent_initial_acceleration, acceleration_after_change, max_passes, max_iterations: see
-            `mixed_scheme`.
+        options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
+            ``constraint_form``, ``max_passes``, ``max_iterations``; see `mixed_scheme`.
 
     Returns:
         A `Scheme`.
@@ -83,12 +80,4 @@ def bathe(
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
-    return mixed_scheme(
-        "bathe",
-        base,
-        Numbers(tolerances=tolerances),
-        consistent_initial_acceleration=consistent_initial_acceleration,
-        acceleration_after_change=acceleration_after_change,
-        max_passes=max_passes,
-        max_iterations=max_iterations,
-    )
+    return mixed_scheme("bathe", base, Numbers(tolerances=tolerances), **options)

@@ -52,10 +52,7 @@ def ed_alpha(
     stage_tolerance: float = 1e-12,
     tolerance: float = 1e-11,
     gap_tolerance: float = 0.0,
-    consistent_initial_acceleration: bool = True,
-    acceleration_after_change: str = "recompute",
-    max_passes: int = 20,
-    max_iterations: int = 20,
+    **options: Any,
 ) -> Scheme:
     """ED-alpha with impulsive correction: two stages solved together, accurate and damped.
 
@@ -72,8 +69,8 @@ def ed_alpha(
         stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m].
-        consistent_initial_acceleration, acceleration_after_change, max_passes, max_iterations: see
-            `mixed_scheme`.
+        options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
+            ``constraint_form``, ``max_passes``, ``max_iterations``; see `mixed_scheme`.
 
     Returns:
         A `Scheme`.
@@ -92,12 +89,5 @@ def ed_alpha(
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
-    return mixed_scheme(
-        "ed_alpha",
-        base,
-        Numbers(rho_inf=rho_inf, alpha_ar=alpha_ar, tolerances=tolerances),
-        consistent_initial_acceleration=consistent_initial_acceleration,
-        acceleration_after_change=acceleration_after_change,
-        max_passes=max_passes,
-        max_iterations=max_iterations,
-    )
+    coef = Numbers(rho_inf=rho_inf, alpha_ar=alpha_ar, tolerances=tolerances)
+    return mixed_scheme("ed_alpha", base, coef, **options)

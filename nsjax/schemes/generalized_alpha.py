@@ -114,8 +114,8 @@ def generalized_alpha(
         stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m].
-        options: ``consistent_initial_acceleration``, ``acceleration_after_change``, ``max_passes``,
-            ``max_iterations``; see `mixed_scheme`.
+        options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
+            ``constraint_form``, ``max_passes``, ``max_iterations``; see `mixed_scheme`.
 
     Returns:
         A `Scheme`.

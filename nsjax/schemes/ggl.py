@@ -17,7 +17,8 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec, solve_positive
 from nsjax.schemes.books import gated_impacts, impulse_output, stage_jump
-from nsjax.schemes.moreau import METRICS, Coefficients, Options, choose, kinetic_metric, moreau_family
+from nsjax.schemes.choices import METRICS, choose, kinetic_metric
+from nsjax.schemes.moreau import Coefficients, Options, moreau_family
 from nsjax.types import Array, PyTree, record
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
 from nsjax.linalg import matmul, matvec, solve_positive
+from nsjax.schemes.choices import choose
 from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.types import Array, record
 
@@ -120,9 +120,7 @@ def half_explicit(
         >>> nsjax.simulate(*models.bouncing_ball(), schemes.half_explicit(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
-    known = ("keep", "drop")
-    if impact_step not in known:
-        raise InputError(f"half_explicit: impact_step = {impact_step!r}; choose one of {', '.join(known)}")
+    choose("half_explicit", "impact_step", impact_step, ("keep", "drop"))
     tolerances = Tolerances(stage=1.0, contact=tolerance, gap=gap_tolerance)
     # nothing of the stored acceleration enters a step
     return mixed_scheme(

@@ -25,6 +25,7 @@ from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import solve_positive
 from nsjax.schemes.books import gated_impacts, step_status
+from nsjax.schemes.choices import FORMS, choose
 from nsjax.schemes.stages import Maps, StageEquations
 from nsjax.types import Array, PyTree, record
 
@@ -59,6 +60,7 @@ class Options:
     base: Callable[..., Any]
     consistent_initial_acceleration: bool
     acceleration_after_change: str
+    constraint_form: str
     starting_force: Callable[..., Any] | None
     max_passes: int
     max_iterations: int
@@ -103,6 +105,7 @@ def mixed_scheme(
     *,
     consistent_initial_acceleration: bool = True,
     acceleration_after_change: str = "recompute",
+    constraint_form: str = "index_2",
     starting_force: Callable[..., Any] | None = None,
     max_passes: int = 20,
     max_iterations: int = 20,
@@ -119,21 +122,21 @@ def mixed_scheme(
             False leaves their forces out, as the paper does, and reproduces its Figures 17 and 18.
         acceleration_after_change: of the set of persistent contacts. ``"recompute"``: the consistent
             acceleration on the new set; ``"keep"``: the stored one, as in the paper.
+        constraint_form: level on which implicit stages fulfil bilateral constraints: ``"index_2"``
+            velocity, ``"ggl"`` position and velocity (Gear, Gupta, Leimkuhler), ``"index_3"`` position,
+            ``"index_1"`` acceleration.
         starting_force: ``(coef, state, dt, run) -> (rows,)``, row forces at the start of a step. If
             given, a step without impulse reports the mean of its own forces and those with which the
             next one starts.
         max_passes, max_iterations: of the stage solver and of each contact problem.
     """
-    known = ("recompute", "keep")
-    if acceleration_after_change not in known:
-        raise InputError(
-            f"{name}: acceleration_after_change = {acceleration_after_change!r}; choose one of "
-            f"{', '.join(known)}"
-        )
+    choose(name, "acceleration_after_change", acceleration_after_change, ("recompute", "keep"))
+    choose(name, "constraint_form", constraint_form, FORMS)
     options = Options(
         base=base,
         consistent_initial_acceleration=consistent_initial_acceleration,
         acceleration_after_change=acceleration_after_change,
+        constraint_form=constraint_form,
         starting_force=starting_force,
         max_passes=max_passes,
         max_iterations=max_iterations,
@@ -209,12 +212,12 @@ class Runner:
         """``(t, q, v, a)`` and the row impulses (contacts, then constraints) of every stage."""
         tolerances, options = self.scheme.coef.tolerances, self.scheme.options
         stages = maps.v.shape[0]
-        equations = StageEquations(self.system, stages, self.contacts)
+        equations = StageEquations(self.system, stages, self.contacts, options.constraint_form)
         settings = StageSettings(
             tolerance=tolerances.stage, contact_tolerance=tolerances.contact, scale=self.scale
         )
         answer = solve_stage(
-            equations, (self.params, maps), jnp.zeros(stages * self.system.nv),
+            equations, (self.params, maps), jnp.zeros(equations.unknowns),
             jnp.concatenate([self.closed] * stages), settings,
             max_passes=options.max_passes, max_iterations=options.max_iterations,
         )  # fmt: skip

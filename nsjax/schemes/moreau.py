@@ -17,11 +17,9 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, add
 from nsjax.linalg import matvec, solve_positive
 from nsjax.schemes.books import gated_impacts, impulse_output, stage_jump
+from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric
 from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
 from nsjax.types import Array, PyTree, record
-
-FORMS = ("index_2", "ggl", "index_3", "index_1")
-METRICS = ("auto", "euclidean", "kinetic")
 
 
 @record()
@@ -45,13 +43,6 @@ class Options:
     project_contacts: bool = False
     metric: str = "auto"
     max_passes: int = 20
-
-
-def choose(name: str, option: str, value: str, known: tuple[str, ...]) -> str:
-    """``value`` if it is known; otherwise a sentence."""
-    if value not in known:
-        raise InputError(f"{name}: {option} = {value!r}; choose one of {', '.join(known)}")
-    return value
 
 
 def moreau_family(name: str, coef: Coefficients, options: Options) -> Scheme:
@@ -142,11 +133,6 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
 def _needs_forecast(scheme: Scheme, system: System) -> bool:
     choice = scheme.options.force_velocity
     return choice == "midpoint" or (choice == "auto" and system.retract is not add)
-
-
-def kinetic_metric(choice: str, system: System) -> bool:
-    """Whether positions are corrected along ``M^-1 W``: by default where rotations mix units."""
-    return choice == "kinetic" or (choice == "auto" and system.retract is not add)
 
 
 @record()

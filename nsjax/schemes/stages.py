@@ -8,9 +8,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core.operators import all_rows, row_forces, row_rates
+from nsjax.contact.projection import correction_directions
+from nsjax.core.operators import all_rows, gap_drift, gap_rows, row_forces, row_rates
 from nsjax.core.system import System
-from nsjax.linalg import matvec
+from nsjax.linalg import matvec, solve_positive
+from nsjax.schemes.choices import kinetic_metric
 from nsjax.types import Array, record
 
 
@@ -38,12 +40,17 @@ class Maps:
     dt: Array
 
     def at(self, system: System, z: Array) -> list[tuple[Array, Array, Array, Array]]:
-        """``(t, q, v, a)`` of every stage at the increments ``z`` (stages * nv,)."""
-        n = self.v.shape[0]
-        z = z.reshape(n, -1)
+        """``(t, q, v, a)`` of every stage at the increments ``z`` (stages * nv,), which may be followed
+        by corrections ``x`` of the positions (stages * nv,): then ``q_k`` moves by ``dt x_k`` more.
+        """
+        n, nv = self.v.shape
+        corrections = z[n * nv :].reshape(-1, nv)
+        z = z[: n * nv].reshape(n, nv)
         out = []
         for k in range(n):
             xi = self.xi[k] + jnp.sum(self.cq[k][:, None] * z, axis=0)
+            if corrections.shape[0]:
+                xi = xi + self.dt * corrections[k]
             a = self.a[k] + jnp.sum(self.ca[k][:, None] * z, axis=0)
             out.append((self.t[k], system.retract(self.anchor, xi), self.v[k] + z[k], a))
         return out
@@ -59,11 +66,27 @@ def single(anchor: Array, xi: Array, v: Array, a: Array, cq: Array, ca: Array, t
 
 @dataclasses.dataclass(frozen=True)
 class StageEquations:
-    """Momentum balance ``dt (M a - h) - W P = 0`` in all stages, for the stage solver."""
+    """Momentum balance ``dt (M a - h) - W P = 0`` in all stages, for the stage solver.
+
+    Bilateral rows of a stage by ``form``: ``"index_2"`` ``dg/dt``, ``"index_3"`` ``g / dt``,
+    ``"index_1"`` ``dt d2g/dt2``, ``"ggl"`` the first two with corrections ``x = D Psi / dt`` of the
+    positions as further unknowns. Source: `schemes.md` section 1, `rotations.md` section 5.3.
+    """
 
     system: System
     stages: int
     contacts: bool
+    form: str = "index_2"
+
+    @property
+    def unknowns(self) -> int:
+        """Increments, and corrections of the positions."""
+        return self.stages * self.system.nv * (1 + self.corrects)
+
+    @property
+    def corrects(self) -> bool:
+        """Whether positions are corrected."""
+        return self.form == "ggl" and self.system.nb > 0
 
     @property
     def nc(self) -> int:
@@ -78,12 +101,12 @@ class StageEquations:
     @property
     def nb(self) -> int:
         """Bilateral rows of all stages."""
-        return self.stages * self.system.nb
+        return self.stages * self.system.nb * (1 + self.corrects)
 
     def _order(self) -> np.ndarray:
         """Rows stage by stage -> contacts of all stages, then bilateral rows of all stages."""
         d = self.nc // self.stages * (1 + self.nt)
-        m = d + self.system.nb
+        m = d + self.nb // self.stages
         index = np.arange(self.stages * m).reshape(self.stages, m)
         return np.concatenate([index[:, :d].reshape(-1), index[:, d:].reshape(-1)])
 
@@ -91,51 +114,90 @@ class StageEquations:
         rows = parts[0] if len(parts) == 1 else jnp.concatenate(parts)
         return rows if self.stages == 1 else rows[self._order()]
 
-    def split(self, impulses: Array) -> list[Array]:
-        """Rows of every stage: contacts, then constraints."""
+    def _by_stage(self, impulses: Array) -> list[Array]:
+        """Rows of every stage: contacts, constraints, position rows."""
         if self.stages == 1:
             return [impulses]
         back = impulses[np.argsort(self._order())]
         return list(back.reshape(self.stages, -1))
 
+    @property
+    def _forces_end(self) -> int:
+        """Rows of a stage that act as forces."""
+        return self.nc // self.stages * (1 + self.nt) + self.system.nb
+
+    def split(self, impulses: Array) -> list[Array]:
+        """Impulses of every stage: contacts, then constraints."""
+        return [x[: self._forces_end] for x in self._by_stage(impulses)]
+
+    def _correction(self, t: Array, q: Array, psi: Array, params: Any) -> Array:
+        """``D Psi``: ``W Psi``, or ``M^-1 W Psi`` where rotations mix units."""
+        push = row_forces(self.system, t, q, psi, params, contacts=False)
+        if not kinetic_metric("auto", self.system):
+            return push
+        return solve_positive(self.system.mass(q, params), push[:, None])[:, 0]  # type: ignore[misc]
+
     def residual(self, data: Any, z: Array) -> Array:
-        """Momentum balance without row forces."""
+        """Momentum balance and corrections, without row forces."""
         params, maps = data
         parts = []
         for t, q, v, a in maps.at(self.system, z):
             inertia = matvec(self.system.mass(q, params), a)  # type: ignore[misc]
             parts.append(maps.dt * (inertia - self.system.force(t, q, v, params)))
-        return jnp.concatenate(parts)
+        return jnp.concatenate([*parts, z[self.stages * self.system.nv :]])
 
     def forces(self, data: Any, z: Array, impulses: Array) -> Array:
-        """``W P`` of every stage."""
+        """``W P`` of every stage, and ``D Psi / dt``."""
         params, maps = data
-        stages = maps.at(self.system, z)
-        return jnp.concatenate(
-            [
-                row_forces(self.system, t, q, x, params, self.contacts)
-                for (t, q, _, _), x in zip(stages, self.split(impulses), strict=True)
-            ]
-        )
+        parts, corrections = [], []
+        for (t, q, _, _), x in zip(maps.at(self.system, z), self._by_stage(impulses), strict=True):
+            parts.append(row_forces(self.system, t, q, x[: self._forces_end], params, self.contacts))
+            if self.corrects:
+                corrections.append(self._correction(t, q, x[self._forces_end :], params))
+        return jnp.concatenate(parts + corrections)
+
+    def _rates(self, params: Any, dt: Array, t: Array, q: Array, v: Array, a: Array) -> Array:
+        system = self.system
+        if self.form == "index_2" or not system.nb:
+            return row_rates(system, t, q, v, params, self.contacts)
+        position = system.constraint(t, q, params) / dt  # type: ignore[misc]
+        if self.corrects:
+            return jnp.concatenate([row_rates(system, t, q, v, params, self.contacts), position])
+        contacts = jnp.zeros(0)
+        if self.contacts:
+            contacts = row_rates(system, t, q, v, params)[: system.nc * (1 + self.nt)]
+        if self.form == "index_3":
+            return jnp.concatenate([contacts, position])
+        normal = gap_rows(system, "constraint", system.nb, t, q, params).wt
+        second = matvec(normal, a) + gap_drift(system, t, q, v, params, "constraint")
+        return jnp.concatenate([contacts, dt * second])
 
     def rates(self, data: Any, z: Array) -> Array:
-        """Row velocities of every stage."""
+        """What the rows refer to, of every stage; all as velocities."""
         params, maps = data
-        return self._stack(
-            [
-                row_rates(self.system, t, q, v, params, self.contacts)
-                for t, q, v, _ in maps.at(self.system, z)
-            ]
-        )
+        return self._stack([self._rates(params, maps.dt, *at) for at in maps.at(self.system, z)])
 
     def directions(self, data: Any, z: Array) -> Array:
-        """``W`` (stages * nv, rows), block by block."""
+        """``W`` and ``D`` (unknowns, rows), block by block."""
         params, maps = data
-        blocks = []
+        n, blocks = self.stages, []
         for k, (t, q, _, _) in enumerate(maps.at(self.system, z)):
             wt = all_rows(self.system, t, q, params, self.contacts).wt
-            zero = jnp.zeros_like(wt)
-            blocks.append(jnp.concatenate([wt if j == k else zero for j in range(self.stages)], axis=1))
+            parts = [(k, wt)]
+            if self.corrects:
+                parts.append(
+                    (
+                        n + k,
+                        correction_directions(
+                            self.system, t, q, params, False, kinetic_metric("auto", self.system)
+                        ).T,
+                    )
+                )
+            total = self.unknowns // self.system.nv
+            blocks += [
+                jnp.concatenate([b if j == at else jnp.zeros_like(b) for j in range(total)], axis=1)
+                for at, b in parts
+            ]
         return self._stack(blocks).T
 
     def friction(self, data: Any) -> Array:

@@ -1,0 +1,24 @@
+"""Choices that several schemes offer under the same names."""
+
+from __future__ import annotations
+
+from nsjax.core.errors import InputError
+from nsjax.core.system import System, add
+
+FORMS = ("index_2", "ggl", "index_3", "index_1")
+"""Levels of bilateral constraints: velocity, position and velocity, position, acceleration."""
+
+METRICS = ("auto", "euclidean", "kinetic")
+"""Metrics of a correction of positions."""
+
+
+def choose(name: str, option: str, value: str, known: tuple[str, ...]) -> str:
+    """``value`` if it is known; otherwise a sentence."""
+    if value not in known:
+        raise InputError(f"{name}: {option} = {value!r}; choose one of {', '.join(known)}")
+    return value
+
+
+def kinetic_metric(choice: str, system: System) -> bool:
+    """Whether positions are corrected along ``M^-1 W``: by default where rotations mix units."""
+    return choice == "kinetic" or (choice == "auto" and system.retract is not add)
