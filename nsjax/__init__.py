@@ -2,6 +2,7 @@
 
 from nsjax import models, plot, schemes
 from nsjax.configure import configure
+from nsjax.consistent import Consistent, consistent
 from nsjax.contact import ContactLaw
 from nsjax.core import (
     Carry,
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Carry",
+    "Consistent",
     "ContactLaw",
     "Event",
     "InputError",
@@ -35,6 +37,7 @@ __all__ = [
     "System",
     "Trajectory",
     "configure",
+    "consistent",
     "from_lagrangian",
     "load",
     "models",

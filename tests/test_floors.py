@@ -14,7 +14,7 @@ FLOORS = [
     {"nonlinear"},
     {"core"},
     {"contact", "fem"},
-    {"schemes", "multibody", "trajectory"},
+    {"schemes", "multibody", "trajectory", "consistent"},
     {"simulate"},
     {"models", "analysis"},
     {"sweep"},

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.errors import InputError, nearest
+from nsjax.core.operators import gap_rows
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
 from nsjax.types import Array, PyTree
@@ -23,6 +24,13 @@ PENETRATION_TOLERANCE = 1e-9
 
 CONSTRAINT_TOLERANCE = 1e-8
 """A start may violate a bilateral constraint by this much: rounding of a computed start."""
+
+RATE_TOLERANCE = 1e-8
+"""A start may violate a constraint on velocity level, or approach in a closed contact, by this much,
+relative to the sum of the terms of the rate."""
+
+
+REMEDY = "let nsjax.consistent(problem) do it"
 
 
 def is_traced(tree: PyTree) -> bool:
@@ -144,14 +152,23 @@ def _probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
         found["mass"] = system.mass(state.q, p)
     if system.gap is not None:
         found["gap"] = system.gap(state.t, state.q, p)
+        found["approach"], found["approach_size"] = _rates(system, "gap", system.nc, state, p)
     if system.constraint is not None:
         found["constraint"] = system.constraint(state.t, state.q, p)
+        found["rate"], found["rate_size"] = _rates(system, "constraint", system.nb, state, p)
     if system.law is not None:
         law = system.law(p)
         found["restitution"] = law.restitution
         found["restitution_tangential"] = law.restitution_tangential
         found["friction"] = law.friction
     return found
+
+
+def _rates(system: System, function: str, count: int, state: State, p: PyTree) -> tuple[Array, Array]:
+    """Rates of the gaps or constraints, and the sums of the magnitudes of their terms."""
+    rows = gap_rows(system, function, count, jnp.asarray(state.t), state.q, p)
+    size = jnp.sum(jnp.abs(rows.wt) * jnp.abs(state.v), axis=1) + jnp.abs(rows.offset)
+    return rows.rate(state.v), size
 
 
 def check_values(system: System, params: PyTree, state: State) -> None:
@@ -167,13 +184,24 @@ def check_values(system: System, params: PyTree, state: State) -> None:
     if "gap" in found:
         _check_start(
             system.labels.contacts, found["gap"], -found["gap"], PENETRATION_TOLERANCE,
-            "gap of contact", "the start penetrates; move the bodies apart",
+            "gap of contact", f"the start penetrates; move the bodies apart, {REMEDY}",
+        )  # fmt: skip
+        closed = found["gap"] <= 0.0
+        excess = np.where(closed, -found["approach"], 0.0) - RATE_TOLERANCE * found["approach_size"]
+        _check_start(
+            system.labels.contacts, found["approach"], excess, 0.0, "gap rate of closed contact",
+            f"the start is an impact; give the velocities after it, {REMEDY}",
         )  # fmt: skip
     if "constraint" in found:
         _check_start(
             system.labels.constraints, found["constraint"], np.abs(found["constraint"]),
             CONSTRAINT_TOLERANCE, "residual of constraint",
-            "the start violates it; choose initial_q on the constraint",
+            f"the start violates it; choose initial_q on the constraint, {REMEDY}",
+        )  # fmt: skip
+        _check_start(
+            system.labels.constraints, found["rate"],
+            np.abs(found["rate"]) - RATE_TOLERANCE * found["rate_size"], 0.0, "rate of constraint",
+            f"the start violates it on velocity level; choose initial_v along the constraint, {REMEDY}",
         )  # fmt: skip
 
 

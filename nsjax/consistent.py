@@ -1,0 +1,137 @@
+"""A start that contacts and constraints allow."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.contact import ContactProblem, solve
+from nsjax.contact.projection import project_position
+from nsjax.core import Problem, State, System
+from nsjax.core.checks import canonical, check_precision, check_shapes
+from nsjax.core.errors import InputError
+from nsjax.core.operators import Rows, gap_rows
+from nsjax.linalg import matmul, matvec, solve_positive
+from nsjax.types import Array, PyTree
+
+CLOSED = 1e-12
+"""Contacts with gaps up to this value count as closed [m]: rounding of the projection."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Consistent:
+    """A problem with a consistent start, and what was changed for it.
+
+    Args:
+        problem: the problem with the new state.
+        position_change: (nv,) increment that the position was moved along.
+        velocity_change: (nv,).
+        names: of the velocities, for the report.
+    """
+
+    problem: Problem
+    position_change: np.ndarray
+    velocity_change: np.ndarray
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """One sentence: the largest changes."""
+        parts = []
+        for what, change in (("position", self.position_change), ("velocity", self.velocity_change)):
+            worst = int(np.argmax(np.abs(change)))
+            name = self.names[worst] if self.names else f"entry {worst}"
+            size = float(np.abs(change[worst]))
+            parts.append(
+                f"{what} unchanged" if size == 0.0 else f"{what} moved by up to {size:.3g} ({name})"
+            )
+        return "consistent start: " + ", ".join(parts)
+
+
+def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
+    """Moves a start onto its constraints and out of its obstacles, then corrects its velocities.
+
+    Position, with directions ``D`` at the given start: ``q + D Psi`` with ``g_B = 0`` and
+    ``0 <= g_N _|_ Psi_N >= 0``. Velocity, nearest in the kinetic energy: ``W_B' v + dg_B/dt = 0`` and no
+    closed contact approaches, ``0 <= dg_N _|_ P_N >= 0`` (the velocity after an impact without
+    restitution and friction).
+
+    Args:
+        problem: system, parameters and start.
+        metric: of the position, ``"kinetic"`` (``D = M^-1 W``) or ``"euclidean"`` (``D = W``).
+
+    Returns:
+        A `Consistent`: the new ``problem``, the changes, and a sentence as its string.
+
+    Raises:
+        InputError: if no consistent start is found.
+
+    Limits: ``D`` is frozen, so that a start far away ends on the constraint, but not at the nearest
+    point of it. Models that give `inertia` instead of `mass` are refused.
+
+    Source: [S&U&S (32)-(35)] for the position; [R&S (11)] with no restitution for the velocity.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models
+        >>> start = models.bouncing_ball(height=0.5, radius=0.1)
+        >>> sunk = start.replace(initial_q=[0.05])
+        >>> found = nsjax.consistent(sunk)
+        >>> found.problem.state.q.round(12).tolist()
+        [0.1]
+    """
+    check_precision()
+    if metric not in ("kinetic", "euclidean"):
+        raise InputError(f"consistent: metric = {metric!r}; choose one of kinetic, euclidean")
+    system = problem.system
+    if system.mass is None:
+        raise InputError("consistent: the system gives inertia; it needs mass, a dense matrix")
+    params, state = canonical(problem.params, "params"), canonical(problem.state, "state")
+    check_shapes(system, params, state)
+    if not system.nc and not system.nb:
+        zero = np.zeros(system.nv)
+        return Consistent(problem, zero, zero, system.labels.v)
+    q, v, residual = _solve(system, params, state, metric == "kinetic")
+    if not residual <= 1e-9:
+        raise InputError(
+            f"consistent: no consistent start found (relative residual {float(residual):.3g}); contacts or "
+            "constraints may contradict each other, or the start may be too far away"
+        )
+    moved = np.asarray(system.difference(state.q, q))
+    new = Problem(system=system, params=problem.params, state=State(t=problem.state.t, q=q, v=v))
+    return Consistent(new, moved, v - np.asarray(state.v), system.labels.v)
+
+
+@functools.partial(jax.jit, static_argnames=("system", "kinetic"))
+def _solve(system: System, params: PyTree, state: State, kinetic: bool) -> tuple[Array, Array, Array]:
+    """New position and velocity, and the worst relative residual."""
+    p = params if system.prepare is None else system.prepare(params)
+    t, one = jnp.asarray(state.t), jnp.ones(())
+    position = project_position(
+        system, p, t, state.q, (t, state.q), one, jnp.zeros(system.nv), contacts=system.nc > 0,
+        kinetic=kinetic, tolerance=1e-13, contact_tolerance=1e-11, max_passes=50, max_iterations=50,
+    )  # fmt: skip
+    v, residual = _velocity(system, p, t, position.q, state.v)
+    return position.q, v, jnp.max(jnp.stack([position.residual, position.estimate, residual]))
+
+
+def _velocity(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
+    parts, closed = [], jnp.zeros(0, bool)
+    if system.nc:
+        parts.append(gap_rows(system, "gap", system.nc, t, q, p))
+        closed = system.gap(t, q, p) <= CLOSED  # type: ignore[misc]
+    if system.nb:
+        parts.append(gap_rows(system, "constraint", system.nb, t, q, p))
+    rows = Rows(
+        wt=jnp.concatenate([r.wt for r in parts]), offset=jnp.concatenate([r.offset for r in parts])
+    )
+    response = solve_positive(system.mass(q, p), rows.wt.T)  # type: ignore[misc]
+    problem = ContactProblem(
+        nc=system.nc, nt=0, nb=system.nb, delassus=matmul(rows.wt, response), free=rows.rate(v),
+        friction=jnp.zeros(system.nc), mask=closed,
+    )  # fmt: skip
+    answer = solve(problem)
+    return v + matvec(response, answer.x), answer.residual

@@ -1,0 +1,88 @@
+"""Consistent starts: found, reported, and asked for where they are missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import models, schemes
+
+
+def with_state(problem, q, v):
+    return problem.replace(initial_q=np.array(q), initial_v=np.array(v))
+
+
+CRANK = models.slider_crank_bilateral()
+L1, L2 = 0.153, 0.306
+
+
+def test_start_off_the_constraint_is_moved_onto_it_in_the_kinetic_metric() -> None:
+    given = with_state(CRANK, [0.3, 0.1], [150.0, 10.0])
+    found = nsjax.consistent(given)
+    q, v = found.problem.state.q, found.problem.state.v
+    assert abs(L1 * np.sin(q[0]) + L2 * np.sin(q[1])) < 1e-13  # the solver stops at an estimated 1e-13
+    assert abs(L1 * np.cos(q[0]) * v[0] + L2 * np.cos(q[1]) * v[1]) < 1e-13
+    mass = np.asarray(given.system.mass(np.array([0.3, 0.1]), _prepared(given)))
+    w = np.array([L1 * np.cos(0.3), L2 * np.cos(0.1)])
+    # moved along M^-1 W of the given start, and the velocity along M^-1 W of the new one
+    along = np.linalg.solve(mass, w)
+    np.testing.assert_allclose(
+        np.linalg.det([found.position_change, along]), 0.0, atol=1e-12 * np.abs(along).max()
+    )
+    mass = np.asarray(given.system.mass(q, _prepared(given)))
+    along = np.linalg.solve(mass, [L1 * np.cos(q[0]), L2 * np.cos(q[1])])
+    size = np.abs(along).max() * np.abs(found.velocity_change).max()
+    np.testing.assert_allclose(np.linalg.det([found.velocity_change, along]), 0.0, atol=1e-13 * size)
+    assert "position moved by up to" in str(found)
+    assert "velocity moved by up to" in str(found)
+
+
+def _prepared(problem):
+    return problem.system.prepare(problem.params) if problem.system.prepare else problem.params
+
+
+def test_euclidean_metric_moves_along_the_gradient() -> None:
+    given = with_state(CRANK, [0.3, 0.1], [0.0, 0.0])
+    change = nsjax.consistent(given, metric="euclidean").position_change
+    w = np.array([L1 * np.cos(0.3), L2 * np.cos(0.1)])
+    np.testing.assert_allclose(np.linalg.det([change, w]), 0.0, atol=1e-15)
+    with pytest.raises(nsjax.InputError, match="metric = 'lunar'; choose one of kinetic, euclidean"):
+        nsjax.consistent(given, metric="lunar")
+
+
+def test_a_consistent_start_is_left_alone() -> None:
+    found = nsjax.consistent(CRANK)
+    np.testing.assert_array_equal(found.problem.state.q, CRANK.state.q)
+    np.testing.assert_allclose(found.problem.state.v, CRANK.state.v, rtol=1e-15)
+
+
+def test_sunk_balls_are_lifted_and_stopped() -> None:
+    """Two balls one above the other: the lower sunk, the upper one in it and falling."""
+    problem = models.bouncing_ball(balls=2, radius=0.1, restitution=0.5)
+    found = nsjax.consistent(with_state(problem, [0.05, 0.2], [-1.0, -2.0])).problem.state
+    np.testing.assert_allclose(found.q, [0.1, 0.3], atol=1e-14)
+    np.testing.assert_allclose(found.v, 0.0, atol=1e-14)
+    # flying apart is allowed, and stays
+    found = nsjax.consistent(with_state(problem, [0.05, 0.2], [1.0, 2.0])).problem.state
+    np.testing.assert_allclose(found.v, [1.0, 2.0], atol=1e-14)
+
+
+BALL = models.bouncing_ball(radius=0.1)
+REMEDY = ".*nsjax.consistent"
+
+
+@pytest.mark.parametrize(
+    ("problem", "sentence"),
+    [
+        (with_state(CRANK, [0.3, 0.1], [0.0, 0.0]), "residual of constraint 0 "),
+        (with_state(CRANK, [0.0, 0.0], [150.0, 0.0]), "rate of constraint 0 .* = 22.95 "),
+        (with_state(BALL, [0.05], [0.0]), "the start penetrates"),
+        (with_state(BALL, [0.1], [-1.0]), "the start is an impact"),
+    ],
+)
+def test_inconsistent_starts_are_refused_and_the_remedy_works(problem, sentence) -> None:
+    with pytest.raises(nsjax.InputError, match=sentence + REMEDY):
+        nsjax.simulate(*problem, schemes.moreau(), dt=1e-4, steps=1)
+    ready = nsjax.consistent(problem).problem
+    assert nsjax.simulate(*ready, schemes.moreau(), dt=1e-4, steps=1).status == 0
