@@ -20,7 +20,7 @@ from nsjax.contact import ContactProblem, Jump, no_jump, solve, velocity_jump
 from nsjax.contact.acceleration import consistent_acceleration
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.errors import InputError
-from nsjax.core.operators import Rows, all_rows, row_rates
+from nsjax.core.operators import Rows, all_rows, gap_rows, row_rates
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import solve_positive
@@ -153,6 +153,10 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
 def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
     t, q, v = jnp.asarray(state.t), state.q, state.v
     closed = _closed(scheme, system, params, t, q)
+    if system.nc:
+        # a start that approaches is an impact: it counts as open, so that the first step has an impulse
+        rates = gap_rows(system, "gap", system.nc, t, q, params).rate(v)
+        closed = closed & (rates >= -RESTING * (1.0 + jnp.max(jnp.abs(v))))
     resting = _resting(system, params, t, q, v, closed)
     if scheme.options.consistent_initial_acceleration:
         a = _acceleration(scheme, system, params, t, q, v, resting)
