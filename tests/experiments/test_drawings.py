@@ -1,0 +1,99 @@
+"""Figures 13, 33, 40 and 41 of [R&S], drawn from schemes and models: what is drawn is what they do."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from experiments import common
+from experiments.mixed_timestepping import (
+    fig13_time_grids,
+    fig33_bathe_in_time,
+    fig40_corner_scenarios,
+    fig41_gaps,
+)
+from nsjax import schemes
+
+FIGURES = ["fig13_time_grids", "fig33_bathe_in_time", "fig40_corner_scenarios", "fig41_gaps"]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_drawing(name, tmp_path):
+    module = importlib.import_module(f"experiments.mixed_timestepping.{name}")
+    numbers = module.main(quick=True, folder=tmp_path)
+    expected = fig13_time_grids.load_expected(name)
+    assert set(expected) <= set(numbers)
+    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
+    assert (tmp_path / name).with_suffix(".png").stat().st_size > 20_000
+    with np.load((tmp_path / name).with_suffix(".npz")) as data:
+        assert all(np.all(np.isfinite(data[key])) for key in data.files)
+
+
+def test_recorded_numbers_fulfil_their_own_tolerance():
+    file = pathlib.Path(fig13_time_grids.__file__).with_name("expected_drawings.json")
+    recorded = json.loads(file.read_text())
+    assert sorted(recorded) == FIGURES
+    for experiment, entries in recorded.items():
+        rows = common.compare({name: entry["ours"] for name, entry in entries.items()}, entries)
+        assert [row for row in rows if not row.passed] == [], experiment
+        assert all(entry["source"] for entry in entries.values())
+
+
+def test_every_scheme_of_the_paper_has_its_grid():
+    expected = fig13_time_grids.load_expected("fig13_time_grids")
+    for name in ("generalized_alpha", "bathe", "ed_alpha", "half_explicit", "moreau"):
+        assert f"{name}: stages" in expected
+
+
+def test_checks_of_the_stages_can_fail():
+    """The formulas of one scheme do not hold at the stages of another, nor with another parameter."""
+    damped = fig13_time_grids.grid(schemes.ed_alpha(0.5))
+    assert fig13_time_grids.ed_alpha_residuals(damped)["(79)"] > 1e-3
+    assert max(fig13_time_grids.ed_alpha_residuals(damped, 0.5).values()) < 1e-14
+    other = fig13_time_grids.grid(schemes.moreau_theta(0.5))
+    assert fig13_time_grids.ed_alpha_residuals(other)["(81)"] > 1e-3
+    bathe = fig13_time_grids.grid(schemes.bathe())
+    half = dataclasses.replace(bathe.stages[0], v=float(fig13_time_grids.exact_velocity(np.array(0.5))))
+    spoilt = fig33_bathe_in_time.residuals(dataclasses.replace(bathe, stages=(half, bathe.stages[1])))
+    assert spoilt["trapezoidal rule, v"] > 1e-3
+    assert spoilt["Euler backward, v"] > 1e-3
+
+
+@pytest.mark.parametrize("corners", [(1,), (2,), (3,), (4,), (2, 3), (3, 4)])
+def test_a_scenario_closes_its_corners_alone_and_none_penetrates_but_by_the_tilt(corners):
+    problem = fig40_corner_scenarios.mechanism()
+    found = fig40_corner_scenarios.find(problem, corners)
+    closed = tuple(int(k) + 1 for k in np.flatnonzero(found.closed))
+    assert closed == corners
+    # tilted counter-clockwise, corners 2 and 3 stand out; 1 or 4 alone at a wall would push them through
+    assert (found.gaps.min() > -1e-12) == (corners not in ((1,), (4,)))
+    drawn = fig40_corner_scenarios.drawn_distances(problem, found)
+    np.testing.assert_allclose(found.gaps, drawn, rtol=0, atol=1e-15)
+
+
+def test_jam_angle_is_that_of_the_closed_form():
+    for clearance in (1e-4, 1e-3, 1e-2):
+        problem = fig40_corner_scenarios.mechanism(clearance)
+        found = fig40_corner_scenarios.find(problem, (2, 3))
+        assert found.q[2] == pytest.approx(fig40_corner_scenarios.jam_angle(problem), rel=1e-11)
+
+
+def test_arrows_end_on_walls_and_corners():
+    problem = fig40_corner_scenarios.mechanism()
+    found = fig40_corner_scenarios.pose(problem, 0.002, -0.05)
+    arrows = fig41_gaps.normal_arrows(problem, found)
+    wall = fig40_corner_scenarios.wall_height(problem)
+    np.testing.assert_allclose(np.abs(arrows[:, 0, 1]), wall, rtol=1e-15)
+    np.testing.assert_array_equal(arrows[:, 1], found.corners)
+    np.testing.assert_array_equal(arrows[:, 0, 0], arrows[:, 1, 0])
+    np.testing.assert_allclose(np.abs(arrows[:, 0, 1] - arrows[:, 1, 1]), found.gaps, rtol=0, atol=1e-15)
+    # the rod's end carries the slider: its centre from the chain of crank and rod
+    p = problem.params
+    chain = p.crank_length * np.exp(1j * found.q[0]) + p.rod_length * np.exp(1j * found.q[1])
+    np.testing.assert_allclose(found.centre, [chain.real, chain.imag], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(found.centre[1], 0.002, rtol=0, atol=1e-15)
