@@ -1,0 +1,103 @@
+"""The impacting elastic bar of `hets.md` section 4 (b): stability limit, contact force, energy.
+
+Data of a public example by authors of [SRKA]: 1 m of steel in 100 elements meets a wall with 0.1 m/s
+after 0.5 ms, restitution 0. In the continuum the force is ``rho c A v`` while the wave runs to the free
+end and back, ``2 L / c``; then the whole bar leaves with the velocity reversed. The half-explicit scheme
+has no numerical damping: the force oscillates with the frequencies of the mesh unless the bar is damped,
+and the step is bounded by them. Bathe and ED-alpha are neither bounded nor free of damping.
+
+The bar touches the wall at a step end to rounding (0.5 ms), which decides about the step of the impact.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import nsjax
+from nsjax import schemes
+
+from .. import common
+from .bar import Bar, bar, largest_frequency
+from .impulses import impulse_steps, run
+
+DURATION, SPEED, TOUCH = 1.5e-3, 0.1, 5e-4
+WAVE = float(np.sqrt(Bar().modulus / Bar().density))  # [m/s]
+FORCE = float(Bar().density * WAVE * Bar().area * SPEED)  # [N]
+CONTACT = 2.0 * float(Bar().length) / WAVE  # [s]
+RUNS: dict[str, tuple[Any, float, float]] = {
+    "HETS": (schemes.half_explicit, 5e-7, 0.0),
+    "HETS, damped": (schemes.half_explicit, 5e-7, 5e-8),
+    "Bathe": (schemes.bathe, 2e-6, 0.0),
+    "ED-alpha 0": (lambda: schemes.ed_alpha(0.0), 2e-6, 0.0),
+}
+"""Scheme, step size [s], stiffness-proportional damping [s]."""
+IMPLICIT = ("Bathe", "ED-alpha")
+
+
+def _loudest(dt: float, steps: int) -> float:
+    """Largest velocity of a node in a run of the half-explicit scheme."""
+    return float(np.abs(run(bar(), schemes.half_explicit(), dt, steps).v).max())
+
+
+def _measure(traj: nsjax.Trajectory, dt: float) -> common.Numbers:
+    """Impact, contact force and what is left of momentum and energy."""
+    t, force = np.asarray(traj.t), np.asarray(traj.force_normal)[:, 0]
+    impulse = np.asarray(traj.impulse_normal)[:, 0]
+    under_load = np.flatnonzero(impulse > 0)
+    mass = np.asarray(traj.system.mass(traj.q[0], traj.params))  # type: ignore[misc]
+    middle = (t > TOUCH + 0.05 * CONTACT) & (t < TOUCH + 0.95 * CONTACT)
+    energy = np.asarray(traj["energy"])
+    return {
+        "impacts": float(len(impulse_steps(traj, dt))),
+        "end of contact [s]": float(t[under_load[-1]]),
+        "mean force [N]": float(force[under_load[1:]].mean()),
+        "largest force [N]": float(force.max()),
+        "oscillation of the force": float(np.sqrt(np.mean((force[middle] / FORCE - 1.0) ** 2))),
+        "impulse [N s]": float(impulse.sum()),
+        "rebound [m/s]": float(mass.sum(axis=0) @ np.asarray(traj.v)[-1] / mass.sum()),
+        "energy lost": float(1.0 - energy[-1] / energy[0]),
+    }
+
+
+def _paint(figure: Any, runs: dict[str, nsjax.Trajectory]) -> None:
+    for axis, (name, traj) in zip(figure.subplots(2, 2, sharex=True, sharey=True).flat, runs.items()):  # noqa: B905
+        t = 1e3 * np.asarray(traj.t)
+        on = 1e3 * np.array([TOUCH, TOUCH, TOUCH + CONTACT, TOUCH + CONTACT])
+        axis.plot(on, 1e-3 * FORCE * np.array([0, 1, 1, 0]), color="black", linewidth=0.6)
+        axis.plot(t, 1e-3 * np.asarray(traj.force_normal)[:, 0], color="#1f4e9c", linewidth=0.6)
+        axis.set_title(rf"{name}, $\Delta t = {1e6 * RUNS[name][1]:g}\,\mu$s")
+        axis.set_xlim(0.45, 1.0)
+        axis.set_ylim(-0.1, 2.1)
+    figure.supxlabel("time $t$ [ms]", fontsize=8)
+    figure.supylabel("contact force [kN]", fontsize=8)
+
+
+def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
+    """Computes, saves, draws and compares; ``quick`` leaves out the implicit schemes."""
+    place = common.results_folder("half_explicit", folder)
+    numbers: common.Numbers = {
+        "limit of the step size [s]": 2.0 / largest_frequency(bar()),
+        "largest velocity, 1.0e-06 [m/s]": _loudest(1e-6, 1500),
+        "largest velocity, 1.2e-06 [m/s]": _loudest(1.2e-6, 1000),
+    }
+    runs = {}
+    for name, (make, dt, damping) in RUNS.items():
+        if quick and name.startswith(IMPLICIT):
+            continue
+        runs[name] = run(bar(damping=damping, speed=SPEED), make(), dt, round(DURATION / dt))
+        numbers.update({f"{name}: {what}": value for what, value in _measure(runs[name], dt).items()})
+    arrays = {name: np.asarray(traj.force_normal)[:, 0] for name, traj in runs.items()}
+    common.save_data(place / "fig_impacting_bar", arrays)
+    common.draw(place / "fig_impacting_bar", 16.0, 10.0, lambda f: _paint(f, runs))
+    expected = common.load_expected(__file__, "fig_impacting_bar")
+    if quick:
+        expected = {name: entry for name, entry in expected.items() if not name.startswith(IMPLICIT)}
+    common.report(common.compare(numbers, expected))
+    return numbers
+
+
+if __name__ == "__main__":
+    common.command(main)

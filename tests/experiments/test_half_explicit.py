@@ -1,0 +1,94 @@
+"""Examples of the half-explicit scheme: every expected number, the files, and where they come from."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import pathlib
+
+import numpy as np
+import pytest
+
+from experiments import common
+from experiments.half_explicit import fig_bouncing_ball, fig_slider_crank
+from experiments.half_explicit.bar import Bar, bar, largest_frequency
+from tests.references.slider_crank import Data, event_driven
+
+# What the quick mode of each leaves out.
+FIGURES = {
+    "fig_bouncing_ball": (),
+    "fig_impacting_bar": ("Bathe", "ED-alpha"),
+    "fig_rubbing_rotor": (),
+    "fig_slider_crank": ("MBSim, 1e-06",),
+}
+
+
+def check(name: str, quick: bool, folder: pathlib.Path) -> None:
+    module = importlib.import_module(f"experiments.half_explicit.{name}")
+    numbers = module.main(quick=quick, folder=folder)
+    expected = common.load_expected(module.__file__, name)
+    left_out = FIGURES[name] if quick else ()
+    asked = {key: entry for key, entry in expected.items() if not (left_out and key.startswith(left_out))}
+    assert [row for row in common.compare(numbers, asked) if not row.passed] == []
+    for suffix in (".png", ".npz"):
+        assert (folder / name).with_suffix(suffix).stat().st_size > 5_000
+
+
+@pytest.mark.parametrize("name", ["fig_bouncing_ball", "fig_impacting_bar", "fig_slider_crank"])
+def test_quick(name: str, tmp_path: pathlib.Path) -> None:
+    check(name, True, tmp_path)
+
+
+# The quick tests of the rotor are those of its model.
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, rest in FIGURES.items() if rest or "rotor" in name])
+def test_full(name: str, tmp_path: pathlib.Path) -> None:
+    check(name, False, tmp_path)
+
+
+def test_exact_ball_bounces_where_it_should() -> None:
+    t = np.linspace(0.0, 2.0, 200_001)
+    height = fig_bouncing_ball.exact(t)
+    assert height.min() > -1e-9  # rounding of parabolas that start at the table
+    lowest = t[1:-1][(height[1:-1] < height[:-2]) & (height[1:-1] <= height[2:]) & (height[1:-1] < 1e-4)]
+    first = math.sqrt(2 / 9.81)
+    hits = first * np.array([1.0, 2.0, 2.5, 2.75])  # flights halve with the velocities
+    np.testing.assert_allclose(lowest[: len(hits)], hits, atol=1e-5)
+    assert np.all(height[t > 3 * first] == 0.0)
+    assert height.max() == 1.0
+    second_hop = height[(t > first) & (t < 2 * first)].max()
+    assert second_hop == pytest.approx(0.25, abs=1e-9)
+
+
+def test_bar_has_the_frequencies_and_the_inertia_of_a_free_bar() -> None:
+    problem = bar(40)
+    system, p, state = problem
+    mass = np.asarray(system.mass(state.q, p))
+    assert mass.sum() == pytest.approx(7800 * 3.14e-4 * 1.0)
+    place = np.linspace(0.0, 1.0, 41)
+    assert place @ mass @ place == pytest.approx(7800 * 3.14e-4 / 3)  # linear fields are exact
+    np.testing.assert_allclose(system.force(0.0, state.q, 0 * state.q, p), 0.0, atol=1e-6)
+    stretched = np.asarray(system.force(0.0, 1e-3 * place, 0 * place, p))
+    tension = 2.1e11 * 3.14e-4 * 1e-3
+    np.testing.assert_allclose(stretched, tension * np.eye(41)[0] - tension * np.eye(41)[-1], atol=1e-6)
+    assert float(system.potential(0.0, 1e-3 * place, p)) == pytest.approx(tension * 1e-3 / 2)
+    # the highest mode of consistent linear elements: neighbours move against each other
+    wave = math.sqrt(2.1e11 / 7800)
+    assert largest_frequency(problem) == pytest.approx(math.sqrt(12) * wave * 40, rel=1e-9)
+    damped = Bar(damping=5e-8)
+    np.testing.assert_allclose(
+        system.force(0.0, 0 * place, 1e-3 * place, damped), 5e-8 * stretched, rtol=1e-12, atol=1e-9
+    )
+
+
+def test_recorded_angles_are_those_of_the_event_driven_motion() -> None:
+    rubbing = event_driven(Data(), (0.01, 0.02, 0.03, 0.04, 0.05, 0.1)).x[:, 1]
+    # six printed digits, of a reference certain to 5e-7
+    np.testing.assert_allclose(fig_slider_crank.TABLE_6, rubbing[:5], atol=1e-6)
+    expected = common.load_expected(fig_slider_crank.__file__, "fig_slider_crank")
+    assert expected["MBSim, 1e-04: theta2(0.1) [rad]"]["value"] == pytest.approx(rubbing[5], abs=1e-8)
+    times = (0.05, 0.1, 0.15, 0.2)
+    smooth = event_driven(Data(friction=0.0), times).x[:, 1]
+    for time, angle in zip(times, smooth, strict=True):
+        recorded = expected[f"Siconos: theta2({time:g}) [rad]"]["value"]
+        assert recorded == pytest.approx(angle, abs=1e-8)
