@@ -49,6 +49,7 @@ class _Tally:
     closed_time: Array
     iterations: Array
     residual: Array
+    notes: Array
 
 
 def simulate(
@@ -83,7 +84,8 @@ def simulate(
         time: duration [s], a whole number of steps.
         every: save each ``every``-th step.
         save: names of the row quantities to keep beside ``t, q, v`` (see `Trajectory`); None: all.
-        gradient: derivative through impacts, see `Scheme`; None: the scheme's own.
+        gradient: ``"saltation"`` or ``"discrete"``, the derivative through impacts, see `Scheme`; None:
+            the scheme's own. It changes derivatives only, never values.
         events: keep a list of the first ``events`` impacts.
         carry: ``traj.carry`` of an earlier run, to continue it bit for bit instead of starting at
             ``state``.
@@ -95,8 +97,9 @@ def simulate(
     Raises:
         InputError: before any work, for input that cannot be run.
 
-    Limits: the derivative of a run holds the contact decisions of every step fixed. Across impacts
-    it does not converge to the sensitivity of the motion.
+    Limits: the derivative with ``gradient="saltation"`` is that of the motion to first order in dt, as
+    far as the motion has one; ``traj.notes`` tells where it is one-sided or a selection. It is of first
+    order: a second differentiation through contacts is refused.
 
     Example:
         >>> import nsjax
@@ -112,7 +115,7 @@ def simulate(
     checks.check_kind(system, scheme)
     checks.check_precision()
     steps = checks.check_lengths(dt, steps, time, every, events)
-    checks.check_scheme(system, scheme, gradient)
+    checks.check_gradient(scheme, gradient)
     keep = checks.check_save(save, ROWS)
     params = checks.canonical(params, "params")
     scheme = dataclasses.replace(scheme, coef=checks.canonical(scheme.coef, "scheme"))
@@ -124,6 +127,9 @@ def simulate(
     traced = checks.is_traced((params, state, scheme, step, carry))
     if not traced and carry is None:
         checks.check_values(system, params, state)
+    # a run outside transformations is never differentiated: its program needs no derivative
+    wanted = gradient or (scheme.gradient if traced else "discrete")
+    scheme = dataclasses.replace(scheme, gradient=wanted)
     program = _Program(system=system, keep=keep, events=events)
     run = _begin(program, scheme, params, state, step, carry)
     if traced:
@@ -232,6 +238,7 @@ def _one_step(
         closed_time=tally.closed_time + jnp.where(output.event.active, dt, 0.0),
         iterations=tally.iterations + output.iterations,
         residual=jnp.maximum(tally.residual, output.residual),
+        notes=tally.notes | output.notes,
     )
 
 
@@ -290,6 +297,7 @@ def _row(
         closed_time=none,
         iterations=jnp.asarray(0),
         residual=jnp.zeros(()),
+        notes=jnp.asarray(0),
     )
 
     def step(both: tuple[_Run, _Tally], _: Any = None) -> tuple[tuple[_Run, _Tally], None]:

@@ -80,7 +80,7 @@ class Impacts:
 ROWS = (
     "gap", "force_normal", "force_tangential", "constraint_force", "impulse_normal",
     "impulse_tangential", "constraint_impulse", "impacts", "gap_min", "closed_time",
-    "iterations", "residual",
+    "iterations", "residual", "notes",
 )  # fmt: skip
 """Row quantities that `simulate` saves beside ``t, q, v``."""
 
@@ -103,6 +103,10 @@ class Trajectory:
         closed_time (rows, nc): time with the contact taking part since the previous row [s].
         iterations (rows,): of the contact solver, summed since the previous row.
         residual (rows,): largest contact residual (certificate) since the previous row.
+        notes (rows,): bits about the derivative with ``gradient="saltation"`` since the previous row, see
+            `nsjax.contact.saltation`: 1 an approach too slow to count as an impact (grazing, the end of
+            a sequence of bounces), 2 several impacts in one step that move each other. Runs outside
+            transformations, of which no derivative can be taken, note nothing.
         status: union of the status bits of all steps; 0 means that all went well.
         first_failure: when and where the first of them was set.
         events: impact list, None unless ``events=K`` was asked for.
@@ -130,6 +134,7 @@ class Trajectory:
     closed_time: Array | None
     iterations: Array | None
     residual: Array | None
+    notes: Array | None
     status: Array
     first_failure: FirstFailure
     events: Impacts | None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import solve
-from nsjax.core.operators import Rows, all_rows, row_rates
+from nsjax.core.operators import Rows, all_rows, row_drift
 from nsjax.core.system import System
 from nsjax.linalg import matmul, matvec, solve_positive
 from nsjax.types import Array, PyTree
@@ -42,7 +41,7 @@ def consistent_acceleration(
     rows = all_rows(system, t, q, params)
     x = solve_positive(mass, jnp.concatenate([force[:, None], rows.wt.T], axis=1))
     free, response = x[:, 0], x[:, 1:]
-    drift = _drift(system, params, t, q, v)
+    drift = row_drift(system, t, q, v, params)
     friction = jnp.zeros(0)
     if system.nc:
         friction = system.law(params).friction_of(system.nc)  # type: ignore[misc]
@@ -57,16 +56,6 @@ def consistent_acceleration(
     )
     answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations)
     return free + matvec(response, answer.x)
-
-
-def _drift(system: System, params: PyTree, t: Array, q: Array, v: Array) -> Array:
-    """``gamma``: rate of the row velocities along the motion at constant ``v`` (rows,)."""
-
-    def along(s: Array) -> Array:
-        return row_rates(system, t + s, system.retract(q, s * v), v, params)
-
-    zero = jnp.zeros_like(t)
-    return jax.jvp(along, (zero,), (jnp.ones_like(zero),))[1]
 
 
 # A contact slides if its tangential velocity is above rounding; its friction then has a direction.

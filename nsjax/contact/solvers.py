@@ -141,8 +141,8 @@ METHODS: dict[str, Callable[[Data], ContactSolution]] = {
 
 
 def _live_step(x: Array, data: Data) -> Callable[[Data], Array]:
-    """One Newton step with live data on the branches of the answer; matrices frozen there."""
-    frozen, x = lax.stop_gradient((data[0], x))
+    """One Newton step with live data on the branches of the answer; matrices taken there."""
+    frozen = data[0]
     r = frozen.scaling()
     at = branches(frozen, x, frozen.velocity(x), r)
     a = tangent(frozen, x, r, at)

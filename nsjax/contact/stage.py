@@ -162,7 +162,7 @@ def _solver(equations: Equations, max_passes: int, max_iterations: int) -> Calla
     has_rows = equations.nc * (1 + equations.nt) + equations.nb > 0
 
     def live_step(answer: Any, arguments: Any) -> Callable[[Any], Any]:
-        (data, _, active, settings), (z, impulses) = lax.stop_gradient((arguments, answer))
+        (data, _, active, settings), (z, impulses) = arguments, answer
         tangent = _tangent(equations, data, z, impulses, has_rows)
 
         def step(live: Any) -> tuple[Array, Array]:

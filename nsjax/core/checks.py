@@ -225,9 +225,12 @@ def _check_mass(mass: np.ndarray) -> None:
         )
 
 
-def check_scheme(system: System, scheme: Scheme, gradient: str | None) -> None:
-    """Options of `simulate` that the scheme must support."""
-    if gradient is not None and gradient != scheme.gradient:
+def check_gradient(scheme: Scheme, gradient: str | None) -> None:
+    """A derivative that exists and that the scheme provides."""
+    known = ("saltation", "discrete")
+    if gradient is not None and gradient not in known:
+        raise InputError(f"gradient = {gradient!r}; {nearest(gradient, known)}")
+    if gradient == "saltation" and scheme.gradient != "saltation":
         raise InputError(
             f"gradient = {gradient!r}; the scheme {scheme.name!r} provides {scheme.gradient!r} only"
         )

@@ -120,6 +120,18 @@ def row_rates(system: System, t: Array, q: Array, v: Array, p: PyTree, contacts:
     return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
+def row_drift(system: System, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+    """Rate of all row velocities along the motion at constant ``v`` (rows,): ``gamma``, so that the
+    rows have the accelerations ``W' a + gamma`` (`rotations.md` section 4).
+    """
+
+    def along(s: Array) -> Array:
+        return row_rates(system, t + s, system.retract(q, s * v), v, p)
+
+    zero = jnp.zeros_like(t)
+    return jax.jvp(along, (zero,), (jnp.ones_like(zero),))[1]
+
+
 def row_forces(system: System, t: Array, q: Array, x: Array, p: PyTree, contacts: bool = True) -> Array:
     """``W x`` (nv,): the generalized force of row forces ``x``, without forming the rows."""
     nc, nt = (system.nc if contacts else 0), system.nt

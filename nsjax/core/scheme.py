@@ -56,6 +56,7 @@ class Output:
         residual: relative natural-map residual of the contact problem, the certificate.
         status: bits of `nsjax.status`.
         contact: index of the contact that fulfils its law worst, -1 if all do to the tolerance.
+        notes: bits of `nsjax.contact.saltation` about the derivative of the step.
     """
 
     force_normal: Array
@@ -69,6 +70,7 @@ class Output:
     residual: Array
     status: Array
     contact: Array
+    notes: Array
 
 
 @record(static=("name", "options", "prepare", "init", "step", "gradient"))
@@ -82,9 +84,10 @@ class Scheme:
         prepare: ``(scheme, system, params, dt) -> constants``, once per run.
         init: ``(scheme, system, params, constants, state) -> Carry``.
         step: ``(scheme, system, params, constants, carry, dt) -> (Carry, Output)``.
-        gradient: which derivative a step carries through impacts. ``"discrete"``: the derivative of
-            the discrete map with its contact decisions frozen, which does *not* converge to the
-            sensitivity of the motion once impacts occur.
+        gradient: which derivative a step carries through impacts. ``"saltation"``: that of the motion,
+            to first order in the step. ``"discrete"``: the derivative of the discrete map with its
+            contact decisions frozen, which does *not* converge to the sensitivity of the motion once
+            impacts occur.
     """
 
     name: str
@@ -93,4 +96,4 @@ class Scheme:
     prepare: Fn
     init: Fn
     step: Fn
-    gradient: str = "discrete"
+    gradient: str = "saltation"

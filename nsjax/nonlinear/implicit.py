@@ -1,8 +1,10 @@
 """The one place where the solution of an equation gets its derivative.
 
 A solver iterates without derivatives. At its answer, one live linearised step, evaluated with live
-data but with branches and matrices frozen at the answer, has the same value and, by the implicit
-function theorem, the right derivative: one linear solve, whatever the solver did.
+data but with branches and matrices taken at the answer, has the same value and, by the implicit
+function theorem, the right derivative: one linear solve, whatever the solver did. The matrices are
+functions of the answer, whose own derivative is known by the same rule, so that higher derivatives are
+right as well (as long as the branches stay).
 """
 
 from __future__ import annotations
@@ -33,10 +35,10 @@ def implicit_solution(
     Args:
         solver: ``data -> (x, aux)``; ``aux`` (iteration counts, residuals) has no derivative.
         live_step: ``(x, data) -> step`` with ``step(data)`` the result of one linearised step from the
-            fixed ``x``: ``x - J^-1 f(x, data)`` with ``J`` and all branches frozen at ``(x, data)``.
+            ``x``: ``x - J^-1 f(x, data)`` with ``J`` and all branches those of the outer ``(x, data)``.
 
     Returns:
-        A function of ``data`` with forward and reverse derivatives of first order.
+        A function of ``data`` with forward and reverse derivatives of any order.
     """
 
     @jax.custom_jvp

@@ -50,21 +50,27 @@ def step_status(
     return lax.cond(bad, causes, lambda _: jnp.asarray(0), None)
 
 
-def gated_impacts(
-    system: System, params: PyTree, at: State, rows: Rows, a: Array, jump: Jump, active: Array, dt: Array
-) -> Array:
-    """Which active contacts have an impact in this step: see `Event.impact` and `IMPACT_GATE`.
+def approach_limit(system: System, params: PyTree, at: State, rows: Rows, a: Array, dt: Array) -> Array:
+    """Gap rates (nc,) up to which an approach is no impact: see `IMPACT_GATE`.
 
     Args:
         at: state at which the rows were taken.
-        a: (nv,) acceleration without impulses, for the scale of the approach.
+        a: (nv,) acceleration without contact forces, for the scale of the approach.
     """
     normal = rows.wt[: system.nc * (1 + system.nt) : 1 + system.nt]
     curvature = gap_drift(system, jnp.asarray(at.t), at.q, at.v, params)
     # bodies that fall together have no relative acceleration: a tenth of the single ones is the floor
     floor = 0.1 / IMPACT_GATE * matvec(jnp.abs(normal), jnp.abs(a))
-    fall = dt * (jnp.abs(matvec(normal, a)) + jnp.abs(curvature) + floor)
-    return active & (jump.before < -IMPACT_GATE * fall) & (jump.contacts[:, 0] > 0.0)
+    return IMPACT_GATE * dt * (jnp.abs(matvec(normal, a)) + jnp.abs(curvature) + floor)
+
+
+def classify(jump: Jump, active: Array, limit: Array) -> tuple[Array, Array]:
+    """Contacts with an impact in this step, and contacts at rest after it (nc,) bool.
+
+    See `Event.impact`; a contact rests if it carries an impulse and leaves no faster than ``limit``.
+    """
+    loaded = active & (jump.contacts[:, 0] > 0.0)
+    return loaded & (jump.before < -limit), loaded & (jnp.abs(jump.after) <= limit)
 
 
 def stage_jump(
@@ -108,6 +114,7 @@ def impulse_output(
     jump: Jump,
     dt: Array,
     solved: Array,
+    notes: Array,
 ) -> Output:
     """Output of a step whose contact and constraint forces are all impulses.
 
@@ -127,4 +134,5 @@ def impulse_output(
         residual=jump.residual,
         status=step_status(system, params, at, gap, end.v, end.q, solved),
         contact=jump.worst,
+        notes=notes,
     )

@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 
 from nsjax.contact import Jump
 from nsjax.contact.projection import correction_directions, position_rows
@@ -16,8 +15,9 @@ from nsjax.core.operators import all_rows, row_forces, row_rates
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec, solve_positive
-from nsjax.schemes.books import gated_impacts, impulse_output, stage_jump
+from nsjax.schemes.books import approach_limit, stage_jump
 from nsjax.schemes.choices import METRICS, choose, kinetic_metric
+from nsjax.schemes.impulsive import Response, impulsive_init, impulsive_step, midpoint, no_limit
 from nsjax.schemes.moreau import Coefficients, Options, moreau_family
 from nsjax.types import Array, PyTree, record
 
@@ -292,7 +292,7 @@ def ggl_unified(
             max_iterations=max_iterations,
         ),
         prepare=_prepare,
-        init=_init,
+        init=impulsive_init,
         step=_step,
     )
 
@@ -303,45 +303,23 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
     return ()
 
 
-def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
-    return Carry(state=state)
-
-
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
-    state, coef = carry.state, scheme.coef
-    start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
-    at = State(t=start.t + 0.5 * dt, q=system.retract(state.q, 0.5 * dt * state.v), v=state.v)
-    gap = jnp.zeros(0) if system.gap is None else system.gap(at.t, at.q, params)
-    active = gap <= coef.gap_tolerance
-    data = _Data(params=params, state=start, mass=system.mass(at.q, params), dt=dt)  # type: ignore[misc]
-
-    def respond(contacts: bool) -> tuple[Array, Array, Jump, Array, Array]:
-        return _respond(scheme, system, data, active, contacts)
-
-    if system.nc:
-        xi, dv, jump, impact, estimate = lax.cond(
-            jnp.any(active), lambda _: respond(True), lambda _: respond(False), None
-        )
-    else:
-        xi, dv, jump, impact, estimate = respond(False)
-    end = State(t=start.t + dt, q=system.retract(state.q, xi), v=state.v + dv)
-    solved = (jump.residual <= coef.tolerance) & (estimate <= coef.stage_tolerance)
-    output = impulse_output(system, params, at, end, gap, active, impact, jump, dt, solved)
-    return Carry(state=end, memory=carry.memory), output
+    return impulsive_step(_respond, scheme, system, params, carry, dt)
 
 
 def _respond(
-    scheme: Scheme, system: System, data: _Data, active: Array, contacts: bool
-) -> tuple[Array, Array, Jump, Array, Array]:
-    """Increments of position and velocity, jump, impacts and error estimate."""
-    options, coef, v = scheme.options, scheme.coef, data.state.v
-    rows_exist = contacts or bool(system.nb)
+    scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool
+) -> Response:
+    """The whole step, with or without contact rows."""
+    options, coef, v = scheme.options, scheme.coef, state.v
+    mass = system.mass(midpoint(system, state, dt).q, params)  # type: ignore[misc]
+    data = _Data(params=params, state=state, mass=mass, dt=dt)
     equations = _Equations(
         system=system,
         contacts=contacts,
-        position=rows_exist and options.position_multiplier,
+        position=(contacts or bool(system.nb)) and options.position_multiplier,
         linearised=options.gap == "linearised",
         kinetic=kinetic_metric(options.metric, system),
     )
@@ -358,20 +336,21 @@ def _respond(
     )  # fmt: skip
     xi, middle, dv = equations.motion(data, answer.z)
     own = dataclasses.replace(answer, impulses=equations.split(answer.impulses)[0])
-    return xi, dv, *_books(system, data, own, middle, dv, active, contacts), answer.estimate
+    jump, limit = _books(system, data, own, middle, dv, active, contacts)
+    end = State(t=state.t + dt, q=system.retract(state.q, xi), v=v + dv)
+    return Response(end=end, jump=jump, limit=limit, estimate=answer.estimate)
 
 
 def _books(
     system: System, d: _Data, answer: StageAnswer, middle: Array, dv: Array, active: Array, contacts: bool
 ) -> tuple[Jump, Array]:
-    """Jump and impacts, with rates at the midpoint."""
+    """Jump and limit of approach, with rates at the midpoint."""
     v, t = d.state.v, d.state.t + 0.5 * d.dt
     if not contacts:
         empty = jnp.zeros(system.nb)
-        jump = stage_jump(system, answer, dv, empty, empty, active, contacts)
-        return jump, jnp.zeros(system.nc, bool)
+        return stage_jump(system, answer, dv, empty, empty, active, contacts), no_limit(system)
     rows = all_rows(system, t, middle, d.params)
     jump = stage_jump(system, answer, dv, rows.rate(v), rows.rate(v + dv), active, contacts)
     at = State(t=t, q=middle, v=v)
     a = solve_positive(d.mass, system.force(t, middle, v, d.params)[:, None])[:, 0]
-    return jump, gated_impacts(system, d.params, at, rows, a, jump, active, d.dt)
+    return jump, approach_limit(system, d.params, at, rows, a, d.dt)

@@ -6,19 +6,19 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 
 from nsjax.contact import Jump, no_jump, velocity_jump
 from nsjax.contact.projection import Projection, project_position
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.errors import InputError
-from nsjax.core.operators import Rows, all_rows, gap_drift
+from nsjax.core.operators import gap_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, add
 from nsjax.linalg import matvec, solve_positive
-from nsjax.schemes.books import gated_impacts, impulse_output, stage_jump
+from nsjax.schemes.books import approach_limit, stage_jump
 from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric
 from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
+from nsjax.schemes.impulsive import Response, impulsive_init, impulsive_step, midpoint, no_limit
 from nsjax.types import Array, PyTree, record
 
 
@@ -52,7 +52,7 @@ def moreau_family(name: str, coef: Coefficients, options: Options) -> Scheme:
     choose(name, "metric", options.metric, METRICS)
     if options.max_iterations < 1:
         raise InputError(f"{name}: max_iterations = {options.max_iterations}; it must be at least 1")
-    return Scheme(name=name, coef=coef, options=options, prepare=_prepare, init=_init, step=_step)
+    return Scheme(name=name, coef=coef, options=options, prepare=_prepare, init=impulsive_init, step=_step)
 
 
 def moreau(
@@ -126,10 +126,6 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
     return ()
 
 
-def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
-    return Carry(state=state)
-
-
 def _needs_forecast(scheme: Scheme, system: System) -> bool:
     choice = scheme.options.force_velocity
     return choice == "midpoint" or (choice == "auto" and system.retract is not add)
@@ -137,7 +133,7 @@ def _needs_forecast(scheme: Scheme, system: System) -> bool:
 
 @record()
 class _Data:
-    """Everything live that the velocity step reads: start, midpoint ``at``, mass and force there."""
+    """Everything live that the velocity step reads: start, midpoint ``at``, mass, force and rows there."""
 
     params: PyTree
     state: State
@@ -166,9 +162,7 @@ class _PositionLevel(FrozenRowEquations):
 def _position_level(
     scheme: Scheme, system: System, d: _Data, active: Array, contacts: bool
 ) -> tuple[Array, Jump, Array, Array]:
-    """Velocity change, jump, impacts and error estimate of index 3."""
-    frozen = frozen_rows(system, d.params, jnp.asarray(d.at.t), d.at.q, contacts)
-    d = dataclasses.replace(d, frozen=frozen)
+    """Velocity change, jump, limit of approach and error estimate of index 3."""
     settings = StageSettings(
         tolerance=scheme.coef.stage_tolerance,
         contact_tolerance=scheme.coef.tolerance,
@@ -179,42 +173,40 @@ def _position_level(
         equations, d, jnp.zeros(system.nv), active[: equations.nc], settings,
         max_passes=scheme.options.max_passes, max_iterations=scheme.options.max_iterations,
     )  # fmt: skip
-    before, after = (frozen.rows.rate(d.state.v + x) for x in (0.0, answer.z))
+    rows = d.frozen.rows
+    before, after = (rows.rate(d.state.v + x) for x in (0.0, answer.z))
     jump = stage_jump(system, answer, answer.z, before, after, active, contacts)
     drift = solve_positive(d.mass, d.force[:, None])[:, 0]
-    return answer.z, jump, _impacts(system, d, frozen.rows, drift, jump, active, contacts), answer.estimate
+    return answer.z, jump, _limit(system, d, drift, contacts), answer.estimate
 
 
-def _impacts(
-    system: System, d: _Data, rows: Rows, a: Array, jump: Jump, active: Array, contacts: bool
-) -> Array:
+def _limit(system: System, d: _Data, a: Array, contacts: bool) -> Array:
     if not contacts:
-        return jnp.zeros(system.nc, bool)
-    return gated_impacts(system, d.params, d.at, rows, a, jump, active, d.dt)
+        return no_limit(system)
+    return approach_limit(system, d.params, d.at, d.frozen.rows, a, d.dt)
 
 
 def _velocity_level(
     scheme: Scheme, system: System, d: _Data, active: Array, contacts: bool
 ) -> tuple[Array, Jump, Array, Array]:
-    """Velocity change, jump, impacts and error estimate (zero: nothing is iterated) of one step."""
+    """Velocity change, jump, limit of approach and error estimate (nothing is iterated) of a step."""
     v, dt, none = d.state.v, d.dt, jnp.zeros(())
     push = (dt * d.force)[:, None]
     if not contacts and not system.nb:
-        return solve_positive(d.mass, push)[:, 0], no_jump(system), jnp.zeros(system.nc, bool), none
-    t, q = jnp.asarray(d.at.t), d.at.q
-    rows = all_rows(system, t, q, d.params, contacts)
+        return solve_positive(d.mass, push)[:, 0], no_jump(system), no_limit(system), none
+    rows = d.frozen.rows
     x = solve_positive(d.mass, jnp.concatenate([push, rows.wt.T], axis=1))
     drift, target = x[:, 0], None
     if system.nb and scheme.options.constraint_form == "index_1":
         # W' (v_{i+1} - v_i) + dt gamma = 0
-        gamma = gap_drift(system, t, q, v, d.params, "constraint")
+        gamma = gap_drift(system, jnp.asarray(d.at.t), d.at.q, v, d.params, "constraint")
         target = rows.rate(v)[-system.nb :] - dt * gamma
     jump = velocity_jump(
         system, d.params, rows, x[:, 1:], v, drift, active,
         tolerance=scheme.coef.tolerance, max_iterations=scheme.options.max_iterations,
         constraint_rate=target,
     )  # fmt: skip
-    return drift + jump.dv, jump, _impacts(system, d, rows, drift / dt, jump, active, contacts), none
+    return drift + jump.dv, jump, _limit(system, d, drift / dt, contacts), none
 
 
 def _project(
@@ -234,36 +226,24 @@ def _project(
     )  # fmt: skip
 
 
-def _step(
-    scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
-) -> tuple[Carry, Output]:
-    t, q, v = carry.state.t, carry.state.q, carry.state.v
-    half = 0.5 * dt
-    at = State(t=t + half, q=system.retract(q, half * v), v=v)
+def _respond(
+    scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool
+) -> Response:
+    """The whole step, with or without contact rows."""
+    q, v, half = state.q, state.v, 0.5 * dt
+    at = midpoint(system, state, dt)
     mass = system.mass(at.q, params)  # type: ignore[misc]
     force = system.force(at.t, at.q, v, params)
     if _needs_forecast(scheme, system):
         forecast = v + solve_positive(mass, (half * force)[:, None])[:, 0]
         force = system.force(at.t, at.q, forecast, params)
-    gap = jnp.zeros(0) if system.gap is None else system.gap(at.t, at.q, params)
-    active = gap <= scheme.coef.gap_tolerance
-    nothing = FrozenRows(
-        rows=Rows(wt=jnp.zeros((0, system.nv)), offset=jnp.zeros(0)), restitution=jnp.zeros(0)
-    )
-    d = _Data(params=params, state=carry.state, at=at, mass=mass, force=force, dt=dt, frozen=nothing)
+    rows = frozen_rows(system, params, jnp.asarray(at.t), at.q, contacts)
+    d = _Data(params=params, state=state, at=at, mass=mass, force=force, dt=dt, frozen=rows)
     position = bool(system.nb) and scheme.options.constraint_form == "index_3"
-    respond = _position_level if position else _velocity_level
-    if system.nc:
-        dv, jump, impact, estimate = lax.cond(
-            jnp.any(active),
-            lambda _: respond(scheme, system, d, active, True),
-            lambda _: respond(scheme, system, d, active, False),
-            None,
-        )
-    else:
-        dv, jump, impact, estimate = respond(scheme, system, d, active, False)
+    solve = _position_level if position else _velocity_level
+    dv, jump, limit, estimate = solve(scheme, system, d, active, contacts)
     v1 = v + dv
-    end = State(t=t + dt, q=system.retract(q, half * (v + v1)), v=v1)
+    end = State(t=state.t + dt, q=system.retract(q, half * (v + v1)), v=v1)
     projection = _project(scheme, system, params, at, end, dt)
     if projection is not None:
         end = dataclasses.replace(end, q=projection.q)
@@ -273,6 +253,10 @@ def _step(
             iterations=jump.iterations + projection.iterations,
             residual=jnp.maximum(jump.residual, projection.residual),
         )
-    solved = (jump.residual <= scheme.coef.tolerance) & (estimate <= scheme.coef.stage_tolerance)
-    output = impulse_output(system, params, at, end, gap, active, impact, jump, dt, solved)
-    return Carry(state=end, memory=carry.memory), output
+    return Response(end=end, jump=jump, limit=limit, estimate=estimate)
+
+
+def _step(
+    scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
+) -> tuple[Carry, Output]:
+    return impulsive_step(_respond, scheme, system, params, carry, dt)

@@ -6,16 +6,15 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 
-from nsjax.contact import Jump
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec, solve_positive
-from nsjax.schemes.books import gated_impacts, impulse_output, stage_jump
+from nsjax.schemes.books import approach_limit, stage_jump
 from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
+from nsjax.schemes.impulsive import Response, impulsive_init, impulsive_step, midpoint, no_limit
 from nsjax.types import Array, PyTree, record
 
 
@@ -111,7 +110,7 @@ def moreau_theta(
         coef=coef,
         options=Options(max_passes=max_passes, max_iterations=max_iterations),
         prepare=_prepare,
-        init=_init,
+        init=impulsive_init,
         step=_step,
     )
 
@@ -122,64 +121,39 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
     return ()
 
 
-def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
-    return Carry(state=state)
-
-
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
-    state, coef = carry.state, scheme.coef
-    t, q, v = jnp.asarray(state.t), state.q, state.v
-    middle = State(t=t + 0.5 * dt, q=system.retract(q, 0.5 * dt * v), v=v)
-    gap = jnp.zeros(0) if system.gap is None else system.gap(middle.t, middle.q, params)
-    active = gap <= coef.gap_tolerance
-    force = system.force(t, q, v, params)
-
-    def respond(contacts: bool) -> tuple[Array, Jump, Array, Array]:
-        return _respond(scheme, system, params, state, middle, force, active, dt, contacts)
-
-    if system.nc:
-        z, jump, impact, estimate = lax.cond(
-            jnp.any(active), lambda _: respond(True), lambda _: respond(False), None
-        )
-    else:
-        z, jump, impact, estimate = respond(False)
-    v1 = v + z
-    q1 = system.retract(q, dt * (v + coef.theta * z))
-    solved = (jump.residual <= coef.tolerance) & (estimate <= coef.stage_tolerance)
-    end = State(t=t + dt, q=q1, v=v1)
-    output = impulse_output(system, params, middle, end, gap, active, impact, jump, dt, solved)
-    return Carry(state=end, memory=carry.memory), output
+    return impulsive_step(_respond, scheme, system, params, carry, dt)
 
 
 def _respond(
-    scheme: Scheme, system: System, params: PyTree, state: State, middle: State, force: Array,
-    active: Array, dt: Array, contacts: bool,
-) -> tuple[Array, Jump, Array, Array]:  # fmt: skip
-    """Velocity increment, impulses, impacts and error estimate, with or without contact rows."""
+    scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool
+) -> Response:
+    """The whole step, with or without contact rows."""
+    coef, v = scheme.coef, state.v
+    middle = midpoint(system, state, dt)
+    force = system.force(state.t, state.q, v, params)
     frozen = frozen_rows(system, params, jnp.asarray(middle.t), middle.q, contacts)
-    start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
-    data = _Data(
-        params=params, state=start, theta=jnp.asarray(scheme.coef.theta), dt=dt, start_force=force,
-        frozen=frozen,
-    )  # fmt: skip
+    theta = jnp.asarray(coef.theta)
+    data = _Data(params=params, state=state, theta=theta, dt=dt, start_force=force, frozen=frozen)
     settings = StageSettings(
-        tolerance=scheme.coef.stage_tolerance,
-        contact_tolerance=scheme.coef.tolerance,
-        scale=1.0 + jnp.max(jnp.abs(state.v)),
+        tolerance=coef.stage_tolerance,
+        contact_tolerance=coef.tolerance,
+        scale=1.0 + jnp.max(jnp.abs(v)),
     )
     equations = _Equations(system, contacts)
     answer = solve_stage(
         equations, data, jnp.zeros(system.nv), active[: equations.nc], settings,
         max_passes=scheme.options.max_passes, max_iterations=scheme.options.max_iterations,
     )  # fmt: skip
-    before, after = (frozen.rows.rate(state.v + x) for x in (0.0, answer.z))
+    before, after = (frozen.rows.rate(v + x) for x in (0.0, answer.z))
     jump = stage_jump(system, answer, answer.z, before, after, active, contacts)
-    impact = jnp.zeros(system.nc, bool)
+    limit = no_limit(system)
     if contacts:
         # velocity change by everything but the impulses; the mass of the midpoint is near enough
         mass = system.mass(middle.q, params)  # type: ignore[misc]
         free = solve_positive(mass, force[:, None])[:, 0]
-        impact = gated_impacts(system, params, middle, frozen.rows, free, jump, active, dt)
-    return answer.z, jump, impact, answer.estimate
+        limit = approach_limit(system, params, middle, frozen.rows, free, dt)
+    end = State(t=state.t + dt, q=system.retract(state.q, dt * (v + theta * answer.z)), v=v + answer.z)
+    return Response(end=end, jump=jump, limit=limit, estimate=answer.estimate)

@@ -1,0 +1,178 @@
+"""Derivatives right through impacts: the time shift that a time-stepping scheme misses.
+
+A scheme puts the velocity jump at a time of its grid; the derivative of the step keeps it there, while
+the impact of the motion moves with the data, ``dtau = -dg / (dg/dt)``. The motion commutes with time
+shifts, so that shifting the state along the motion before the jump by ``dtau`` and back after it gives
+the derivative of the motion (the saltation matrix) to first order in the step::
+
+    x -> x + F^- dtau -> jump -> x - F^+ dtau,       F = (v, a), the value of dtau zero
+
+Everything here has a derivative only: values pass through unchanged, and the operations vanish from
+programs that are not differentiated. Source: `saltation.md` sections 2 to 6, `mixed_framework.md` 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.core.operators import Rows
+from nsjax.core.system import State, System
+from nsjax.linalg import matmul, matvec, solve
+from nsjax.nonlinear import coefficient, moved, only_tangent, with_tangent
+from nsjax.types import Array, PyTree, record
+
+# Notes on the derivative of a step; see `Shift.notes`.
+GATED = 1
+COUPLED = 2
+
+# New impacts are coupled if the impulse of one moves the other by more than this part of itself.
+COUPLING = 1e-9
+
+
+@record()
+class Shift:
+    """Time shifts of the events of a step: zero, with derivatives.
+
+    Args:
+        tau: (nc,) one per contact with an event.
+        mean: () over the events of the step, by which the whole step is shifted.
+        events: (nc,) bool.
+        apart: () bool: several events, none of which moves another.
+    """
+
+    tau: Array
+    mean: Array
+    events: Array
+    apart: Array
+
+
+def event_shift(function: Array, rate: Array, events: Array, apart: Array) -> Shift:
+    """``dtau = -dg / (dg/dt)`` of every event.
+
+    Args:
+        function: (nc,) live event function, such as the gap that the scheme tests.
+        rate: (nc,) its rate just before the event.
+        events: (nc,) bool.
+        apart: see `Shift`.
+    """
+    rate = coefficient(lax.stop_gradient(jnp.where(events, rate, -1.0)))
+    tau = jnp.where(events, -only_tangent(function) / rate, 0.0)
+    count = jnp.maximum(jnp.sum(events), 1)
+    return Shift(tau=tau, mean=jnp.sum(tau) / count, events=events, apart=apart)
+
+
+def shift_state(system: System, state: State, v: Array, a: Array, tau: Array) -> State:
+    """``state`` moved along the motion ``(v, a)`` by ``tau``: the same value, another derivative."""
+    v, a = coefficient(lax.stop_gradient((v, a)))
+    return State(
+        t=with_tangent(jnp.asarray(state.t), tau),
+        q=moved(system.retract, state.q, v * tau),
+        v=with_tangent(state.v, a * tau),
+    )
+
+
+def impact_coupling(rows: Rows, response: Array, events: Array, nt: int) -> Array:
+    """Whether the impulse of one event moves another one: () bool."""
+    nc, d = events.shape[0], 1 + nt
+    g = jnp.abs(matmul(rows.wt[: nc * d : d], response[:, : nc * d : d]))
+    diagonal = jnp.diagonal(g)
+    size = jnp.sqrt(diagonal[:, None] * diagonal[None, :])
+    other = events[:, None] & events[None, :] & ~jnp.eye(nc, dtype=bool)
+    return jnp.any(other & (g > COUPLING * size))
+
+
+def shift_apart(
+    system: System,
+    state: State,
+    shift: Shift,
+    jump: Callable[[Array], Array],
+    acceleration: Callable[[Array, Array], Array],
+    v: Array,
+) -> State:
+    """The part of several independent impacts in one step that their mean shift leaves out.
+
+    Impact ``i`` alone changes the velocity by ``dv_i`` and the acceleration by ``da_i``; with
+    ``delta_i = tau_i - mean`` the state after the step moves by ``-dv_i delta_i`` and
+    ``-(da_i - d(dv_i)/ds) delta_i``, where ``s`` runs along the motion before the impact.
+
+    Args:
+        state: after the step, shifted back by the mean.
+        jump: ``s -> (nv, nc)``, velocity change by every contact alone, ``s`` later.
+        acceleration: ``(v, on) -> a`` at the impact, with or without the contact that impacts.
+        v: velocity before the impact.
+
+    Source: `saltation.md` section 5.
+    """
+    delta = jnp.where(shift.events, shift.tau - shift.mean, 0.0)
+
+    def columns(_: None) -> tuple[Array, Array]:
+        zero = jnp.zeros(())
+        dv, rate = jax.jvp(jump, (zero,), (jnp.ones(()),))
+        none = jnp.zeros(shift.events.shape, bool)
+        before = acceleration(v, none)
+        eye = jnp.eye(shift.events.shape[0], dtype=bool)
+        da = lax.map(lambda both: acceleration(v + both[0], both[1]) - before, (dv.T, eye)).T
+        return dv, da - rate
+
+    zero = jnp.zeros((system.nv, shift.events.shape[0]))
+    dv, da = lax.cond(shift.apart, columns, lambda _: (zero, zero), None)
+    dv, da = coefficient(lax.stop_gradient((dv, da)))
+    return State(
+        t=state.t,
+        q=moved(system.retract, state.q, -matvec(dv, delta)),
+        v=with_tangent(state.v, -matvec(da, delta)),
+    )
+
+
+def settle(
+    system: System, params: PyTree, t: Array, q: Array, rows: Rows, response: Array, resting: Array
+) -> Array:
+    """``q`` whose derivative keeps the gaps of contacts that have come to rest.
+
+    The derivative of the last, unresolved bounces leaves a gap derivative of the order of the step that
+    no later step removes; this projects it out, ``-M^-1 W_N (W_N' M^-1 W_N)^-1 dg``.
+
+    Args:
+        rows, response: rows at ``q``, and ``M^-1 W``.
+        resting: (nc,) bool, contacts that have just come to rest.
+
+    Source: `saltation.md` section 6.1.
+    """
+    d = 1 + system.nt
+    count = system.nc * d
+    wt, back = lax.stop_gradient((rows.wt[:count:d], response[:, :count:d]))
+    both = resting[:, None] & resting[None, :]
+    g = jnp.where(both, matmul(wt, back), 0.0)
+    # dependent contacts: the relative regularisation of the contact solver
+    g = g + jnp.where(resting, 1e-9 * jnp.diagonal(g), 1.0) * jnp.eye(system.nc)
+    gap = jnp.where(resting, only_tangent(system.gap(t, q, params)), 0.0)  # type: ignore[misc]
+    correction = -matvec(coefficient(back), solve(coefficient(g), gap[:, None])[:, 0])
+    return moved(system.retract, q, correction)
+
+
+def reversal(rates: Array, accelerations: Array, resting: Array, dt: Array, nt: int) -> Array:
+    """Planar contacts whose sliding velocity passes through zero within the step: (nc,) bool.
+
+    Args:
+        rates, accelerations: (rows,) contact rows at the start of the step.
+        resting: (nc,) bool, contacts closed throughout.
+    """
+    if nt != 1:
+        return jnp.zeros_like(resting)
+    slide, change = rates.reshape(-1, 2)[:, 1], accelerations.reshape(-1, 2)[:, 1]
+    return resting & (slide * (slide + dt * change) < 0.0)
+
+
+def notes(gated: Array, coupled: Array) -> Array:
+    """Bits that say where the derivative of a step is one-sided, a selection or undefined."""
+    return jnp.where(jnp.any(gated), GATED, 0) | jnp.where(coupled, COUPLED, 0)
+
+
+def frozen(tree: Any) -> Any:
+    """``tree`` without derivatives: everything that decides or scales a shift."""
+    return lax.stop_gradient(tree)

@@ -1,0 +1,63 @@
+"""Derivatives made by hand: values that carry a tangent of their own, of first order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from nsjax.types import Array, PyTree
+
+
+@jax.custom_jvp
+def coefficient(x: PyTree) -> PyTree:
+    """``x`` as a fixed coefficient of a first derivative; differentiating it raises a sentence."""
+    return x
+
+
+@coefficient.defjvp
+def _refuse(primals: Any, tangents: Any) -> Any:
+    raise NotImplementedError(
+        'second derivative of a derivative through impacts: gradient="saltation" is of first order only. '
+        'Use schemes.localized(scheme), or gradient="discrete" for a run without impacts'
+    )
+
+
+@jax.custom_jvp
+def only_tangent(x: Array) -> Array:
+    """Zero, with the derivative of ``x``."""
+    return jnp.zeros_like(x)
+
+
+@only_tangent.defjvp
+def _keep(primals: Any, tangents: Any) -> Any:
+    return jnp.zeros_like(primals[0]), tangents[0]
+
+
+@jax.custom_jvp
+def with_tangent(x: Array, change: Array) -> Array:
+    """``x``, with the derivative of ``x + change``; the value of ``change`` is not looked at."""
+    return x
+
+
+@with_tangent.defjvp
+def _add(primals: Any, tangents: Any) -> Any:
+    return primals[0], tangents[0] + tangents[1]
+
+
+def moved(retract: Callable[[Array, Array], Array], q: Array, xi: Array) -> Array:
+    """``q``, with the derivative of ``retract(q, xi)`` for a ``xi`` that is zero but has a derivative."""
+
+    @jax.custom_jvp
+    def move(q: Array, xi: Array) -> Array:
+        return q
+
+    @move.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (q, xi), (dq, dxi) = primals, tangents
+        along = jax.jvp(lambda x: retract(q, x), (jnp.zeros_like(xi),), (dxi,))[1]
+        return q, dq + along
+
+    return move(q, xi)
