@@ -35,7 +35,7 @@ State = tuple[float, float, float, float]
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Table 1 of Flores, Leine, Glocker (2010); lengths, masses and inertias in SI units."""
+    """Table 1 of Flores, Leine, Glocker (2010), without torque on the crank; SI units."""
 
     l1: float = 0.153
     l2: float = 0.306
@@ -48,6 +48,11 @@ class Data:
     gravity: float = 9.81
     restitution: float = 0.4
     friction: float = 0.01
+    torque: float = 0.0
+
+
+TABLE_2 = Data(clearance=0.0005, restitution=0.1, friction=0.1, torque=1.0)
+"""The driven mechanism of [R&S Table 2]; it starts at rest (`AT_REST`)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +107,7 @@ class _Mechanism:
         s = self.coupling * math.sin(x[0] - x[1])
         return self.accelerate(
             x,
-            -s * x[3] ** 2 - self.weight1 * math.cos(x[0]),
+            -s * x[3] ** 2 - self.weight1 * math.cos(x[0]) + self.d.torque,
             s * x[2] ** 2 - self.weight2 * math.cos(x[1]),
         )
 
@@ -312,6 +317,7 @@ class _Run:
 
 
 START: State = (0.0, 0.0, 150.0, -75.0)
+AT_REST: State = (0.0, 0.0, 0.0, 0.0)
 
 
 @functools.lru_cache(maxsize=32)
