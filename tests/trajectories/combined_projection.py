@@ -105,7 +105,7 @@ def combined_projection(projection: float = 1e-10) -> Scheme:
     """The scheme; ``projection``: bound on the gaps of the contacts that took part [m]."""
     return Scheme(
         name="combined_projection", coef=Coefficients(projection=projection), options=None,
-        prepare=_prepare, init=_init, step=_step,
+        prepare=_prepare, init=_init, step=_step, gradient="discrete",
     )  # fmt: skip
 
 
@@ -196,4 +196,5 @@ def _output(system, params, t, dt, started, end):
         ),
         iterations=end.iterations, residual=end.residual,
         status=jnp.where(end.solved, 0, status.CONTACT_UNSOLVED), contact=jnp.asarray(-1),
+        notes=jnp.asarray(0),
     )  # fmt: skip

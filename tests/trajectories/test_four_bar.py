@@ -50,7 +50,14 @@ def test_its_scheme_reproduces_the_file(recorded):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "scheme",
-    [schemes.moreau_theta(), schemes.half_explicit(), schemes.generalized_alpha(0.8), schemes.moreau()],
+    [
+        schemes.moreau_theta(),
+        schemes.half_explicit(),
+        schemes.generalized_alpha(0.8),
+        schemes.moreau(),
+        schemes.ggl_decoupled(),
+        schemes.ggl_unified(),
+    ],
     ids=lambda s: s.name,
 )
 def test_other_schemes(recorded, scheme):

@@ -55,7 +55,12 @@ def test_moreau_theta_hits_in_the_same_step(recorded):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "scheme",
-    [schemes.moreau_theta(), schemes.half_explicit(), schemes.generalized_alpha(0.8)],
+    [
+        schemes.moreau_theta(),
+        schemes.half_explicit(),
+        schemes.generalized_alpha(0.8),
+        schemes.ggl_unified(),
+    ],
     ids=lambda s: s.name,
 )
 def test_the_file_and_other_schemes_have_one_limit(recorded, scheme):
