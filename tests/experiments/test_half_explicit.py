@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -16,10 +17,10 @@ from tests.references.slider_crank import Data, event_driven
 
 # What the quick mode of each leaves out.
 FIGURES = {
-    "fig_bouncing_ball": (),
-    "fig_impacting_bar": ("Bathe", "ED-alpha"),
-    "fig_rubbing_rotor": (),
-    "fig_slider_crank": ("MBSim, 1e-06",),
+    "fig_bouncing_ball": "",
+    "fig_impacting_bar": "Bathe|ED-alpha",
+    "fig_rubbing_rotor": "",
+    "fig_slider_crank": "1e-06|keep - drop",
 }
 
 
@@ -27,8 +28,8 @@ def check(name: str, quick: bool, folder: pathlib.Path) -> None:
     module = importlib.import_module(f"experiments.half_explicit.{name}")
     numbers = module.main(quick=quick, folder=folder)
     expected = common.load_expected(module.__file__, name)
-    left_out = FIGURES[name] if quick else ()
-    asked = {key: entry for key, entry in expected.items() if not (left_out and key.startswith(left_out))}
+    left_out = FIGURES[name] if quick else ""
+    asked = {key: entry for key, entry in expected.items() if not (left_out and re.search(left_out, key))}
     assert [row for row in common.compare(numbers, asked) if not row.passed] == []
     for suffix in (".png", ".npz"):
         assert (folder / name).with_suffix(suffix).stat().st_size > 5_000
