@@ -1,0 +1,74 @@
+"""What Tables 3 and 5 of [R&S] share: CPU time per step of five schemes relative to Moreau's rule.
+
+Process CPU time, interleaved A-B-A-B after one call that compiles, medians, dt = 1e-5 s. The paper
+measured other programs on other machines: its ratios stand beside ours, and only their order is expected
+to carry over. ED-alpha costs more here than there: its two simultaneous stages double the unknowns and,
+in contact, the multipliers (16 in an unsymmetric problem).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nsjax
+from nsjax import schemes
+
+from .. import common
+from ..performance.steps import interleaved
+from .rigid import PAPER, load_expected
+
+STEP = 1e-5
+SCHEMES = {
+    "Moreau": schemes.moreau(),
+    "HETS": schemes.half_explicit(),
+    "gen-alpha": schemes.generalized_alpha(0.8),
+    "Bathe": schemes.bathe(),
+    "ED-alpha": schemes.ed_alpha(0.0),
+}
+
+
+def measure(problem: Any, save: list[str], steps: int, rounds: int) -> common.Numbers:
+    """Microseconds of CPU time per step."""
+    system, params, state = problem
+
+    def timed(scheme: Any) -> Any:
+        def call() -> None:
+            traj = nsjax.simulate(system, params, state, scheme, dt=STEP, steps=steps, every=100, save=save)
+            traj.raise_for_status()
+
+        return call
+
+    return interleaved({name: (timed(scheme), steps) for name, scheme in SCHEMES.items()}, rounds)
+
+
+def reproduce(
+    experiment: str, problem: Any, save: list[str], quick: bool, folder: str | Path | None
+) -> common.Numbers:
+    """Measures, prints the paper's ratios beside ours, and checks their order.
+
+    Args:
+        experiment: name of the table's module.
+        problem: the mechanism.
+        save: row quantities of a run.
+        quick: few steps and rounds, rough numbers.
+        folder: for the results.
+    """
+    place = common.results_folder(PAPER, folder)
+    found = measure(problem, save, 5_000 if quick else 100_000, 3 if quick else 9)
+    expected = load_expected(experiment)
+    numbers: common.Numbers = {f"{name}: us per step": value for name, value in found.items()}
+    lines = [f"{'scheme':12}{'us/step':>10}{'ratio':>8}{'paper':>8}"]
+    names = list(SCHEMES)
+    for k, name in enumerate(names):
+        ratio = found[name] / found["Moreau"]
+        numbers[f"{name}: relative CPU time"] = ratio
+        if k:
+            numbers[f"{name} / {names[k - 1]}"] = found[name] / found[names[k - 1]]
+        paper = expected[f"{name} / {names[k - 1]}"]["paper"] if k else 1.0
+        lines.append(f"{name:12}{found[name]:>10.3f}{ratio:>8.2f}{paper:>8.2f}")
+    table = "\n".join(lines)
+    print(table)
+    (place / f"{experiment}.txt").write_text(table + "\n", encoding="utf-8")
+    common.report(common.compare(numbers, expected))
+    return numbers

@@ -1,0 +1,84 @@
+"""Runs of the driven mechanism (Table 2) that Figures 24, 25, 27, 28 and 29 of [R&S] share.
+
+The paper runs them with the flexible rod; here the rod is rigid. What the paper says about vibrations of
+the rod, namely that too little damping corrupts velocities and leads to instability, does not occur without
+it: all schemes agree. The motion is smooth between impacts and known from an event-driven integration.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+import nsjax
+
+from .. import common
+from .rigid import LOOKS, LOWER, NAMES, RIGID, UPPER, run, table2
+
+FINE_STEP, FINE_STEPS = 1e-5, 8000
+LONG_STEP, LONG_STEPS = 1e-4, 5000
+FINE = ("gen-alpha 0.8", "gen-alpha 0.5", "gen-alpha 0", "Bathe")
+LONG = ("ED-alpha 0", "Bathe")
+LEFT_OUT = "Bathe"
+"""By the quick form of the figures: its program with the paper's memory rule serves nothing else."""
+INSTANTS = (0.02, 0.04, 0.05, 0.06, 0.08)
+
+
+def shown(names: tuple[str, ...], quick: bool) -> list[str]:
+    """The schemes of a figure or of its quick form."""
+    return [name for name in names if not (quick and name == LEFT_OUT)]
+
+
+@functools.cache
+def fine_run(name: str) -> nsjax.Trajectory:
+    """dt = 1e-5 s up to 0.08 s, every step saved."""
+    return run(table2(), RIGID[name], FINE_STEP, FINE_STEPS)
+
+
+@functools.cache
+def long_run(name: str) -> nsjax.Trajectory:
+    """dt = 1e-4 s up to 0.5 s, every step saved."""
+    return run(table2(), RIGID[name], LONG_STEP, LONG_STEPS)
+
+
+def at(traj: nsjax.Trajectory, time: float) -> int:
+    """Row of an instant."""
+    return int(np.argmin(np.abs(np.asarray(traj.t) - time)))
+
+
+def wall_forces(traj: nsjax.Trajectory) -> tuple[np.ndarray, np.ndarray]:
+    """Normal forces [N] of the upper and of the lower wall, sums over its corners."""
+    force = np.asarray(traj.force_normal)
+    return force[:, UPPER].sum(axis=1), force[:, LOWER].sum(axis=1)
+
+
+def paint_pair(figure: Any, t: np.ndarray, series: dict[str, np.ndarray], labels: tuple[str, str]) -> None:
+    """Two columns of every series over time, one above the other."""
+    axes = figure.subplots(2, 1, sharex=True)
+    for k, axis in enumerate(axes):
+        for name, x in series.items():
+            axis.plot(t, x[:, k], label=NAMES[name], **LOOKS[name])
+        axis.set_ylabel(labels[k])
+        axis.set_xlim(0.0, t[-1])
+    axes[1].set_xlabel("time $t$ [s]")
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=2)
+    figure.align_ylabels()
+
+
+def spread(series: dict[str, np.ndarray]) -> float:
+    """Largest difference between any two series."""
+    stack = np.stack(list(series.values()))
+    return float(np.max(np.ptp(stack, axis=0)))
+
+
+def instants(series: dict[str, np.ndarray], rows: dict[float, int], columns: Any) -> common.Numbers:
+    """The columns of every series at the given rows, by scheme, column and time."""
+    return {
+        f"{name}: {column}({time:g})": float(x[row, k])
+        for name, x in series.items()
+        for time, row in rows.items()
+        for k, column in enumerate(columns)
+    }

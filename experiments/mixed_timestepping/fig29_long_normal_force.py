@@ -1,0 +1,56 @@
+"""[R&S] Figure 29, rigid: normal forces of the walls, Table 2, up to 0.5 s, dt = 1e-4 s.
+
+Forces lambda of ED-alpha (rho_inf = 0) and Bathe, without the impulses. General behaviour and amplitude
+agree; the lag of Figure 28 shows in the later closed phases.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import common
+from .driven import LEFT_OUT, LONG, at, long_run, shown, wall_forces
+from .rigid import LOOKS, NAMES, PAPER, load_expected
+
+
+def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
+    axes = figure.subplots(2, 1)
+    for name, force in series.items():
+        for axis in axes:
+            axis.plot(t, force[:, 0], label=NAMES[name], **LOOKS[name])
+            axis.plot(t, -force[:, 1], **LOOKS[name])
+            axis.set_ylabel("normal force [N]")
+    axes[0].set(xlim=(0.0, t[-1]), title="upper wall positive, lower wall negative")
+    axes[1].set(xlim=(0.4, t[-1]), xlabel="time $t$ [s]")
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=2)
+
+
+def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
+    """Computes, saves, draws and compares Figure 29; ``quick`` leaves out Bathe."""
+    place = common.results_folder(PAPER, folder)
+    names = shown(LONG, quick)
+    series = {name: np.stack(wall_forces(long_run(name)), axis=1) for name in names}
+    numbers: common.Numbers = {}
+    for name, force in series.items():
+        numbers[f"{name}: force of the upper wall at 0.05 s [N]"] = float(
+            force[at(long_run(name), 0.05), 0]
+        )
+        for k, wall in enumerate(("upper", "lower")):
+            numbers[f"{name}: largest force of the {wall} wall [N]"] = float(force[:, k].max())
+    t = np.asarray(long_run(names[0]).t)
+    common.save_data(place / "fig29_long_normal_force", {"t": t, **series})
+    common.draw(place / "fig29_long_normal_force", 16.0, 11.0, lambda f: _paint(f, t, series))
+    common.report(
+        common.compare(
+            numbers, load_expected("fig29_long_normal_force", without=LEFT_OUT if quick else None)
+        )
+    )
+    return numbers
+
+
+if __name__ == "__main__":
+    common.command(main)
