@@ -12,7 +12,7 @@ from jax import lax
 from nsjax.contact.admm import admm
 from nsjax.contact.branches import Branches, branch_residual, branches, tangent
 from nsjax.contact.certificate import natural_residual
-from nsjax.contact.compact import gather
+from nsjax.contact.compact import ONE_HOT_LIMIT, gather, selection
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.newton import ROUND_STEPS, Iterate, beginning, newton
 from nsjax.contact.problem import ContactProblem
@@ -140,21 +140,39 @@ METHODS: dict[str, Callable[[Data], ContactSolution]] = {
 }
 
 
-def _live_step(x: Array, data: Data) -> Callable[[Data], Array]:
-    """One Newton step with live data on the branches of the answer; matrices taken there."""
-    frozen = data[0]
+def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], Array]:
+    """One Newton step from the answer ``x`` with live data, on the branches and matrices of ``frozen``."""
     r = frozen.scaling()
     at = branches(frozen, x, frozen.velocity(x), r)
     a = tangent(frozen, x, r, at)
 
-    def step(live: Data) -> Array:
-        problem = live[0]
+    def step(problem: ContactProblem) -> Array:
         u = problem.velocity(x)
         z = problem.contacts(x - r * u)
         slope = jnp.where(at.slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
         b = Branches(use=at.use, slip=at.slip, slope=slope, size=at.size)
         f = branch_residual(problem, x, u, r, b)
         return x - linear_solve(a, f[:, None])[:, 0]
+
+    return step
+
+
+def _live_step(x: Array, data: Data) -> Callable[[Data], Array]:
+    """`newton_step`, on the active contacts alone where they are few: the others stay at zero."""
+    frozen = data[0]
+    sizes = [size for size in COMPACT_SIZES if 2 * size <= frozen.nc <= ONE_HOT_LIMIT]
+
+    def step(live: Data) -> Array:
+        def small(size: int) -> Array:
+            select = selection(frozen, size)
+            few = newton_step(select.reduce(frozen), select.rows(x))(select.reduce(live[0]))
+            return select.spread(few)
+
+        if not sizes:
+            return newton_step(frozen, x)(live[0])
+        branch = jnp.sum(jnp.sum(frozen.mask) > np.array(sizes))
+        choices: list[Callable[[], Array]] = [functools.partial(small, size) for size in sizes]
+        return lax.switch(branch, [*choices, lambda: newton_step(frozen, x)(live[0])])
 
     return step
 

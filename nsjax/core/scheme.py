@@ -70,7 +70,7 @@ class Output:
     residual: Array
     status: Array
     contact: Array
-    notes: Array
+    notes: Array | int = 0
 
 
 @record(static=("name", "options", "prepare", "init", "step", "gradient"))
@@ -96,4 +96,4 @@ class Scheme:
     prepare: Fn
     init: Fn
     step: Fn
-    gradient: str = "saltation"
+    gradient: str = "discrete"

@@ -294,6 +294,7 @@ def ggl_unified(
         prepare=_prepare,
         init=impulsive_init,
         step=_step,
+        gradient="saltation",
     )
 
 
@@ -309,10 +310,15 @@ def _step(
     return impulsive_step(_respond, scheme, system, params, carry, dt)
 
 
-def _respond(
+def unified_stage(
     scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool
-) -> Response:
-    """The whole step, with or without contact rows."""
+) -> tuple[_Equations, _Data, StageAnswer]:
+    """The nonlinear equations of a step of `ggl_unified`, what they read, and the solver's answer.
+
+    Args:
+        active: (nc,) bool, contacts that take part.
+        contacts: whether rows of the contacts are formed at all.
+    """
     options, coef, v = scheme.options, scheme.coef, state.v
     mass = system.mass(midpoint(system, state, dt).q, params)  # type: ignore[misc]
     data = _Data(params=params, state=state, mass=mass, dt=dt)
@@ -334,10 +340,18 @@ def _respond(
         jnp.concatenate([mask] * (1 + equations.position)), settings,
         max_passes=options.max_passes, max_iterations=options.max_iterations,
     )  # fmt: skip
+    return equations, data, answer
+
+
+def _respond(
+    scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool
+) -> Response:
+    """The whole step, with or without contact rows."""
+    equations, data, answer = unified_stage(scheme, system, params, state, active, dt, contacts)
     xi, middle, dv = equations.motion(data, answer.z)
     own = dataclasses.replace(answer, impulses=equations.split(answer.impulses)[0])
     jump, limit = _books(system, data, own, middle, dv, active, contacts)
-    end = State(t=state.t + dt, q=system.retract(state.q, xi), v=v + dv)
+    end = State(t=state.t + dt, q=system.retract(state.q, xi), v=state.v + dv)
     return Response(end=end, jump=jump, limit=limit, estimate=answer.estimate)
 
 

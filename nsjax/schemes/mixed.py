@@ -95,7 +95,15 @@ def mixed_scheme(
         max_passes=max_passes,
         max_iterations=max_iterations,
     )
-    return Scheme(name=name, coef=coef, options=options, prepare=_prepare, init=_init, step=_step)
+    return Scheme(
+        name=name,
+        coef=coef,
+        options=options,
+        prepare=_prepare,
+        init=_init,
+        step=_step,
+        gradient="saltation",
+    )
 
 
 def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:

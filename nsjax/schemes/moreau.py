@@ -52,7 +52,15 @@ def moreau_family(name: str, coef: Coefficients, options: Options) -> Scheme:
     choose(name, "metric", options.metric, METRICS)
     if options.max_iterations < 1:
         raise InputError(f"{name}: max_iterations = {options.max_iterations}; it must be at least 1")
-    return Scheme(name=name, coef=coef, options=options, prepare=_prepare, init=impulsive_init, step=_step)
+    return Scheme(
+        name=name,
+        coef=coef,
+        options=options,
+        prepare=_prepare,
+        init=impulsive_init,
+        step=_step,
+        gradient="saltation",
+    )
 
 
 def moreau(

@@ -112,6 +112,7 @@ def moreau_theta(
         prepare=_prepare,
         init=impulsive_init,
         step=_step,
+        gradient="saltation",
     )
 
 
