@@ -22,6 +22,7 @@ def consistent_acceleration(
     *,
     tolerance: Array | float,
     max_iterations: int,
+    method: str = "auto",
 ) -> Array:
     """``a = M^-1 (h + W lambda)`` with ``0 <= ddg_N _|_ lambda_N >= 0`` on the resting contacts.
 
@@ -30,6 +31,7 @@ def consistent_acceleration(
 
     Args:
         resting: (nc,) bool, contacts that are closed and do not move apart.
+        method: of the contact solver.
 
     Source: `notation.md` section 3, `rotations.md` section 4 (gamma), [R&S (25)] with the constraint
     forces it omits.
@@ -54,7 +56,7 @@ def consistent_acceleration(
         friction=friction,
         mask=resting,
     )
-    answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations)
+    answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method)
     return free + matvec(response, answer.x)
 
 

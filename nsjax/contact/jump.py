@@ -52,6 +52,39 @@ def no_jump(system: System) -> Jump:
     )
 
 
+def jump_problem(
+    system: System,
+    params: PyTree,
+    rows: Rows,
+    response: Array,
+    before: Array,
+    drift: Array,
+    active: Array,
+    constraint_rate: Array | None = None,
+) -> ContactProblem:
+    """The contact problem of `velocity_jump`; ``before`` are the rates of the rows before it."""
+    nb, nt = system.nb, system.nt
+    nc = (rows.wt.shape[0] - nb) // (1 + nt)
+    free = before + matvec(rows.wt, drift)
+    friction = jnp.zeros(0)
+    if nc:
+        law = system.law(params)  # type: ignore[misc]
+        friction = law.friction_of(nc)
+        e = law.row_restitution(nc, nt)
+        free = free + (jnp.concatenate([e, jnp.zeros(nb)]) if nb else e) * before
+    if constraint_rate is not None:
+        free = free - jnp.concatenate([jnp.zeros(nc * (1 + nt)), constraint_rate])
+    return ContactProblem(
+        nc=nc,
+        nt=nt,
+        nb=nb,
+        delassus=matmul(rows.wt, response),
+        free=free,
+        friction=friction,
+        mask=active[:nc],
+    )
+
+
 def velocity_jump(
     system: System,
     params: PyTree,
@@ -81,27 +114,9 @@ def velocity_jump(
 
     Source: `notation.md` section 5, rows "impact" and "Moreau".
     """
-    nb, nt = system.nb, system.nt
-    nc = (rows.wt.shape[0] - nb) // (1 + nt)
     before = rows.rate(v)
-    free = before + matvec(rows.wt, drift)
-    friction = jnp.zeros(0)
-    if nc:
-        law = system.law(params)  # type: ignore[misc]
-        friction = law.friction_of(nc)
-        e = law.row_restitution(nc, nt)
-        free = free + (jnp.concatenate([e, jnp.zeros(nb)]) if nb else e) * before
-    if constraint_rate is not None:
-        free = free - jnp.concatenate([jnp.zeros(nc * (1 + nt)), constraint_rate])
-    problem = ContactProblem(
-        nc=nc,
-        nt=nt,
-        nb=nb,
-        delassus=matmul(rows.wt, response),
-        free=free,
-        friction=friction,
-        mask=active[:nc],
-    )
+    problem = jump_problem(system, params, rows, response, before, drift, active, constraint_rate)
+    nc = problem.nc
     answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations)
     dv = matvec(response, answer.x)
     none = no_jump(system)

@@ -13,10 +13,8 @@ programs that are not differentiated. Source: `saltation.md` sections 2 to 6, `m
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -86,41 +84,21 @@ def impact_coupling(rows: Rows, response: Array, events: Array, nt: int) -> Arra
     return jnp.any(other & (g > COUPLING * size))
 
 
-def shift_apart(
-    system: System,
-    state: State,
-    shift: Shift,
-    jump: Callable[[Array], Array],
-    acceleration: Callable[[Array, Array], Array],
-    v: Array,
-) -> State:
+def shift_apart(system: System, state: State, shift: Shift, dv: Array, da: Array) -> State:
     """The part of several independent impacts in one step that their mean shift leaves out.
 
     Impact ``i`` alone changes the velocity by ``dv_i`` and the acceleration by ``da_i``; with
-    ``delta_i = tau_i - mean`` the state after the step moves by ``-dv_i delta_i`` and
-    ``-(da_i - d(dv_i)/ds) delta_i``, where ``s`` runs along the motion before the impact.
+    ``delta_i = tau_i - mean`` the state after the step moves by ``-dv_i delta_i`` and ``-da_i delta_i``.
 
     Args:
         state: after the step, shifted back by the mean.
-        jump: ``s -> (nv, nc)``, velocity change by every contact alone, ``s`` later.
-        acceleration: ``(v, on) -> a`` at the impact, with or without the contact that impacts.
-        v: velocity before the impact.
+        dv: (nv, nc) velocity changes by every contact alone.
+        da: (nv, nc) changes of the acceleration by every contact alone, minus the rate of ``dv`` along
+            the motion before the impact.
 
     Source: `saltation.md` section 5.
     """
-    delta = jnp.where(shift.events, shift.tau - shift.mean, 0.0)
-
-    def columns(_: None) -> tuple[Array, Array]:
-        zero = jnp.zeros(())
-        dv, rate = jax.jvp(jump, (zero,), (jnp.ones(()),))
-        none = jnp.zeros(shift.events.shape, bool)
-        before = acceleration(v, none)
-        eye = jnp.eye(shift.events.shape[0], dtype=bool)
-        da = lax.map(lambda both: acceleration(v + both[0], both[1]) - before, (dv.T, eye)).T
-        return dv, da - rate
-
-    zero = jnp.zeros((system.nv, shift.events.shape[0]))
-    dv, da = lax.cond(shift.apart, columns, lambda _: (zero, zero), None)
+    delta = jnp.where(shift.events & shift.apart, shift.tau - shift.mean, 0.0)
     dv, da = coefficient(lax.stop_gradient((dv, da)))
     return State(
         t=state.t,

@@ -5,17 +5,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact import Jump, no_jump, saltation, velocity_jump
 from nsjax.contact.acceleration import consistent_acceleration
-from nsjax.core.operators import Rows, all_rows, row_drift, row_rates
+from nsjax.core.operators import Rows, all_rows, row_rates
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.linalg import matvec, solve_positive
+from nsjax.linalg import solve_positive
 from nsjax.schemes.base_step import End, Memory, base_step
 from nsjax.schemes.books import approach_limit
+from nsjax.schemes.through_impacts import Around, settled, shift_back
 from nsjax.types import Array, PyTree, record
 
 # A closed contact rests if its gap rate is zero to rounding. Looser bounds spoil derivatives at
@@ -118,22 +120,12 @@ def _through_impacts(
     struck = plain(saltation.shift_state(system, at, here.v, end.a, shift.mean))
     after = saltation.frozen(struck.state)
     resting = resting_contacts(system, p, t, after.q, after.v, closed)
-    a_plus = acceleration(scheme, system, p, t, after.q, after.v, resting)
-    back = saltation.shift_state(system, struck.state, after.v, a_plus, -shift.mean)
-
-    def alone(s: Array) -> Array:
-        """Velocity change (nv, nc) by every contact alone, ``s`` later."""
-        v, a = saltation.frozen((here.v, end.a))
-        later = State(t=t + s, q=system.retract(here.q, s * v), v=v + s * a)
-        jump, _, response, _ = _jump(scheme, system, p, later, closed)
-        count = system.nc * (1 + system.nt)
-        each = response[:, :count].reshape(system.nv, system.nc, 1 + system.nt)
-        return jnp.sum(each * jump.contacts[None], axis=2)
-
-    def accelerate(v: Array, on: Array) -> Array:
-        return acceleration(scheme, system, p, t, here.q, v, memory.resting | (on & resting))
-
-    back = saltation.shift_apart(system, back, shift, alone, accelerate, here.v)
+    impulses = jnp.concatenate([struck.jump.contacts.reshape(-1), struck.jump.constraints])
+    x = Around(
+        at=here, a=saltation.frozen(end.a), end=after, resting=memory.resting, after=resting, active=closed,
+        impulses=saltation.frozen(impulses),
+    )  # fmt: skip
+    back = settled(system, params, shift_back(system, p, struck.state, shift, x), resting & ~memory.resting)
     gated = new & ~events & (rates < 0.0)
     return Struck(state=back, jump=struck.jump, impact=struck.impact, notes=saltation.notes(gated, coupled))
 
@@ -143,11 +135,15 @@ def through_reversal(
 ) -> End:
     """The base step between two time shifts where a planar contact turns from sliding forth to back."""
     p, start, a, step = saltation.frozen((params, state, memory.a, dt))
-    t, count = jnp.asarray(start.t), 2 * system.nc
-    rates = row_rates(system, t, start.q, start.v, p)[:count]
-    rows = all_rows(system, t, start.q, p)
-    change = (matvec(rows.wt, a) + row_drift(system, t, start.q, start.v, p))[:count]
-    events = saltation.reversal(rates, change, memory.resting, step, system.nt)
+    count = 2 * system.nc
+
+    def rates(s: Array) -> Array:
+        """Row velocities along the motion."""
+        q = system.retract(start.q, s * start.v)
+        return row_rates(system, jnp.asarray(start.t) + s, q, start.v + s * a, p)[:count]
+
+    now, change = jax.jvp(rates, (jnp.zeros(()),), (jnp.ones(()),))
+    events = saltation.reversal(now, change, memory.resting, step, system.nt)
     slide = system.slip(state.t, state.q, state.v, params)[:, 0]  # type: ignore[misc]
     shift = saltation.event_shift(slide, change[1::2], events, jnp.asarray(False))
     shifted = saltation.shift_state(system, state, start.v, a, shift.mean)

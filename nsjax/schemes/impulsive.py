@@ -7,26 +7,29 @@ The decision, the books and the derivative through impacts are the same for all 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact import Jump, saltation, velocity_jump
-from nsjax.contact.acceleration import consistent_acceleration
-from nsjax.core.operators import Rows, all_rows, row_drift
+from nsjax.contact import Jump, saltation
+from nsjax.core.operators import all_rows, row_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.linalg import matmul, matvec, solve_positive
+from nsjax.linalg import matvec, solve_positive
 from nsjax.schemes.books import approach_limit, classify, impulse_output
+from nsjax.schemes.through_impacts import Around, accelerate, settled, shift_back
 from nsjax.types import Array, PyTree, record
 
 
 @record()
 class Resting:
-    """Memory of these schemes, for the derivative only: contacts (nc,) bool at rest after the step."""
+    """Memory of these schemes, for the derivative only: contacts (nc,) bool at rest after the step, and
+    the sliding velocity (nc,) of planar contacts at its start [m/s].
+    """
 
     contacts: Array
+    slide: Array
 
 
 @record()
@@ -53,7 +56,11 @@ def impulsive_init(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State
 ) -> Carry:
     """Nothing is known to be at rest at the start."""
-    return Carry(state=state, memory=Resting(contacts=jnp.zeros(system.nc, bool)) if system.nc else ())
+    return Carry(state=state, memory=_no_rest(system) if system.nc else ())
+
+
+def _no_rest(system: System) -> Resting:
+    return Resting(contacts=jnp.zeros(system.nc, bool), slide=jnp.zeros(system.nc))
 
 
 def midpoint(system: System, state: State, dt: Array) -> State:
@@ -74,21 +81,21 @@ def impulsive_step(
     at = midpoint(system, state, dt)
     gap = jnp.zeros(0) if system.gap is None else system.gap(at.t, at.q, params)
     active = gap <= scheme.coef.gap_tolerance
-    nothing = jnp.asarray(0)
+    nothing, still = jnp.asarray(0), jnp.zeros(system.nc)
 
-    def touch(_: None) -> tuple[Response, Array]:
+    def touch(_: None) -> tuple[Response, Array, Array]:
         if scheme.gradient == "discrete":
-            return respond(scheme, system, params, state, active, dt, True), nothing
+            return respond(scheme, system, params, state, active, dt, True), nothing, still
         return _through_impacts(respond, scheme, system, params, carry, active, dt)
 
-    def fly(_: None) -> tuple[Response, Array]:
-        return respond(scheme, system, params, state, active, dt, False), nothing
+    def fly(_: None) -> tuple[Response, Array, Array]:
+        return respond(scheme, system, params, state, active, dt, False), nothing, still
 
-    r, notes = lax.cond(jnp.any(active), touch, fly, None) if system.nc else fly(None)
+    r, notes, slide = lax.cond(jnp.any(active), touch, fly, None) if system.nc else fly(None)
     impact, resting = classify(r.jump, active, r.limit)
     solved = (r.jump.residual <= scheme.coef.tolerance) & (r.estimate <= scheme.coef.stage_tolerance)
     output = impulse_output(system, params, at, r.end, gap, active, impact, r.jump, dt, solved, notes)
-    memory = Resting(contacts=resting) if system.nc else ()
+    memory = Resting(contacts=resting, slide=slide) if system.nc else ()
     return Carry(state=r.end, memory=memory), output
 
 
@@ -96,67 +103,86 @@ def impulsive_step(
 class _Before:
     """What is known of the step before it is taken, without derivatives."""
 
-    at: State
-    rows: Rows
-    response: Array
     impacts: Array
     events: Array
     rate: Array
     a: Array
+    coupled: Array
 
 
 def _through_impacts(
     respond: Respond, scheme: Scheme, system: System, params: PyTree, carry: Carry, active: Array, dt: Array
-) -> tuple[Response, Array]:
+) -> tuple[Response, Array, Array]:
     """A step with contacts whose derivative is that of the motion; see `nsjax.contact.saltation`."""
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
-    resting = carry.memory.contacts
-    p, start, step = saltation.frozen((params, state, dt))
-    coef = saltation.frozen(scheme.coef)
-
-    def accelerate(at: State, v: Array, on: Array) -> Array:
-        return consistent_acceleration(
-            system, p, jnp.asarray(at.t), at.q, v, on,
-            tolerance=coef.tolerance, max_iterations=scheme.options.max_iterations,
-        )  # fmt: skip
-
-    b = _look(system, p, start, active, resting, step, accelerate)
+    p, start, step, memory = saltation.frozen((params, state, dt, carry.memory))
+    slide, slow = _slow(system, p, start, memory)
+    rates = jax.jvp(lambda s: _gap_along(system, p, start, step, s), (jnp.zeros(()),), (jnp.ones(()),))[1]
+    new = active & ~memory.contacts & (rates < 0.0)
+    fresh = jnp.any(new)
+    b = lax.cond(
+        fresh | jnp.any(slow),
+        lambda _: _look(system, p, start, active, memory.contacts, slow, step),
+        lambda _: _nothing(system),
+        None,
+    )
     at = midpoint(system, state, dt)
     function = system.gap(at.t, at.q, params)  # type: ignore[misc]
     if system.nt == 1:
-        slide = system.slip(state.t, state.q, state.v, params)[:, 0]  # type: ignore[misc]
-        function = jnp.where(b.impacts, function, slide)
-    coupled = saltation.impact_coupling(b.rows, b.response, b.impacts, system.nt)
-    several = (jnp.sum(b.impacts) > 1) & ~coupled
-    shift = saltation.event_shift(function, b.rate, b.events, several)
+        live = system.slip(state.t, state.q, state.v, params)[:, 0]  # type: ignore[misc]
+        function = jnp.where(b.impacts, function, live)
+    apart = (jnp.sum(b.impacts) > 1) & ~b.coupled
+    shift = saltation.event_shift(function, b.rate, b.events, apart)
     shifted = saltation.shift_state(system, state, start.v, b.a, shift.mean)
     r = respond(scheme, system, params, shifted, active, dt, True)
     _, after = classify(r.jump, active, r.limit)
-    end = saltation.frozen(r.end)
-    a_plus = lax.cond(
-        jnp.any(b.events), lambda _: accelerate(end, end.v, after), lambda _: jnp.zeros(system.nv), None
-    )
-    back = saltation.shift_state(system, r.end, end.v, a_plus, -shift.mean)
 
-    def alone(s: Array) -> Array:
-        """Velocity change by every contact alone, ``s`` later (nv, nc)."""
-        later = State(t=b.at.t + s, q=system.retract(b.at.q, s * start.v), v=start.v + s * b.a)
-        return _jumps_alone(scheme, system, p, later, active)
+    def finish(live: tuple[State, saltation.Shift]) -> State:
+        end, shift = live
+        x = Around(
+            at=midpoint(system, start, step), a=b.a, end=saltation.frozen(end), resting=memory.contacts,
+            after=after, active=active, impulses=_stacked(saltation.frozen(r.jump)),
+        )  # fmt: skip
+        return shift_back(system, p, end, shift, x)
 
-    back = saltation.shift_apart(
-        system, back, shift, alone, lambda v, on: accelerate(b.at, v, resting | (on & after)), start.v
-    )
-    q = _settle(system, params, back, after & ~resting)
-    rates = b.rows.rate(start.v)[: system.nc * (1 + system.nt) : 1 + system.nt]
-    gated = active & ~resting & ~b.impacts & (rates < 0.0)
-    end = State(t=back.t, q=q, v=back.v)
-    return Response(end=end, jump=r.jump, limit=r.limit, estimate=r.estimate), saltation.notes(
-        gated, coupled
-    )
+    end = lax.cond(jnp.any(b.events), finish, lambda live: live[0], (r.end, shift))
+    landed = after & ~memory.contacts
+    end = lax.cond(jnp.any(landed), lambda s: settled(system, params, s, landed), lambda s: s, end)
+    gated = new & ~b.impacts
+    response = Response(end=end, jump=r.jump, limit=r.limit, estimate=r.estimate)
+    return response, saltation.notes(gated, b.coupled), slide
+
+
+def _gap_along(system: System, p: PyTree, start: State, dt: Array, s: Array) -> Array:
+    """Gaps (nc,) at the predicted midpoint, ``s`` later."""
+    at = midpoint(system, start, dt)
+    return system.gap(jnp.asarray(at.t) + s, system.retract(at.q, s * start.v), p)  # type: ignore[misc]
+
+
+def _stacked(jump: Jump) -> Array:
+    """Impulses of contacts and constraints as rows."""
+    return jnp.concatenate([jump.contacts.reshape(-1), jump.constraints])
+
+
+def _slow(system: System, p: PyTree, start: State, memory: Resting) -> tuple[Array, Array]:
+    """Sliding velocities (nc,), and planar resting contacts that may turn within the step: the velocity
+    is at most twice its last change.
+    """
+    if system.nt != 1:
+        return memory.slide, jnp.zeros(system.nc, bool)
+    slide = system.slip(start.t, start.q, start.v, p)[:, 0]  # type: ignore[misc]
+    slow = memory.contacts & (jnp.abs(slide) <= 2.0 * jnp.abs(slide - memory.slide))
+    return slide, slow
+
+
+def _nothing(system: System) -> _Before:
+    """No event."""
+    none, zero = jnp.zeros(system.nc, bool), jnp.zeros(system.nc)
+    return _Before(impacts=none, events=none, rate=zero, a=jnp.zeros(system.nv), coupled=jnp.asarray(False))
 
 
 def _look(
-    system: System, p: PyTree, start: State, active: Array, resting: Array, dt: Array, accelerate: Any
+    system: System, p: PyTree, start: State, active: Array, resting: Array, slow: Array, dt: Array
 ) -> _Before:
     """Events of the step: impacts by the gate on the approach, else reversals of sliding."""
     at = midpoint(system, start, dt)
@@ -164,72 +190,21 @@ def _look(
     force = system.force(at.t, at.q, at.v, p)
     mass = system.mass(at.q, p)  # type: ignore[misc]
     x = solve_positive(mass, jnp.concatenate([force[:, None], rows.wt.T], axis=1))
-    free, response = x[:, 0], x[:, 1:]
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
     rates = rows.rate(start.v)[:count]
-    limit = approach_limit(system, p, at, rows, free, dt)
-    impacts = active & (rates[::d] < -limit)
-    slow = jnp.zeros(system.nc, bool)
-    if system.nt == 1:
-        slow = (
-            resting
-            & active
-            & ~jnp.any(impacts)
-            & (jnp.abs(rates[1::2]) <= _slide_limit(system, p, at, rows, response, free, dt))
-        )
+    impacts = active & (rates[::d] < -approach_limit(system, p, at, rows, x[:, 0], dt))
 
-    def needed(_: None) -> tuple[Array, Array]:
-        a = accelerate(start, start.v, resting)
-        change = matvec(rows.wt, a) + row_drift(system, jnp.asarray(at.t), at.q, start.v, p)
-        return a, change[:count]
+    def motion(_: None) -> tuple[Array, Array]:
+        a = accelerate(system, p, start, start.v, resting)
+        return a, (matvec(rows.wt, a) + row_drift(system, jnp.asarray(at.t), at.q, start.v, p))[:count]
 
-    nothing = jnp.zeros(system.nv), jnp.zeros(count)
-    a, change = lax.cond(jnp.any(impacts | slow), needed, lambda _: nothing, None)
-    turns = saltation.reversal(rates, change, slow, dt, system.nt)
-    rate = jnp.where(impacts, rates[::d], change[d - 1 :: d])
+    still = jnp.zeros(system.nv), jnp.zeros(count)
+    a, change = lax.cond(jnp.any(impacts) | jnp.any(slow), motion, lambda _: still, None)
+    turns = saltation.reversal(rates, change, slow & ~jnp.any(impacts), dt, system.nt)
     return _Before(
-        at=at, rows=rows, response=response, impacts=impacts, events=impacts | turns, rate=rate, a=a
+        impacts=impacts,
+        events=impacts | turns,
+        rate=jnp.where(impacts, rates[::d], change[d - 1 :: d]),
+        a=a,
+        coupled=saltation.impact_coupling(rows, x[:, 1:], impacts, system.nt),
     )
-
-
-def _slide_limit(
-    system: System, p: PyTree, at: State, rows: Rows, response: Array, free: Array, dt: Array
-) -> Array:
-    """Sliding velocity (nc,) above which no reversal can happen in the step: twice the free acceleration
-    and the friction of the weight, contact by contact.
-    """
-    count = 2 * system.nc
-    g = jnp.abs(matmul(rows.wt[:count], response[:, :count]))
-    a = jnp.abs(matvec(rows.wt, free) + row_drift(system, jnp.asarray(at.t), at.q, at.v, p))[:count]
-    diagonal = jnp.diagonal(g)
-    load = jnp.sum(a[::2] / diagonal[::2])
-    friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
-    return (
-        2.0 * dt * (a[1::2] + load * (jnp.max(friction) * diagonal[1::2] + jnp.max(g[1::2, ::2], axis=1)))
-    )
-
-
-def _jumps_alone(scheme: Scheme, system: System, p: PyTree, at: State, active: Array) -> Array:
-    """Velocity change (nv, nc) by the impulse of every contact."""
-    rows = all_rows(system, jnp.asarray(at.t), at.q, p)
-    response = solve_positive(system.mass(at.q, p), rows.wt.T)  # type: ignore[misc]
-    jump = velocity_jump(
-        system, p, rows, response, at.v, jnp.zeros(system.nv), active,
-        tolerance=scheme.coef.tolerance, max_iterations=scheme.options.max_iterations,
-    )  # fmt: skip
-    count = system.nc * (1 + system.nt)
-    each = response[:, :count].reshape(system.nv, system.nc, 1 + system.nt)
-    return jnp.sum(each * jump.contacts[None], axis=2)
-
-
-def _settle(system: System, params: PyTree, end: State, fresh: Array) -> Array:
-    """Position whose derivative keeps the gaps of contacts that have just come to rest."""
-    t, q = jnp.asarray(end.t), end.q
-
-    def keep(_: None) -> Array:
-        p, at_t, at_q = saltation.frozen((params, t, q))
-        rows = all_rows(system, at_t, at_q, p)
-        response = solve_positive(system.mass(at_q, p), rows.wt.T)  # type: ignore[misc]
-        return saltation.settle(system, params, t, q, rows, response, fresh)
-
-    return lax.cond(jnp.any(fresh), keep, lambda _: q, None)
