@@ -1,4 +1,4 @@
-"""Properties of schemes: amplification matrices, convergence of errors."""
+"""Properties of schemes and of runs: amplification, convergence, energy books, drift, contact events."""
 
 from nsjax.analysis.amplification import (
     amplification_matrix,
@@ -8,10 +8,24 @@ from nsjax.analysis.amplification import (
     spectral_radius,
 )
 from nsjax.analysis.convergence import hausdorff, observed_order, paper_error
+from nsjax.analysis.drift import Drift, Growth, growth, measure_drift
+from nsjax.analysis.energy import EnergyBooks, energy_books
+from nsjax.analysis.events import Impact, Phase, Table, contact_phases, impact_table
 
 __all__ = [
+    "Drift",
+    "EnergyBooks",
+    "Growth",
+    "Impact",
+    "Phase",
+    "Table",
     "amplification_matrix",
+    "contact_phases",
+    "energy_books",
+    "growth",
     "hausdorff",
+    "impact_table",
+    "measure_drift",
     "numerical_damping",
     "observed_order",
     "oscillator",

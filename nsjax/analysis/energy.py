@@ -1,0 +1,344 @@
+"""Work-energy books of a run: what every source of work did in every step, and what is left over."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.analysis.rows import by_rows, check_run
+from nsjax.core.errors import InputError
+from nsjax.core.operators import kinetic_energy, potential_energy, row_forces, row_rates
+from nsjax.core.system import System, add
+from nsjax.linalg import solve_positive
+from nsjax.schemes.impulsive import Resting
+from nsjax.trajectory import Trajectory
+from nsjax.types import Array, Fn, PyTree, record
+
+NEEDED = (
+    "force_normal", "force_tangential", "constraint_force", "impulse_normal", "impulse_tangential",
+    "constraint_impulse", "impacts", "closed_time",
+)  # fmt: skip
+
+FORCES = ("auto", "end", "mean", "midpoint")
+
+
+@record()
+class EnergyBooks:
+    """Energies at every row and the work done since the previous one [J]; row 0 has done none.
+
+    Args:
+        t (rows,): time [s].
+        kinetic, potential (rows,): energies of the state.
+        force (rows,): work of the non-potential part of ``h``, and what an explicitly time-dependent
+            potential gains.
+        normal, friction (rows, nc): work of the contact forces.
+        constraint (rows, nb): work of the bilateral constraint forces.
+        impact (rows,): whether impulses acted at an impact.
+        impact_normal, impact_friction (rows, nc), impact_constraint (rows, nb): work of these impulses.
+        lost_normal, lost_friction (rows, nc): energy lost by the impact in the contact,
+            ``-Lambda (u^- + u^+)/2`` with the rates relative to a moving obstacle; at rest the
+            negative of ``impact_normal`` and ``impact_friction``.
+
+    Single contacts of a group that holds a body redundantly are not unique; their sums are.
+    """
+
+    t: np.ndarray
+    kinetic: np.ndarray
+    potential: np.ndarray
+    force: np.ndarray
+    normal: np.ndarray
+    friction: np.ndarray
+    constraint: np.ndarray
+    impact: np.ndarray
+    impact_normal: np.ndarray
+    impact_friction: np.ndarray
+    impact_constraint: np.ndarray
+    lost_normal: np.ndarray
+    lost_friction: np.ndarray
+
+    @property
+    def energy(self) -> np.ndarray:
+        """Total energy at every row (rows,) [J]."""
+        return self.kinetic + self.potential
+
+    @property
+    def work(self) -> dict[str, np.ndarray]:
+        """Work since the previous row by source, each (rows,) [J], summed over contacts."""
+        kinds = "normal", "friction", "constraint"
+        names = [*kinds, *(f"impact_{kind}" for kind in kinds)]
+        return {"force": self.force, **{name: getattr(self, name).sum(axis=1) for name in names}}
+
+    @property
+    def residual(self) -> np.ndarray:
+        """Change of energy since the previous row minus all work (rows,) [J]."""
+        change = np.diff(self.energy, prepend=self.energy[:1])
+        return change - sum(self.work.values())
+
+    def __str__(self) -> str:
+        lines = {"energy at the start": self.energy[0]}
+        lines |= {f"work of {name.replace('_', ', ')}": x.sum() for name, x in self.work.items()}
+        lines |= {"residual": self.residual.sum(), "energy at the end": self.energy[-1]}
+        return "\n".join(f"{name:<28}{value: .6e} J" for name, value in lines.items())
+
+
+def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
+    """Energies and work by source in every step of a run, and the residual of the balance.
+
+    Between impacts, along the motion (``q`` moves along `System.retract`)::
+
+        dE/dt = v.h + d/ds [T(q + s v, v) + V(t + s, q + s v)]_(s=0) + lambda.(W' v)
+
+    where the first two terms are the power of the non-potential forces (inertia terms drop out), and
+    ``W' v`` is the gap, slip or constraint rate without the motion of the obstacle. An impulse does the
+    work ``Lambda.(W' v^- + W' v^+)/2`` exactly. What the saved forces of a scheme are decides how they
+    are integrated:
+
+    * ``"end"``: forces at the end of the step, impulses of an impact apart, ``Lambda = impulse -
+      dt force`` and ``v^- = v^+ - M^-1 W Lambda`` (mixed framework). Trapezoidal rule between impacts;
+      after a change of contacts, where the saved force is not that with which the step starts, the
+      force at the end counts for the whole step.
+    * ``"mean"``, ``"midpoint"``: one impulse over the step, directions ``W`` at ``q_i + dt/2 v_i``
+      (Moreau, theta-method, decoupled GGL) or midway between ``q_i`` and ``q_{i+1}`` (unified GGL). Its
+      work with the mean of ``v_i`` and ``v_{i+1}`` is that of the step's momentum balance. It counts as
+      impact where the step has one, else as force.
+
+    Args:
+        traj: one run saved with ``every=1`` and all row quantities.
+        forces: one of these, or ``"auto"``: ``"end"`` unless the scheme is memoryless or one of
+            `nsjax.schemes.impulsive`, and whenever impulses differ from ``dt force``; else the one of
+            the other two at whose directions the saved impulses fulfil the laws of impact and
+            constraint.
+
+    Returns:
+        `EnergyBooks`; ``print`` gives the sums over the run.
+
+    Raises:
+        InputError: for a batch, rows more than one step apart, quantities not saved, or unknown
+            ``forces``.
+
+    Accuracy: the residual is of the scheme's order between impacts, and of the order of its forces
+        while contacts slide (half-explicit, ED-alpha: 1). To rounding: impulses of
+        ``"end"``; all of the theta-method with ``theta = 1/2`` and Newmark's trapezoidal rule for
+        constant mass and directions and linear forces. In a step with an impact, ``"mean"`` leaves
+        O(dt) from non-potential forces and varying mass or directions.
+
+    Limits: the potential must belong to ``h``: forces outside it count as non-potential. Position
+        corrections of stabilised schemes show up in the residual. The mass matrix is solved densely.
+
+    Source: `DESIGN.md` section 9; `notation.md` section 3, energy of an impact.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> from nsjax.analysis import energy_books
+        >>> problem = models.bouncing_ball(restitution=0.5)
+        >>> books = energy_books(nsjax.simulate(*problem, schemes.newmark(), dt=1e-3, steps=500))
+        >>> loss = books.lost_normal.sum()
+        >>> bool(abs(loss - 0.75 * 9.81) < 0.05)  # 1 kg from 1 m, up to the time of the impact
+        True
+        >>> bool(abs(books.residual).max() < 1e-13)
+        True
+    """
+    if forces not in FORCES:
+        raise InputError(f"energy_books: forces = {forces!r}; choose one of {', '.join(FORCES)}")
+    check_run(traj, "energy_books", NEEDED, every_step=True)
+    dt = float(traj.carry.dt)
+    force, impulse = _rows_of(traj, "force"), _rows_of(traj, "impulse")
+    jump = impulse - dt * force
+    # what a product and a sum round off is no impulse
+    jump = np.where(np.abs(jump) <= 4 * np.finfo(float).eps * np.abs(impulse), 0.0, jump)
+    apart = forces == "end"
+    if forces == "auto":
+        apart = not _one_impulse(traj) or bool(jump.any())
+    if apart:
+        impact = np.any(jump, axis=1)
+        begin = np.where(_known_at_start(traj, force, impact), force, np.roll(force, -1, axis=0))
+        work = _steps(traj, _EndStep(), begin[:-1], force[1:], jump[1:])
+    else:
+        impact = np.any(np.asarray(traj.impacts), axis=1)
+        work = _whole_steps(traj, forces, impulse[1:], impact[1:, None])
+    return _enter(traj, work, impact)
+
+
+def _one_impulse(traj: Trajectory) -> bool:
+    """Whether the run's scheme answers a step with one impulse: its carry has the memory of that family,
+    or none at all.
+    """
+    memory = traj.carry.carry.memory
+    return isinstance(memory, Resting) or not jax.tree.leaves(memory)
+
+
+def _steps(traj: Trajectory, kernel: Fn, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    """A kernel for every step: states at both ends, step size, then the given columns."""
+    ends = [np.asarray(x)[part] for part in (np.s_[:-1], np.s_[1:]) for x in (traj.t, traj.q, traj.v)]
+    dt = np.full(len(traj.t) - 1, float(traj.carry.dt))
+    return by_rows(kernel, traj, *ends, dt, *columns)
+
+
+def _whole_steps(
+    traj: Trajectory, forces: str, impulse: np.ndarray, impact: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Work with one impulse per step, all of it impact where the step has one."""
+    places = ("mean", "midpoint") if forces == "auto" else (forces,)
+    tried = [_steps(traj, _WholeStep(midpoint=place == "midpoint"), impulse) for place in places]
+    force, smooth, lost, _ = min(tried, key=lambda found: found[-1].sum())
+    return force, np.where(impact, 0.0, smooth), np.where(impact, smooth, 0.0), np.where(impact, lost, 0.0)
+
+
+def _rows_of(traj: Trajectory, what: str) -> np.ndarray:
+    """Forces or impulses of all rows of the contacts, contact by contact, then of the constraints."""
+    names = f"{what}_normal", f"{what}_tangential", f"constraint_{what}"
+    normal, tangential, constraints = (np.asarray(getattr(traj, name)) for name in names)
+    contacts = np.concatenate([normal[..., None], tangential], axis=2)
+    return np.concatenate([contacts.reshape(len(contacts), -1), constraints], axis=1)
+
+
+def _known_at_start(traj: Trajectory, force: np.ndarray, impact: np.ndarray) -> np.ndarray:
+    """Whether the force saved at a row is also that with which the next step starts, (rows, all rows).
+
+    It is not at the start of the run, after an impulse, and where a contact has closed or opened.
+    """
+    system = traj.system
+    smooth = ~impact
+    smooth[0] = False
+    pressed = (np.asarray(traj.force_normal) > 0.0) & (np.asarray(traj.closed_time) > 0.0)
+    contacts = np.repeat(pressed, 1 + system.nt, axis=1)
+    known = np.concatenate([contacts, np.ones((len(force), system.nb), bool)], axis=1)
+    return known & smooth[:, None]
+
+
+def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray) -> EnergyBooks:
+    """The books: work of force, rows and row impulses, loss by these; no work in the first row."""
+    system = traj.system
+    force, smooth, struck, lost = (np.concatenate([0.0 * x[:1], x]) for x in work)
+    kinetic, potential = by_rows(_energies, traj, traj.t, traj.q, traj.v)
+    split = system.nc * (1 + system.nt)
+
+    def parts(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        contacts = x[:, :split].reshape(len(x), system.nc, 1 + system.nt)
+        return contacts[..., 0], contacts[..., 1:].sum(axis=2), x[:, split:]
+
+    normal, friction, constraint = parts(smooth)
+    impact_normal, impact_friction, impact_constraint = parts(struck)
+    lost_normal, lost_friction, _ = parts(lost)
+    return EnergyBooks(
+        t=np.asarray(traj.t),
+        kinetic=kinetic,
+        potential=potential,
+        force=force,
+        normal=normal,
+        friction=friction,
+        constraint=constraint,
+        impact=impact,
+        impact_normal=impact_normal,
+        impact_friction=impact_friction,
+        impact_constraint=impact_constraint,
+        lost_normal=lost_normal,
+        lost_friction=lost_friction,
+    )
+
+
+def _energies(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
+    return kinetic_energy(system, q, v, p), potential_energy(system, t, q, p)
+
+
+def _non_potential(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
+    """``f = h + grad V - grad T + d(M v)/ds`` (nv,), whose power is that of the non-potential forces,
+    and ``dV/dt`` at rest.
+
+    For vector coordinates ``f`` itself is the non-potential force: inertia terms cancel.
+    """
+
+    def energies(xi: Array) -> Array:
+        moved = system.retract(q, xi)
+        return potential_energy(system, t, moved, p) - kinetic_energy(system, moved, v, p)
+
+    def momentum(s: Array) -> Array:
+        return jax.grad(lambda w: kinetic_energy(system, system.retract(q, s * v), w, p))(v)
+
+    zero, one = jnp.zeros_like(t), jnp.ones_like(t)
+    turn = jax.jvp(momentum, (zero,), (one,))[1]
+    drive = jax.jvp(lambda s: potential_energy(system, s, q, p), (t,), (one,))[1]
+    return system.force(t, q, v, p) + jax.grad(energies)(jnp.zeros_like(v)) + turn, drive
+
+
+def _mass(system: System, q: Array, p: PyTree) -> Array:
+    if system.mass is not None:
+        return system.mass(q, p)
+    return jax.jacfwd(lambda w: system.inertia(q, w, p))(jnp.zeros(system.nv, q.dtype))  # type: ignore[misc]
+
+
+def _force_work(
+    system: System, p: PyTree, first: tuple[Array, ...], last: tuple[Array, ...], dt: Array
+) -> Array:
+    """Trapezoid of the force over the displacement, of the power where rotations are present.
+
+    The former is exact for linear forces and the trapezoidal rule. With rotations ``f`` holds gyroscopic
+    torques: they are orthogonal to their own velocity, not to the mean one.
+    """
+    (f0, drive0), (f1, drive1) = (_non_potential(system, p, *x) for x in (first, last))
+    drive = 0.5 * dt * (drive0 + drive1)
+    if system.retract is add:
+        return drive + 0.25 * dt * jnp.sum((f0 + f1) * (first[2] + last[2]))
+    return drive + 0.5 * dt * (jnp.sum(f0 * first[2]) + jnp.sum(f1 * last[2]))
+
+
+def _rates(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
+    """Rates of all rows, and ``W' v``, their part without the motion of obstacles."""
+    if not system.nc and not system.nb:
+        return jnp.zeros(0), jnp.zeros(0)
+    full = row_rates(system, t, q, v, p)
+    return full, full - row_rates(system, t, q, 0.0 * v, p)
+
+
+@dataclasses.dataclass(frozen=True)
+class _EndStep:
+    """Work of a step with forces at both ends and an impulse at the end: of the non-potential force,
+    the rows, the row impulses; loss by the impulses.
+    """
+
+    def __call__(
+        self, system: System, p: PyTree, t: Array, q: Array, v: Array, t1: Array, q1: Array, v1: Array,
+        dt: Array, before: Array, after: Array, jump: Array,
+    ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+        left = v1
+        if jump.size:
+            push = row_forces(system, t1, q1, jump, p)
+            left = v1 - solve_positive(_mass(system, q1, p), push[:, None])[:, 0]
+        _, begin = _rates(system, p, t, q, v)
+        full, end = _rates(system, p, t1, q1, left)
+        full_after, end_after = _rates(system, p, t1, q1, v1)
+        work = _force_work(system, p, (t, q, v), (t1, q1, left), dt)
+        smooth = 0.25 * dt * (before + after) * (begin + end)
+        return work, smooth, 0.5 * jump * (end + end_after), -0.5 * jump * (full + full_after)
+
+
+@dataclasses.dataclass(frozen=True)
+class _WholeStep:
+    """Work of a step with one impulse: of the non-potential force, of the rows; loss by the impulse, if
+    it is an impact; and by how much (as work) it misses the laws of impact and constraint.
+    """
+
+    midpoint: bool
+
+    def __call__(
+        self, system: System, p: PyTree, t: Array, q: Array, v: Array, t1: Array, q1: Array, v1: Array,
+        dt: Array, impulse: Array,
+    ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+        xi = 0.5 * (system.difference(q, q1) if self.midpoint else dt * v)
+        tm, qm = t + 0.5 * dt, system.retract(q, xi)
+        (full, begin), (full_after, end) = (_rates(system, p, tm, qm, w) for w in (v, v1))
+        e = jnp.zeros(system.nb)
+        if system.nc:
+            law = system.law(p)  # type: ignore[misc]
+            e = jnp.concatenate([law.row_restitution(system.nc, system.nt), e])
+        miss = impulse * (full_after + e * full)
+        tangents = np.zeros((system.nc, 1 + system.nt), bool)
+        tangents[:, 1:] = True
+        checked = ~np.concatenate([tangents.reshape(-1), np.zeros(system.nb, bool)])
+        work = _force_work(system, p, (t, q, v), (t1, q1, v1), dt)
+        missed = jnp.sum(jnp.where(checked, jnp.abs(miss), 0.0))
+        return work, 0.5 * impulse * (begin + end), -0.5 * impulse * (full + full_after), missed

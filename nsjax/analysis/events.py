@@ -1,0 +1,303 @@
+"""Impacts and contact phases of a run as tables: plain records, printed or written as CSV."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from nsjax.analysis.energy import NEEDED, energy_books
+from nsjax.analysis.rows import by_rows, check_run, row_distance
+from nsjax.core.errors import InputError
+from nsjax.core.system import System
+from nsjax.trajectory import Trajectory
+from nsjax.types import Array, PyTree
+
+R = TypeVar("R")
+
+STICKING = 1e-6
+"""A contact sticks if its friction force stays below the limit by this share of it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Impact:
+    """One contact in one impact.
+
+    Args:
+        time: end of the step with the impact [s].
+        contact: its name, or ``"contact 0"`` if the model gives none.
+        rate_before, rate_after: normal gap rates [m/s].
+        impulse_normal, impulse_tangential: over the step [N s]; the latter has nt entries.
+        lost_normal, lost_tangential: energy lost in the contact [J], see `impact_table`.
+    """
+
+    time: float
+    contact: str
+    rate_before: float
+    rate_after: float
+    impulse_normal: float
+    impulse_tangential: tuple[float, ...]
+    lost_normal: float
+    lost_tangential: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """An interval in which a contact was closed at every saved row; see `contact_phases`.
+
+    Args:
+        contact: its name, or ``"contact 0"`` if the model gives none.
+        start, end: [s]; the last row before it and its last row.
+        closed_time: time with the contact taking part [s], at most ``end - start``.
+        force: mean normal force over its rows without an impact [N]; not-a-number if there are none.
+        impulse: normal impulse from start to end, impacts included [N s].
+        impacts: number of impacts of the contact.
+        stick, slip: shares of the rows with a normal force and without an impact in which the friction
+            force is inside its limit, or at it. Both are not-a-number if there are no such rows, or for
+            models without tangents.
+    """
+
+    contact: str
+    start: float
+    end: float
+    closed_time: float
+    force: float
+    impulse: float
+    impacts: int
+    stick: float
+    slip: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Table(Generic[R]):
+    """Records of one kind; iterates over them, prints aligned, writes CSV.
+
+    Args:
+        records: the rows.
+        note: what a reader of the print must know, empty if nothing.
+        kind: class of the records, for the heads of an empty table.
+
+    Example:
+        >>> from nsjax.analysis.events import Phase, Table
+        >>> one = Phase("floor", 0.0, 0.5, 0.5, 9.81, 4.905, 0, 1.0, 0.0)
+        >>> print(Table(records=(one,), note="", kind=Phase).csv().splitlines()[1])
+        floor,0.0,0.5,0.5,9.81,4.905,0,1.0,0.0
+    """
+
+    records: tuple[R, ...]
+    note: str
+    kind: type[R]
+
+    def __iter__(self) -> Iterator[R]:
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, index: int) -> R:
+        return self.records[index]
+
+    def column(self, name: str) -> np.ndarray:
+        """One field of all records, for instance ``table.column("time")``."""
+        return np.array([getattr(record, name) for record in self.records])
+
+    def _cells(self) -> list[list[Any]]:
+        """Head and rows; a field of several numbers takes several columns."""
+        names = [f.name for f in dataclasses.fields(self.kind)]  # type: ignore[arg-type]
+        head: list[Any] = []
+        rows: list[list[Any]] = [[] for _ in self.records]
+        for name in names:
+            values = [getattr(record, name) for record in self.records]
+            if values and isinstance(values[0], tuple):
+                count = len(values[0])
+                head += [name if count == 1 else f"{name}_{k + 1}" for k in range(count)]
+            else:
+                head.append(name)
+                values = [(value,) for value in values]
+            for row, value in zip(rows, values, strict=True):
+                row += value
+        return [head, *rows]
+
+    def csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The table as comma-separated values, numbers in full precision; also written to ``path``."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(self._cells())
+        if path is not None:
+            pathlib.Path(path).write_text(text.getvalue())
+        return text.getvalue()
+
+    def __str__(self) -> str:
+        cells = [[f"{x:.6g}" if isinstance(x, float) else str(x) for x in row] for row in self._cells()]
+        widths = [max(len(row[k]) for row in cells) for k in range(len(cells[0]))]
+        lines = ["  ".join(x.rjust(w) for x, w in zip(row, widths, strict=True)) for row in cells]
+        return "\n".join([*lines, *([self.note] if self.note else [])])
+
+
+def _name(system: System, contact: int) -> str:
+    names = system.labels.contacts
+    return names[contact] if names else f"contact {contact}"
+
+
+def impact_table(traj: Trajectory) -> Table[Impact]:
+    """The impacts of a run made with ``events=K``, in the order of time.
+
+    The loss ``-Lambda (u^- + u^+)/2`` of a contact is taken with its rates relative to a moving
+    obstacle: what its impulse takes from the mechanism as heat, and not what a moving table feeds in.
+    Its normal part follows from the rates of the impact list. The tangential part needs all saved
+    quantities in every step: run with ``every=1``, else it is not-a-number.
+
+    Args:
+        traj: one run with ``events=K``.
+
+    Returns:
+        `Table` of `Impact`; its note says if there were more impacts than K.
+
+    Raises:
+        InputError: for a batch, or a run without an impact list.
+
+    Limits: only contacts that count as impacts are listed (`Event.impact`); a contact that passes on
+        the impulse of another one is not, so that the losses of a multiple impact need not sum to the
+        whole. `energy_books` has the whole. In Moreau-type schemes impulses contain the forces of the
+        step.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> from nsjax.analysis import impact_table
+        >>> problem = models.bouncing_ball(restitution=0.5)
+        >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=500, events=4)
+        >>> print(impact_table(traj).records[0].contact)
+        ball on table
+    """
+    check_run(traj, "impact_table")
+    if traj.events is None:
+        raise InputError("impact_table: the run kept no impact list; run simulate with events=100")
+    events, system = traj.events, traj.system
+    seen, kept = int(events.count), len(np.asarray(events.time))
+    count = min(seen, kept)
+    contacts = np.asarray(events.contact)[:count]
+    before, after = (np.asarray(x)[:count] for x in (events.rate_before, events.rate_after))
+    normal, tangential = (np.asarray(x)[:count] for x in (events.impulse_normal, events.impulse_tangential))
+    times = np.asarray(events.time)[:count]
+    lost = _tangential_loss(traj, times, contacts)
+    records = tuple(
+        Impact(
+            time=float(times[k]),
+            contact=_name(system, int(contacts[k])),
+            rate_before=float(before[k]),
+            rate_after=float(after[k]),
+            impulse_normal=float(normal[k]),
+            impulse_tangential=tuple(tangential[k].tolist()),
+            lost_normal=float(-0.5 * normal[k] * (before[k] + after[k])),
+            lost_tangential=float(lost[k]),
+        )
+        for k in range(count)
+    )
+    note = f"the first {kept} of {seen} impacts; events={seen} keeps all" if seen > kept else ""
+    return Table(records=records, note=note, kind=Impact)
+
+
+def _tangential_loss(traj: Trajectory, times: np.ndarray, contacts: np.ndarray) -> np.ndarray:
+    """Loss by friction of listed impacts, from the books of every step if they can be kept."""
+    if not traj.system.nt:
+        return np.zeros(len(times))
+    if row_distance(traj) != 1 or any(getattr(traj, name) is None for name in NEEDED):
+        return np.full(len(times), np.nan)
+    if not len(times):
+        return np.zeros(0)
+    rows = np.rint((times - float(traj.t[0])) / float(traj.carry.dt)).astype(int)
+    return energy_books(traj).lost_friction[rows, contacts]
+
+
+def contact_phases(traj: Trajectory, *, shortest: float = 0.0, bridge: float = 0.0) -> Table[Phase]:
+    """The intervals in which each contact is closed, with its mean force and how it stuck and slid.
+
+    A phase is an unbroken sequence of saved rows since the previous of which the contact took part in
+    the scheme's contact problem for some time. A bounce is a phase of one step.
+
+    Args:
+        traj: one run with any ``every``; the finer the rows, the finer the phases.
+        shortest: phases that last less are left out [s].
+        bridge: openings up to this long are part of the phase around them [s]; Moreau-type schemes open
+            and close a pressed contact from step to step.
+
+    Returns:
+        `Table` of `Phase`, contact by contact, in the order of time.
+
+    Raises:
+        InputError: for a batch, a system without contacts, or quantities not saved.
+
+    Limits: stick and slip are those of the rows. Friction forces of a body held by redundant contacts
+        are not unique, and so is then which of its contacts stick.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> from nsjax.analysis import contact_phases
+        >>> problem = models.block(dimension=2, slope=0.2, friction=0.5)
+        >>> traj = nsjax.simulate(*problem, schemes.moreau(gap_tolerance=1e-9), dt=1e-3, steps=50)
+        >>> phases = contact_phases(traj)
+        >>> [(phase.contact, phase.start, phase.end, phase.stick) for phase in phases]
+        [('corner +-', 0.0, 0.05, 1.0), ('corner --', 0.0, 0.05, 1.0)]
+    """
+    check_run(traj, "contact_phases")
+    if not traj.system.nc:
+        raise InputError("contact_phases: the system has no contacts")
+    needed = "closed_time", "force_normal", "force_tangential", "impulse_normal", "impacts"
+    check_run(traj, "contact_phases", needed)
+    limit = by_rows(_friction, traj, np.asarray(traj.t)[:1])[0] * np.asarray(traj.force_normal)
+    friction = np.linalg.norm(np.asarray(traj.force_tangential), axis=2)
+    quiet = ~np.any(np.asarray(traj.impacts), axis=1)
+    loaded = (np.asarray(traj.force_normal) > 0.0) & quiet[:, None]
+    sticks = loaded & (friction < (1.0 - STICKING) * limit)
+    records = []
+    for contact in range(traj.system.nc):
+        closed = np.asarray(traj.closed_time)[1:, contact] > 0.0
+        for first, last in _intervals(np.asarray(traj.t), closed, bridge):
+            if traj.t[last] - traj.t[first] >= shortest:
+                part = np.s_[first + 1 : last + 1], contact
+                records.append(_phase(traj, part, first, last, loaded[part], sticks[part]))
+    return Table(records=tuple(records), note="", kind=Phase)
+
+
+def _intervals(t: np.ndarray, closed: np.ndarray, bridge: float) -> list[tuple[int, int]]:
+    """Rows before the first and at the last entry of every sequence of ``closed`` (rows - 1,)."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], closed, [False]]).astype(int)))
+    found: list[tuple[int, int]] = []
+    for first, last in edges.reshape(-1, 2).tolist():
+        if found and t[first] - t[found[-1][1]] <= bridge:
+            found[-1] = found[-1][0], last
+        else:
+            found.append((first, last))
+    return found
+
+
+def _friction(system: System, p: PyTree, t: Array) -> Array:
+    return system.law(p).friction_of(system.nc)  # type: ignore[misc]
+
+
+def _phase(
+    traj: Trajectory, part: Any, first: int, last: int, loaded: np.ndarray, sticks: np.ndarray
+) -> Phase:
+    """The record of one phase: rows ``part`` of one contact, from row ``first`` to row ``last``."""
+    quiet = ~np.any(np.asarray(traj.impacts)[part[0]], axis=1)
+    force = np.asarray(traj.force_normal)[part][quiet]
+    known = bool(traj.system.nt) and bool(loaded.any())
+    stick = float(sticks.sum() / loaded.sum()) if known else float("nan")
+    return Phase(
+        contact=_name(traj.system, part[1]),
+        start=float(traj.t[first]),
+        end=float(traj.t[last]),
+        closed_time=float(np.asarray(traj.closed_time)[part].sum()),
+        force=float(force.mean()) if len(force) else float("nan"),
+        impulse=float(np.asarray(traj.impulse_normal)[part].sum()),
+        impacts=int(np.asarray(traj.impacts)[part].sum()),
+        stick=stick,
+        slip=1.0 - stick,
+    )

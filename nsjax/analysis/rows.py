@@ -1,0 +1,86 @@
+"""Functions of the model evaluated at every saved row of a run."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+
+from nsjax.core.checks import is_traced
+from nsjax.core.errors import InputError
+from nsjax.core.system import System
+from nsjax.trajectory import Trajectory
+from nsjax.types import Fn, PyTree
+
+CHUNK = 1024
+CHUNK_NUMBERS = 2**22
+"""Rows of one compiled call, fewer where their matrices would hold more numbers than this."""
+
+
+def check_run(
+    traj: Trajectory, who: str, needed: tuple[str, ...] = (), *, every_step: bool = False
+) -> None:
+    """Refuses what cannot be evaluated row by row.
+
+    Args:
+        traj: what was passed.
+        who: name of the calling function, for the sentence.
+        needed: row quantities that must have been saved.
+        every_step: whether rows must be one step apart.
+
+    Raises:
+        InputError: for a batch, traced numbers, fewer than two rows, rows more than one step apart, or
+            quantities that were not saved.
+    """
+    if not isinstance(traj, Trajectory):
+        raise InputError(f"{who}: got {type(traj).__name__}; pass the Trajectory of one run")
+    if is_traced(traj):
+        raise InputError(f"{who}: works on the numbers of a finished run; call it outside transformations")
+    if np.ndim(traj.t) != 1:
+        raise InputError(f"{who}: t has shape {np.shape(traj.t)}; pass one run, not a batch")
+    if len(traj.t) < 2:
+        raise InputError(f"{who}: the run has {len(traj.t)} row; at least one step is needed")
+    missing = [name for name in needed if getattr(traj, name) is None]
+    if missing:
+        raise InputError(f"{who}: {', '.join(missing)} not saved; run simulate with save=None")
+    if every_step:
+        steps = row_distance(traj)
+        if steps != 1:
+            raise InputError(f"{who}: rows are {steps} steps apart; run simulate with every=1")
+
+
+def row_distance(traj: Trajectory) -> int:
+    """Steps between saved rows."""
+    return round((float(traj.t[-1]) - float(traj.t[0])) / (len(traj.t) - 1) / float(traj.carry.dt))
+
+
+def by_rows(kernel: Fn, traj: Trajectory, *columns: Any) -> PyTree:
+    """``kernel(system, p, *row)`` for every row of the columns, as numpy arrays.
+
+    Args:
+        kernel: module-level function or frozen record with ``__call__``; compiled once per system,
+            whatever the number of rows.
+        traj: gives the system and its parameters.
+        columns: arrays whose first axis are the rows.
+    """
+    arrays = [np.asarray(x) for x in columns]
+    count = arrays[0].shape[0]
+    size = max(1, traj.system.nv**2, (traj.system.nc + traj.system.nb) * traj.system.nv)
+    length = max(1, min(CHUNK, CHUNK_NUMBERS // size))
+    parts = []
+    for start in range(0, count, length):
+        part = [x[start : start + length] for x in arrays]
+        fresh = part[0].shape[0]
+        # the last row fills up: it is as harmless as any other
+        full = [np.concatenate([x, np.repeat(x[-1:], length - fresh, axis=0)]) for x in part]
+        found = _evaluate(kernel, traj.system, traj.params, full)
+        parts.append(jax.tree.map(lambda x, n=fresh: np.asarray(x)[:n], found))
+    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
+
+
+@functools.partial(jax.jit, static_argnames=("kernel", "system"))
+def _evaluate(kernel: Fn, system: System, params: PyTree, columns: list[Any]) -> PyTree:
+    p = params if system.prepare is None else system.prepare(params)
+    return jax.vmap(lambda *row: kernel(system, p, *row))(*columns)
