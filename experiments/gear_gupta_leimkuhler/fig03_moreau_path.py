@@ -25,15 +25,19 @@ CLEARANCE = 1e-3
 STEP = 1e-5
 
 
-def run(restitution: float) -> nsjax.Trajectory:
-    """The frictionless mechanism of Table 1 for 0.2 s, every step saved."""
+def run(restitution: float, scheme: Any = None) -> nsjax.Trajectory:
+    """The frictionless mechanism of Table 1 for 0.2 s, every step saved; by Moreau's rule, if not by
+    another ``scheme``.
+    """
     system, params, state = models.slider_crank(restitution=restitution, friction=0.0, clearance=CLEARANCE)
-    traj = nsjax.simulate(system, params, state, schemes.moreau(), dt=STEP, steps=20_000, every=1)
+    scheme = schemes.moreau() if scheme is None else scheme
+    traj = nsjax.simulate(system, params, state, scheme, dt=STEP, steps=20_000, every=1)
     traj.raise_for_status()
     return traj
 
 
-def _paint(figure: Any, time: np.ndarray, height: dict[float, np.ndarray]) -> None:
+def paint(figure: Any, time: np.ndarray, height: dict[float, np.ndarray]) -> None:
+    """Four panels of the slider's height over time, one per coefficient of restitution."""
     axes = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
     for axis, letter, (restitution, y) in zip(axes, "abcd", height.items(), strict=True):
         for wall in (-CLEARANCE, CLEARANCE):
@@ -64,7 +68,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers[f"gap_min, e = {restitution}"] = float(np.min(np.asarray(traj.gap)))
     arrays = {f"y_{restitution}": y for restitution, y in height.items()}
     common.save_data(place / "fig03_moreau_path", {"t": time, **arrays})
-    common.draw(place / "fig03_moreau_path", 16.0, 10.0, lambda f: _paint(f, time, height))
+    common.draw(place / "fig03_moreau_path", 16.0, 10.0, lambda f: paint(f, time, height))
     common.report(common.compare(numbers, common.load_expected(__file__, "fig03_moreau_path")))
     return numbers
 

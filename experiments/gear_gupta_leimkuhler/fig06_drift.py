@@ -1,0 +1,112 @@
+"""[S&U&S] Figure 6: drift of the slider with an ideal guide, constraint on velocity and acceleration level.
+
+Bilateral slider-crank (21)-(24), dt = 1e-4 s, 2 s. The paper names no scheme: it says that the height of
+the slider drifts about linearly on velocity level (index 2) and parabolically on acceleration level
+(index 1). Both are properties of scheme and level together, so two families are shown:
+
+(a) Moreau's rule, first order: parabolic on acceleration level, to useless sizes; on velocity level
+    bounded, because the error comes back with every turn of the crank.
+(b) Schemes of second order: linear on both levels, smaller by two and three orders of magnitude.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import nsjax
+from nsjax import models, schemes
+
+from .. import common
+
+STEP = 1e-4
+INSTANTS = (0.05, 0.1, 0.5, 1.0)
+SCHEMES: dict[str, Any] = {
+    "Moreau, index 1": schemes.moreau(constraint_form="index_1"),
+    "Moreau, index 2": schemes.moreau(constraint_form="index_2"),
+    "gen-alpha 0.8, index 1": schemes.generalized_alpha(0.8, constraint_form="index_1"),
+    "gen-alpha 0.8, index 2": schemes.generalized_alpha(0.8, constraint_form="index_2"),
+    "HETS, index 2": schemes.half_explicit(),
+}
+COLOURS = ("#c8501e", "#1f4e9c", "#c8501e", "#1f4e9c", "#1d7a4a")
+
+
+def height(scheme: Any, step: float, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Time and height of the slider, which the guide should keep at zero."""
+    system, params, state = models.slider_crank_bilateral()
+    traj = nsjax.simulate(system, params, state, scheme, dt=step, time=2.0, every=every, save=[])
+    traj.raise_for_status()
+    return np.asarray(traj.t), np.asarray(traj["y"])
+
+
+def power(time: np.ndarray, y: np.ndarray, begin: float, end: float) -> float:
+    """Exponent ``n`` of ``|y| = t^n``, fitted to the largest value so far."""
+    part = (time >= begin) & (time <= end)
+    envelope = np.maximum.accumulate(np.abs(y))
+    return float(np.polyfit(np.log(time[part]), np.log(envelope[part]), 1)[0])
+
+
+def linearity(time: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Slope [m/s] of the line through all values, and the largest deviation from it over its rise."""
+    line = np.polyfit(time, y, 1)
+    return float(line[0]), float(np.abs(y - np.polyval(line, time)).max() / abs(line[0] * time[-1]))
+
+
+def _numbers(found: dict[str, tuple[np.ndarray, np.ndarray]]) -> common.Numbers:
+    numbers: common.Numbers = {}
+    for name in ("Moreau, index 1", "Moreau, index 2"):
+        time, y = found[name]
+        for instant in INSTANTS:
+            numbers[f"{name}: largest |y| to {instant} s"] = float(np.abs(y[time <= instant + 1e-9]).max())
+    numbers["Moreau, index 1: power of time"] = power(*found["Moreau, index 1"], 0.01, 0.5)
+    time, y = found["Moreau, index 2"]
+    numbers["Moreau, index 2: second half / first half"] = float(
+        np.abs(y[time > 1.0]).max() / np.abs(y[time <= 1.0]).max()
+    )
+    for name in ("gen-alpha 0.8, index 1", "gen-alpha 0.8, index 2", "HETS, index 2"):
+        slope, deviation = linearity(*found[name])
+        numbers[f"{name}: drift [m/s]"] = slope
+        numbers[f"{name}: deviation from line / drift"] = deviation
+    for name, scheme in SCHEMES.items():
+        coarse, fine = (np.abs(y).max() for y in (found[name][1], height(scheme, STEP / 8, 8)[1]))
+        if name != "Moreau, index 1":  # has left the range of small errors
+            numbers[f"{name}: order of drift in dt"] = float(np.log(coarse / fine) / np.log(8))
+    return numbers
+
+
+def _paint(figure: Any, found: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
+    left, right = figure.subplots(1, 2)
+    small = left.inset_axes((0.44, 0.56, 0.52, 0.36))
+    for (name, (time, y)), colour in zip(found.items(), COLOURS, strict=True):
+        if name.startswith("Moreau"):
+            left.plot(time, y, color=colour, label=name.split(", ")[1])
+            if "2" in name:
+                small.plot(time, 1e3 * y, color=colour, linewidth=0.4)
+        else:
+            right.plot(time, 1e3 * y, color=colour, label=name, linewidth=0.6)
+    small.set_ylabel("$y$ [mm]", fontsize=6)
+    small.tick_params(labelsize=6)
+    left.set(title="(a) Moreau's rule", ylabel="height of slider $y$ [m]")
+    left.legend(loc="lower left")
+    right.set(title="(b) second order", ylabel="height of slider $y$ [mm]")
+    right.legend(loc="lower left")
+    for axis in (left, right):
+        axis.set(xlabel="time $t$ [s]", xlim=(0.0, 2.0))
+
+
+def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
+    """Computes, saves, draws and compares Figure 6; ``quick`` changes nothing, the run is short."""
+    place = common.results_folder("gear_gupta_leimkuhler", folder)
+    found = {name: height(scheme, STEP) for name, scheme in SCHEMES.items()}
+    numbers = _numbers(found)
+    arrays = {name: y for name, (_, y) in found.items()}
+    common.save_data(place / "fig06_drift", {"t": found["Moreau, index 1"][0], **arrays})
+    common.draw(place / "fig06_drift", 16.0, 7.0, lambda f: _paint(f, found))
+    common.report(common.compare(numbers, common.load_expected(__file__, "fig06_drift")))
+    return numbers
+
+
+if __name__ == "__main__":
+    common.command(main)

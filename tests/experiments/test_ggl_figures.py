@@ -1,0 +1,78 @@
+"""Figures of [S&U&S] beyond Moreau's rule, and the tables beside them: every expected number."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+
+import numpy as np
+import pytest
+
+import nsjax
+from experiments import common
+from experiments.gear_gupta_leimkuhler import fig09_unified_gaps, table_drift
+from nsjax import models
+
+FIGURES = [
+    "fig06_drift",
+    "fig08_unified_path",
+    "fig09_unified_gaps",
+    "fig10_energy",
+    "fig_stiff_spring",
+    pytest.param("table_drift", marks=pytest.mark.slow),
+    pytest.param("table_dependent_contacts", marks=pytest.mark.slow),
+]
+QUICK = {"fig10_energy": 24, "table_drift": 20}
+"""Experiments whose quick form computes fewer numbers, and how many at least."""
+
+
+def check(name: str, folder: pathlib.Path, quick: bool) -> None:
+    module = importlib.import_module(f"experiments.gear_gupta_leimkuhler.{name}")
+    numbers = module.main(quick=quick, folder=folder)
+    expected = common.load_expected(module.__file__, name)
+    if quick and name in QUICK:
+        expected = {key: entry for key, entry in expected.items() if key in numbers}
+        assert len(expected) >= QUICK[name]
+    missed = [row for row in common.compare(numbers, expected) if not row.passed]
+    assert expected
+    assert missed == []
+    assert (folder / name).with_suffix(".npz").stat().st_size > 2_000
+    picture = ".txt" if name == "table_dependent_contacts" else ".png"
+    assert (folder / name).with_suffix(picture).stat().st_size > 2_000
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figure(name: str, tmp_path: pathlib.Path) -> None:
+    check(name, tmp_path, quick=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fig10_energy", "table_drift", "table_dependent_contacts"])
+def test_full_size(name: str, tmp_path: pathlib.Path) -> None:
+    check(name, tmp_path, quick=False)
+
+
+def test_penetrations_of_a_made_run() -> None:
+    # One contact; deep rows 1 (acts at 2 with an impact), 3 (acts at 4 without), 6 (acts no more).
+    gap = np.array([[1.0], [-3e-6], [0.0], [-2e-8], [0.0], [1.0], [-1e-7]])
+    acts = np.array([[0], [0], [1], [0], [1], [0], [0]]) * 1e-5
+    impacts = np.array([[0], [0], [1], [0], [0], [0], [0]])
+    traj = nsjax.simulate(*models.bouncing_ball(), nsjax.schemes.moreau(), dt=1e-3, steps=6)
+    traj = traj.__class__(
+        **{**{name: getattr(traj, name) for name in traj.__dataclass_fields__}, "gap": gap,
+           "closed_time": acts, "impacts": impacts}
+    )  # fmt: skip
+    activating, settled = fig09_unified_gaps.penetrations(traj)
+    np.testing.assert_array_equal(activating, [3e-6])
+    np.testing.assert_array_equal(settled, [2e-8, 1e-7])
+
+
+def test_loaded_phase() -> None:
+    force = np.array([0, 1, 1, 0, 0] + 20 * [2] + [0, 1.0])
+    assert fig09_unified_gaps.loaded_phase(force) == slice(7, 25)
+
+
+def test_every_level_of_every_family_is_in_the_table() -> None:
+    names = table_drift.runs(tuple(table_drift.FAMILIES))
+    assert len(names) == 4 * 6 + 4
+    assert table_drift.UNSTABLE in names
