@@ -36,7 +36,9 @@ COLOURS = ("#c8501e", "#1f4e9c", "#c8501e", "#1f4e9c", "#1d7a4a")
 def height(scheme: Any, step: float, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Time and height of the slider, which the guide should keep at zero."""
     system, params, state = models.slider_crank_bilateral()
-    traj = nsjax.simulate(system, params, state, scheme, dt=step, time=2.0, every=every, save=[])
+    traj = nsjax.simulate(
+        system, params, state, scheme, dt=step, time=2.0, every=every, save=["constraint_force"]
+    )
     traj.raise_for_status()
     return np.asarray(traj.t), np.asarray(traj["y"])
 

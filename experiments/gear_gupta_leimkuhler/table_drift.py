@@ -68,7 +68,7 @@ class Drift:
 def drift(scheme: Any, step: float = STEP) -> Drift:
     """A run of the mechanism; one that fails is cut there."""
     system, params, state = models.slider_crank_bilateral()
-    traj = nsjax.simulate(system, params, state, scheme, dt=step, time=DURATION, save=[])
+    traj = nsjax.simulate(system, params, state, scheme, dt=step, time=DURATION, save=["constraint_force"])
     rate = jax.jit(jax.vmap(lambda t, q, v: row_rates(system, t, q, v, params)))
     failed = int(traj.first_failure.step)
     rows = len(traj.t) if failed < 0 else failed
