@@ -50,18 +50,44 @@ def step_status(
     return lax.cond(bad, causes, lambda _: jnp.asarray(0), None)
 
 
+def _normal_accelerations(
+    system: System, params: PyTree, at: State, rows: Rows, a: Array
+) -> tuple[Array, Array]:
+    """Free normal accelerations (nc,), and the sums of the magnitudes of their parts: from forces and
+    from curvature.
+    """
+    normal = rows.wt[: system.nc * (1 + system.nt) : 1 + system.nt]
+    curvature = gap_drift(system, jnp.asarray(at.t), at.q, at.v, params)
+    forced = matvec(normal, a)
+    # bodies that fall together have no relative acceleration: a tenth of the single ones is the floor
+    floor = 0.1 / IMPACT_GATE * matvec(jnp.abs(normal), jnp.abs(a))
+    return forced + curvature, jnp.abs(forced) + jnp.abs(curvature) + floor
+
+
 def approach_limit(system: System, params: PyTree, at: State, rows: Rows, a: Array, dt: Array) -> Array:
-    """Gap rates (nc,) up to which an approach is no impact: see `IMPACT_GATE`.
+    """Gap rates (nc,) up to which an approach is not counted as an impact: see `IMPACT_GATE`.
 
     Args:
         at: state at which the rows were taken.
         a: (nv,) acceleration without contact forces, for the scale of the approach.
     """
-    normal = rows.wt[: system.nc * (1 + system.nt) : 1 + system.nt]
-    curvature = gap_drift(system, jnp.asarray(at.t), at.q, at.v, params)
-    # bodies that fall together have no relative acceleration: a tenth of the single ones is the floor
-    floor = 0.1 / IMPACT_GATE * matvec(jnp.abs(normal), jnp.abs(a))
-    return IMPACT_GATE * dt * (jnp.abs(matvec(normal, a)) + jnp.abs(curvature) + floor)
+    return IMPACT_GATE * dt * _normal_accelerations(system, params, at, rows, a)[1]
+
+
+# Part of the magnitudes below which the parts of the normal acceleration do not cancel in `event_limit`:
+# a contact about to be released has no normal acceleration, and bounces of rounding size.
+CANCELLATION = 0.02
+
+
+def event_limit(system: System, params: PyTree, at: State, rows: Rows, a: Array, dt: Array) -> Array:
+    """Gap rates (nc,) up to which an approach shifts no event: steps of the free normal acceleration.
+
+    Slower ones are the end of a sequence of bounces, whose shifts vanish with the step. Much tighter
+    than `approach_limit` where curvature and forces cancel. Source: `saltation.md` sections 1 and 6.1.
+    """
+    free, size = _normal_accelerations(system, params, at, rows, a)
+    free = jnp.abs(free)
+    return IMPACT_GATE * dt * jnp.where(free > CANCELLATION * size, free, CANCELLATION * size)
 
 
 def classify(jump: Jump, active: Array, limit: Array) -> tuple[Array, Array]:

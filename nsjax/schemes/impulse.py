@@ -16,7 +16,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import solve_positive
 from nsjax.schemes.base_step import End, Memory, base_step
-from nsjax.schemes.books import approach_limit
+from nsjax.schemes.books import approach_limit, event_limit
 from nsjax.schemes.through_impacts import Around, settled, shift_back
 from nsjax.types import Array, PyTree, record
 
@@ -113,7 +113,7 @@ def _through_impacts(
     t = jnp.asarray(here.t)
     _, rows, response, free = _jump(scheme, system, p, here, closed)
     rates = rows.rate(here.v)[: system.nc * (1 + system.nt) : 1 + system.nt]
-    events = new & (rates < -approach_limit(system, p, here, rows, free, dt))
+    events = new & (rates < -event_limit(system, p, here, rows, free, dt))
     coupled = saltation.impact_coupling(rows, response, events, system.nt)
     gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
     shift = saltation.event_shift(gap, rates, events, (jnp.sum(events) > 1) & ~coupled)

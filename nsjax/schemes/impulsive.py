@@ -17,7 +17,7 @@ from nsjax.core.operators import all_rows, row_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec, solve_positive
-from nsjax.schemes.books import approach_limit, classify, impulse_output
+from nsjax.schemes.books import classify, event_limit, impulse_output
 from nsjax.schemes.through_impacts import Around, accelerate, settled, shift_back
 from nsjax.types import Array, PyTree, record
 
@@ -192,7 +192,7 @@ def _look(
     x = solve_positive(mass, jnp.concatenate([force[:, None], rows.wt.T], axis=1))
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
     rates = rows.rate(start.v)[:count]
-    impacts = active & (rates[::d] < -approach_limit(system, p, at, rows, x[:, 0], dt))
+    impacts = active & (rates[::d] < -event_limit(system, p, at, rows, x[:, 0], dt))
 
     def motion(_: None) -> tuple[Array, Array]:
         a = accelerate(system, p, start, start.v, resting)

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+from jax import lax
 
 from nsjax.contact import Jump, no_jump, velocity_jump
 from nsjax.contact.projection import Projection, project_position
@@ -15,6 +16,7 @@ from nsjax.core.operators import gap_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, add
 from nsjax.linalg import matvec, solve_positive
+from nsjax.nonlinear import only_tangent, with_tangent
 from nsjax.schemes.books import approach_limit, stage_jump
 from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric
 from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
@@ -234,6 +236,17 @@ def _project(
     )  # fmt: skip
 
 
+def _corrected(scheme: Scheme, system: System, projection: Projection, q: Array, active: Array) -> Array:
+    """The projected position. A contact that has not yet acted keeps the derivative of its gap: the time
+    of its impact, in the next step, depends on it.
+    """
+    if scheme.gradient == "discrete" or not scheme.options.project_contacts or not system.nc:
+        return projection.q
+    early = jnp.any((projection.psi[: system.nc] > 0.0) & ~active)
+    kept = with_tangent(lax.stop_gradient(projection.q), only_tangent(q))
+    return jnp.where(early, kept, projection.q)
+
+
 def _respond(
     scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool
 ) -> Response:
@@ -254,7 +267,7 @@ def _respond(
     end = State(t=state.t + dt, q=system.retract(q, half * (v + v1)), v=v1)
     projection = _project(scheme, system, params, at, end, dt)
     if projection is not None:
-        end = dataclasses.replace(end, q=projection.q)
+        end = dataclasses.replace(end, q=_corrected(scheme, system, projection, end.q, active))
         estimate = jnp.maximum(estimate, projection.estimate)
         jump = dataclasses.replace(
             jump,
