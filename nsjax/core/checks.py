@@ -143,7 +143,7 @@ def _check_law_shapes(system: System, law: Any) -> None:
 
 
 @functools.partial(jax.jit, static_argnames=("system",))
-def _probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
+def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
     """Everything whose value is checked at the start, in one compiled call."""
     p = params if system.prepare is None else system.prepare(params)
     found: dict[str, Any] = {}
@@ -171,7 +171,11 @@ def _rates(system: System, state: State, p: PyTree) -> tuple[Array, Array]:
 
 def check_values(system: System, params: PyTree, state: State) -> None:
     """Ranges of law and mass, and a start that respects contacts and constraints."""
-    found = {name: np.asarray(value) for name, value in _probe(system, params, state).items()}
+    check_found(system, {name: np.asarray(value) for name, value in probe(system, params, state).items()})
+
+
+def check_found(system: System, found: dict[str, np.ndarray]) -> None:
+    """`check_values` of what `probe` found."""
     for name in ("restitution", "restitution_tangential"):
         if name in found and not np.all((found[name] >= 0) & (found[name] <= 1)):
             raise InputError(f"{name} = {found[name].tolist()}; it must lie in [0, 1]")
