@@ -319,5 +319,5 @@ def test_reproduce_lists_and_runs(tmp_path, capsys) -> None:
 
 
 def test_reproduce_names_the_nearest(capsys) -> None:
-    assert cli.main(["reproduce", "gear_gupta_leimkuhler/fig3"]) == 2
+    assert cli.main(["reproduce", "gear_gupta_leimkuhler/fig03_moreau_pth"]) == 2
     assert "did you mean 'gear_gupta_leimkuhler/fig03_moreau_path'" in capsys.readouterr().err

@@ -31,8 +31,8 @@ ROUNDING = {"generalized_alpha", "hht", "newmark", "ed_alpha"}
 
 
 def quick(scheme: str, model: str) -> bool:
-    if model == "block":
-        return scheme == "moreau"  # half a minute of compilation with an implicit scheme
+    if model in ("block", "rubbing_rotor"):
+        return scheme == "moreau"  # up to half a minute of compilation with an implicit scheme
     return model in QUICK_MODELS or scheme in QUICK_SCHEMES
 
 
