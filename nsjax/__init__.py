@@ -1,6 +1,7 @@
 """nsjax: a differentiable simulator for mechanical systems that hit, slide, stick and bend."""
 
 from nsjax import models, plot, schemes
+from nsjax.check_gradient import GradientCheck, check_gradient
 from nsjax.configure import configure
 from nsjax.consistent import Consistent, consistent
 from nsjax.contact import ContactLaw
@@ -27,6 +28,7 @@ __all__ = [
     "Consistent",
     "ContactLaw",
     "Event",
+    "GradientCheck",
     "InputError",
     "Labels",
     "Output",
@@ -36,6 +38,7 @@ __all__ = [
     "State",
     "System",
     "Trajectory",
+    "check_gradient",
     "configure",
     "consistent",
     "from_lagrangian",

@@ -17,7 +17,7 @@ FLOORS = [
     {"schemes", "multibody", "trajectory", "consistent"},
     {"simulate"},
     {"models", "analysis"},
-    {"sweep"},
+    {"sweep", "check_gradient"},
     {"identify"},
     {"io", "plot"},
     {"cli"},

@@ -1,0 +1,403 @@
+"""Compares derivatives of a run with secants that are wider than the teeth of the discrete map.
+
+The end of a time-stepping run is a saw-tooth in the parameters: an impact stays in its step until the
+data move it into the next one. The derivative with ``gradient="discrete"`` and a narrow difference
+quotient both give the slope of a tooth, and agree with each other; the motion has the slope of the line
+through many teeth. A tooth is as wide as the change that moves an impact by one step, ``dt |dg/dt|`` for
+a change of the gap. Source: `saltation.md` section 3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.analysis.events import Table
+from nsjax.contact.saltation import COUPLED, GATED
+from nsjax.core import InputError, checks, nearest
+from nsjax.core.scheme import Scheme
+from nsjax.core.system import Problem
+from nsjax.simulate import simulate
+from nsjax.trajectory import Trajectory, label_name
+from nsjax.types import Array
+
+TEETH = 10.0
+"""Half the width of a secant moves the impact that moves most by at least this many steps."""
+
+WIDEST = 0.05
+"""Half the width of a secant found automatically is at most this part of the parameter, or of one."""
+
+DEGREE = 3
+"""Degree of the polynomial through the samples of a secant, whose slope at the middle it is."""
+
+NOTES = {
+    GATED: "an approach too slow to count as an impact (grazing, the end of a sequence of bounces)",
+    COUPLED: "several impacts in one step that move each other: one selection of several derivatives",
+}
+
+Outputs = Sequence[str] | Callable[[Trajectory], Array] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """One derivative beside its secant.
+
+    Args:
+        output, parameter: names.
+        derivative: as carried by the scheme.
+        secant: slope at the middle of the cubic fitted to runs within the width.
+        uncertainty: its standard error, from the teeth that the fit leaves over.
+        width: half the width of the secant, in the unit of the parameter.
+        shift: steps by which half the width moves the impact that moves most; zero without impacts.
+        verdict: ``"agrees"``; ``"differs"``; ``"events change"``: differs, and so does the sequence of
+            impacts within the width; ``"teeth"``: differs, but the secant is not wide enough to tell.
+    """
+
+    output: str
+    parameter: str
+    derivative: float
+    secant: float
+    uncertainty: float
+    width: float
+    shift: float
+    verdict: str
+
+
+@dataclasses.dataclass(frozen=True)
+class GradientCheck:
+    """Result of `check_gradient`; prints as a table with the events below it.
+
+    Args:
+        table: of `Comparison`, parameter by parameter.
+        impacts: number of impacts of the run itself.
+        crossed: sentences about sequences of impacts that change within the width of a secant.
+        notes: sentences about steps whose derivative is one-sided or a selection.
+    """
+
+    table: Table[Comparison]
+    impacts: int
+    crossed: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every derivative agrees with its secant."""
+        return all(row.verdict == "agrees" for row in self.table)
+
+    def __str__(self) -> str:
+        lines = [str(self.table), f"{self.impacts} impacts"]
+        lines += [f"crossed: {sentence}" for sentence in self.crossed]
+        lines += [f"note: {sentence}" for sentence in self.notes]
+        return "\n".join(lines)
+
+
+def check_gradient(
+    problem: Problem,
+    scheme: Scheme,
+    *,
+    parameters: Sequence[str],
+    dt: float,
+    steps: int | None = None,
+    time: float | None = None,
+    outputs: Outputs = None,
+    gradient: str | None = None,
+    widths: Mapping[str, float] | None = None,
+    samples: int = 31,
+    tolerance: float = 0.05,
+    every: int | None = None,
+    events: int = 100,
+) -> GradientCheck:
+    """Compares ``d output / d parameter`` of a run with secants wider than the teeth of its map.
+
+    Which derivative a run has (``gradient="saltation"``), event by event:
+
+    ===================================== ===========================================================
+    event                                 derivative
+    ===================================== ===========================================================
+    none; opening; rate and stiffness     exact for the discrete map, which converges to that of the
+    kinks; slip to stick; stick to slip   motion with the order of the scheme (the motion continues
+                                          with the same acceleration)
+    impact, also frictional               converges with order 1 in dt (with `schemes.localized` with
+                                          the order of the scheme); ``"discrete"``: wrong at every dt
+    plastic impact, landing               the same; positions keep an error of one step
+    reversal of sliding, planar           the same: the friction force jumps
+    reversal of sliding, spatial          exact: generic motions turn without passing through rest
+    several impacts in one step that do   the same as a single one, each with a shift of its own
+    not move each other
+    coupled simultaneous impacts          undefined: it depends on the order in which they happen; one
+                                          selection, bit 2 of ``notes``
+    grazing                               one-sided and unbounded (``1 / |dg/dt|``); below two steps of
+                                          acceleration that of the motion without the impact, finite,
+                                          bit 1 of ``notes``
+    accumulation of impacts               converges with order below one; its end is cut off where
+                                          bounces are below two steps of acceleration, bit 1
+    impact that appears or vanishes       undefined: the motion itself has a kink or a jump there
+    ===================================== ===========================================================
+
+    Args:
+        problem: a `Problem`.
+        scheme: for instance ``schemes.moreau()``.
+        parameters: names of scalars as `Problem.replace` takes them: ``"friction"``; entries of
+            vectors with their index: ``"initial_v[0]"``.
+        dt, steps, time, every: of the run, see `simulate`; ``every`` is all steps unless given.
+        outputs: labels of the trajectory whose last value is compared (``"theta1"``, ``"energy"``), or a
+            module-level function ``traj -> (k,)``; None: all of ``q`` and ``v`` at the end.
+        gradient: ``"saltation"`` or ``"discrete"``, as in `simulate`.
+        widths: half widths of secants by parameter. Not given: doubled until the impact that moves most
+            moves by `TEETH` steps, at most `WIDEST` of the parameter (or of one, if it is zero).
+        samples: runs per secant; their least-squares cubic averages over the teeth.
+        tolerance: relative difference up to which derivative and secant agree, beside three standard
+            errors of the secant.
+        events: impacts to compare.
+
+    Returns:
+        A `GradientCheck`.
+
+    Raises:
+        InputError: for an unknown parameter or output, or one that is not a number.
+        RunError: if a run fails.
+
+    Limits: a secant says nothing about single events; within its width the sequence of impacts must not
+        change (``crossed`` tells), and the motion should be no worse than a cubic. Changes of sticking
+        and sliding are not listed.
+
+    Example:
+        >>> from nsjax import check_gradient, models, schemes
+        >>> problem = models.bouncing_ball(height=1.0, restitution=0.8)
+        >>> run = dict(parameters=["gravity"], outputs=["y"], dt=1e-3, time=0.7)
+        >>> check_gradient(problem, schemes.moreau(), **run).agrees
+        True
+        >>> print(check_gradient(problem, schemes.moreau(), gradient="discrete", **run).table[0].verdict)
+        differs
+    """
+    steps = checks.check_lengths(dt, steps, time, 1, events)
+    checks.check_gradient(scheme, gradient)
+    if samples < 2 * DEGREE or samples % 2 == 0:
+        raise InputError(f"samples = {samples}; it must be odd and at least {2 * DEGREE + 1}")
+    at = np.array([_value(problem, name) for name in parameters])
+    names, read = _reader(problem, outputs)
+    plan = _Plan(
+        names=tuple(parameters), read=read, steps=steps, every=every or steps, events=events,
+        gradient=gradient,
+    )  # fmt: skip
+    middle = _run(plan, problem, scheme, at, dt)
+    derivative, notes = (np.asarray(x) for x in _derivative(plan, problem, scheme, at, np.float64(dt)))
+    if not isinstance(outputs, Sequence):
+        names = names or tuple(f"output {k}" for k in range(len(derivative)))
+    impacts = int(middle.events.count)  # type: ignore[union-attr]
+    rows: list[Comparison] = []
+    crossed: list[str] = []
+    for k, name in enumerate(parameters):
+        runs = functools.partial(_shifted, plan, problem, scheme, at, dt, k)
+        given = (widths or {}).get(name)
+        width, shift = _width(runs, middle, dt, abs(at[k]) or 1.0, given)
+        slopes, errors, found = _secant(runs, middle, plan, width, samples)
+        changes = _changes(problem, name, width, middle, found)
+        crossed += changes
+        for i, output in enumerate(names):
+            numbers = float(derivative[i, k]), float(slopes[i]), float(errors[i])
+            verdict = _verdict(*numbers, tolerance, shift if impacts else None, bool(changes))
+            rows.append(Comparison(output, name, *numbers, width, shift, verdict))
+    table = Table(records=tuple(rows), note="", kind=Comparison)
+    sentences = tuple(sentence for bit, sentence in NOTES.items() if int(notes) & bit)
+    return GradientCheck(table, impacts, tuple(crossed), sentences)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    """Static part of the runs."""
+
+    names: tuple[str, ...]
+    read: Any
+    steps: int
+    every: int
+    events: int
+    gradient: str | None
+
+
+def _split(name: str) -> tuple[str, int | None]:
+    """``("initial_v", 0)`` of ``"initial_v[0]"``."""
+    found = re.fullmatch(r"(\w+)\[(\d+)\]", name)
+    return (found[1], int(found[2])) if found else (name, None)
+
+
+def _whole(problem: Problem, field: str) -> Any:
+    """A parameter or a part of the start, as `Problem.replace` names them."""
+    start = {"initial_time": "t", "initial_q": "q", "initial_v": "v"}
+    if field in start:
+        return getattr(problem.state, start[field])
+    problem.replace(**{field: 0.0})  # refuses unknown names
+    if isinstance(problem.params, Mapping):
+        return problem.params[field]
+    return getattr(problem.params, field)
+
+
+def _value(problem: Problem, name: str) -> float:
+    """The number behind a name."""
+    field, index = _split(name)
+    value = np.asarray(_whole(problem, field), float)
+    if index is None and value.ndim:
+        raise InputError(f"parameter {name!r} has shape {value.shape}; name one entry: '{name}[0]'")
+    if index is not None and (value.ndim != 1 or index >= value.size):
+        raise InputError(f"parameter {name!r}: {field} has shape {value.shape}")
+    return float(value if index is None else value[index])
+
+
+def _changed(problem: Problem, names: tuple[str, ...], x: Any) -> Problem:
+    """The problem with the numbers ``x``."""
+    for k, name in enumerate(names):
+        field, index = _split(name)
+        value = x[k]
+        if index is not None:
+            value = jnp.asarray(_whole(problem, field), float).at[index].set(x[k])
+        problem = problem.replace(**{field: value})
+    return problem
+
+
+@dataclasses.dataclass(frozen=True)
+class _Last:
+    """Reads the last value of labelled quantities."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, traj: Trajectory) -> Array:
+        return jnp.stack([jnp.asarray(traj[name])[-1] for name in self.names])
+
+
+def _end(traj: Trajectory) -> Array:
+    return jnp.concatenate([jnp.asarray(traj.q)[-1], jnp.asarray(traj.v)[-1]])
+
+
+def _reader(problem: Problem, outputs: Outputs) -> tuple[tuple[str, ...], Any]:
+    """Names of the outputs (empty if not known yet), and the function that reads them."""
+    labels = problem.system.labels
+    if outputs is None:
+        names = tuple(label_name(entry) for entry in (*labels.q, *labels.v))
+        size = problem.system.nq + problem.system.nv
+        return (names if len(names) == size else ()), _end
+    if callable(outputs):
+        return (), outputs
+    if isinstance(outputs, str):
+        raise InputError(f"outputs = {outputs!r}; give a list of names, such as [{outputs!r}]")
+    known = [label_name(e) for e in (*labels.q, *labels.v, *labels.observables)]
+    known += ["kinetic", "potential", "energy"]
+    for name in outputs:
+        if name not in known:
+            raise InputError(f"outputs: unknown quantity {name!r}; {nearest(name, known)}")
+    return tuple(outputs), _Last(tuple(outputs))
+
+
+def _simulate(
+    plan: _Plan, problem: Problem, scheme: Scheme, x: Any, dt: Any, gradient: str | None, events: int
+) -> Trajectory:
+    """The run with the numbers ``x``."""
+    system, params, state = _changed(problem, plan.names, x)
+    lengths: Any = {"steps": plan.steps, "every": plan.every, "events": events}
+    return simulate(system, params, state, scheme, dt=dt, gradient=gradient, **lengths)
+
+
+def _run(plan: _Plan, problem: Problem, scheme: Scheme, x: np.ndarray, dt: float) -> Trajectory:
+    """One plain run."""
+    traj = _simulate(plan, problem, scheme, x, dt, None, plan.events)
+    traj.raise_for_status()
+    return traj
+
+
+def _shifted(
+    plan: _Plan, problem: Problem, scheme: Scheme, at: np.ndarray, dt: float, k: int, change: float
+) -> Trajectory:
+    """The run with parameter ``k`` changed."""
+    return _run(plan, problem, scheme, at + change * (np.arange(len(at)) == k), dt)
+
+
+@functools.partial(jax.jit, static_argnames=("plan",))
+def _derivative(plan: _Plan, problem: Problem, scheme: Scheme, x: Array, dt: Array) -> tuple[Array, Array]:
+    """Jacobian (outputs, parameters) in forward mode, and the notes of all rows."""
+
+    def run(x: Array) -> tuple[Array, Array]:
+        traj = _simulate(plan, problem, scheme, x, dt, plan.gradient, 0)
+        bits = [jnp.any((traj.notes & bit) != 0) * bit for bit in NOTES]  # type: ignore[operator]
+        return jnp.ravel(plan.read(traj)), sum(bits, start=jnp.asarray(0))
+
+    return jax.jacfwd(run, has_aux=True)(x)
+
+
+def _sequence(traj: Trajectory) -> np.ndarray:
+    """Contacts in the order of their impacts."""
+    events: Any = traj.events
+    return np.asarray(events.contact)[: min(int(events.count), len(events.contact))]
+
+
+def _width(
+    runs: Callable[[float], Trajectory], middle: Trajectory, dt: float, size: float, given: float | None
+) -> tuple[float, float]:
+    """Half width of a secant, and the steps by which it moves the impact that moves most."""
+    width = 1e-6 * size if given is None else given
+    while True:
+        shift = 0.0
+        if len(_sequence(middle)):
+            ends = [runs(s * width) for s in (-1.0, 1.0)]
+            one, other = (_sequence(traj) for traj in ends)
+            same = min(len(one), len(other))
+            differ = np.flatnonzero(one[:same] != other[:same])
+            same = int(differ[0]) if len(differ) else same
+            times = [np.asarray(traj.events.time)[:same] for traj in ends]  # type: ignore[union-attr]
+            shift = float(np.max(np.abs(times[1] - times[0]), initial=0.0) / (2.0 * dt))
+        if given is not None or shift >= TEETH or 2.0 * width > WIDEST * size:
+            return width, shift
+        width *= 2.0
+
+
+def _secant(
+    runs: Callable[[float], Trajectory], middle: Trajectory, plan: _Plan, width: float, samples: int
+) -> tuple[np.ndarray, np.ndarray, list[Trajectory]]:
+    """Slopes of the outputs, their standard errors, and the runs."""
+    s = np.linspace(-1.0, 1.0, samples)
+    found = [middle if x == 0.0 else runs(x * width) for x in s]
+    values = np.array([np.ravel(plan.read(traj)) for traj in found])
+    powers = s[:, None] ** np.arange(DEGREE + 1)
+    fit = np.linalg.lstsq(powers, values, rcond=None)[0]
+    rest = np.sum((values - powers @ fit) ** 2, axis=0) / (samples - DEGREE - 1)
+    spread = np.linalg.inv(powers.T @ powers)[1, 1]
+    return fit[1] / width, np.sqrt(rest * spread) / width, found
+
+
+def _changes(
+    problem: Problem, name: str, width: float, middle: Trajectory, found: list[Trajectory]
+) -> list[str]:
+    """A sentence if the sequence of impacts changes within the width."""
+    base = _sequence(middle)
+    for traj in found:
+        other = _sequence(traj)
+        if np.array_equal(base, other):
+            continue
+        same = min(len(base), len(other))
+        differ = np.flatnonzero(base[:same] != other[:same])
+        first = int(differ[0]) if len(differ) else same
+        longer = traj if len(other) > first else middle
+        events: Any = longer.events
+        contact, names = int(events.contact[first]), problem.system.labels.contacts
+        who = names[contact] if names else f"contact {contact}"
+        return [
+            f"{name} within {width:.3g}: {len(base)} and {len(other)} impacts, which first differ at "
+            f"impact {first + 1} ({who}, {float(events.time[first]):.6g} s)"
+        ]
+    return []
+
+
+def _verdict(
+    derivative: float, secant: float, error: float, tolerance: float, shift: float | None, changed: bool
+) -> str:
+    bound = tolerance * max(abs(derivative), abs(secant)) + 3.0 * error
+    if abs(derivative - secant) <= bound:
+        return "agrees"
+    if changed:
+        return "events change"
+    return "teeth" if shift is not None and shift < TEETH else "differs"
