@@ -31,7 +31,7 @@ from nsjax.types import Array
 TEETH = 10.0
 """Half the width of a secant moves the impact that moves most by at least this many steps."""
 
-WIDEST = 0.05
+WIDEST = 0.1
 """Half the width of a secant found automatically is at most this part of the parameter, or of one."""
 
 DEGREE = 3
@@ -161,12 +161,10 @@ def check_gradient(
         A `GradientCheck`.
 
     Raises:
-        InputError: for an unknown parameter or output, or one that is not a number.
-        RunError: if a run fails.
+        InputError: for an unknown parameter or output, or one that is not a number; RunError if a run fails.
 
-    Limits: a secant says nothing about single events; within its width the sequence of impacts must not
-        change (``crossed`` tells), and the motion should be no worse than a cubic. Changes of sticking
-        and sliding are not listed.
+    Limits: within the width of a secant the sequence of impacts must not change (``crossed`` tells), and
+        the motion should be no worse than a cubic. Changes of sticking and sliding are not listed.
 
     Example:
         >>> from nsjax import check_gradient, models, schemes
@@ -234,9 +232,8 @@ def _whole(problem: Problem, field: str) -> Any:
     if field in start:
         return getattr(problem.state, start[field])
     problem.replace(**{field: 0.0})  # refuses unknown names
-    if isinstance(problem.params, Mapping):
-        return problem.params[field]
-    return getattr(problem.params, field)
+    params = problem.params
+    return params[field] if isinstance(params, Mapping) else getattr(params, field)
 
 
 def _value(problem: Problem, name: str) -> float:
