@@ -1,0 +1,80 @@
+"""One compiled program per scheme and model: final state and its sensitivities for any step size."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax import State, System
+from nsjax.core.scheme import Scheme
+from nsjax.simulate import _begin, _prepare, _Program, _row
+
+STEPS = np.array([97, 211, 419, 877, 1613, 3331, 6421, 12007])
+"""Primes: no two grids share the place of an impact, and none nests in another."""
+
+Build = Callable[[jax.Array], tuple[object, State]]
+
+
+def floats(tree):
+    return jax.tree.map(lambda x: jnp.asarray(x, float), tree)
+
+
+@functools.cache
+def _program(system: System, build: Build, static: tuple, mode: str):
+    """``(p, coef, dt, steps) -> (Jacobian, (final q and v, status, notes))``, steps traced: the program
+    serves all step sizes. In reverse mode the number of steps is static.
+    """
+    name, options, prepare, init, step, gradient = static
+    keep = _Program(system=system, keep=("notes",), events=0)
+
+    def final(p, coef, dt, steps):
+        scheme = Scheme(
+            name=name, coef=coef, options=options, prepare=prepare, init=init, step=step, gradient=gradient
+        )
+        params, state = floats(build(p))
+        run = _begin(keep, scheme, params, state, dt, None)
+        params, constants = _prepare(system, scheme, params, dt)
+        run, row = _row(keep, scheme, params, constants, dt, run, steps)
+        x = jnp.concatenate([row["q"], row["v"]])
+        return x, (x, run.status, row["notes"])
+
+    if mode == "reverse":
+        return jax.jit(jax.jacrev(final, has_aux=True), static_argnums=3)
+    return jax.jit(jax.jacfwd(final, has_aux=True))
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """Final state ``x = (q, v)``, its Jacobian (2 n, parameters), and the notes of the run."""
+
+    x: np.ndarray
+    jacobian: np.ndarray
+    notes: int
+
+
+def sensitivity(
+    system: System, build: Build, scheme: Scheme, p, time: float, steps: int, gradient: str = "saltation",
+    mode: str = "forward",
+) -> Answer:  # fmt: skip
+    """Sensitivities of the state after ``steps`` steps to the parameter vector."""
+    static = (scheme.name, scheme.options, scheme.prepare, scheme.init, scheme.step, gradient)
+    f = _program(system, build, static, mode)
+    count = int(steps)
+    jacobian, (x, status, notes) = f(jnp.asarray(p, float), floats(scheme.coef), time / count, count)
+    assert int(status) == 0, f"{scheme.name}: status {int(status)} at {count} steps"
+    return Answer(x=np.asarray(x), jacobian=np.asarray(jacobian), notes=int(notes))
+
+
+def off(found: np.ndarray, exact: np.ndarray) -> float:
+    """Relative Frobenius error."""
+    return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
+
+
+def slope(errors, steps=STEPS) -> float:
+    """Least-squares order of the errors in the step size."""
+    return float(np.polyfit(np.log(1.0 / np.asarray(steps)), np.log(errors), 1)[0])
