@@ -161,7 +161,7 @@ def check_gradient(
         A `GradientCheck`.
 
     Raises:
-        InputError: for an unknown parameter or output, or one that is not a number; RunError if a run fails.
+        InputError: for an unknown parameter or output, or a whole vector; RunError: if a run fails.
 
     Limits: within the width of a secant the sequence of impacts must not change (``crossed`` tells), and
         the motion should be no worse than a cubic. Changes of sticking and sliding are not listed.
