@@ -397,7 +397,7 @@ def check_no_creation(model: str, scheme: str) -> None:
             assert lost.max() < 1e-9
 
 
-@pytest.mark.parametrize("scheme", ["half_explicit", "generalized_alpha", "bathe", "ed_alpha"])
+@pytest.mark.parametrize("scheme", ["half_explicit", pytest.param("bathe", marks=pytest.mark.slow)])
 def test_impulses_of_the_mixed_framework_account_for_the_whole_jump(scheme: str) -> None:
     """Kinetic energies on both sides of the impulse, from momenta alone."""
     traj = run(models.bouncing_ball(**TWO, restitution=0.5, friction=0.3), scheme, 5e-4, 800)
