@@ -12,6 +12,7 @@ from nsjax.schemes.ed_alpha import ed_alpha
 from nsjax.schemes.generalized_alpha import generalized_alpha, hht, newmark
 from nsjax.schemes.ggl import ggl_decoupled, ggl_unified
 from nsjax.schemes.half_explicit import half_explicit
+from nsjax.schemes.localized import localized
 from nsjax.schemes.moreau import moreau
 from nsjax.schemes.moreau_theta import moreau_theta
 from nsjax.schemes.registry import REGISTRY, SchemeEntry
@@ -26,6 +27,7 @@ __all__ = [
     "ggl_unified",
     "half_explicit",
     "hht",
+    "localized",
     "moreau",
     "moreau_theta",
     "newmark",
