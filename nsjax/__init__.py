@@ -19,6 +19,7 @@ from nsjax.core import (
 )
 from nsjax.io import load, save
 from nsjax.simulate import simulate
+from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_time_step
 from nsjax.trajectory import RunError, Trajectory
 
 __version__ = "0.1.0"
@@ -36,8 +37,10 @@ __all__ = [
     "RunError",
     "Scheme",
     "State",
+    "SweepResult",
     "System",
     "Trajectory",
+    "WorkPrecision",
     "check_gradient",
     "configure",
     "consistent",
@@ -45,7 +48,10 @@ __all__ = [
     "load",
     "models",
     "plot",
+    "reductions",
     "save",
     "schemes",
     "simulate",
+    "sweep",
+    "sweep_time_step",
 ]

@@ -1,0 +1,205 @@
+"""From the words of a sweep to lanes: what is varied, how long lanes run, which cannot start."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from typing import Any
+
+import jax
+import numpy as np
+
+from nsjax import schemes
+from nsjax.core import checks
+from nsjax.core.errors import InputError
+from nsjax.core.scheme import Scheme
+from nsjax.core.system import Problem
+from nsjax.sweep import program, reductions
+from nsjax.sweep.axes import Axes, read_axes
+from nsjax.types import Array
+
+PROBE_LANES = 256
+"""Starts that are checked in one compiled call."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Lengths:
+    """Numbers of steps: ``dt`` and ``every`` hold one entry per lane; all lanes save ``rows`` rows."""
+
+    dt: Any
+    every: np.ndarray
+    rows: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A sweep that has passed all checks that concern every lane."""
+
+    one: program.LaneProgram
+    common: program.Common
+    axes: Axes
+    lengths: Lengths
+
+    def lanes(self, lanes: np.ndarray) -> program.Lane:
+        """What these lanes (flat numbers) have of their own."""
+        lengths = self.lengths
+        return program.Lane(values=self.axes.take(lanes), dt=lengths.dt[lanes], every=lengths.every[lanes])
+
+
+def make_plan(
+    problem: Problem, scheme: Scheme, over: Any, mode: str, reduce: Any, dt: Any, steps: int | None,
+    time: float | None, every: int | None, rows: int | None, events: int,
+) -> Plan:  # fmt: skip
+    """Checks everything that concerns all lanes; arguments as in `nsjax.sweep`.
+
+    Raises:
+        InputError: for input that no lane can run.
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"sweep: problem = {problem!r}; it must be an nsjax.Problem")
+    checks.check_kind(problem.system, scheme)
+    checks.check_precision()
+    kept = reductions.freeze(reduce)
+    common = program.Common(
+        params=checks.canonical(problem.params, "params"),
+        state=checks.canonical(problem.state, "state"),
+        scheme=dataclasses.replace(scheme, coef=checks.canonical(scheme.coef, "scheme")),
+        rows=0,
+    )
+    base = {"params": common.params, "state": common.state, "scheme": common.scheme.coef}
+    axes = read_axes(base, over, mode)
+    lengths = _lengths(axes, dt, steps, time, every, rows, events)
+    common = dataclasses.replace(common, rows=lengths.rows)
+    one = program.LaneProgram(
+        system=problem.system, keys=axes.keys, reduce=kept, events=events,
+        rows=None if isinstance(kept, reductions.Fold) else lengths.rows,
+    )  # fmt: skip
+    first = tuple(x[0] for x in axes.take(np.asarray([0])))
+    params, state, _, _ = program.apply(one.keys, common, first)
+    try:
+        checks.check_shapes(one.system, params, state)
+    except (TypeError, IndexError) as error:
+        raise InputError(f"sweep: the first lane does not fit the model: {error}") from error
+    return Plan(one, common, axes, lengths)
+
+
+def _lengths(
+    axes: Axes,
+    dt: Any,
+    steps: int | None,
+    time: float | None,
+    every: int | None,
+    rows: int | None,
+    events: int,
+) -> Lengths:
+    """Step size and steps between rows of every lane, and the common number of rows."""
+    varied = [place for place, key in enumerate(axes.keys) if key.path == ("dt",)]
+    if bool(varied) == (dt is not None):
+        raise InputError("sweep: give the step size either as dt or in over, under the key 'dt'")
+    if every is not None and rows is not None:
+        raise InputError(f"sweep: every = {every} and rows = {rows}; give one of them")
+    if rows is not None and (not isinstance(rows, int | np.integer) or rows < 1):
+        raise InputError(f"sweep: rows = {rows!r}; it must be a whole number, at least 1")
+    if not varied:
+        step = checks.canonical(dt, "dt")
+        count = checks.check_lengths(step, steps, time, every or 1, events)
+        sizes, counts = (
+            np.asarray([step]) if not checks.is_traced(step) else step[None],
+            np.asarray([count]),
+        )
+    else:
+        sizes = axes.arrays[varied[0]]
+        if checks.is_traced(sizes):
+            counts = np.asarray([checks.check_lengths(sizes[0], steps, time, every or 1, events)])
+        else:
+            counts = np.asarray(
+                [_count(x, k, steps, time, every or 1, events) for k, x in enumerate(sizes)]
+            )
+    if rows is None:
+        rows = 1 if time is not None and varied and every is None else int(counts[0]) // (every or 1)
+    for k, number in enumerate(counts):
+        if number % rows or (every is not None and number // every != rows):
+            which = f"dt = {float(sizes[k]):g} needs" if varied else "there are"
+            raise InputError(
+                f"sweep: {which} {number} steps, which do not make {rows} rows of whole steps; lanes save "
+                "equally many rows, so choose rows and step sizes that fit"
+            )
+    places = axes.places(np.arange(axes.count))[varied[0]] if varied else np.zeros(axes.count, int)
+    every_lane = (counts // rows)[places] if len(counts) > 1 else np.full(axes.count, counts[0] // rows)
+    return Lengths(sizes[places], every_lane, int(rows))
+
+
+def _count(dt: float, place: int, steps: int | None, time: float | None, every: int, events: int) -> int:
+    try:
+        return checks.check_lengths(dt, steps, time, every, events)
+    except InputError as error:
+        raise InputError(f"sweep: value {place} of dt: {error}") from None
+
+
+def refusals(plan: Plan) -> dict[int, str]:
+    """Lanes that cannot start, with the sentence that `simulate` would give."""
+    one, common, axes = plan.one, plan.common, plan.axes
+    found: dict[int, str] = {}
+    lanes = np.arange(axes.count)
+    bad: list[dict[int, str]] = []
+    for key, values in zip(axes.keys, axes.arrays, strict=True):
+        wrong = {int(k): f"{key.text} = {values[k].tolist()}; every number must be finite"
+                 for k in np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(1))}  # fmt: skip
+        if key.path[0] == "scheme":
+            wrong |= {
+                k: x
+                for k, x in _scheme_refusals(common.scheme, key.path[1:], values).items()
+                if k not in wrong
+            }
+        bad.append(wrong)
+    for places, wrong in zip(axes.places(lanes), bad, strict=True):
+        if wrong:
+            hit = lanes[np.isin(places, list(wrong))]
+            found |= {int(k): wrong[int(places[k])] for k in hit if int(k) not in found}
+    if not any(key.path[0] in ("params", "state") for key in axes.keys):
+        checks.check_values(one.system, common.params, common.state)
+        return found
+    return found | _start_refusals(one, common, axes, np.setdiff1d(lanes, list(found)))
+
+
+def _scheme_refusals(scheme: Scheme, path: tuple[str, ...], values: np.ndarray) -> dict[int, str]:
+    """Numbers that the scheme's own constructor refuses."""
+    entry = schemes.REGISTRY.get(scheme.name)
+    if entry is None or len(path) != 1 or path[0] not in inspect.signature(entry.factory).parameters:
+        return {}
+    found = {}
+    for k, value in enumerate(values):
+        try:
+            entry.factory(**{path[0]: value.tolist()})
+        except ValueError as error:
+            found[k] = str(error)
+    return found
+
+
+@functools.partial(jax.jit, static_argnames=("one",))
+def _probe(one: program.LaneProgram, common: program.Common, values: tuple[Array, ...]) -> dict[str, Array]:
+    """What `checks.probe` finds in each of these lanes."""
+
+    def probe(values: tuple[Array, ...]) -> dict[str, Array]:
+        params, state, _, _ = program.apply(one.keys, common, values)
+        found: dict[str, Array] = checks.probe(one.system, params, state)
+        return found
+
+    return jax.vmap(probe)(values)
+
+
+def _start_refusals(
+    one: program.LaneProgram, common: program.Common, axes: Axes, lanes: np.ndarray
+) -> dict[int, str]:
+    refused = {}
+    for start in range(0, len(lanes), PROBE_LANES):
+        some = lanes[start : start + PROBE_LANES]
+        full = np.concatenate([some, np.repeat(some[-1:], PROBE_LANES - len(some))])
+        found = {name: np.asarray(x) for name, x in _probe(one, common, axes.take(full)).items()}
+        for k, lane in enumerate(some):
+            try:
+                checks.check_found(one.system, {name: x[k] for name, x in found.items()})
+            except InputError as error:
+                refused[int(lane)] = str(error)
+    return refused

@@ -1,0 +1,194 @@
+"""The compiled program of a sweep: one lane, and many lanes on all devices of the process.
+
+A lane has the form of a single run: trip counts are data. So lanes with different step sizes and numbers
+of steps share one program, and no reduction needs more than one row of a lane unless it asks for all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec
+
+from nsjax.core.scheme import Scheme
+from nsjax.core.system import State, System
+from nsjax.simulate import _begin, _prepare, _Program, _row
+from nsjax.sweep.axes import Key, put
+from nsjax.sweep.reductions import Fold, Reduction
+from nsjax.trajectory import ROWS, FirstFailure, Trajectory
+from nsjax.types import Array, PyTree, record
+
+LANES = "lanes"
+
+
+@dataclasses.dataclass(frozen=True)
+class LaneProgram:
+    """Static part of a compiled sweep.
+
+    Args:
+        system: what runs.
+        keys: what differs from lane to lane.
+        reduce: what is kept of a lane.
+        rows: saved rows after the start; None if the reduction takes them one by one.
+        events: length of the impact list.
+    """
+
+    system: System
+    keys: tuple[Key, ...]
+    reduce: Reduction
+    rows: int | None
+    events: int
+
+
+@record()
+class Common:
+    """What all lanes share; ``rows`` is their number of saved rows."""
+
+    params: PyTree
+    state: State
+    scheme: Scheme
+    rows: Array | int
+
+
+@record()
+class Lane:
+    """What a lane has of its own: varied values, step size, steps between saved rows."""
+
+    values: tuple[Array, ...]
+    dt: Array
+    every: Array
+
+
+@record()
+class Found:
+    """What a lane gives."""
+
+    values: PyTree
+    status: Array
+    first_failure: FirstFailure
+
+
+def apply(
+    keys: tuple[Key, ...], common: Common, values: tuple[Any, ...]
+) -> tuple[PyTree, State, Scheme, Any]:
+    """Parameters, start and scheme of a lane, and its step size if that is varied (else None)."""
+    base = {"params": common.params, "state": common.state, "scheme": common.scheme.coef}
+    dt = None
+    for key, value in zip(keys, values, strict=True):
+        if key.path == ("dt",):
+            dt = value
+        else:
+            base = put(base, key, value)
+    return base["params"], base["state"], dataclasses.replace(common.scheme, coef=base["scheme"]), dt
+
+
+_traced_row = jax.jit(_row, static_argnames=("program",))
+"""`jit` inside `jit` only keeps the trace: shapes are asked for first, and must not trace twice."""
+
+
+@functools.partial(jax.jit, static_argnames=("program",))
+def run_lane(program: LaneProgram, common: Common, lane: Lane) -> Found:
+    """One lane from its start to its reduced values."""
+    params, state, scheme, _ = apply(program.keys, common, lane.values)
+    book = _Program(system=program.system, keep=ROWS, events=program.events)
+    run = _begin(book, scheme, params, state, lane.dt, None)
+    ready, constants = _prepare(program.system, scheme, params, lane.dt)
+    row = functools.partial(_traced_row, book, scheme, ready, constants, lane.dt)
+
+    def whole(run: Any, columns: dict[str, Any]) -> Trajectory:
+        return Trajectory(
+            system=program.system, params=params, **columns, status=run.status,
+            first_failure=run.first_failure, events=run.events, carry=run.next,
+        )  # fmt: skip
+
+    def count(k: Array) -> Array:
+        return jnp.where(k == 0, 0, lane.every)  # row 0, the start, takes no steps
+
+    if program.rows is not None or not isinstance(program.reduce, Fold):
+        counts = count(jnp.arange((program.rows or 0) + 1))
+        run, columns = lax.scan(row, run, counts)
+        return Found(
+            values=program.reduce(whole(run, columns)), status=run.status, first_failure=run.first_failure
+        )
+    fold = program.reduce
+
+    def one(columns: dict[str, Any]) -> dict[str, Any]:
+        return {name: None if x is None else x[None] for name, x in columns.items()}
+
+    def step(k: Array, both: tuple[Any, PyTree]) -> tuple[Any, PyTree]:
+        run, columns = row(both[0], count(k))
+        return run, fold.update(both[1], whole(run, one(columns)))
+
+    shapes = jax.eval_shape(row, run, count(jnp.asarray(0)))[1]
+    zeros = {name: None if x is None else jnp.zeros(x.shape, x.dtype) for name, x in shapes.items()}
+    run, kept = lax.fori_loop(0, common.rows + 1, step, (run, fold.start(whole(run, one(zeros)))))
+    return Found(values=fold.finish(kept), status=run.status, first_failure=run.first_failure)
+
+
+def map_lanes(lane: Callable[[Any], PyTree], lanes: PyTree, count: Array | None = None) -> PyTree:
+    """All lanes on one device, in the way that is fastest there.
+
+    On a CPU one after the other: the loop over lanes and the time loops become one kernel, a lane out of
+    contact really skips the contact problem, and a lane gives the bits of a single run. On a GPU all at
+    once: a lane alone cannot fill it.
+
+    Args:
+        lane: function of one lane.
+        lanes: pytree, lanes first.
+        count: number of lanes to compute, the rest is left zero; it costs nothing on a CPU. None: all,
+            and the map can be differentiated in reverse mode.
+    """
+    if jax.default_backend() != "cpu":
+        return jax.vmap(lane)(lanes)
+    if count is None:
+        return lax.map(lane, lanes)
+    length = jax.tree.leaves(lanes)[0].shape[0]
+    at = functools.partial(lax.dynamic_index_in_dim, axis=0, keepdims=False)
+
+    def step(k: Array, found: PyTree) -> PyTree:
+        new = lane(jax.tree.map(lambda x: at(x, k), lanes))
+        return jax.tree.map(lambda all_, x: lax.dynamic_update_index_in_dim(all_, x, k, 0), found, new)
+
+    shapes = jax.eval_shape(lane, jax.tree.map(lambda x: x[0], lanes))
+    empty = jax.tree.map(lambda x: jnp.zeros((length, *x.shape), x.dtype), shapes)
+    return lax.fori_loop(0, count, step, empty)
+
+
+def spread(f: Callable[..., PyTree], devices: tuple[Any, ...]) -> Callable[..., PyTree]:
+    """``f(common, lanes, count)`` over devices: ``lanes`` and ``count`` are split, ``common`` is copied."""
+    if len(devices) == 1:
+        return f
+    mesh = Mesh(np.asarray(devices), (LANES,))
+    split, copied = PartitionSpec(LANES), PartitionSpec()
+    return jax.shard_map(f, mesh=mesh, in_specs=(copied, split, split), out_specs=split, check_vma=False)
+
+
+@functools.partial(jax.jit, static_argnames=("program", "devices"))
+def call(
+    program: LaneProgram, devices: tuple[Any, ...], common: Common, lanes: Lane, counts: Array
+) -> Found:
+    """One compiled call: on each device the first ``counts[d]`` of its share of the lanes."""
+
+    def share(common: Common, lanes: Lane, count: Array) -> Found:
+        return map_lanes(functools.partial(run_lane, program, common), lanes, count[0])
+
+    return spread(share, devices)(common, lanes, counts)
+
+
+def lane_shapes(program: LaneProgram, common: Common, lane: Lane) -> Found:
+    """Shapes and types of what one lane gives, without computing it."""
+    shapes: Found = jax.eval_shape(functools.partial(run_lane, program), common, lane)
+    return shapes
+
+
+def row_bytes(system: System) -> int:
+    """Upper bound of the memory of one saved row."""
+    width = system.nq + system.nv + system.nc * (8 + 2 * system.nt) + 2 * system.nb + 4
+    return 8 * width

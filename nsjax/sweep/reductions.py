@@ -1,0 +1,261 @@
+"""What is kept of each run of a sweep: folds over its rows, or any function of its trajectory.
+
+A fold sees one saved row after the other inside the time loop, so the rows are never stored: a lane
+needs no more memory for a million rows than for ten. A function of the `Trajectory` gets all rows of its
+lane; they exist for one lane at a time on each device.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.core.errors import InputError
+from nsjax.trajectory import ROWS, Trajectory
+from nsjax.types import Array, PyTree
+
+COLUMNS = ("t", "q", "v", *ROWS)
+
+
+class Fold:
+    """A reduction row by row; derive a frozen dataclass from it.
+
+    ``start``, then ``update`` with every saved row (the start of the run included), then ``finish``. Rows
+    come as a `Trajectory` of one row. Called with a whole trajectory, a fold gives the same value.
+
+    Equal folds must compare equal (frozen dataclasses do), else every sweep compiles again.
+
+    Example:
+        >>> import dataclasses
+        >>> import jax.numpy as jnp
+        >>> from nsjax import reductions
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Longest(reductions.Fold):  # longest run of rows without an impact
+        ...     def start(self, row):
+        ...         return jnp.asarray(0), jnp.asarray(0)
+        ...
+        ...     def update(self, kept, row):
+        ...         now = jnp.where(row.impacts.any(), 0, kept[0] + 1)
+        ...         return now, jnp.where(now > kept[1], now, kept[1])
+        ...
+        ...     def finish(self, kept):
+        ...         return kept[1]
+    """
+
+    def start(self, row: Trajectory) -> PyTree:
+        """The accumulator before any row; ``row`` holds zeros and tells shapes only."""
+        raise NotImplementedError
+
+    def update(self, kept: PyTree, row: Trajectory) -> PyTree:
+        """The accumulator after one more row."""
+        raise NotImplementedError
+
+    def finish(self, kept: PyTree) -> PyTree:
+        """What the sweep returns."""
+        return kept
+
+    def __call__(self, traj: Trajectory) -> PyTree:
+        """The fold over the saved rows of a trajectory."""
+        columns: dict[str, Any] = {name: getattr(traj, name) for name in COLUMNS}
+        first: dict[str, Any] = {
+            name: None if x is None else jnp.zeros_like(x[:1]) for name, x in columns.items()
+        }
+
+        def step(kept: PyTree, row: dict[str, Any]) -> tuple[PyTree, None]:
+            one: dict[str, Any] = {name: None if x is None else x[None] for name, x in row.items()}
+            return self.update(kept, dataclasses.replace(traj, **one)), None
+
+        kept, _ = lax.scan(step, self.start(dataclasses.replace(traj, **first)), columns)
+        return self.finish(kept)
+
+
+def quantity(traj: Trajectory, name: str) -> Array:
+    """A column of a trajectory by its name: a row quantity (``"q"``, ``"impacts"``), a label
+    (``"theta1"``), an observable of the model or an energy.
+
+    Raises:
+        InputError: for an unknown name, with the nearest known one.
+    """
+    if name in COLUMNS:
+        found = getattr(traj, name)
+        if found is None:
+            raise InputError(f"reduce: {name} is not saved")
+        return jnp.asarray(found)
+    try:
+        return jnp.asarray(traj[name])
+    except KeyError as error:
+        raise InputError(f"reduce: {error.args[0]}, {', '.join(COLUMNS)}") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Named(Fold):
+    """A fold of one quantity."""
+
+    name: str
+
+    def now(self, row: Trajectory) -> Array:
+        return quantity(row, self.name)[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Maximum(_Named):
+    sign: float = 1.0
+
+    def start(self, row: Trajectory) -> Array:
+        return jnp.full_like(jnp.asarray(self.now(row), float), -self.sign * jnp.inf)
+
+    def update(self, kept: Array, row: Trajectory) -> Array:
+        now = self.now(row)
+        # a value that is not a number stays, whatever follows
+        return jnp.where(jnp.isnan(kept) | (self.sign * kept >= self.sign * now), kept, now)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Total(_Named):
+    def start(self, row: Trajectory) -> Array:
+        return jnp.zeros_like(self.now(row))
+
+    def update(self, kept: Array, row: Trajectory) -> Array:
+        return kept + self.now(row)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Mean(_Named):
+    def start(self, row: Trajectory) -> tuple[Array, Array]:
+        return jnp.zeros_like(jnp.asarray(self.now(row), float)), jnp.zeros(())
+
+    def update(self, kept: tuple[Array, Array], row: Trajectory) -> tuple[Array, Array]:
+        return kept[0] + self.now(row), kept[1] + 1.0
+
+    def finish(self, kept: tuple[Array, Array]) -> Array:
+        return kept[0] / kept[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Final(_Named):
+    def start(self, row: Trajectory) -> Array:
+        return jnp.zeros_like(self.now(row))
+
+    def update(self, kept: Array, row: Trajectory) -> Array:
+        return self.now(row)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Initial(_Named):
+    def start(self, row: Trajectory) -> tuple[Array, Array]:
+        return jnp.zeros_like(self.now(row)), jnp.asarray(True)
+
+    def update(self, kept: tuple[Array, Array], row: Trajectory) -> tuple[Array, Array]:
+        return jnp.where(kept[1], self.now(row), kept[0]), jnp.asarray(False)
+
+    def finish(self, kept: tuple[Array, Array]) -> Array:
+        return kept[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Several(Fold):
+    """Folds side by side, one named value each."""
+
+    parts: tuple[tuple[str, Fold], ...]
+
+    def start(self, row: Trajectory) -> PyTree:
+        return {name: part.start(row) for name, part in self.parts}
+
+    def update(self, kept: PyTree, row: Trajectory) -> PyTree:
+        return {name: part.update(kept[name], row) for name, part in self.parts}
+
+    def finish(self, kept: PyTree) -> PyTree:
+        return {name: part.finish(kept[name]) for name, part in self.parts}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Functions:
+    """Functions of the trajectory side by side, folds among them."""
+
+    parts: tuple[tuple[str, Callable[[Trajectory], PyTree]], ...]
+
+    def __call__(self, traj: Trajectory) -> PyTree:
+        return {name: part(traj) for name, part in self.parts}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Samples:
+    """The rows themselves."""
+
+    name: str
+    first: int
+
+    def __call__(self, traj: Trajectory) -> Array:
+        return quantity(traj, self.name)[self.first :]
+
+
+def final(name: str) -> Fold:
+    """The quantity at the end of the run."""
+    return _Final(name)
+
+
+def initial(name: str) -> Fold:
+    """The quantity at the start of the run."""
+    return _Initial(name)
+
+
+def maximum(name: str) -> Fold:
+    """Largest value among the saved rows, for each entry of the quantity."""
+    return _Maximum(name)
+
+
+def minimum(name: str) -> Fold:
+    """Least value among the saved rows, for each entry of the quantity.
+
+    ``minimum("gap_min")`` is the deepest penetration of every step, however few rows are saved.
+    """
+    return _Maximum(name, sign=-1.0)
+
+
+def mean(name: str) -> Fold:
+    """Mean over the saved rows, the start included."""
+    return _Mean(name)
+
+
+def total(name: str) -> Fold:
+    """Sum over the saved rows: ``total("impacts")`` counts the impacts of the run."""
+    return _Total(name)
+
+
+def samples(name: str, first: int = 0) -> Callable[[Trajectory], Array]:
+    """The quantity in the saved rows, from row ``first`` on (``-60``: the last sixty)."""
+    return _Samples(name, first)
+
+
+last: Fold = _Several(tuple((name, final(name)) for name in ("t", "q", "v")))
+"""Time, position and velocity at the end of the run: ``{"t", "q", "v"}``."""
+
+Reduction = Fold | Callable[[Trajectory], PyTree]
+
+
+def freeze(reduce: Any) -> Reduction:
+    """A reduction that can be hashed, from a fold, a function or a mapping of these.
+
+    Raises:
+        InputError: for anything else, and for functions that cannot be hashed.
+    """
+    if isinstance(reduce, Mapping) and reduce:
+        parts = tuple((str(name), freeze(part)) for name, part in reduce.items())
+        folds = tuple((name, part) for name, part in parts if isinstance(part, Fold))
+        return _Several(folds) if len(folds) == len(parts) else _Functions(parts)
+    if not callable(reduce) or isinstance(reduce, type):
+        raise InputError(
+            f"sweep: reduce = {reduce!r}; give a fold such as nsjax.reductions.last, a function of the "
+            "trajectory, or a mapping of names to them"
+        )
+    try:
+        hash(reduce)
+    except TypeError:
+        raise InputError(
+            f"sweep: reduce = {reduce!r} cannot be hashed; derive a frozen dataclass"
+        ) from None
+    return reduce

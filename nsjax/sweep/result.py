@@ -1,0 +1,181 @@
+"""What a sweep returns, and how it is saved."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+from typing import Any, BinaryIO
+
+import jax
+import numpy as np
+
+from nsjax.core.checks import is_traced
+from nsjax.core.errors import InputError
+from nsjax.core.system import System
+from nsjax.sweep.axes import Axes, describe, parse
+from nsjax.trajectory import FirstFailure, RunError, failure_sentence
+from nsjax.types import Array, PyTree, record
+
+REFUSED = 2**20
+"""Status of a lane that did not run because its numbers cannot start; above all bits of `nsjax.status`."""
+
+
+@record(static=("system", "mode", "shape", "refused"))
+class SweepResult:
+    """Reduced results of all lanes, plain arrays.
+
+    Args:
+        system: what ran.
+        mode: ``"zip"`` or ``"product"``.
+        shape: ``(lanes,)``, or one length per varied key.
+        over: values by key, as given.
+        values: what the reduction returned, every array with ``shape`` in front. Lanes that did not run
+            hold not-a-number (0 in arrays of whole numbers).
+        status (*shape): bits of `nsjax.status`, `REFUSED` for a lane that could not start, 0 if all
+            went well.
+        first_failure (*shape): when and where the first bit was set, see `FirstFailure`.
+        refused: pairs (flat lane, sentence) of the lanes that could not start.
+
+    ``result[name]`` is ``result.values[name]``.
+    """
+
+    system: System
+    mode: str
+    shape: tuple[int, ...]
+    over: dict[str, Any]
+    values: PyTree
+    status: Array | np.ndarray
+    first_failure: FirstFailure
+    refused: tuple[tuple[int, str], ...] = ()
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def ok(self) -> Any:
+        """Mask (*shape) of the lanes in which every step went well."""
+        return self.status == 0
+
+    @property
+    def axes(self) -> Axes:
+        """The varied keys and their values."""
+        keys = tuple(parse(name) for name in self.over)
+        return Axes(keys, tuple(self.over.values()), self.mode)
+
+    def lanes(self) -> dict[str, np.ndarray]:
+        """Values by key for every lane, with ``shape`` in front: a table of what each lane ran with."""
+        taken = self.axes.take(np.arange(self.axes.count))
+        arrays = [np.asarray(x).reshape(*self.shape, *np.shape(x)[1:]) for x in taken]
+        return dict(zip(self.over, arrays, strict=True))
+
+    def failures(self) -> dict[int, str]:
+        """Sentences of the lanes that failed, by flat lane number: lane, its values, step, time, contact,
+        remedy.
+        """
+        status = np.asarray(self.status).reshape(-1)
+        refused = dict(self.refused)
+        first = jax.tree.map(lambda x: np.asarray(x).reshape(-1), self.first_failure)
+        sentences = {}
+        for lane in np.flatnonzero(status).tolist():
+            at = jax.tree.map(lambda x, k=lane: x[k], first)
+            why = refused.get(lane) or failure_sentence(self.system, at)
+            sentences[lane] = f"lane {lane} ({describe(self.axes, lane)}): {why}"
+        return sentences
+
+    def raise_for_status(self) -> None:
+        """Raises `RunError` if a lane failed, with the sentence of the first and their number."""
+        bad = np.count_nonzero(np.asarray(self.status))
+        if not bad:
+            return
+        first = next(iter(self.failures().values()))
+        raise RunError(first if bad == 1 else f"{bad} of {self.axes.count} lanes failed; {first}")
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything under plain names, as `save` writes it: ``over.<key>``, ``values.<name>`` (``values``
+        if the reduction returned one array), ``status``, ``first_failure.step``, ``.time``, ``.status``,
+        ``.contact``, and the text ``failures``.
+        """
+        found = {f"over.{name}": np.asarray(x) for name, x in self.over.items()}
+        for path, leaf in jax.tree_util.tree_flatten_with_path(self.values)[0]:
+            parts = [str(getattr(p, "key", getattr(p, "name", getattr(p, "idx", p)))) for p in path]
+            found[".".join(["values", *parts])] = np.asarray(leaf)
+        found["status"] = np.asarray(self.status)
+        for name in ("step", "time", "status", "contact"):
+            found[f"first_failure.{name}"] = np.asarray(getattr(self.first_failure, name))
+        found["failures"] = np.asarray(list(self.failures().values()), dtype=np.str_)
+        found["mode"] = np.asarray(self.mode)
+        return found
+
+    def save(self, target: str | os.PathLike[str] | BinaryIO, form: str | None = None) -> None:
+        """Writes the result to a file.
+
+        Args:
+            target: a path, or a file open for writing in binary mode.
+            form: ``"npz"`` (read it with `numpy.load`; names as in `arrays`) or ``"nc"`` (NetCDF with
+                named dimensions; extra ``data``); None: by the ending of the path.
+
+        Raises:
+            InputError: for another form, and for NetCDF without its extra.
+        """
+        if form is None:
+            name = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
+            form = os.path.splitext(name)[1].removeprefix(".")
+        if form not in ("npz", "nc"):
+            raise InputError(f"save: {target}: results are saved as .npz or .nc (NetCDF), not {form!r}")
+        if is_traced(self):
+            raise InputError("save: the result is traced; save outside jit and grad")
+        if form == "npz":
+            np.savez_compressed(target, **self.arrays())  # type: ignore[arg-type]
+            return
+        content = _netcdf(self.to_xarray())
+        if isinstance(target, str | os.PathLike):
+            with open(target, "wb") as file:
+                file.write(content)
+        else:
+            target.write(content)
+
+    def to_xarray(self) -> Any:
+        """The result as an `xarray.Dataset`: one dimension per varied key (``lane`` for zip) with the
+        values as coordinates, one variable per result.
+
+        Raises:
+            InputError: if xarray is missing.
+        """
+        xarray = _xarray()
+        arrays = self.arrays()
+        dims = tuple(self.over) if self.mode == "product" else ("lane",)
+        coords: dict[str, Any] = {}
+        for k, (name, values) in enumerate(self.over.items()):
+            values = np.asarray(values)
+            dim = dims[k] if self.mode == "product" else "lane"
+            inner = tuple(f"{name}.{i}" for i in range(values.ndim - 1))
+            # a coordinate of several numbers cannot carry its dimension's name
+            coords[name if values.ndim == 1 else f"over.{name}"] = ((dim, *inner), values)
+        data = {}
+        for name, array in arrays.items():
+            if name.startswith("over.") or name in ("failures", "mode"):
+                continue
+            inner = tuple(f"{name}.{i}" for i in range(array.ndim - len(dims)))
+            data[name] = ((*dims, *inner), array)
+        attributes = {
+            "model": self.system.name,
+            "mode": self.mode,
+            "failures": "\n".join(arrays["failures"]),
+        }
+        return xarray.Dataset(data, coords=coords, attrs=attributes)
+
+
+def _xarray() -> Any:
+    try:
+        importlib.import_module("h5netcdf")
+        return importlib.import_module("xarray")
+    except ImportError:
+        raise InputError("save: NetCDF needs xarray and h5netcdf: pip install 'nsjax[data]'") from None
+
+
+def _netcdf(dataset: Any) -> bytes:
+    """The bytes of a NetCDF file."""
+    buffer = io.BytesIO()
+    found = dataset.to_netcdf(buffer, engine="h5netcdf")
+    return bytes(found) if found is not None else buffer.getvalue()

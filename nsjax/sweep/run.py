@@ -1,0 +1,235 @@
+"""`sweep`: many variants of a problem in one compiled program."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import checks
+from nsjax.core.errors import InputError
+from nsjax.core.scheme import Scheme
+from nsjax.core.system import Problem
+from nsjax.simulate import simulate
+from nsjax.sweep import processes, program, reductions
+from nsjax.sweep.plan import Plan, make_plan, refusals
+from nsjax.sweep.progress import meter
+from nsjax.sweep.result import REFUSED, SweepResult
+from nsjax.types import Array
+
+CHUNK_LANES = 1024
+CALL_STEPS = 4_000_000
+"""A compiled call computes at most this many lanes, and about this many steps, on each device: a second or
+two, after which progress is shown and the run can be interrupted."""
+
+
+def sweep(
+    problem: Problem,
+    scheme: Scheme,
+    over: Mapping[str, Any],
+    *,
+    mode: str = "zip",
+    reduce: Any = reductions.last,
+    memory_bytes: int = 2**30,
+    progress: bool | Callable[[int, int], None] = False,
+    dt: Array | float | None = None,
+    steps: int | None = None,
+    time: float | None = None,
+    every: int | None = None,
+    rows: int | None = None,
+    events: int = 0,
+    gradient: str | None = None,
+) -> SweepResult:
+    """Runs a problem once for every combination of values, in one compiled program.
+
+    A *lane* is one run. Lanes may differ in any number of the problem, of the scheme, and in the step
+    size; a lane is computed exactly as `simulate` computes it alone, whatever the other lanes do. What is
+    kept of a lane is decided by ``reduce`` while it runs, so that memory depends neither on the number of
+    steps nor, up to the results themselves, on the number of lanes. Another number of lanes, other
+    values, step sizes or numbers of steps do not compile again.
+
+    On CPU the lanes of a device run one after the other inside one kernel, on GPU side by side. All
+    devices of the process are used (``nsjax.configure(host_devices=2)`` splits a CPU), and all
+    processes after ``jax.distributed.initialize``: every process calls `sweep` in the same way, computes
+    its share and gets the whole result. None of this changes a bit of a lane on CPU.
+
+    Args:
+        problem: what all lanes share.
+        scheme: for instance ``schemes.moreau()``.
+        over: values by key, lanes first: ``"params.friction"`` (lanes,) or (lanes, nc), ``"state.v"``
+            (lanes, nv), ``"state.q[1]"``, ``"scheme.rho_inf"``, ``"dt"``. Any number of keys.
+        mode: ``"zip"``: lane k takes the k-th value of every key; ``"product"``: all combinations, the
+            result has one axis per key.
+        reduce: what is kept of each run, see `nsjax.reductions`: a fold such as ``last`` or
+            ``maximum("q")``, a function of the `Trajectory`, or a mapping of names to these. Define
+            functions once, at module level: a new function compiles again.
+        memory_bytes: bound on the memory of rows and results of lanes in flight, on all devices of the
+            process together.
+        progress: True shows a bar (extra ``progress``); a function is called with the numbers of
+            lanes done and of all lanes.
+        dt: step size [s], unless it is varied.
+        steps: number of steps, a multiple of ``every``, in every lane. Give either steps or time.
+        time: duration [s], a whole number of steps in every lane.
+        every: save each ``every``-th step (default 1).
+        rows: number of saved rows after the start, instead of ``every``: with step sizes varied and
+            ``time`` given, each lane saves at the same times (default then: 1).
+        events: the trajectories keep a list of their first ``events`` impacts.
+        gradient: derivative through impacts under transformations, see `simulate`.
+
+    Returns:
+        A `SweepResult`: ``result.values`` with the lanes' axes first, ``result.status``, ``result.ok``.
+        A lane that cannot start or fails is reported there and leaves the others untouched;
+        ``result.raise_for_status()`` turns failures into a sentence.
+
+    Raises:
+        InputError: before any work, for input that no lane can run.
+
+    Differentiation: `jax.grad`, `jax.jvp` and `jax.jit` over `sweep` work, with any numbers traced;
+    lengths are then common to all lanes. In reverse mode every lane is recomputed during its own
+    backward pass, so that memory is that of one lane (rows of ``every`` steps, see `simulate`) and of the
+    inputs of all. A failed lane makes the derivative of a sum over lanes not a number.
+
+    Limits: `vmap` on GPU agrees with a single run to rounding only. In a function of the trajectory, all
+    rows of a lane must fit into ``memory_bytes``.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, reductions, schemes
+        >>> ball = models.bouncing_ball(height=0.1)
+        >>> found = nsjax.sweep(
+        ...     ball, schemes.moreau(), {"params.restitution": [0.2, 0.5, 0.8]},
+        ...     reduce=reductions.total("impacts"), dt=1e-3, steps=400, every=400,
+        ... )
+        >>> found.values[:, 0].tolist()
+        [2, 4, 2]
+        >>> bool(found.ok.all())
+        True
+    """
+    if isinstance(scheme, Scheme):
+        checks.check_gradient(scheme, gradient)
+    if not isinstance(memory_bytes, int | np.integer) or memory_bytes < 1:
+        raise InputError(
+            f"sweep: memory_bytes = {memory_bytes!r}; give a number of bytes, 2**30 for instance"
+        )
+    plan = make_plan(problem, scheme, over, mode, reduce, dt, steps, time, every, rows, events)
+    if checks.is_traced((plan.common, plan.axes.arrays, plan.lengths.dt)):
+        return _result(plan, _traced(plan, gradient))
+    # a sweep outside transformations is never differentiated: its program needs no derivative
+    plain = dataclasses.replace(plan.common.scheme, gradient="discrete")
+    plan = dataclasses.replace(plan, common=dataclasses.replace(plan.common, scheme=plain))
+    refused = refusals(plan)
+    lanes = np.setdiff1d(np.arange(plan.axes.count), list(refused))
+    return _result(plan, _run(plan, lanes, memory_bytes, progress), refused)
+
+
+def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.Found]:
+    """Lanes of one compiled call on each device, a power of two, and the shapes of what a lane gives."""
+    one = plan.one
+    lane = jax.tree.map(lambda x: x[0], plan.lanes(np.zeros(1, int)))
+    shapes = program.lane_shapes(one, plan.common, lane)
+    size = sum(int(np.prod(x.shape)) * np.dtype(x.dtype).itemsize for x in jax.tree.leaves(shapes))
+    work = 0 if one.rows is None else (one.rows + 1) * program.row_bytes(one.system)
+    together = jax.default_backend() != "cpu"  # there the rows of all lanes of a call exist at once
+    # results exist on the device and, while they are collected, on the host
+    free = memory_bytes - (0 if together else devices * work)
+    lanes = int(free // (devices * (2 * size + (work if together else 0))))
+    if lanes < 1:
+        need = devices * (2 * size + work)
+        raise InputError(
+            f"sweep: memory_bytes = {memory_bytes}, but one lane on each of {devices} devices needs {need}"
+            "; raise it, save fewer rows (every, rows), or reduce them by a fold (nsjax.reductions.Fold)"
+        )
+    return min(2 ** (lanes.bit_length() - 1), CHUNK_LANES * (64 if together else 1)), shapes
+
+
+def _run(
+    plan: Plan, lanes: np.ndarray, memory_bytes: int, progress: bool | Callable[[int, int], None]
+) -> program.Found:
+    """All lanes that can start, dealt to processes and devices; numpy arrays with one entry per lane."""
+    devices = tuple(jax.local_devices())
+    chunk, shapes = _chunk(plan, memory_bytes, len(devices))
+    found = jax.tree.map(lambda x: _blank((plan.axes.count, *x.shape), x.dtype), shapes)
+    mine = processes.share(lanes)
+    cost = max(1, int(np.mean(plan.lengths.every)) * plan.lengths.rows)
+    per_call = len(devices) * max(1, min(chunk, CALL_STEPS // cost))
+    with meter(progress, len(mine)) as tell:
+        for start in range(0, len(mine), per_call):
+            some = mine[start : start + per_call]
+            part, order = deal(plan, some, devices, chunk)
+            _enter(found, part, some, order)
+            tell(start + len(some))
+    return processes.gather(found, lanes)
+
+
+def _enter(found: program.Found, part: program.Found, lanes: np.ndarray, order: np.ndarray) -> None:
+    for whole, new in zip(jax.tree.leaves(found), jax.tree.leaves(part), strict=True):
+        whole[lanes] = np.asarray(new)[order]
+
+
+def _blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Values of lanes that do not run: not a number where that exists."""
+    return np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 0, dtype)
+
+
+def deal(
+    plan: Plan, some: np.ndarray, devices: tuple[Any, ...], chunk: int
+) -> tuple[program.Found, np.ndarray]:
+    """Some lanes in one compiled call, dealt to the devices like cards, because neighbours cost alike;
+    and the places at which the result holds them.
+    """
+    number = len(devices)
+    table = np.full((number, chunk), some[-1])
+    counts = np.asarray([len(some[d::number]) for d in range(number)])
+    for d in range(number):
+        table[d, : counts[d]] = some[d::number]
+    k = np.arange(len(some))
+    part = program.call(plan.one, devices, plan.common, plan.lanes(table.reshape(-1)), counts)
+    return part, (k % number) * chunk + k // number
+
+
+def _result(plan: Plan, found: program.Found, refused: dict[int, str] | None = None) -> SweepResult:
+    axes = plan.axes
+    refused = refused or {}
+    if refused:
+        found.status[list(refused)] = REFUSED
+        found.first_failure.step[list(refused)] = 0
+    laid = jax.tree.map(lambda x: x.reshape(*axes.shape, *x.shape[1:]), found)
+    return SweepResult(
+        system=plan.one.system, mode=axes.mode, shape=axes.shape,
+        refused=tuple(sorted(refused.items())),
+        over={key.text: x for key, x in zip(axes.keys, axes.arrays, strict=True)},
+        values=laid.values, status=laid.status, first_failure=laid.first_failure,
+    )  # fmt: skip
+
+
+def _traced(plan: Plan, gradient: str | None) -> program.Found:
+    """The sweep inside a transformation: lengths static, every lane recomputed in its backward pass."""
+    one, lengths, count = plan.one, plan.lengths, plan.axes.count
+    every = int(lengths.every[0])
+    if np.any(lengths.every != every):
+        raise InputError(
+            "sweep: step sizes with different numbers of steps cannot be traced together; give steps "
+            "instead of time, or sweep outside jit and grad"
+        )
+
+    def lane(common: program.Common, own: program.Lane) -> program.Found:
+        params, state, scheme, _ = program.apply(one.keys, common, own.values)
+        traj = simulate(
+            one.system, params, state, scheme, dt=own.dt, steps=every * lengths.rows, every=every,
+            events=one.events, gradient=gradient,
+        )  # fmt: skip
+        return program.Found(values=one.reduce(traj), status=traj.status, first_failure=traj.first_failure)
+
+    def share(common: program.Common, lanes: program.Lane, _: Array) -> program.Found:
+        return program.map_lanes(jax.checkpoint(functools.partial(lane, common)), lanes)
+
+    devices = tuple(jax.local_devices())
+    full = -(-count // len(devices)) * len(devices)
+    lanes = jax.tree.map(jnp.asarray, plan.lanes(np.minimum(np.arange(full), count - 1)))
+    found = program.spread(share, devices)(plan.common, lanes, jnp.zeros(len(devices)))
+    return jax.tree.map(lambda x: x[:count], found)
