@@ -85,7 +85,8 @@ def simulate(
         every: save each ``every``-th step.
         save: names of the row quantities to keep beside ``t, q, v`` (see `Trajectory`); None: all.
         gradient: ``"saltation"`` or ``"discrete"``, the derivative through impacts, see `Scheme`; None:
-            the scheme's own. It changes derivatives only, never values.
+            the scheme's own. It changes derivatives, and values by the rounding of another program only;
+            runs that are not differentiated compile faster with ``"discrete"``.
         events: keep a list of the first ``events`` impacts.
         carry: ``traj.carry`` of an earlier run, to continue it bit for bit instead of starting at
             ``state``.

@@ -40,8 +40,8 @@ def run(problem=BALL, scheme=None, **options):
         ({"save": ["impact"]}, r"unknown quantity 'impact'; did you mean 'impacts'\?"),
         ({"save": "impacts"}, r"give a list of names"),
         (
-            {"gradient": "saltation"},
-            r"gradient = 'saltation'; the scheme 'moreau' provides 'discrete'",
+            {"gradient": "soltation"},
+            r"gradient = 'soltation'; did you mean 'saltation'",
         ),
     ],
 )
