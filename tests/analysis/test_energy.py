@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 
 import nsjax
 from nsjax import ContactLaw, State, System, models, schemes
-from nsjax.analysis import EnergyBooks, energy_books, observed_order
+from nsjax.analysis import energy_books, observed_order
 from nsjax.core import InputError
 from nsjax.math import rotations
 from tests.references.slider_crank import Data, _Mechanism
@@ -324,108 +324,7 @@ def test_a_moving_constraint_does_the_work_of_a_hoist(scheme: str) -> None:
     assert errors[-1] < 0.01 * exact
 
 
-# ------------------------------------------------------------------------ impacts
-
-
-@every_scheme()
-def test_loss_of_a_bounce(scheme: str) -> None:
-    """``m v^2 (1 - e^2)/2`` with the speed of free fall: exact in parabolas for the mixed schemes, to
-    first order for those whose step contains the impact.
-    """
-    e = 0.6
-    traj = run(models.bouncing_ball(restitution=e), scheme, 1e-3, 600)
-    books = energy_books(traj)
-    (row,) = np.flatnonzero(books.impact)
-    exact = G * (1.0 - (traj.q[row, 0] - 0.05)) * (1 - e**2)
-    parabola = hasattr(traj.carry.carry.memory, "a")
-    assert books.lost_normal.sum() == pytest.approx(exact, rel=1e-11 if parabola else 5e-3)
-    assert books.lost_normal.sum() == -books.work["impact_normal"].sum()
-    assert books.lost_normal[row, 0] == books.lost_normal.sum()
-
-
-def test_a_shaken_table_feeds_energy_that_is_no_gain_of_the_impact() -> None:
-    amplitude, frequency, e = 0.02, 30.0, 0.6
-    problem = models.bouncing_ball(
-        restitution=e, height=0.1, table_amplitude=amplitude, table_frequency=frequency
-    )
-    traj = run(problem, "newmark", 1e-4, 2000)
-    books = energy_books(traj)
-    row = np.flatnonzero(books.impact)[0]
-    table = amplitude * frequency * math.cos(frequency * traj.t[row])
-    fall = 0.1 - (traj.q[row, 0] - 0.05)
-    speed = -math.sqrt(2 * G * fall) - table
-    impulse = -(1 + e) * speed
-    assert books.lost_normal[row, 0] == pytest.approx(0.5 * speed**2 * (1 - e**2), rel=1e-10)
-    assert books.impact_normal[row, 0] + books.lost_normal[row, 0] == pytest.approx(
-        impulse * table, rel=1e-10
-    )
-
-
-TWO = {"balls": 2, "dimension": 2, "initial_q": (0.0, 0.15, 0.0, 0.105, 0.17, 0.0),
-       "initial_v": (1.0, 0.0, 3.0, -1.0, 0.0, 0.0)}  # fmt: skip
-
-
-def impact_books(model: str, scheme: str, e: float, friction: float) -> EnergyBooks:
-    law = {"restitution": e, "restitution_tangential": e, "friction": friction}
-    if model == "balls":
-        return energy_books(run(models.bouncing_ball(**TWO, **law), scheme, 5e-4, 800))
-    problem = models.slider_crank(initial_q=(0.0, 0.0, 0.002), **law)
-    return energy_books(run(problem, scheme, 1e-5, 1500))
-
-
-@every_scheme()
-def test_no_scheme_creates_energy_at_an_impact_of_balls(scheme: str) -> None:
-    check_no_creation("balls", scheme)
-
-
-@every_scheme(("generalized_alpha",))
-def test_no_scheme_creates_energy_at_an_impact_of_the_slider(scheme: str) -> None:
-    check_no_creation("crank", scheme)
-
-
-def check_no_creation(model: str, scheme: str) -> None:
-    """With a common restitution, friction included; a frictionless one of 1 keeps the energy."""
-    for e, friction in [(0.0, 0.3), (0.5, 0.3), (0.5, 0.0), (1.0, 0.3), (1.0, 0.0)]:
-        books = impact_books(model, scheme, e, friction)
-        assert books.impact.any()
-        lost = books.lost_normal.sum(axis=1) + books.lost_friction.sum(axis=1)
-        # contacts are solved to 1e-11 of impulses and rates, energies of the impacts are 1 J or less
-        assert lost.min() > -1e-10
-        if e < 1.0:
-            assert lost.max() > 1e-3
-        if e == 1.0 and friction == 0.0:
-            assert lost.max() < 1e-9
-
-
-@pytest.mark.parametrize("scheme", ["half_explicit", pytest.param("bathe", marks=pytest.mark.slow)])
-def test_impulses_of_the_mixed_framework_account_for_the_whole_jump(scheme: str) -> None:
-    """Kinetic energies on both sides of the impulse, from momenta alone."""
-    traj = run(models.bouncing_ball(**TWO, restitution=0.5, friction=0.3), scheme, 5e-4, 800)
-    books = energy_books(traj)
-    rows = np.flatnonzero(books.impact)
-    # parabolas and constant spin up to the impact: the velocity before it follows from the row before
-    free = np.array([0, -G, 0, 0, -G, 0]) * 5e-4
-    mass = np.array([1, 1, 0.4 * 0.05**2] * 2)
-    first = rows[0]
-    before = 0.5 * np.sum(mass * (traj.v[first - 1] + free) ** 2)
-    after = 0.5 * np.sum(mass * traj.v[first] ** 2)
-    work = books.work["impact_normal"][first] + books.work["impact_friction"][first]
-    assert work == pytest.approx(after - before, rel=1e-10)
-    assert abs(work) > 0.1
-
-
-# ------------------------------------------------------------------------ choices and refusals
-
-
-def test_the_family_is_recognised() -> None:
-    law = {"restitution": 1.0, "restitution_tangential": 1.0, "friction": 0.3}
-    for scheme, family in [("moreau", "mean"), ("ggl_unified", "midpoint"), ("generalized_alpha", "end")]:
-        traj = run(models.bouncing_ball(**TWO, **law), scheme, 5e-4, 800)
-        np.testing.assert_array_equal(
-            energy_books(traj).lost_normal, energy_books(traj, forces=family).lost_normal
-        )
-    assert "lost" not in str(energy_books(traj))
-    assert str(energy_books(traj)).splitlines()[0].startswith("energy at the start")
+# ------------------------------------------------------------------------ refusals
 
 
 def test_refusals() -> None:
