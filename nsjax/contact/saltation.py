@@ -133,8 +133,16 @@ def settle(
     return moved(system.retract, q, correction)
 
 
+# A contact slides if its tangential velocity is above rounding.
+SLIDING = 1e-9
+
+
 def reversal(rates: Array, accelerations: Array, resting: Array, dt: Array, nt: int) -> Array:
-    """Planar contacts whose sliding velocity passes through zero within the step: (nc,) bool.
+    """Planar contacts whose sliding velocity passes through zero within about a step: (nc,) bool.
+
+    Within two steps, to be sure: a shift forth and back along one and the same motion cancels, so that
+    an event seen too early does no harm, while one that is missed would. Contacts that stand still have
+    stopped already: turning is then a matter of the next acceleration.
 
     Args:
         rates, accelerations: (rows,) contact rows at the start of the step.
@@ -143,7 +151,8 @@ def reversal(rates: Array, accelerations: Array, resting: Array, dt: Array, nt: 
     if nt != 1:
         return jnp.zeros_like(resting)
     slide, change = rates.reshape(-1, 2)[:, 1], accelerations.reshape(-1, 2)[:, 1]
-    return resting & (slide * (slide + dt * change) < 0.0)
+    slides = jnp.abs(slide) > SLIDING * (1.0 + jnp.max(jnp.abs(rates)))
+    return resting & slides & (slide * (slide + 2.0 * dt * change) < 0.0)
 
 
 def notes(gated: Array, coupled: Array) -> Array:

@@ -133,7 +133,11 @@ def _through_impacts(
 def through_reversal(
     scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, dt: Array
 ) -> End:
-    """The base step between two time shifts where a planar contact turns from sliding forth to back."""
+    """The base step between two time shifts where a planar contact turns from sliding forth to back.
+
+    Accelerations carried out of such a step have the derivative of the motion after the turn: that of
+    the step itself is of the order 1/dt where it ends at rest.
+    """
     p, start, a, step = saltation.frozen((params, state, memory.a, dt))
     count = 2 * system.nc
 
@@ -148,7 +152,16 @@ def through_reversal(
     shift = saltation.event_shift(slide, change[1::2], events, jnp.asarray(False))
     shifted = saltation.shift_state(system, state, start.v, a, shift.mean)
     end = base_step(scheme, system, params, shifted, memory, dt, True)
-    done = saltation.frozen(end)
-    late = State(t=state.t, q=end.q, v=end.v)
-    back = saltation.shift_state(system, late, done.v, done.a, -shift.mean)
-    return dataclasses.replace(end, q=back.q, v=back.v)
+
+    def finish(live: tuple[End, Array]) -> End:
+        end, tau = live
+        done = saltation.frozen(end)
+        late = State(t=jnp.asarray(state.t) + dt, q=end.q, v=end.v)
+        # a step that ends at rest has an acceleration of its own, neither that before nor that after
+        after = acceleration(scheme, system, params, late.t, late.q, late.v, memory.resting)
+        back = saltation.shift_state(system, late, done.v, saltation.frozen(after), -tau)
+        change = saltation.only_tangent(after)
+        a, algorithmic = done.a + change, done.algorithmic + change
+        return dataclasses.replace(end, q=back.q, v=back.v, a=a, algorithmic=algorithmic)
+
+    return lax.cond(jnp.any(events), finish, lambda live: live[0], (end, shift.mean))

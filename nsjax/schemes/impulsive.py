@@ -166,12 +166,12 @@ def _stacked(jump: Jump) -> Array:
 
 def _slow(system: System, p: PyTree, start: State, memory: Resting) -> tuple[Array, Array]:
     """Sliding velocities (nc,), and planar resting contacts that may turn within the step: the velocity
-    is at most twice its last change.
+    is at most three times its last change.
     """
     if system.nt != 1:
         return memory.slide, jnp.zeros(system.nc, bool)
     slide = system.slip(start.t, start.q, start.v, p)[:, 0]  # type: ignore[misc]
-    slow = memory.contacts & (jnp.abs(slide) <= 2.0 * jnp.abs(slide - memory.slide))
+    slow = memory.contacts & (jnp.abs(slide) <= 3.0 * jnp.abs(slide - memory.slide))
     return slide, slow
 
 
