@@ -32,9 +32,7 @@ def ball(e: float, impacts: int) -> Case:
 BALL = "z vz restitution gravity"
 ONFLOOR = "x vx friction gravity slope"
 BALLS = [ball(e, n) for e in (1.0, 0.8, 0.5) for n in (1, 2, 3, 4)]
-DAMPED = case(
-    "damped ball, 3 impacts", 1.55, "slip floor, slip floor, slip floor", drag=1.0, columns=BALL
-)
+DAMPED = case("damped ball, 3 impacts", 1.55, "slip floor, slip floor, slip floor", drag=1.0, columns=BALL)
 CORNERS = [
     case("corner, no friction", 0.83, "slip wall, slip floor", vx=1.9, wall=0.6, columns=f"x vx wall {BALL}"),
     case("corner, friction", 0.83, "slip wall, slip floor", vx=1.9, wall=0.6, friction=0.1,

@@ -25,6 +25,8 @@ RTOL, ATOL = 3e-14, 1e-15
 # Bound on the integrator's step [s]: the motion changes within 1/150 s, so no visit of a wall hides
 # inside a step; `Reference.gap_min`, taken over all steps, would show one.
 MAX_STEP = 5e-5
+# Events are polished from a node at least so long before them [s], unless the phase is shorter.
+POLISH = 1e-6
 # A rebound slower than this [m/s] ends the accumulation: that impact is taken as plastic, the contact
 # closes, and the remaining bounces enter as their geometric sum. Impulses are linear in the velocity,
 # so the error is of second order in this speed (a test varies it).
@@ -235,7 +237,9 @@ class _Run:
     def _until(self, rate: Callable, x0, end: float, functions: list[Callable]):
         """Integrates to ``end`` or to the first event; returns the event's index or None, and the
         end. The root of the dense output (order 7) is polished by secant steps whose function values
-        come from integrations, so that its interpolation error does not matter.
+        come from integrations, so that its interpolation error does not matter. They start a while
+        before the root, not at the last node, which may be as near to it as rounding: a secant between
+        such neighbours points anywhere. A step that does not improve ends them.
         """
         events = [_falling(lambda t, x, f=f: f(x)) for f in functions]
         run = solve_ivp(
@@ -247,17 +251,21 @@ class _Run:
         if not hit:
             return None, end, tuple(run.y[:, -1]), inner
         f = functions[hit[0]]
-        t0, x0 = run.t[-2], run.y[:, -2]
         t_b = float(run.t[-1])
+        node = max(int(np.searchsorted(run.t, t_b - POLISH)) - 1, 0)
+        t0, x0 = run.t[node], run.y[:, node]
         t_a = t_b - min(1e-9, 1e-3 * (t_b - t0))
         f_a, x_b = f(_integrate(rate, t0, x0, t_a)), _integrate(rate, t0, x0, t_b)
         f_b = f(x_b)
         for _ in range(4):
             if f_a == f_b:
                 break
-            t_a, t_b, f_a = t_b, t_b - f_b * (t_b - t_a) / (f_b - f_a), f_b
-            x_b = _integrate(rate, t0, x0, t_b)
-            f_b = f(x_b)
+            t_c = t_b - f_b * (t_b - t_a) / (f_b - f_a)
+            x_c = _integrate(rate, t0, x0, t_c)
+            f_c = f(x_c)
+            if abs(f_c) >= abs(f_b):
+                break
+            t_a, t_b, f_a, f_b, x_b = t_b, t_c, f_b, f_c, x_c
         return hit[0], t_b, x_b, inner
 
     def _open(self, end: float) -> None:
