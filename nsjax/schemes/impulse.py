@@ -156,9 +156,10 @@ def through_reversal(
     def finish(live: tuple[End, Array]) -> End:
         end, tau = live
         done = saltation.frozen(end)
-        late = State(t=jnp.asarray(state.t) + dt, q=end.q, v=end.v)
+        t = jnp.asarray(state.t) + dt
+        late = State(t=t, q=end.q, v=end.v)
         # a step that ends at rest has an acceleration of its own, neither that before nor that after
-        after = acceleration(scheme, system, params, late.t, late.q, late.v, memory.resting)
+        after = acceleration(scheme, system, params, t, end.q, end.v, memory.resting)
         back = saltation.shift_state(system, late, done.v, saltation.frozen(after), -tau)
         change = saltation.only_tangent(after)
         a, algorithmic = done.a + change, done.algorithmic + change

@@ -271,8 +271,8 @@ def _reference(
         at = np.asarray(given.t)
         if at.shape != times.shape or np.max(np.abs(at - times)) > 1e-9 * time:
             raise InputError(
-                f"sweep_time_step: the reference has {at.size} rows until t = {at[-1]:g}; needed {rows + 1} "
-                f"at equal distances until t = {times[-1]:g}"
+                f"sweep_time_step: the reference has {at.size} rows until t = {at[-1]:g}; give one with "
+                f"{rows + 1} at equal distances until t = {times[-1]:g}"
             )
         given = given.q, given.v
     elif isinstance(given, Callable):  # type: ignore[arg-type]

@@ -34,7 +34,8 @@ ONFLOOR = "x vx friction gravity slope"
 BALLS = [ball(e, n) for e in (1.0, 0.8, 0.5) for n in (1, 2, 3, 4)]
 DAMPED = case("damped ball, 3 impacts", 1.55, "slip floor, slip floor, slip floor", drag=1.0, columns=BALL)
 CORNERS = [
-    case("corner, no friction", 0.83, "slip wall, slip floor", vx=1.9, wall=0.6, columns=f"x vx wall {BALL}"),
+    case("corner, no friction", 0.83, "slip wall, slip floor", vx=1.9, wall=0.6,
+         columns=f"x vx wall {BALL}"),
     case("corner, friction", 0.83, "slip wall, slip floor", vx=1.9, wall=0.6, friction=0.1,
          columns=f"x vx wall friction {BALL}"),
     case("corner, 3 impacts", 1.43, "slip floor, slip wall, slip floor", vx=2.2, wall=1.62, friction=0.1,

@@ -159,7 +159,7 @@ class _Motion:
         """Newton and Coulomb; ``normal`` is the coordinate normal to the surface."""
         vn, vt = self.v[normal], self.v[1 - normal]
         impulse = (1 + self.e) * jnp.sign(_plain(vn)) * vn
-        stick = 0.0 < _plain(self.mu) and abs(_plain(vt)) <= _plain(self.mu * impulse)
+        stick = _plain(self.mu) > 0.0 and abs(_plain(vt)) <= _plain(self.mu * impulse)
         self.events.append(("stick " if stick else "slip ") + ("floor" if normal else "wall"))
         self.v[1 - normal] = 0.0 * vt if stick else vt - np.sign(_plain(vt)) * self.mu * impulse
         after = -self.e * vn

@@ -82,12 +82,12 @@ class Case:
 
 
 _START = (-0.9, -0.7, 0.0, 0.0)
-SLIP = Case("pendulum, slip impact", (*_START, 0.8, 0.1, 9.81, -0.3, 0.8, 0.6), 0.73, ("slip",), 0.9)
-STICK = Case("pendulum, stick impact", (*_START, 0.8, 0.9, 9.81, -0.3, 0.8, 0.6), 0.73, ("stick",), 0.7)
+SLIP = Case("pendulum, slip impact", (*_START, 0.8, 0.2, 9.81, 0.3, 0.8, 0.6), 0.73, ("slip",), 0.9)
+STICK = Case("pendulum, stick impact", (*_START, 0.8, 0.7, 9.81, 0.3, 0.8, 0.6), 0.73, ("stick",), 0.7)
 
 
 def _accelerations(x, p):
-    e, mu, g, wall, l2, m2 = p
+    g, _, l2, m2 = p[2:]
     c, s = math.cos(x[0] - x[1]), math.sin(x[0] - x[1])
     m11, m12, m22 = 1.0 + m2, m2 * l2 * c, m2 * l2 * l2
     h1 = -m2 * l2 * s * x[3] ** 2 - (1.0 + m2) * g * math.sin(x[0])
@@ -98,7 +98,7 @@ def _accelerations(x, p):
 
 def _struck(x, p):
     """State after the impact, and its kind."""
-    e, mu, g, wall, l2, m2 = p
+    e, mu, _, _, l2, m2 = p
     m12 = m2 * l2 * math.cos(x[0] - x[1])
     m = np.array([[1.0 + m2, m12], [m12, m2 * l2 * l2]])
     n = -np.array([math.cos(x[0]), l2 * math.cos(x[1])])
