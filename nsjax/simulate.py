@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.core import checks
+from nsjax.core.blocks import block_size, scan_blocks, tree_bytes, warn_of_rows
 from nsjax.core.scheme import Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.trajectory import ROWS, Continuation, FirstFailure, Impacts, Trajectory
@@ -32,24 +33,6 @@ class _Run:
     status: Array
     first_failure: FirstFailure
     events: Impacts | None
-
-
-@record()
-class _Tally:
-    """What the time loop accumulates between two saved rows."""
-
-    force_normal: Array
-    force_tangential: Array
-    constraint_force: Array
-    impulse_normal: Array
-    impulse_tangential: Array
-    constraint_impulse: Array
-    impacts: Array
-    gap_min: Array
-    closed_time: Array
-    iterations: Array
-    residual: Array
-    notes: Array
 
 
 def simulate(
@@ -210,8 +193,8 @@ def _one_step(
     constants: PyTree,
     dt: Array,
     run: _Run,
-    tally: _Tally,
-) -> tuple[_Run, _Tally]:
+    tally: dict[str, Array],
+) -> tuple[_Run, dict[str, Array]]:
     """One step of the scheme, and the books kept around it."""
     follow = run.next
     state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
@@ -227,20 +210,45 @@ def _one_step(
         status=run.status | output.status,
         first_failure=jax.tree.map(lambda a, b: jnp.where(failed, a, b), now, run.first_failure),
         events=_list_impacts(run.events, end, output),
-    ), _Tally(
-        force_normal=output.force_normal,
-        force_tangential=output.force_tangential,
-        constraint_force=output.constraint_force,
-        impulse_normal=tally.impulse_normal + output.impulse_normal,
-        impulse_tangential=tally.impulse_tangential + output.impulse_tangential,
-        constraint_impulse=tally.constraint_impulse + output.constraint_impulse,
-        impacts=tally.impacts + output.event.impact,
-        gap_min=jnp.minimum(tally.gap_min, output.event.gap),
-        closed_time=tally.closed_time + jnp.where(output.event.active, dt, 0.0),
-        iterations=tally.iterations + output.iterations,
-        residual=jnp.maximum(tally.residual, output.residual),
-        notes=tally.notes | output.notes,
-    )
+    ), {name: _count(name, value, output, dt) for name, value in tally.items()}
+
+
+def _count(name: str, value: Array, output: Output, dt: Array) -> Array:
+    """What accumulates between two saved rows, after one more step."""
+    if name == "impacts":
+        return value + output.event.impact
+    if name == "gap_min":
+        return jnp.minimum(value, output.event.gap)
+    if name == "closed_time":
+        return value + jnp.where(output.event.active, dt, 0.0)
+    new: Array = getattr(output, name)
+    if name.startswith("impulse") or name in ("constraint_impulse", "iterations"):
+        return value + new
+    if name == "residual":
+        return jnp.maximum(value, new)
+    return value | new if name == "notes" else new
+
+
+def _no_tally(program: _Program) -> dict[str, Array]:
+    """What is to be kept, before any step."""
+    system = program.system
+    nc, nt, nb = system.nc, system.nt, system.nb
+    none = jnp.zeros(nc)
+    tally = {
+        "force_normal": none,
+        "force_tangential": jnp.zeros((nc, nt)),
+        "constraint_force": jnp.zeros(nb),
+        "impulse_normal": none,
+        "impulse_tangential": jnp.zeros((nc, nt)),
+        "constraint_impulse": jnp.zeros(nb),
+        "impacts": jnp.zeros(nc, int),
+        "gap_min": jnp.full(nc, jnp.inf),
+        "closed_time": none,
+        "iterations": jnp.asarray(0),
+        "residual": jnp.zeros(()),
+        "notes": jnp.asarray(0),
+    }
+    return {name: value for name, value in tally.items() if name in program.keep}
 
 
 def _list_impacts(events: Impacts | None, end: Array, output: Output) -> Impacts | None:
@@ -279,41 +287,29 @@ def _row(
     dt: Array,
     run: _Run,
     count: Array | int,
+    block: int | None = None,
 ) -> tuple[_Run, dict[str, Array | None]]:
     """``count`` steps and the row saved after them. A traced count serves any number of steps; a
-    static one allows reverse mode. No steps at all give the row of the start.
+    static one allows reverse mode, which keeps the carries of blocks of ``block`` steps. No steps at all
+    give the row of the start.
     """
     system = program.system
-    nc, nt, nb = system.nc, system.nt, system.nb
-    none = jnp.zeros(nc)
-    tally = _Tally(
-        force_normal=none,
-        force_tangential=jnp.zeros((nc, nt)),
-        constraint_force=jnp.zeros(nb),
-        impulse_normal=none,
-        impulse_tangential=jnp.zeros((nc, nt)),
-        constraint_impulse=jnp.zeros(nb),
-        impacts=jnp.zeros(nc, int),
-        gap_min=jnp.full(nc, jnp.inf),
-        closed_time=none,
-        iterations=jnp.asarray(0),
-        residual=jnp.zeros(()),
-        notes=jnp.asarray(0),
-    )
 
-    def step(both: tuple[_Run, _Tally], _: Any = None) -> tuple[tuple[_Run, _Tally], None]:
+    def step(both: tuple[_Run, dict[str, Array]], _: Any = None) -> tuple[Any, None]:
         return _one_step(program, scheme, params, constants, dt, *both), None
 
-    if isinstance(count, int):
+    both = run, _no_tally(program)
+    if not isinstance(count, int):
+        both = lax.fori_loop(0, count, lambda _, both: step(both)[0], both)
+    elif count:
         checkpointed = jax.checkpoint(step, prevent_cse=False)
-        (run, tally), _ = lax.scan(checkpointed, (run, tally), None, length=count)
-    else:
-        run, tally = lax.fori_loop(0, count, lambda _, both: step(both)[0], (run, tally))
+        both, _ = scan_blocks(checkpointed, both, count, block or count)
+    run, tally = both
     state = run.next.carry.state
-    gap = none if system.gap is None else system.gap(state.t, state.q, params)
-    values = {f.name: getattr(tally, f.name) for f in dataclasses.fields(_Tally)}
-    values["gap"] = gap
-    values["gap_min"] = jnp.where(jnp.isinf(tally.gap_min), gap, tally.gap_min)
+    gap = jnp.zeros(system.nc) if system.gap is None else system.gap(state.t, state.q, params)
+    values = {**tally, "gap": gap}
+    if "gap_min" in tally:
+        values["gap_min"] = jnp.where(jnp.isinf(tally["gap_min"]), gap, tally["gap_min"])
     kept = {name: values[name] if name in program.keep else None for name in ROWS}
     return run, {"t": jnp.asarray(state.t), "q": state.q, "v": state.v, **kept}
 
@@ -376,15 +372,22 @@ def _run_traced(
     rows: int,
     every: int,
 ) -> tuple[_Run, dict[str, Any]]:
-    """The same rows with static lengths, for use inside transformations."""
+    """The same rows with static lengths, for use inside transformations.
+
+    Reverse mode keeps the carries of the steps if they fit into a budget (`nsjax.core.blocks`); else
+    those of blocks, of several rows or of parts of a row.
+    """
     params, constants = _prepare(program.system, scheme, params, dt)
     row = functools.partial(_row, program, scheme, params, constants, dt)
     run, first = row(run, 0)
+    warn_of_rows(rows, tree_bytes(first))
+    size = block_size(rows * every, tree_bytes((run.next.carry, _no_tally(program))))
 
     def body(run: _Run, _: None) -> tuple[_Run, dict[str, Array | None]]:
-        return row(run, every)
+        return row(run, every, size)
 
-    run, rest = lax.scan(jax.checkpoint(body, prevent_cse=False), run, None, length=rows)
+    group = rows if size < every else max(1, size // every)
+    run, rest = scan_blocks(body, run, rows, group)
     joined = {
         name: None if value is None else jnp.concatenate([value[None], rest[name]])
         for name, value in first.items()

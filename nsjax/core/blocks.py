@@ -1,0 +1,99 @@
+"""Loops whose reverse mode stores a bounded number of bytes: blocks that are computed a second time."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.types import PyTree
+
+REVERSE_BYTES = 2**20
+"""Carries that reverse mode may store in one level; above, it stores those of blocks and recomputes."""
+
+
+def tree_bytes(tree: PyTree) -> int:
+    """Size of all arrays of ``tree``, those of a batch counted once."""
+    leaves = jax.tree.leaves(tree)
+    return int(sum(np.prod(jnp.shape(x), dtype=int) * jnp.result_type(x).itemsize for x in leaves))
+
+
+def block_size(steps: int, carry_bytes: int, budget: int | None = None) -> int:
+    """Steps per block: all of them if their carries fit into the budget, else about the square root.
+
+    ``steps / size`` carries are kept over the whole run and ``size`` more in the block at hand, so that
+    a run of 1e5 steps keeps some 600 carries.
+
+    Args:
+        steps: of the run.
+        carry_bytes: size of what one step hands to the next.
+        budget: bytes, `REVERSE_BYTES` if None.
+
+    Example:
+        >>> from nsjax.core.blocks import block_size
+        >>> block_size(1000, 100), block_size(100_000, 100)
+        (1000, 316)
+    """
+    budget = REVERSE_BYTES if budget is None else budget
+    return steps if steps * carry_bytes <= budget else max(1, int(np.sqrt(steps)))
+
+
+def _even(length: int, size: int) -> int:
+    """A divisor of ``length`` within a factor of two of ``size``, the nearest one; else ``size``."""
+    near = [n for n in range(max(1, size // 2), min(length, 2 * size) + 1) if length % n == 0]
+    return min(near, key=lambda n: abs(np.log(n / size))) if near else size
+
+
+def scan_blocks(
+    body: Callable[[Any, None], tuple[Any, Any]], carry: PyTree, length: int, size: int
+) -> tuple[Any, Any]:
+    """``lax.scan(body, carry, None, length)`` that keeps for reverse mode the carries of blocks of
+    about ``size`` only.
+
+    A length that has no divisor near is padded with iterations that do nothing.
+    """
+    if size >= length:
+        return lax.scan(body, carry, None, length=length)
+    size = _even(length, size)
+    blocks = -(-length // size)
+
+    def one(carry: Any, k: Any) -> Any:
+        if blocks * size == length:
+            return body(carry, None)
+        nothing = jax.tree.map(lambda y: jnp.zeros(y.shape, y.dtype), jax.eval_shape(body, carry, None)[1])
+        return lax.cond(k < length, lambda c: body(c, None), lambda c: (c, nothing), carry)
+
+    def block(carry: Any, first: Any) -> Any:
+        return lax.scan(one, carry, first + jnp.arange(size))
+
+    starts = size * jnp.arange(blocks)
+    carry, found = lax.scan(jax.checkpoint(block, prevent_cse=False), carry, starts)
+    return carry, jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:])[:length], found)
+
+
+def warn_of_rows(rows: int, row_bytes: int, limit: int | None = None) -> None:
+    """Warns before a run in a transformation whose saved rows would not fit into memory.
+
+    Args:
+        rows, row_bytes: their number and size, those of a batch counted once.
+        limit: bytes, the memory of the machine if None.
+    """
+    if limit is None:
+        try:
+            limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        except (AttributeError, OSError, ValueError):
+            return
+    needed = 2 * rows * row_bytes
+    if needed > limit:
+        warnings.warn(
+            f"simulate: {rows} rows of {row_bytes} bytes, and their derivatives, take "
+            f"{needed / 2**30:.3g} GiB of {limit / 2**30:.3g} GiB of memory; raise every, or name the "
+            "quantities to keep, save=[...]; for few parameters use forward mode (jax.jacfwd)",
+            stacklevel=4,
+        )

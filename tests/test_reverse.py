@@ -1,0 +1,101 @@
+"""Reverse mode in bounded memory: blocks, padding, sizes, warnings."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import models, schemes
+from nsjax.core import blocks
+from nsjax.core.blocks import block_size, scan_blocks, tree_bytes, warn_of_rows
+
+AT = jnp.array([0.8, 9.81])
+
+
+def objective(x: jax.Array, steps: int, every: int) -> jax.Array:
+    """Of all rows and of accumulated quantities, with a bounce about every 300 steps."""
+    problem = models.bouncing_ball(height=0.05, restitution=x[0], gravity=x[1])
+    traj = nsjax.simulate(
+        *problem, schemes.moreau(), dt=7e-4, steps=steps, every=every, save=["impulse_normal", "gap_min"]
+    )
+    return jnp.sum(traj.q**2) + jnp.sum(traj.impulse_normal**2) + jnp.sum(traj.gap_min**2)
+
+
+@pytest.mark.parametrize("budget", [8, 4096, 10**9])
+@pytest.mark.parametrize("length", [1, 30, 37])
+def test_blocks_are_a_scan(length: int, budget: int) -> None:
+    """Also for a prime length, whose last block is padded."""
+
+    def body(x: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+        x = jnp.sin(1.3 * x) + 0.1
+        return x, x * x
+
+    def total(scan, x):
+        last, rows = scan(x)
+        assert rows.shape == (length, 2)
+        return jnp.sum(last * jnp.array([1.0, 2.0])) + jnp.sum(rows * jnp.arange(length)[:, None])
+
+    at = jnp.array([0.3, 0.7])
+    plain = jax.value_and_grad(lambda x: total(lambda c: jax.lax.scan(body, c, None, length=length), x))
+    size = block_size(length, tree_bytes(at), budget)
+    cut = jax.value_and_grad(lambda x: total(lambda c: scan_blocks(body, c, length, size), x))
+    # sums in the same order: only fusion may differ
+    np.testing.assert_allclose(cut(at)[0], plain(at)[0], rtol=1e-14)
+    np.testing.assert_allclose(cut(at)[1], plain(at)[1], rtol=1e-13)
+
+
+def stored(f, *arguments) -> int:
+    """Bytes of temporary memory of the compiled program."""
+    return jax.jit(f).lower(*arguments).compile().memory_analysis().temp_size_in_bytes
+
+
+def test_blocks_bound_the_memory() -> None:
+    """1e6 steps of 8 bytes: twice 1000 carries, not 1e6."""
+
+    def last(x, size):
+        return scan_blocks(jax.checkpoint(lambda c, _: (jnp.sin(c), None)), x, 10**6, size)[0]
+
+    assert block_size(10**6, 8) == 1000
+    assert stored(jax.grad(lambda x: last(x, 1000)), 0.5) < 10 * 8 * 1000
+    assert stored(jax.grad(lambda x: last(x, 10**6)), 0.5) >= 8 * 10**6
+
+
+@pytest.mark.parametrize(("steps", "every"), [(998, 499), (1000, 1)])
+def test_runs_in_blocks_have_the_same_derivative(
+    steps: int, every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of a row (of a prime number of steps), and groups of rows, against one block."""
+    gradient = [jax.jit(jax.grad(objective), static_argnums=(1, 2))(AT, steps, every)]
+    monkeypatch.setattr(blocks, "REVERSE_BYTES", 1000)
+    cut = jax.jit(jax.grad(lambda x: objective(x, steps, every)))(AT)
+    assert np.all(np.isfinite(cut))
+    # the same operations in the same order, in another program
+    np.testing.assert_allclose(cut, gradient[0], rtol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("every", [1, 100_000])
+def test_a_hundred_thousand_steps_take_little_memory(every: int) -> None:
+    def last(x):
+        problem = models.slider_crank(friction=x[0], restitution=x[1])
+        traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-6, steps=10**5, every=every, save=[])
+        return traj.q[-1, 0]
+
+    rows = 10**5 // every * 7 * 8  # t, q, v and, in reverse, their cotangents
+    assert stored(jax.grad(last), jnp.array([0.1, 0.4])) < 2**20 + 3 * rows
+
+
+def test_rows_that_do_not_fit_are_named() -> None:
+    with pytest.warns(UserWarning, match=r"2000 rows of 1000 bytes.*raise every.*jacfwd"):
+        warn_of_rows(2000, 1000, limit=10**6)
+    with pytest.warns(UserWarning, match="simulate: 1000000000 rows"):
+        jax.eval_shape(lambda x: objective(x, 10**9, 1), AT)
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_that_fit_are_not() -> None:
+    warn_of_rows(2000, 1000, limit=4 * 10**6)
+    jax.eval_shape(lambda x: objective(x, 1000, 1), AT)
