@@ -1,4 +1,4 @@
-"""The command line: ``nsjax simulate``, ``nsjax list``, ``nsjax reproduce``."""
+"""The command line: ``nsjax simulate``, ``nsjax sweep``, ``nsjax list``, ``nsjax reproduce``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import jax
 
 import nsjax
 from nsjax import io, models, plot, schemes
+from nsjax.cli import sweep
 from nsjax.cli.inputs import ROWS, Plan, make_plan
 from nsjax.cli.report import Progress, summary
 from nsjax.cli.reproduce import reproduce
@@ -68,27 +69,21 @@ def _parser() -> argparse.ArgumentParser:
         "--output run.npz --plot run.png",
     )  # fmt: skip
     add.set_defaults(command=_simulate)
-    add.add_argument(
-        "model", metavar="MODEL|FILE",
-        help="a model of `nsjax list`, or a Python file with a function problem() that returns an "
-        "nsjax.Problem",
-    )  # fmt: skip
-    add.add_argument("--scheme", default="moreau", help="a scheme of `nsjax list` (default: moreau)")
-    add.add_argument("--dt", type=float, help="step size [s] (default: the model's)")
-    length = add.add_mutually_exclusive_group()
-    length.add_argument("--time", type=float, help="duration [s] (default: the model's)")
-    length.add_argument("--steps", type=int, help="number of steps, instead of --time")
+    _add_run(add)
     add.add_argument(
         "--every", type=int, help=f"save each EVERY-th step (default: at most about {ROWS} rows are saved)"
     )
-    add.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE",
-        help="a keyword of the model (friction=0.1, initial_v=[1,2,3]) or of the scheme "
-        "(scheme.NAME=VALUE); may be repeated",
-    )  # fmt: skip
     add.add_argument("--output", metavar="FILE.npz", help="save the run; nsjax.io.load reads it")
     add.add_argument("--plot", metavar="FILE.png", help="draw the run (png, pdf, svg, ...)")
-    add.add_argument("--quiet", action="store_true", help="print nothing but failures")
+    vary = commands.add_parser(
+        "sweep", help="run a model over ranges of its numbers",
+        description="Runs a model for all combinations of some values and says what came out.",
+        epilog="example: nsjax sweep slider-crank restitution=0.1:0.9:50 clearance=2e-4:2e-3:50 "
+        "--time 0.05 --output map.npz --plot map.png --quantity impacts",
+    )  # fmt: skip
+    vary.set_defaults(command=_sweep)
+    _add_run(vary)
+    sweep.add_arguments(vary)
     show = commands.add_parser(
         "list", help="list models and schemes", description="Lists models and schemes."
     )
@@ -104,6 +99,31 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument("--folder", help="where results go (default: results/PAPER)")
     again.add_argument("--quick", action="store_true", help="a shorter run of the same kind")
     return parser
+
+
+def _add_run(add: argparse.ArgumentParser) -> None:
+    """The arguments that `simulate` and `sweep` share."""
+    add.add_argument(
+        "model", metavar="MODEL|FILE",
+        help="a model of `nsjax list`, or a Python file with a function problem() that returns an "
+        "nsjax.Problem",
+    )  # fmt: skip
+    add.add_argument("--scheme", default="moreau", help="a scheme of `nsjax list` (default: moreau)")
+    add.add_argument("--dt", type=float, help="step size [s] (default: the model's)")
+    length = add.add_mutually_exclusive_group()
+    length.add_argument("--time", type=float, help="duration [s] (default: the model's)")
+    length.add_argument("--steps", type=int, help="number of steps, instead of --time")
+    add.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE",
+        help="a keyword of the model (friction=0.1, initial_v=[1,2,3]) or of the scheme "
+        "(scheme.NAME=VALUE); may be repeated",
+    )  # fmt: skip
+    add.add_argument("--quiet", action="store_true", help="print nothing but failures")
+
+
+def _sweep(args: argparse.Namespace) -> int:
+    _use_cache()
+    return sweep.run(args)
 
 
 def _list(_: argparse.Namespace) -> int:

@@ -117,11 +117,21 @@ def read_problem(name: str, values: Mapping[str, Any]) -> tuple[Problem, float |
     known = name.replace("-", "_")
     if known in models.REGISTRY:
         entry = models.REGISTRY[known]
-        made = _call(known, entry.factory, _arrays(values, _parameters(entry.factory())))
-        return made, entry.dt, entry.time
+        return build(known, values), entry.dt, entry.time
     if name.endswith(".py") or os.path.isfile(name):
         return _from_file(pathlib.Path(name), values), None, None
     raise InputError(f"unknown model {name!r}; {nearest(known, models.REGISTRY)}; or give a Python file")
+
+
+def build(name: str, values: Mapping[str, Any]) -> Problem:
+    """The problem of a registered model with these keywords.
+
+    Raises:
+        InputError: for an unknown keyword and for values that the model refuses.
+    """
+    factory = models.REGISTRY[name].factory
+    made: Problem = _call(name, factory, _arrays(values, _parameters(factory())))
+    return made
 
 
 def read_scheme(name: str, values: Mapping[str, Any]) -> Scheme:

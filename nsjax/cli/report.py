@@ -28,9 +28,11 @@ class Progress:
     Args:
         shown: whether to show it at all.
         stream: where; nothing is shown unless it is a terminal. None: stderr.
+        unit: what is counted.
     """
 
-    def __init__(self, shown: bool = True, stream: TextIO | None = None) -> None:
+    def __init__(self, shown: bool = True, stream: TextIO | None = None, unit: str = "steps") -> None:
+        self.unit = unit
         self.stream = sys.stderr if stream is None else stream
         self.shown = shown and self.stream.isatty()
         self.begin: float | None = None
@@ -46,7 +48,7 @@ class Progress:
             return
         self.last = now
         left = (now - self.begin) * (total - done) / done
-        self.say(f"{100 * done // total:3d} %, {done:,} of {total:,} steps, {left:.0f} s left")
+        self.say(f"{100 * done // total:3d} %, {done:,} of {total:,} {self.unit}, {left:.0f} s left")
 
     def say(self, words: str) -> None:
         """Replaces the line."""

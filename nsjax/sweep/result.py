@@ -13,7 +13,7 @@ import numpy as np
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
 from nsjax.core.system import System
-from nsjax.sweep.axes import Axes, describe, parse
+from nsjax.sweep.axes import Axes, Key, describe
 from nsjax.trajectory import FirstFailure, RunError, failure_sentence
 from nsjax.types import Array, PyTree, record
 
@@ -60,7 +60,7 @@ class SweepResult:
     @property
     def axes(self) -> Axes:
         """The varied keys and their values."""
-        keys = tuple(parse(name) for name in self.over)
+        keys = tuple(Key(name, (name,), None) for name in self.over)
         return Axes(keys, tuple(self.over.values()), self.mode)
 
     def lanes(self) -> dict[str, np.ndarray]:
@@ -121,8 +121,7 @@ class SweepResult:
         if form is None:
             name = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
             form = os.path.splitext(name)[1].removeprefix(".")
-        if form not in ("npz", "nc"):
-            raise InputError(f"save: {target}: results are saved as .npz or .nc (NetCDF), not {form!r}")
+        check_form(form)
         if is_traced(self):
             raise InputError("save: the result is traced; save outside jit and grad")
         if form == "npz":
@@ -164,6 +163,18 @@ class SweepResult:
             "failures": "\n".join(arrays["failures"]),
         }
         return xarray.Dataset(data, coords=coords, attrs=attributes)
+
+
+def check_form(form: str) -> None:
+    """Refuses a form in which results cannot be saved; call it before a long sweep.
+
+    Raises:
+        InputError: for a form that is not ``"npz"`` or ``"nc"``, and for NetCDF without its extra.
+    """
+    if form not in ("npz", "nc"):
+        raise InputError(f"save: results are saved as npz or nc (NetCDF), not as {form!r}")
+    if form == "nc":
+        _xarray()
 
 
 def _xarray() -> Any:

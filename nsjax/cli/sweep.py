@@ -1,0 +1,342 @@
+"""``nsjax sweep``: a model over ranges of its numbers, of the scheme's, or of the step size."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import os
+import pathlib
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+import nsjax
+from nsjax import io, models, plot, reductions
+from nsjax.cli import maps
+from nsjax.cli.inputs import build, read_problem, read_scheme, read_settings
+from nsjax.cli.report import Progress
+from nsjax.core import InputError, Problem, Scheme, System, nearest
+from nsjax.core.checks import check_lengths, concrete_number
+from nsjax.sweep.axes import names
+from nsjax.sweep.result import check_form
+from nsjax.trajectory import RunError, label_name
+
+SHOWN = 8
+"""Most values of a varied number in the summary."""
+
+CONTACT = {"impacts": "", "penetration": "m", "closed_time": "s"}
+"""Quantities of a lane that has contacts, with units."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepPlan:
+    """A sweep that has passed all checks that can be made before it."""
+
+    problem: Problem
+    scheme: Scheme
+    over: dict[str, Any]
+    axes: dict[str, np.ndarray]
+    shape: tuple[int, ...]
+    lengths: dict[str, Any]
+    quantities: tuple[str, ...]
+
+
+def add_arguments(add: argparse.ArgumentParser) -> None:
+    """The arguments of ``nsjax sweep`` that it does not share with ``nsjax simulate``."""
+    add.add_argument(
+        "axis", nargs="+", metavar="NAME=VALUES",
+        help="what varies: FIRST:LAST:COUNT (evenly), FIRST:LAST:COUNT:log, or A,B,C. NAME is a keyword of "
+        "the model (restitution), scheme.NAME, dt, or an entry of the start (state.v[1])",
+    )  # fmt: skip
+    add.add_argument(
+        "--zip", action="store_true", help="take the values of all axes together, not in all combinations"
+    )
+    add.add_argument(
+        "--quantity", help="what --plot draws: impacts, energy_loss, penetration, closed_time, or a label "
+        "such as theta1 at the end (default: impacts, or energy_loss without contacts)",
+    )  # fmt: skip
+    add.add_argument("--devices", type=int, help="split the CPU into so many devices (default: one)")
+    add.add_argument("--output", metavar="FILE", help="save the results: .npz, or .nc (NetCDF)")
+    add.add_argument("--plot", metavar="FILE.png", help="draw one quantity over one or two axes")
+
+
+def read_axis(entry: str) -> tuple[str, np.ndarray]:
+    """Name and values of an axis.
+
+    Raises:
+        InputError: for anything that cannot be read.
+
+    Example:
+        >>> from nsjax.cli.sweep import read_axis
+        >>> read_axis("restitution=0:1:5")
+        ('restitution', array([0.  , 0.25, 0.5 , 0.75, 1.  ]))
+        >>> read_axis("dt=1e-4:1e-2:3:log")[1].tolist()
+        [0.0001, 0.001, 0.01]
+    """
+    name, _, text = (part.strip() for part in entry.partition("="))
+    hint = f"{entry}: write it as NAME=FIRST:LAST:COUNT, friction=0.1:0.9:50 for instance, or NAME=A,B,C"
+    parts = text.split(":")
+    try:
+        if len(parts) == 1:
+            values = np.asarray([float(x) for x in text.split(",")])
+        else:
+            first, last, count = float(parts[0]), float(parts[1]), int(parts[2])
+            if parts[3:] not in ([], ["log"]) or count < 1 or (parts[3:] and not first * last > 0):
+                raise InputError(hint)
+            values = (np.geomspace if parts[3:] else np.linspace)(first, last, count)
+    except (ValueError, IndexError):
+        raise InputError(hint) from None
+    if not name:
+        raise InputError(hint)
+    return name if name.startswith("scheme.") else name.replace("-", "_"), values
+
+
+def make_plan(args: argparse.Namespace) -> SweepPlan:
+    """Reads the arguments of ``nsjax sweep``.
+
+    Raises:
+        InputError: for anything that can be refused before the sweep, places of files included.
+    """
+    for_model, for_scheme = read_settings(args.set)
+    problem, step, duration = read_problem(args.model, for_model)
+    scheme = read_scheme(args.scheme, for_scheme)
+    pairs = [read_axis(entry) for entry in args.axis]
+    axes = dict(pairs)
+    if len(axes) < len(pairs):
+        raise InputError("an axis is given twice")
+    counts = tuple(len(x) for x in axes.values())
+    if args.zip and len(set(counts)) > 1:
+        raise InputError(f"--zip: the axes have {', '.join(map(str, counts))} values; give equally many")
+    shape = counts[:1] if args.zip else counts
+    places = (
+        (np.arange(counts[0]),) * len(counts) if args.zip else np.indices(counts).reshape(len(counts), -1)
+    )
+    lanes = {name: values[k] for (name, values), k in zip(axes.items(), places, strict=True)}
+    over = _leaves(args.model, problem, for_model, lanes)
+    quantities = ("energy_loss", *(CONTACT if problem.system.nc else ()))
+    plan = SweepPlan(problem, scheme, over, axes, shape, _lengths(args, axes, step, duration), quantities)
+    _check_files(args, plan)
+    return plan
+
+
+def _lengths(
+    args: argparse.Namespace, axes: Mapping[str, Any], step: float | None, duration: float | None
+) -> dict[str, Any]:
+    """Arguments ``dt``, ``steps``, ``time``, ``every`` of the sweep: no row is needed but the last."""
+    step = step if args.dt is None else args.dt
+    duration = duration if args.time is None else args.time
+    if "dt" in axes:
+        if args.dt is not None:
+            raise InputError("dt is an axis; leave --dt out")
+        if args.steps is not None:
+            return {"steps": args.steps, "every": args.steps}
+        if duration is None:
+            raise InputError(f"{args.model} has no default duration; give --time")
+        return {"time": duration, "rows": 1}
+    if step is None or (duration is None and args.steps is None):
+        raise InputError(f"{args.model} has no default step size and duration; give --dt and --time")
+    steps = args.steps
+    if steps is None and args.time is None and duration is not None:
+        steps = max(1, round(duration / concrete_number(step, "dt")))
+    steps = check_lengths(step, steps, args.time if args.steps is None else None, 1, 0)
+    return {"dt": step, "steps": steps, "every": steps}
+
+
+def _leaves(
+    model: str, problem: Problem, fixed: Mapping[str, Any], lanes: Mapping[str, np.ndarray]
+) -> dict[str, Any]:
+    """Values by key of `nsjax.sweep` for every lane: a keyword of the model means what it means to its
+    constructor, which may move the start as well.
+    """
+    direct = {
+        name: values
+        for name, values in lanes.items()
+        if name == "dt" or name.partition(".")[0] in ("scheme", "state", "params")
+    }
+    words = [name for name in lanes if name not in direct]
+    if not words:
+        return direct
+    table = np.stack([lanes[name] for name in words], axis=1)
+    unique, where = np.unique(table, axis=0, return_inverse=True)
+    made = [_lane(model, problem, {**fixed, **dict(zip(words, row, strict=True))}, words) for row in unique]
+    if any(x.system != problem.system for x in made):
+        raise InputError(f"{', '.join(words)}: one of them changes the system itself; give it by --set")
+    over = dict(direct)
+    flat = [jax.tree_util.tree_flatten_with_path((x.params, x.state))[0] for x in made]
+    for column in zip(*flat, strict=True):
+        values = [np.asarray(leaf, float) for _, leaf in column]
+        if any(x.shape != values[0].shape for x in values):
+            raise InputError(f"{', '.join(words)}: the lanes have parameters of different shapes")
+        if any(not np.array_equal(x, values[0]) for x in values):
+            over[_key(column[0][0])] = np.stack(values)[where.reshape(-1)]
+    if len(over) == len(direct):  # a range of one value
+        name = next((w for w in words if w in names(problem.params)), None)
+        if name is None:
+            raise InputError(f"{', '.join(words)}: nothing varies; give at least two values")
+        over[f"params.{name}"] = lanes[name]
+    return over
+
+
+def _lane(model: str, problem: Problem, values: dict[str, Any], words: list[str]) -> Problem:
+    known = model.replace("-", "_")
+    if known in models.REGISTRY:
+        return build(known, values)
+    return problem.replace(**{name: values[name] for name in words})
+
+
+def _key(path: Any) -> str:
+    root = ("params", "state")[path[0].idx]
+    return ".".join(
+        [root, *(str(getattr(p, "name", getattr(p, "key", getattr(p, "idx", "")))) for p in path[1:])]
+    )
+
+
+def _check_files(args: argparse.Namespace, plan: SweepPlan) -> None:
+    known = (*plan.quantities, *_labels(plan.problem.system))
+    if args.quantity is not None and args.quantity not in known:
+        raise InputError(f"--quantity {args.quantity}: {nearest(args.quantity, known)}")
+    for path in (args.output, args.plot):
+        if path is not None:
+            io.check_writable(path)
+    if args.output is not None:
+        check_form(pathlib.Path(args.output).suffix.removeprefix("."))
+    if args.plot is not None:
+        plot.check_format(args.plot)
+        if len(plan.shape) > 2:
+            raise InputError(f"--plot: a figure shows one or two axes, not {len(plan.shape)}")
+    files = [os.path.realpath(path) for path in (args.output, args.plot, args.model) if path is not None]
+    if len(set(files)) < len(files):
+        raise InputError("--output, --plot and the model's file must be different files")
+
+
+def _labels(system: System) -> list[str]:
+    labels = system.labels
+    return [label_name(entry) for entry in (*labels.q, *labels.v, *labels.observables)]
+
+
+def _kept(system: System) -> dict[str, Any]:
+    """Reductions of a lane; the last row covers the whole run, since it is the only one."""
+    kept: dict[str, Any] = {name: reductions.final(name) for name in _labels(system)}
+    kept |= {"energy": reductions.final("energy"), "energy_start": reductions.initial("energy")}
+    if system.nc:
+        kept |= {name: reductions.total(name) for name in ("impacts", "closed_time")}
+        kept |= {"gap_min": reductions.minimum("gap_min")}
+    return kept
+
+
+def quantity(result: nsjax.SweepResult, name: str) -> np.ndarray:
+    """One number per lane, from what was kept of it; nan where the lane failed."""
+    if name == "energy_loss":
+        values = result["energy_start"] - result["energy"]
+    elif name == "penetration":
+        values = np.maximum(0.0, -np.min(result["gap_min"], axis=-1))
+    elif name in CONTACT:
+        values = np.sum(result[name], axis=-1)
+    else:
+        values = result[name]
+    return np.where(result.ok, values, np.nan)
+
+
+def run(args: argparse.Namespace) -> int:
+    """The command itself."""
+    if args.devices is not None:
+        if args.devices < 1:
+            raise InputError(f"--devices {args.devices}; it must be at least 1")
+        nsjax.configure(host_devices=args.devices)
+    plan = make_plan(args)
+    progress = Progress(shown=not args.quiet, unit="lanes")
+    begin = time.perf_counter()
+    progress.say("compiling")
+    try:
+        found = nsjax.sweep(
+            plan.problem, plan.scheme, plan.over, reduce=_kept(plan.problem.system), progress=progress,
+            **plan.lengths,
+        )  # fmt: skip
+    finally:
+        progress.clear()
+    seconds = time.perf_counter() - begin
+    failures = list(found.failures().values())
+    if len(failures) == int(np.prod(plan.shape)):
+        raise RunError(f"all lanes failed; {failures[0]}")
+    result = _on_axes(found, plan)
+    _write(args, plan, result)
+    if args.quiet:
+        for sentence in failures:
+            print(f"nsjax: {sentence}", file=progress.stream)
+    else:
+        print(_summary(args, plan, result, failures, seconds), end="")
+    return 0
+
+
+def _on_axes(found: nsjax.SweepResult, plan: SweepPlan) -> nsjax.SweepResult:
+    """The result with the axes as the user named them."""
+    laid = jax.tree.map(
+        lambda x: x.reshape(*plan.shape, *x.shape[1:]), (found.values, found.status, found.first_failure)
+    )
+    mode = "product" if len(plan.shape) > 1 else "zip"
+    return dataclasses.replace(
+        found,
+        mode=mode,
+        shape=plan.shape,
+        over=plan.axes,
+        values=laid[0],
+        status=laid[1],
+        first_failure=laid[2],
+    )
+
+
+def _write(args: argparse.Namespace, plan: SweepPlan, result: nsjax.SweepResult) -> None:
+    if args.output is not None:
+        with io.replacing(args.output) as file:
+            result.save(file, pathlib.Path(args.output).suffix.removeprefix("."))
+    if args.plot is not None:
+        name = args.quantity or ("impacts" if plan.problem.system.nc else "energy_loss")
+        figure = maps.draw(plan.axes, quantity(result, name), name, unit(plan.problem.system, name))
+        with io.replacing(args.plot) as file:
+            figure.savefig(file, format=pathlib.Path(args.plot).suffix.removeprefix(".").lower())
+
+
+def unit(system: System, name: str) -> str:
+    """Unit of a quantity of the command, empty for a bare number."""
+    labels = system.labels
+    for entry in (*labels.q, *labels.v, *labels.observables):
+        if label_name(entry) == name and " [" in entry:
+            return entry.split(" [")[1].rstrip("]")
+    return {"energy_loss": "J", **CONTACT}.get(name, "")
+
+
+def _summary(
+    args: argparse.Namespace,
+    plan: SweepPlan,
+    result: nsjax.SweepResult,
+    failures: list[str],
+    seconds: float,
+) -> str:
+    """What a sweep did, for a reader."""
+    count = int(np.prod(plan.shape))
+    lines = [
+        f"model            {plan.problem.system.name or 'without a name'}",
+        f"scheme           {plan.scheme.name}",
+        f"lanes            {' x '.join(map(str, plan.shape))} = {count}" if len(plan.shape) > 1 else
+        f"lanes            {count}",
+    ]  # fmt: skip
+    for name, values in plan.axes.items():
+        shown = ", ".join(f"{x:g}" for x in itertools.islice(values, SHOWN))
+        more = f", ..., {values[-1]:g}" if len(values) > SHOWN else ""
+        lines.append(f"  {name:<14} {shown}{more}")
+    lines += ["", f"{'quantity':<16} {'least':>12} {'mean':>12} {'largest':>12}"]
+    for name in plan.quantities:
+        values = quantity(result, name)
+        numbers = [np.nanmin(values), np.nanmean(values), np.nanmax(values)]
+        lines.append(
+            f"{name:<16} " + " ".join(f"{x:12.5g}" for x in numbers) + f" {unit(plan.problem.system, name)}"
+        )
+    if failures:
+        lines += ["", f"failed           {len(failures)} of {count} lanes; the first: {failures[0]}"]
+    lines += ["", f"time             {seconds:.3g} s, compilation included"]
+    lines += [f"wrote            {path}" for path in (args.output, args.plot) if path is not None]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
