@@ -2,6 +2,7 @@
 
 from nsjax.models.block import block
 from nsjax.models.bouncing_ball import bouncing_ball
+from nsjax.models.elastic_bar import STEEL_BAR, elastic_bar
 from nsjax.models.mass_spring_chain import mass_spring_chain
 from nsjax.models.registry import REGISTRY, ModelEntry
 from nsjax.models.rubbing_rotor import rubbing_rotor
@@ -9,9 +10,11 @@ from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
 
 __all__ = [
     "REGISTRY",
+    "STEEL_BAR",
     "ModelEntry",
     "block",
     "bouncing_ball",
+    "elastic_bar",
     "mass_spring_chain",
     "rubbing_rotor",
     "slider_crank",

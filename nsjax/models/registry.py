@@ -7,6 +7,7 @@ from typing import Any
 
 from nsjax.models.block import block
 from nsjax.models.bouncing_ball import bouncing_ball
+from nsjax.models.elastic_bar import elastic_bar
 from nsjax.models.mass_spring_chain import mass_spring_chain
 from nsjax.models.rubbing_rotor import rubbing_rotor
 from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
@@ -52,6 +53,14 @@ REGISTRY: dict[str, ModelEntry] = {
         small=(("balls", 2), ("dimension", 2), ("friction", 0.3), ("height", 0.1)),
         reference="closed form",
         summary="balls on a table at rest or moving, on a slope, on each other; 1D and 2D",
+    ),
+    "elastic_bar": ModelEntry(
+        factory=elastic_bar,
+        dt=2.5e-4,
+        time=1.5,
+        small=(("elements", 6), ("distance", 0.3), ("restitution", 0.5)),
+        reference="[C section 4.2]; exact: waves",
+        summary="linear elastic bar that flies lengthwise against a wall, with an exact solution",
     ),
     "mass_spring_chain": ModelEntry(
         factory=mass_spring_chain,

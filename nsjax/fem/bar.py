@@ -1,0 +1,49 @@
+"""Two-node bars in a row: linear displacements, consistent mass, one unknown per node.
+
+Nodal vectors have ``n + 1`` entries for ``n`` elements in the order of the nodes, so that everything here
+is a difference or a sum of neighbours: no index tables, and matrices that are tridiagonal.
+
+Source: `examples_nsga.md` section 2.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from nsjax.types import Array
+
+
+def assembled(left: Array, right: Array) -> Array:
+    """Nodal vector (n + 1,) of what each element (n,) contributes to its left and its right node."""
+    return jnp.pad(left, (0, 1)) + jnp.pad(right, (1, 0))
+
+
+def bar_inertia(w: Array, mass: Array) -> Array:
+    """``M w`` (n + 1,) with the consistent mass ``m / 6 [[2, 1], [1, 2]]`` of elements ``mass`` (n,) [kg].
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.fem.bar import bar_inertia
+        >>> bar_inertia(jnp.ones(3), jnp.full(2, 6.0)).tolist()
+        [3.0, 6.0, 3.0]
+    """
+    left, right = w[:-1], w[1:]
+    return assembled(mass / 6.0 * (2.0 * left + right), mass / 6.0 * (left + 2.0 * right))
+
+
+def bar_weight(acceleration: Array | float, mass: Array) -> Array:
+    """Nodal forces (n + 1,) of a uniform acceleration [m/s^2]: half of each element to each node."""
+    half = 0.5 * acceleration * mass
+    return assembled(half, half)
+
+
+def bar_force(tension: Array) -> Array:
+    """Forces (n + 1,) of stretched elements on their nodes: ``-K u`` for tensions ``E A diff(u) / l``.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.fem.bar import bar_force
+        >>> bar_force(jnp.array([1.0, 1.0])).tolist()
+        [1.0, 0.0, -1.0]
+    """
+    return assembled(tension, -tension)
