@@ -19,7 +19,7 @@ from nsjax.core import (
 )
 from nsjax.io import load, save
 from nsjax.simulate import simulate
-from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_time_step
+from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_lyapunov, sweep_time_step
 from nsjax.trajectory import RunError, Trajectory
 
 __version__ = "0.1.0"
@@ -53,5 +53,6 @@ __all__ = [
     "schemes",
     "simulate",
     "sweep",
+    "sweep_lyapunov",
     "sweep_time_step",
 ]

@@ -1,4 +1,4 @@
-"""Properties of schemes and of runs: amplification, convergence, energy books, drift, contact events."""
+"""Properties of schemes and of runs: amplification, convergence, energy, drift, contact events, chaos."""
 
 from nsjax.analysis.amplification import (
     amplification_matrix,
@@ -11,6 +11,7 @@ from nsjax.analysis.convergence import hausdorff, observed_order, paper_error
 from nsjax.analysis.drift import Drift, Growth, growth, measure_drift
 from nsjax.analysis.energy import EnergyBooks, energy_books
 from nsjax.analysis.events import Impact, Phase, Table, contact_phases, impact_table
+from nsjax.analysis.lyapunov import lyapunov_exponent
 
 __all__ = [
     "Drift",
@@ -25,6 +26,7 @@ __all__ = [
     "growth",
     "hausdorff",
     "impact_table",
+    "lyapunov_exponent",
     "measure_drift",
     "numerical_damping",
     "observed_order",

@@ -28,6 +28,9 @@ from nsjax.trajectory import RunError, label_name
 SHOWN = 8
 """Most values of a varied number in the summary."""
 
+CHAOS = "lyapunov"
+"""Quantity that costs a sweep of its own: the finite-time Lyapunov exponent [1/s]."""
+
 CONTACT = {"impacts": "", "penetration": "m", "closed_time": "s"}
 """Quantities of a lane that has contacts, with units."""
 
@@ -56,8 +59,9 @@ def add_arguments(add: argparse.ArgumentParser) -> None:
         "--zip", action="store_true", help="take the values of all axes together, not in all combinations"
     )
     add.add_argument(
-        "--quantity", help="what --plot draws: impacts, energy_loss, penetration, closed_time, or a label "
-        "such as theta1 at the end (default: impacts, or energy_loss without contacts)",
+        "--quantity", help="what --plot draws: impacts, energy_loss, penetration, closed_time, lyapunov (a "
+        "measure of chaos, 1/s), or a label such as theta1 at the end (default: impacts, or energy_loss "
+        "without contacts)",
     )  # fmt: skip
     add.add_argument("--devices", type=int, help="split the CPU into so many devices (default: one)")
     add.add_argument("--output", metavar="FILE", help="save the results: .npz, or .nc (NetCDF)")
@@ -196,7 +200,7 @@ def _key(path: Any) -> str:
 
 
 def _check_files(args: argparse.Namespace, plan: SweepPlan) -> None:
-    known = (*plan.quantities, *_labels(plan.problem.system))
+    known = (*plan.quantities, CHAOS, *_labels(plan.problem.system))
     if args.quantity is not None and args.quantity not in known:
         raise InputError(f"--quantity {args.quantity}: {nearest(args.quantity, known)}")
     for path in (args.output, args.plot):
@@ -252,10 +256,7 @@ def run(args: argparse.Namespace) -> int:
     begin = time.perf_counter()
     progress.say("compiling")
     try:
-        found = nsjax.sweep(
-            plan.problem, plan.scheme, plan.over, reduce=_kept(plan.problem.system), progress=progress,
-            **plan.lengths,
-        )  # fmt: skip
+        found = _compute(args, plan, progress)
     finally:
         progress.clear()
     seconds = time.perf_counter() - begin
@@ -270,6 +271,21 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(_summary(args, plan, result, failures, seconds), end="")
     return 0
+
+
+def _compute(args: argparse.Namespace, plan: SweepPlan, progress: Progress) -> nsjax.SweepResult:
+    """The lanes; chaos first, since its lengths may be refused."""
+    chaos = {}
+    if args.quantity == CHAOS:
+        lengths = {name: x for name, x in plan.lengths.items() if name not in ("every", "rows")}
+        chaos[CHAOS] = nsjax.sweep_lyapunov(
+            plan.problem, plan.scheme, plan.over, progress=progress, **lengths
+        )
+    found = nsjax.sweep(
+        plan.problem, plan.scheme, plan.over, reduce=_kept(plan.problem.system), progress=progress,
+        **plan.lengths,
+    )  # fmt: skip
+    return dataclasses.replace(found, values={**found.values, **chaos})
 
 
 def _on_axes(found: nsjax.SweepResult, plan: SweepPlan) -> nsjax.SweepResult:
@@ -306,7 +322,7 @@ def unit(system: System, name: str) -> str:
     for entry in (*labels.q, *labels.v, *labels.observables):
         if label_name(entry) == name and " [" in entry:
             return entry.split(" [")[1].rstrip("]")
-    return {"energy_loss": "J", **CONTACT}.get(name, "")
+    return {"energy_loss": "J", CHAOS: "1/s", **CONTACT}.get(name, "")
 
 
 def _summary(
@@ -329,7 +345,7 @@ def _summary(
         more = f", ..., {values[-1]:g}" if len(values) > SHOWN else ""
         lines.append(f"  {name:<14} {shown}{more}")
     lines += ["", f"{'quantity':<16} {'least':>12} {'mean':>12} {'largest':>12}"]
-    for name in plan.quantities:
+    for name in (*plan.quantities, *((CHAOS,) if args.quantity == CHAOS else ())):
         values = quantity(result, name)
         numbers = [np.nanmin(values), np.nanmean(values), np.nanmax(values)]
         lines.append(

@@ -1,8 +1,9 @@
 """Sweeps: thousands of variants of a problem in one compiled program."""
 
 from nsjax.sweep import reductions
+from nsjax.sweep.lyapunov import sweep_lyapunov
 from nsjax.sweep.result import SweepResult
 from nsjax.sweep.run import sweep
 from nsjax.sweep.work_precision import WorkPrecision, sweep_time_step
 
-__all__ = ["SweepResult", "WorkPrecision", "reductions", "sweep", "sweep_time_step"]
+__all__ = ["SweepResult", "WorkPrecision", "reductions", "sweep", "sweep_lyapunov", "sweep_time_step"]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 from typing import Any
 
 import jax
 import numpy as np
 
-from nsjax import schemes
 from nsjax.core import checks
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
@@ -146,12 +144,6 @@ def refusals(plan: Plan) -> dict[int, str]:
     for key, values in zip(axes.keys, axes.arrays, strict=True):
         wrong = {int(k): f"{key.text} = {values[k].tolist()}; every number must be finite"
                  for k in np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(1))}  # fmt: skip
-        if key.path[0] == "scheme":
-            wrong |= {
-                k: x
-                for k, x in _scheme_refusals(common.scheme, key.path[1:], values).items()
-                if k not in wrong
-            }
         bad.append(wrong)
     for places, wrong in zip(axes.places(lanes), bad, strict=True):
         if wrong:
@@ -161,20 +153,6 @@ def refusals(plan: Plan) -> dict[int, str]:
         checks.check_values(one.system, common.params, common.state)
         return found
     return found | _start_refusals(one, common, axes, np.setdiff1d(lanes, list(found)))
-
-
-def _scheme_refusals(scheme: Scheme, path: tuple[str, ...], values: np.ndarray) -> dict[int, str]:
-    """Numbers that the scheme's own constructor refuses."""
-    entry = schemes.REGISTRY.get(scheme.name)
-    if entry is None or len(path) != 1 or path[0] not in inspect.signature(entry.factory).parameters:
-        return {}
-    found = {}
-    for k, value in enumerate(values):
-        try:
-            entry.factory(**{path[0]: value.tolist()})
-        except ValueError as error:
-            found[k] = str(error)
-    return found
 
 
 @functools.partial(jax.jit, static_argnames=("one",))

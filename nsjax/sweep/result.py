@@ -179,10 +179,13 @@ def check_form(form: str) -> None:
 
 def _xarray() -> Any:
     try:
-        importlib.import_module("h5netcdf")
+        for name in ("h5py", "h5netcdf"):
+            importlib.import_module(name)
         return importlib.import_module("xarray")
     except ImportError:
-        raise InputError("save: NetCDF needs xarray and h5netcdf: pip install 'nsjax[data]'") from None
+        raise InputError(
+            "save: NetCDF needs xarray, h5netcdf and h5py: pip install 'nsjax[data]'"
+        ) from None
 
 
 def _netcdf(dataset: Any) -> bytes:

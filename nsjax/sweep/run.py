@@ -48,10 +48,11 @@ def sweep(
     """Runs a problem once for every combination of values, in one compiled program.
 
     A *lane* is one run. Lanes may differ in any number of the problem, of the scheme, and in the step
-    size; a lane is computed exactly as `simulate` computes it alone, whatever the other lanes do. What is
-    kept of a lane is decided by ``reduce`` while it runs, so that memory depends neither on the number of
-    steps nor, up to the results themselves, on the number of lanes. Another number of lanes, other
-    values, step sizes or numbers of steps do not compile again.
+    size. A lane has the bits of a sweep over it alone, whatever the other lanes do; `simulate` is another
+    compiled program of the same operations and agrees to rounding. What is kept of a lane is decided by
+    ``reduce`` while it runs, so that memory depends neither on the number of steps nor, up to the results
+    themselves, on the number of lanes. Another number of lanes, other values, step sizes or numbers of
+    steps do not compile again.
 
     On CPU the lanes of a device run one after the other inside one kernel, on GPU side by side. All
     devices of the process are used (``nsjax.configure(host_devices=2)`` splits a CPU), and all
@@ -179,17 +180,21 @@ def _blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 def deal(
     plan: Plan, some: np.ndarray, devices: tuple[Any, ...], chunk: int
 ) -> tuple[program.Found, np.ndarray]:
-    """Some lanes in one compiled call, dealt to the devices like cards, because neighbours cost alike;
-    and the places at which the result holds them.
+    """Some lanes in one compiled call, and the places at which the result holds them."""
+    table, counts, order = lay_out(some, len(devices), chunk)
+    return program.call(plan.one, devices, plan.common, plan.lanes(table), counts), order
+
+
+def lay_out(some: np.ndarray, devices: int, chunk: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lanes dealt to devices like cards, because neighbours cost alike: ``chunk`` places per device, the
+    number of them in use on each, and the place of every lane.
     """
-    number = len(devices)
-    table = np.full((number, chunk), some[-1])
-    counts = np.asarray([len(some[d::number]) for d in range(number)])
-    for d in range(number):
-        table[d, : counts[d]] = some[d::number]
+    table = np.full((devices, chunk), some[-1])
+    counts = np.asarray([len(some[d::devices]) for d in range(devices)])
+    for d in range(devices):
+        table[d, : counts[d]] = some[d::devices]
     k = np.arange(len(some))
-    part = program.call(plan.one, devices, plan.common, plan.lanes(table.reshape(-1)), counts)
-    return part, (k % number) * chunk + k // number
+    return table.reshape(-1), counts, (k % devices) * chunk + k // devices
 
 
 def _result(plan: Plan, found: program.Found, refused: dict[int, str] | None = None) -> SweepResult:
