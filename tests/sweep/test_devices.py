@@ -1,0 +1,41 @@
+"""Several devices and several processes give the bits of one: results, status and sentences."""
+
+from __future__ import annotations
+
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+from experiments.sweeps import processes
+
+CASES = [
+    ("bouncing_ball", 1, 2),
+    ("bouncing_ball", 2, 1),
+    *(
+        pytest.param("slider_crank", of, devices, marks=pytest.mark.slow)
+        for of, devices in ((1, 2), (2, 1), (2, 2))
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "of", "devices"), CASES)
+def test_bits(model: str, of: int, devices: int, tmp_path: pathlib.Path, monkeypatch) -> None:
+    cache = jax.config.jax_compilation_cache_dir
+    if cache:  # compiled once, here or there
+        monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
+    monkeypatch.delenv("XLA_FLAGS", raising=False)  # of this process
+    said = processes.start(model, of, devices, tmp_path / "run.npz")
+    assert f"{of} processes, {of * devices} devices, lanes done: 10" in said
+    here = processes.lanes(model)
+    assert len(jax.local_devices()) == 1
+    assert int(here.ok.sum()) == 10
+    with np.load(tmp_path / "run.npz") as there:
+        arrays = here.arrays()
+        assert set(there.files) == set(arrays)
+        for name in arrays:
+            np.testing.assert_array_equal(there[name], arrays[name])
+    assert len(set(here["impacts"].sum(-1).tolist())) > 3  # the lanes differ
+    assert "lane 3" in said
+    assert "must be finite" in said
