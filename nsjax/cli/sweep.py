@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import inspect
 import itertools
 import os
 import pathlib
@@ -188,6 +189,10 @@ def _leaves(
 def _lane(model: str, problem: Problem, values: dict[str, Any], words: list[str]) -> Problem:
     known = model.replace("-", "_")
     if known in models.REGISTRY:
+        plain = inspect.signature(models.REGISTRY[known].factory).parameters
+        for name in words:  # a number of balls is no float
+            whole = name in plain and type(plain[name].default) is int and values[name].is_integer()
+            values[name] = int(values[name]) if whole else float(values[name])
         return build(known, values)
     return problem.replace(**{name: values[name] for name in words})
 
