@@ -20,11 +20,12 @@ from nsjax.types import Array
 INLINE_LIMIT = 24
 WRITTEN_LIMIT = 12
 _INLINE_PRODUCT = 4096
+_INLINE_MATVEC = 2500
 
 
 def matvec(a: Array, x: Array) -> Array:
     """``a @ x`` for a matrix (m, n) and a vector (n,)."""
-    if a.size > _INLINE_PRODUCT:
+    if a.size > _INLINE_MATVEC:
         return a @ x
     return jnp.sum(a * x[None, :], axis=1)
 

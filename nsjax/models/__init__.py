@@ -7,6 +7,7 @@ from nsjax.models.mass_spring_chain import mass_spring_chain
 from nsjax.models.registry import REGISTRY, ModelEntry
 from nsjax.models.rubbing_rotor import rubbing_rotor
 from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
+from nsjax.models.slider_crank_flexible import slider_crank_flexible
 
 __all__ = [
     "REGISTRY",
@@ -19,4 +20,5 @@ __all__ = [
     "rubbing_rotor",
     "slider_crank",
     "slider_crank_bilateral",
+    "slider_crank_flexible",
 ]

@@ -11,6 +11,7 @@ from nsjax.models.elastic_bar import elastic_bar
 from nsjax.models.mass_spring_chain import mass_spring_chain
 from nsjax.models.rubbing_rotor import rubbing_rotor
 from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
+from nsjax.models.slider_crank_flexible import slider_crank_flexible
 from nsjax.types import Fn
 
 
@@ -102,5 +103,14 @@ REGISTRY: dict[str, ModelEntry] = {
         time=0.05,
         reference="[S&U&S (21)-(24)]",
         summary="planar slider-crank in an ideal guide: one bilateral constraint",
+    ),
+    "slider_crank_flexible": ModelEntry(
+        factory=slider_crank_flexible,
+        dt=1e-5,
+        time=0.05,
+        small=(("elements", 2), ("modes", 2)),
+        stiff=True,
+        reference="[R&S section 3, Appendices C, D]",
+        summary="planar slider-crank with clearance and a flexible rod: beam elements or modes",
     ),
 }

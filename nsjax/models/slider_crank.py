@@ -84,23 +84,33 @@ def slider_centre(q: Array, p: Any) -> tuple[Array, Array]:
 
 _LEFT_RIGHT = np.array([1.0, -1.0, 1.0, -1.0])  # corners: upper left, upper right, lower left, lower right
 _UP_DOWN = np.array([-1.0, -1.0, 1.0, 1.0])
+CORNERS = ("upper left", "upper right", "lower left", "lower right")
 
 
-def gap(t: Array, q: Array, p: SliderCrank) -> Array:
-    """Distances of the four corners from their walls (4,), [R&S (171)-(174)]."""
-    _, y = slider_centre(q, p)
-    s, c = jnp.sin(q[2]), jnp.cos(q[2])
+def corner_gaps(y: Array, angle: Array, p: SliderCrank) -> Array:
+    """Distances of the corners from their walls (4,) [m] for a height and an angle of the slider."""
+    s, c = jnp.sin(angle), jnp.cos(angle)
     wall = p.half_height + p.clearance
     tilt = p.half_length * s
     return jnp.asarray(_UP_DOWN * (y - _LEFT_RIGHT * tilt) - p.half_height * c + wall)
 
 
+def corner_slips(along: Array, angle: Array, omega: Array, p: SliderCrank) -> Array:
+    """Velocities of the corners along the guide (4, 1) [m/s] from that of the slider's centre."""
+    s, c = jnp.sin(angle), jnp.cos(angle)
+    turn = _LEFT_RIGHT * p.half_length * s + _UP_DOWN * p.half_height * c
+    return (along + turn * omega)[:, None]
+
+
+def gap(t: Array, q: Array, p: SliderCrank) -> Array:
+    """Distances of the four corners from their walls (4,), [R&S (171)-(174)]."""
+    return corner_gaps(slider_centre(q, p)[1], q[2], p)
+
+
 def slip(t: Array, q: Array, v: Array, p: SliderCrank) -> Array:
     """Velocities of the four corners along the guide (4, 1), rates of [R&S (175)-(178)]."""
-    s, c = jnp.sin(q[2]), jnp.cos(q[2])
     along = -p.crank_length * jnp.sin(q[0]) * v[0] - p.rod_length * jnp.sin(q[1]) * v[1]
-    turn = _LEFT_RIGHT * p.half_length * s + _UP_DOWN * p.half_height * c
-    return (along + turn * v[2])[:, None]
+    return corner_slips(along, q[2], v[2], p)
 
 
 def law(p: SliderCrank) -> ContactLaw:
@@ -135,7 +145,7 @@ SYSTEM = System(
     labels=Labels(
         q=("theta1 [rad]", "theta2 [rad]", "theta3 [rad]"),
         v=("omega1 [rad/s]", "omega2 [rad/s]", "omega3 [rad/s]"),
-        contacts=("upper left", "upper right", "lower left", "lower right"),
+        contacts=CORNERS,
         observables=("x [m]", "y [m]", "y_lower [m]", "y_upper [m]"),
         path=("x", "y"),
         path_limits=("y_lower", "y_upper"),

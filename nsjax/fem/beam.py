@@ -1,0 +1,169 @@
+"""Planar Euler-Bernoulli beam: the element, its integrals, and a straight rod assembled from it.
+
+Everything here belongs to a rod of length 1, mass 1, axial stiffness 1 and bending stiffness 1, and is
+computed once per number of elements with numpy. A uniform rod of other data follows by scaling, so that
+its length, mass and stiffness may be traced while nothing is assembled in a trace; see `nsjax.fem.rod`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.fem.quadrature import gauss, integrate
+
+MASS_POINTS = 4
+"""Gauss points per element for integrals of products of shape functions, of degree 6."""
+
+STIFFNESS_POINTS = 2
+"""Gauss points per element for integrals of products of strains, of degree 2."""
+
+DOFS = 3
+"""Per node: axial displacement u, deflection w, slope w'."""
+
+
+def shape_functions(xi: np.ndarray, length: float = 1.0) -> np.ndarray:
+    """Shape functions ``S(xi)`` of a two-node element: ``(u, w) = S (u1, w1, w1', u2, w2, w2')``.
+
+    Args:
+        xi: positions in the element, 0 to 1, any shape (...).
+        length: of the element.
+
+    Returns:
+        (..., 2, 6).
+
+    Source: [R&S (110)].
+
+    Example:
+        >>> import numpy as np
+        >>> from nsjax.fem import shape_functions
+        >>> shape_functions(np.array(0.5), 2.0)[1].tolist()
+        [0.0, 0.5, 0.25, 0.0, 0.5, -0.25]
+    """
+    x, o = np.asarray(xi, float), np.zeros(np.shape(xi))
+    u = [1 - x, o, o, x, o, o]
+    w = [o, 1 - 3 * x**2 + 2 * x**3, length * (x - 2 * x**2 + x**3)]
+    w += [o, 3 * x**2 - 2 * x**3, length * (x**3 - x**2)]
+    return np.stack([np.stack(u, axis=-1), np.stack(w, axis=-1)], axis=-2)
+
+
+def strains(xi: np.ndarray, length: float = 1.0) -> np.ndarray:
+    """Stretch and curvature ``(u', w'') = B(xi) (u1, w1, w1', u2, w2, w2')`` of an element.
+
+    Args:
+        xi: positions in the element, 0 to 1, any shape (...).
+        length: of the element.
+
+    Returns:
+        (..., 2, 6).
+
+    Source: [R&S (162), (163)].
+    """
+    x, o, one = np.asarray(xi, float), np.zeros(np.shape(xi)), np.ones(np.shape(xi))
+    u = [-one / length, o, o, one / length, o, o]
+    w = [o, (12 * x - 6) / length**2, (6 * x - 4) / length]
+    w += [o, (6 - 12 * x) / length**2, (6 * x - 2) / length]
+    return np.stack([np.stack(u, axis=-1), np.stack(w, axis=-1)], axis=-2)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class UnitRod:
+    """Integrals of the unit rod over its nodal coordinates (N = 3 (elements + 1)).
+
+    With shape functions ``S = (S_u, S_w)`` and the position ``x`` along the rod:
+
+    Args:
+        elements: of equal length.
+        mean: ``int S dx`` (2, N).
+        first: ``int x S dx`` (2, N).
+        mass: ``int S' S dx`` (N, N), the consistent mass matrix.
+        spin: ``int S_u' S_w - S_w' S_u dx`` (N, N), skew.
+        axial, bending: ``int S_u'' S_u' dx`` and of curvatures (N, N), stiffness matrices.
+        tip: ``S(1)`` (2, N).
+        root: curvature ``S_w''(0)`` (N,).
+        points, weights, values: Gauss points along the rod (P,), weights (P,), ``S`` there (P, 2, N).
+    """
+
+    elements: int
+    mean: np.ndarray
+    first: np.ndarray
+    mass: np.ndarray
+    spin: np.ndarray
+    axial: np.ndarray
+    bending: np.ndarray
+    tip: np.ndarray
+    root: np.ndarray
+
+    points: np.ndarray
+    weights: np.ndarray
+    values: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number N of nodal coordinates."""
+        return DOFS * (self.elements + 1)
+
+
+def _incidence(elements: int) -> np.ndarray:
+    """Selection of the coordinates of every element (elements, 6, N): ones and zeros."""
+    rows = DOFS * np.arange(elements)[:, None] + np.arange(2 * DOFS)[None, :]
+    return np.eye(DOFS * (elements + 1))[rows]
+
+
+def rod_shapes(elements: int, x: np.ndarray) -> np.ndarray:
+    """Shape functions (..., 2, N) of the unit rod at positions ``x`` from 0 to 1 (...)."""
+    at = np.asarray(x, float) * elements
+    element = np.clip(at.astype(int), 0, elements - 1)
+    local = shape_functions(at - element, 1.0 / elements)
+    return np.einsum("...ij,...jn->...in", local, _incidence(elements)[element])
+
+
+def assemble(element: np.ndarray, elements: int) -> np.ndarray:
+    """Sum of one and the same element matrix (6, 6) over a chain of elements (N, N)."""
+    ends = _incidence(elements)
+    return np.einsum("eia,ij,ejb->ab", ends, element, ends)
+
+
+@functools.cache
+def unit_rod(elements: int) -> UnitRod:
+    """The rod of length 1 with so many elements of equal length.
+
+    Raises:
+        InputError: for a number of elements that is no whole number above zero.
+
+    Example:
+        >>> from nsjax.fem import unit_rod
+        >>> unit_rod(20).size
+        63
+    """
+    if not isinstance(elements, int) or elements < 1:
+        raise InputError(f"elements = {elements!r}; a rod has at least one element, a whole number")
+    length = 1.0 / elements
+    xi, w = gauss(MASS_POINTS)
+    s = shape_functions(xi, length)
+    u, v = s[:, 0], s[:, 1]
+    mass = length * integrate(np.einsum("pia,pib->pab", s, s), w)
+    spin = length * integrate(u[:, :, None] * v[:, None, :] - v[:, :, None] * u[:, None, :], w)
+    x = ((np.arange(elements)[:, None] + xi[None, :]) * length).reshape(-1)
+    weights = np.tile(length * w, elements)
+    values = rod_shapes(elements, x)
+    xi, w = gauss(STIFFNESS_POINTS)
+    b = strains(xi, length)
+    parts = length * integrate(np.einsum("pia,pib->piab", b, b), w)
+    return UnitRod(
+        elements=elements,
+        mean=integrate(values, weights),
+        first=integrate(x[:, None, None] * values, weights),
+        mass=assemble(mass, elements),
+        spin=assemble(spin, elements),
+        axial=assemble(parts[0], elements),
+        bending=assemble(parts[1], elements),
+        tip=rod_shapes(elements, np.array(1.0)),
+        root=strains(np.array(0.0), length)[1] @ _incidence(elements)[0],
+        points=x,
+        weights=weights,
+        values=values,
+    )

@@ -1,0 +1,195 @@
+"""A uniform rod in a floating frame: its basis and shape integrals, from traced data.
+
+The displacement relative to the frame is ``(u, w)(x) = S(x / L) X q_f`` with the shape functions of the
+unit rod and a basis ``X`` (N, n). All integrals of the floating frame formulation are those of the unit rod
+times powers of the data, projected onto the basis. Source: [R&S App. C, D]; `slider_crank.md` section 3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.fem.beam import DOFS, unit_rod
+from nsjax.fem.modes import CONDITIONS, Modes, unit_modes
+from nsjax.linalg import matmul, matvec
+from nsjax.types import Array, record
+
+FRAMES = {"tangential": "clamped_free", "pinned": "pinned_pinned"}
+"""Reference conditions of the unreduced rod, and the boundary conditions of modes that match them."""
+
+
+@record()
+class RodData:
+    """Data of a uniform rod: length [m], mass [kg], ``EA`` [N], ``EI`` [N m^2]."""
+
+    length: Array
+    mass: Array
+    axial: Array
+    bending: Array
+
+
+@record()
+class FloatingRod:
+    """Shape integrals of the rod and a point mass at its end, in the coordinates ``q_f`` (n,).
+
+    With ``u_0 = (x, 0)`` and ``S`` the shape functions in these coordinates, integrals over the mass of the
+    rod plus the value at its end times the point mass:
+
+    Args:
+        i1: ``int x`` [kg m]; ``I_1 = (i1, 0)``.
+        i2: ``int x^2`` and the rotary inertia of the section [kg m^2].
+        i3: ``int u_0' S`` (n,).
+        i4: ``int u_0' I~ S`` (n,) with ``I~ = ((0, 1), (-1, 0))``.
+        mean: ``int S`` (2, n).
+        mass: ``int S' S`` (n, n).
+        spin: ``int S' I~ S`` (n, n), skew.
+        stiffness: (n, n).
+        tip: ``S(L)`` (2, n).
+        root: curvature ``w''(0)`` (n,) times ``EI``, the bending moment at the root.
+        basis: ``X`` (N, n).
+        modes: amplitudes of the first few modes from ``q_f`` (k, n).
+    """
+
+    i1: Array
+    i2: Array
+    i3: Array
+    i4: Array
+    mean: Array
+    mass: Array
+    spin: Array
+    stiffness: Array
+    tip: Array
+    root: Array
+    basis: Array
+    modes: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class RodBasis:
+    """What is static about a flexible rod: elements, reference conditions or modes.
+
+    Args:
+        elements: of equal length.
+        frame: ``"tangential"``, the first node does not move relative to the frame, or ``"pinned"``, the
+            ends stay on its axis; for the unreduced rod.
+        modes: modal basis, whose boundary conditions then define the frame; None: nodal coordinates.
+        amplitudes: number of mode amplitudes to be observed with nodal coordinates.
+
+    Raises:
+        InputError: for an unknown frame, or more modes than the rod has.
+    """
+
+    elements: int
+    frame: str = "tangential"
+    modes: Modes | None = None
+    amplitudes: int = 6
+
+    def __post_init__(self) -> None:
+        unit_rod(self.elements)
+        if self.frame not in FRAMES:
+            raise InputError(f"frame = {self.frame!r}; choose one of {', '.join(FRAMES)}")
+        if self.modes is not None and not isinstance(self.modes, Modes):
+            raise InputError(f"modes = {self.modes!r}; give fem.Modes(conditions, count), or None")
+        if self.modes is not None:
+            most = unit_modes(self.elements, self.modes.conditions).shapes.shape[1]
+            if self.modes.count > most:
+                raise InputError(
+                    f"modes: count = {self.modes.count}; {self.elements} elements have {most} "
+                    f"{self.modes.conditions} modes"
+                )
+
+    @property
+    def size(self) -> int:
+        """Number n of coordinates."""
+        return unit_rod(self.elements).size - 3 if self.modes is None else self.modes.count
+
+    @property
+    def free(self) -> np.ndarray:
+        """Nodal coordinates that the reference conditions leave (n,), for the unreduced rod."""
+        held = CONDITIONS[FRAMES[self.frame]].held
+        fixed = [(self.elements * DOFS if node < 0 else 0) + dof for node, dof in held]
+        return np.setdiff1d(np.arange(unit_rod(self.elements).size), fixed)
+
+    @property
+    def observed(self) -> int:
+        """Number of observed mode amplitudes."""
+        return self.size if self.modes is not None else min(self.amplitudes, self.size)
+
+    def squares(self, rod: RodData, conditions: str) -> Array:
+        """Squares of all angular frequencies, axial then bending modes [rad^2/s^2]."""
+        unit = unit_modes(self.elements, conditions)
+        axial = unit.axial * (rod.axial / (rod.mass * rod.length))
+        bending = unit.bending * (rod.bending / (rod.mass * rod.length**3))
+        return jnp.concatenate([axial, bending])
+
+    def frequencies(self, rod: RodData) -> Array:
+        """Frequencies of the modes of the basis, or of its frame [Hz], increasing."""
+        conditions = FRAMES[self.frame] if self.modes is None else self.modes.conditions
+        found = jnp.sort(jnp.sqrt(self.squares(rod, conditions))) / (2.0 * np.pi)
+        return found if self.modes is None else found[: self.modes.count]
+
+    def _lowest(self, rod: RodData, conditions: str, count: int) -> Array:
+        """Unit shapes of the lowest modes (N, count): selection by rank, which needs no sorting."""
+        squares = self.squares(rod, conditions)
+        before = np.arange(squares.shape[0])
+        lower = (squares[None, :] < squares[:, None]) | (
+            (squares[None, :] == squares[:, None]) & (before[None, :] < before[:, None])
+        )
+        rank = jnp.sum(lower, axis=1)
+        chosen = jnp.where(rank[:, None] == np.arange(count)[None, :], 1.0, 0.0)
+        return matmul(jnp.asarray(unit_modes(self.elements, conditions).pinned), chosen)
+
+    def basis(self, rod: RodData) -> Array:
+        """``X`` (N, n): nodal coordinates of the unit rod, displacements in metres, of every ``q_f``."""
+        if self.modes is not None:
+            return self._lowest(rod, self.modes.conditions, self.modes.count) / jnp.sqrt(rod.mass)
+        n = unit_rod(self.elements).size
+        slope = np.arange(n) % DOFS == 2
+        scale = jnp.where(slope, rod.length, 1.0)
+        return scale[:, None] * np.eye(n)[:, self.free]
+
+    def prepare(self, rod: RodData, end_mass: Array, section_inertia: Array) -> FloatingRod:
+        """All shape integrals.
+
+        Args:
+            rod: its data.
+            end_mass: point mass at ``x = L`` [kg].
+            section_inertia: ``int rho I dx``, rotary inertia of the cross sections turning with the frame
+                [kg m^2].
+        """
+        unit, x, length, m = unit_rod(self.elements), self.basis(rod), rod.length, rod.mass
+        tip = matmul(jnp.asarray(unit.tip), x)
+        mean, first = matmul(jnp.asarray(unit.mean), x), matmul(jnp.asarray(unit.first), x)
+
+        def project(matrix: Array | np.ndarray) -> Array:
+            return matmul(x.T, matmul(jnp.asarray(matrix), x))
+
+        bare = m * project(unit.mass)
+        outer = tip[:, :, None] * tip[:, None, :]
+        turn = tip[0][:, None] * tip[1][None, :]
+        stiff = project(rod.axial / length * unit.axial + rod.bending / length**3 * unit.bending)
+        return FloatingRod(
+            i1=length * (0.5 * m + end_mass),
+            i2=length**2 * (m / 3.0 + end_mass) + section_inertia,
+            i3=length * (m * first[0] + end_mass * tip[0]),
+            i4=length * (m * first[1] + end_mass * tip[1]),
+            mean=m * mean + end_mass * tip,
+            mass=bare + end_mass * jnp.sum(outer, axis=0),
+            spin=m * project(unit.spin) + end_mass * (turn - turn.T),
+            stiffness=stiff,
+            tip=tip,
+            root=rod.bending / length**2 * matvec(x.T, jnp.asarray(unit.root)),
+            basis=x,
+            modes=self._amplitudes(rod, x),
+        )
+
+    def _amplitudes(self, rod: RodData, x: Array) -> Array:
+        """Amplitudes of modes from ``q_f`` (k, n)."""
+        if self.modes is not None:
+            return jnp.eye(self.size)
+        shapes = self._lowest(rod, FRAMES[self.frame], self.observed) * jnp.sqrt(rod.mass)
+        return matmul(shapes.T, matmul(jnp.asarray(unit_rod(self.elements).mass), x))
