@@ -87,11 +87,16 @@ def all_rows(system: System, t: Array, q: Array, p: PyTree, contacts: bool = Tru
     )
 
 
+def momentum(system: System, q: Array, w: Array, p: PyTree) -> Array:
+    """``M(q) w`` (nv,), by the system's inertia if it gives one: that forms no matrix."""
+    if system.inertia is not None:
+        return system.inertia(q, w, p)
+    return matvec(system.mass(q, p), w)  # type: ignore[misc]
+
+
 def kinetic_energy(system: System, q: Array, v: Array, p: PyTree) -> Array:
     """``v M(q) v / 2`` [J]."""
-    if system.mass is not None:
-        return 0.5 * jnp.sum(v * matvec(system.mass(q, p), v))
-    return 0.5 * jnp.sum(v * system.inertia(q, v, p))  # type: ignore[misc]
+    return 0.5 * jnp.sum(v * momentum(system, q, v, p))
 
 
 def potential_energy(system: System, t: Array, q: Array, p: PyTree) -> Array:

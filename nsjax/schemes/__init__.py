@@ -15,6 +15,7 @@ from nsjax.schemes.half_explicit import half_explicit
 from nsjax.schemes.localized import localized
 from nsjax.schemes.moreau import moreau
 from nsjax.schemes.moreau_theta import moreau_theta
+from nsjax.schemes.nsga import nsga_coupled, nsga_decoupled, nsga_neglected
 from nsjax.schemes.registry import REGISTRY, SchemeEntry
 
 __all__ = [
@@ -31,4 +32,7 @@ __all__ = [
     "moreau",
     "moreau_theta",
     "newmark",
+    "nsga_coupled",
+    "nsga_decoupled",
+    "nsga_neglected",
 ]

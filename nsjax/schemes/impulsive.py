@@ -6,6 +6,7 @@ The decision, the books and the derivative through impacts are the same for all 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -41,14 +42,17 @@ class Response:
         jump: impulses and rates.
         limit: (nc,) gap rates up to which an approach is no impact; see `approach_limit`.
         estimate: error estimate of an iteration relative to 1 + |v|, zero if nothing is iterated.
+        more: whatever else the scheme hands on.
     """
 
     end: State
     jump: Jump
     limit: Array
     estimate: Array
+    more: PyTree = ()
 
 
+Predict = Callable[[System, State, Array], State]
 Respond = Callable[[Scheme, System, PyTree, State, Array, Array, bool], Response]
 
 
@@ -56,10 +60,11 @@ def impulsive_init(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State
 ) -> Carry:
     """Nothing is known to be at rest at the start."""
-    return Carry(state=state, memory=_no_rest(system) if system.nc else ())
+    return Carry(state=state, memory=no_rest(system) if system.nc else ())
 
 
-def _no_rest(system: System) -> Resting:
+def no_rest(system: System) -> Resting:
+    """What is known of contacts at the start."""
     return Resting(contacts=jnp.zeros(system.nc, bool), slide=jnp.zeros(system.nc))
 
 
@@ -86,7 +91,11 @@ def impulsive_step(
     def touch(_: None) -> tuple[Response, Array, Array]:
         if scheme.gradient == "discrete":
             return respond(scheme, system, params, state, active, dt, True), nothing, still
-        return _through_impacts(respond, scheme, system, params, carry, active, dt)
+
+        def step(state: State) -> Response:
+            return respond(scheme, system, params, state, active, dt, True)
+
+        return through_impacts(step, midpoint, system, params, state, carry.memory, active, dt)
 
     def fly(_: None) -> tuple[Response, Array, Array]:
         return respond(scheme, system, params, state, active, dt, False), nothing, still
@@ -110,37 +119,48 @@ class _Before:
     coupled: Array
 
 
-def _through_impacts(
-    respond: Respond, scheme: Scheme, system: System, params: PyTree, carry: Carry, active: Array, dt: Array
-) -> tuple[Response, Array, Array]:
-    """A step with contacts whose derivative is that of the motion; see `nsjax.contact.saltation`."""
-    state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
-    p, start, step, memory = saltation.frozen((params, state, dt, carry.memory))
+def through_impacts(
+    respond: Callable[[State], Response], predict: Predict, system: System, params: PyTree, state: State,
+    memory: Resting, active: Array, dt: Array,
+) -> tuple[Response, Array, Array]:  # fmt: skip
+    """A step with contacts whose derivative is that of the motion; see `nsjax.contact.saltation`.
+
+    Args:
+        respond: the step from a state.
+        predict: ``(system, state, dt) -> State`` where the contacts are looked at: close to where they
+            close, with the velocity before an impact.
+        memory: contacts at rest before the step.
+        active: (nc,) bool, contacts closed at the predicted state. One seen a step early does no harm.
+
+    Returns:
+        What the scheme makes of the step, notes, and sliding velocities for the memory.
+    """
+    p, start, step, memory = saltation.frozen((params, state, dt, memory))
     slide, slow = _slow(system, p, start, memory)
-    rates = jax.jvp(lambda s: _gap_along(system, p, start, step, s), (jnp.zeros(()),), (jnp.ones(()),))[1]
+    ahead = predict(system, start, step)
+    rates = gap_rates(system, p, ahead)
     new = active & ~memory.contacts & (rates < 0.0)
     fresh = jnp.any(new)
     b = lax.cond(
         fresh | jnp.any(slow),
-        lambda _: _look(system, p, start, active, memory.contacts, slow, step),
+        lambda _: _look(system, p, start, ahead, active, memory.contacts, slow, step),
         lambda _: _nothing(system),
         None,
     )
-    at = midpoint(system, state, dt)
+    at = predict(system, state, dt)
     function = system.gap(at.t, at.q, params)  # type: ignore[misc]
     if system.nt == 1:
         live = system.slip(state.t, state.q, state.v, params)[:, 0]  # type: ignore[misc]
         function = jnp.where(b.impacts, function, live)
     apart = (jnp.sum(b.impacts) > 1) & ~b.coupled
     shift = saltation.event_shift(function, b.rate, b.events, apart)
-    shifted = saltation.shift_state(system, state, start.v, b.a, shift.mean)
-    r = respond(scheme, system, params, shifted, active, dt, True)
+    r = respond(saltation.shift_state(system, state, start.v, b.a, shift.mean))
     _, after = classify(r.jump, active, r.limit)
 
     def finish(live: tuple[State, saltation.Shift]) -> State:
         end, shift = live
         x = Around(
-            at=midpoint(system, start, step), a=b.a, end=saltation.frozen(end), resting=memory.contacts,
+            at=ahead, a=b.a, end=saltation.frozen(end), resting=memory.contacts,
             after=after, active=active, impulses=_stacked(saltation.frozen(r.jump)),
         )  # fmt: skip
         return shift_back(system, p, end, shift, x)
@@ -149,14 +169,16 @@ def _through_impacts(
     landed = after & ~memory.contacts
     end = lax.cond(jnp.any(landed), lambda s: settled(system, params, s, landed), lambda s: s, end)
     gated = new & ~b.impacts
-    response = Response(end=end, jump=r.jump, limit=r.limit, estimate=r.estimate)
-    return response, saltation.notes(gated, b.coupled), slide
+    return dataclasses.replace(r, end=end), saltation.notes(gated, b.coupled), slide
 
 
-def _gap_along(system: System, p: PyTree, start: State, dt: Array, s: Array) -> Array:
-    """Gaps (nc,) at the predicted midpoint, ``s`` later."""
-    at = midpoint(system, start, dt)
-    return system.gap(jnp.asarray(at.t) + s, system.retract(at.q, s * start.v), p)  # type: ignore[misc]
+def gap_rates(system: System, p: PyTree, at: State) -> Array:
+    """Rates of the gaps (nc,) along the velocity of a state."""
+
+    def along(s: Array) -> Array:
+        return system.gap(jnp.asarray(at.t) + s, system.retract(at.q, s * at.v), p)  # type: ignore[misc]
+
+    return jax.jvp(along, (jnp.zeros(()),), (jnp.ones(()),))[1]
 
 
 def _stacked(jump: Jump) -> Array:
@@ -182,10 +204,10 @@ def _nothing(system: System) -> _Before:
 
 
 def _look(
-    system: System, p: PyTree, start: State, active: Array, resting: Array, slow: Array, dt: Array
-) -> _Before:
+    system: System, p: PyTree, start: State, at: State, active: Array, resting: Array, slow: Array,
+    dt: Array,
+) -> _Before:  # fmt: skip
     """Events of the step: impacts by the gate on the approach, else reversals of sliding."""
-    at = midpoint(system, start, dt)
     rows = all_rows(system, jnp.asarray(at.t), at.q, p)
     force = system.force(at.t, at.q, at.v, p)
     mass = system.mass(at.q, p)  # type: ignore[misc]

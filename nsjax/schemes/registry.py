@@ -11,6 +11,7 @@ from nsjax.schemes.ggl import ggl_decoupled, ggl_unified
 from nsjax.schemes.half_explicit import half_explicit
 from nsjax.schemes.moreau import moreau
 from nsjax.schemes.moreau_theta import moreau_theta
+from nsjax.schemes.nsga import nsga_coupled, nsga_decoupled, nsga_neglected
 from nsjax.types import Fn
 
 
@@ -139,5 +140,35 @@ REGISTRY: dict[str, SchemeEntry] = {
         singular_mass=False,
         stability_limit=None,
         summary="Gear, Gupta, Leimkuhler: implicit midpoint rule with contacts on both levels",
+    ),
+    "nsga_decoupled": SchemeEntry(
+        factory=nsga_decoupled,
+        order=(2, 2, 2),
+        friction=True,
+        position_level=True,
+        time_dependence=True,
+        singular_mass=True,
+        stability_limit=None,
+        summary="nonsmooth generalized-alpha: smooth motion, then position, then velocity",
+    ),
+    "nsga_neglected": SchemeEntry(
+        factory=nsga_neglected,
+        order=(2, 2, 2),
+        friction=True,
+        position_level=True,
+        time_dependence=True,
+        singular_mass=True,
+        stability_limit=None,
+        summary="nsga_decoupled without the forces of the corrections: not for stiff bodies",
+    ),
+    "nsga_coupled": SchemeEntry(
+        factory=nsga_coupled,
+        order=(2, 2, 2),
+        friction=True,
+        position_level=True,
+        time_dependence=True,
+        singular_mass=True,
+        stability_limit=None,
+        summary="the original nonsmooth generalized-alpha: the same three problems, coupled",
     ),
 }

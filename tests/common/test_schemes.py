@@ -27,6 +27,8 @@ QUICK_SCHEMES = ("moreau", "generalized_alpha")
 def quick(scheme: str, model: str) -> bool:
     if model in ("block", "rubbing_rotor"):
         return scheme == "moreau"  # up to half a minute of compilation with an implicit scheme
+    if scheme in ("nsga_neglected", "nsga_coupled"):
+        return False  # the same step as nsga_decoupled, with other terms or another order of solves
     return model in QUICK_MODELS or scheme in QUICK_SCHEMES
 
 

@@ -1,0 +1,175 @@
+"""Nonsmooth generalized-alpha: smooth motion, position correction and velocity jump in every step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nsjax.core.scheme import Scheme
+from nsjax.schemes.choices import choose
+from nsjax.schemes.nsga_step import Coefficients, Options, nsga_init, nsga_step
+from nsjax.types import Array, PyTree
+
+ITERATIONS = ("block", "monolithic")
+"""Solutions of the coupled scheme."""
+
+
+def _prepare(scheme: Scheme, system: Any, params: PyTree, dt: Array) -> PyTree:
+    return ()
+
+
+def _scheme(name: str, coef: Coefficients, options: Options) -> Scheme:
+    return Scheme(
+        name=name, coef=coef, options=options, prepare=_prepare, init=nsga_init, step=nsga_step,
+        gradient="saltation",
+    )  # fmt: skip
+
+
+def nsga_decoupled(
+    rho_inf: Array | float = 0.8,
+    *,
+    tolerance: Array | float = 1e-10,
+    force_tolerance: Array | float = 1e-5,
+    mass_scale: Array | float | None = None,
+    creep_correction: bool = True,
+    max_iterations: int = 30,
+) -> Scheme:
+    """Nonsmooth generalized-alpha, decoupled: three small problems one after the other in every step.
+
+    With the smooth motion ``(q~, v~)`` of the generalized-alpha method, in which impacts and contacts do
+    not exist, a position correction ``U`` and a velocity jump ``W``::
+
+        M(q~) dv~/dt = f(q~, v~) + G_b(q~)' lambda,                    G_b v~ = 0
+        q = q~ + U:  M(q~) U = h^2 f^p + G(q)' nu,                     g_b = 0,   0 <= g _|_ nu >= 0
+        v = v~ + W:  M(q) W = h f^* + G(q)' Lambda,                    G_b v = 0,
+                     0 <= G v + e G(q_n) v_n  _|_  Lambda >= 0   on contacts with nu >= g = 0
+
+    ``f^p = f(q, v~) - f(q~, v~) + (G_b(q) - G_b(q~))' lambda`` and ``f^* = f(q, v) - f(q~, v~) + ... -
+    (M(q) - M(q~)) dv~/dt`` are the forces by which the corrections act on the motion.
+
+    Args:
+        rho_inf: spectral radius at infinite frequency in [0, 1]; traced.
+        tolerance: ``tol_r`` of the criterion ``|r| < tol_r (sum_k |r_k| + tol_f)`` with the terms
+            ``r_k`` of the dynamics; the paper's figures are computed with 1e-5.
+        force_tolerance: ``tol_f`` [N].
+        mass_scale: characteristic mass of the augmented multipliers [kg]; the solution does not depend on
+            it. None: the mass of all velocities moving together.
+        creep_correction: let half the last tangential impulse act on the position correction. Without it
+            (as published) a body that sticks on a slope creeps by ``h/2 g sin(slope)`` per second.
+        max_iterations: linear solves of each subproblem before a step counts as failed.
+
+    Returns:
+        A `Scheme`. ``traj.iterations`` counts linear solves, as the paper does; the largest numbers per
+        step of the three problems are ``traj.carry.carry.memory.solves``.
+
+    Order: 2 in position, velocity and constraint force on smooth motion, also with constraints; 1 at
+    impacts, and in contact forces, which act over whole steps.
+
+    Limits: Coulomb friction acts on velocity level, after [G20]. Derivatives through impacts need a
+    regular mass matrix; the motion needs one only on the constraints.
+
+    Source: [C (25), (33)-(51), Algorithm 1]; `nsga.md` sections 2 to 4, 7 to 9.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.nsga_decoupled(), dt=1e-2, time=1.0)
+        >>> bool(traj.gap.min() >= -1e-12), int(traj.iterations.max())
+        (True, 3)
+    """
+    coef = Coefficients(
+        rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
+    )
+    options = Options(
+        exchange=True, iteration=None, creep_correction=creep_correction, max_iterations=max_iterations
+    )
+    return _scheme("nsga_decoupled", coef, options)
+
+
+def nsga_neglected(
+    rho_inf: Array | float = 0.8,
+    *,
+    tolerance: Array | float = 1e-10,
+    force_tolerance: Array | float = 1e-5,
+    mass_scale: Array | float | None = None,
+    creep_correction: bool = True,
+    max_iterations: int = 30,
+) -> Scheme:
+    """`nsga_decoupled` with ``f^p = f^* = 0``: cheaper corrections, wrong for stiff bodies at large steps.
+
+    Args:
+        rho_inf, tolerance, force_tolerance, mass_scale, creep_correction, max_iterations: see
+            `nsga_decoupled`.
+
+    Returns:
+        A `Scheme`.
+
+    Order: as `nsga_decoupled`.
+
+    Limits: an elastic body does not rebound in time, or not at all, where ``f^p`` matters: with steps
+    that do not resolve its waves.
+
+    Source: [C (31)]; `nsga.md` section 5.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> nsjax.simulate(*models.bouncing_ball(), schemes.nsga_neglected(), dt=1e-2, time=1.0).q.shape
+        (101, 1)
+    """
+    coef = Coefficients(
+        rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
+    )
+    options = Options(
+        exchange=False, iteration=None, creep_correction=creep_correction, max_iterations=max_iterations
+    )
+    return _scheme("nsga_neglected", coef, options)
+
+
+def nsga_coupled(
+    rho_inf: Array | float = 0.8,
+    *,
+    iteration: str = "block",
+    tolerance: Array | float = 1e-10,
+    force_tolerance: Array | float = 1e-5,
+    mass_scale: Array | float | None = None,
+    creep_correction: bool = True,
+    max_iterations: int = 100,
+) -> Scheme:
+    """The original nonsmooth generalized-alpha scheme: all operators at the total state ``(q, v)``.
+
+    The three problems of `nsga_decoupled` without ``f^p`` and ``f^*``, but with ``M``, ``f`` and ``G`` of
+    the smooth motion, too, taken at ``q = q~ + U`` and ``v = v~ + W``: they depend on each other.
+
+    Args:
+        iteration: ``"block"``: one correction of each problem in turn, as published; contracts slowly, or
+            not in ``max_iterations``, where a correction moves stiff forces. ``"monolithic"``: Newton on
+            all rows at once, which has no such trouble, with matrices of three times the size.
+        rho_inf, tolerance, force_tolerance, mass_scale, creep_correction: see `nsga_decoupled`.
+        max_iterations: rounds of ``"block"`` (three linear solves each) or steps of ``"monolithic"``
+            before a step counts as failed.
+
+    Returns:
+        A `Scheme`.
+
+    Raises:
+        InputError: for an unknown iteration.
+
+    Order: as `nsga_decoupled`.
+
+    Source: [B14]; [C section 3.1]; `nsga.md` section 6.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> nsjax.simulate(*models.bouncing_ball(), schemes.nsga_coupled(), dt=1e-2, time=1.0).q.shape
+        (101, 1)
+    """
+    choose("nsga_coupled", "iteration", iteration, ITERATIONS)
+    coef = Coefficients(
+        rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
+    )
+    options = Options(
+        exchange=False, iteration=iteration, creep_correction=creep_correction,
+        max_iterations=max_iterations,
+    )  # fmt: skip
+    return _scheme("nsga_coupled", coef, options)

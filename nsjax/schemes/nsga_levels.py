@@ -1,0 +1,310 @@
+"""The three subproblems of the nonsmooth generalized-alpha family: smooth motion, position correction,
+velocity jump.
+
+Each is a set of dynamic rows (a sum of terms, the directions of the row multipliers among them) and
+of constraint rows, with augmented multipliers ``sigma = k x - p y``. The variants differ in the state at
+which the operators are taken, and in the forces by which the subproblems know of each other.
+Source: [C (33), (37), (40)-(43)]; `nsga.md` sections 4 to 6 and 9.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.contact.projection import position_rows
+from nsjax.core.operators import Rows, all_rows, gap_rows, jacobian, momentum, row_rates
+from nsjax.core.system import System, add
+from nsjax.linalg import matvec
+from nsjax.math import direction, norm
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class Step:
+    """What a step knows before anything is solved.
+
+    Args:
+        params, dt: of the model and the run.
+        t: end of the step.
+        q: (nq,) position at its start.
+        xi, v: (nv,) predicted increment of the position and velocity, without the unknown.
+        c1, c2: ``dv/dt = c1 delta`` and position increment ``xi + c2 delta`` of the unknown ``delta``.
+        scale: characteristic mass [kg].
+        creep: (nv,) see `Position`.
+        restitution: (rows,) ``e G(q_n) v_n`` of contact and bilateral rows.
+        friction: (nc,).
+    """
+
+    params: PyTree
+    dt: Array
+    t: Array
+    q: Array
+    xi: Array
+    v: Array
+    c1: Array
+    c2: Array
+    scale: Array
+    creep: Array
+    restitution: Array
+    friction: Array
+
+
+@record()
+class Smooth:
+    """The smooth motion at the end of the step: position, velocity, acceleration, and the whole force
+    there, that of the bilateral multipliers ``lam`` [N] included.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    lam: Array
+    force: Array
+
+
+@record()
+class Total:
+    """A total state with the rows there and the contacts (nc,) bool that may carry an impulse."""
+
+    q: Array
+    rows: Rows
+    active: Array
+
+
+def smooth_motion(system: System, s: Step, delta: Array) -> tuple[Array, Array, Array]:
+    """Smooth position, velocity and acceleration of the unknown, [C (44)]."""
+    return system.retract(s.q, s.xi + s.c2 * delta), s.v + delta, s.c1 * delta
+
+
+def bilateral_forces(system: System, s: Step, q: Array, x: Array, nc: int = 0) -> Array:
+    """``G(q)' x`` (nv,) of the gaps (if ``nc``) and the constraints."""
+    if not nc and not system.nb:
+        return jnp.zeros(system.nv)
+    rest = jnp.zeros(system.nv)
+    work = lambda xi: jnp.sum(x * position_rows(system, s.t, system.retract(q, xi), s.params, nc))  # noqa: E731
+    return jax.grad(work)(rest)
+
+
+def whole_force(system: System, s: Step, q: Array, v: Array, lam: Array) -> Array:
+    """``f(q, v) + G_b(q)' lam``."""
+    return system.force(s.t, q, v, s.params) + bilateral_forces(system, s, q, lam)
+
+
+def decided(on: Array) -> Array:
+    """A decision, without derivative."""
+    return lax.stop_gradient(on)
+
+
+@dataclasses.dataclass(frozen=True)
+class Level:
+    """A subproblem. Its unknown is an increment ``w`` (nv,) with multipliers ``x`` (rows,).
+
+    Args:
+        system: the model.
+        coupled: operators at the total state (the original scheme), else at the smooth one.
+        exchange: keep the forces ``f^p`` and ``f^*`` of the corrections (decoupled scheme).
+    """
+
+    system: System
+    coupled: bool
+    exchange: bool
+
+    @property
+    def rows(self) -> int:
+        """Constraint rows; the last `bilateral` ones act always."""
+        raise NotImplementedError
+
+    @property
+    def bilateral(self) -> int:
+        """Bilateral rows."""
+        return self.system.nb
+
+    def factors(self, d: Any) -> tuple[Array, Array]:
+        """``k`` and ``p``: a mass, [C after (50)]."""
+        return d[0].scale, d[0].scale
+
+    def terms(self, d: Any, w: Array, pi: Array) -> tuple[Array, ...]:
+        """Terms (nv,) whose sum is the residual of the dynamics."""
+        raise NotImplementedError
+
+    def values(self, d: Any, w: Array) -> Array:
+        """``y`` (rows,), what the laws ask to vanish, or not to be negative."""
+        raise NotImplementedError
+
+    def law(self, d: Any, sigma: Array) -> Array:
+        """What of ``sigma`` acts (rows,)."""
+        return sigma
+
+    def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
+        """``W`` (nv, rows) and ``dy/dw`` (rows, nv)."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class SmoothLevel(Level):
+    """Motion without impacts and contacts, constraints on velocity level; data ``(Step, u, w)``."""
+
+    @property
+    def rows(self) -> int:
+        """Bilateral rows."""
+        return self.system.nb
+
+    def factors(self, d: Any) -> tuple[Array, Array]:
+        """``k_s = p_s``: a mass over a time."""
+        return d[0].scale / d[0].dt, d[0].scale / d[0].dt
+
+    def _at(self, d: Any, w: Array) -> tuple[Array, Array, Array, Array]:
+        """Where the operators are taken; smooth velocity and acceleration."""
+        s, u, jump = d
+        q, v, a = smooth_motion(self.system, s, w)
+        if self.coupled:
+            return self.system.retract(q, u), v + jump, v, a
+        return q, v, v, a
+
+    def terms(self, d: Any, w: Array, pi: Array) -> tuple[Array, ...]:
+        """``M dv/dt - f - G_b' pi``."""
+        (q, v, _, a), s = self._at(d, w), d[0]
+        inertia = momentum(self.system, q, a, s.params)
+        return inertia, -self.system.force(s.t, q, v, s.params), -bilateral_forces(self.system, s, q, pi)
+
+    def values(self, d: Any, w: Array) -> Array:
+        """``G_b v`` of the smooth velocity."""
+        if not self.rows:
+            return jnp.zeros(0)
+        q, _, v, _ = self._at(d, w)
+        return row_rates(self.system, d[0].t, q, v, d[0].params, contacts=False)
+
+    def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
+        """``G_b'`` and the tangent of `values`."""
+        n = self.system.nv
+        if not self.rows:
+            return jnp.zeros((n, 0)), jnp.zeros((0, n))
+        q, _, _, _ = self._at(d, w)
+        wt = gap_rows(self.system, "constraint", self.rows, d[0].t, q, d[0].params).wt
+        return wt.T, jacobian(lambda w: self.values(d, w), w, self.rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class PositionLevel(Level):
+    """Correction ``q = q_smooth + u`` onto gaps and constraints; data ``(Step, Smooth)``.
+
+    ``Step.creep`` is half the tangential impulse of the last step times its length: without it a body
+    that sticks on a slope creeps, because its smooth motion falls without friction for a step.
+    """
+
+    @property
+    def rows(self) -> int:
+        """Gaps, then constraints."""
+        return self.system.nc + self.system.nb
+
+    def total(self, d: Any, w: Array) -> Array:
+        """The corrected position."""
+        return self.system.retract(d[1].q, w)
+
+    def terms(self, d: Any, w: Array, pi: Array) -> tuple[Array, ...]:
+        """``M u - h^2 f^p - G' pi``."""
+        s, smooth = d
+        q = self.total(d, w)
+        inertia = momentum(self.system, q if self.coupled else smooth.q, w, s.params)
+        push = -bilateral_forces(self.system, s, q, pi, self.system.nc) - s.creep
+        if not self.exchange:
+            return inertia, push
+        change = whole_force(self.system, s, q, smooth.v, smooth.lam) - smooth.force
+        return inertia, -s.dt * s.dt * change, push
+
+    def values(self, d: Any, w: Array) -> Array:
+        """``g``."""
+        if not self.rows:
+            return jnp.zeros(0)
+        s = d[0]
+        return position_rows(self.system, s.t, self.total(d, w), s.params, self.system.nc)
+
+    def on(self, sigma: Array) -> Array:
+        """Contacts (nc,) that the multipliers hold."""
+        return decided(sigma[: self.system.nc] >= 0.0)
+
+    def law(self, d: Any, sigma: Array) -> Array:
+        """Gaps push only."""
+        nc = self.system.nc
+        return jnp.concatenate([jnp.where(self.on(sigma), sigma[:nc], 0.0), sigma[nc:]])
+
+    def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
+        """``G'`` and the tangent of `values`."""
+        s, q, n = d[0], self.total(d, w), self.system.nv
+        if not self.rows:
+            return jnp.zeros((n, 0)), jnp.zeros((0, n))
+        rest = jnp.zeros(n)
+        f = lambda xi: position_rows(  # noqa: E731
+            self.system, s.t, self.system.retract(q, xi), s.params, self.system.nc
+        )
+        wt = jacobian(f, rest, self.rows)
+        if self.system.retract is add:
+            return wt.T, wt
+        return wt.T, jacobian(lambda w: self.values(d, w), w, self.rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class VelocityLevel(Level):
+    """Jump ``v = v_smooth + w`` with the impact law and Coulomb's; data ``(Step, Smooth, Total)``."""
+
+    @property
+    def rows(self) -> int:
+        """Normals and tangents contact by contact, then constraints."""
+        return self.system.nc * (1 + self.system.nt) + self.system.nb
+
+    def terms(self, d: Any, w: Array, pi: Array) -> tuple[Array, ...]:
+        """``M w - h f^* - G' pi``."""
+        s, smooth, at = d
+        system, p = self.system, s.params
+        inertia, push = momentum(system, at.q, w, p), -matvec(at.rows.wt.T, pi)
+        if not self.exchange:
+            return inertia, push
+        change = whole_force(system, s, at.q, smooth.v + w, smooth.lam) - smooth.force
+        inert = momentum(system, at.q, smooth.a, p) - momentum(system, smooth.q, smooth.a, p)
+        return inertia, -s.dt * (change - inert), push
+
+    def values(self, d: Any, w: Array) -> Array:
+        """``G v + e G(q_n) v_n``."""
+        s, smooth, at = d
+        return at.rows.rate(smooth.v + w) + s.restitution
+
+    def law(self, d: Any, sigma: Array) -> Array:
+        """Normals push only, on the contacts that the position holds; tangents stay in the disk."""
+        s, _, at = d
+        nc, nt = self.system.nc, self.system.nt
+        block = sigma[: nc * (1 + nt)].reshape(nc, 1 + nt)
+        on = at.active & decided(block[:, 0] >= 0.0)
+        normal = jnp.where(on, block[:, 0], 0.0)
+        parts = [normal[:, None]]
+        if nt:
+            radius = s.friction * normal
+            stick = decided(norm(block[:, 1:]) <= radius)
+            slip = radius[:, None] * direction(block[:, 1:])
+            tangents = jnp.where(stick[:, None], block[:, 1:], slip)
+            parts.append(jnp.where(on[:, None], tangents, 0.0))
+        return jnp.concatenate([jnp.concatenate(parts, axis=1).reshape(-1), sigma[nc * (1 + nt) :]])
+
+    def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
+        """``G'`` and ``G``."""
+        wt = d[2].rows.wt
+        return wt.T, wt
+
+
+def smooth_state(system: System, s: Step, delta: Array, lam: Array) -> Smooth:
+    """What the other subproblems read of the smooth motion; ``lam`` [N]."""
+    q, v, a = smooth_motion(system, s, delta)
+    return Smooth(q=q, v=v, a=a, lam=lam, force=whole_force(system, s, q, v, lam))
+
+
+def total_state(system: System, s: Step, q: Array, active: Array) -> Total:
+    """Rows at the corrected position."""
+    if not system.nc and not system.nb:
+        rows = Rows(wt=jnp.zeros((0, system.nv)), offset=jnp.zeros(0))
+    else:
+        rows = all_rows(system, s.t, q, s.params)
+    return Total(q=q, rows=rows, active=active)

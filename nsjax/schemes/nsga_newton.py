@@ -1,0 +1,343 @@
+"""Semismooth Newton iterations of the nonsmooth generalized-alpha family, counted in linear solves.
+
+One correction of one subproblem stands here once; the decoupled schemes iterate each subproblem on its
+own, the coupled scheme all three in turn (as published) or all at once. The derivative of an answer is
+one more correction with live data. Source: [C (33), (39), (43), (47)-(51), Algorithm 1]; `nsga.md`
+sections 4, 6, 7.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.linalg import matmul, matvec, solve
+from nsjax.nonlinear import implicit_solution
+from nsjax.schemes.nsga_levels import Level
+from nsjax.types import Array, PyTree, record
+
+# Of the diagonal, for dependent rows; relative, in increments, far above rounding.
+REGULARISATION = 1e-12
+# Updates below this part of the velocities are rounding: the residual cannot fall any further.
+ROUNDING = 1e-14
+
+
+@record()
+class Tolerances:
+    """``tol_r``, ``tol_f`` [N] of the criterion [C (51)]."""
+
+    relative: Array | float
+    force: Array | float
+
+
+@record()
+class Residual:
+    """Dynamic rows (nv,), constraint rows ``k x - pi`` (rows,), what acts ``pi`` (rows,), converged."""
+
+    dynamic: Array
+    rows: Array
+    pi: Array
+    converged: Array
+
+
+@record()
+class Unknown:
+    """Increment (nv,) and scaled multipliers (rows,) of a subproblem."""
+
+    w: Array
+    x: Array
+
+
+def no_unknown(level: Level) -> Unknown:
+    """The start of every iteration."""
+    return Unknown(w=jnp.zeros(level.system.nv), x=jnp.zeros(level.rows))
+
+
+def _norm(x: Array) -> Array:
+    return jnp.sqrt(jnp.sum(x * x))
+
+
+def sigma(level: Level, d: PyTree, z: Unknown) -> Array:
+    """Augmented multipliers ``k x - p y`` (rows,)."""
+    k, p = level.factors(d)
+    return k * z.x - p * level.values(d, z.w)
+
+
+def acting(level: Level, d: PyTree, z: Unknown) -> Array:
+    """What of the augmented multipliers acts (rows,): forces [N] or impulses [N s] that keep their laws."""
+    return level.law(d, sigma(level, d, z))
+
+
+def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Residual:
+    """Residual of a subproblem, and whether it meets [C (51)]."""
+    k, p = level.factors(d)
+    pi = acting(level, d, z)
+    terms = level.terms(d, z.w, pi)
+    dynamic = functools.reduce(jnp.add, terms)
+    rows = k * z.x - pi
+    size = jnp.sqrt(jnp.sum(dynamic * dynamic) + jnp.sum((k / p * rows) ** 2))
+    parts = functools.reduce(jnp.add, [_norm(x) for x in terms])
+    converged = size < tolerances.relative * (parts + tolerances.force)
+    return Residual(dynamic=dynamic, rows=rows, pi=pi, converged=converged)
+
+
+@record()
+class Tangent:
+    """Linearised subproblem: ``J`` (n, n), directions ``W`` (n, rows), ``dy/dw`` (rows, n), ``dpi/dsigma``
+    (rows, rows), factors ``k`` and ``p`` of the rows (rows,), and which of them are bilateral (rows,).
+    """
+
+    jacobian: Array
+    directions: Array
+    values: Array
+    law: Array
+    k: Array
+    p: Array
+    bilateral: Any
+
+
+def tangent(level: Level, d: PyTree, z: Unknown) -> Tangent:
+    """Linearisation of one subproblem at an iterate."""
+    s = sigma(level, d, z)
+    pi = level.law(d, s)
+    directions, values = level.directions(d, z.w)
+    k, p = level.factors(d)
+    m = level.rows
+    return Tangent(
+        jacobian=jax.jacfwd(lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)))(z.w),
+        directions=directions,
+        values=values,
+        law=jax.jacfwd(lambda s: level.law(d, s))(s),
+        k=jnp.full(m, k),
+        p=jnp.full(m, p),
+        bilateral=np.arange(m) >= m - level.bilateral,
+    )
+
+
+def correction(x: Tangent, dynamic: Array, rows: Array) -> tuple[Array, Array]:
+    """``(dw, dx)`` of the linearised rows::
+
+        J dw - W dpi = -r,     k dx - dpi = -(k x - pi),     dpi = D (k dx - p Y dw)
+
+    by elimination of ``dw``; the unknowns of the border are ``dsigma``, for bilateral rows ``k dx``. The
+    latter add ``p W Y`` to ``J``, which is thus regular for a singular mass.
+    """
+    m = x.directions.shape[1]
+    if not m:
+        return -solve(x.jacobian, dynamic[:, None])[:, 0], jnp.zeros(0)
+    weighted = jnp.where(x.bilateral, x.p, 0.0)[:, None] * x.values
+    acting = matmul(x.directions, x.law)
+    matrix = x.jacobian + matmul(x.directions, weighted)
+    solved = solve(matrix, jnp.concatenate([-dynamic[:, None], acting], axis=1))
+    free, response = solved[:, 0], solved[:, 1:]
+    delassus = x.p[:, None] * matmul(x.values, response)
+    border = jnp.eye(m) - x.law + delassus * (1.0 + REGULARISATION * np.eye(m))
+    known = -rows - x.p * matvec(x.values, free)
+    u = solve(border, known[:, None])[:, 0]
+    dw = free + matvec(response, u)
+    change = jnp.where(x.bilateral, u, u + x.p * matvec(x.values, dw))
+    return dw, change / x.k
+
+
+def _moved(z: Unknown, dw: Array, dx: Array) -> Unknown:
+    return Unknown(w=z.w + dw, x=z.x + dx)
+
+
+def correct(level: Level, d: PyTree, z: Unknown, r: Residual) -> tuple[Unknown, Array]:
+    """One linear solve: the next iterate and the size of its update."""
+    dw, dx = correction(tangent(level, d, z), r.dynamic, r.rows)
+    return _moved(z, dw, dx), jnp.max(jnp.abs(dw))
+
+
+@functools.cache
+def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
+    """Newton's iteration of one subproblem, with its derivative."""
+
+    def iterate(arguments: Any) -> tuple[Unknown, tuple[Array, Array]]:
+        d, tolerances, floor = arguments
+
+        def body(carry: Any) -> Any:
+            z, count, small, _ = carry
+            r = evaluate(level, d, z, tolerances)
+            done = r.converged | small
+
+            def more(_: None) -> tuple[Unknown, Array]:
+                z1, size = correct(level, d, z, r)
+                return z1, size <= floor
+
+            z, small = lax.cond(done | (count >= max_iterations), lambda _: (z, small), more, None)
+            stop = done | (count >= max_iterations)
+            return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0)
+
+        start = no_unknown(level), jnp.asarray(0, int), jnp.asarray(False), jnp.asarray(0, int)
+        z, count, _, state = lax.while_loop(lambda carry: carry[3] == 0, body, start)
+        return z, (count, state == 2)
+
+    def live_step(z: Unknown, arguments: Any) -> Callable[[Any], Unknown]:
+        x = tangent(level, arguments[0], z)
+
+        def step(live: Any) -> Unknown:
+            r = evaluate(level, live[0], z, live[1])
+            return _moved(z, *correction(x, r.dynamic, r.rows))
+
+        return step
+
+    return implicit_solution(iterate, live_step)
+
+
+def solve_level(
+    level: Level, d: PyTree, tolerances: Tolerances, floor: Array, max_iterations: int
+) -> tuple[Unknown, Array, Array]:
+    """Solves one subproblem from zero.
+
+    Args:
+        level: which subproblem.
+        d: its data.
+        floor: size of updates that are rounding.
+        max_iterations: linear solves before giving up.
+
+    Returns:
+        The unknown, the number of linear solves, and whether the criterion is met.
+    """
+    z, (count, solved) = _solver(level, max_iterations)((d, tolerances, lax.stop_gradient(floor)))
+    return z, count, solved
+
+
+@dataclasses.dataclass(frozen=True)
+class Coupled:
+    """All three subproblems with each other's present answers.
+
+    Args:
+        levels: smooth, position, velocity.
+        data: ``(step, (z_s, z_p, z_v)) -> (d_s, d_p, d_v)``, module-level.
+    """
+
+    levels: tuple[Level, Level, Level]
+    data: Callable[..., tuple[PyTree, PyTree, PyTree]]
+
+
+def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
+    """Linearisation of all rows with respect to all unknowns."""
+    system = c.levels[0].system
+    n, sizes = system.nv, [level.rows for level in c.levels]
+    ends = np.cumsum(sizes)[:-1]
+    x = [y.x for y in z]
+
+    def unknowns(w: Array) -> tuple[Unknown, ...]:
+        return tuple(Unknown(w=w[i * n : (i + 1) * n], x=x[i]) for i in range(3))
+
+    def stacked(f: Callable[..., Array], w: Array, *more: Any) -> Array:
+        now = unknowns(w)
+        data = c.data(c.levels, s, now)
+        return jnp.concatenate([f(c.levels[i], data[i], now[i].w, *(m[i] for m in more)) for i in range(3)])
+
+    w = jnp.concatenate([y.w for y in z])
+    data = c.data(c.levels, s, z)
+    sigmas = [sigma(level, d, y) for level, d, y in zip(c.levels, data, z, strict=True)]
+    pis = [level.law(d, t) for level, d, t in zip(c.levels, data, sigmas, strict=True)]
+
+    def dynamic(level: Level, d: PyTree, w: Array, pi: Array) -> Array:
+        return functools.reduce(jnp.add, level.terms(d, w, pi))
+
+    def law(t: Array) -> Array:
+        split = jnp.split(t, ends)
+        return jnp.concatenate([v.law(d, y) for v, d, y in zip(c.levels, data, split, strict=True)])
+
+    def push(pi: Array) -> Array:
+        return -stacked(dynamic, w, jnp.split(pi, ends))
+
+    factors = [level.factors(d) for level, d in zip(c.levels, data, strict=True)]
+    bilateral = [np.arange(v.rows) >= v.rows - v.bilateral for v in c.levels]
+    return Tangent(
+        jacobian=jax.jacfwd(lambda w: stacked(dynamic, w, pis))(w),
+        directions=jax.jacfwd(push)(jnp.concatenate(pis)),
+        values=jax.jacfwd(lambda w: stacked(lambda v, d, w: v.values(d, w), w))(w),
+        law=jax.jacfwd(law)(jnp.concatenate(sigmas)),
+        k=jnp.concatenate([jnp.full(m, f[0]) for m, f in zip(sizes, factors, strict=True)]),
+        p=jnp.concatenate([jnp.full(m, f[1]) for m, f in zip(sizes, factors, strict=True)]),
+        bilateral=np.concatenate(bilateral),
+    )
+
+
+def _evaluate_all(c: Coupled, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Residual, ...]:
+    data = c.data(c.levels, s, z)
+    return tuple(evaluate(v, d, y, tolerances) for v, d, y in zip(c.levels, data, z, strict=True))
+
+
+def _apply_all(c: Coupled, x: Tangent, z: Any, r: tuple[Residual, ...]) -> tuple[Any, Array]:
+    """One correction of everything, and its size."""
+    n, ends = c.levels[0].system.nv, np.cumsum([v.rows for v in c.levels])[:-1]
+    dw, dx = correction(x, *(jnp.concatenate([getattr(y, f) for y in r]) for f in ("dynamic", "rows")))
+    rows = jnp.split(dx, ends)
+    moved = tuple(_moved(z[i], dw[i * n : (i + 1) * n], rows[i]) for i in range(3))
+    return moved, jnp.max(jnp.abs(dw))
+
+
+@functools.cache
+def _coupled_solver(c: Coupled, monolithic: bool, max_iterations: int) -> Callable[[Any], Any]:
+    """Iteration of the coupled scheme, with its derivative."""
+
+    def block(s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Any, Array]:
+        """One correction of each subproblem in turn; their sizes together."""
+        now, sizes = list(z), []
+        for i, level in enumerate(c.levels):
+            d = c.data(c.levels, s, tuple(now))[i]
+            now[i], size = correct(level, d, now[i], evaluate(level, d, now[i], tolerances))
+            sizes.append(size)
+        return tuple(now), jnp.max(jnp.stack(sizes))
+
+    def iterate(arguments: Any) -> tuple[Any, tuple[Array, Array]]:
+        s, tolerances, floor = arguments
+
+        def body(carry: Any) -> Any:
+            z, count, small, _ = carry
+            r = _evaluate_all(c, s, z, tolerances)
+            done = (r[0].converged & r[1].converged & r[2].converged) | small
+            stop = done | (count >= max_iterations)
+
+            def more(_: None) -> tuple[Any, Array]:
+                if monolithic:
+                    z1, size = _apply_all(c, _all_tangent(c, s, z), z, r)
+                else:
+                    z1, size = block(s, z, tolerances)
+                return z1, size <= floor
+
+            z, small = lax.cond(stop, lambda _: (z, small), more, None)
+            return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0)
+
+        start = tuple(no_unknown(v) for v in c.levels)
+        first = start, jnp.asarray(0, int), jnp.asarray(False), jnp.asarray(0, int)
+        z, count, _, state = lax.while_loop(lambda carry: carry[3] == 0, body, first)
+        return z, ((1 if monolithic else 3) * count, state == 2)
+
+    def live_step(z: Any, arguments: Any) -> Callable[[Any], Any]:
+        x = _all_tangent(c, arguments[0], z)
+
+        def step(live: Any) -> Any:
+            return _apply_all(c, x, z, _evaluate_all(c, live[0], z, live[1]))[0]
+
+        return step
+
+    return implicit_solution(iterate, live_step)
+
+
+def solve_coupled(
+    c: Coupled, s: PyTree, tolerances: Tolerances, floor: Array, monolithic: bool, max_iterations: int
+) -> tuple[tuple[Unknown, Unknown, Unknown], Array, Array]:
+    """Solves all subproblems together; unknowns, linear solves, converged.
+
+    Args:
+        monolithic: one Newton iteration on all rows, instead of one correction of each subproblem in
+            turn, which counts three solves.
+        max_iterations: of either.
+    """
+    solver = _coupled_solver(c, monolithic, max_iterations)
+    z, (count, solved) = solver((s, tolerances, lax.stop_gradient(floor)))
+    return z, count, solved

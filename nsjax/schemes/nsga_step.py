@@ -1,0 +1,392 @@
+"""One step of the nonsmooth generalized-alpha family; see `nsjax.schemes.nsga`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.contact import ContactProblem, Jump, no_jump
+from nsjax.core.operators import gap_drift, gap_rows, jacobian, momentum, row_forces, row_rates
+from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.core.system import State, System
+from nsjax.schemes.books import approach_limit, classify, impulse_output
+from nsjax.schemes.impulsive import Response, Resting, gap_rates, no_limit, no_rest, through_impacts
+from nsjax.schemes.nsga_levels import (
+    Level,
+    PositionLevel,
+    Smooth,
+    SmoothLevel,
+    Step,
+    Total,
+    VelocityLevel,
+    smooth_state,
+    total_state,
+)
+from nsjax.schemes.nsga_newton import (
+    ROUNDING,
+    Coupled,
+    Tangent,
+    Tolerances,
+    Unknown,
+    acting,
+    correction,
+    sigma,
+    solve_coupled,
+    solve_level,
+)
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class Coefficients:
+    """Numbers of the family; see `nsga_decoupled`."""
+
+    rho_inf: Array | float
+    tolerance: Array | float
+    force_tolerance: Array | float
+    mass_scale: Array | float | None = None
+
+    def parameters(self) -> tuple[Any, Any, Any, Any]:
+        """``alpha_m, alpha_f, beta, gamma`` of the spectral radius, [C after (35)]."""
+        rho = self.rho_inf
+        alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
+        gamma = 0.5 + alpha_f - alpha_m
+        return alpha_m, alpha_f, 0.25 * (gamma + 0.5) ** 2, gamma
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Choices of the family; ``iteration`` is None for decoupled subproblems."""
+
+    exchange: bool
+    iteration: str | None
+    creep_correction: bool
+    max_iterations: int
+
+
+@record()
+class Memory:
+    """What the family remembers.
+
+    Args:
+        a, acceleration: (nv,) algorithmic and smooth acceleration.
+        scale: () characteristic mass [kg].
+        tangential: (nc, nt) impulses of the last step.
+        resting: contacts at rest, for the derivative.
+        solves: (3,) largest numbers of linear solves of a step so far: smooth motion, position,
+            velocity; of all together in the first entry for the coupled scheme.
+    """
+
+    a: Array
+    acceleration: Array
+    scale: Array
+    tangential: Array
+    resting: Resting
+    solves: Array
+
+
+@record()
+class _Answer:
+    """Solution of the three subproblems: smooth motion, corrected position and its contacts, jump with
+    impulses (rows,) [N s], linear solves (3,) and whether all met the criterion.
+    """
+
+    smooth: Smooth
+    q: Array
+    active: Array
+    w: Array
+    impulses: Array
+    solves: Array
+    solved: Array
+
+
+def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
+    """Accelerations that the constraints allow, without contact forces: ``[M, G'; G, 0]``."""
+    t, q, v = jnp.asarray(state.t), state.q, state.v
+    n, nb = system.nv, system.nb
+    scale = scheme.coef.mass_scale
+    if scale is None:
+        # all velocities equal to one: the mass of a body that moves as a whole
+        scale = lax.stop_gradient(jnp.sum(momentum(system, q, jnp.ones(n), params)))
+    scale = jnp.asarray(scale, float)
+    wt, drift = jnp.zeros((0, n)), jnp.zeros(0)
+    if nb:
+        wt = gap_rows(system, "constraint", nb, t, q, params).wt
+        drift = gap_drift(system, t, q, v, params, "constraint")
+    tangent = Tangent(
+        jacobian=jacobian(lambda w: momentum(system, q, w, params), jnp.zeros(n), n),
+        directions=wt.T, values=wt, law=jnp.eye(nb), k=jnp.full(nb, scale), p=jnp.full(nb, scale),
+        bilateral=np.ones(nb, bool),
+    )  # fmt: skip
+    a, _ = correction(tangent, -system.force(t, q, v, params), scale * drift)
+    memory = Memory(
+        a=a, acceleration=a, scale=scale, tangential=jnp.zeros((system.nc, system.nt)),
+        resting=no_rest(system), solves=jnp.zeros(3, int),
+    )  # fmt: skip
+    return Carry(state=state, memory=memory)
+
+
+def _predicted(
+    scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, dt: Array
+) -> tuple[Step, Array]:
+    """Everything known before the solves, and the part of the algorithmic acceleration that is."""
+    alpha_m, alpha_f, beta, gamma = scheme.coef.parameters()
+    t, v, old = jnp.asarray(state.t), state.v, memory.a
+    a = (alpha_f * memory.acceleration - alpha_m * old) / (1 - alpha_m)
+    creep = jnp.zeros(system.nv)
+    if system.nt and scheme.options.creep_correction:
+        last = jnp.concatenate([jnp.zeros((system.nc, 1)), memory.tangential], axis=1).reshape(-1)
+        rows = jnp.concatenate([0.5 * dt * last, jnp.zeros(system.nb)])
+        creep = row_forces(system, t, state.q, rows, params)
+    restitution, friction = jnp.zeros(system.nb), jnp.zeros(0)
+    if system.nc:
+        law = system.law(params)  # type: ignore[misc]
+        e = jnp.concatenate([law.row_restitution(system.nc, system.nt), restitution])
+        restitution = e * row_rates(system, t, state.q, v, params)
+        friction = law.friction_of(system.nc)
+    step = Step(
+        params=params,
+        dt=dt,
+        t=t + dt,
+        q=state.q,
+        xi=dt * v + dt * dt * ((0.5 - beta) * old + beta * a),
+        v=v + dt * ((1 - gamma) * old + gamma * a),
+        c1=(1 - alpha_m) / ((1 - alpha_f) * gamma * dt),
+        c2=dt * beta / gamma,
+        scale=memory.scale,
+        creep=creep,
+        restitution=restitution,
+        friction=friction,
+    )
+    return step, a
+
+
+def _decoupled(scheme: Scheme, system: System, s: Step, tolerances: Tolerances) -> _Answer:
+    """The three subproblems one after the other, [C Algorithm 1]."""
+    options = scheme.options
+    levels = _levels(system, options)
+    floor = ROUNDING * (1.0 + jnp.max(jnp.abs(s.v)))
+
+    def solve(level: Level, d: PyTree) -> tuple[Unknown, Array, Array]:
+        return solve_level(level, d, tolerances, floor, options.max_iterations)
+
+    alone = s, jnp.zeros(system.nv), jnp.zeros(system.nv)
+    z, first, fine = solve(levels[0], alone)
+    smooth = smooth_state(system, s, z.w, acting(levels[0], alone, z))
+
+    def correct(_: None) -> _Answer:
+        zp, second, placed = solve(levels[1], (s, smooth))
+        at = _total(levels[1], (s, smooth), zp)
+        zv, third, struck = solve(levels[2], (s, smooth, at))
+        return _Answer(
+            smooth=smooth, q=at.q, active=at.active, w=zv.w,
+            impulses=acting(levels[2], (s, smooth, at), zv),
+            solves=jnp.stack([first, second, third]), solved=fine & placed & struck,
+        )  # fmt: skip
+
+    def fly(_: None) -> _Answer:
+        none = jnp.asarray(0, int)
+        return _Answer(
+            smooth=smooth, q=smooth.q, active=jnp.zeros(system.nc, bool), w=jnp.zeros(system.nv),
+            impulses=jnp.zeros(levels[2].rows), solves=jnp.stack([first, none, none]), solved=fine,
+        )  # fmt: skip
+
+    if system.nb:
+        return correct(None)
+    if not system.nc:
+        return fly(None)
+    # with all gaps open both corrections have nothing to do
+    gap = system.gap(s.t, smooth.q, s.params)  # type: ignore[misc]
+    return lax.cond(jnp.all(gap > 0.0) & jnp.all(s.creep == 0.0), fly, correct, None)
+
+
+def _levels(system: System, options: Options) -> tuple[SmoothLevel, PositionLevel, VelocityLevel]:
+    coupled = options.iteration is not None
+    return tuple(  # type: ignore[return-value]
+        kind(system, coupled, options.exchange) for kind in (SmoothLevel, PositionLevel, VelocityLevel)
+    )
+
+
+def _total(level: PositionLevel, d: Any, z: Unknown) -> Total:
+    """The corrected position, its rows, and the contacts that it holds."""
+    active = level.on(sigma(level, d, z))
+    return total_state(level.system, d[0], level.total(d, z.w), active)
+
+
+def _coupled_data(levels: Any, s: Step, z: Any) -> Any:
+    """What each subproblem reads, from the present answers of the others."""
+    smooth_z, position, velocity = z
+    system = levels[0].system
+    smooth = smooth_state(system, s, smooth_z.w, levels[0].factors((s,))[0] * smooth_z.x)
+    at = _total(levels[1], (s, smooth), position)
+    return (s, position.w, velocity.w), (s, smooth), (s, smooth, at)
+
+
+def _coupled(scheme: Scheme, system: System, s: Step, tolerances: Tolerances) -> _Answer:
+    """All subproblems together, [B14]."""
+    options = scheme.options
+    c = Coupled(levels=_levels(system, options), data=_coupled_data)
+    floor = ROUNDING * (1.0 + jnp.max(jnp.abs(s.v)))
+    z, solves, solved = solve_coupled(
+        c, s, tolerances, floor, options.iteration == "monolithic", options.max_iterations
+    )
+    _, (_, smooth), (_, _, at) = data = _coupled_data(c.levels, s, z)
+    none = jnp.asarray(0, int)
+    return _Answer(
+        smooth=smooth, q=at.q, active=at.active, w=z[2].w,
+        impulses=acting(c.levels[2], data[2], z[2]),
+        solves=jnp.stack([solves, none, none]), solved=solved,
+    )  # fmt: skip
+
+
+def _certificate(system: System, s: Step, x: _Answer, values: Array, free: Array, size: Array) -> Array:
+    """Natural-map residual of every contact, and of the constraints, relative to the largest impulse that
+    single rows would need with the characteristic mass: (nc + nb,).
+
+    Args:
+        values, free: (rows,) what the laws ask to vanish, with and without the jump.
+        size: (rows,) sums of the magnitudes of their terms.
+    """
+    nc, nt = system.nc, system.nt
+    problem = ContactProblem(
+        nc=nc, nt=nt, nb=system.nb, delassus=jnp.zeros((0, 0)), free=free, friction=s.friction,
+        mask=x.active,
+    )  # fmt: skip
+    error = jnp.abs(problem.prox(x.impulses, values, s.scale * jnp.ones(values.shape[0])))
+    single = s.scale * jnp.maximum(jnp.abs(free), size)
+    normal = jnp.where(x.active, problem.contacts(single)[:, 0], 0.0)
+    parts = [jnp.abs(x.impulses), normal, problem.bilateral(single), s.dt * jnp.abs(x.smooth.lam)]
+    largest = jnp.max(jnp.concatenate(parts))
+    each = jnp.concatenate([jnp.max(problem.contacts(error), axis=1), problem.bilateral(error)])
+    return each / jnp.where(largest > 0.0, largest, 1.0)
+
+
+def _books(scheme: Scheme, system: System, s: Step, state: State, x: _Answer) -> tuple[Jump, Array]:
+    """Jump and limit of approach."""
+    none = no_jump(system)
+    iterations = jnp.sum(x.solves)
+
+    def look(_: None) -> tuple[Jump, Array]:
+        at = total_state(system, s, x.q, x.active)
+        v = x.smooth.v + x.w
+        values, free = at.rows.rate(v) + s.restitution, at.rows.rate(x.smooth.v) + s.restitution
+        size = jnp.sum(jnp.abs(at.rows.wt) * jnp.abs(v), axis=1)
+        residual = _certificate(system, s, x, values, free, size)
+        d, count = 1 + system.nt, system.nc * (1 + system.nt)
+        start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
+        before = gap_rates(system, s.params, start) if system.nc else none.before
+        after = at.rows.rate(v)[:count:d] if system.nc else none.after
+        worst = none.worst
+        if system.nc:
+            bad = jnp.max(residual) > scheme.coef.tolerance
+            worst = jnp.where(bad, jnp.argmax(residual[: system.nc]), worst)
+        jump = Jump(
+            dv=x.w,
+            contacts=x.impulses[:count].reshape(system.nc, d),
+            constraints=x.impulses[count:],
+            before=jnp.where(x.active, before, 0.0),
+            after=jnp.where(x.active, after, 0.0),
+            iterations=iterations,
+            residual=jnp.max(residual),
+            worst=worst,
+        )
+        if not system.nc:
+            return jump, no_limit(system)
+        end = State(t=s.t, q=x.q, v=v)
+        return jump, approach_limit(system, s.params, end, at.rows, x.smooth.a, s.dt)
+
+    def fly(_: None) -> tuple[Jump, Array]:
+        return dataclasses.replace(none, dv=x.w, iterations=iterations), no_limit(system)
+
+    if system.nb:
+        return look(None)
+    return lax.cond(jnp.any(x.active), look, fly, None) if system.nc else fly(None)
+
+
+@record()
+class _More:
+    """What a step leaves beside the jump: accelerations, bilateral forces, contacts, solves, solved."""
+
+    a: Array
+    acceleration: Array
+    lam: Array
+    active: Array
+    solves: Array
+    solved: Array
+
+
+def _respond(
+    scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, dt: Array
+) -> Response:
+    """The whole step."""
+    coef = scheme.coef
+    alpha_m, alpha_f, _, _ = coef.parameters()
+    s, offset = _predicted(scheme, system, params, state, memory, dt)
+    tolerances = Tolerances(relative=coef.tolerance, force=coef.force_tolerance)
+    solve = _decoupled if scheme.options.iteration is None else _coupled
+    x = solve(scheme, system, s, tolerances)
+    jump, limit = _books(scheme, system, s, state, x)
+    more = _More(
+        a=offset + (1 - alpha_f) / (1 - alpha_m) * x.smooth.a, acceleration=x.smooth.a,
+        lam=x.smooth.lam, active=x.active, solves=x.solves, solved=x.solved,
+    )  # fmt: skip
+    end = State(t=s.t, q=x.q, v=x.smooth.v + x.w)
+    return Response(end=end, jump=jump, limit=limit, estimate=jnp.zeros(()), more=more)
+
+
+# A contact counts as closing if this part of a step's approach is left before it: the prediction knows
+# gaps to a step of the normal acceleration, and contacts seen too early do no harm.
+EARLY = 0.25
+
+
+def _ahead(system: System, state: State, dt: Array) -> State:
+    """Where the contacts are looked at for the derivative: the end of the step."""
+    return State(t=state.t + dt, q=system.retract(state.q, dt * state.v), v=state.v)
+
+
+def _closing(system: System, params: PyTree, state: State, dt: Array) -> Array:
+    """Contacts (nc,) bool that may be closed at the end of the step."""
+    at = _ahead(system, state, dt)
+    rates = gap_rates(system, params, at)
+    gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
+    return gap <= EARLY * dt * jnp.abs(rates)
+
+
+def nsga_step(
+    scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
+) -> tuple[Carry, Output]:
+    """One step, with the derivative of the motion around it; see `nsjax.contact.saltation`."""
+    memory: Memory = carry.memory
+    state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
+
+    def step(state: State) -> Response:
+        return _respond(scheme, system, params, state, memory, dt)
+
+    notes, slide = jnp.asarray(0), memory.resting.slide
+    if system.nc and scheme.gradient == "saltation":
+        r, notes, slide = through_impacts(
+            step, _ahead, system, params, state, memory.resting,
+            _closing(system, params, state, dt), dt,
+        )  # fmt: skip
+    else:
+        r = step(state)
+    more: _More = r.more
+    impact, resting = classify(r.jump, more.active, r.limit)
+    gap = jnp.zeros(0) if system.gap is None else system.gap(r.end.t, r.end.q, params)
+    at = _ahead(system, state, dt)
+    output = impulse_output(
+        system, params, at, r.end, gap, more.active, impact, r.jump, dt, more.solved, notes
+    )
+    output = dataclasses.replace(
+        output, constraint_force=more.lam, constraint_impulse=dt * more.lam + r.jump.constraints
+    )
+    memory = Memory(
+        a=more.a, acceleration=more.acceleration, scale=memory.scale,
+        tangential=r.jump.contacts[:, 1:], resting=Resting(contacts=resting, slide=slide),
+        solves=jnp.maximum(memory.solves, more.solves),
+    )  # fmt: skip
+    return Carry(state=r.end, memory=memory), output
