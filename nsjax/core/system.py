@@ -73,8 +73,9 @@ class System:
         nc: number of contacts; all are always present, activity is a mask.
         nt: tangential directions per contact: 0 frictionless, 1 planar, 2 spatial.
         nb: number of bilateral constraints.
-        mass: ``(q, p) -> (nv, nv)`` symmetric positive definite. Exactly one of mass and inertia.
-        inertia: ``(q, w, p) -> M(q) w``, for large models.
+        mass: ``(q, p) -> (nv, nv)`` symmetric positive definite. Mass or inertia must be given.
+        inertia: ``(q, w, p) -> M(q) w``, for large models; beside the mass, where the product is cheaper
+            than the matrix.
         force: ``(t, q, v, p) -> (nv,)`` everything on the right-hand side, gyroscopic terms included.
         potential: ``(t, q, p) -> scalar`` [J] of the conservative part of the force, for energies.
         gap: ``(t, q, p) -> (nc,)`` [m], positive when open.
@@ -152,8 +153,8 @@ class System:
         return bool(self._values == other._values)  # type: ignore[attr-defined]
 
     def _check(self) -> None:
-        if (self.mass is None) == (self.inertia is None):
-            raise InputError("System: give exactly one of mass and inertia")
+        if self.mass is None and self.inertia is None:
+            raise InputError("System: give mass or inertia")
         for size in ("nq", "nv", "nc", "nt", "nb"):
             value = getattr(self, size)
             if not isinstance(value, int) or value < (1 if size in ("nq", "nv") else 0):

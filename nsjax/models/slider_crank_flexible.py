@@ -74,21 +74,32 @@ class FlexibleCrank:
         """The shape integrals."""
         return p.rod if isinstance(p, _Prepared) else self.prepare(p).rod  # type: ignore[attr-defined]
 
-    def mass(self, q: Array, p: SliderCrankFlexible) -> Array:
-        """Mass matrix (3 + n, 3 + n)."""
+    def _coupling(self, q: Array, p: SliderCrankFlexible) -> tuple[Array, Array, Array]:
+        """Rows of the mass matrix of the angles: with the angles (3, 3), with the deformation (n,)."""
         rod, f = self.rod(p), q[3:]
         l1, c, s = p.crank_length, jnp.cos(q[0] - q[1]), jnp.sin(q[0] - q[1])
         mean = matvec(rod.mean, f)
         m11 = p.crank_inertia + l1 * l1 * (p.crank_mass / 4 + p.rod_mass + p.slider_mass)
         m12 = l1 * (c * (rod.i1 + mean[0]) + s * mean[1])
         m22 = rod.i2 + jnp.sum(f * (2.0 * rod.i3 + matvec(rod.mass, f)))
-        m1f = l1 * (c * rod.mean[1] - s * rod.mean[0])
-        m2f = rod.i4 - matvec(rod.spin, f)
         zero = jnp.zeros_like(m12)
         angles = jnp.stack([m11 + zero, m12, zero, m12, m22, zero, zero, zero, zero + p.slider_inertia])
+        m1f = l1 * (c * rod.mean[1] - s * rod.mean[0])
+        return angles.reshape(3, 3), m1f, rod.i4 - matvec(rod.spin, f)
+
+    def mass(self, q: Array, p: SliderCrankFlexible) -> Array:
+        """Mass matrix (3 + n, 3 + n)."""
+        angles, m1f, m2f = self._coupling(q, p)
         coupling = jnp.stack([m1f, m2f, jnp.zeros_like(m2f)])
-        top = jnp.concatenate([angles.reshape(3, 3), coupling], axis=1)
-        return jnp.concatenate([top, jnp.concatenate([coupling.T, rod.mass], axis=1)])
+        top = jnp.concatenate([angles, coupling], axis=1)
+        return jnp.concatenate([top, jnp.concatenate([coupling.T, self.rod(p).mass], axis=1)])
+
+    def inertia(self, q: Array, w: Array, p: SliderCrankFlexible) -> Array:
+        """Mass matrix times ``w``; its block of the deformation is constant, which tangents exploit."""
+        angles, m1f, m2f = self._coupling(q, p)
+        along = jnp.stack([jnp.sum(m1f * w[3:]), jnp.sum(m2f * w[3:]), jnp.zeros_like(w[0])])
+        deformation = m1f * w[0] + m2f * w[1] + matvec(self.rod(p).mass, w[3:])
+        return jnp.concatenate([matvec(angles, w[:3]) + along, deformation])
 
     def force(self, t: Array, q: Array, v: Array, p: SliderCrankFlexible) -> Array:
         """Generalized forces (3 + n,): centrifugal and Coriolis terms, gravity, torque, elasticity."""
@@ -219,6 +230,7 @@ class FlexibleCrank:
             nc=4,
             nt=1,
             mass=self.mass,
+            inertia=self.inertia,
             force=self.force,
             potential=self.potential,
             gap=self.gap,

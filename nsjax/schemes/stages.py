@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.projection import correction_directions
-from nsjax.core.operators import all_rows, gap_drift, gap_rows, row_forces, row_rates
+from nsjax.core.operators import all_rows, gap_drift, gap_rows, momentum, row_forces, row_rates
 from nsjax.core.system import System
 from nsjax.linalg import matvec, solve_positive
 from nsjax.schemes.choices import kinetic_metric
@@ -142,7 +142,7 @@ class StageEquations:
         params, maps = data
         parts = []
         for t, q, v, a in maps.at(self.system, z):
-            inertia = matvec(self.system.mass(q, params), a)  # type: ignore[misc]
+            inertia = momentum(self.system, q, a, params)
             parts.append(maps.dt * (inertia - self.system.force(t, q, v, params)))
         return jnp.concatenate([*parts, z[self.stages * self.system.nv :]])
 
