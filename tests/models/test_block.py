@@ -554,6 +554,7 @@ def one_impact():
         return ref.gaps(y[:7]).min()
 
     touch.terminal = True
+    touch.direction = -1  # the flight after the impact may begin a rounding below the ground
     options = {"method": "DOP853", "rtol": 1e-13, "atol": 1e-13}
     flight = solve_ivp(rate, (0, 0.69), y, events=touch, max_step=2e-3, **options)
     q, v = flight.y[:7, -1], flight.y[7:, -1]
