@@ -1,6 +1,7 @@
-"""Rotations, norms and projections with derivatives that stay finite."""
+"""Rotations, norms and trigonometric functions with derivatives that are finite and cheap."""
 
 from nsjax.math import rotations
 from nsjax.math.safe import direction, norm
+from nsjax.math.trigonometry import sin_cos
 
-__all__ = ["direction", "norm", "rotations"]
+__all__ = ["direction", "norm", "rotations", "sin_cos"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, Output, Problem, State, System
+from nsjax.math import sin_cos
 from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
 
@@ -39,7 +40,7 @@ def _two_bar_mass(q: Array, p: Any) -> tuple[Array, Array, Array]:
     """Entries M11, M12, M22 of crank and rod; the slider's mass rides at the end of the rod."""
     l1, l2, m1, m2, m3 = p.crank_length, p.rod_length, p.crank_mass, p.rod_mass, p.slider_mass
     m11 = p.crank_inertia + l1 * l1 * (m1 / 4 + m2 + m3)
-    m12 = l1 * l2 * jnp.cos(q[0] - q[1]) * (m2 / 2 + m3)
+    m12 = l1 * l2 * sin_cos(q[0] - q[1])[1] * (m2 / 2 + m3)
     m22 = p.rod_inertia + l2 * l2 * (m2 / 4 + m3)
     return jnp.asarray(m11), m12, jnp.asarray(m22)
 
@@ -48,9 +49,9 @@ def _two_bar_force(q: Array, v: Array, p: Any) -> tuple[Array, Array]:
     """Entries h1, h2: centrifugal terms, gravity, torque on the crank."""
     l1, l2, g = p.crank_length, p.rod_length, p.gravity
     m1, m2, m3 = p.crank_mass, p.rod_mass, p.slider_mass
-    coupling = l1 * l2 * jnp.sin(q[0] - q[1]) * (m2 / 2 + m3)
-    h1 = -coupling * v[1] ** 2 - g * l1 * jnp.cos(q[0]) * (m1 / 2 + m2 + m3) + p.torque
-    h2 = coupling * v[0] ** 2 - g * l2 * jnp.cos(q[1]) * (m2 / 2 + m3)
+    coupling = l1 * l2 * sin_cos(q[0] - q[1])[0] * (m2 / 2 + m3)
+    h1 = -coupling * v[1] ** 2 - g * l1 * sin_cos(q[0])[1] * (m1 / 2 + m2 + m3) + p.torque
+    h2 = coupling * v[0] ** 2 - g * l2 * sin_cos(q[1])[1] * (m2 / 2 + m3)
     return h1, h2
 
 
@@ -77,9 +78,8 @@ def potential(t: Array, q: Array, p: Any) -> Array:
 
 def slider_centre(q: Array, p: Any) -> tuple[Array, Array]:
     """Position (x, y) of the slider's centre, the end of the rod [m]."""
-    x = p.crank_length * jnp.cos(q[0]) + p.rod_length * jnp.cos(q[1])
-    y = p.crank_length * jnp.sin(q[0]) + p.rod_length * jnp.sin(q[1])
-    return x, y
+    (s1, c1), (s2, c2) = sin_cos(q[0]), sin_cos(q[1])
+    return p.crank_length * c1 + p.rod_length * c2, p.crank_length * s1 + p.rod_length * s2
 
 
 _LEFT_RIGHT = np.array([1.0, -1.0, 1.0, -1.0])  # corners: upper left, upper right, lower left, lower right
@@ -89,7 +89,7 @@ CORNERS = ("upper left", "upper right", "lower left", "lower right")
 
 def corner_gaps(y: Array, angle: Array, p: SliderCrank) -> Array:
     """Distances of the corners from their walls (4,) [m] for a height and an angle of the slider."""
-    s, c = jnp.sin(angle), jnp.cos(angle)
+    s, c = sin_cos(angle)
     wall = p.half_height + p.clearance
     tilt = p.half_length * s
     return jnp.asarray(_UP_DOWN * (y - _LEFT_RIGHT * tilt) - p.half_height * c + wall)
@@ -97,7 +97,7 @@ def corner_gaps(y: Array, angle: Array, p: SliderCrank) -> Array:
 
 def corner_slips(along: Array, angle: Array, omega: Array, p: SliderCrank) -> Array:
     """Velocities of the corners along the guide (4, 1) [m/s] from that of the slider's centre."""
-    s, c = jnp.sin(angle), jnp.cos(angle)
+    s, c = sin_cos(angle)
     turn = _LEFT_RIGHT * p.half_length * s + _UP_DOWN * p.half_height * c
     return (along + turn * omega)[:, None]
 
@@ -109,7 +109,7 @@ def gap(t: Array, q: Array, p: SliderCrank) -> Array:
 
 def slip(t: Array, q: Array, v: Array, p: SliderCrank) -> Array:
     """Velocities of the four corners along the guide (4, 1), rates of [R&S (175)-(178)]."""
-    along = -p.crank_length * jnp.sin(q[0]) * v[0] - p.rod_length * jnp.sin(q[1]) * v[1]
+    along = -p.crank_length * sin_cos(q[0])[0] * v[0] - p.rod_length * sin_cos(q[1])[0] * v[1]
     return corner_slips(along, q[2], v[2], p)
 
 

@@ -1,0 +1,55 @@
+"""Sine and cosine that a compiled time loop computes once, in runs and in their derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.types import Array
+
+
+def _plain(x: Array) -> tuple[Array, Array]:
+    return jnp.sin(x), jnp.cos(x)
+
+
+def _not_finite(x: Array) -> tuple[Array, Array]:
+    finite = jnp.isfinite(x)
+    return jnp.where(finite, jnp.sin(x), x - x), jnp.where(finite, jnp.cos(x), x - x)
+
+
+def _once(x: Array) -> tuple[Array, Array]:
+    return lax.cond(jnp.isfinite(jnp.sum(x)), _plain, _not_finite, x)
+
+
+@jax.custom_jvp
+def sin_cos(x: Array) -> tuple[Array, Array]:
+    """``(sin x, cos x)`` of an array, for use in models.
+
+    The same values as `jax.numpy.sin` and `jax.numpy.cos`, but cheaper under differentiation. XLA's
+    fusion on CPU copies an elementary function into every fusion that uses it, once per element there:
+    the derivative of a step of the slider-crank evaluates 26 sines and cosines instead of 12, which is
+    half of its time. A branch is never copied. Derivatives use the pair itself,
+    ``d(sin x, cos x) = (cos x, -sin x) dx``, and evaluate nothing more. On other devices, where a branch
+    costs a visit of the host, this is the plain pair.
+
+    Args:
+        x: [rad].
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.math import sin_cos
+        >>> s, c = sin_cos(jnp.pi / 6)
+        >>> float(s.round(12)), float((c**2).round(12))
+        (0.5, 0.75)
+    """
+    return lax.platform_dependent(jnp.asarray(x), cpu=_once, default=_plain)
+
+
+@sin_cos.defjvp
+def _rule(primals: Any, tangents: Any) -> Any:
+    s, c = sin_cos(*primals)
+    (dx,) = tangents
+    return (s, c), (c * dx, -s * dx)
