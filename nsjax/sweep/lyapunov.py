@@ -29,19 +29,22 @@ def _call(
     devices: tuple[Any, ...],
     steps: int,
     common: program.Common,
+    unit_time: Array,
     lanes: program.Lane,
     counts: Array,
 ) -> tuple[Array, Array]:
     """Exponents and status of the first ``counts[d]`` lanes of each device."""
 
-    def lane(common: program.Common, own: program.Lane) -> tuple[Array, Array]:
-        params, state, scheme, _ = program.apply(one.keys, common, own.values)
-        return lyapunov_exponent(one.system, params, state, scheme, dt=own.dt, steps=steps)
+    def lane(both: Any, own: program.Lane) -> tuple[Array, Array]:
+        params, state, scheme, _ = program.apply(one.keys, both[0], own.values)
+        return lyapunov_exponent(
+            one.system, params, state, scheme, dt=own.dt, steps=steps, unit_time=both[1]
+        )
 
-    def share(common: program.Common, lanes: program.Lane, count: Array) -> tuple[Array, Array]:
-        return program.map_lanes(functools.partial(lane, common), lanes, count[0])
+    def share(both: Any, lanes: program.Lane, count: Array) -> tuple[Array, Array]:
+        return program.map_lanes(functools.partial(lane, both), lanes, count[0])
 
-    return program.spread(share, devices)(common, lanes, counts)
+    return program.spread(share, devices)((common, unit_time), lanes, counts)
 
 
 def sweep_lyapunov(
@@ -54,6 +57,7 @@ def sweep_lyapunov(
     dt: Array | float | None = None,
     steps: int | None = None,
     time: float | None = None,
+    unit_time: float | None = None,
 ) -> np.ndarray:
     """The largest finite-time Lyapunov exponent of every lane of a sweep: a map of chaos.
 
@@ -65,6 +69,8 @@ def sweep_lyapunov(
             steps given.
         steps: number of steps in every lane; give either steps or time.
         time: duration [s].
+        unit_time: makes positions and velocities comparable [s], see
+            `nsjax.analysis.lyapunov_exponent`; None: the duration.
 
     Returns:
         Exponents [1/s], (lanes,) or one axis per key; see `nsjax.analysis.lyapunov_exponent`. Not a
@@ -88,6 +94,7 @@ def sweep_lyapunov(
         raise InputError("sweep_lyapunov: the step sizes need different numbers of steps; give steps")
     lanes = np.setdiff1d(np.arange(plan.axes.count), list(refusals(plan)))
     devices = tuple(jax.local_devices())
+    unit = np.asarray(count * plan.lengths.dt[0] if unit_time is None else unit_time, float)
     found = {"exponent": np.full(plan.axes.count, np.nan), "status": np.zeros(plan.axes.count, int)}
     mine = processes.share(lanes)
     per_call = len(devices) * max(1, min(CHUNK_LANES, CALL_STEPS // (TANGENT_COST * count)))
@@ -95,7 +102,7 @@ def sweep_lyapunov(
         for start in range(0, len(mine), per_call):
             some = mine[start : start + per_call]
             table, counts, order = lay_out(some, len(devices), CHUNK_LANES)
-            part = _call(plan.one, devices, count, plan.common, plan.lanes(table), counts)
+            part = _call(plan.one, devices, count, plan.common, unit, plan.lanes(table), counts)
             for name, new in zip(found, part, strict=True):
                 found[name][some] = np.asarray(new)[order]
             tell(start + len(some))
