@@ -17,6 +17,7 @@ from nsjax.core import (
     System,
     from_lagrangian,
 )
+from nsjax.identify import Estimate, Recording, identify, losses, transforms
 from nsjax.io import load, save
 from nsjax.simulate import simulate
 from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_lyapunov, sweep_time_step
@@ -28,12 +29,14 @@ __all__ = [
     "Carry",
     "Consistent",
     "ContactLaw",
+    "Estimate",
     "Event",
     "GradientCheck",
     "InputError",
     "Labels",
     "Output",
     "Problem",
+    "Recording",
     "RunError",
     "Scheme",
     "State",
@@ -45,7 +48,9 @@ __all__ = [
     "configure",
     "consistent",
     "from_lagrangian",
+    "identify",
     "load",
+    "losses",
     "models",
     "plot",
     "reductions",
@@ -55,4 +60,5 @@ __all__ = [
     "sweep",
     "sweep_lyapunov",
     "sweep_time_step",
+    "transforms",
 ]

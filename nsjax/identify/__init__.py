@@ -1,0 +1,8 @@
+"""Identification: numbers of a model from measured data."""
+
+from nsjax.identify import losses, transforms
+from nsjax.identify.data import Recording
+from nsjax.identify.estimate import Estimate, Fit
+from nsjax.identify.run import identify
+
+__all__ = ["Estimate", "Fit", "Recording", "identify", "losses", "transforms"]

@@ -1,0 +1,150 @@
+"""The result of an identification."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from nsjax.core import Problem
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """One recording beside the model.
+
+    Args:
+        name, times (n,): of the recording.
+        measured, model, noise: per observable (n,); nan where masked. ``start``: the model with the
+            numbers at which the search started.
+        held_out: whether it was kept from the fit.
+    """
+
+    name: str
+    times: np.ndarray
+    measured: dict[str, np.ndarray]
+    model: dict[str, np.ndarray]
+    start: dict[str, np.ndarray]
+    noise: dict[str, np.ndarray]
+    held_out: bool
+
+    def rms(self, which: str = "model") -> dict[str, float]:
+        """Root mean square of measured minus model, per observable; ``which``: ``model`` or ``start``."""
+        found = getattr(self, which)
+        return {k: float(np.sqrt(np.nanmean((x - found[k]) ** 2))) for k, x in self.measured.items()}
+
+    def residual(self, name: str) -> np.ndarray:
+        """Measured minus model over the noise level (n,)."""
+        return np.asarray((self.measured[name] - self.model[name]) / self.noise[name])
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One search: its end, its cost there, whether it converged, how it ended, and the cost and numbers of
+    every accepted step.
+    """
+
+    values: np.ndarray
+    cost: float
+    converged: bool
+    why: str
+    costs: np.ndarray
+    path: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What `identify` found; prints as a table with the sentences below it.
+
+    Args:
+        names: of the trained numbers.
+        values: (p,) the estimates. ``estimate["friction"]`` is one of them.
+        deviation: (p,) standard deviations; infinite where the data say nothing.
+        interval: (p, 2) confidence intervals of ``level``, inside the ranges of the transforms.
+        covariance: (p, p); `correlation` is its normalised form.
+        singular_values, directions: of the sensitivity matrix for relative changes of the numbers,
+            largest first; the inverse of a singular value is the relative standard deviation along its
+            direction.
+        success: the search converged, all numbers are identifiable, the gradient is not zero.
+        messages: sentences: how the search ended, what is not identifiable, what is at a bound, how well
+            the residuals agree with the noise.
+        chi_squared: sum of squared residuals in noise levels per degree of freedom; one expected.
+        noise: estimate of an unknown noise level, None if it was given.
+        runs: the searches, best first; ``runs[0].costs`` is the history of the best.
+        fits: every recording beside the model, those held out included.
+        problem: the problem with the estimated parameters (and, of one recording, its start).
+        calls: compiled calls, of one program.
+        level: of the intervals.
+    """
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    deviation: np.ndarray
+    interval: np.ndarray
+    covariance: np.ndarray
+    singular_values: np.ndarray
+    directions: np.ndarray
+    success: bool
+    messages: tuple[str, ...]
+    chi_squared: float
+    noise: float | None
+    runs: tuple[Run, ...]
+    fits: tuple[Fit, ...]
+    problem: Problem
+    calls: int
+    level: float
+
+    def __getitem__(self, name: str) -> float:
+        try:
+            return float(self.values[self.names.index(name.removeprefix("params."))])
+        except ValueError:
+            raise KeyError(f"no estimate {name!r}; known: {', '.join(self.names)}") from None
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """(p, p); zero beside a number of which nothing is known."""
+        d = np.where(np.isfinite(self.deviation) & (self.deviation > 0.0), self.deviation, 1.0)
+        inner = np.where(np.isfinite(self.covariance), self.covariance, 0.0) / np.outer(d, d)
+        eye = np.eye(len(d), dtype=bool)
+        return np.asarray(np.where(eye, 1.0, inner))
+
+    @property
+    def held_out(self) -> tuple[Fit, ...]:
+        """Recordings kept from the fit, beside the model: the predictive check."""
+        return tuple(fit for fit in self.fits if fit.held_out)
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.names)
+        head = f"{100 * self.level:g} % interval"
+        lines = [f"{'':{width}} {'estimate':>13} {'std. dev.':>10}   {head}"]
+        for name, x, s, (a, b) in zip(self.names, self.values, self.deviation, self.interval, strict=True):
+            lines.append(f"{name:{width}} {x:13.6g} {s:10.2g}   [{a:.6g}, {b:.6g}]")
+        lines += list(self.messages)
+        for fit in self.held_out:
+            before, after = fit.rms("start"), fit.rms()
+            parts = ", ".join(f"{k} {before[k]:.3g} -> {after[k]:.3g}" for k in after)
+            lines.append(f"held out {fit.name}: rms error with the start values -> the estimate: {parts}")
+        return "\n".join(lines)
+
+
+def as_dict(estimate: Estimate) -> dict[str, Any]:
+    """Numbers and sentences for a JSON file."""
+
+    def plain(x: np.ndarray) -> list[float | None]:
+        return [float(v) if np.isfinite(v) else None for v in x]
+
+    return {
+        "success": estimate.success,
+        "messages": list(estimate.messages),
+        "names": list(estimate.names),
+        "values": plain(estimate.values),
+        "deviation": plain(estimate.deviation),
+        "interval": [plain(row) for row in estimate.interval],
+        "covariance": [plain(row) for row in estimate.covariance],
+        "singular_values": plain(estimate.singular_values),
+        "chi_squared": estimate.chi_squared,
+        "noise": estimate.noise,
+        "history": plain(estimate.runs[0].costs),
+        "held_out": {fit.name: fit.rms() for fit in estimate.held_out},
+    }

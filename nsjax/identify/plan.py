@@ -1,0 +1,292 @@
+"""From the words of an identification to arrays: what is trained, when the runs save rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError, Problem, Scheme, checks
+from nsjax.core.errors import nearest
+from nsjax.core.system import System
+from nsjax.identify.data import Recording
+from nsjax.identify.program import Common, RunProgram, Start, Tracks
+from nsjax.identify.transforms import Transform
+from nsjax.sweep.axes import Key, find, parse, put
+from nsjax.trajectory import DERIVED, label_name
+
+ON_GRID = 1e-6
+"""A measured time this part of a step from the end of a step is that end."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """One trained number of the search.
+
+    Args:
+        name: as the user wrote it, entries of arrays with their index.
+        transform: how it may vary.
+        start: value at which the search starts (for numbers of the start: one per recording).
+        own: whether every recording has its own.
+    """
+
+    name: str
+    transform: Transform
+    start: np.ndarray
+    own: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """An identification that has passed all checks.
+
+    Args:
+        values, noise, mask: (K, n, m) of all recordings, the fitted ones first; padded places masked.
+        fitted: number of recordings that are fitted; the rest is held out.
+        known: whether the noise level is known.
+    """
+
+    problem: Problem
+    program: RunProgram
+    common: Common
+    trained: tuple[Trained, ...]
+    recordings: tuple[Recording, ...]
+    fitted: int
+    values: np.ndarray
+    noise: np.ndarray
+    mask: np.ndarray
+    known: bool
+
+
+def make_plan(
+    problem: Problem, scheme: Scheme, data: Any, train: Mapping[str, Transform], dt: float,
+    gradient: str | None, holdout: Any,
+) -> Plan:  # fmt: skip
+    """Checks and lays out everything; arguments as in `nsjax.identify`.
+
+    Raises:
+        InputError: for input that cannot be fitted.
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"identify: problem = {problem!r}; it must be an nsjax.Problem")
+    checks.check_kind(problem.system, scheme)
+    checks.check_precision()
+    checks.check_gradient(scheme, gradient)
+    size: Any = np.float64(checks.concrete_number(dt, "dt"))
+    fitted, held = _recordings(data, "data"), _recordings(holdout, "holdout")
+    if not fitted:
+        raise InputError("identify: data is empty; give a Recording or several")
+    recordings = (*fitted, *held)
+    names = _observables(problem, recordings)
+    params = checks.canonical(problem.params, "params")
+    params, trained, entries = _read_train(problem, params, recordings, train)
+    coef = checks.canonical(scheme.coef, "scheme")
+    scheme = dataclasses.replace(scheme, coef=coef, gradient=gradient or scheme.gradient)
+    tracks, shape = _tracks(problem, recordings, float(size))
+    for start in _starts(problem, recordings):
+        checks.check_shapes(problem.system, params, start)
+        checks.check_values(problem.system, params, start)
+    program = RunProgram(problem.system, entries, names, _needs_rows(problem.system, params, names))
+    common = Common(params=params, scheme=scheme, dt=size, tracks=tracks)
+    values, noise, mask, known = _measured(recordings, names, shape)
+    return Plan(problem, program, common, trained, recordings, len(fitted), values, noise, mask, known)
+
+
+def _recordings(given: Any, what: str) -> tuple[Recording, ...]:
+    several = () if given is None else (given,) if isinstance(given, Recording) else tuple(given)
+    for x in several:
+        if not isinstance(x, Recording):
+            raise InputError(f"identify: {what} holds {type(x).__name__}; give nsjax.Recording")
+    return several
+
+
+def _observables(problem: Problem, recordings: Sequence[Recording]) -> tuple[str, ...]:
+    """Names of all observables of the data."""
+    labels = problem.system.labels
+    known = [label_name(e) for e in (*labels.q, *labels.v, *labels.observables)]
+    known += DERIVED
+    found = tuple(dict.fromkeys(name for x in recordings for name in x.values))
+    for name in found:
+        if name not in known:
+            raise InputError(f"identify: data has the observable {name!r}; {nearest(name, known)}")
+    return found
+
+
+def _needs_rows(system: System, params: Any, names: tuple[str, ...]) -> bool:
+    """Whether an observable of the model that was measured looks at the output of a step."""
+    labels = system.labels
+    plain = {label_name(e) for e in (*labels.q, *labels.v)} | set(DERIVED)
+    if system.observe is None or plain.issuperset(names):
+        return False
+
+    def look(p: Any) -> Any:
+        ready = p if system.prepare is None else system.prepare(p)
+        return system.observe(jnp.zeros(()), jnp.zeros(system.nq), jnp.zeros(system.nv), None, ready)  # type: ignore[misc]
+
+    try:
+        return not set(names).issubset({*jax.eval_shape(look, params), *plain})
+    except (AttributeError, TypeError):  # it reached for the output that was not there
+        return True
+
+
+def _key(text: str) -> Key:
+    """``friction`` is ``params.friction``."""
+    root = str(text).partition(".")[0].partition("[")[0]
+    try:
+        key = parse(text if root in ("params", "state", "scheme") else f"params.{text}")
+    except InputError as error:
+        raise InputError(str(error).replace("sweep:", "identify:", 1)) from None
+    if key.path[0] == "scheme":
+        raise InputError(f"identify: {text}: numbers of the scheme are no parameters of the model")
+    if key.path == ("state", "t"):
+        raise InputError("identify: state.t cannot be trained; the times of the data refer to it")
+    return key
+
+
+def _read_train(
+    problem: Problem, params: Any, recordings: Sequence[Recording], train: Mapping[str, Transform]
+) -> tuple[Any, tuple[Trained, ...], tuple[tuple[Key, tuple[int, ...]], ...]]:
+    """Parameters with the fixed ones set, and everything trained, the numbers of the starts last."""
+    if not isinstance(train, Mapping) or not train:
+        raise InputError(f"identify: train = {train!r}; give {{'friction': transforms.positive()}} or so")
+    found: list[tuple[Key, tuple[int, ...], list[Trained]]] = []
+    starts = [_start(problem, x) for x in recordings]
+    seen: list[Key] = []
+    for text, transform in train.items():
+        if not isinstance(transform, Transform):
+            raise InputError(f"identify: {text}: {transform!r} is no transform; see nsjax.transforms")
+        key = _key(text)
+        _refuse_twice(key, seen)
+        values = _values(key, params, starts)
+        if transform.kind == "fixed":
+            if transform.initial is not None:
+                params = _fix(key, params, transform.initial)
+            continue
+        shape = values.shape[1:]
+        own = key.path[0] == "state"
+        flat = values.reshape(len(values), -1)
+        name = text.removeprefix("params.")
+        entries = [
+            _entry(name if not shape else f"{name}[{k}]", transform, flat[:, k], own)
+            for k in range(flat.shape[1])
+        ]
+        found.append((key, shape, entries))
+    if not found:
+        raise InputError("identify: every number is fixed; train at least one")
+    found.sort(key=lambda item: item[0].path[0] == "state")
+    trained = tuple(x for _, _, entries in found for x in entries)
+    return params, trained, tuple((key, shape) for key, shape, _ in found)
+
+
+def _refuse_twice(key: Key, seen: list[Key]) -> None:
+    for other in seen:
+        if key.path == other.path and (key.index in (other.index, None) or other.index is None):
+            raise InputError(f"identify: {other.text} and {key.text} are the same number; train it once")
+    seen.append(key)
+
+
+def _values(key: Key, params: Any, starts: Sequence[Start]) -> np.ndarray:
+    """The number or array of a key, first axis: one for all, or one per recording."""
+    bases: list[dict[str, Any]] = [{"params": params, "state": start} for start in starts]
+    found = []
+    for base in bases if key.path[0] == "state" else bases[:1]:
+        try:
+            node = find(base, key)
+        except InputError as error:
+            raise InputError(str(error).replace("sweep:", "identify:", 1)) from None
+        found.append(np.asarray(node if key.index is None else node[key.index], float))
+    return np.stack(found)
+
+
+def _fix(key: Key, params: Any, value: float) -> Any:
+    if key.path[0] == "state":
+        raise InputError(f"identify: {key.text}: set a fixed start in the problem or in the recording")
+    number: Any = np.asarray(value, float)
+    return put({"params": params}, key, number)["params"]
+
+
+def _entry(name: str, transform: Transform, values: np.ndarray, own: bool) -> Trained:
+    start = values if transform.initial is None else np.full_like(values, transform.initial)
+    if not transform.holds(start):
+        raise InputError(
+            f"identify: {name} starts at {start.reshape(-1)[0]:g}, outside its range {transform.low:g} to "
+            f"{transform.high:g} ({transform.kind}); give the transform another initial value"
+        )
+    return Trained(name, transform, start, own)
+
+
+def _state(problem: Problem, recording: Recording) -> Any:
+    return problem.state if recording.start is None else recording.start
+
+
+def _starts(problem: Problem, recordings: Sequence[Recording]) -> list[Any]:
+    return [checks.canonical(_state(problem, x), "state") for x in recordings]
+
+
+def _start(problem: Problem, recording: Recording) -> Start:
+    state = checks.canonical(_state(problem, recording), "state")
+    still: Any = np.zeros(problem.system.nv)
+    return Start(q=state.q, v=state.v, xi=still)
+
+
+def _tracks(problem: Problem, recordings: Sequence[Recording], dt: float) -> tuple[Tracks, int]:
+    """Where rows are saved, and between which of them the measured times lie; padded to one length."""
+    size = max(len(x.times) for x in recordings)
+    all_rows: list[Any] = []
+    places: list[Any] = []
+    weights: list[Any] = []
+    origins: list[float] = []
+    for x in recordings:
+        origin = float(np.asarray(_state(problem, x).t))
+        exact = (x.times - origin) / dt
+        if exact[0] < -ON_GRID:
+            raise InputError(
+                f"identify: recording {x.name!r} has data at {x.times[0]:g} s, before its start at "
+                f"{origin:g} s"
+            )
+        near = np.round(exact)
+        before = np.where(np.abs(exact - near) < ON_GRID, near, np.floor(exact)).astype(int)
+        weight = np.where(np.abs(exact - near) < ON_GRID, 0.0, exact - before)
+        rows = np.unique(np.concatenate([before, (before + 1)[weight > 0.0]]))
+        all_rows.append(rows)
+        places.append(np.searchsorted(rows, before))
+        weights.append(weight)
+        origins.append(origin)
+    length = max(len(rows) for rows in all_rows)
+    counts: list[Any] = [np.pad(np.diff(rows, prepend=0), (0, length - len(rows))) for rows in all_rows]
+    starts: list[Any] = [_start(problem, x) for x in recordings]
+    numbers: dict[str, Any] = {
+        "time": np.asarray(origins),
+        "start": jax.tree.map(lambda *x: np.stack(x), *starts),
+        "counts": np.stack(counts),
+        "place": np.stack([np.pad(x, (0, size - len(x))) for x in places]),
+        "weight": np.stack([np.pad(x, (0, size - len(x))) for x in weights]),
+    }
+    return Tracks(**numbers), size
+
+
+def _measured(
+    recordings: Sequence[Recording], names: tuple[str, ...], size: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+    """Values, noise and mask of all recordings."""
+    shape = len(recordings), size, len(names)
+    values, noise, mask = np.zeros(shape), np.ones(shape), np.zeros(shape, bool)
+    given = [x.noise is not None for x in recordings]
+    if any(given) and not all(given):
+        raise InputError(
+            "identify: some recordings have a noise level and some have none; give all or none"
+        )
+    for k, x in enumerate(recordings):
+        n = len(x.times)
+        for j, name in enumerate(names):
+            if name in x.values:
+                on = x.mask[name]
+                mask[k, :n, j] = on
+                values[k, :n, j] = np.where(on, x.values[name], 0.0)
+                if x.noise is not None:
+                    noise[k, :n, j] = x.noise[name]
+    return values, noise, mask, all(given)

@@ -1,0 +1,168 @@
+"""The compiled program of an identification: values at the measured times and their derivatives.
+
+A lane is one run of the model for one recording with one set of numbers. Parameters, starts, step size,
+times and numbers of steps are data: every iteration, start of the search and seed of the noise is served
+by one program. Derivatives are taken in forward mode, because few numbers are trained.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.core.scheme import Scheme
+from nsjax.core.system import State, System
+from nsjax.simulate import _begin, _prepare, _Program
+from nsjax.sweep.axes import Key, put
+from nsjax.sweep.program import _traced_row, map_lanes, spread
+from nsjax.trajectory import ROWS, Trajectory
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class Start:
+    """Start of a run without its time; ``xi`` (nv,) moves ``q`` along `System.retract`, zero unless
+    trained.
+    """
+
+    q: Array
+    v: Array
+    xi: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class RunProgram:
+    """Static part.
+
+    Args:
+        system: what runs.
+        entries: key and shape of everything that is trained, those common to all recordings first.
+        names: observables.
+        needs_rows: whether the model's observables look at forces and impulses.
+    """
+
+    system: System
+    entries: tuple[tuple[Key, tuple[int, ...]], ...]
+    names: tuple[str, ...]
+    needs_rows: bool
+
+
+@record()
+class Tracks:
+    """Recordings, first axis; ``time``, ``start``; ``counts`` (rows,): steps before each row;
+    ``place``, ``weight`` (n,): the row before a measured time, and how far that lies towards the next one.
+    """
+
+    time: Array
+    start: Start
+    counts: Array
+    place: Array
+    weight: Array
+
+
+@record()
+class Common:
+    """What all lanes share."""
+
+    params: PyTree
+    scheme: Scheme
+    dt: Array
+    tracks: Tracks
+
+
+@record()
+class Lane:
+    """Number of the recording, and the trained numbers (p,)."""
+
+    track: Array
+    x: Array
+
+
+@record()
+class Found:
+    """Of a lane: ``values`` (n, m) at the measured times, ``jacobian`` (n, m, p), status bits, number of
+    impacts and notes about the derivative.
+    """
+
+    values: Array
+    jacobian: Array
+    status: Array
+    impacts: Array
+    notes: Array
+
+
+def predict(program: RunProgram, common: Common, track: Tracks, x: Array) -> tuple[Array, Any]:
+    """Values at the measured times (n, m), linear between steps; and what happened on the way."""
+    base: dict[str, PyTree] = {"params": common.params, "state": track.start}
+    used = 0
+    for key, shape in program.entries:
+        size = int(np.prod(shape))
+        base = put(base, key, x[used : used + size].reshape(shape))
+        used += size
+    params, start, system = base["params"], base["state"], program.system
+    q = system.retract(start.q, start.xi)
+    book = _Program(system=system, keep=ROWS if program.needs_rows else ("impacts", "notes"), events=0)
+    run = _begin(book, common.scheme, params, State(t=track.time, q=q, v=start.v), common.dt, None)
+    ready, constants = _prepare(system, common.scheme, params, common.dt)
+    row = functools.partial(_traced_row, book, common.scheme, ready, constants, common.dt)
+    columns: dict[str, Any]
+    run, columns = lax.scan(row, run, track.counts)
+    traj = Trajectory(
+        system=system, params=params, **columns, status=run.status, first_failure=run.first_failure,
+        events=None, carry=run.next,
+    )  # fmt: skip
+    rows = jnp.stack([traj[name] for name in program.names], axis=1)
+    w = track.weight[:, None]
+    # a plain product would let a row that does not count spoil a value by 0 * inf
+    after = rows[jnp.minimum(track.place + 1, rows.shape[0] - 1)]
+    values = jnp.where(w > 0.0, (1.0 - w) * rows[track.place] + w * after, rows[track.place])
+    notes = lax.reduce(columns["notes"], np.asarray(0), lax.bitwise_or, (0,))
+    return values, (values, run.status, jnp.sum(columns["impacts"]), notes)
+
+
+@functools.partial(jax.jit, static_argnames=("program",))
+def run_lane(program: RunProgram, common: Common, lane: Lane) -> Found:
+    """One lane."""
+    track = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, lane.track, keepdims=False), common.tracks)
+    jacobian, (values, status, impacts, notes) = jax.jacfwd(
+        functools.partial(predict, program, common, track), has_aux=True
+    )(lane.x)
+    return Found(values=values, jacobian=jacobian, status=status, impacts=impacts, notes=notes)
+
+
+@functools.partial(jax.jit, static_argnames=("program", "devices"))
+def _call(
+    program: RunProgram, devices: tuple[Any, ...], common: Common, lanes: Lane, counts: Array
+) -> Found:
+    def share(common: Common, lanes: Lane, count: Array) -> Found:
+        return map_lanes(functools.partial(run_lane, program, common), lanes, count[0])
+
+    return spread(share, devices)(common, lanes, counts)
+
+
+def evaluate(program: RunProgram, common: Common, tracks: np.ndarray, x: np.ndarray, room: int) -> Found:
+    """Lanes (L,) with numbers (L, p) on all devices of the process; numpy arrays, lanes first.
+
+    Args:
+        room: lanes of a compiled call, at least L; less need no other program.
+    """
+    devices = tuple(jax.local_devices())
+    number, count = len(devices), len(tracks)
+    chunk = -(-room // number)
+    # dealt like cards, because neighbours cost alike
+    table = np.zeros((number, chunk), int)
+    counts: Any = np.asarray([len(range(d, count, number)) for d in range(number)])
+    for d in range(number):
+        table[d, : counts[d]] = np.arange(d, count, number)
+    pick = table.reshape(-1)
+    own: dict[str, Any] = {"track": np.asarray(tracks)[pick], "x": np.asarray(x, float)[pick]}
+    found = _call(program, devices, common, Lane(**own), counts)
+    k = np.arange(count)
+    order = (k % number) * chunk + k // number
+    return jax.tree.map(lambda a: np.asarray(a)[order], found)

@@ -1,0 +1,266 @@
+"""`identify`: parameters of a model from measured data."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from nsjax.contact.saltation import COUPLED, GATED
+from nsjax.core import InputError, Problem, Scheme, State
+from nsjax.identify import losses, solve
+from nsjax.identify.data import Recording
+from nsjax.identify.estimate import Estimate, Fit, Run
+from nsjax.identify.objective import Objective, Point
+from nsjax.identify.plan import Plan, make_plan
+from nsjax.identify.statistics import Statistics, describe, identifiability, quantile
+from nsjax.identify.transforms import Transform
+from nsjax.sweep.axes import put
+
+NOTES = {
+    GATED: "slow approaches (grazing, the ends of sequences of bounces)",
+    COUPLED: "simultaneous impacts that move each other",
+}
+
+
+def identify(
+    problem: Problem,
+    scheme: Scheme,
+    data: Recording | Sequence[Recording],
+    train: Mapping[str, Transform],
+    *,
+    dt: float,
+    method: Any = "levenberg_marquardt",
+    starts: int = 1,
+    spread: float = 0.5,
+    seed: int = 0,
+    loss: str | losses.Loss = "squares",
+    gradient: str | None = None,
+    tolerance: float = 1e-8,
+    max_runs: int = 60,
+    level: float = 0.95,
+    holdout: Recording | Sequence[Recording] | None = None,
+) -> Estimate:
+    """Estimates numbers of a model from recordings of its motion.
+
+    Minimises ``sum rho(((model - measured) / noise)^2) / 2`` over all values that count. The model runs
+    with steps ``dt`` on the grid of its start; between steps it is linear. Derivatives are those of the
+    run, in forward mode, through impacts as ``gradient`` says. The covariance is that of the linearised
+    problem at the end, with the noise level given, or estimated from the residuals.
+
+    All searches, iterations and seeds are served by one compiled program: numbers, data of the same
+    shape, step size and times may change without compiling again. Recordings and searches are lanes of it,
+    as in `nsjax.sweep`.
+
+    Args:
+        problem: system, parameters (where the search starts, unless a transform says otherwise), start.
+        scheme: for instance ``schemes.generalized_alpha()``.
+        data: a `Recording` or several, each with its own start.
+        train: what is trained and how it may vary, see `nsjax.transforms`. Keys: ``"friction"`` or
+            ``"params.friction"``, entries ``"friction[2]"``, whole arrays; of the start
+            ``"state.q[0]"``, ``"state.v"``, and ``"state.xi[3]"``, an increment along `System.retract` (for
+            rotations), zero at first. Every recording has its own numbers of the start.
+        dt: step size [s].
+        method: ``"levenberg_marquardt"``, ``"gauss_newton"`` (undamped, with halved steps), or an
+            optimiser of optax, ``optax.adam(0.02)`` for instance.
+        starts: number of searches: from the problem's values, and from values drawn at random, anywhere in
+            an interval, else within a factor ``1 + spread``.
+        spread, seed: of these.
+        loss: ``"squares"``, ``"huber"``, ``"soft_l1"``, ``"cauchy"``, or an `nsjax.losses.Loss`.
+        gradient: ``"saltation"`` or ``"discrete"``, see `simulate`; None: the scheme's own.
+        tolerance: the search has converged when a step promises to reduce the cost by this part.
+        max_runs: points looked at by each search.
+        level: of the confidence intervals.
+        holdout: recordings kept from the fit; the model's error for them is reported.
+
+    Returns:
+        An `Estimate`. ``estimate.success`` is False unless the search converged and every number is
+        identifiable; a number at a bound, a zero gradient, residuals larger than the noise are said in
+        ``estimate.messages``.
+
+    Raises:
+        InputError: before any run, for input that cannot be fitted.
+
+    Limits: a run of a time-stepping scheme is a saw-tooth in the parameters (an impact stays in its step
+        until they move it into the next), and carries the error of its step: choose ``dt`` so small that
+        both lie well below the noise, and compare with half of it. Intervals are those of the linearised
+        model. Where the sequence of impacts changes, the cost has kinks or jumps; use several starts.
+
+    Example:
+        >>> import numpy as np
+        >>> import nsjax
+        >>> from nsjax import models, schemes, transforms
+        >>> ball = models.bouncing_ball(height=1.0, restitution=0.6)
+        >>> t, fall = np.linspace(0.0, 0.9, 10), np.sqrt(2.0 / 9.81)  # one bounce with e = 0.8, closed form
+        >>> up = 0.8 * 9.81 * fall * (t - fall) - 9.81 / 2 * (t - fall) ** 2
+        >>> y = 0.05 + np.where(t < fall, 1.0 - 9.81 / 2 * t**2, up)
+        >>> found = nsjax.identify(
+        ...     ball, schemes.generalized_alpha(), nsjax.Recording(times=t, values={"y": y}, noise=1e-3),
+        ...     {"restitution": transforms.interval(0.0, 1.0)}, dt=1e-3,
+        ... )
+        >>> round(found["restitution"], 2), found.success
+        (0.8, True)
+    """
+    kind = losses.read(loss)
+    plan = make_plan(problem, scheme, data, train, dt, gradient, holdout)
+    _check_options(plan, kind, starts, spread, level, max_runs)
+    objective = Objective(plan, kind, starts)
+    first = objective.to_z(objective.begin)
+    rng = np.random.default_rng(seed)
+    begins = [first] + [_sample(objective, spread, rng) for _ in range(starts - 1)]
+    ended = solve.search(objective, begins, method, tolerance, max_runs)
+    ended.sort(key=lambda s: np.inf if s.best is None else s.best.cost)
+    best = ended[0].best
+    if best is None:
+        best = objective.points([first])[0]
+        raise InputError(
+            f"identify: no search could begin: {ended[0].why} (status {best.status.tolist()}); give "
+            "another initial value or a smaller dt"
+        )
+    return _report(objective, ended, best, level)
+
+
+def _check_options(
+    plan: Plan, loss: losses.Loss, starts: int, spread: float, level: float, most: int
+) -> None:
+    if not isinstance(starts, int | np.integer) or starts < 1:
+        raise InputError(f"identify: starts = {starts!r}; it must be a whole number, at least 1")
+    if not isinstance(most, int | np.integer) or most < 1:
+        raise InputError(f"identify: max_runs = {most!r}; it must be a whole number, at least 1")
+    if not 0.0 < level < 1.0:
+        raise InputError(f"identify: level = {level!r}; it lies between 0 and 1, 0.95 for instance")
+    if not spread > 0.0:
+        raise InputError(f"identify: spread = {spread!r}; it must be positive")
+    if loss.kind != "squares" and not plan.known:
+        raise InputError(f"identify: loss = {loss.kind!r} needs the noise level of the data")
+    count = int(plan.mask[: plan.fitted].sum())
+    size = sum(plan.fitted if x.own else 1 for x in plan.trained)
+    if count < size:
+        raise InputError(f"identify: {size} numbers cannot be found from {count} values; train fewer")
+
+
+def _sample(objective: Objective, spread: float, rng: np.random.Generator) -> np.ndarray:
+    pairs = zip(objective.transforms, objective.begin, strict=True)
+    return objective.to_z(np.asarray([t.sample(np.asarray(x), spread, rng) for t, x in pairs], float))
+
+
+def _report(objective: Objective, ended: list[solve.Search], best: Point, level: float) -> Estimate:
+    plan = objective.plan
+    found = describe(objective, best)
+    x = objective.to_x(best.z)
+    half = quantile(level, None if plan.known else found.freedom) * found.deviation_z
+    low, high = objective.walls(objective.to_z(objective.begin))
+    walled = np.asarray([t.kind in ("free", "box") for t in objective.transforms])
+    ends = [np.where(walled, np.clip(best.z + s * half, low, high), best.z + s * half) for s in (-1, 1)]
+    with np.errstate(over="ignore"):
+        interval = np.stack([objective.to_x(end) for end in ends], axis=1)
+    unknown = identifiability(objective, found, int(best.impacts.sum()))
+    messages = [_ending(ended), *_walls(objective, x), *unknown, *_quality(objective, best, found)]
+    runs = tuple(
+        Run(
+            objective.to_x(s.best.z), s.best.cost, s.converged, s.why,
+            np.asarray([c for c, _ in s.history]), np.asarray([objective.to_x(z) for _, z in s.history]),
+        )
+        for s in ended if s.best is not None
+    )  # fmt: skip
+    lost = any(sentence.startswith("not identifiable") for sentence in unknown)
+    return Estimate(
+        names=objective.names, values=x, deviation=np.sqrt(np.diag(found.covariance)), interval=interval,
+        covariance=found.covariance, singular_values=found.singular_values, directions=found.directions,
+        success=bool(ended[0].converged and not lost and np.any(best.matrix)),
+        messages=tuple(messages), chi_squared=found.variance,
+        noise=None if plan.known else float(np.sqrt(found.variance)), runs=runs,
+        fits=_fits(objective, x), problem=_fitted(objective, x), calls=objective.calls, level=level,
+    )  # fmt: skip
+
+
+def _ending(ended: list[solve.Search]) -> str:
+    first = ended[0]
+    sentence = f"{first.why} ({len(first.history)} accepted steps)"
+    if len(ended) > 1 and first.best is not None:
+        costs = [np.inf if s.best is None else s.best.cost for s in ended]
+        same = sum(c <= 1.01 * costs[0] + 1e-12 for c in costs)
+        sentence += f"; {same} of {len(ended)} searches end at this cost"
+    return sentence
+
+
+def _walls(objective: Objective, x: np.ndarray) -> list[str]:
+    """Sentences about numbers at the ends of their ranges."""
+    found = []
+    for name, transform, value in zip(objective.names, objective.transforms, x, strict=True):
+        end = transform.bound(float(value))
+        if end is not None:
+            found.append(
+                f"at a bound: {name} = {value:.6g} lies at the end {end:g} of its range; the data may want "
+                "it beyond, and its interval does not hold"
+            )
+    return found
+
+
+def _quality(objective: Objective, best: Point, found: Statistics) -> list[str]:
+    """Sentences about residuals and derivatives."""
+    plan, sentences = objective.plan, []
+    if plan.known:
+        # chi squared per degree of freedom has the standard deviation sqrt(2 / f)
+        if found.variance > 1.0 + 4.0 * np.sqrt(2.0 / found.freedom):
+            sentences.append(
+                f"the residuals are {np.sqrt(found.variance):.3g} times the noise level: the model does "
+                "not explain the data, or the noise is larger than given; intervals are too narrow"
+            )
+    else:
+        sentences.append(f"noise level estimated from the residuals: {np.sqrt(found.variance):.3g}")
+    bits = int(np.bitwise_or.reduce(best.notes)) if best.notes.size else 0
+    passed = [what for bit, what in NOTES.items() if bits & bit]
+    if passed:
+        sentences.append(f"derivatives pass through {' and '.join(passed)}: approximate there")
+    return sentences
+
+
+def _fits(objective: Objective, x: np.ndarray) -> tuple[Fit, ...]:
+    """Every recording beside the model at the start and at the end."""
+    plan = objective.plan
+    tracks = list(range(len(plan.recordings)))
+    before = objective.run([objective.begin], tracks).values
+    after = objective.run([x], tracks).values
+    found = []
+    for k, recording in enumerate(plan.recordings):
+        n = len(recording.times)
+        columns: list[dict[str, np.ndarray]] = [{}, {}, {}, {}]
+        for j, name in enumerate(plan.program.names):
+            if name not in recording.values:
+                continue
+            known = np.where(plan.mask[k, :n, j], plan.values[k, :n, j], np.nan)
+            entries = known, after[k, :n, j], before[k, :n, j], plan.noise[k, :n, j]
+            for column, values in zip(columns, entries, strict=True):
+                column[name] = np.asarray(values)
+        name = recording.name or f"recording {k}"
+        measured, model, start, noise = columns
+        held = k >= plan.fitted
+        found.append(Fit(name, recording.times, measured, model, start, noise, held))
+    return tuple(found)
+
+
+def _fitted(objective: Objective, x: np.ndarray) -> Problem:
+    """The problem with the estimates; the start too, if there is one recording."""
+    plan = objective.plan
+    start = plan.common.tracks.start
+    one = dataclasses.replace(start, **{n: getattr(start, n)[0] for n in ("q", "v", "xi")})
+    base: dict[str, Any] = {"params": plan.common.params, "state": one}
+    used = 0
+    for key, shape in plan.program.entries:
+        size = int(np.prod(shape))
+        if key.path[0] == "params" or plan.fitted == 1:
+            value: Any = x[used : used + size].reshape(shape)
+            base = put(base, key, value)
+        used += size
+    state = plan.problem.state
+    if plan.fitted == 1:
+        new = base["state"]
+        q: Any = np.asarray(plan.problem.system.retract(new.q, new.xi))
+        v: Any = np.asarray(new.v)
+        state = State(t=plan.common.tracks.time[0], q=q, v=v)
+    params = jax.tree.map(np.asarray, base["params"])
+    return dataclasses.replace(plan.problem, params=params, state=state)

@@ -1,0 +1,232 @@
+"""Searches: each says where to look next and is told what is there, so that several share one program."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.core.errors import nearest
+from nsjax.identify.objective import Objective, Point
+
+METHODS = ("levenberg_marquardt", "gauss_newton")
+
+NEAR, TOOTH, FLOOR = 3.0, 0.02, 0.3
+"""Lengths of the undamped step in standard deviations of the estimate. Below `NEAR` a trial may raise the
+cost by a little if it halves that length; below `TOOTH` the search has arrived when the cost no longer
+follows its prediction; below `FLOOR` when neither falls any more."""
+
+RISE = 2.0
+"""Rise of the cost that such a trial may have, in units of the variance of the residuals."""
+
+STIFFEST = 1e14
+SHORTEST = 2.0**-30
+"""Damping, or the part of a step, at which a search gives up."""
+
+
+class Search(Protocol):
+    """A search: look at ``trial``, `tell` what is there, until ``done``."""
+
+    trial: np.ndarray
+    best: Point | None
+    done: bool
+    converged: bool
+    why: str
+    history: list[tuple[float, np.ndarray]]
+
+    def tell(self, point: Point) -> None:
+        """Takes note of what is at ``trial`` and chooses the next."""
+
+
+class _Base:
+    def __init__(self, z: np.ndarray, objective: Objective, tolerance: float, most: int) -> None:
+        self.trial, self.tolerance, self.most = z, tolerance, most
+        self.low, self.high = objective.walls(z)
+        self.known = objective.plan.known
+        count = sum(x.count for x in objective.plan.recordings[: objective.fitted])
+        self.freedom = max(1, count - len(z))
+        self.best: Point | None = None
+        self.done = self.converged = False
+        self.why = ""
+        self.history: list[tuple[float, np.ndarray]] = []
+        self.told = 0
+
+    def _stop(self, converged: bool, why: str) -> None:
+        self.done, self.converged, self.why = True, converged, why
+
+    def _take(self, point: Point) -> None:
+        self.best = point
+        self.history.append((point.cost, point.z))
+
+    def _free(self, point: Point) -> np.ndarray:
+        """Coordinates that are not pressed against a wall."""
+        at_low = (point.z <= self.low) & (point.gradient > 0.0)
+        at_high = (point.z >= self.high) & (point.gradient < 0.0)
+        return ~(at_low | at_high)
+
+
+class Levenberg(_Base):
+    """Damped Gauss-Newton steps inside a box.
+
+    ``(A'A + lambda D^2) s = -A'b`` on the coordinates that are not pressed against a wall, ``D`` the
+    largest column norms so far, solved by orthogonalisation; the trial is brought back into the box.
+    ``lambda`` follows the gain ratio (Nielsen 1999). Without damping (``gauss_newton``) a step that does
+    not reduce the cost is halved instead.
+
+    The cost of a time-stepping run is a saw-tooth, whose teeth can be as high as the change of the cost
+    over one standard deviation, while derivatives through impacts are those of the line through the teeth.
+    Near the end the search therefore looks for the zero of the gradient: what counts is the length of the
+    undamped step in standard deviations, ``|A s|``.
+    """
+
+    def __init__(
+        self, z: np.ndarray, objective: Objective, tolerance: float, most: int, damped: bool
+    ) -> None:
+        super().__init__(z, objective, tolerance, most)
+        self.damped = damped
+        self.damping, self.growth, self.part = 1e-3, 2.0, 1.0
+        self.scale = np.zeros_like(z)
+        self.predicted, self.length = 0.0, np.inf
+
+    def tell(self, point: Point) -> None:
+        """Takes note of what is at ``trial`` and chooses the next."""
+        self.told += 1
+        if self.best is None:
+            if not point.ok:
+                return self._stop(False, "the run at the start of the search failed")
+            return self._accept(point, self._length(point))
+        unit = 1.0 if self.known else 2.0 * self.best.cost / self.freedom
+        here, root = self.length, float(np.sqrt(unit))
+        length = self._length(point) if point.ok else np.inf
+        gain = (self.best.cost - point.cost) / self.predicted if point.ok else -np.inf
+        near = here <= NEAR * root and point.cost - self.best.cost <= RISE * unit
+        if here <= TOOTH * root and not 0.5 < gain < 1.5:
+            return self._stop(True, self._arrived(here / root))
+        if gain > 0.0:
+            self.damping *= max(1.0 / 3.0, 1.0 - (2.0 * gain - 1.0) ** 3)
+        elif near and length <= 0.5 * here:
+            self.damping /= 3.0
+        elif here <= FLOOR * root and self.damping <= 1.0:
+            return self._stop(True, self._arrived(here / root))
+        else:
+            self.damping *= self.growth
+            self.growth, self.part = 2.0 * self.growth, 0.5 * self.part
+            return self._propose()
+        return self._accept(point, length)
+
+    def _accept(self, point: Point, length: float) -> None:
+        self.growth, self.part, self.length = 2.0, 1.0, length
+        self._take(point)
+        self._propose()
+
+    @staticmethod
+    def _arrived(length: float) -> str:
+        return f"converged, to {length:.1g} standard deviations: below lie the teeth of the discrete map"
+
+    def _length(self, point: Point) -> float:
+        """Of the undamped step, in standard deviations if the noise is one."""
+        return float(np.linalg.norm(point.matrix @ self._step(point, 0.0)))
+
+    def _step(self, point: Point, damping: float) -> np.ndarray:
+        free = self._free(point)
+        d = np.where(self.scale > 0.0, self.scale, 1.0)[free]
+        # columns of unit length: the least-squares solver judges rank relative to the largest
+        rows = [point.matrix[:, free] / d, np.sqrt(damping) * np.eye(len(d))]
+        right = np.concatenate([-point.rest, np.zeros(len(d))])
+        step = np.zeros_like(point.z)
+        step[free] = np.linalg.lstsq(np.concatenate(rows), right, rcond=1e-12)[0] / d
+        return np.clip(point.z + step, self.low, self.high) - point.z
+
+    def _propose(self) -> None:
+        point = self.best
+        assert point is not None
+        self.scale = np.maximum(self.scale, np.linalg.norm(point.matrix, axis=0))
+        if not np.any(point.matrix):
+            return self._stop(False, "the data do not depend on anything that is trained (zero gradient)")
+        if not np.any(self._free(point)):
+            return self._stop(True, "every trained number is at a bound")
+        step = self._step(point, self.damping if self.damped else 0.0)
+        step = step if self.damped else self.part * step
+        moved = point.matrix @ step
+        self.predicted = -float(point.gradient @ step + 0.5 * moved @ moved)
+        small = np.all(np.abs(step) <= 1e-12 * (np.abs(point.z) + 1e-12))
+        little = self.predicted <= self.tolerance * point.cost
+        # a damped step may be short because damping is high
+        if small or (little and self.damping <= 1.0):
+            return self._stop(True, "converged")
+        if self.told >= self.most:
+            return self._stop(
+                False, f"stopped after {self.most} runs of the model; give more, or a better start"
+            )
+        if self.damping > STIFFEST or self.part < SHORTEST:
+            return self._stop(False, "no step reduces the cost; the model's derivative may be wrong here")
+        self.trial = np.clip(point.z + step, self.low, self.high)
+
+
+class Descent(_Base):
+    """Gradient steps of an optimiser of `optax` on coordinates of about unit size, inside the box."""
+
+    QUIET = 10
+
+    def __init__(
+        self, z: np.ndarray, objective: Objective, tolerance: float, most: int, optimiser: Any
+    ) -> None:
+        super().__init__(z, objective, tolerance, most)
+        linear = np.asarray([t.kind in ("free", "box") for t in objective.transforms])
+        self.unit = np.where(linear & (z != 0.0), np.abs(z), 1.0)
+        self.optimiser, self.memory = optimiser, optimiser.init(z / self.unit)
+        self.costs: list[float] = []
+
+    def tell(self, point: Point) -> None:
+        """Takes note of what is at ``trial`` and steps on."""
+        self.told += 1
+        if not point.ok:
+            return self._stop(False, f"a run failed after {self.told} steps; take shorter ones")
+        if self.best is None or point.cost < self.best.cost:
+            self._take(point)
+        self.costs.append(point.cost)
+        if not np.any(point.matrix):
+            return self._stop(False, "the data do not depend on anything that is trained (zero gradient)")
+        recent = self.costs[-self.QUIET :]
+        if len(recent) == self.QUIET and max(recent) - min(recent) <= self.tolerance * max(recent):
+            return self._stop(True, "converged: the cost has come to rest")
+        if self.told >= self.most:
+            return self._stop(
+                False, f"stopped after {self.most} runs of the model; give more, or longer steps"
+            )
+        change, self.memory = self.optimiser.update(
+            point.gradient * self.unit, self.memory, point.z / self.unit
+        )
+        self.trial = np.clip(point.z + self.unit * np.asarray(change), self.low, self.high)
+
+
+def make(method: Any, z: np.ndarray, objective: Objective, tolerance: float, most: int) -> Search:
+    """A search from ``z``.
+
+    Raises:
+        InputError: for an unknown method.
+    """
+    if isinstance(method, str):
+        if method not in METHODS:
+            hint = nearest(method, METHODS)
+            raise InputError(f"identify: method = {method!r}; {hint}; or give an optimiser of optax")
+        return Levenberg(z, objective, tolerance, most, damped=method == METHODS[0])
+    if not (hasattr(method, "init") and hasattr(method, "update")):
+        raise InputError(
+            f"identify: method = {method!r}; give one of {', '.join(METHODS)} or optax.adam(...)"
+        )
+    return Descent(z, objective, tolerance, most, method)
+
+
+def search(
+    objective: Objective, starts: list[np.ndarray], method: Any, tolerance: float, most: int
+) -> list[Search]:
+    """All searches side by side: one compiled call for the trials of those that still go on."""
+    searches = [make(method, z, objective, tolerance, most) for z in starts]
+    while True:
+        active = [s for s in searches if not s.done]
+        if not active:
+            return searches
+        for one, point in zip(active, objective.points([s.trial for s in active]), strict=True):
+            one.tell(point)

@@ -1,0 +1,176 @@
+"""Covariance, quantiles and identifiability from the sensitivity matrix at the end of a search."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+
+import numpy as np
+
+from nsjax.identify.objective import Objective, Point
+
+NULL = 1e-7
+"""A direction of relative changes whose singular value is this small beside the largest moves nothing:
+the derivatives carry about nine digits."""
+
+SHARE = 0.1
+"""A number takes part in a direction if its share is at least this large beside the largest."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+    """At the end of a search.
+
+    Args:
+        covariance: (p, p) of the numbers themselves; infinite where the data say nothing, nan for
+            numbers held at a bound.
+        deviation_z: (p,) standard deviations of the coordinates of the search.
+        singular_values: (p,) of the sensitivity matrix, for relative changes of the numbers and
+            residuals in noise levels: the inverse is the relative standard deviation in that direction.
+        directions: (p, p), rows: the directions, relative changes of the numbers.
+        variance: of the residuals in noise levels, one expected (chi squared per degree of freedom).
+        freedom: degrees of freedom: values minus numbers.
+        null: (p,) whether a singular value counts as zero.
+    """
+
+    covariance: np.ndarray
+    deviation_z: np.ndarray
+    singular_values: np.ndarray
+    directions: np.ndarray
+    variance: float
+    freedom: int
+    null: np.ndarray
+
+
+def describe(objective: Objective, point: Point) -> Statistics:
+    """Statistics at a point.
+
+    With squares the covariance is ``s^2 (J'J)^-1``, ``s^2 = 1`` for a known noise level and the variance
+    of the residuals otherwise. With another loss, ``psi = r rho'``, it is Huber's
+    ``s^2 (J'J)^-1`` with ``s^2 = mean(psi^2) / mean(psi')^2`` (Huber 1981, section 7.6).
+    """
+    plan, loss = objective.plan, objective.loss
+    mask = plan.mask[: plan.fitted]
+    residual = point.residual[mask]
+    freedom = max(1, residual.size - len(point.z))
+    matrix, _ = objective.compress(point.jacobian, point.residual)
+    slope = objective.slope(point.z)
+    x = objective.to_x(point.z)
+    size = np.where(x == 0.0, 1.0, np.abs(x))
+    relative = matrix / slope * size
+    upper = np.linalg.svd(_padded(relative), full_matrices=False)
+    values, directions = upper[1][: len(x)], upper[2][: len(x)]
+    null = values <= NULL * max(float(values[0]), np.finfo(float).tiny)
+    variance = float(np.sum(residual**2)) / freedom
+    scale = 1.0 if plan.known else variance
+    if loss.kind != "squares":
+        pull = residual * loss.weight(residual)
+        scale = float(np.mean(pull**2) / np.mean(loss.slope_of_pull(residual)) ** 2)
+        scale *= residual.size / freedom
+    held = _held(objective, point)
+    covariance = _covariance(relative, held, scale) * np.outer(size, size)
+    deviation = np.sqrt(np.diag(covariance))
+    return Statistics(covariance, deviation / np.abs(slope), values, directions, variance, freedom, null)
+
+
+def _padded(matrix: np.ndarray) -> np.ndarray:
+    """With rows of zeros, so that there is a singular value for every column."""
+    short = max(0, matrix.shape[1] - matrix.shape[0])
+    return np.pad(matrix, ((0, short), (0, 0)))
+
+
+def _held(objective: Objective, point: Point) -> np.ndarray:
+    low, high = objective.walls(objective.to_z(objective.begin))
+    box = np.asarray([t.kind == "box" for t in objective.transforms])
+    return box & ((point.z <= low) | (point.z >= high))
+
+
+def _covariance(relative: np.ndarray, held: np.ndarray, scale: float) -> np.ndarray:
+    """Of relative changes; directions that move nothing make the numbers in them infinite."""
+    p = relative.shape[1]
+    found = np.full((p, p), np.nan)
+    free = np.flatnonzero(~held)
+    if free.size == 0:
+        return found
+    _, values, vt = np.linalg.svd(_padded(relative[:, free]), full_matrices=False)
+    values, vt = values[: free.size], vt[: free.size]
+    null = values <= NULL * max(float(values[0]), np.finfo(float).tiny)
+    good = vt[~null] / values[~null, None]
+    inner = scale * good.T @ good
+    lost = np.any(np.abs(vt[null]) > 1e-6, axis=0) if null.any() else np.zeros(free.size, bool)
+    inner[lost, :] = 0.0
+    inner[:, lost] = 0.0
+    inner[lost, lost] = np.inf
+    found[np.ix_(free, free)] = inner
+    return found
+
+
+def quantile(level: float, freedom: int | None) -> float:
+    """Half width of a two-sided interval in standard deviations: normal, or Student's for a variance
+    estimated with so many degrees of freedom.
+
+    Example:
+        >>> from nsjax.identify.statistics import quantile
+        >>> round(quantile(0.95, None), 3), round(quantile(0.95, 10), 3)
+        (1.96, 2.228)
+    """
+    normal = statistics.NormalDist().inv_cdf(0.5 + 0.5 * level)
+    if freedom is None or freedom > 1000:
+        return normal
+    from jax.scipy.special import betainc
+
+    low, high = normal, 1e6
+    for _ in range(80):
+        t = float(np.sqrt(low * high))
+        inside = 1.0 - float(betainc(0.5 * freedom, 0.5, freedom / (freedom + t * t)))
+        low, high = (t, high) if inside < level else (low, t)
+    return low
+
+
+def identifiability(objective: Objective, found: Statistics, impacts: int) -> list[str]:
+    """Sentences about directions in which the data say nothing, or next to nothing."""
+    names = objective.names
+    sentences = []
+    zero = np.linalg.norm(found.directions * found.singular_values[:, None], axis=0)
+    silent = zero <= NULL * max(float(np.max(zero)), np.finfo(float).tiny)
+    for k in np.flatnonzero(silent):
+        sentences.append(
+            f"not identifiable: {names[k]} does not move the data (zero gradient)"
+            + _no_impact(names[k], impacts)
+        )
+    for value, direction, null in zip(found.singular_values, found.directions, found.null, strict=True):
+        share = np.abs(direction) / np.max(np.abs(direction))
+        involved = [k for k in np.flatnonzero(share >= SHARE) if not silent[k]]
+        if not involved or np.all(silent[share >= SHARE]):
+            continue
+        if null and len(involved) > 1:
+            sentences.append(
+                f"not identifiable: {_listed([names[k] for k in involved])} together; the data stay the "
+                f"same under relative changes in the ratio {_ratio(direction[involved])}. Fix one of them"
+            )
+        elif not null and objective.plan.known and value < 1.0:
+            what = _listed([names[k] for k in involved])
+            sentences.append(
+                f"hardly identifiable: {what}; the standard deviation is {1.0 / value:.2g} times the value"
+                + (
+                    f" along relative changes in the ratio {_ratio(direction[involved])}"
+                    if len(involved) > 1
+                    else ""
+                )
+            )
+    return sentences
+
+
+def _no_impact(name: str, impacts: int) -> str:
+    if impacts == 0 and any(word in name for word in ("restitution", "friction", "clearance")):
+        return "; no impact happens in the time of the data"
+    return ""
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def _ratio(entries: np.ndarray) -> str:
+    unit = entries / entries[np.argmax(np.abs(entries))]
+    return " : ".join(f"{x:.2g}" for x in unit)
