@@ -44,7 +44,7 @@ def bathe(
     *,
     stage_tolerance: float = 1e-12,
     tolerance: float = 1e-11,
-    gap_tolerance: float = 0.0,
+    gap_tolerance: float = 1e-12,
     **options: Any,
 ) -> Scheme:
     """Bathe's scheme with impulsive correction: strong damping of high frequencies, no parameter.
@@ -60,7 +60,8 @@ def bathe(
     Args:
         stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
         tolerance: bound on the relative natural-map residual of each contact problem.
-        gap_tolerance: contacts with a gap up to this value are closed [m].
+        gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
+            contact at rest keeps its gap to rounding only.
         options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
             ``constraint_form``, ``max_passes``, ``max_iterations``; see `mixed_scheme`.
 

@@ -90,13 +90,14 @@ def event_limit(system: System, params: PyTree, at: State, rows: Rows, a: Array,
     return IMPACT_GATE * dt * jnp.where(free > CANCELLATION * size, free, CANCELLATION * size)
 
 
-def classify(jump: Jump, active: Array, limit: Array) -> tuple[Array, Array]:
-    """Contacts with an impact in this step, and contacts at rest after it (nc,) bool.
+def loaded(jump: Jump, active: Array) -> Array:
+    """Contacts (nc,) bool that carry an impulse."""
+    return active & (jump.contacts[:, 0] > 0.0)
 
-    See `Event.impact`; a contact rests if it carries an impulse and leaves no faster than ``limit``.
-    """
-    loaded = active & (jump.contacts[:, 0] > 0.0)
-    return loaded & (jump.before < -limit), loaded & (jnp.abs(jump.after) <= limit)
+
+def impacts_of(jump: Jump, active: Array, limit: Array) -> Array:
+    """Contacts (nc,) bool with an impact in this step; see `Event.impact`."""
+    return loaded(jump, active) & (jump.before < -limit)
 
 
 def stage_jump(

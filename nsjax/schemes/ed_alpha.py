@@ -51,7 +51,7 @@ def ed_alpha(
     *,
     stage_tolerance: float = 1e-12,
     tolerance: float = 1e-11,
-    gap_tolerance: float = 0.0,
+    gap_tolerance: float = 1e-12,
     **options: Any,
 ) -> Scheme:
     """ED-alpha with impulsive correction: two stages solved together, accurate and damped.
@@ -68,7 +68,8 @@ def ed_alpha(
         alpha_ar: 1/6 gives the highest order on linear problems, 0 the trapezoidal rule in the limit.
         stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
         tolerance: bound on the relative natural-map residual of each contact problem.
-        gap_tolerance: contacts with a gap up to this value are closed [m].
+        gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
+            contact at rest keeps its gap to rounding only.
         options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
             ``constraint_form``, ``max_passes``, ``max_iterations``; see `mixed_scheme`.
 

@@ -95,7 +95,7 @@ def generalized_alpha(
     alpha_f: Array | float | None = None,
     stage_tolerance: float = 1e-12,
     tolerance: float = 1e-11,
-    gap_tolerance: float = 0.0,
+    gap_tolerance: float = 1e-12,
     **options: Any,
 ) -> Scheme:
     """Generalized-alpha with impulsive correction: second order, damping chosen by one number.
@@ -113,7 +113,8 @@ def generalized_alpha(
         alpha_m, alpha_f: given together they replace ``rho_inf`` (beta and gamma keep second order).
         stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
         tolerance: bound on the relative natural-map residual of each contact problem.
-        gap_tolerance: contacts with a gap up to this value are closed [m].
+        gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
+            contact at rest keeps its gap to rounding only.
         options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
             ``constraint_form``, ``max_passes``, ``max_iterations``; see `mixed_scheme`.
 
@@ -145,7 +146,7 @@ def hht(
     *,
     stage_tolerance: float = 1e-12,
     tolerance: float = 1e-11,
-    gap_tolerance: float = 0.0,
+    gap_tolerance: float = 1e-12,
     **options: Any,
 ) -> Scheme:
     """The scheme of Hilber, Hughes and Taylor: generalized-alpha with ``alpha_m = 0``.
@@ -178,7 +179,7 @@ def newmark(
     *,
     stage_tolerance: float = 1e-12,
     tolerance: float = 1e-11,
-    gap_tolerance: float = 0.0,
+    gap_tolerance: float = 1e-12,
     **options: Any,
 ) -> Scheme:
     """Newmark's scheme with impulsive correction; by default the trapezoidal rule.

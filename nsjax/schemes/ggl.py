@@ -28,7 +28,7 @@ def ggl_decoupled(
     metric: str = "auto",
     tolerance: float = 1e-11,
     stage_tolerance: float = 1e-12,
-    gap_tolerance: float = 0.0,
+    gap_tolerance: float = 1e-12,
     max_iterations: int = 50,
 ) -> Scheme:
     """Moreau's velocity step, then a projection of the position: no penetration, no drift.
@@ -46,6 +46,7 @@ def ggl_decoupled(
         stage_tolerance: bound on the estimated next update of the projection over dt, relative to
             1 + |v|.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part in the velocity step [m].
+            Above zero, because projected gaps are zero to rounding only.
         max_iterations: plain Newton steps per contact problem.
 
     Returns:
@@ -233,7 +234,7 @@ def ggl_unified(
     metric: str = "auto",
     tolerance: float = 1e-11,
     stage_tolerance: float = 1e-12,
-    gap_tolerance: float = 0.0,
+    gap_tolerance: float = 1e-12,
     max_passes: int = 20,
     max_iterations: int = 20,
 ) -> Scheme:
@@ -256,7 +257,9 @@ def ggl_unified(
             `ggl_decoupled`.
         tolerance: bound on the relative natural-map residual of each contact problem.
         stage_tolerance: bound on the estimated next update of the solver, relative to 1 + |v|.
-        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m].
+        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. Above zero, because
+            position laws keep gaps at zero to rounding only: a contact that is missed for a step falls,
+            and with ``e_N > 0`` bounces.
         max_passes, max_iterations: of the stage solver and of each contact problem.
 
     Returns:

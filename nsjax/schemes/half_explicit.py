@@ -79,7 +79,7 @@ def half_explicit(
     impact_step: str = "keep",
     averaged_force: bool = False,
     tolerance: float = 1e-11,
-    gap_tolerance: float = 0.0,
+    gap_tolerance: float = 1e-12,
     max_iterations: int = 20,
 ) -> Scheme:
     """The half-explicit scheme: second order without a Newton iteration, contact laws on velocity level.
@@ -101,7 +101,8 @@ def half_explicit(
             impulse, which is of second order, instead of ``P_2 / dt``. The motion is the same; the
             first stage is computed twice.
         tolerance: bound on the relative natural-map residual of each contact problem.
-        gap_tolerance: contacts with a gap up to this value are closed [m].
+        gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
+            contact at rest keeps its gap to rounding only.
         max_iterations: plain Newton steps of each contact problem.
 
     Returns:

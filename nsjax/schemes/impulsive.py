@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +19,7 @@ from nsjax.core.operators import all_rows, row_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec, solve_positive
-from nsjax.schemes.books import classify, event_limit, impulse_output
+from nsjax.schemes.books import event_limit, impacts_of, impulse_output, loaded
 from nsjax.schemes.through_impacts import Around, accelerate, settled, shift_back
 from nsjax.types import Array, PyTree, record
 
@@ -86,25 +87,24 @@ def impulsive_step(
     at = midpoint(system, state, dt)
     gap = jnp.zeros(0) if system.gap is None else system.gap(at.t, at.q, params)
     active = gap <= scheme.coef.gap_tolerance
-    nothing, still = jnp.asarray(0), jnp.zeros(system.nc)
+    none = (jnp.asarray(0), no_rest(system)) if system.nc else (jnp.asarray(0), ())
 
-    def touch(_: None) -> tuple[Response, Array, Array]:
+    def touch(_: None) -> tuple[Response, Any]:
         if scheme.gradient == "discrete":
-            return respond(scheme, system, params, state, active, dt, True), nothing, still
+            return respond(scheme, system, params, state, active, dt, True), none
 
         def step(state: State) -> Response:
             return respond(scheme, system, params, state, active, dt, True)
 
         return through_impacts(step, midpoint, system, params, state, carry.memory, active, dt)
 
-    def fly(_: None) -> tuple[Response, Array, Array]:
-        return respond(scheme, system, params, state, active, dt, False), nothing, still
+    def fly(_: None) -> tuple[Response, Any]:
+        return respond(scheme, system, params, state, active, dt, False), none
 
-    r, notes, slide = lax.cond(jnp.any(active), touch, fly, None) if system.nc else fly(None)
-    impact, resting = classify(r.jump, active, r.limit)
+    r, (notes, memory) = lax.cond(jnp.any(active), touch, fly, None) if system.nc else fly(None)
+    impact = impacts_of(r.jump, active, r.limit)
     solved = (r.jump.residual <= scheme.coef.tolerance) & (r.estimate <= scheme.coef.stage_tolerance)
     output = impulse_output(system, params, at, r.end, gap, active, impact, r.jump, dt, solved, notes)
-    memory = Resting(contacts=resting, slide=slide) if system.nc else ()
     return Carry(state=r.end, memory=memory), output
 
 
@@ -114,6 +114,7 @@ class _Before:
 
     impacts: Array
     events: Array
+    limit: Array
     rate: Array
     a: Array
     coupled: Array
@@ -122,7 +123,7 @@ class _Before:
 def through_impacts(
     respond: Callable[[State], Response], predict: Predict, system: System, params: PyTree, state: State,
     memory: Resting, active: Array, dt: Array,
-) -> tuple[Response, Array, Array]:  # fmt: skip
+) -> tuple[Response, tuple[Array, Resting]]:  # fmt: skip
     """A step with contacts whose derivative is that of the motion; see `nsjax.contact.saltation`.
 
     Args:
@@ -133,7 +134,7 @@ def through_impacts(
         active: (nc,) bool, contacts closed at the predicted state. One seen a step early does no harm.
 
     Returns:
-        What the scheme makes of the step, notes, and sliding velocities for the memory.
+        What the scheme makes of the step; notes, and the contacts at rest after it.
     """
     p, start, step, memory = saltation.frozen((params, state, dt, memory))
     slide, slow = _slow(system, p, start, memory)
@@ -155,7 +156,8 @@ def through_impacts(
     apart = (jnp.sum(b.impacts) > 1) & ~b.coupled
     shift = saltation.event_shift(function, b.rate, b.events, apart)
     r = respond(saltation.shift_state(system, state, start.v, b.a, shift.mean))
-    _, after = classify(r.jump, active, r.limit)
+    # a contact that has just landed rests if it would not pass the gate again
+    after = loaded(r.jump, active) & (jnp.abs(r.jump.after) <= jnp.minimum(r.limit, b.limit))
 
     def finish(live: tuple[State, saltation.Shift]) -> State:
         end, shift = live
@@ -169,7 +171,8 @@ def through_impacts(
     landed = after & ~memory.contacts
     end = lax.cond(jnp.any(landed), lambda s: settled(system, params, s, landed), lambda s: s, end)
     gated = new & ~b.impacts
-    return dataclasses.replace(r, end=end), saltation.notes(gated, b.coupled), slide
+    memory = Resting(contacts=after, slide=slide)
+    return dataclasses.replace(r, end=end), (saltation.notes(gated, b.coupled), memory)
 
 
 def gap_rates(system: System, p: PyTree, at: State) -> Array:
@@ -200,7 +203,10 @@ def _slow(system: System, p: PyTree, start: State, memory: Resting) -> tuple[Arr
 def _nothing(system: System) -> _Before:
     """No event."""
     none, zero = jnp.zeros(system.nc, bool), jnp.zeros(system.nc)
-    return _Before(impacts=none, events=none, rate=zero, a=jnp.zeros(system.nv), coupled=jnp.asarray(False))
+    return _Before(
+        impacts=none, events=none, limit=jnp.full(system.nc, jnp.inf), rate=zero, a=jnp.zeros(system.nv),
+        coupled=jnp.asarray(False),
+    )  # fmt: skip
 
 
 def _look(
@@ -214,7 +220,8 @@ def _look(
     x = solve_positive(mass, jnp.concatenate([force[:, None], rows.wt.T], axis=1))
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
     rates = rows.rate(start.v)[:count]
-    impacts = active & (rates[::d] < -event_limit(system, p, at, rows, x[:, 0], dt))
+    limit = event_limit(system, p, at, rows, x[:, 0], dt)
+    impacts = active & (rates[::d] < -limit)
 
     def motion(_: None) -> tuple[Array, Array]:
         a = accelerate(system, p, start, start.v, resting)
@@ -226,6 +233,7 @@ def _look(
     return _Before(
         impacts=impacts,
         events=impacts | turns,
+        limit=limit,
         rate=jnp.where(impacts, rates[::d], change[d - 1 :: d]),
         a=a,
         coupled=saltation.impact_coupling(rows, x[:, 1:], impacts, system.nt),

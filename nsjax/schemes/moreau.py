@@ -73,7 +73,7 @@ def moreau(
     tolerance: float = 1e-11,
     max_iterations: int = 50,
     stage_tolerance: float = 1e-12,
-    gap_tolerance: float = 0.0,
+    gap_tolerance: float = 1e-12,
 ) -> Scheme:
     """Moreau's midpoint rule with Newton impacts, Coulomb friction and bilateral constraints.
 
@@ -97,8 +97,8 @@ def moreau(
         tolerance: bound on the relative natural-map residual of each contact problem.
         max_iterations: plain Newton steps per contact problem, before the fallback begins.
         stage_tolerance: of the position solves; see `ggl_decoupled`.
-        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. Zero is the rule of
-            the papers; a body that is to rest from the start in a gap of rounding size needs 1e-12.
+        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. The papers
+            have zero; a contact that rests at zero keeps its gap to rounding only.
 
     Returns:
         A `Scheme`.

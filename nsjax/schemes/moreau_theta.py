@@ -66,7 +66,7 @@ def moreau_theta(
     *,
     stage_tolerance: float = 1e-12,
     tolerance: float = 1e-11,
-    gap_tolerance: float = 0.0,
+    gap_tolerance: float = 1e-12,
     max_passes: int = 20,
     max_iterations: int = 20,
 ) -> Scheme:
@@ -82,7 +82,8 @@ def moreau_theta(
         theta: in [1/2, 1]; the spectral radius at infinite frequency is ``(1 - theta)/theta``.
         stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
         tolerance: bound on the relative natural-map residual of each contact problem.
-        gap_tolerance: contacts with ``g_N(q_tilde)`` up to this value take part [m].
+        gap_tolerance: contacts with ``g_N(q_tilde)`` up to this value take part [m]; above zero, because
+            a contact at rest keeps its gap to rounding only.
         max_passes, max_iterations: of the stage solver and of each contact problem.
 
     Returns:

@@ -13,7 +13,7 @@ from nsjax.contact import ContactProblem, Jump, no_jump
 from nsjax.core.operators import gap_drift, gap_rows, jacobian, momentum, row_forces, row_rates
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.schemes.books import approach_limit, classify, impulse_output
+from nsjax.schemes.books import approach_limit, impacts_of, impulse_output
 from nsjax.schemes.impulsive import Response, Resting, gap_rates, no_limit, no_rest, through_impacts
 from nsjax.schemes.nsga_levels import (
     Level,
@@ -366,16 +366,16 @@ def nsga_step(
     def step(state: State) -> Response:
         return _respond(scheme, system, params, state, memory, dt)
 
-    notes, slide = jnp.asarray(0), memory.resting.slide
+    notes, resting = jnp.asarray(0), memory.resting
     if system.nc and scheme.gradient == "saltation":
-        r, notes, slide = through_impacts(
+        r, (notes, resting) = through_impacts(
             step, _ahead, system, params, state, memory.resting,
             _closing(system, params, state, dt), dt,
         )  # fmt: skip
     else:
         r = step(state)
     more: _More = r.more
-    impact, resting = classify(r.jump, more.active, r.limit)
+    impact = impacts_of(r.jump, more.active, r.limit)
     gap = jnp.zeros(0) if system.gap is None else system.gap(r.end.t, r.end.q, params)
     at = _ahead(system, state, dt)
     output = impulse_output(
@@ -386,7 +386,7 @@ def nsga_step(
     )
     memory = Memory(
         a=more.a, acceleration=more.acceleration, scale=memory.scale,
-        tangential=r.jump.contacts[:, 1:], resting=Resting(contacts=resting, slide=slide),
+        tangential=r.jump.contacts[:, 1:], resting=resting,
         solves=jnp.maximum(memory.solves, more.solves),
     )  # fmt: skip
     return Carry(state=r.end, memory=memory), output
