@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -54,6 +56,12 @@ def _section_inertia(p: SliderCrankFlexible) -> Array:
     return jnp.asarray(p.rod_inertia - p.rod_mass * p.rod_length**2 / 12)
 
 
+@functools.partial(jax.jit, static_argnames=("basis",))
+def _integrals(basis: RodBasis, p: SliderCrankFlexible) -> FloatingRod:
+    """The shape integrals of rod and slider; one program, also where a function is called by hand."""
+    return basis.prepare(rod_data(p), jnp.asarray(p.slider_mass), _section_inertia(p))
+
+
 @dataclasses.dataclass(frozen=True)
 class FlexibleCrank:
     """The mechanism with this basis for its rod; its methods are the functions of the system.
@@ -67,8 +75,7 @@ class FlexibleCrank:
     def prepare(self, p: SliderCrankFlexible) -> SliderCrankFlexible:
         """The shape integrals of rod and slider, once per run."""
         data = {f.name: getattr(p, f.name) for f in dataclasses.fields(SliderCrankFlexible)}
-        rod = self.basis.prepare(rod_data(p), jnp.asarray(p.slider_mass), _section_inertia(p))
-        return _Prepared(**data, rod=rod)
+        return _Prepared(**data, rod=_integrals(self.basis, p))
 
     def rod(self, p: SliderCrankFlexible) -> FloatingRod:
         """The shape integrals."""
