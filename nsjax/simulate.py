@@ -110,7 +110,7 @@ def simulate(
     checks.check_shapes(system, params, state)
     traced = checks.is_traced((params, state, scheme, step, carry))
     if not traced and carry is None:
-        checks.check_values(system, params, state)
+        checks.check_values(system, params, state, scheme)
     # a run outside transformations is never differentiated: its program needs no derivative
     wanted = gradient or (scheme.gradient if traced else "discrete")
     scheme = dataclasses.replace(scheme, gradient=wanted)

@@ -153,7 +153,10 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
         found["gap"] = system.gap(state.t, state.q, p)
     if system.constraint is not None:
         found["constraint"] = system.constraint(state.t, state.q, p)
-        found["rate"], found["rate_size"] = _rates(system, state, p)
+        rows = gap_rows(system, "constraint", system.nb, jnp.asarray(state.t), state.q, p)
+        # the rates, and the sums of the magnitudes of their terms
+        found["rate"], found["constraint_rows"] = rows.rate(state.v), rows.wt
+        found["rate_size"] = jnp.sum(jnp.abs(rows.wt) * jnp.abs(state.v), axis=1) + jnp.abs(rows.offset)
     if system.law is not None:
         law = system.law(p)
         found["restitution"] = law.restitution
@@ -162,19 +165,16 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
     return found
 
 
-def _rates(system: System, state: State, p: PyTree) -> tuple[Array, Array]:
-    """Rates of the constraints, and the sums of the magnitudes of their terms."""
-    rows = gap_rows(system, "constraint", system.nb, jnp.asarray(state.t), state.q, p)
-    size = jnp.sum(jnp.abs(rows.wt) * jnp.abs(state.v), axis=1) + jnp.abs(rows.offset)
-    return rows.rate(state.v), size
+def check_values(system: System, params: PyTree, state: State, scheme: Scheme | None = None) -> None:
+    """Ranges of law and mass, and a start that respects contacts and constraints.
+
+    A singular mass passes if a scheme is given that takes it.
+    """
+    found = {name: np.asarray(value) for name, value in probe(system, params, state).items()}
+    check_found(system, found, scheme)
 
 
-def check_values(system: System, params: PyTree, state: State) -> None:
-    """Ranges of law and mass, and a start that respects contacts and constraints."""
-    check_found(system, {name: np.asarray(value) for name, value in probe(system, params, state).items()})
-
-
-def check_found(system: System, found: dict[str, np.ndarray]) -> None:
+def check_found(system: System, found: dict[str, np.ndarray], scheme: Scheme | None = None) -> None:
     """`check_values` of what `probe` found."""
     for name in ("restitution", "restitution_tangential"):
         if name in found and not np.all((found[name] >= 0) & (found[name] <= 1)):
@@ -182,7 +182,7 @@ def check_found(system: System, found: dict[str, np.ndarray]) -> None:
     if "friction" in found and not np.all(found["friction"] >= 0):
         raise InputError(f"friction = {found['friction'].tolist()}; it must not be negative")
     if "mass" in found:
-        _check_mass(found["mass"])
+        _check_mass(found["mass"], found.get("constraint_rows"), scheme)
     if "gap" in found:
         _check_start(
             system.labels.contacts, found["gap"], -found["gap"], PENETRATION_TOLERANCE,
@@ -214,7 +214,7 @@ def _check_start(
     )
 
 
-def _check_mass(mass: np.ndarray) -> None:
+def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None) -> None:
     if not np.all(np.isfinite(mass)):
         raise InputError("mass has entries that are not finite at the start")
     size = np.max(np.abs(mass))
@@ -222,11 +222,24 @@ def _check_mass(mass: np.ndarray) -> None:
     if skew > 1e-9 * size:  # far above rounding of any assembly, far below a modelling error
         raise InputError(f"mass is not symmetric at the start: |M - M'| = {skew:.3g}")
     smallest = np.linalg.eigvalsh(mass)[0]
-    if smallest <= 0:
-        raise InputError(
-            f"mass is not positive definite at the start: smallest eigenvalue {smallest:.6g}; every "
-            "velocity needs inertia (check masses, lengths and their signs)"
+    if smallest > 0:
+        return
+    held = False
+    if size > 0 and rows is not None and smallest >= -RATE_TOLERANCE * size:
+        # with the constraints as springs as stiff as the mass is heavy
+        stiff = mass / size + rows.T @ rows / np.max(np.sum(rows * rows, axis=1))
+        held = bool(np.linalg.eigvalsh(stiff)[0] > RATE_TOLERANCE)
+    if held and scheme is not None and scheme.singular_mass:
+        return
+    remedy = "every velocity needs inertia (check masses, lengths and their signs)"
+    if held and scheme is not None:
+        remedy = (
+            f"the scheme {scheme.name!r} needs inertia for every velocity; the nsga schemes take "
+            "velocities without inertia that constraints hold, as here"
         )
+    raise InputError(
+        f"mass is not positive definite at the start: smallest eigenvalue {smallest:.6g}; {remedy}"
+    )
 
 
 def check_gradient(scheme: Scheme, gradient: str | None) -> None:

@@ -73,7 +73,7 @@ class Output:
     notes: Array | int = 0
 
 
-@record(static=("name", "options", "prepare", "init", "step", "gradient"))
+@record(static=("name", "options", "prepare", "init", "step", "gradient", "singular_mass"))
 class Scheme:
     """A time-stepping scheme: three pure functions, numbers as data, options as static record.
 
@@ -88,6 +88,7 @@ class Scheme:
             to first order in the step. ``"discrete"``: the derivative of the discrete map with its
             contact decisions frozen, which does *not* converge to the sensitivity of the motion once
             impacts occur.
+        singular_mass: whether it takes velocities without inertia that constraints hold.
     """
 
     name: str
@@ -97,3 +98,4 @@ class Scheme:
     init: Fn
     step: Fn
     gradient: str = "discrete"
+    singular_mass: bool = False

@@ -1,6 +1,6 @@
 """Ready-made mechanical systems, one file per model, and their registry."""
 
-from nsjax.models.block import block
+from nsjax.models.block import SPINNING_BLOCK, block
 from nsjax.models.bouncing_ball import bouncing_ball
 from nsjax.models.elastic_bar import STEEL_BAR, elastic_bar
 from nsjax.models.mass_spring_chain import mass_spring_chain
@@ -11,6 +11,7 @@ from nsjax.models.slider_crank_flexible import slider_crank_flexible
 
 __all__ = [
     "REGISTRY",
+    "SPINNING_BLOCK",
     "STEEL_BAR",
     "ModelEntry",
     "block",

@@ -21,6 +21,7 @@ def _scheme(name: str, coef: Coefficients, options: Options) -> Scheme:
     return Scheme(
         name=name, coef=coef, options=options, prepare=_prepare, init=nsga_init, step=nsga_step,
         gradient="saltation",
+        singular_mass=True,
     )  # fmt: skip
 
 

@@ -150,7 +150,7 @@ def refusals(plan: Plan) -> dict[int, str]:
             hit = lanes[np.isin(places, list(wrong))]
             found |= {int(k): wrong[int(places[k])] for k in hit if int(k) not in found}
     if not any(key.path[0] in ("params", "state") for key in axes.keys):
-        checks.check_values(one.system, common.params, common.state)
+        checks.check_values(one.system, common.params, common.state, common.scheme)
         return found
     return found | _start_refusals(one, common, axes, np.setdiff1d(lanes, list(found)))
 
@@ -177,7 +177,7 @@ def _start_refusals(
         found = {name: np.asarray(x) for name, x in _probe(one, common, axes.take(full)).items()}
         for k, lane in enumerate(some):
             try:
-                checks.check_found(one.system, {name: x[k] for name, x in found.items()})
+                checks.check_found(one.system, {name: x[k] for name, x in found.items()}, common.scheme)
             except InputError as error:
                 refused[int(lane)] = str(error)
     return refused
