@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.contact.branches import Branches
 from nsjax.contact.problem import ContactProblem
-from nsjax.linalg import matmul, matvec
 from nsjax.types import Array, record
 
 
@@ -23,10 +23,28 @@ class Compact:
     place: Array
 
     def spread(self, x: Array) -> Array:
-        """Impulses of the smaller problem as impulses of the whole one, zero elsewhere."""
+        """Rows of the smaller problem as rows of the whole one, zero elsewhere."""
         contacts = self.problem.contacts(x)
         whole = jnp.sum(self.place[:, :, None] * contacts[:, None, :], axis=0)
         return jnp.concatenate([whole.reshape(-1), self.problem.bilateral(x)])
+
+    def rows(self, x: Array) -> Array:
+        """Rows of the smaller problem out of those of the whole one, zero in unused places. A sum and no
+        gather, whose transpose would be a scatter.
+        """
+        d, nc = 1 + self.problem.nt, self.place.shape[1]
+        contacts = jnp.sum(self.place[:, :, None] * x[: nc * d].reshape(1, nc, d), axis=1)
+        return self.problem.stack(contacts, x[nc * d :])
+
+    def branches(self, b: Branches) -> Branches:
+        """Branches of the smaller problem out of those of the whole one, all open in unused places."""
+
+        def pick(x: Array) -> Array:
+            return jnp.sum(self.place.reshape(self.place.shape + (1,) * (x.ndim - 1)) * x[None], axis=1)
+
+        return Branches(
+            use=self.rows(b.use) > 0.0, slip=pick(b.slip) > 0.0, slope=pick(b.slope), size=pick(b.size)
+        )
 
 
 def gather(problem: ContactProblem, size: int) -> Compact:
@@ -47,52 +65,3 @@ def gather(problem: ContactProblem, size: int) -> Compact:
         mask=jnp.any(place, axis=1),
     )
     return Compact(problem=small, place=place)
-
-
-# Selection by one-hot products transposes without scatter, at a cost that grows with all contacts.
-ONE_HOT_LIMIT = 16
-
-
-@record(static=("size", "nc", "nt", "nb"))
-class Selection:
-    """The active contacts as products with a one-hot matrix (rows of the smaller problem, all rows)."""
-
-    size: int
-    nc: int
-    nt: int
-    nb: int
-    place: Array
-    matrix: Array
-
-    def rows(self, x: Array) -> Array:
-        """Rows of the smaller problem out of a row vector."""
-        return matvec(self.matrix, x)
-
-    def spread(self, x: Array) -> Array:
-        """Back, zero elsewhere."""
-        return matvec(self.matrix.T, x)
-
-    def reduce(self, problem: ContactProblem) -> ContactProblem:
-        """The smaller problem; unused places are masked out."""
-        return ContactProblem(
-            nc=self.size,
-            nt=self.nt,
-            nb=self.nb,
-            delassus=matmul(matmul(self.matrix, problem.matrix), self.matrix.T),
-            free=self.rows(problem.free),
-            friction=matvec(self.place, problem.friction),
-            mask=jnp.sum(self.place, axis=1) > 0.0,
-        )
-
-
-def selection(problem: ContactProblem, size: int) -> Selection:
-    """The first ``size`` active contacts of a problem, for small problems whose data are differentiated."""
-    order = jnp.cumsum(problem.mask) - 1
-    place = 1.0 * (problem.mask[None, :] & (order[None, :] == np.arange(size)[:, None]))
-    d, nb = 1 + problem.nt, problem.nb
-    contacts = (place[:, None, :, None] * np.eye(d)[None, :, None, :]).reshape(size * d, problem.nc * d)
-    upper = jnp.concatenate([contacts, jnp.zeros((size * d, nb))], axis=1)
-    lower = jnp.concatenate([jnp.zeros((nb, problem.nc * d)), jnp.eye(nb)], axis=1)
-    return Selection(
-        size=size, nc=problem.nc, nt=problem.nt, nb=nb, place=place, matrix=jnp.concatenate([upper, lower])
-    )

@@ -6,11 +6,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.certificate import worst_contact
-from nsjax.contact.problem import ContactProblem
+from nsjax.contact.problem import ContactProblem, Factored
 from nsjax.contact.solvers import solve
 from nsjax.core.operators import Rows
 from nsjax.core.system import System
-from nsjax.linalg import matmul, matvec
+from nsjax.linalg import matvec
 from nsjax.types import Array, PyTree, record
 
 
@@ -78,7 +78,7 @@ def jump_problem(
         nc=nc,
         nt=nt,
         nb=nb,
-        delassus=matmul(rows.wt, response),
+        delassus=Factored(wt=rows.wt, response=response),
         free=free,
         friction=friction,
         mask=active[:nc],

@@ -12,7 +12,7 @@ from jax import lax
 from nsjax.contact.admm import admm
 from nsjax.contact.branches import Branches, branch_residual, branches, tangent
 from nsjax.contact.certificate import natural_residual
-from nsjax.contact.compact import ONE_HOT_LIMIT, gather, selection
+from nsjax.contact.compact import gather
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.newton import ROUND_STEPS, Iterate, beginning, newton
 from nsjax.contact.problem import ContactProblem
@@ -141,10 +141,23 @@ METHODS: dict[str, Callable[[Data], ContactSolution]] = {
 
 
 def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], Array]:
-    """One Newton step from the answer ``x`` with live data, on the branches and matrices of ``frozen``."""
+    """One Newton step from the answer ``x`` with live data, on the branches and matrices of ``frozen``.
+
+    Only the residual is live: products ``G x`` and never ``G``, if the live problem is `Factored`. The
+    matrix is that of the active contacts where they are few: the others stay at zero.
+    """
+    frozen = frozen.dense()
     r = frozen.scaling()
     at = branches(frozen, x, frozen.velocity(x), r)
-    a = tangent(frozen, x, r, at)
+    sizes = [size for size in COMPACT_SIZES if 2 * size <= frozen.nc]
+
+    def whole(f: Array) -> Array:
+        return linear_solve(tangent(frozen, x, r, at), f[:, None])[:, 0]
+
+    def small(size: int, f: Array) -> Array:
+        few = gather(frozen, size)
+        a = tangent(few.problem, few.rows(x), few.rows(r), few.branches(at))
+        return few.spread(linear_solve(a, few.rows(f)[:, None])[:, 0])
 
     def step(problem: ContactProblem) -> Array:
         u = problem.velocity(x)
@@ -152,37 +165,26 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
         slope = jnp.where(at.slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
         b = Branches(use=at.use, slip=at.slip, slope=slope, size=at.size)
         f = branch_residual(problem, x, u, r, b)
-        return x - linear_solve(a, f[:, None])[:, 0]
-
-    return step
-
-
-def _live_step(x: Array, data: Data) -> Callable[[Data], Array]:
-    """`newton_step`, on the active contacts alone where they are few: the others stay at zero."""
-    frozen = data[0]
-    sizes = [size for size in COMPACT_SIZES if 2 * size <= frozen.nc <= ONE_HOT_LIMIT]
-
-    def step(live: Data) -> Array:
-        def small(size: int) -> Array:
-            select = selection(frozen, size)
-            few = newton_step(select.reduce(frozen), select.rows(x))(select.reduce(live[0]))
-            return select.spread(few)
-
         if not sizes:
-            return newton_step(frozen, x)(live[0])
+            return x - whole(f)
         branch = jnp.sum(jnp.sum(frozen.mask) > np.array(sizes))
-        choices: list[Callable[[], Array]] = [functools.partial(small, size) for size in sizes]
-        return lax.switch(branch, [*choices, lambda: newton_step(frozen, x)(live[0])])
+        choices: list[Callable[[Array], Array]] = [functools.partial(small, size) for size in sizes]
+        return x - lax.switch(branch, [*choices, whole], f)
 
     return step
 
 
 def _differentiable(method: Callable[[Data], ContactSolution]) -> Callable[[Data], ContactSolution]:
     def solver(data: Data) -> tuple[Array, tuple[Array, Array, Array]]:
-        end = method(data)
+        problem, settings = data
+        end = method((problem.dense(), settings))
         return end.x, (end.iterations, end.rounds, end.residual)
 
-    solution = implicit_solution(solver, _live_step)
+    def live_step(x: Array, data: Data) -> Callable[[Data], Array]:
+        step = newton_step(data[0], x)
+        return lambda live: step(live[0])
+
+    solution = implicit_solution(solver, live_step)
 
     def solve(data: Data) -> ContactSolution:
         x, (iterations, rounds, residual) = solution(data)
@@ -243,4 +245,4 @@ def solve(
     """
     if method not in _SOLVERS:
         raise InputError(f"solve: unknown method {method!r}; {nearest(method, _SOLVERS)}")
-    return _SOLVERS[method]((problem.dense(), (jnp.asarray(tolerance), jnp.asarray(max_iterations))))
+    return _SOLVERS[method]((problem, (jnp.asarray(tolerance), jnp.asarray(max_iterations))))
