@@ -29,8 +29,8 @@ from .. import common
 from ..half_explicit import fig_bouncing_ball
 from ..mixed_timestepping import table4_bilateral
 
-QUICK = ("moreau", "bathe")
-"""Schemes of the quick mode."""
+QUICK = ("moreau",)
+"""Scheme of the quick mode."""
 
 Reference = Callable[[float], tuple[np.ndarray, np.ndarray]]
 
@@ -119,7 +119,7 @@ def _paint(figure: Any, tables: dict[str, nsjax.WorkPrecision]) -> None:
 
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves tables and figure, compares the orders; ``quick``: two schemes, fewer step sizes."""
+    """Computes, saves tables and figure, compares the orders; ``quick``: one scheme, fewer step sizes."""
     place = common.results_folder("sweeps", folder)
     tables = {name: table(name, quick) for name in PROBLEMS}
     numbers: common.Numbers = {}

@@ -11,11 +11,11 @@ import pytest
 from experiments.sweeps import processes
 
 CASES = [
-    ("bouncing_ball", 1, 2),
-    ("bouncing_ball", 2, 1),
+    ("bouncing_ball", 2, 2),
     *(
-        pytest.param("slider_crank", of, devices, marks=pytest.mark.slow)
-        for of, devices in ((1, 2), (2, 1), (2, 2))
+        pytest.param(model, of, devices, marks=pytest.mark.slow)
+        for model in processes.MODELS
+        for of, devices in ((1, 2), (2, 1))
     ),
 ]
 

@@ -47,6 +47,7 @@ def test_one_impact(found) -> None:
     assert np.ptp(exact) > 0.1  # 1/s
 
 
+@pytest.mark.slow
 def test_the_saltation_makes_it(found) -> None:
     """Without the shift of the impact time the tangent is [[-e, e (T - t) ...], [0, -e]]: far away."""
     ball = models.bouncing_ball(height=HEIGHT, radius=0.0, gravity=GRAVITY)
