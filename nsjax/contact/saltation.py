@@ -74,36 +74,45 @@ def shift_state(system: System, state: State, v: Array, a: Array, tau: Array) ->
     )
 
 
-def impact_coupling(rows: Rows, response: Array, events: Array, nt: int) -> Array:
-    """Whether the impulse of one event moves another one: () bool."""
-    nc, d = events.shape[0], 1 + nt
-    g = jnp.abs(matmul(rows.wt[: nc * d : d], response[:, : nc * d : d]))
-    diagonal = jnp.diagonal(g)
-    size = jnp.sqrt(diagonal[:, None] * diagonal[None, :])
-    other = events[:, None] & events[None, :] & ~jnp.eye(nc, dtype=bool)
-    return jnp.any(other & (g > COUPLING * size))
-
-
-def shift_apart(system: System, state: State, shift: Shift, dv: Array, da: Array) -> State:
-    """The part of several independent impacts in one step that their mean shift leaves out.
-
-    Impact ``i`` alone changes the velocity by ``dv_i`` and the acceleration by ``da_i``; with
-    ``delta_i = tau_i - mean`` the state after the step moves by ``-dv_i delta_i`` and ``-da_i delta_i``.
+def impact_coupling(rows: Rows, response: Array, events: Array, held: Array, nt: int) -> Array:
+    """Whether several events move each other, be it through contacts at rest or constraints: () bool.
 
     Args:
-        state: after the step, shifted back by the mean.
-        dv: (nv, nc) velocity changes by every contact alone.
-        da: (nv, nc) changes of the acceleration by every contact alone, minus the rate of ``dv`` along
-            the motion before the impact.
+        rows, response: of contacts and constraints, and ``M^-1 W``.
+        events, held: (nc,) bool, impacts of the step, and contacts at rest before it.
+    """
+    count, d = events.shape[0] * (1 + nt), 1 + nt
+    wt = jnp.concatenate([rows.wt[:count:d], rows.wt[count:]])
+    g = jnp.abs(matmul(wt, jnp.concatenate([response[:, :count:d], response[:, count:]], axis=1)))
+    diagonal = jnp.diagonal(g)
+    size = jnp.sqrt(diagonal[:, None] * diagonal[None, :])
+    joints = jnp.ones(wt.shape[0] - events.shape[0], bool)
+    event = jnp.concatenate([events, joints & False])
+    present = jnp.concatenate([events | held, joints])
+    other = event[:, None] & present[None, :] & ~jnp.eye(wt.shape[0], dtype=bool)
+    return (jnp.sum(events) > 1) & jnp.any(other & (g > COUPLING * size))
+
+
+def shift_apart(system: System, state: State, shift: Shift, along: Array, across: Array) -> State:
+    """``state`` moved by ``delta_i = tau_i - mean`` of several independent impacts in one step, along a
+    direction each: the part that their mean shift leaves out.
+
+    After the step, impact ``i`` alone having changed the velocity by ``dv_i`` and the acceleration by
+    ``da_i``, the state moves by ``-dv_i delta_i`` and ``-da_i delta_i``. Where the scheme corrects
+    positions, every gap must be shifted before the step, lest the correction annul its derivative: see
+    `nsjax.schemes.through_impacts`.
+
+    Args:
+        along, across: (nv, nc) directions of position and velocity of every contact.
 
     Source: `saltation.md` section 5.
     """
     delta = jnp.where(shift.events & shift.apart, shift.tau - shift.mean, 0.0)
-    dv, da = coefficient(lax.stop_gradient((dv, da)))
+    along, across = coefficient(lax.stop_gradient((along, across)))
     return State(
         t=state.t,
-        q=moved(system.retract, state.q, -matvec(dv, delta)),
-        v=with_tangent(state.v, -matvec(da, delta)),
+        q=moved(system.retract, state.q, matvec(along, delta)),
+        v=with_tangent(state.v, matvec(across, delta)),
     )
 
 
@@ -137,6 +146,21 @@ def settle(
 SLIDING = 1e-9
 
 
+def slides(rates: Array) -> Array:
+    """Planar contacts (nc,) bool that do not stick, by their row velocities (2 nc,)."""
+    return jnp.abs(rates.reshape(-1, 2)[:, 1]) > SLIDING * (1.0 + jnp.max(jnp.abs(rates)))
+
+
+def departure(rates: Array, accelerations: Array, resting: Array, dt: Array) -> Array:
+    """Planar contacts that stand still and slide off within the step: (nc,) bool.
+
+    The motion is the same before and after, so that a shift changes nothing, except that it keeps
+    derivatives of the velocity from a law that holds the contact at the start of the step.
+    """
+    gain = dt * jnp.abs(accelerations.reshape(-1, 2)[:, 1])
+    return resting & ~slides(rates) & (gain > SLIDING * (1.0 + jnp.max(jnp.abs(rates))))
+
+
 def reversal(rates: Array, accelerations: Array, resting: Array, dt: Array, nt: int) -> Array:
     """Planar contacts whose sliding velocity passes through zero within about a step: (nc,) bool.
 
@@ -151,8 +175,7 @@ def reversal(rates: Array, accelerations: Array, resting: Array, dt: Array, nt: 
     if nt != 1:
         return jnp.zeros_like(resting)
     slide, change = rates.reshape(-1, 2)[:, 1], accelerations.reshape(-1, 2)[:, 1]
-    slides = jnp.abs(slide) > SLIDING * (1.0 + jnp.max(jnp.abs(rates)))
-    return resting & slides & (slide * (slide + 2.0 * dt * change) < 0.0)
+    return resting & slides(rates) & (slide * (slide + 2.0 * dt * change) < 0.0)
 
 
 def notes(gated: Array, coupled: Array) -> Array:

@@ -91,4 +91,4 @@ def ed_alpha(
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
     coef = Numbers(rho_inf=rho_inf, alpha_ar=alpha_ar, tolerances=tolerances)
-    return mixed_scheme("ed_alpha", base, coef, **options)
+    return mixed_scheme("ed_alpha", base, coef, laws_at_start=True, **options)

@@ -313,7 +313,8 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
-    return impulsive_step(_respond, scheme, system, params, carry, dt)
+    corrects = scheme.options.position_multiplier
+    return impulsive_step(_respond, scheme, system, params, carry, dt, corrects=corrects)
 
 
 def unified_stage(

@@ -114,7 +114,7 @@ def _through_impacts(
     _, rows, response, free = _jump(scheme, system, p, here, closed)
     rates = rows.rate(here.v)[: system.nc * (1 + system.nt) : 1 + system.nt]
     events = new & (rates < -event_limit(system, p, here, rows, free, dt))
-    coupled = saltation.impact_coupling(rows, response, events, system.nt)
+    coupled = saltation.impact_coupling(rows, response, events, memory.resting, system.nt)
     gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
     shift = saltation.event_shift(gap, rates, events, (jnp.sum(events) > 1) & ~coupled)
     struck = plain(saltation.shift_state(system, at, here.v, end.a, shift.mean))
@@ -122,8 +122,8 @@ def _through_impacts(
     resting = resting_contacts(system, p, t, after.q, after.v, closed)
     impulses = jnp.concatenate([struck.jump.contacts.reshape(-1), struck.jump.constraints])
     x = Around(
-        at=here, a=saltation.frozen(end.a), end=after, resting=memory.resting, after=resting, active=closed,
-        impulses=saltation.frozen(impulses),
+        at=here, a=saltation.frozen(end.a), aside=jnp.zeros((system.nv, system.nc)), end=after,
+        resting=memory.resting, after=resting, active=closed, impulses=saltation.frozen(impulses),
     )  # fmt: skip
     back = settled(system, params, shift_back(system, p, struck.state, shift, x), resting & ~memory.resting)
     gated = new & ~events & (rates < 0.0)
@@ -141,13 +141,28 @@ def through_reversal(
     p, start, a, step = saltation.frozen((params, state, memory.a, dt))
     count = 2 * system.nc
 
-    def rates(s: Array) -> Array:
-        """Row velocities along the motion."""
-        q = system.retract(start.q, s * start.v)
-        return row_rates(system, jnp.asarray(start.t) + s, q, start.v + s * a, p)[:count]
+    def motion(a: Array) -> tuple[Array, Array]:
+        """Row velocities, and their rates along the motion."""
 
-    now, change = jax.jvp(rates, (jnp.zeros(()),), (jnp.ones(()),))
+        def rates(s: Array) -> Array:
+            q = system.retract(start.q, s * start.v)
+            return row_rates(system, jnp.asarray(start.t) + s, q, start.v + s * a, p)[:count]
+
+        return jax.jvp(rates, (jnp.zeros(()),), (jnp.ones(()),))
+
+    now, change = motion(a)
     events = saltation.reversal(now, change, memory.resting, step, system.nt)
+    if scheme.options.laws_at_start:
+        # the stored acceleration of a contact that has just come to a stop is not that with which it leaves
+        still = memory.resting & ~saltation.slides(now)
+        a = lax.cond(
+            jnp.any(still),
+            lambda _: acceleration(scheme, system, p, start.t, start.q, start.v, memory.resting),
+            lambda _: a,
+            None,
+        )
+        change = motion(a)[1]
+        events = events | saltation.departure(now, change, memory.resting, step)
     slide = system.slip(state.t, state.q, state.v, params)[:, 0]  # type: ignore[misc]
     shift = saltation.event_shift(slide, change[1::2], events, jnp.asarray(False))
     shifted = saltation.shift_state(system, state, start.v, a, shift.mean)

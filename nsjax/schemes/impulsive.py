@@ -80,9 +80,13 @@ def no_limit(system: System) -> Array:
 
 
 def impulsive_step(
-    respond: Respond, scheme: Scheme, system: System, params: PyTree, carry: Carry, dt: Array
-) -> tuple[Carry, Output]:
-    """One step around ``respond(scheme, system, params, state, active, dt, contacts)``."""
+    respond: Respond, scheme: Scheme, system: System, params: PyTree, carry: Carry, dt: Array,
+    *, corrects: bool = False,
+) -> tuple[Carry, Output]:  # fmt: skip
+    """One step around ``respond(scheme, system, params, state, active, dt, contacts)``.
+
+    ``corrects``: whether gaps are corrected on position level, see `through_impacts`.
+    """
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
     at = midpoint(system, state, dt)
     gap = jnp.zeros(0) if system.gap is None else system.gap(at.t, at.q, params)
@@ -96,7 +100,9 @@ def impulsive_step(
         def step(state: State) -> Response:
             return respond(scheme, system, params, state, active, dt, True)
 
-        return through_impacts(step, midpoint, system, params, state, carry.memory, active, dt)
+        return through_impacts(
+            step, midpoint, system, params, state, carry.memory, active, dt, corrects=corrects
+        )
 
     def fly(_: None) -> tuple[Response, Any]:
         return respond(scheme, system, params, state, active, dt, False), none
@@ -117,12 +123,13 @@ class _Before:
     limit: Array
     rate: Array
     a: Array
+    aside: Array
     coupled: Array
 
 
 def through_impacts(
     respond: Callable[[State], Response], predict: Predict, system: System, params: PyTree, state: State,
-    memory: Resting, active: Array, dt: Array,
+    memory: Resting, active: Array, dt: Array, *, corrects: bool,
 ) -> tuple[Response, tuple[Array, Resting]]:  # fmt: skip
     """A step with contacts whose derivative is that of the motion; see `nsjax.contact.saltation`.
 
@@ -132,6 +139,8 @@ def through_impacts(
             close, with the velocity before an impact.
         memory: contacts at rest before the step.
         active: (nc,) bool, contacts closed at the predicted state. One seen a step early does no harm.
+        corrects: whether the scheme corrects gaps on position level. The derivative of such a step
+            annuls that of a gap, so that independent impacts must each be shifted before it.
 
     Returns:
         What the scheme makes of the step; notes, and the contacts at rest after it.
@@ -155,17 +164,20 @@ def through_impacts(
         function = jnp.where(b.impacts, function, live)
     apart = (jnp.sum(b.impacts) > 1) & ~b.coupled
     shift = saltation.event_shift(function, b.rate, b.events, apart)
-    r = respond(saltation.shift_state(system, state, start.v, b.a, shift.mean))
+    shifted = saltation.shift_state(system, state, start.v, b.a, shift.mean)
+    if corrects:
+        shifted = saltation.shift_apart(system, shifted, shift, b.aside, jnp.zeros_like(b.aside))
+    r = respond(shifted)
     # a contact that has just landed rests if it would not pass the gate again
     after = loaded(r.jump, active) & (jnp.abs(r.jump.after) <= jnp.minimum(r.limit, b.limit))
 
     def finish(live: tuple[State, saltation.Shift]) -> State:
         end, shift = live
         x = Around(
-            at=ahead, a=b.a, end=saltation.frozen(end), resting=memory.contacts,
+            at=ahead, a=b.a, aside=b.aside, end=saltation.frozen(end), resting=memory.contacts,
             after=after, active=active, impulses=_stacked(saltation.frozen(r.jump)),
         )  # fmt: skip
-        return shift_back(system, p, end, shift, x)
+        return shift_back(system, p, end, shift, x, corrects=corrects)
 
     end = lax.cond(jnp.any(b.events), finish, lambda live: live[0], (r.end, shift))
     landed = after & ~memory.contacts
@@ -205,7 +217,7 @@ def _nothing(system: System) -> _Before:
     none, zero = jnp.zeros(system.nc, bool), jnp.zeros(system.nc)
     return _Before(
         impacts=none, events=none, limit=jnp.full(system.nc, jnp.inf), rate=zero, a=jnp.zeros(system.nv),
-        coupled=jnp.asarray(False),
+        aside=jnp.zeros((system.nv, system.nc)), coupled=jnp.asarray(False),
     )  # fmt: skip
 
 
@@ -229,6 +241,7 @@ def _look(
 
     still = jnp.zeros(system.nv), jnp.zeros(count)
     a, change = lax.cond(jnp.any(impacts) | jnp.any(slow), motion, lambda _: still, None)
+    normal = x[:, 1 : 1 + count : d]
     turns = saltation.reversal(rates, change, slow & ~jnp.any(impacts), dt, system.nt)
     return _Before(
         impacts=impacts,
@@ -236,5 +249,6 @@ def _look(
         limit=limit,
         rate=jnp.where(impacts, rates[::d], change[d - 1 :: d]),
         a=a,
-        coupled=saltation.impact_coupling(rows, x[:, 1:], impacts, system.nt),
+        aside=normal * jnp.where(impacts, rates[::d] / jnp.sum(rows.wt[:count:d].T * normal, axis=0), 0.0),
+        coupled=saltation.impact_coupling(rows, x[:, 1:], impacts, resting, system.nt),
     )

@@ -48,6 +48,7 @@ class Options:
     acceleration_after_change: str
     constraint_form: str
     starting_force: Callable[..., Any] | None
+    laws_at_start: bool
     max_passes: int
     max_iterations: int
 
@@ -61,6 +62,7 @@ def mixed_scheme(
     acceleration_after_change: str = "recompute",
     constraint_form: str = "index_2",
     starting_force: Callable[..., Any] | None = None,
+    laws_at_start: bool = False,
     max_passes: int = 20,
     max_iterations: int = 20,
 ) -> Scheme:
@@ -82,6 +84,7 @@ def mixed_scheme(
         starting_force: ``(coef, state, dt, run) -> (rows,)``, row forces at the start of a step. If
             given, a step without impulse reports the mean of its own forces and those with which the
             next one starts.
+        laws_at_start: whether a stage at the start of the step fulfils the contact laws.
         max_passes, max_iterations: of the stage solver and of each contact problem.
     """
     choose(name, "acceleration_after_change", acceleration_after_change, ("recompute", "keep"))
@@ -92,6 +95,7 @@ def mixed_scheme(
         acceleration_after_change=acceleration_after_change,
         constraint_form=constraint_form,
         starting_force=starting_force,
+        laws_at_start=laws_at_start,
         max_passes=max_passes,
         max_iterations=max_iterations,
     )

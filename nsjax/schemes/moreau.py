@@ -280,4 +280,5 @@ def _respond(
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
-    return impulsive_step(_respond, scheme, system, params, carry, dt)
+    corrects = scheme.options.project_contacts
+    return impulsive_step(_respond, scheme, system, params, carry, dt, corrects=corrects)

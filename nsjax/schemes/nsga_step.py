@@ -370,7 +370,7 @@ def nsga_step(
     if system.nc and scheme.gradient == "saltation":
         r, (notes, resting) = through_impacts(
             step, _ahead, system, params, state, memory.resting,
-            _closing(system, params, state, dt), dt,
+            _closing(system, params, state, dt), dt, corrects=True,
         )  # fmt: skip
     else:
         r = step(state)

@@ -4,6 +4,8 @@ event, the jump that each contact makes alone, rest after the event.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -29,6 +31,8 @@ class Around:
         at: where the event is, with the velocity before it.
         a: (nv,) acceleration before it.
         end: state after the step.
+        aside: (nv, nc) approach of every contact alone as motion of the system, zero where the scheme
+            does not correct positions.
         resting, after: (nc,) bool, contacts at rest before and after the event.
         active: (nc,) bool, contacts that share the impulse.
         impulses: (rows,) their impulses.
@@ -36,6 +40,7 @@ class Around:
 
     at: State
     a: Array
+    aside: Array
     end: State
     resting: Array
     after: Array
@@ -58,8 +63,13 @@ def accelerate(system: System, p: PyTree, at: State, v: Array, on: Array) -> Arr
     )
 
 
-def shift_back(system: System, p: PyTree, state: State, shift: saltation.Shift, x: Around) -> State:
-    """The live end ``state`` of a step, shifted back along the motion after the event."""
+def shift_back(
+    system: System, p: PyTree, state: State, shift: saltation.Shift, x: Around, *, corrects: bool = False
+) -> State:
+    """The live end ``state`` of a step, shifted back along the motion after the event.
+
+    ``corrects``: the scheme corrects positions; the state before the step was moved along ``x.aside``.
+    """
     nc = system.nc
     dv, rate = _alone(system, p, x)
 
@@ -76,15 +86,41 @@ def shift_back(system: System, p: PyTree, state: State, shift: saltation.Shift, 
     count = jnp.where(shift.apart, nc + 1, 1)
     a = lax.fori_loop(0, count, one, jnp.zeros((nc + 1, system.nv)))
     back = saltation.shift_state(system, state, x.end.v, a[0], -shift.mean)
-    return saltation.shift_apart(system, back, shift, dv, a[1:].T - x.a[:, None] - rate)
+    da = a[1:].T - x.a[:, None] - rate
+    if not corrects:
+        return saltation.shift_apart(system, back, shift, -dv, -da)
+    moved = _moved(system, p, x)
+    return saltation.shift_apart(system, back, shift, -dv - x.aside, -da - moved)
+
+
+def _moved(system: System, p: PyTree, x: Around) -> Array:
+    """Change (nv, nc) of the whole velocity jump with the position along ``x.aside``."""
+    at, jump = x.at, _jumps(system, p, x)
+
+    def one(along: Array) -> Array:
+        def whole(s: Array) -> Array:
+            return jnp.sum(jump(jnp.asarray(at.t), system.retract(at.q, s * along), at.v), axis=1)
+
+        return jax.jvp(whole, (jnp.zeros(()),), (jnp.ones(()),))[1]
+
+    return jax.vmap(one, in_axes=1, out_axes=1)(x.aside)
 
 
 def _alone(system: System, p: PyTree, x: Around) -> tuple[Array, Array]:
     """Velocity change (nv, nc) by the impulse of every contact, and its rate along the motion before."""
-    v, a = x.at.v, x.a
+    jump = _jumps(system, p, x)
 
     def later(s: Array) -> Array:
-        t, q, u = jnp.asarray(x.at.t) + s, system.retract(x.at.q, s * v), v + s * a
+        v = x.at.v
+        return jump(jnp.asarray(x.at.t) + s, system.retract(x.at.q, s * v), v + s * x.a)
+
+    return jax.jvp(later, (jnp.zeros(()),), (jnp.ones(()),))
+
+
+def _jumps(system: System, p: PyTree, x: Around) -> Callable[[Array, Array, Array], Array]:
+    """Velocity changes (nv, nc) by the impulse of every contact, as functions of ``(t, q, v)``."""
+
+    def jump(t: Array, q: Array, u: Array) -> Array:
         rows = all_rows(system, t, q, p)
         response = solve_positive(system.mass(q, p), rows.wt.T)  # type: ignore[misc]
         problem = jump_problem(system, p, rows, response, rows.rate(u), jnp.zeros(system.nv), x.active)
@@ -93,7 +129,7 @@ def _alone(system: System, p: PyTree, x: Around) -> tuple[Array, Array]:
         each = response[:, :count].reshape(system.nv, system.nc, 1 + system.nt)
         return jnp.sum(each * problem.contacts(impulses)[None], axis=2)
 
-    return jax.jvp(later, (jnp.zeros(()),), (jnp.ones(()),))
+    return jump
 
 
 def settled(system: System, params: PyTree, end: State, fresh: Array) -> State:
