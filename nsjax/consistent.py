@@ -14,8 +14,9 @@ from nsjax.contact.projection import project_position
 from nsjax.core import Problem, State, System
 from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.errors import InputError
+from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import Rows, gap_rows
-from nsjax.linalg import matmul, matvec, solve_positive
+from nsjax.linalg import matmul, matvec
 from nsjax.types import Array, PyTree
 
 CLOSED = 1e-12
@@ -87,8 +88,6 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
     if metric not in ("kinetic", "euclidean"):
         raise InputError(f"consistent: metric = {metric!r}; choose one of kinetic, euclidean")
     system = problem.system
-    if system.mass is None:
-        raise InputError("consistent: the system gives inertia; it needs mass, a dense matrix")
     params, state = canonical(problem.params, "params"), canonical(problem.state, "state")
     check_shapes(system, params, state)
     if not system.nc and not system.nb:
@@ -128,7 +127,7 @@ def _velocity(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[
     rows = Rows(
         wt=jnp.concatenate([r.wt for r in parts]), offset=jnp.concatenate([r.offset for r in parts])
     )
-    response = solve_positive(system.mass(q, p), rows.wt.T)  # type: ignore[misc]
+    response = inertia_at(system, q, p).solve(rows.wt.T)
     problem = ContactProblem(
         nc=system.nc, nt=0, nb=system.nb, delassus=matmul(rows.wt, response), free=rows.rate(v),
         friction=jnp.zeros(system.nc), mask=closed,

@@ -10,9 +10,9 @@ import numpy as np
 
 from nsjax.analysis.rows import by_rows, check_run
 from nsjax.core.errors import InputError
+from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import kinetic_energy, potential_energy, row_forces, row_rates
 from nsjax.core.system import System, add
-from nsjax.linalg import solve_positive
 from nsjax.schemes.impulsive import Resting
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, record
@@ -265,12 +265,6 @@ def _non_potential(system: System, p: PyTree, t: Array, q: Array, v: Array) -> t
     return system.force(t, q, v, p) + jax.grad(energies)(jnp.zeros_like(v)) + turn, drive
 
 
-def _mass(system: System, q: Array, p: PyTree) -> Array:
-    if system.mass is not None:
-        return system.mass(q, p)
-    return jax.jacfwd(lambda w: system.inertia(q, w, p))(jnp.zeros(system.nv, q.dtype))  # type: ignore[misc]
-
-
 def _force_work(
     system: System, p: PyTree, first: tuple[Array, ...], last: tuple[Array, ...], dt: Array
 ) -> Array:
@@ -307,7 +301,7 @@ class _EndStep:
         left = v1
         if jump.size:
             push = row_forces(system, t1, q1, jump, p)
-            left = v1 - solve_positive(_mass(system, q1, p), push[:, None])[:, 0]
+            left = v1 - inertia_at(system, q1, p).solve(push[:, None])[:, 0]
         _, begin = _rates(system, p, t, q, v)
         full, end = _rates(system, p, t1, q1, left)
         full_after, end_after = _rates(system, p, t1, q1, v1)

@@ -6,9 +6,10 @@ import jax.numpy as jnp
 
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import solve
+from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import Rows, all_rows, row_drift
 from nsjax.core.system import System
-from nsjax.linalg import matmul, matvec, solve_positive
+from nsjax.linalg import matmul, matvec
 from nsjax.types import Array, PyTree
 
 
@@ -36,12 +37,12 @@ def consistent_acceleration(
     Source: `notation.md` section 3, `rotations.md` section 4 (gamma), [R&S (25)] with the constraint
     forces it omits.
     """
-    mass = system.mass(q, params)  # type: ignore[misc]
+    inertia = inertia_at(system, q, params)
     force = system.force(t, q, v, params)
     if not system.nc and not system.nb:
-        return solve_positive(mass, force[:, None])[:, 0]
+        return inertia.solve(force[:, None])[:, 0]
     rows = all_rows(system, t, q, params)
-    x = solve_positive(mass, jnp.concatenate([force[:, None], rows.wt.T], axis=1))
+    x = inertia.solve(jnp.concatenate([force[:, None], rows.wt.T], axis=1))
     free, response = x[:, 0], x[:, 1:]
     drift = row_drift(system, t, q, v, params)
     friction = jnp.zeros(0)

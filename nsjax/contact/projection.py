@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.stage import StageSettings, solve_stage
+from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import gap_rows
 from nsjax.core.system import System
-from nsjax.linalg import matvec, solve_positive
+from nsjax.linalg import BlockTridiagonal, Dense, Structure, matvec
 from nsjax.types import Array, PyTree, record
 
 
@@ -52,6 +53,12 @@ class _Equations:
     system: System
     contacts: bool
     nt: int = 0
+
+    @property
+    def structure(self) -> Structure:
+        """The tangent is the unit matrix."""
+        dense = isinstance(self.system.structure, Dense)
+        return self.system.structure if dense else BlockTridiagonal(1)
 
     @property
     def nc(self) -> int:
@@ -104,7 +111,7 @@ def correction_directions(
     if system.nb:
         parts.append(gap_rows(system, "constraint", system.nb, t, q, p).wt)
     w = jnp.concatenate(parts).T
-    return solve_positive(system.mass(q, p), w) if kinetic else w  # type: ignore[misc]
+    return inertia_at(system, q, p).solve(w) if kinetic else w
 
 
 def project_position(

@@ -17,8 +17,8 @@ from jax import lax
 
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import solve as solve_contacts
-from nsjax.linalg import matmul, matvec
-from nsjax.linalg import solve as linear_solve
+from nsjax.core.operators import jacobian
+from nsjax.linalg import Elimination, Structure, matmul, matvec
 from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree, record
 
@@ -29,6 +29,10 @@ class Equations(Protocol):
     ``residual(data, z) - W(z) P = 0`` with row velocities ``rates(data, z)``. Rows are stacked as in
     `ContactProblem`: all contacts, then all bilateral rows.
     """
+
+    @property
+    def structure(self) -> Structure:
+        """Of the tangent of the dynamics; contacts and constraints are a border of it."""
 
     @property
     def nc(self) -> int:
@@ -94,10 +98,10 @@ class StageAnswer:
 
 
 @record()
-class _Tangent:
-    """Linearised dynamics: inverse of ``df/dz``, ``du/dz``, ``J^-1 W``, and ``G``."""
+class StageTangent:
+    """Linearised dynamics: eliminated ``J = df/dz``, ``du/dz``, ``J^-1 W``, and ``G``."""
 
-    inverse: Array
+    dynamics: Elimination
     speed: Array
     response: Array
     delassus: Array
@@ -107,22 +111,34 @@ class _Tangent:
 CONTRACTION = 0.1
 
 
-def _tangent(equations: Equations, data: PyTree, z: Array, impulses: Array, rows: bool) -> _Tangent:
+def _tangent(equations: Equations, data: PyTree, z: Array, impulses: Array, rows: bool) -> StageTangent:
     def dynamics(z: Array) -> Array:
         f = equations.residual(data, z)
         return f - equations.forces(data, z, impulses) if rows else f
 
-    n = z.shape[0]
-    jacobian = jax.jacfwd(dynamics)(z)
+    structure, empty = equations.structure, jnp.zeros((0, z.shape[0]))
+    matrix: Any = structure.tangent(dynamics, z)
     if not rows:
-        inverse = linear_solve(jacobian, jnp.eye(n))
-        empty = jnp.zeros((0, n))
-        return _Tangent(inverse=inverse, speed=empty, response=empty.T, delassus=jnp.zeros((0, 0)))
-    speed = jax.jacfwd(lambda z: equations.rates(data, z))(z)
-    both = jnp.concatenate([jnp.eye(n), equations.directions(data, z)], axis=1)
-    solved = linear_solve(jacobian, both)
-    response = solved[:, n:]
-    return _Tangent(inverse=solved[:, :n], speed=speed, response=response, delassus=matmul(speed, response))
+        done, response = structure.eliminate(matrix, empty.T)
+        return StageTangent(dynamics=done, speed=empty, response=response, delassus=jnp.zeros((0, 0)))
+    speed = jacobian(lambda z: equations.rates(data, z), z, impulses.shape[0])
+    done, response = structure.eliminate(matrix, equations.directions(data, z))
+    return StageTangent(dynamics=done, speed=speed, response=response, delassus=matmul(speed, response))
+
+
+def _row_count(equations: Equations) -> int:
+    return equations.nc * (1 + equations.nt) + equations.nb
+
+
+def kept_tangent(equations: Equations, data: PyTree, unknowns: int) -> StageTangent:
+    """The tangent of a model whose structure is constant, for all steps of a run.
+
+    Args:
+        equations, data: of any step.
+        unknowns: number of them.
+    """
+    rows = _row_count(equations)
+    return _tangent(equations, data, jnp.zeros(unknowns), jnp.zeros(rows), rows > 0)
 
 
 def _pass(
@@ -130,17 +146,17 @@ def _pass(
     data: PyTree,
     z: Array,
     impulses: Array,
-    tangent: _Tangent,
+    tangent: StageTangent,
     active: Array,
     settings: StageSettings,
     max_iterations: int,
 ) -> tuple[Array, Array, Array, Array]:
     """One linearisation: update of ``z``, new impulses, iterations and residual of the contacts."""
     if not tangent.speed.shape[0]:
-        step = -matvec(tangent.inverse, equations.residual(data, z))
+        step = -tangent.dynamics.solve(equations.residual(data, z))
         return step, impulses, jnp.asarray(0, int), jnp.zeros(())
     f = equations.residual(data, z) - equations.forces(data, z, impulses)
-    x = matvec(tangent.inverse, f)
+    x = tangent.dynamics.solve(f)
     free = equations.rates(data, z) - matvec(tangent.speed, x) - matvec(tangent.delassus, impulses)
     problem = ContactProblem(
         nc=equations.nc,
@@ -159,11 +175,13 @@ def _pass(
 @functools.cache
 def _solver(equations: Equations, max_passes: int, max_iterations: int) -> Callable[[Any], Any]:
     """The iteration for these equations, with its derivative."""
-    has_rows = equations.nc * (1 + equations.nt) + equations.nb > 0
+    has_rows = _row_count(equations) > 0
 
     def live_step(answer: Any, arguments: Any) -> Callable[[Any], Any]:
-        (data, _, active, settings), (z, impulses) = arguments, answer
-        tangent = _tangent(equations, data, z, impulses, has_rows)
+        (data, _, active, settings, kept), (z, impulses) = arguments, answer
+        tangent = kept
+        if kept is None:
+            tangent = _tangent(equations, data, z, impulses, has_rows)
 
         def step(live: Any) -> tuple[Array, Array]:
             change, new, _, _ = _pass(
@@ -180,23 +198,26 @@ def _solver(equations: Equations, max_passes: int, max_iterations: int) -> Calla
 def _iterate(
     equations: Equations, max_passes: int, max_iterations: int, arguments: Any
 ) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
-    data, z, active, settings = arguments
-    m = equations.nc * (1 + equations.nt) + equations.nb
-    n = z.shape[0]
+    data, z, active, settings, kept = arguments
+    m = _row_count(equations)
+    if kept is not None:
+        # linear: one pass is the solution
+        impulses = jnp.zeros(m)
+        step, impulses, iterations, residual = _pass(
+            equations, data, z, impulses, kept, active, settings, max_iterations
+        )
+        return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual)
     big = 1e3 * settings.scale
-    blank = _Tangent(
-        inverse=jnp.eye(n),
-        speed=jnp.zeros((m, n)),
-        response=jnp.zeros((n, m)),
-        delassus=jnp.eye(m),
-    )
+    fresh = lambda z, impulses: _tangent(equations, data, z, impulses, m > 0)  # noqa: E731
+    shapes = jax.eval_shape(fresh, z, jax.ShapeDtypeStruct((m,), z.dtype))
+    blank = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
     def body(carry: Any) -> Any:
         z, impulses, tangent, k, last, now, iterations, _ = carry
         stale = (k == 0) | (now > CONTRACTION * last)
         tangent = lax.cond(
             stale,
-            lambda _: _tangent(equations, data, z, impulses, m > 0),
+            lambda _: fresh(z, impulses),
             lambda _: tangent,
             None,
         )
@@ -226,6 +247,7 @@ def solve_stage(
     *,
     max_passes: int = 20,
     max_iterations: int = 20,
+    kept: StageTangent | None = None,
 ) -> StageAnswer:
     """Solves ``residual(z) - W(z) P = 0`` with the laws on ``rates(z)``, from the start ``z``.
 
@@ -241,9 +263,10 @@ def solve_stage(
         settings: tolerances and scale.
         max_passes: linearisations before giving up.
         max_iterations: plain Newton steps of each contact problem.
+        kept: tangent for all steps, of `kept_tangent`: then one pass is the solution.
     """
     solver = _solver(equations, max_passes, max_iterations)
-    (z, impulses), (passes, iterations, estimate, residual) = solver((data, z, active, settings))
+    (z, impulses), (passes, iterations, estimate, residual) = solver((data, z, active, settings, kept))
     return StageAnswer(
         z=z,
         impulses=impulses,

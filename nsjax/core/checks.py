@@ -14,9 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.errors import InputError, nearest
+from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import gap_rows
+from nsjax.core.promises import check_promises, sampled
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
+from nsjax.linalg import Dense
 from nsjax.types import Array, PyTree
 
 PENETRATION_TOLERANCE = 1e-9
@@ -147,8 +150,9 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
     """Everything whose value is checked at the start, in one compiled call."""
     p = params if system.prepare is None else system.prepare(params)
     found: dict[str, Any] = {}
-    if system.mass is not None:
-        found["mass"] = system.mass(state.q, p)
+    if isinstance(system.structure, Dense):
+        found["mass"] = mass_matrix(system, state.q, p)
+    found |= sampled(system, state, p)
     if system.gap is not None:
         found["gap"] = system.gap(state.t, state.q, p)
     if system.constraint is not None:
@@ -181,6 +185,7 @@ def check_found(system: System, found: dict[str, np.ndarray], scheme: Scheme | N
             raise InputError(f"{name} = {found[name].tolist()}; it must lie in [0, 1]")
     if "friction" in found and not np.all(found["friction"] >= 0):
         raise InputError(f"friction = {found['friction'].tolist()}; it must not be negative")
+    check_promises(system, found)
     if "mass" in found:
         _check_mass(found["mass"], found.get("constraint_rows"), scheme)
     if "gap" in found:

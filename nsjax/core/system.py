@@ -161,6 +161,11 @@ class System:
                 raise InputError(f"System: {size} = {value!r}; it must be a whole number of entries")
         if self.nt > 2:
             raise InputError(f"System: nt = {self.nt}; a contact has 0, 1 or 2 tangents")
+        misfit = self.structure.misfit(self.nv)
+        if misfit is None and self.inertia is None and not isinstance(self.structure, Dense):
+            misfit = "mass, a dense matrix, with a structure; give inertia"
+        if misfit is not None:
+            raise InputError(f"System: {misfit}")
         needed = {
             "gap": self.nc > 0,
             "law": self.nc > 0,

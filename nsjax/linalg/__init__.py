@@ -1,6 +1,29 @@
-"""Linear algebra that stays inside one compiled kernel for small systems."""
+"""Linear algebra that stays inside one compiled kernel for small systems, and structure for large ones."""
 
 from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve, solve_positive
-from nsjax.linalg.structure import Dense, Structure
+from nsjax.linalg.sparse import Pattern
+from nsjax.linalg.structure import (
+    DENSE_LIMIT,
+    BlockTridiagonal,
+    Dense,
+    Elimination,
+    Sparse,
+    Structure,
+    eliminated,
+)
 
-__all__ = ["INLINE_LIMIT", "Dense", "Structure", "matmul", "matvec", "solve", "solve_positive"]
+__all__ = [
+    "DENSE_LIMIT",
+    "INLINE_LIMIT",
+    "BlockTridiagonal",
+    "Dense",
+    "Elimination",
+    "Pattern",
+    "Sparse",
+    "Structure",
+    "eliminated",
+    "matmul",
+    "matvec",
+    "solve",
+    "solve_positive",
+]

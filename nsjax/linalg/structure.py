@@ -1,13 +1,255 @@
-"""What a model promises about the sparsity of its tangent matrix."""
+"""What a model promises about its tangent matrix, and the linear algebra that follows from it.
+
+A structure recovers the tangent of any residual from a few directional derivatives, eliminates it, and
+solves with it. Contacts and loop closures do not belong to it: they are a border of few rows, handled
+by their Schur complement (`nsjax.contact.stage`).
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from nsjax.linalg.dense import matvec, solve
+from nsjax.linalg.sparse import Pattern, plan
+from nsjax.linalg.tridiagonal import Factors, Tridiagonal, factor, product, solve_factored
+from nsjax.types import Array, PyTree, record
+
+DENSE_LIMIT = 2000
+"""Unknowns above which a dense matrix is refused."""
+
+
+@record()
+class Inverse:
+    """An eliminated dense matrix."""
+
+    inverse: Array
+
+    def solve(self, b: Array) -> Array:
+        """``A^-1 b`` (n,)."""
+        return matvec(self.inverse, b)
 
 
 @dataclasses.dataclass(frozen=True)
 class Dense:
-    """No promise: every unknown may be coupled to every other one."""
+    """No promise: every unknown may be coupled to every other one.
+
+    Args:
+        constant: the tangent, the inertia and the directions of the rows are the same in all states and
+            at all times, so that they are factorised once per run.
+    """
+
+    constant: bool = False
+
+    def misfit(self, size: int) -> str | None:
+        """Why the structure cannot be that of a model with ``size`` unknowns; None if it can."""
+        if size <= DENSE_LIMIT:
+            return None
+        return (
+            f"nv = {size} with a dense structure, which ends at {DENSE_LIMIT} unknowns; promise structure="
+            "BlockTridiagonal(block) or Sparse(pattern)"
+        )
+
+    def stacked(self, copies: int) -> Dense:
+        """Of ``copies`` vectors of unknowns one after the other, coupled as one is."""
+        return self
+
+    def tangent(self, f: Callable[[Array], Array], x: Array) -> Array:
+        """``df/dx`` (n, n)."""
+        return jax.jacfwd(f)(x)
+
+    def eliminate(self, matrix: Array, columns: Array) -> tuple[Inverse, Array]:
+        """Eliminated matrix, and its inverse times ``columns`` (n, k)."""
+        n = matrix.shape[0]
+        solved = solve(matrix, jnp.concatenate([jnp.eye(n), columns], axis=1))
+        return Inverse(inverse=solved[:, :n]), solved[:, n:]
 
 
-Structure = Dense
+@record(static=("structure",))
+class Eliminated:
+    """An eliminated block-tridiagonal matrix, in the order of the unknowns."""
+
+    structure: Any
+    matrix: Tridiagonal
+    factors: Factors
+
+    def solve(self, b: Array) -> Array:
+        """``A^-1 b`` (n,) or (n, k), by substitution."""
+        columns = b if b.ndim == 2 else b[:, None]
+        x = solve_factored(self.matrix, self.factors, self.structure.to_blocks(columns))
+        return self.structure.from_blocks(x, b.shape[0]).reshape(b.shape)
+
+
+class _Blocks:
+    """What structures have in common that are block tridiagonal in some order of the unknowns."""
+
+    def to_blocks(self, x: Array) -> Array:
+        """Vectors (n, k) in the order of the blocks (N, width, k)."""
+        raise NotImplementedError
+
+    def from_blocks(self, x: Array, size: int) -> Array:
+        """Inverse of `to_blocks`."""
+        raise NotImplementedError
+
+    def times(self, matrix: Tridiagonal, x: Array) -> Array:
+        """``A x`` (n,)."""
+        return self.from_blocks(product(matrix, self.to_blocks(x[:, None])), x.shape[0])[:, 0]
+
+    def eliminate(self, matrix: Tridiagonal, columns: Array) -> tuple[Eliminated, Array]:
+        """Eliminated matrix, and its inverse times ``columns`` (n, k)."""
+        done = Eliminated(structure=self, matrix=matrix, factors=factor(matrix))
+        return done, done.solve(columns) if columns.shape[1] else columns
+
+
+def _columns(f: Callable[[Array], Array], x: Array, seeds: Array) -> Array:
+    """Directional derivatives (seeds, n) of ``f``."""
+    return jax.vmap(lambda s: jax.jvp(f, (x,), (s,))[1])(seeds)
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockTridiagonal(_Blocks):
+    """A chain: unknowns come node by node, and a node is coupled to its two neighbours only.
+
+    Bars and beams, and chains of bodies in order. The tangent is recovered from ``3 block`` directional
+    derivatives; elimination and solution cost ``nodes block^3``.
+
+    Args:
+        block: unknowns of a node.
+        constant: see `Dense`.
+        copies: vectors of unknowns, such as the stages of a step, one after the other; set by `stacked`.
+
+    Limits: elimination without exchange of rows: masses and tangents with regular leading parts.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.linalg import BlockTridiagonal
+        >>> chain = BlockTridiagonal(1)
+        >>> f = lambda x: 3.0 * x - jnp.pad(x[1:], (0, 1)) - jnp.pad(x[:-1], (1, 0))
+        >>> done, _ = chain.eliminate(chain.tangent(f, jnp.zeros(4)), jnp.zeros((4, 0)))
+        >>> f(done.solve(jnp.arange(4.0))).round(12).tolist()
+        [0.0, 1.0, 2.0, 3.0]
+    """
+
+    block: int
+    constant: bool = False
+    copies: int = 1
+
+    def misfit(self, size: int) -> str | None:
+        """Why the structure cannot be that of a model with ``size`` unknowns; None if it can."""
+        if self.block >= 1 and size % self.block == 0:
+            return None
+        return f"nv = {size} is not a multiple of the block {self.block} of its block-tridiagonal structure"
+
+    def stacked(self, copies: int) -> BlockTridiagonal:
+        """Of ``copies`` vectors of unknowns one after the other, each coupled as one is."""
+        return dataclasses.replace(self, copies=copies * self.copies)
+
+    @property
+    def _width(self) -> int:
+        return self.block * self.copies
+
+    def to_blocks(self, x: Array) -> Array:
+        """Vectors (n, k) node by node (N, width, k)."""
+        if self.copies == 1:
+            return x.reshape(-1, self.block, x.shape[1])
+        by_copy = x.reshape(self.copies, -1, self.block, x.shape[1])
+        return jnp.swapaxes(by_copy, 0, 1).reshape(-1, self._width, x.shape[1])
+
+    def from_blocks(self, x: Array, size: int) -> Array:
+        """Inverse of `to_blocks`."""
+        if self.copies > 1:
+            x = jnp.swapaxes(x.reshape(-1, self.copies, self.block, x.shape[2]), 0, 1)
+        return x.reshape(size, -1)
+
+    def tangent(self, f: Callable[[Array], Array], x: Array) -> Tridiagonal:
+        """``df/dx``: columns of every third node in one directional derivative."""
+        n, b = x.shape[0], self._width
+        colour = jnp.arange(n // b) % 3
+        every_third = (colour == jnp.arange(3)[:, None]).astype(x.dtype)
+        one = (every_third[:, None, :, None] * jnp.eye(b, dtype=x.dtype)[:, None, :]).reshape(3 * b, -1, b)
+        seeds = jax.vmap(lambda s: self.from_blocks(s[:, :, None], n)[:, 0])(one)
+        found = _columns(f, x, seeds)
+        found = jax.vmap(lambda s: self.to_blocks(s[:, None])[:, :, 0])(found).reshape(3, b, -1, b)
+
+        def beside(d: int) -> Array:
+            """Blocks that couple every node to the one ``d`` places on."""
+            picked = [jnp.where(((colour + d) % 3 == c)[None, :, None], found[c], 0.0) for c in range(3)]
+            return jnp.transpose(picked[0] + picked[1] + picked[2], (1, 2, 0))
+
+        return Tridiagonal(lower=beside(-1), diagonal=beside(0), upper=beside(1))
+
+
+@dataclasses.dataclass(frozen=True)
+class Sparse(_Blocks):
+    """Any fixed pattern of few couplings: meshes, trees of bodies.
+
+    The tangent is recovered from as many directional derivatives as the columns have colours. Unknowns
+    are put in the order of reverse Cuthill and McKee, which makes a narrow band, and the band is eliminated
+    in blocks of its width: all of this is decided once, outside of any program.
+
+    Args:
+        pattern: which unknowns are coupled.
+        constant: see `Dense`.
+        copies: see `BlockTridiagonal`.
+
+    Limits: costs ``n width^2``: fine for long bodies and plane meshes up to some thousand unknowns,
+    wasteful for solids (the band of a cube with ``m`` unknowns along an edge is ``m^2`` wide). Blocks above
+    24 unknowns call LAPACK, which costs a time loop its single kernel. No exchange of rows. Reverse mode
+    scatters.
+    """
+
+    pattern: Pattern
+    constant: bool = False
+    copies: int = 1
+
+    def misfit(self, size: int) -> str | None:
+        """Why the structure cannot be that of a model with ``size`` unknowns; None if it can."""
+        if self.pattern.size == size:
+            return None
+        return f"nv = {size}, but its sparse structure has a pattern of {self.pattern.size} unknowns"
+
+    def stacked(self, copies: int) -> Sparse:
+        """Of ``copies`` vectors of unknowns one after the other, each coupled as one is."""
+        return dataclasses.replace(self, copies=copies * self.copies)
+
+    def to_blocks(self, x: Array) -> Array:
+        """Vectors (n, k) in the order of elimination (N, copies * width, k)."""
+        way, k = plan(self.pattern), x.shape[1]
+        ordered = x.reshape(self.copies, -1, k)[:, way.order]
+        full = jnp.pad(ordered, ((0, 0), (0, way.filled.size - way.order.size), (0, 0)))
+        blocks = full.reshape(self.copies, -1, way.width, k)
+        return jnp.swapaxes(blocks, 0, 1).reshape(-1, self.copies * way.width, k)
+
+    def from_blocks(self, x: Array, size: int) -> Array:
+        """Inverse of `to_blocks`."""
+        way, k = plan(self.pattern), x.shape[2]
+        by_copy = jnp.swapaxes(x.reshape(-1, self.copies, way.width, k), 0, 1)
+        return by_copy.reshape(self.copies, -1, k)[:, way.place].reshape(size, k)
+
+    def tangent(self, f: Callable[[Array], Array], x: Array) -> Tridiagonal:
+        """``df/dx``: columns of one colour in one directional derivative."""
+        way, s = plan(self.pattern), self.copies
+        count, w = int(way.colours.max()) + 1, way.width
+        one = jnp.asarray(way.colours == jnp.arange(count)[:, None], x.dtype)
+        seeds = jnp.eye(s, dtype=x.dtype)[:, None, :, None] * one[None, :, None, :]
+        found = _columns(f, x, seeds.reshape(s * count, -1))
+        # (copy of the column, colour, copy of the row, row) -> (copy of the row, copy of the column, ...)
+        flat = jnp.transpose(found.reshape(s, count, s, -1), (2, 0, 1, 3)).reshape(s, s, -1)
+        entries = jnp.where(way.inside, flat[:, :, way.index], 0.0)
+        blocks = jnp.transpose(entries, (2, 3, 0, 4, 1, 5)).reshape(3, -1, s * w, s * w)
+        end = jnp.tile(way.filled, (1, s))[:, :, None] * jnp.eye(s * w)
+        return Tridiagonal(lower=blocks[0], diagonal=blocks[1] + end, upper=blocks[2])
+
+
+Structure = Dense | BlockTridiagonal | Sparse
+Elimination = Inverse | Eliminated
+
+
+def eliminated(structure: Structure, f: Callable[[Array], Array], x: Array) -> Any:
+    """The eliminated tangent of ``f`` at ``x``."""
+    matrix: PyTree = structure.tangent(f, x)
+    return structure.eliminate(matrix, jnp.zeros((x.shape[0], 0)))[0]

@@ -11,7 +11,8 @@ import numpy as np
 
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System
-from nsjax.fem.bar import bar_force, bar_weight
+from nsjax.fem.bar import bar_force, bar_inertia, bar_weight
+from nsjax.linalg import BlockTridiagonal
 from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
 
@@ -66,11 +67,9 @@ class Bar:
         """Of the elements (n,) [N/m]."""
         return p.young * p.area / self._lengths(p)
 
-    def mass(self, q: Array, p: ElasticBar) -> Array:
-        """Consistent mass matrix, tridiagonal, as a dense one."""
-        m = self._masses(p)
-        beside = jnp.diag(m, 1) + jnp.diag(m, -1)
-        return (jnp.diag(2.0 * jnp.pad(m, (0, 1)) + 2.0 * jnp.pad(m, (1, 0))) + beside) / 6.0
+    def inertia(self, q: Array, w: Array, p: ElasticBar) -> Array:
+        """Consistent mass times ``w``."""
+        return bar_inertia(w, self._masses(p))
 
     def force(self, t: Array, q: Array, v: Array, p: ElasticBar) -> Array:
         """Tensions of the elements, elastic and viscous, and the weight."""
@@ -105,11 +104,12 @@ class Bar:
             nq=n,
             nv=n,
             nc=1,
-            mass=self.mass,
+            inertia=self.inertia,
             force=self.force,
             potential=self.potential,
             gap=self.gap,
             law=self.law,
+            structure=BlockTridiagonal(1, constant=True),
             observe=self.observe,
             labels=Labels(
                 q=tuple(f"u{k} [m]" for k in nodes),

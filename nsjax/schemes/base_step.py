@@ -9,10 +9,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact import ContactProblem, solve
-from nsjax.contact.stage import StageSettings, solve_stage
+from nsjax.contact.stage import StageSettings, StageTangent, kept_tangent, solve_stage
+from nsjax.core.inertia import constant_inertia
 from nsjax.core.operators import Rows, all_rows
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
+from nsjax.linalg import Elimination
 from nsjax.schemes.stages import Maps, StageEquations
 from nsjax.types import Array, PyTree, record
 
@@ -59,6 +61,19 @@ class End:
     free: Array | None = None
 
 
+@record()
+class Kept:
+    """What holds for a whole run of a model whose structure is constant, else nothing.
+
+    Args:
+        inertia: its factors.
+        stages: linearised dynamics of every group of stages, without and with contact rows.
+    """
+
+    inertia: Elimination | None = None
+    stages: tuple[tuple[StageTangent, ...], ...] = ((), ())
+
+
 class Runner:
     """What a base scheme may use in a step: the model, and the solves that belong to it.
 
@@ -67,28 +82,35 @@ class Runner:
     """
 
     def __init__(
-        self, scheme: Scheme, system: System, params: PyTree, state: State, closed: Array, contacts: bool
-    ) -> None:
+        self, scheme: Scheme, system: System, params: PyTree, state: State, closed: Array, contacts: bool,
+        kept: Kept,
+    ) -> None:  # fmt: skip
         self.scheme, self.system, self.params, self.contacts = scheme, system, params, contacts
         self.closed = closed if contacts else jnp.zeros(0, bool)
         self.scale = 1.0 + jnp.max(jnp.abs(state.v))
         self.has_rows = bool(system.nb) or contacts
+        self.kept, self.groups = kept, iter(kept.stages[contacts])
         self.residuals: list[Array] = [jnp.zeros(())]
         self.estimates: list[Array] = [jnp.zeros(())]
         self.iterations: Array = jnp.asarray(0, int)
 
+    def equations(self, maps: Maps) -> StageEquations:
+        """Of a group of stages."""
+        form = self.scheme.options.constraint_form
+        return StageEquations(self.system, maps.v.shape[0], self.contacts, form)
+
     def __call__(self, maps: Maps) -> tuple[list[tuple[Array, Array, Array, Array]], list[Array]]:
         """``(t, q, v, a)`` and the row impulses (contacts, then constraints) of every stage."""
         tolerances, options = self.scheme.coef.tolerances, self.scheme.options
-        stages = maps.v.shape[0]
-        equations = StageEquations(self.system, stages, self.contacts, options.constraint_form)
+        equations = self.equations(maps)
         settings = StageSettings(
             tolerance=tolerances.stage, contact_tolerance=tolerances.contact, scale=self.scale
         )
         answer = solve_stage(
             equations, (self.params, maps), jnp.zeros(equations.unknowns),
-            jnp.concatenate([self.closed] * stages), settings,
+            jnp.concatenate([self.closed] * equations.stages), settings,
             max_passes=options.max_passes, max_iterations=options.max_iterations,
+            kept=next(self.groups, None),
         )  # fmt: skip
         self.residuals.append(answer.residual)
         self.estimates.append(answer.estimate)
@@ -119,6 +141,40 @@ class Runner:
         return answer.x
 
 
+class Recorder(Runner):
+    """Runs a base scheme on a model with constant structure for the tangents of its stages alone."""
+
+    def __init__(self, scheme: Scheme, system: System, params: PyTree, contacts: bool) -> None:
+        rest = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=jnp.zeros(system.nv))
+        super().__init__(scheme, system, params, rest, jnp.zeros(system.nc, bool), contacts, Kept())
+        self.rest = rest
+        self.tangents: list[StageTangent] = []
+
+    def __call__(self, maps: Maps) -> tuple[list[tuple[Array, Array, Array, Array]], list[Array]]:
+        """The predicted stages, their tangent being noted."""
+        equations = self.equations(maps)
+        self.tangents.append(kept_tangent(equations, (self.params, maps), equations.unknowns))
+        count = equations.nc * (1 + equations.nt) + equations.nb
+        nothing = equations.split(jnp.zeros(count))
+        return maps.at(self.system, jnp.zeros(equations.unknowns)), nothing
+
+
+def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> Kept:
+    """`Kept` of a mixed scheme."""
+    if not system.structure.constant:
+        return Kept()
+    inertia = constant_inertia(system, params)
+    none, still = jnp.zeros(system.nc, bool), jnp.zeros(system.nv)
+    memory = Memory(a=still, algorithmic=still, closed=none, resting=none)
+    stages = []
+    for contacts in (False, system.nc > 0):
+        record = Recorder(scheme, system, params, contacts)
+        record.kept = Kept(inertia=inertia)
+        scheme.options.base(scheme.coef, record.rest, memory, dt, record)
+        stages.append(tuple(record.tangents))
+    return Kept(inertia=inertia, stages=(stages[0], stages[1]))
+
+
 def split_force(system: System, force: Array, contacts: bool) -> tuple[Array, Array]:
     """Row forces as (nc, 1 + nt) of the contacts, zero where they have no rows, and (nb,)."""
     d = system.nc * (1 + system.nt) if contacts else 0
@@ -134,10 +190,11 @@ def on_contacts(system: System, closed: Array, f: Callable[[bool], Any]) -> Any:
 
 
 def base_step(
-    scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, dt: Array, contacts: bool
-) -> End:
+    scheme: Scheme, system: System, params: PyTree, kept: Kept, state: State, memory: Memory, dt: Array,
+    contacts: bool,
+) -> End:  # fmt: skip
     """The base scheme's step before an impulse, with or without contact rows."""
-    run = Runner(scheme, system, params, state, memory.closed, contacts)
+    run = Runner(scheme, system, params, state, memory.closed, contacts, kept)
     base: BaseEnd = scheme.options.base(scheme.coef, state, memory, dt, run)
     residual, estimate = jnp.max(jnp.stack(run.residuals)), jnp.max(jnp.stack(run.estimates))
     tolerances = scheme.coef.tolerances

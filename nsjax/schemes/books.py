@@ -8,10 +8,11 @@ from jax import lax
 from nsjax import status
 from nsjax.contact import Jump, no_jump
 from nsjax.contact.stage import StageAnswer
+from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import Rows, gap_drift
 from nsjax.core.scheme import IMPACT_GATE, Event, Output
 from nsjax.core.system import State, System
-from nsjax.linalg import matvec, solve_positive
+from nsjax.linalg import matvec
 from nsjax.types import Array, PyTree
 
 
@@ -31,14 +32,15 @@ def step_status(
         return ~jnp.isfinite(jnp.sum(x))
 
     def causes(_: None) -> Array:
-        mass = system.mass(at.q, params)  # type: ignore[misc]
+        mass = inertia_at(system, at.q, params)
         force = system.force(at.t, at.q, at.v, params)
-        inputs = broken(mass) | broken(force)
-        singular = ~inputs & broken(solve_positive(mass, force[:, None]))
+        heavy = broken(mass.times(jnp.ones(system.nv)))
+        inputs = heavy | broken(force)
+        singular = ~inputs & broken(mass.solve(force[:, None]))
         state = ~inputs & ~singular & (broken(v) | broken(q))
         found = {
             status.GAP_NOT_FINITE: broken(gap) & ~broken(q),
-            status.MASS_NOT_FINITE: broken(mass),
+            status.MASS_NOT_FINITE: heavy,
             status.FORCE_NOT_FINITE: broken(force),
             status.MASS_SINGULAR: singular,
             status.STATE_NOT_FINITE: state,

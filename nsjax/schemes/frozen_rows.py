@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from nsjax.core.operators import Rows, all_rows
 from nsjax.core.system import System
-from nsjax.linalg import matvec
+from nsjax.linalg import Structure, matvec
 from nsjax.types import Array, PyTree, record
 
 
@@ -49,6 +49,11 @@ class FrozenRowEquations:
 
     system: System
     contacts: bool
+
+    @property
+    def structure(self) -> Structure:
+        """Of the tangent: that of the model."""
+        return self.system.structure
 
     @property
     def nc(self) -> int:

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from nsjax.contact import Jump
 from nsjax.contact.projection import correction_directions, position_rows
 from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
-from nsjax.core.errors import InputError
+from nsjax.core.inertia import Inertia, inertia_at
 from nsjax.core.operators import all_rows, row_forces, row_rates
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.linalg import matvec, solve_positive
+from nsjax.linalg import Structure
 from nsjax.schemes.books import approach_limit, stage_jump
 from nsjax.schemes.choices import METRICS, choose, kinetic_metric
 from nsjax.schemes.impulsive import Response, impulsive_init, impulsive_step, midpoint, no_limit
@@ -91,7 +91,7 @@ class _Data:
 
     params: PyTree
     state: State
-    mass: Array
+    mass: Inertia
     dt: Array
 
 
@@ -110,6 +110,11 @@ class _Equations:
     position: bool
     linearised: bool
     kinetic: bool
+
+    @property
+    def structure(self) -> Structure:
+        """Of the tangent: velocities, and corrections if the position counts."""
+        return self.system.structure.stacked(1 + self.position)
 
     @property
     def nt(self) -> int:
@@ -142,7 +147,7 @@ class _Equations:
         """Momentum balance, and ``x``, without row forces."""
         _, middle, w = self.motion(d, z)
         force = self.system.force(self.middle(d), middle, d.state.v + 0.5 * w, d.params)
-        balance = matvec(d.mass, w) - d.dt * force
+        balance = d.mass.times(w) - d.dt * force
         return jnp.concatenate([balance, z[self.system.nv :]])
 
     def split(self, x: Array) -> tuple[Array, Array]:
@@ -179,7 +184,7 @@ class _Equations:
         if not self.position:
             return push
         x = row_forces(self.system, self.middle(d), q, self._padded(position), d.params, self.contacts)
-        return jnp.concatenate([push, solve_positive(d.mass, x[:, None])[:, 0] if self.kinetic else x])
+        return jnp.concatenate([push, d.mass.solve(x[:, None])[:, 0] if self.kinetic else x])
 
     def directions(self, d: Any, z: Array) -> Array:
         """Block diagonal ``(W, D)`` (unknowns, rows)."""
@@ -305,8 +310,6 @@ def ggl_unified(
 
 
 def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
-    if system.mass is None:
-        raise InputError("ggl_unified: the system gives inertia; this scheme needs mass, a dense matrix")
     return ()
 
 
@@ -327,7 +330,7 @@ def unified_stage(
         contacts: whether rows of the contacts are formed at all.
     """
     options, coef, v = scheme.options, scheme.coef, state.v
-    mass = system.mass(midpoint(system, state, dt).q, params)  # type: ignore[misc]
+    mass = inertia_at(system, midpoint(system, state, dt).q, params)
     data = _Data(params=params, state=state, mass=mass, dt=dt)
     equations = _Equations(
         system=system,
@@ -373,5 +376,5 @@ def _books(
     rows = all_rows(system, t, middle, d.params)
     jump = stage_jump(system, answer, dv, rows.rate(v), rows.rate(v + dv), active, contacts)
     at = State(t=t, q=middle, v=v)
-    a = solve_positive(d.mass, system.force(t, middle, v, d.params)[:, None])[:, 0]
+    a = d.mass.solve(system.force(t, middle, v, d.params)[:, None])[:, 0]
     return jump, approach_limit(system, d.params, at, rows, a, d.dt)

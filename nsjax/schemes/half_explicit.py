@@ -7,9 +7,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from nsjax.core.inertia import inertia_at
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
-from nsjax.linalg import matmul, matvec, solve_positive
+from nsjax.linalg import matmul, matvec
 from nsjax.schemes.choices import choose
 from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.types import Array, record
@@ -26,10 +27,11 @@ def _accelerate(t: Array, q: Array, v: Array, dt: Array, run: Any) -> tuple[Arra
     """``dt M^-1 h``, ``M^-1 W`` and the rows at a state."""
     system, params = run.system, run.params
     push = dt * system.force(t, q, v, params)
+    inertia = inertia_at(system, q, params, run.kept.inertia)
     if not run.has_rows:
-        return solve_positive(system.mass(q, params), push[:, None])[:, 0], jnp.zeros(0), None
+        return inertia.solve(push[:, None])[:, 0], jnp.zeros(0), None
     rows = run.rows_at(t, q)
-    x = solve_positive(system.mass(q, params), jnp.concatenate([push[:, None], rows.wt.T], axis=1))
+    x = inertia.solve(jnp.concatenate([push[:, None], rows.wt.T], axis=1))
     return x[:, 0], x[:, 1:], rows
 
 

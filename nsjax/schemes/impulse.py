@@ -11,11 +11,11 @@ from jax import lax
 
 from nsjax.contact import Jump, no_jump, saltation, velocity_jump
 from nsjax.contact.acceleration import consistent_acceleration
+from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import Rows, all_rows, row_rates
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.linalg import solve_positive
-from nsjax.schemes.base_step import End, Memory, base_step
+from nsjax.schemes.base_step import End, Kept, Memory, base_step
 from nsjax.schemes.books import approach_limit, event_limit
 from nsjax.schemes.through_impacts import Around, settled, shift_back
 from nsjax.types import Array, PyTree, record
@@ -65,8 +65,7 @@ def _jump(
     t = jnp.asarray(at.t)
     rows = all_rows(system, t, at.q, params)
     force = system.force(t, at.q, at.v, params)
-    mass = system.mass(at.q, params)  # type: ignore[misc]
-    x = solve_positive(mass, jnp.concatenate([force[:, None], rows.wt.T], axis=1))
+    x = inertia_at(system, at.q, params).solve(jnp.concatenate([force[:, None], rows.wt.T], axis=1))
     jump = velocity_jump(
         system, params, rows, x[:, 1:], at.v, jnp.zeros(system.nv), closed,
         tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
@@ -131,7 +130,7 @@ def _through_impacts(
 
 
 def through_reversal(
-    scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, dt: Array
+    scheme: Scheme, system: System, params: PyTree, kept: Kept, state: State, memory: Memory, dt: Array
 ) -> End:
     """The base step between two time shifts where a planar contact turns from sliding forth to back.
 
@@ -166,7 +165,7 @@ def through_reversal(
     slide = system.slip(state.t, state.q, state.v, params)[:, 0]  # type: ignore[misc]
     shift = saltation.event_shift(slide, change[1::2], events, jnp.asarray(False))
     shifted = saltation.shift_state(system, state, start.v, a, shift.mean)
-    end = base_step(scheme, system, params, shifted, memory, dt, True)
+    end = base_step(scheme, system, params, kept, shifted, memory, dt, True)
 
     def finish(live: tuple[End, Array]) -> End:
         end, tau = live

@@ -15,10 +15,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact import Jump, saltation
+from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows, row_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.linalg import matvec, solve_positive
+from nsjax.linalg import matvec
 from nsjax.schemes.books import event_limit, impacts_of, impulse_output, loaded
 from nsjax.schemes.through_impacts import Around, accelerate, settled, shift_back
 from nsjax.types import Array, PyTree, record
@@ -228,8 +229,7 @@ def _look(
     """Events of the step: impacts by the gate on the approach, else reversals of sliding."""
     rows = all_rows(system, jnp.asarray(at.t), at.q, p)
     force = system.force(at.t, at.q, at.v, p)
-    mass = system.mass(at.q, p)  # type: ignore[misc]
-    x = solve_positive(mass, jnp.concatenate([force[:, None], rows.wt.T], axis=1))
+    x = inertia_at(system, at.q, p).solve(jnp.concatenate([force[:, None], rows.wt.T], axis=1))
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
     rates = rows.rate(start.v)[:count]
     limit = event_limit(system, p, at, rows, x[:, 0], dt)

@@ -12,10 +12,10 @@ from jax import lax
 
 from nsjax.contact import velocity_jump
 from nsjax.contact.saltation import COUPLED, GATED
+from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.linalg import solve_positive
 from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.books import event_limit
 from nsjax.types import Array, PyTree, record
@@ -188,7 +188,8 @@ class _Stepper:
     def advance(self, d: _Start, carry: Carry, dt: Array, lift: Array) -> tuple[Carry, Output]:
         inner = _inside(d.scheme)
         p = _Lifted(params=d.params, lift=lift)
-        return inner.step(inner, self.lifted, p, d.constants, carry, dt)
+        constants = inner.prepare(inner, self.lifted, p, dt)  # they belong to the length of the step
+        return inner.step(inner, self.lifted, p, constants, carry, dt)
 
     def gaps(self, d: _Start, state: State) -> Array:
         return self.system.gap(jnp.asarray(state.t), state.q, d.params)  # type: ignore[misc]
@@ -246,8 +247,7 @@ def _cut(stepper: _Stepper, d: _Start) -> tuple[tuple[Carry, Output], Array, Arr
     at = before.state
     rows = all_rows(system, jnp.asarray(at.t), at.q, d.params)
     force = system.force(at.t, at.q, at.v, d.params)
-    mass = system.mass(at.q, d.params)  # type: ignore[misc]
-    x = solve_positive(mass, jnp.concatenate([force[:, None], rows.wt.T], axis=1))
+    x = inertia_at(system, at.q, d.params).solve(jnp.concatenate([force[:, None], rows.wt.T], axis=1))
     active = first.event.active | d.hit
     jump = velocity_jump(
         system, d.params, rows, x[:, 1:], at.v, jnp.zeros(system.nv), active,

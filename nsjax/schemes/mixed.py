@@ -16,12 +16,21 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.core.errors import InputError
+from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import gap_rows
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.linalg import solve_positive
-from nsjax.schemes.base_step import BaseEnd, End, Memory, Runner, base_step, on_contacts, split_force
+from nsjax.schemes.base_step import (
+    BaseEnd,
+    End,
+    Kept,
+    Memory,
+    Runner,
+    base_step,
+    kept_parts,
+    on_contacts,
+    split_force,
+)
 from nsjax.schemes.books import step_status
 from nsjax.schemes.choices import FORMS, choose
 from nsjax.schemes.impulse import RESTING, acceleration, resting_contacts, strike, through_reversal
@@ -111,9 +120,7 @@ def mixed_scheme(
 
 
 def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
-    if system.mass is None:
-        raise InputError(f"{scheme.name}: the system gives inertia; this scheme needs mass, a dense matrix")
-    return ()
+    return kept_parts(scheme, system, params, dt)
 
 
 def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
@@ -127,8 +134,7 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
     if scheme.options.consistent_initial_acceleration:
         a = acceleration(scheme, system, params, t, q, v, resting)
     else:
-        mass = system.mass(q, params)  # type: ignore[misc]
-        a = solve_positive(mass, system.force(t, q, v, params)[:, None])[:, 0]
+        a = inertia_at(system, q, params).solve(system.force(t, q, v, params)[:, None])[:, 0]
     return Carry(state=state, memory=Memory(a=a, algorithmic=a, closed=closed, resting=resting))
 
 
@@ -152,15 +158,15 @@ def _without_forces(end: End, drop: Array) -> End:
 
 
 def _reported_forces(
-    scheme: Scheme, system: System, params: PyTree, end: End, state: State, closed: Array, dt: Array,
-    impulse: Array,
+    scheme: Scheme, system: System, params: PyTree, kept: Kept, end: End, state: State, closed: Array,
+    dt: Array, impulse: Array,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Forces at the end of the step; see ``starting_force`` of `mixed_scheme`."""
     if scheme.options.starting_force is None:
         return end.contacts, end.constraints
 
     def start(contacts: bool) -> tuple[Array, Array]:
-        run = Runner(scheme, system, params, state, closed, contacts)
+        run = Runner(scheme, system, params, state, closed, contacts, kept)
         force = scheme.options.starting_force(scheme.coef, state, dt, run)
         return split_force(system, force, contacts)
 
@@ -196,8 +202,8 @@ def _step(
 
     def base(contacts: bool) -> End:
         if contacts and scheme.gradient == "saltation" and system.nt == 1:
-            return through_reversal(scheme, system, params, state, memory, dt)
-        return base_step(scheme, system, params, state, memory, dt, contacts)
+            return through_reversal(scheme, system, params, constants, state, memory, dt)
+        return base_step(scheme, system, params, constants, state, memory, dt, contacts)
 
     end: End = on_contacts(system, memory.closed, base)
     gap = jnp.zeros(0) if system.gap is None else system.gap(t, end.q, params)
@@ -206,7 +212,9 @@ def _step(
     end = _without_forces(end, new)
     struck = strike(scheme, system, params, t, end, memory, closed, dt)
     after, jump = struck.state, struck.jump
-    forces, constraints = _reported_forces(scheme, system, params, end, after, closed, dt, new)
+    forces, constraints = _reported_forces(
+        scheme, system, params, constants, end, after, closed, dt, new
+    )
     impulses = dt * forces + jump.contacts
     solved = end.solved & (jump.residual <= scheme.coef.tolerances.contact)
     ahead = State(t=t, q=system.retract(state.q, dt * state.v), v=state.v)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,10 +13,10 @@ from nsjax.contact import Jump, no_jump, velocity_jump
 from nsjax.contact.projection import Projection, project_position
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.errors import InputError
+from nsjax.core.inertia import Inertia, constant_inertia, inertia_at
 from nsjax.core.operators import gap_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, add
-from nsjax.linalg import matvec, solve_positive
 from nsjax.nonlinear import only_tangent, with_tangent
 from nsjax.schemes.books import approach_limit, stage_jump
 from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric
@@ -109,7 +110,6 @@ def moreau(
     up to ``dt/2 |dg|`` before a contact is noticed, and closed contacts drift on position level
     in proportion to dt. Bilateral constraints do not drift with "ggl" and "index_3" (which violates the
     velocity by O(dt)), drift in proportion to dt with "index_2", and uselessly fast with "index_1".
-    Models with `inertia` instead of `mass` are refused.
 
     Source: [S&U&S (8)-(13)]; `schemes.md` section 2, `rotations.md` section 5.1.
 
@@ -131,9 +131,7 @@ def moreau(
 
 
 def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
-    if system.mass is None:
-        raise InputError(f"{scheme.name}: the system gives inertia; this scheme needs mass, a dense matrix")
-    return ()
+    return constant_inertia(system, params)
 
 
 def _needs_forecast(scheme: Scheme, system: System) -> bool:
@@ -148,7 +146,7 @@ class _Data:
     params: PyTree
     state: State
     at: State
-    mass: Array
+    mass: Inertia
     force: Array
     dt: Array
     frozen: FrozenRows
@@ -160,7 +158,7 @@ class _PositionLevel(FrozenRowEquations):
 
     def residual(self, d: Any, z: Array) -> Array:
         """``M z - dt h``."""
-        return matvec(d.mass, z) - d.dt * d.force
+        return d.mass.times(z) - d.dt * d.force
 
     def rates(self, d: Any, z: Array) -> Array:
         """``u^+ + e u^-`` of the contacts, ``g_B(q_{i+1}) / dt`` of the constraints."""
@@ -186,7 +184,7 @@ def _position_level(
     rows = d.frozen.rows
     before, after = (rows.rate(d.state.v + x) for x in (0.0, answer.z))
     jump = stage_jump(system, answer, answer.z, before, after, active, contacts)
-    drift = solve_positive(d.mass, d.force[:, None])[:, 0]
+    drift = d.mass.solve(d.force[:, None])[:, 0]
     return answer.z, jump, _limit(system, d, drift, contacts), answer.estimate
 
 
@@ -203,9 +201,9 @@ def _velocity_level(
     v, dt, none = d.state.v, d.dt, jnp.zeros(())
     push = (dt * d.force)[:, None]
     if not contacts and not system.nb:
-        return solve_positive(d.mass, push)[:, 0], no_jump(system), no_limit(system), none
+        return d.mass.solve(push)[:, 0], no_jump(system), no_limit(system), none
     rows = d.frozen.rows
-    x = solve_positive(d.mass, jnp.concatenate([push, rows.wt.T], axis=1))
+    x = d.mass.solve(jnp.concatenate([push, rows.wt.T], axis=1))
     drift, target = x[:, 0], None
     if system.nb and scheme.options.constraint_form == "index_1":
         # W' (v_{i+1} - v_i) + dt gamma = 0
@@ -248,15 +246,16 @@ def _corrected(scheme: Scheme, system: System, projection: Projection, q: Array,
 
 
 def _respond(
-    scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool
-) -> Response:
+    kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array,
+    contacts: bool,
+) -> Response:  # fmt: skip
     """The whole step, with or without contact rows."""
     q, v, half = state.q, state.v, 0.5 * dt
     at = midpoint(system, state, dt)
-    mass = system.mass(at.q, params)  # type: ignore[misc]
+    mass = inertia_at(system, at.q, params, kept)
     force = system.force(at.t, at.q, v, params)
     if _needs_forecast(scheme, system):
-        forecast = v + solve_positive(mass, (half * force)[:, None])[:, 0]
+        forecast = v + mass.solve((half * force)[:, None])[:, 0]
         force = system.force(at.t, at.q, forecast, params)
     rows = frozen_rows(system, params, jnp.asarray(at.t), at.q, contacts)
     d = _Data(params=params, state=state, at=at, mass=mass, force=force, dt=dt, frozen=rows)
@@ -281,4 +280,4 @@ def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
     corrects = scheme.options.project_contacts
-    return impulsive_step(_respond, scheme, system, params, carry, dt, corrects=corrects)
+    return impulsive_step(functools.partial(_respond, constants), scheme, system, params, carry, dt, corrects=corrects)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.contact.stage import StageSettings, solve_stage
-from nsjax.core.errors import InputError
+from nsjax.contact.stage import StageSettings, kept_tangent, solve_stage
+from nsjax.core.inertia import inertia_at
+from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.linalg import matvec, solve_positive
 from nsjax.schemes.books import approach_limit, stage_jump
 from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
 from nsjax.schemes.impulsive import Response, impulsive_init, impulsive_step, midpoint, no_limit
@@ -56,9 +57,9 @@ class _Equations(FrozenRowEquations):
         """Momentum balance without row forces."""
         system, q, v = self.system, d.state.q, d.state.v
         xi = d.dt * (v + d.theta * z)
-        mass = system.mass(system.retract(q, d.theta * xi), d.params)  # type: ignore[misc]
+        inertia = momentum(system, system.retract(q, d.theta * xi), z, d.params)
         end = system.force(d.state.t + d.dt, system.retract(q, xi), v + z, d.params)
-        return matvec(mass, z) - d.dt * ((1 - d.theta) * d.start_force + d.theta * end)
+        return inertia - d.dt * ((1 - d.theta) * d.start_force + d.theta * end)
 
 
 def moreau_theta(
@@ -118,44 +119,63 @@ def moreau_theta(
 
 
 def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
-    if system.mass is None:
-        raise InputError("moreau_theta: the system gives inertia; this scheme needs mass, a dense matrix")
-    return ()
+    if not system.structure.constant:
+        return None, None
+    start = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=jnp.zeros(system.nv))
+    kept = []
+    for contacts in (False, system.nc > 0):
+        equations, data = _problem(scheme, system, params, start, dt, contacts)
+        kept.append(kept_tangent(equations, data, system.nv))
+    return tuple(kept)
 
 
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
-    return impulsive_step(_respond, scheme, system, params, carry, dt)
+    return impulsive_step(functools.partial(_respond, constants), scheme, system, params, carry, dt)
+
+
+def _problem(
+    scheme: Scheme, system: System, params: PyTree, state: State, dt: Array, contacts: bool
+) -> tuple[_Equations, _Data]:
+    """Equations of a step, and what they read."""
+    middle = midpoint(system, state, dt)
+    data = _Data(
+        params=params,
+        state=state,
+        theta=jnp.asarray(scheme.coef.theta),
+        dt=dt,
+        start_force=system.force(state.t, state.q, state.v, params),
+        frozen=frozen_rows(system, params, jnp.asarray(middle.t), middle.q, contacts),
+    )
+    return _Equations(system, contacts), data
 
 
 def _respond(
-    scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool
-) -> Response:
+    kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array,
+    contacts: bool,
+) -> Response:  # fmt: skip
     """The whole step, with or without contact rows."""
     coef, v = scheme.coef, state.v
-    middle = midpoint(system, state, dt)
-    force = system.force(state.t, state.q, v, params)
-    frozen = frozen_rows(system, params, jnp.asarray(middle.t), middle.q, contacts)
-    theta = jnp.asarray(coef.theta)
-    data = _Data(params=params, state=state, theta=theta, dt=dt, start_force=force, frozen=frozen)
+    equations, data = _problem(scheme, system, params, state, dt, contacts)
+    frozen, theta = data.frozen, data.theta
     settings = StageSettings(
         tolerance=coef.stage_tolerance,
         contact_tolerance=coef.tolerance,
         scale=1.0 + jnp.max(jnp.abs(v)),
     )
-    equations = _Equations(system, contacts)
     answer = solve_stage(
         equations, data, jnp.zeros(system.nv), active[: equations.nc], settings,
         max_passes=scheme.options.max_passes, max_iterations=scheme.options.max_iterations,
+        kept=kept[contacts],
     )  # fmt: skip
     before, after = (frozen.rows.rate(v + x) for x in (0.0, answer.z))
     jump = stage_jump(system, answer, answer.z, before, after, active, contacts)
     limit = no_limit(system)
     if contacts:
         # velocity change by everything but the impulses; the mass of the midpoint is near enough
-        mass = system.mass(middle.q, params)  # type: ignore[misc]
-        free = solve_positive(mass, force[:, None])[:, 0]
+        middle = midpoint(system, state, dt)
+        free = inertia_at(system, middle.q, params).solve(data.start_force[:, None])[:, 0]
         limit = approach_limit(system, params, middle, frozen.rows, free, dt)
     end = State(t=state.t + dt, q=system.retract(state.q, dt * (v + theta * answer.z)), v=v + answer.z)
     return Response(end=end, jump=jump, limit=limit, estimate=answer.estimate)

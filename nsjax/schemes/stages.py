@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.projection import correction_directions
+from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows, gap_drift, gap_rows, momentum, row_forces, row_rates
 from nsjax.core.system import System
-from nsjax.linalg import matvec, solve_positive
+from nsjax.linalg import Structure, matvec
 from nsjax.schemes.choices import kinetic_metric
 from nsjax.types import Array, record
 
@@ -89,6 +90,11 @@ class StageEquations:
         return self.form == "ggl" and self.system.nb > 0
 
     @property
+    def structure(self) -> Structure:
+        """Of the tangent: increments and corrections of all stages, coupled as those of the model."""
+        return self.system.structure.stacked(self.unknowns // self.system.nv)
+
+    @property
     def nc(self) -> int:
         """Contacts of all stages."""
         return self.stages * self.system.nc if self.contacts else 0
@@ -135,7 +141,7 @@ class StageEquations:
         push = row_forces(self.system, t, q, psi, params, contacts=False)
         if not kinetic_metric("auto", self.system):
             return push
-        return solve_positive(self.system.mass(q, params), push[:, None])[:, 0]  # type: ignore[misc]
+        return inertia_at(self.system, q, params).solve(push[:, None])[:, 0]
 
     def residual(self, data: Any, z: Array) -> Array:
         """Momentum balance and corrections, without row forces."""

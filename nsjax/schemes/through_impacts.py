@@ -14,9 +14,9 @@ from nsjax.contact import saltation
 from nsjax.contact.acceleration import consistent_acceleration
 from nsjax.contact.jump import jump_problem
 from nsjax.contact.solvers import newton_step
+from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows
 from nsjax.core.system import State, System
-from nsjax.linalg import solve_positive
 from nsjax.types import Array, PyTree, record
 
 # Accelerations scale shifts; plain Newton steps on few contacts find them to rounding.
@@ -122,7 +122,7 @@ def _jumps(system: System, p: PyTree, x: Around) -> Callable[[Array, Array, Arra
 
     def jump(t: Array, q: Array, u: Array) -> Array:
         rows = all_rows(system, t, q, p)
-        response = solve_positive(system.mass(q, p), rows.wt.T)  # type: ignore[misc]
+        response = inertia_at(system, q, p).solve(rows.wt.T)
         problem = jump_problem(system, p, rows, response, rows.rate(u), jnp.zeros(system.nv), x.active)
         impulses = newton_step(lax.stop_gradient(problem), x.impulses)(problem)
         count = system.nc * (1 + system.nt)
@@ -137,5 +137,5 @@ def settled(system: System, params: PyTree, end: State, fresh: Array) -> State:
     t, q = jnp.asarray(end.t), end.q
     p, at_t, at_q = saltation.frozen((params, t, q))
     rows = all_rows(system, at_t, at_q, p)
-    response = solve_positive(system.mass(at_q, p), rows.wt.T)  # type: ignore[misc]
+    response = inertia_at(system, at_q, p).solve(rows.wt.T)
     return State(t=t, q=saltation.settle(system, params, t, q, rows, response, fresh), v=end.v)

@@ -122,10 +122,6 @@ def unit(q, p):
     return jnp.eye(2)
 
 
-def double(q, w, p):
-    return 2.0 * w
-
-
 def none(t, q, v, p):
     return jnp.zeros(2)
 
@@ -136,7 +132,6 @@ def none(t, q, v, p):
         ({"mass": unit, "force": flat}, r"force returns shape \(3,\); the system needs \(2,\)"),
         ({"mass": unit, "force": single}, r"force returns type float32; it must return float64"),
         ({"mass": skew, "force": none}, r"mass is not symmetric at the start"),
-        ({"inertia": double, "force": none}, r"moreau: the system gives inertia; this scheme needs mass"),
     ],
 )
 def test_what_model_functions_return(functions, sentence) -> None:

@@ -1,0 +1,91 @@
+"""Whether a system keeps what its structure promises, looked at in directions without pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core.errors import InputError
+from nsjax.core.operators import gap_rows, momentum
+from nsjax.core.system import State, System
+from nsjax.linalg import Dense
+from nsjax.types import Array, PyTree
+
+TOLERANCE = 1e-9
+"""Far above rounding of sums over a row of a matrix, far below the effect of a missing entry."""
+
+_STEP = 1e-2
+"""How far (in the units of q and v) a state is moved to see whether the tangent moves with it."""
+
+
+def _off(found: Array, wanted: Array) -> Array:
+    """Largest difference relative to the size of what is wanted."""
+    size = jnp.max(jnp.abs(wanted))
+    return jnp.max(jnp.abs(found - wanted)) / jnp.where(size > 0.0, size, 1.0)
+
+
+def _functions(system: System, state: State, p: PyTree, xi: Array, dv: Array) -> dict[str, Any]:
+    """Inertia, and force over position and velocity, around a moved state as functions (nv,) -> (nv,)."""
+    t, q, v = state.t, system.retract(state.q, xi), state.v + dv
+    return {
+        "inertia": lambda w: momentum(system, q, w, p),
+        "force over the positions": lambda x: system.force(t, system.retract(q, x), v, p),
+        "force over the velocities": lambda x: system.force(t, q, v + x, p),
+    }
+
+
+def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
+    """Numbers for `check_promises`; empty for a dense structure that is not constant."""
+    structure, n = system.structure, system.nv
+    number, rest = jnp.arange(n), jnp.zeros(n)
+    x, y = jnp.cos(1.0 * number * number), jnp.sin(3.0 * number * number + 1.0)
+    found: dict[str, Array] = {}
+
+    def along(f: Callable[[Array], Array]) -> Array:
+        return jax.jvp(f, (rest,), (x,))[1]
+
+    here = _functions(system, state, p, rest, rest)
+    if not isinstance(structure, Dense):
+        for name, f in here.items():
+            found[f"outside: {name}"] = _off(structure.times(structure.tangent(f, rest), x), along(f))
+        heavy = here["inertia"]
+        found["energy"] = jnp.sum(x * heavy(x))
+        found["skew"] = jnp.abs(jnp.sum(y * heavy(x)) - jnp.sum(x * heavy(y))) / found["energy"]
+    if structure.constant:
+        moved = _functions(system, state, p, _STEP * y, _STEP * x)
+        for name, f in here.items():
+            found[f"changes: {name}"] = _off(along(moved[name]), along(f))
+        for name, count in (("gap", system.nc), ("constraint", system.nb)):
+            if count:
+                places = state.q, system.retract(state.q, _STEP * y)
+                rows = [gap_rows(system, name, count, jnp.asarray(state.t), q, p).wt for q in places]
+                found[f"changes: directions of the {name}"] = _off(rows[1], rows[0])
+    return found
+
+
+def check_promises(system: System, found: dict[str, np.ndarray]) -> None:
+    """Refuses a model whose tangents are not what its structure says, or whose inertia is none."""
+    kind = type(system.structure).__name__
+    for name, value in found.items():
+        what, _, of = name.partition(": ")
+        if what == "outside" and not value <= TOLERANCE:
+            raise InputError(
+                f"structure: the tangent of the {of} is not {kind}, a product misses by {value:.3g} of its "
+                "size; promise a wider block or pattern that holds all couplings"
+            )
+        if what == "changes" and not value <= TOLERANCE:
+            raise InputError(
+                f"structure: constant = True, but the {of} has a tangent that changes with the state, by "
+                f"{value:.3g} of its size; leave constant out"
+            )
+        if what == "energy" and not value > 0:
+            raise InputError(
+                f"inertia is not positive definite at the start: v M v = {value:.6g} for some v; every "
+                "velocity needs inertia (check masses, lengths and their signs)"
+            )
+        if what == "skew" and not value <= TOLERANCE:
+            raise InputError(f"inertia is not symmetric at the start: v M w - w M v = {value:.3g} of v M v")
