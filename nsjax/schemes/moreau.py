@@ -280,4 +280,6 @@ def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
     corrects = scheme.options.project_contacts
-    return impulsive_step(functools.partial(_respond, constants), scheme, system, params, carry, dt, corrects=corrects)
+    return impulsive_step(
+        functools.partial(_respond, constants), scheme, system, params, carry, dt, corrects=corrects
+    )
