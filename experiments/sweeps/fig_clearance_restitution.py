@@ -57,8 +57,8 @@ def lanes(over: dict[str, np.ndarray], **options: Any) -> nsjax.SweepResult:
 
 def one(restitution: float, clearance: float) -> nsjax.Trajectory:
     """A single run with the same outputs."""
-    problem = models.slider_crank(restitution=restitution, clearance=clearance)
-    return nsjax.simulate(*problem, SCHEME, dt=STEP, steps=STEPS, every=STEPS)
+    system, params, state = models.slider_crank(restitution=restitution, clearance=clearance)
+    return nsjax.simulate(system, params, state, SCHEME, dt=STEP, steps=STEPS, every=STEPS)
 
 
 @jax.jit
@@ -66,13 +66,14 @@ def batch(restitution: Any, clearance: Any) -> tuple[Any, Any]:
     """All lanes side by side: `jax.vmap` around `nsjax.simulate`."""
 
     def run(e: Any, c: Any) -> tuple[Any, Any]:
+        system, params, state = models.slider_crank(restitution=e, clearance=c)
         traj = nsjax.simulate(
-            *models.slider_crank(restitution=e, clearance=c), SCHEME, dt=STEP, steps=STEPS, every=STEPS,
-            gradient="discrete", save=["impacts"],
+            system, params, state, SCHEME, dt=STEP, steps=STEPS, every=STEPS, gradient="discrete",
+            save=["impacts"],
         )  # fmt: skip
-        return traj.impacts.sum(0), traj["energy"]
+        return traj.impacts, traj["energy"]
 
-    return jax.vmap(run)(restitution, clearance)  # type: ignore[no-any-return]
+    return jax.vmap(run)(restitution, clearance)
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:

@@ -74,7 +74,8 @@ def impact_map(ratio: float, periods: int) -> np.ndarray:
     amplitude = ratio * GRAVITY / FREQUENCY**2
     table = lambda t: amplitude * np.sin(FREQUENCY * t)  # noqa: E731
     speed = lambda t: amplitude * FREQUENCY * np.cos(FREQUENCY * t)  # noqa: E731
-    t, (z, v) = 0.0, starts(np.asarray(ratio))
+    t = 0.0
+    z, v = (float(x) for x in starts(np.asarray(ratio)))
     found: dict[int, float] = {}
     while t < periods * PERIOD:
         s = np.linspace(1e-9, 8 * PERIOD, 8001)
@@ -89,7 +90,7 @@ def impact_map(ratio: float, periods: int) -> np.ndarray:
             found[k] = v - GRAVITY * (k * PERIOD - t)
         rate = v - GRAVITY * low - speed(t + low)
         t += low
-        z = table(t)
+        z = float(table(t))
         if -rate < 1e-6:  # at rest: carried until the table's acceleration reaches that of gravity
             phase = np.arcsin(min(1.0, 1.0 / ratio)) if ratio > 1.0 else np.nan
             if not ratio > 1.0:
@@ -97,7 +98,7 @@ def impact_map(ratio: float, periods: int) -> np.ndarray:
             leave = (np.floor((t / PERIOD) - phase / (2 * np.pi)) + 1) * PERIOD + phase / FREQUENCY
             for k in range(int(np.ceil(t / PERIOD)), int(leave / PERIOD) + 1):
                 found[k] = speed(k * PERIOD)
-            t, z, rate = leave, table(leave), 0.0
+            t, z, rate = leave, float(table(leave)), 0.0
         v = speed(t) - RESTITUTION * rate
     return np.array([found[k] for k in range(periods - LAST + 1, periods + 1)])
 
