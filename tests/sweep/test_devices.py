@@ -22,15 +22,15 @@ CASES = [
 
 @pytest.mark.parametrize(("model", "of", "devices"), CASES)
 def test_bits(model: str, of: int, devices: int, tmp_path: pathlib.Path, monkeypatch) -> None:
+    here = processes.lanes(model)  # first: flags are read with the first computation
+    assert len(jax.local_devices()) == 1
+    assert int(here.ok.sum()) == 10
     cache = jax.config.jax_compilation_cache_dir
     if cache:  # compiled once, here or there
         monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
     monkeypatch.delenv("XLA_FLAGS", raising=False)  # of this process
     said = processes.start(model, of, devices, tmp_path / "run.npz")
     assert f"{of} processes, {of * devices} devices, lanes done: 10" in said
-    here = processes.lanes(model)
-    assert len(jax.local_devices()) == 1
-    assert int(here.ok.sum()) == 10
     with np.load(tmp_path / "run.npz") as there:
         arrays = here.arrays()
         assert set(there.files) == set(arrays)
