@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nsjax.core.scheme import Scheme
 from nsjax.schemes.choices import choose
-from nsjax.schemes.nsga_step import Coefficients, Options, nsga_init, nsga_step
-from nsjax.types import Array, PyTree
+from nsjax.schemes.nsga_solve import Options
+from nsjax.schemes.nsga_step import Coefficients, nsga_init, nsga_prepare, nsga_step
+from nsjax.types import Array
 
 ITERATIONS = ("block", "monolithic")
 """Solutions of the coupled scheme."""
 
 
-def _prepare(scheme: Scheme, system: Any, params: PyTree, dt: Array) -> PyTree:
-    return ()
-
-
 def _scheme(name: str, coef: Coefficients, options: Options) -> Scheme:
     return Scheme(
-        name=name, coef=coef, options=options, prepare=_prepare, init=nsga_init, step=nsga_step,
+        name=name, coef=coef, options=options, prepare=nsga_prepare, init=nsga_init, step=nsga_step,
         gradient="saltation",
         singular_mass=True,
     )  # fmt: skip
@@ -53,7 +48,7 @@ def nsga_decoupled(
             ``r_k`` of the dynamics; the paper's figures are computed with 1e-5.
         force_tolerance: ``tol_f`` [N].
         mass_scale: characteristic mass of the augmented multipliers [kg]; the solution does not depend on
-            it. None: the mass of all velocities moving together.
+            it, the number of solves does. None: the mass per velocity of all of them moving together.
         creep_correction: let half the last tangential impulse act on the position correction. Without it
             (as published) a body that sticks on a slope creeps by ``h/2 g sin(slope)`` per second.
         max_iterations: linear solves of each subproblem before a step counts as failed.

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.linalg import matmul, matvec, solve
+from nsjax.core.operators import jacobian
+from nsjax.linalg import Dense, Elimination, Structure, matmul, matvec, solve
 from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga_levels import Level
 from nsjax.types import Array, PyTree, record
@@ -89,36 +90,68 @@ def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Res
 
 
 @record()
-class Tangent:
-    """Linearised subproblem: ``J`` (n, n), directions ``W`` (n, rows), ``dy/dw`` (rows, n), ``dpi/dsigma``
-    (rows, rows), factors ``k`` and ``p`` of the rows (rows,), and which of them are bilateral (rows,).
+class Linear:
+    """``J dw - W dpi``, ready to be solved, and ``dy/dw``: of a dense structure the matrix (n, n), with the
+    bilateral rows added by ``p W Y``; else the factors, and ``J^-1 W`` in place of ``W``.
+
+    Args:
+        matrix, done: one of them.
+        directions: ``W`` or ``J^-1 W`` (n, rows).
+        values: ``Y = dy/dw`` (rows, n).
+        added: (rows,) bool, rows that the matrix contains.
     """
 
-    jacobian: Array
+    matrix: Array | None
+    done: Elimination | None
     directions: Array
     values: Array
+    added: Any
+
+
+def linearised(
+    structure: Structure, dynamics: Callable[[Array], Array], w: Array, directions: Array, values: Array,
+    p: Array, bilateral: Any,
+) -> Linear:  # fmt: skip
+    """Tangent of the dynamics at ``w``, factored if the structure asks for it.
+
+    A dense one takes its bilateral rows (rows,) bool in, and is thus regular for a singular mass.
+    """
+    matrix: Any = structure.tangent(dynamics, w)
+    if isinstance(structure, Dense):
+        if np.any(bilateral):
+            matrix = matrix + matmul(directions, jnp.where(bilateral, p, 0.0)[:, None] * values)
+        return Linear(matrix=matrix, done=None, directions=directions, values=values, added=bilateral)
+    done, response = structure.eliminate(matrix, directions)
+    added = np.zeros(len(bilateral), bool)
+    return Linear(matrix=None, done=done, directions=response, values=values, added=added)
+
+
+@record()
+class Tangent:
+    """Linearised subproblem: `Linear`, ``D = dpi/dsigma`` (rows, rows), factors of the rows (rows,)."""
+
+    linear: Linear
     law: Array
     k: Array
     p: Array
-    bilateral: Any
 
 
-def tangent(level: Level, d: PyTree, z: Unknown) -> Tangent:
-    """Linearisation of one subproblem at an iterate."""
+def tangent(level: Level, d: PyTree, z: Unknown, kept: Linear | None = None) -> Tangent:
+    """Linearisation of one subproblem at an iterate; ``kept`` where it is the same everywhere."""
     s = sigma(level, d, z)
-    pi = level.law(d, s)
-    directions, values = level.directions(d, z.w)
-    k, p = level.factors(d)
     m = level.rows
-    return Tangent(
-        jacobian=jax.jacfwd(lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)))(z.w),
-        directions=directions,
-        values=values,
-        law=jax.jacfwd(lambda s: level.law(d, s))(s),
-        k=jnp.full(m, k),
-        p=jnp.full(m, p),
-        bilateral=np.arange(m) >= m - level.bilateral,
-    )
+    k, p = (jnp.full(m, x) for x in level.factors(d))
+    if kept is None:
+        pi = level.law(d, s)
+        kept = linearised(
+            level.system.structure,
+            lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)),
+            z.w,
+            *level.directions(d, z.w),
+            p,
+            np.arange(m) >= m - level.bilateral,
+        )
+    return Tangent(linear=kept, law=jax.jacfwd(lambda s: level.law(d, s))(s), k=k, p=p)
 
 
 def correction(x: Tangent, dynamic: Array, rows: Array) -> tuple[Array, Array]:
@@ -126,23 +159,24 @@ def correction(x: Tangent, dynamic: Array, rows: Array) -> tuple[Array, Array]:
 
         J dw - W dpi = -r,     k dx - dpi = -(k x - pi),     dpi = D (k dx - p Y dw)
 
-    by elimination of ``dw``; the unknowns of the border are ``dsigma``, for bilateral rows ``k dx``. The
-    latter add ``p W Y`` to ``J``, which is thus regular for a singular mass.
+    by elimination of ``dw``; the unknowns of the border are ``dsigma``, or ``k dx`` for the rows that the
+    matrix contains.
     """
-    m = x.directions.shape[1]
+    a, m = x.linear, x.law.shape[0]
+    if a.done is not None:
+        free, response = -a.done.solve(dynamic), matmul(a.directions, x.law)
+    else:
+        both = jnp.concatenate([-dynamic[:, None], matmul(a.directions, x.law)], axis=1)
+        solved = solve(a.matrix, both)  # type: ignore[arg-type]
+        free, response = solved[:, 0], solved[:, 1:]
     if not m:
-        return -solve(x.jacobian, dynamic[:, None])[:, 0], jnp.zeros(0)
-    weighted = jnp.where(x.bilateral, x.p, 0.0)[:, None] * x.values
-    acting = matmul(x.directions, x.law)
-    matrix = x.jacobian + matmul(x.directions, weighted)
-    solved = solve(matrix, jnp.concatenate([-dynamic[:, None], acting], axis=1))
-    free, response = solved[:, 0], solved[:, 1:]
-    delassus = x.p[:, None] * matmul(x.values, response)
+        return free, jnp.zeros(0)
+    delassus = x.p[:, None] * matmul(a.values, response)
     border = jnp.eye(m) - x.law + delassus * (1.0 + REGULARISATION * np.eye(m))
-    known = -rows - x.p * matvec(x.values, free)
+    known = -rows - x.p * matvec(a.values, free)
     u = solve(border, known[:, None])[:, 0]
     dw = free + matvec(response, u)
-    change = jnp.where(x.bilateral, u, u + x.p * matvec(x.values, dw))
+    change = jnp.where(a.added, u, u + x.p * matvec(a.values, dw))
     return dw, change / x.k
 
 
@@ -150,9 +184,11 @@ def _moved(z: Unknown, dw: Array, dx: Array) -> Unknown:
     return Unknown(w=z.w + dw, x=z.x + dx)
 
 
-def correct(level: Level, d: PyTree, z: Unknown, r: Residual) -> tuple[Unknown, Array]:
+def correct(
+    level: Level, d: PyTree, z: Unknown, r: Residual, kept: Linear | None = None
+) -> tuple[Unknown, Array]:
     """One linear solve: the next iterate and the size of its update."""
-    dw, dx = correction(tangent(level, d, z), r.dynamic, r.rows)
+    dw, dx = correction(tangent(level, d, z, kept), r.dynamic, r.rows)
     return _moved(z, dw, dx), jnp.max(jnp.abs(dw))
 
 
@@ -161,7 +197,7 @@ def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
     """Newton's iteration of one subproblem, with its derivative."""
 
     def iterate(arguments: Any) -> tuple[Unknown, tuple[Array, Array]]:
-        d, tolerances, floor = arguments
+        d, tolerances, floor, kept = arguments
 
         def body(carry: Any) -> Any:
             z, count, small, _ = carry
@@ -169,7 +205,7 @@ def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
             done = r.converged | small
 
             def more(_: None) -> tuple[Unknown, Array]:
-                z1, size = correct(level, d, z, r)
+                z1, size = correct(level, d, z, r, kept)
                 return z1, size <= floor
 
             z, small = lax.cond(done | (count >= max_iterations), lambda _: (z, small), more, None)
@@ -181,7 +217,7 @@ def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
         return z, (count, state == 2)
 
     def live_step(z: Unknown, arguments: Any) -> Callable[[Any], Unknown]:
-        x = tangent(level, arguments[0], z)
+        x = tangent(level, arguments[0], z, arguments[3])
 
         def step(live: Any) -> Unknown:
             r = evaluate(level, live[0], z, live[1])
@@ -193,7 +229,7 @@ def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
 
 
 def solve_level(
-    level: Level, d: PyTree, tolerances: Tolerances, floor: Array, max_iterations: int
+    level: Level, d: PyTree, tolerances: Tolerances, floor: Array, max_iterations: int, kept: Linear | None
 ) -> tuple[Unknown, Array, Array]:
     """Solves one subproblem from zero.
 
@@ -202,11 +238,12 @@ def solve_level(
         d: its data.
         floor: size of updates that are rounding.
         max_iterations: linear solves before giving up.
+        kept: linearisation of a model where it is constant.
 
     Returns:
         The unknown, the number of linear solves, and whether the criterion is met.
     """
-    z, (count, solved) = _solver(level, max_iterations)((d, tolerances, lax.stop_gradient(floor)))
+    z, (count, solved) = _solver(level, max_iterations)((d, tolerances, lax.stop_gradient(floor), kept))
     return z, count, solved
 
 
@@ -254,16 +291,19 @@ def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
         return -stacked(dynamic, w, jnp.split(pi, ends))
 
     factors = [level.factors(d) for level, d in zip(c.levels, data, strict=True)]
-    bilateral = [np.arange(v.rows) >= v.rows - v.bilateral for v in c.levels]
-    return Tangent(
-        jacobian=jax.jacfwd(lambda w: stacked(dynamic, w, pis))(w),
-        directions=jax.jacfwd(push)(jnp.concatenate(pis)),
-        values=jax.jacfwd(lambda w: stacked(lambda v, d, w: v.values(d, w), w))(w),
-        law=jax.jacfwd(law)(jnp.concatenate(sigmas)),
-        k=jnp.concatenate([jnp.full(m, f[0]) for m, f in zip(sizes, factors, strict=True)]),
-        p=jnp.concatenate([jnp.full(m, f[1]) for m, f in zip(sizes, factors, strict=True)]),
-        bilateral=np.concatenate(bilateral),
+    k, p = (
+        jnp.concatenate([jnp.full(m, f[i]) for m, f in zip(sizes, factors, strict=True)]) for i in (0, 1)
     )
+    linear = linearised(
+        system.structure.stacked(3),
+        lambda w: stacked(dynamic, w, pis),
+        w,
+        jax.jacfwd(push)(jnp.concatenate(pis)),
+        jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes)),
+        p,
+        np.concatenate([np.arange(v.rows) >= v.rows - v.bilateral for v in c.levels]),
+    )
+    return Tangent(linear=linear, law=jax.jacfwd(law)(jnp.concatenate(sigmas)), k=k, p=p)
 
 
 def _evaluate_all(c: Coupled, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Residual, ...]:

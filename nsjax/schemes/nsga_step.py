@@ -10,34 +10,14 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact import ContactProblem, Jump, no_jump
-from nsjax.core.operators import gap_drift, gap_rows, jacobian, momentum, row_forces, row_rates
+from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.books import approach_limit, impacts_of, impulse_output
 from nsjax.schemes.impulsive import Response, Resting, gap_rates, no_limit, no_rest, through_impacts
-from nsjax.schemes.nsga_levels import (
-    Level,
-    PositionLevel,
-    Smooth,
-    SmoothLevel,
-    Step,
-    Total,
-    VelocityLevel,
-    smooth_state,
-    total_state,
-)
-from nsjax.schemes.nsga_newton import (
-    ROUNDING,
-    Coupled,
-    Tangent,
-    Tolerances,
-    Unknown,
-    acting,
-    correction,
-    sigma,
-    solve_coupled,
-    solve_level,
-)
+from nsjax.schemes.nsga_levels import Step, smooth_state, total_state
+from nsjax.schemes.nsga_newton import Tangent, Tolerances, correction, linearised, no_unknown, tangent
+from nsjax.schemes.nsga_solve import Answer, coupled, decoupled, levels_of
 from nsjax.types import Array, PyTree, record
 
 
@@ -56,16 +36,6 @@ class Coefficients:
         alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
         gamma = 0.5 + alpha_f - alpha_m
         return alpha_m, alpha_f, 0.25 * (gamma + 0.5) ** 2, gamma
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """Choices of the family; ``iteration`` is None for decoupled subproblems."""
-
-    exchange: bool
-    iteration: str | None
-    creep_correction: bool
-    max_iterations: int
 
 
 @record()
@@ -89,19 +59,22 @@ class Memory:
     solves: Array
 
 
-@record()
-class _Answer:
-    """Solution of the three subproblems: smooth motion, corrected position and its contacts, jump with
-    impulses (rows,) [N s], linear solves (3,) and whether all met the criterion.
-    """
-
-    smooth: Smooth
-    q: Array
-    active: Array
-    w: Array
-    impulses: Array
-    solves: Array
-    solved: Array
+def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
+    """Linearised subproblems of models that promise constant ones, factored once for the run."""
+    if not system.structure.constant or scheme.options.iteration is not None:
+        return ()
+    zero, one = jnp.zeros(system.nv), jnp.ones(())
+    memory = Memory(
+        a=zero, acceleration=zero, scale=one, tangential=jnp.zeros((system.nc, system.nt)),
+        resting=no_rest(system), solves=jnp.zeros(3, int),
+    )  # fmt: skip
+    state = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=zero)
+    s, _ = _predicted(scheme, system, params, state, memory, dt)
+    levels = levels_of(system, scheme.options)
+    smooth = smooth_state(system, s, zero, jnp.zeros(system.nb))
+    at = total_state(system, s, state.q, jnp.zeros(system.nc, bool))
+    data = (s, zero, zero), (s, smooth), (s, smooth, at)
+    return tuple(tangent(level, d, no_unknown(level)).linear for level, d in zip(levels, data, strict=True))
 
 
 def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
@@ -110,19 +83,19 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
     n, nb = system.nv, system.nb
     scale = scheme.coef.mass_scale
     if scale is None:
-        # all velocities equal to one: the mass of a body that moves as a whole
-        scale = lax.stop_gradient(jnp.sum(momentum(system, q, jnp.ones(n), params)))
+        # per velocity, where all are equal to one: the mass of a body that moves as a whole
+        scale = lax.stop_gradient(jnp.sum(momentum(system, q, jnp.ones(n), params)) / n)
     scale = jnp.asarray(scale, float)
     wt, drift = jnp.zeros((0, n)), jnp.zeros(0)
     if nb:
         wt = gap_rows(system, "constraint", nb, t, q, params).wt
         drift = gap_drift(system, t, q, v, params, "constraint")
-    tangent = Tangent(
-        jacobian=jacobian(lambda w: momentum(system, q, w, params), jnp.zeros(n), n),
-        directions=wt.T, values=wt, law=jnp.eye(nb), k=jnp.full(nb, scale), p=jnp.full(nb, scale),
-        bilateral=np.ones(nb, bool),
+    linear = linearised(
+        system.structure, lambda w: momentum(system, q, w, params), jnp.zeros(n), wt.T, wt,
+        jnp.full(nb, scale), np.ones(nb, bool),
     )  # fmt: skip
-    a, _ = correction(tangent, -system.force(t, q, v, params), scale * drift)
+    known = Tangent(linear=linear, law=jnp.eye(nb), k=jnp.full(nb, scale), p=jnp.full(nb, scale))
+    a, _ = correction(known, -system.force(t, q, v, params), scale * drift)
     memory = Memory(
         a=a, acceleration=a, scale=scale, tangential=jnp.zeros((system.nc, system.nt)),
         resting=no_rest(system), solves=jnp.zeros(3, int),
@@ -165,85 +138,7 @@ def _predicted(
     return step, a
 
 
-def _decoupled(scheme: Scheme, system: System, s: Step, tolerances: Tolerances) -> _Answer:
-    """The three subproblems one after the other, [C Algorithm 1]."""
-    options = scheme.options
-    levels = _levels(system, options)
-    floor = ROUNDING * (1.0 + jnp.max(jnp.abs(s.v)))
-
-    def solve(level: Level, d: PyTree) -> tuple[Unknown, Array, Array]:
-        return solve_level(level, d, tolerances, floor, options.max_iterations)
-
-    alone = s, jnp.zeros(system.nv), jnp.zeros(system.nv)
-    z, first, fine = solve(levels[0], alone)
-    smooth = smooth_state(system, s, z.w, acting(levels[0], alone, z))
-
-    def correct(_: None) -> _Answer:
-        zp, second, placed = solve(levels[1], (s, smooth))
-        at = _total(levels[1], (s, smooth), zp)
-        zv, third, struck = solve(levels[2], (s, smooth, at))
-        return _Answer(
-            smooth=smooth, q=at.q, active=at.active, w=zv.w,
-            impulses=acting(levels[2], (s, smooth, at), zv),
-            solves=jnp.stack([first, second, third]), solved=fine & placed & struck,
-        )  # fmt: skip
-
-    def fly(_: None) -> _Answer:
-        none = jnp.asarray(0, int)
-        return _Answer(
-            smooth=smooth, q=smooth.q, active=jnp.zeros(system.nc, bool), w=jnp.zeros(system.nv),
-            impulses=jnp.zeros(levels[2].rows), solves=jnp.stack([first, none, none]), solved=fine,
-        )  # fmt: skip
-
-    if system.nb:
-        return correct(None)
-    if not system.nc:
-        return fly(None)
-    # with all gaps open both corrections have nothing to do
-    gap = system.gap(s.t, smooth.q, s.params)  # type: ignore[misc]
-    return lax.cond(jnp.all(gap > 0.0) & jnp.all(s.creep == 0.0), fly, correct, None)
-
-
-def _levels(system: System, options: Options) -> tuple[SmoothLevel, PositionLevel, VelocityLevel]:
-    coupled = options.iteration is not None
-    return tuple(  # type: ignore[return-value]
-        kind(system, coupled, options.exchange) for kind in (SmoothLevel, PositionLevel, VelocityLevel)
-    )
-
-
-def _total(level: PositionLevel, d: Any, z: Unknown) -> Total:
-    """The corrected position, its rows, and the contacts that it holds."""
-    active = level.on(sigma(level, d, z))
-    return total_state(level.system, d[0], level.total(d, z.w), active)
-
-
-def _coupled_data(levels: Any, s: Step, z: Any) -> Any:
-    """What each subproblem reads, from the present answers of the others."""
-    smooth_z, position, velocity = z
-    system = levels[0].system
-    smooth = smooth_state(system, s, smooth_z.w, levels[0].factors((s,))[0] * smooth_z.x)
-    at = _total(levels[1], (s, smooth), position)
-    return (s, position.w, velocity.w), (s, smooth), (s, smooth, at)
-
-
-def _coupled(scheme: Scheme, system: System, s: Step, tolerances: Tolerances) -> _Answer:
-    """All subproblems together, [B14]."""
-    options = scheme.options
-    c = Coupled(levels=_levels(system, options), data=_coupled_data)
-    floor = ROUNDING * (1.0 + jnp.max(jnp.abs(s.v)))
-    z, solves, solved = solve_coupled(
-        c, s, tolerances, floor, options.iteration == "monolithic", options.max_iterations
-    )
-    _, (_, smooth), (_, _, at) = data = _coupled_data(c.levels, s, z)
-    none = jnp.asarray(0, int)
-    return _Answer(
-        smooth=smooth, q=at.q, active=at.active, w=z[2].w,
-        impulses=acting(c.levels[2], data[2], z[2]),
-        solves=jnp.stack([solves, none, none]), solved=solved,
-    )  # fmt: skip
-
-
-def _certificate(system: System, s: Step, x: _Answer, values: Array, free: Array, size: Array) -> Array:
+def _certificate(system: System, s: Step, x: Answer, values: Array, free: Array, size: Array) -> Array:
     """Natural-map residual of every contact, and of the constraints, relative to the largest impulse that
     single rows would need with the characteristic mass: (nc + nb,).
 
@@ -265,7 +160,7 @@ def _certificate(system: System, s: Step, x: _Answer, values: Array, free: Array
     return each / jnp.where(largest > 0.0, largest, 1.0)
 
 
-def _books(scheme: Scheme, system: System, s: Step, state: State, x: _Answer) -> tuple[Jump, Array]:
+def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> tuple[Jump, Array]:
     """Jump and limit of approach."""
     none = no_jump(system)
     iterations = jnp.sum(x.solves)
@@ -320,15 +215,16 @@ class _More:
 
 
 def _respond(
-    scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, dt: Array
-) -> Response:
+    scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State, memory: Memory,
+    dt: Array,
+) -> Response:  # fmt: skip
     """The whole step."""
     coef = scheme.coef
     alpha_m, alpha_f, _, _ = coef.parameters()
     s, offset = _predicted(scheme, system, params, state, memory, dt)
     tolerances = Tolerances(relative=coef.tolerance, force=coef.force_tolerance)
-    solve = _decoupled if scheme.options.iteration is None else _coupled
-    x = solve(scheme, system, s, tolerances)
+    solve = decoupled if scheme.options.iteration is None else coupled
+    x = solve(scheme.options, system, s, tolerances, constants)
     jump, limit = _books(scheme, system, s, state, x)
     more = _More(
         a=offset + (1 - alpha_f) / (1 - alpha_m) * x.smooth.a, acceleration=x.smooth.a,
@@ -364,7 +260,7 @@ def nsga_step(
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
 
     def step(state: State) -> Response:
-        return _respond(scheme, system, params, state, memory, dt)
+        return _respond(scheme, system, params, constants, state, memory, dt)
 
     notes, resting = jnp.asarray(0), memory.resting
     if system.nc and scheme.gradient == "saltation":

@@ -1,0 +1,137 @@
+"""The three subproblems of a step solved: one after the other, or together."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.core.system import System
+from nsjax.schemes.nsga_levels import (
+    PositionLevel,
+    Smooth,
+    SmoothLevel,
+    Step,
+    Total,
+    VelocityLevel,
+    smooth_state,
+    total_state,
+)
+from nsjax.schemes.nsga_newton import (
+    ROUNDING,
+    Coupled,
+    Tolerances,
+    Unknown,
+    acting,
+    sigma,
+    solve_coupled,
+    solve_level,
+)
+from nsjax.types import Array, PyTree, record
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Choices of the family; ``iteration`` is None for decoupled subproblems."""
+
+    exchange: bool
+    iteration: str | None
+    creep_correction: bool
+    max_iterations: int
+
+
+@record()
+class Answer:
+    """Solution of the three subproblems: smooth motion, corrected position and its contacts, jump with
+    impulses (rows,) [N s], linear solves (3,) and whether all met the criterion.
+    """
+
+    smooth: Smooth
+    q: Array
+    active: Array
+    w: Array
+    impulses: Array
+    solves: Array
+    solved: Array
+
+
+def decoupled(
+    options: Options, system: System, s: Step, tolerances: Tolerances, constants: PyTree
+) -> Answer:
+    """The three subproblems one after the other, [C Algorithm 1]."""
+    levels = levels_of(system, options)
+    floor = ROUNDING * (1.0 + jnp.max(jnp.abs(s.v)))
+
+    def solve(k: int, d: PyTree) -> tuple[Unknown, Array, Array]:
+        kept = constants[k] if constants else None
+        return solve_level(levels[k], d, tolerances, floor, options.max_iterations, kept)
+
+    alone = s, jnp.zeros(system.nv), jnp.zeros(system.nv)
+    z, first, fine = solve(0, alone)
+    smooth = smooth_state(system, s, z.w, acting(levels[0], alone, z))
+
+    def correct(_: None) -> Answer:
+        zp, second, placed = solve(1, (s, smooth))
+        at = _total(levels[1], (s, smooth), zp)
+        zv, third, struck = solve(2, (s, smooth, at))
+        return Answer(
+            smooth=smooth, q=at.q, active=at.active, w=zv.w,
+            impulses=acting(levels[2], (s, smooth, at), zv),
+            solves=jnp.stack([first, second, third]), solved=fine & placed & struck,
+        )  # fmt: skip
+
+    def fly(_: None) -> Answer:
+        none = jnp.asarray(0, int)
+        return Answer(
+            smooth=smooth, q=smooth.q, active=jnp.zeros(system.nc, bool), w=jnp.zeros(system.nv),
+            impulses=jnp.zeros(levels[2].rows), solves=jnp.stack([first, none, none]), solved=fine,
+        )  # fmt: skip
+
+    if system.nb:
+        return correct(None)
+    if not system.nc:
+        return fly(None)
+    # with all gaps open both corrections have nothing to do
+    gap = system.gap(s.t, smooth.q, s.params)  # type: ignore[misc]
+    return lax.cond(jnp.all(gap > 0.0) & jnp.all(s.creep == 0.0), fly, correct, None)
+
+
+def levels_of(system: System, options: Options) -> tuple[SmoothLevel, PositionLevel, VelocityLevel]:
+    """The three subproblems of a variant."""
+    coupled = options.iteration is not None
+    return tuple(  # type: ignore[return-value]
+        kind(system, coupled, options.exchange) for kind in (SmoothLevel, PositionLevel, VelocityLevel)
+    )
+
+
+def _total(level: PositionLevel, d: Any, z: Unknown) -> Total:
+    """The corrected position, its rows, and the contacts that it holds."""
+    active = level.on(sigma(level, d, z))
+    return total_state(level.system, d[0], level.total(d, z.w), active)
+
+
+def _coupled_data(levels: Any, s: Step, z: Any) -> Any:
+    """What each subproblem reads, from the present answers of the others."""
+    smooth_z, position, velocity = z
+    system = levels[0].system
+    smooth = smooth_state(system, s, smooth_z.w, levels[0].factors((s,))[0] * smooth_z.x)
+    at = _total(levels[1], (s, smooth), position)
+    return (s, position.w, velocity.w), (s, smooth), (s, smooth, at)
+
+
+def coupled(options: Options, system: System, s: Step, tolerances: Tolerances, constants: PyTree) -> Answer:
+    """All subproblems together, [B14]."""
+    c = Coupled(levels=levels_of(system, options), data=_coupled_data)
+    floor = ROUNDING * (1.0 + jnp.max(jnp.abs(s.v)))
+    z, solves, solved = solve_coupled(
+        c, s, tolerances, floor, options.iteration == "monolithic", options.max_iterations
+    )
+    _, (_, smooth), (_, _, at) = data = _coupled_data(c.levels, s, z)
+    none = jnp.asarray(0, int)
+    return Answer(
+        smooth=smooth, q=at.q, active=at.active, w=z[2].w,
+        impulses=acting(c.levels[2], data[2], z[2]),
+        solves=jnp.stack([solves, none, none]), solved=solved,
+    )  # fmt: skip
