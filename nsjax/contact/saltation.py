@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from nsjax.core.operators import Rows
@@ -74,22 +75,31 @@ def shift_state(system: System, state: State, v: Array, a: Array, tau: Array) ->
     )
 
 
-def impact_coupling(rows: Rows, response: Array, events: Array, held: Array, nt: int) -> Array:
+def impact_coupling(
+    rows: Rows, response: Array, events: Array, held: Array, friction: Array, nt: int
+) -> Array:
     """Whether several events move each other, be it through contacts at rest or constraints: () bool.
 
     Args:
         rows, response: of contacts and constraints, and ``M^-1 W``.
         events, held: (nc,) bool, impacts of the step, and contacts at rest before it.
+        friction: (nc,) coefficients; tangents without friction carry no impulse.
     """
-    count, d = events.shape[0] * (1 + nt), 1 + nt
-    wt = jnp.concatenate([rows.wt[:count:d], rows.wt[count:]])
-    g = jnp.abs(matmul(wt, jnp.concatenate([response[:, :count:d], response[:, count:]], axis=1)))
+    nc, d = events.shape[0], 1 + nt
+    g = jnp.abs(matmul(rows.wt, response))
     diagonal = jnp.diagonal(g)
     size = jnp.sqrt(diagonal[:, None] * diagonal[None, :])
-    joints = jnp.ones(wt.shape[0] - events.shape[0], bool)
-    event = jnp.concatenate([events, joints & False])
-    present = jnp.concatenate([events | held, joints])
-    other = event[:, None] & present[None, :] & ~jnp.eye(wt.shape[0], dtype=bool)
+    nb = g.shape[0] - nc * d
+    home = np.concatenate([np.repeat(np.arange(nc), d), nc + np.arange(nb)])
+    rough = jnp.concatenate(
+        [jnp.ones((nc, 1), bool), jnp.repeat(friction[:, None] > 0.0, nt, axis=1)], axis=1
+    )
+
+    def in_rows(contacts: Array, joints: bool) -> Array:
+        return jnp.concatenate([(contacts[:, None] & rough).reshape(-1), jnp.full(nb, joints)])
+
+    event, present = in_rows(events, False), in_rows(events | held, True)
+    other = event[:, None] & present[None, :] & (home[:, None] != home[None, :])
     return (jnp.sum(events) > 1) & jnp.any(other & (g > COUPLING * size))
 
 

@@ -17,7 +17,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.base_step import End, Kept, Memory, base_step
 from nsjax.schemes.books import approach_limit, event_limit
-from nsjax.schemes.through_impacts import Around, settled, shift_back
+from nsjax.schemes.through_impacts import Around, friction_of, settled, shift_back
 from nsjax.types import Array, PyTree, record
 
 # A closed contact rests if its gap rate is zero to rounding. Looser bounds spoil derivatives at
@@ -113,7 +113,8 @@ def _through_impacts(
     _, rows, response, free = _jump(scheme, system, p, here, closed)
     rates = rows.rate(here.v)[: system.nc * (1 + system.nt) : 1 + system.nt]
     events = new & (rates < -event_limit(system, p, here, rows, free, dt))
-    coupled = saltation.impact_coupling(rows, response, events, memory.resting, system.nt)
+    friction = friction_of(system, p)
+    coupled = saltation.impact_coupling(rows, response, events, memory.resting, friction, system.nt)
     gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
     shift = saltation.event_shift(gap, rates, events, (jnp.sum(events) > 1) & ~coupled)
     struck = plain(saltation.shift_state(system, at, here.v, end.a, shift.mean))

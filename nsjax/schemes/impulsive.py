@@ -21,7 +21,7 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec
 from nsjax.schemes.books import event_limit, impacts_of, impulse_output, loaded
-from nsjax.schemes.through_impacts import Around, accelerate, settled, shift_back
+from nsjax.schemes.through_impacts import Around, accelerate, friction_of, settled, shift_back
 from nsjax.types import Array, PyTree, record
 
 
@@ -250,5 +250,7 @@ def _look(
         rate=jnp.where(impacts, rates[::d], change[d - 1 :: d]),
         a=a,
         aside=normal * jnp.where(impacts, rates[::d] / jnp.sum(rows.wt[:count:d].T * normal, axis=0), 0.0),
-        coupled=saltation.impact_coupling(rows, x[:, 1:], impacts, resting, system.nt),
+        coupled=saltation.impact_coupling(
+            rows, x[:, 1:], impacts, resting, friction_of(system, p), system.nt
+        ),
     )

@@ -63,6 +63,11 @@ def accelerate(system: System, p: PyTree, at: State, v: Array, on: Array) -> Arr
     )
 
 
+def friction_of(system: System, p: PyTree) -> Array:
+    """Coefficients of friction (nc,)."""
+    return system.law(p).friction_of(system.nc)  # type: ignore[misc]
+
+
 def shift_back(
     system: System, p: PyTree, state: State, shift: saltation.Shift, x: Around, *, corrects: bool = False
 ) -> State:
