@@ -1,0 +1,135 @@
+"""Derivatives where the motion has none, or an unbounded one: finite, bounded, and said so in the notes."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import State, System
+from nsjax.contact import ContactLaw
+from nsjax.contact.saltation import COUPLED, GATED
+from nsjax.types import Array, record
+from tests.gradients import particle
+from tests.gradients.cases import DEG, case
+from tests.gradients.convergence import SCHEMES, answer
+from tests.gradients.program import Answer
+
+STEPS = np.unique(np.round(np.geomspace(60, 6000, 50)).astype(int))
+QUICK = ["moreau", "generalized_alpha(1)"]
+EVERY = pytest.mark.parametrize(
+    "scheme", [pytest.param(s, marks=() if s in QUICK else pytest.mark.slow) for s in SCHEMES]
+)
+
+
+def runs(motion: particle.Case, scheme: str) -> list[Answer]:
+    found = [answer(motion, SCHEMES[scheme], n) for n in STEPS]
+    assert len(found) == 50
+    assert all(np.all(np.isfinite(a.jacobian)) for a in found)
+    return found
+
+
+@EVERY
+def test_a_resting_block_stays_where_it_is(scheme: str) -> None:
+    """It sticks: only its place moves with its place at the start. A velocity at the start is stopped
+    within the first step, which it moves by at most one step.
+    """
+    block = case("resting block", 0.5, "", slope=20 * DEG, friction=0.7, z=0.0,
+                 columns="x friction gravity slope vx")  # fmt: skip
+    for n, found in zip(STEPS, runs(block, scheme), strict=True):
+        exact = np.zeros((4, 5))
+        exact[0, 0] = 1.0
+        exact_within = np.full((4, 5), 1e-8)  # the contact solver's regularisation is 1e-9
+        exact_within[0, 4] = 0.5 / n + 1e-8
+        assert np.all(np.abs(found.jacobian - exact) <= exact_within)
+        assert found.notes == 0
+
+
+@EVERY
+@pytest.mark.parametrize("slope", [0.0, 30 * DEG])
+def test_at_the_end_of_a_bounce_sequence(scheme: str, slope: float) -> None:
+    """The rest after infinitely many bounces: on the floor, whatever the data."""
+    zeno = case("accumulation", 1.37, "", slope=slope, friction=0.2 if slope else 0.0, vx=2.5, z=0.5,
+                restitution=0.5)  # fmt: skip
+    seen = 0
+    for n, found in zip(STEPS, runs(zeno, scheme), strict=True):
+        # the tail that is cut off at two steps of acceleration leaves an error of the order of the
+        # step: dz/dp of a few steps times speeds of the approach (3 m/s) over restitutions
+        assert np.max(np.abs(found.jacobian[1])) <= 100.0 / n
+        assert np.max(np.abs(found.jacobian[3])) <= 1e-3
+        # along the slope the exact entries are at most g t^2/2 + ... = 13.4
+        assert np.max(np.abs(found.jacobian)) <= 15.0
+        seen |= found.notes
+    assert seen == GATED
+
+
+@EVERY
+def test_grazing(scheme: str) -> None:
+    """Thrown up against a ceiling at 1 m, reached at a speed down to zero, exactly zero, or not at all.
+
+    The derivative of the motion is 17.7 over the speed; none is larger than at the gate of two steps of
+    acceleration, where it gives way to that of the motion without impact.
+    """
+    count = 0
+    for speed in (0.1, 0.01, 1e-3, 0.0, -1e-2):
+        v = float(np.sqrt(2 * 9.81 + np.sign(speed) * speed**2))
+        throw = case("ceiling", 0.6, "", slope=-90 * DEG, vx=v, z=5.0, wall=1.0)
+        for n, found in zip(STEPS, runs(throw, scheme), strict=True):
+            gate = 2 * 9.81 * throw.time / n
+            largest = np.max(np.abs(found.jacobian))
+            # the speed of the scheme at the impact is off by a step of acceleration
+            assert largest <= 2.0 * 17.7 / max(abs(speed), gate)
+            if found.notes & GATED:
+                assert largest < 6.0  # g t and t^2/2: the motion without impact
+                count += 1
+            assert not found.notes & COUPLED
+    assert count > 10
+
+
+@record()
+class Cradle:
+    """Restitution of two balls."""
+
+    restitution: Array | float
+
+
+def mass(q, p):
+    return jnp.eye(2)
+
+
+def force(t, q, v, p):
+    return jnp.zeros(2)
+
+
+def gap(t, q, p):
+    """The balls from each other, the right one from a wall at 1 m."""
+    return jnp.stack([q[1] - q[0] - 0.1, 1.0 - q[1]])
+
+
+def law(p):
+    return ContactLaw(restitution=p.restitution)
+
+
+CRADLE = System(nq=2, nv=2, nc=2, nt=0, mass=mass, force=force, gap=gap, law=law)
+
+
+@pytest.mark.parametrize("scheme", [QUICK[0], pytest.param(QUICK[1], marks=pytest.mark.slow)])
+def test_coupled_simultaneous_impacts_are_noted(scheme: str) -> None:
+    """One ball reaches another, which touches a wall: the outcome depends on the order."""
+
+    def end(x: Array) -> tuple[Array, Array]:
+        state = State(t=0.0, q=jnp.array([0.0, 1.0]) - jnp.array([1.0, 1.0]) * x, v=jnp.array([1.0, 0.1]))
+        traj = nsjax.simulate(
+            CRADLE, Cradle(restitution=0.5), state, SCHEMES[scheme], dt=0.013, steps=120, every=120,
+            save=["notes"],
+        )  # fmt: skip
+        return traj.q[-1], traj.notes
+
+    f = jax.jit(jax.jacfwd(end, has_aux=True))
+    for x in (0.1, 0.0999, 0.05):
+        # both gaps close at t = 1 for x = 0.1: 0.9 / (1 - 0.1) and 0.1 / 0.1
+        derivative, notes = f(jnp.asarray(x))
+        assert np.all(np.isfinite(derivative))
+        assert bool(np.any(np.asarray(notes) & COUPLED)) == (x > 0.09)
