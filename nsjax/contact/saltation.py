@@ -22,7 +22,7 @@ from jax import lax
 from nsjax.core.operators import Rows
 from nsjax.core.system import State, System
 from nsjax.linalg import matmul, matvec, solve
-from nsjax.nonlinear import coefficient, moved, only_tangent, with_tangent
+from nsjax.nonlinear import moved, only_tangent, with_tangent
 from nsjax.types import Array, PyTree, record
 
 # Notes on the derivative of a step; see `Shift.notes`.
@@ -59,7 +59,7 @@ def event_shift(function: Array, rate: Array, events: Array, apart: Array) -> Sh
         events: (nc,) bool.
         apart: see `Shift`.
     """
-    rate = coefficient(lax.stop_gradient(jnp.where(events, rate, -1.0)))
+    rate = lax.stop_gradient(jnp.where(events, rate, -1.0))
     tau = jnp.where(events, -only_tangent(function) / rate, 0.0)
     count = jnp.maximum(jnp.sum(events), 1)
     return Shift(tau=tau, mean=jnp.sum(tau) / count, events=events, apart=apart)
@@ -67,7 +67,7 @@ def event_shift(function: Array, rate: Array, events: Array, apart: Array) -> Sh
 
 def shift_state(system: System, state: State, v: Array, a: Array, tau: Array) -> State:
     """``state`` moved along the motion ``(v, a)`` by ``tau``: the same value, another derivative."""
-    v, a = coefficient(lax.stop_gradient((v, a)))
+    v, a = lax.stop_gradient((v, a))
     return State(
         t=with_tangent(jnp.asarray(state.t), tau),
         q=moved(system.retract, state.q, v * tau),
@@ -118,7 +118,7 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
     Source: `saltation.md` section 5.
     """
     delta = jnp.where(shift.events & shift.apart, shift.tau - shift.mean, 0.0)
-    along, across = coefficient(lax.stop_gradient((along, across)))
+    along, across = lax.stop_gradient((along, across))
     return State(
         t=state.t,
         q=moved(system.retract, state.q, matvec(along, delta)),
@@ -148,7 +148,7 @@ def settle(
     # dependent contacts: the relative regularisation of the contact solver
     g = g + jnp.where(resting, 1e-9 * jnp.diagonal(g), 1.0) * jnp.eye(system.nc)
     gap = jnp.where(resting, only_tangent(system.gap(t, q, params)), 0.0)  # type: ignore[misc]
-    correction = -matvec(coefficient(back), solve(coefficient(g), gap[:, None])[:, 0])
+    correction = -matvec(back, solve(g, gap[:, None])[:, 0])
     return moved(system.retract, q, correction)
 
 

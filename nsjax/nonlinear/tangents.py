@@ -8,16 +8,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.types import Array, PyTree
+from nsjax.types import Array
 
 
 @jax.custom_jvp
-def coefficient(x: PyTree) -> PyTree:
-    """``x`` as a fixed coefficient of a first derivative; differentiating it raises a sentence."""
-    return x
+def _of_first_order(x: Array) -> Array:
+    """One; differentiating it raises a sentence. As a factor it is a value that reverse mode keeps, so
+    that whatever is differentiated next, in either mode, comes by it.
+    """
+    return jnp.ones_like(x)
 
 
-@coefficient.defjvp
+@_of_first_order.defjvp
 def _refuse(primals: Any, tangents: Any) -> Any:
     raise NotImplementedError(
         'second derivative of a derivative through impacts: gradient="saltation" is of first order only. '
@@ -27,13 +29,13 @@ def _refuse(primals: Any, tangents: Any) -> Any:
 
 @jax.custom_jvp
 def only_tangent(x: Array) -> Array:
-    """Zero, with the derivative of ``x``."""
+    """Zero, with the derivative of ``x``, of first order: a second one raises a sentence."""
     return jnp.zeros_like(x)
 
 
 @only_tangent.defjvp
 def _keep(primals: Any, tangents: Any) -> Any:
-    return jnp.zeros_like(primals[0]), tangents[0]
+    return jnp.zeros_like(primals[0]), _of_first_order(primals[0]) * tangents[0]
 
 
 @jax.custom_jvp

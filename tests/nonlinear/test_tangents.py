@@ -1,0 +1,79 @@
+"""Derivatives made by hand: of first order, and refused beyond it."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import models, schemes
+from nsjax.nonlinear import moved, only_tangent, with_tangent
+
+TWICE = {
+    "forward over forward": lambda f: jax.jacfwd(jax.jacfwd(f)),
+    "forward over reverse": lambda f: jax.jacfwd(jax.grad(f)),
+    "reverse over forward": lambda f: jax.grad(jax.jacfwd(f)),
+    "reverse over reverse": lambda f: jax.grad(jax.grad(f)),
+}
+SENTENCE = r'gradient="saltation" is of first order only. Use schemes.localized\(scheme\)'
+
+
+def test_values_pass_and_tangents_are_added() -> None:
+    x = jnp.array([0.3, 2.0])
+    primal, tangent = jax.jvp(lambda x: (only_tangent(x**2), with_tangent(x, x**3)), (x,), (jnp.ones(2),))
+    np.testing.assert_array_equal(primal[0], np.zeros(2))
+    np.testing.assert_array_equal(primal[1], x)
+    np.testing.assert_allclose(tangent[0], 2 * x, rtol=1e-15)
+    np.testing.assert_allclose(tangent[1], 1 + 3 * x**2, rtol=1e-15)
+    turn = jax.grad(lambda x: jnp.sum(moved(lambda q, xi: q * jnp.exp(xi), x, only_tangent(x))))(x)
+    np.testing.assert_allclose(turn, 1 + x, rtol=1e-15)
+
+
+def loop(x: jax.Array) -> jax.Array:
+    """As a time loop uses it: in a checkpointed step, in a branch."""
+
+    def step(x, _):
+        shift = jax.lax.cond(x > 0.0, lambda x: only_tangent(jnp.sin(x)), lambda x: 0.0 * x, x)
+        return 0.9 * with_tangent(x, shift), None
+
+    return jax.lax.scan(jax.checkpoint(step), x, None, length=3)[0]
+
+
+@pytest.mark.parametrize("order", TWICE)
+def test_a_second_differentiation_raises_a_sentence(order: str) -> None:
+    x = jnp.asarray(0.3)
+    for once in (jax.grad, jax.jacfwd):
+        # the product of three factors 0.9 (1 + cos x)
+        x1, x2 = 0.9 * x, 0.81 * x
+        exact = 0.9**3 * (1 + jnp.cos(x)) * (1 + jnp.cos(x1)) * (1 + jnp.cos(x2))
+        assert float(once(loop)(x)) == pytest.approx(float(exact), rel=1e-14)
+    with pytest.raises(NotImplementedError, match=SENTENCE):
+        TWICE[order](loop)(x)
+
+
+def final(e: jax.Array, scheme: str) -> jax.Array:
+    problem = models.bouncing_ball(height=0.05, restitution=e)
+    traj = nsjax.simulate(
+        *problem, schemes.REGISTRY[scheme].factory(), dt=1e-3, steps=300, every=300, save=[]
+    )
+    return traj.q[-1, 0]
+
+
+# the other schemes share these two places of the shift; tracing them twice takes half a minute
+@pytest.mark.parametrize(
+    ("scheme", "order"),
+    [
+        ("moreau", "forward over reverse"),
+        *[
+            pytest.param(scheme, order, marks=pytest.mark.slow)
+            for scheme in ("moreau", "generalized_alpha", "ggl_unified")
+            for order in TWICE
+            if (scheme, order) != ("moreau", "forward over reverse")
+        ],
+    ],
+)
+def test_a_run_differentiated_twice_raises_a_sentence(scheme: str, order: str) -> None:
+    with pytest.raises(NotImplementedError, match=SENTENCE):
+        jax.eval_shape(TWICE[order](lambda e: final(e, scheme)), jnp.asarray(0.8))
