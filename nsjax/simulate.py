@@ -352,6 +352,8 @@ def _run_eager(
         if done < 0:
             counts[0] = 0
         run, part = _advance(program, scheme, params, run, dt, counts)
+        if done < 0:
+            warn_of_rows(rows, tree_bytes(part) // length, traced=False)
         parts.append({k: None if x is None else np.asarray(x)[:fresh] for k, x in part.items()})
         done += fresh
         if progress is not None:
@@ -380,7 +382,7 @@ def _run_traced(
     params, constants = _prepare(program.system, scheme, params, dt)
     row = functools.partial(_row, program, scheme, params, constants, dt)
     run, first = row(run, 0)
-    warn_of_rows(rows, tree_bytes(first))
+    warn_of_rows(rows, tree_bytes(first), traced=True)
     size = block_size(rows * every, tree_bytes((run.next.carry, _no_tally(program))))
 
     def body(run: _Run, _: None) -> tuple[_Run, dict[str, Array | None]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,13 +91,35 @@ def test_a_hundred_thousand_steps_take_little_memory(every: int) -> None:
 
 
 def test_rows_that_do_not_fit_are_named() -> None:
-    with pytest.warns(UserWarning, match=r"2000 rows of 1000 bytes.*raise every.*jacfwd"):
-        warn_of_rows(2000, 1000, limit=10**6)
+    with pytest.warns(UserWarning, match=r"2000 rows of 1000 bytes.*every lane.*raise every.*jacfwd"):
+        warn_of_rows(2000, 1000, traced=True, limit=10**6)
     with pytest.warns(UserWarning, match="simulate: 1000000000 rows"):
         jax.eval_shape(lambda x: objective(x, 10**9, 1), AT)
 
 
+def test_rows_of_a_run_outside_transformations_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted before all but the first of its compiled calls: here t, q and v of 10 001 rows."""
+    seen = []
+    loop = sys.modules["nsjax.simulate"]  # the package names the function of the same name
+    monkeypatch.setattr(loop, "warn_of_rows", lambda *a, **b: seen.append((a, b)))
+    problem, calls = models.bouncing_ball(), []
+    nsjax.simulate(
+        *problem,
+        schemes.moreau(),
+        dt=1e-6,
+        steps=10_000,
+        save=[],
+        progress=lambda *_: calls.append(len(seen)),
+    )
+    assert seen == [((10_000, 3 * 8), {"traced": False})]
+    assert calls[0] == 1
+    assert len(calls) > 1
+    with pytest.warns(UserWarning, match=r"2000 rows of 1000 bytes, while they are joined.*save=\[...\]$"):
+        warn_of_rows(2000, 1000, traced=False, limit=10**6)
+
+
 @pytest.mark.filterwarnings("error")
 def test_rows_that_fit_are_not() -> None:
-    warn_of_rows(2000, 1000, limit=4 * 10**6)
+    for traced in (True, False):
+        warn_of_rows(2000, 1000, traced=traced, limit=4 * 10**6)
     jax.eval_shape(lambda x: objective(x, 1000, 1), AT)

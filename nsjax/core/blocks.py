@@ -77,11 +77,15 @@ def scan_blocks(
     return carry, jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:])[:length], found)
 
 
-def warn_of_rows(rows: int, row_bytes: int, limit: int | None = None) -> None:
-    """Warns before a run in a transformation whose saved rows would not fit into memory.
+def warn_of_rows(rows: int, row_bytes: int, *, traced: bool, limit: int | None = None) -> None:
+    """Warns before a run whose saved rows would not fit into memory.
+
+    Twice their size is needed: in a transformation for their derivatives, outside one while the parts of
+    the run are joined. Of a batch (`jax.vmap`) one lane is seen and counted.
 
     Args:
-        rows, row_bytes: their number and size, those of a batch counted once.
+        rows, row_bytes: their number and size.
+        traced: whether the run stands in a transformation.
         limit: bytes, the memory of the machine if None.
     """
     if limit is None:
@@ -91,9 +95,12 @@ def warn_of_rows(rows: int, row_bytes: int, limit: int | None = None) -> None:
             return
     needed = 2 * rows * row_bytes
     if needed > limit:
+        what = ", and their derivatives," if traced else ", while they are joined,"
+        whose = " for every lane of a batch" if traced else ""
+        mode = "; for few parameters use forward mode (jax.jacfwd)" if traced else ""
         warnings.warn(
-            f"simulate: {rows} rows of {row_bytes} bytes, and their derivatives, take "
-            f"{needed / 2**30:.3g} GiB of {limit / 2**30:.3g} GiB of memory; raise every, or name the "
-            "quantities to keep, save=[...]; for few parameters use forward mode (jax.jacfwd)",
+            f"simulate: {rows} rows of {row_bytes} bytes{what} take {needed / 2**30:.3g} GiB{whose}, of "
+            f"{limit / 2**30:.3g} GiB of memory; raise every, or name the quantities to keep, "
+            f"save=[...]{mode}",
             stacklevel=4,
         )
