@@ -110,12 +110,15 @@ def _paint(figure: Any, tables: dict[str, nsjax.WorkPrecision]) -> None:
         for k, scheme in enumerate(dict.fromkeys(found.scheme)):
             rows = found.of(scheme)
             error = np.where(rows.error_q < 1.0, rows.error_q, np.nan)
-            look = {"color": f"C{k % 10}", "marker": "osD^v<>PX*"[k % 10], "markersize": 2.5}
+            look: Any = {"color": f"C{k % 10}", "marker": "osD^v<>PX*hpd"[k % 13], "markersize": 2.5}
+            look["linestyle"] = "--" if k >= 10 else "-"
             by_step.loglog(rows.dt, error, label=scheme, **look)
             by_cost.loglog(rows.seconds, error, **look)
         by_step.set(xlabel=r"step size $\Delta t$ [s]", ylabel=f"{name}: error of $q$")
         by_cost.set(xlabel="CPU time [s]")
-    axes[0, 0].legend(fontsize=4.5)
+        by_step.xaxis.set_minor_formatter("")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=5, fontsize=6.0)
 
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:

@@ -36,6 +36,9 @@ FINER = 8
 RESTING = 1e-9
 """An entry rests if its largest magnitude is this small beside that of all entries."""
 
+LOST = 10.0
+"""A run with a larger relative error has left its motion and is not drawn."""
+
 COLUMNS = (
     "scheme", "dt", "steps", "error_q", "error_v", "order_q", "order_v", "impacts", "iterations",
     "seconds", "status",
@@ -129,7 +132,8 @@ class WorkPrecision:
         return "\n".join(lines)
 
     def figure(self, of: str = "error_q") -> Any:
-        """Error over step size and error over CPU time as a matplotlib figure that belongs to no window.
+        """Error over step size and error over CPU time as a matplotlib figure that belongs to no window;
+        without the runs that failed or left the motion (`LOST`).
 
         Raises:
             InputError: if matplotlib is missing (extra ``plot``).
@@ -142,9 +146,10 @@ class WorkPrecision:
         by_step, by_cost = figure.subplots(1, 2, sharey=True)
         for k, name in enumerate(dict.fromkeys(self.scheme)):
             rows = self.of(name)
-            error = np.where(np.isfinite(getattr(rows, of)), getattr(rows, of), np.nan)
-            style = {
-                "marker": "osD^v<>PX*"[k % 10],
+            error = np.where(getattr(rows, of) < LOST, getattr(rows, of), np.nan)
+            style: Any = {
+                "marker": "osD^v<>PX*hpd"[k % 13],
+                "linestyle": "--" if k >= 10 else "-",
                 "markersize": 3.5,
                 "linewidth": 1.0,
                 "color": f"C{k % 10}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 
 import numpy as np
 import pytest
@@ -80,6 +81,12 @@ def test_files(table, tmp_path) -> None:
     np.testing.assert_allclose([float(row["error_q"]) for row in rows], table.error_q, rtol=1e-8)
     table.save(tmp_path / "table.png")
     assert (tmp_path / "table.png").stat().st_size > 5_000
+    # an explicit run far above its limit, just before it overflows
+    lost = dataclasses.replace(table, error_q=np.array([1e300, *table.error_q[1:]]))
+    lost.save(tmp_path / "lost.png")
+    np.testing.assert_array_equal(
+        np.isnan(lost.figure().axes[0].lines[0].get_ydata()), [True] + 3 * [False]
+    )
     by_step, by_cost = table.figure("error_v").axes
     np.testing.assert_array_equal(by_step.lines[0].get_xdata(), table.dt)
     np.testing.assert_array_equal(by_cost.lines[0].get_xdata(), table.seconds)
