@@ -44,8 +44,8 @@ def lyapunov_exponent(
         steps: number of steps; give either steps or time.
         time: duration [s].
         unit_time: positions (local increments) ``xi`` and velocities are compared in the norm of
-            ``(xi, unit_time * v)`` [s]; None: the duration. Its influence fades as ``1 / T``, fastest for the
-            time in which the motion changes, the inverse frequency of an oscillation.
+            ``(xi, unit_time * v)`` [s]; None: the duration. Its influence fades as ``1 / T``, fastest for
+            the time in which the motion changes, the inverse frequency of an oscillation.
 
     Returns:
         The exponent [1/s] (minus infinity if neighbours meet), and the bits of `nsjax.status`: the
@@ -55,10 +55,11 @@ def lyapunov_exponent(
         InputError: as `simulate`.
 
     Source: G. Benettin et al., Meccanica 15 (1980) 9-20; P.C. Mueller, Chaos, Solitons & Fractals 5
-    (1995) 1671-1681 (impacts); S.C. Shadden et al., Physica D 212 (2005) 271-304, eq. (8) (finite times).
+    (1995) 1671-1681 (impacts); S.C. Shadden et al., Physica D 212 (2005) 271-304 (finite times).
 
-    Limits: a single number hides in which state the motion is; a grazing impact has no tangent.
-    Traced with `jax.jit` or `jax.lax.map`; `nsjax.sweep_lyapunov` maps it over parameters.
+    Limits: a grazing impact has no tangent; a motion that sticks has lost directions, and its exponent
+    may be minus infinity. Works inside `jax.jit` and `jax.lax.map`; `nsjax.sweep_lyapunov` maps it
+    over parameters.
 
     Example:
         A ball in free flight does not part exponentially: ``D = [[1, T], [0, 1]]``.
