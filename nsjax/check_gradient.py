@@ -131,12 +131,13 @@ def check_gradient(
     reversal of sliding, spatial          exact: generic motions turn without passing through rest
     several impacts in one step that do   the same as a single one, each with a shift of its own
     not move each other
-    coupled simultaneous impacts          undefined: it depends on the order in which they happen; one
-                                          selection, bit 2 of ``notes``
+    coupled simultaneous impacts, also    undefined: it depends on the order in which they happen; one
+    through joints, contacts at rest or   selection (exact where they happen together whatever the data,
+    friction                              as for both corners of a wall), bit 2 of ``notes``
     grazing                               one-sided and unbounded (``1 / |dg/dt|``); below two steps of
                                           acceleration that of the motion without the impact, finite,
                                           bit 1 of ``notes``
-    accumulation of impacts               converges with order below one; its end is cut off where
+    accumulation of impacts               converges with order 0.8 to 1; its end is cut off where
                                           bounces are below two steps of acceleration, bit 1
     impact that appears or vanishes       undefined: the motion itself has a kink or a jump there
     ===================================== ===========================================================
