@@ -19,14 +19,18 @@ def _primes(low: int, high: int) -> list[int]:
     return [n for n in range(low, high) if all(n % k for k in range(2, int(n**0.5) + 1))]
 
 
-def _grid(octaves: int) -> np.ndarray:
-    """Five primes in each octave from 100 on, at about equal ratios: (octaves, 5)."""
-    near = np.array(_primes(90, 200 * 2**octaves))
-    wanted = 100 * 2 ** (np.arange(octaves)[:, None] + np.arange(5)[None, :] / 5)
-    return near[np.argmin(np.abs(near - wanted[..., None]), axis=-1)]
+def primes_near(start: int, octaves: int, each: int) -> np.ndarray:
+    """Primes in each octave from ``start`` on, at about equal ratios: (octaves, each)."""
+    wanted = start * 2 ** (np.arange(octaves)[:, None] + np.arange(each)[None, :] / each)
+
+    def near(n: float) -> int:
+        at = round(n)
+        return min(_primes(at - 50, at + 50), key=lambda k: abs(k - n))
+
+    return np.vectorize(near)(wanted)
 
 
-STEPS = _grid(8)
+STEPS = primes_near(100, 8, 5)
 """Step counts, eight octaves of five: primes, so that no grid nests in another or in the impact times."""
 
 Build = Callable[[jax.Array], tuple[object, State]]

@@ -1,0 +1,85 @@
+"""Sensitivities of the rigid slider-crank with clearance and friction against its event-driven motion:
+two accumulations of impacts, a reversal of sliding and two releases within 0.05 s.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nsjax.schemes.mixed import Options as Mixed
+from tests.gradients import mechanism
+from tests.gradients.convergence import SCHEMES
+from tests.gradients.program import Answer, primes_near, sensitivity, slope
+
+ORDER = 0.7
+"""Least order of sensitivities through accumulations of impacts."""
+
+EARLY, LATE = 0.004, 0.05
+"""After the first impact; after all that is said above, inside a third accumulation [s]."""
+
+
+def run(scheme: str, time: float, steps: int) -> Answer:
+    found = sensitivity(mechanism.SYSTEM, mechanism.build, SCHEMES[scheme], mechanism.BASE, time, steps)
+    # both corners of a wall strike together and shift together, so that the slider does not begin to
+    # turn: to the regularisation 1e-9 of the dependent contacts, amplified by the impacts that follow
+    turning, angles = found.jacobian[2], found.jacobian[mechanism.ANGLES]
+    assert np.all(np.abs(turning) <= 1e-4 * np.max(np.abs(angles), axis=0))
+    return found
+
+
+def errors(scheme: str, time: float, steps) -> np.ndarray:
+    """Relative errors of (theta1, theta2), shaped as ``steps`` and then the parameters."""
+    exact, _ = mechanism.reference(time)
+    found = []
+    for n in np.ravel(steps):
+        j = run(scheme, time, n).jacobian[mechanism.ANGLES]
+        found.append(np.linalg.norm(j - exact, axis=0) / np.linalg.norm(exact, axis=0))
+    return np.reshape(found, (*np.shape(steps), len(mechanism.NAMES)))
+
+
+def test_the_reference_has_converged() -> None:
+    """Differences of two widths, 1e-4 and 4e-4 of the parameters: two per cent are asked below."""
+    for time in (EARLY, LATE):
+        assert np.all(mechanism.reference(time)[1] < 1e-4)
+
+
+def test_after_the_first_impact() -> None:
+    grid = primes_near(100, 6, 4)
+    found = errors("moreau", EARLY, grid)
+    for k, name in enumerate(mechanism.NAMES):
+        # an isolated impact; that of the friction coefficient among them
+        order = slope(found[..., k], grid)
+        assert order >= 0.9, f"{name}: order {order:.2f}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_through_accumulations(scheme: str) -> None:
+    """The orders, and the errors at 1e-6 s.
+
+    All schemes of one family have the same errors, whatever their order on smooth motion: they are
+    those of the state, whose last impacts are early by 2e-5 s (mixed schemes) and 1.2e-4 s
+    (impulsive ones) at 1e-6 s, both of first order, while the sensitivity to the restitution changes
+    by a hundredth in 1e-5 s.
+    """
+    mixed = isinstance(SCHEMES[scheme].options, Mixed)
+    # the next impact, at 0.05026 s in the motion, is before 0.05 s in impulsive schemes of more than
+    # 9e-7 s: sensitivities are those after another impact
+    grid = primes_near(4000, 4, 4) if mixed else primes_near(64_000, 3, 4)
+    found = errors(scheme, LATE, grid)
+    at = errors(scheme, LATE, [50_000])[0]
+    orders = [slope(found[..., k], grid) for k in range(len(mechanism.NAMES))]
+    print(scheme, "orders", np.round(orders, 2), "errors at 1e-6 s", np.array2string(at, precision=2))
+    assert min(orders) >= ORDER
+    limits = {
+        "clearance": 0.02,
+        "restitution": 0.03,
+        "friction": 0.02,
+        "l2": 0.05,
+        "m3": 0.05,
+        "omega": 0.02,
+    }
+    if not mixed:
+        limits |= {"clearance": 0.05, "restitution": 0.3}
+    assert np.all(at <= [limits[name] for name in mechanism.NAMES])
