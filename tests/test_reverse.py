@@ -78,6 +78,20 @@ def test_runs_in_blocks_have_the_same_derivative(
     np.testing.assert_allclose(cut, gradient[0], rtol=1e-10)
 
 
+def test_both_modes_agree_in_one_kernel_each() -> None:
+    """All mechanisms with friction: tests/experiments/test_gradient_cost.py, which is slow."""
+    reverse, forward = (
+        jax.jit(mode(objective), static_argnums=(1, 2)).lower(AT, 998, 499).compile()
+        for mode in (jax.grad, jax.jacfwd)
+    )
+    # the same derivative in another order of sums, through three impacts
+    np.testing.assert_allclose(forward(AT), reverse(AT), rtol=1e-9)
+    for program in (reverse, forward):
+        text = program.as_text()
+        assert 'xla_cpu_small_call="true"' in text
+        assert " while(" not in text[text.index("ENTRY") :]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 100_000])
 def test_a_hundred_thousand_steps_take_little_memory(every: int) -> None:

@@ -14,10 +14,9 @@ less.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -41,17 +40,12 @@ PARAMETERS = {
 AT = np.array(list(PARAMETERS.values()))
 ASKED = {"forward1": 2.5, "forward4": 4.5, "reverse": 5.0, "other": 7.0, "moreau_s": 20.0, "other_s": 60.0}
 """Ratios to the run without derivative, for Moreau and in reverse mode for the others; compile times."""
+OTHER_MODES = ("forward1", "forward6", "reverse")
 
 
-def schemes_of_slider_crank() -> list[str]:
-    """Registered schemes that accept the model."""
-    names = []
-    for name, entry in schemes.REGISTRY.items():
-        with contextlib.suppress(nsjax.core.errors.InputError):
-            jax.eval_shape(run(name, "saltation", 1), AT)
-            names.append(name)
-            assert entry.friction
-    return names
+def schemes_with_friction() -> list[str]:
+    """Registered schemes that take the model."""
+    return [name for name, entry in schemes.REGISTRY.items() if entry.friction]
 
 
 def run(name: str, gradient: str, steps: int) -> Callable[[Any], Any]:
@@ -60,11 +54,11 @@ def run(name: str, gradient: str, steps: int) -> Callable[[Any], Any]:
 
     def end(values: Any) -> Any:
         *numbers, speed = values
-        problem = models.slider_crank(
+        system, params, state = models.slider_crank(
             **dict(zip(PARAMETERS, numbers, strict=False)), initial_v=[speed, -75.0, 0.0]
         )
         traj = nsjax.simulate(
-            *problem, scheme, dt=STEP, steps=steps, every=steps, save=[], gradient=gradient
+            system, params, state, scheme, dt=STEP, steps=steps, every=steps, save=[], gradient=gradient
         )
         return traj.q[-1, 0] + traj.q[-1, 1]
 
@@ -110,25 +104,13 @@ def ratios(programs: dict[str, Any], rounds: int) -> tuple[float, Numbers]:
     return float(np.median(base)), {m: float(np.median(np.array(seconds[m]) / base)) for m in others}
 
 
-@contextlib.contextmanager
-def _no_cache() -> Iterator[None]:
-    """Compilations inside are real ones."""
-    before = jax.config.jax_enable_compilation_cache
-    jax.config.update("jax_enable_compilation_cache", False)
-    try:
-        yield
-    finally:
-        jax.config.update("jax_enable_compilation_cache", before)
-
-
 def measure(name: str, modes: tuple[str, ...], steps: int, rounds: int) -> Numbers:
     """Everything about one scheme, printed as it comes."""
     found: Numbers = {}
     ready = {}
-    with _no_cache():
-        for mode in ("plain", *modes):
-            ready[mode], found[f"{name}_{mode}_compile_s"] = compiled(name, mode, steps)
-            found[f"{name}_{mode}_one_kernel"] = float(is_one_kernel(ready[mode]))
+    for mode in ("plain", *modes):
+        ready[mode], found[f"{name}_{mode}_compile_s"] = compiled(name, mode, steps)
+        found[f"{name}_{mode}_one_kernel"] = float(is_one_kernel(ready[mode]))
     if "reverse" in ready:
         found[f"{name}_reverse_bytes"] = ready["reverse"].memory_analysis().temp_size_in_bytes
     if {"forward6", "reverse"} <= set(ready):
@@ -158,16 +140,20 @@ def _report(name: str, modes: tuple[str, ...], n: Numbers) -> None:
         print(f"  forward and reverse differ by {n[f'{name}_difference']:.1e} (<= 1e-9)", flush=True)
 
 
-def main(quick: bool = False) -> Numbers:
-    """Measures all schemes, prints asked and found, and returns the numbers; ``quick``: less work."""
+def main(quick: bool = False, only: str | None = None) -> Numbers:
+    """Measures all schemes or one, prints asked and found, and returns the numbers; ``quick``: less work.
+
+    Switches JAX's persistent cache off for the rest of the process: compilations are to be real ones.
+    """
     nsjax.configure()
+    jax.config.update("jax_enable_compilation_cache", False)
     steps, rounds = (1000, 3) if quick else (STEPS, 9)
     print(f"load average before: {os.getloadavg()}, {os.cpu_count()} CPUs; {steps} steps")
     found: Numbers = {"load_before": os.getloadavg()[0]}
-    found |= measure("moreau", ("forward1", "forward4", "forward6", "reverse"), steps, rounds)
-    others = [name for name in schemes_of_slider_crank() if name != "moreau"]
-    for name in others[:1] if quick else others:
-        found |= measure(name, ("forward1", "forward6", "reverse"), steps, rounds)
+    others = [name for name in schemes_with_friction() if name != "moreau"]
+    for name in [only] if only else ["moreau", *(others[:1] if quick else others)]:
+        modes = ("forward1", "forward4", "forward6", "reverse") if name == "moreau" else OTHER_MODES
+        found |= measure(name, modes, steps, rounds)
     found["load_after"] = os.getloadavg()[0]
     print(f"load average after: {os.getloadavg()}")
     return found
@@ -178,8 +164,4 @@ if __name__ == "__main__":
     parser.add_argument("--quick", action="store_true", help="less work, rougher numbers")
     parser.add_argument("--scheme", help="only this one")
     given = parser.parse_args()
-    if given.scheme:
-        nsjax.configure()
-        measure(given.scheme, ("forward1", "forward4", "forward6", "reverse"), STEPS, 9)
-    else:
-        main(quick=given.quick)
+    main(quick=given.quick, only=given.scheme)
