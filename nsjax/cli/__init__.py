@@ -1,4 +1,4 @@
-"""The command line: ``nsjax simulate``, ``nsjax sweep``, ``nsjax list``, ``nsjax reproduce``."""
+"""The command line: ``nsjax simulate``, ``sweep``, ``identify``, ``list`` and ``reproduce``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import jax
 
 import nsjax
 from nsjax import io, models, plot, schemes
-from nsjax.cli import sweep
+from nsjax.cli import identify, sweep
 from nsjax.cli.inputs import ROWS, Plan, make_plan
 from nsjax.cli.report import Progress, summary
 from nsjax.cli.reproduce import reproduce
@@ -84,6 +84,13 @@ def _parser() -> argparse.ArgumentParser:
     vary.set_defaults(command=_sweep)
     _add_run(vary)
     sweep.add_arguments(vary)
+    learn = commands.add_parser(
+        "identify", help="estimate numbers of a model from measured data",
+        description="Estimates numbers of a model from recordings, as a TOML file says.",
+        epilog=identify.EPILOG,
+    )  # fmt: skip
+    learn.set_defaults(command=_identify)
+    identify.add_arguments(learn)
     show = commands.add_parser(
         "list", help="list models and schemes", description="Lists models and schemes."
     )
@@ -124,6 +131,11 @@ def _add_run(add: argparse.ArgumentParser) -> None:
 def _sweep(args: argparse.Namespace) -> int:
     _use_cache()
     return sweep.run(args)
+
+
+def _identify(args: argparse.Namespace) -> int:
+    _use_cache()
+    return identify.run(args)
 
 
 def _list(_: argparse.Namespace) -> int:

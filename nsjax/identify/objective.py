@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nsjax.identify.losses import Loss
-from nsjax.identify.plan import Plan
+from nsjax.identify.plan import Plan, padded
 from nsjax.identify.program import Found, evaluate
 from nsjax.identify.transforms import Transform
 
@@ -109,7 +109,7 @@ class Objective:
     def run(self, x: Sequence[np.ndarray], tracks: Sequence[int]) -> Found:
         """These recordings with each of these sets of numbers; first axis: sets times recordings."""
         lanes = np.concatenate([self.lanes(one, tracks) for one in x])
-        room = self.starts * len(self.plan.recordings)
+        room = padded(self.starts * len(self.plan.recordings), 8)
         self.calls += 1
         return evaluate(self.plan.program, self.plan.common, np.tile(tracks, len(x)), lanes, room)
 

@@ -233,9 +233,16 @@ def _start(problem: Problem, recording: Recording) -> Start:
     return Start(q=state.q, v=state.v, xi=still)
 
 
+def padded(size: int, step: int) -> int:
+    """The next multiple: data of about the same size are served by one program, and spare places of a loop
+    cost next to nothing.
+    """
+    return -(-size // step) * step
+
+
 def _tracks(problem: Problem, recordings: Sequence[Recording], dt: float) -> tuple[Tracks, int]:
     """Where rows are saved, and between which of them the measured times lie; padded to one length."""
-    size = max(len(x.times) for x in recordings)
+    size = padded(max(len(x.times) for x in recordings), 32)
     all_rows: list[Any] = []
     places: list[Any] = []
     weights: list[Any] = []
@@ -256,15 +263,16 @@ def _tracks(problem: Problem, recordings: Sequence[Recording], dt: float) -> tup
         places.append(np.searchsorted(rows, before))
         weights.append(weight)
         origins.append(origin)
-    length = max(len(rows) for rows in all_rows)
+    length = padded(max(len(rows) for rows in all_rows), 64)
+    spare = padded(len(recordings), 4) - len(recordings)  # repeats of the last, which no lane takes
     counts: list[Any] = [np.pad(np.diff(rows, prepend=0), (0, length - len(rows))) for rows in all_rows]
     starts: list[Any] = [_start(problem, x) for x in recordings]
     numbers: dict[str, Any] = {
-        "time": np.asarray(origins),
-        "start": jax.tree.map(lambda *x: np.stack(x), *starts),
-        "counts": np.stack(counts),
-        "place": np.stack([np.pad(x, (0, size - len(x))) for x in places]),
-        "weight": np.stack([np.pad(x, (0, size - len(x))) for x in weights]),
+        "time": np.asarray(origins + origins[-1:] * spare),
+        "start": jax.tree.map(lambda *x: np.stack(x), *starts, *starts[-1:] * spare),
+        "counts": np.stack(counts + counts[-1:] * spare),
+        "place": np.stack([np.pad(x, (0, size - len(x))) for x in places + places[-1:] * spare]),
+        "weight": np.stack([np.pad(x, (0, size - len(x))) for x in weights + weights[-1:] * spare]),
     }
     return Tracks(**numbers), size
 

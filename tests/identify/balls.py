@@ -9,8 +9,8 @@ from nsjax import Recording, models, schemes
 RADIUS, HEIGHT, GRAVITY = 0.05, 1.0, 9.81
 SCHEME = schemes.localized(schemes.moreau())  # parabolas and isolated impacts are exact in any step
 DT = 1e-2
-TIMES = np.linspace(0.05, 1.2, 24)
-"""Two bounces for restitutions near 0.8; multiples of a half of `DT`, so that half of them lie between steps."""
+TIMES = np.linspace(0.05, 1.2, 24) - 0.005 * (np.arange(24) % 2)
+"""Two bounces for restitutions near 0.8; half of the instants lie between steps of `DT`."""
 PROBLEM = models.bouncing_ball(height=HEIGHT, radius=RADIUS, restitution=0.6)
 
 

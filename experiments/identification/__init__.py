@@ -1,0 +1,1 @@
+"""Identification: slider-crank from a noisy path, cube from measured tosses."""

@@ -1,0 +1,164 @@
+"""Measured cube tosses: reading them, their flights, and the model of what was measured.
+
+Data: S. Pfrommer, M. Halm, M. Posa, "ContactNets", Conference on Robot Learning (CoRL) 2020; every
+fifth of 570 tosses. Lengths in the file are in half sides of 52.4 mm.
+
+Free fall in the data is 9.61 m/s^2 and the cube rests at 0.978 half sides: lengths are read about 2 %
+short. The model works in the lengths of the data: with the scale ``s`` the cube has the side ``0.1048
+s`` and falls with ``9.81 s``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax import Problem, Recording, State, models
+from nsjax.models.block import Block
+from nsjax.types import Array, record
+
+HALF = 0.0524
+"""Half side of the cube, the unit of length of the data [m]."""
+GRAVITY = 9.81
+SAMPLE = 1.0 / 148.0
+"""Sampling interval [s]."""
+CLEAR = 0.002
+"""A cube whose corners are higher than this above the ground at a sample is in flight [m]."""
+
+
+@record()
+class Toss:
+    """Parameters of the measured cube: `Block` in the lengths of the data."""
+
+    friction: Array | float = 0.18
+    restitution: Array | float = 0.125
+    scale: Array | float = 1.0
+    ground: Array | float = 0.0
+    inertia: Array | float = 8.1e-4
+    mass: Array | float = 0.37
+
+
+def prepare(p: Toss) -> Block:
+    """The block in the lengths of the data; forces scale with them."""
+    return Block(
+        size=2.0 * HALF * p.scale * jnp.ones(3), mass=p.mass, inertia=p.inertia * p.scale**2 * jnp.ones(3),
+        gravity=GRAVITY * p.scale, ground=p.ground, restitution=p.restitution, friction=p.friction,
+    )  # fmt: skip
+
+
+SYSTEM = dataclasses.replace(models.block().system, prepare=prepare, name="measured cube")
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """One toss: ``position`` (n, 3) [m], ``attitude`` (n, 4) quaternions of continuous sign, number in the
+    original set, samples before the first contact, and the state at sample 0 from these.
+    """
+
+    number: int
+    position: np.ndarray
+    attitude: np.ndarray
+    flight: int
+    start: State
+
+    @property
+    def times(self) -> np.ndarray:
+        return SAMPLE * np.arange(len(self.position))
+
+
+def folder() -> Path | None:
+    """Where the data are: ``NSJAX_DATA``, or beside the checkout; None if they are absent."""
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
+    place = Path(os.environ.get("NSJAX_DATA", beside)) / "cube_toss"
+    return place if (place / "cube_tosses.npz").is_file() else None
+
+
+def nominal(place: Path) -> Toss:
+    """The authors' parameters."""
+    given = json.loads((place / "nominal_parameters.json").read_text(encoding="utf-8"))
+    return Toss(
+        friction=given["mu"], restitution=given["restitution"], inertia=given["inertia"] * HALF**2,
+        mass=given["mass"],
+    )  # fmt: skip
+
+
+def lowest(position: np.ndarray, attitude: np.ndarray) -> np.ndarray:
+    """Height of the lowest corner of the nominal cube (n,)."""
+    w, x, y, z = attitude.T
+    up = np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=1)
+    return np.asarray(position[:, 2] - HALF * np.abs(up).sum(axis=1))
+
+
+def _turns(attitude: np.ndarray) -> np.ndarray:
+    """Rotation vectors (n, 3) in the body frame from the first attitude to each."""
+    w, v = attitude[0, 0], -attitude[0, 1:]
+    vector = w * attitude[:, 1:] + attitude[:, :1] * v + np.cross(v, attitude[:, 1:])
+    scalar = w * attitude[:, 0] - attitude[:, 1:] @ v
+    size = np.linalg.norm(vector, axis=1)
+    angle = 2.0 * np.arctan2(size, scalar)
+    return np.asarray(vector * np.where(size > 1e-12, angle / np.maximum(size, 1e-12), 2.0)[:, None])
+
+
+def _start(position: np.ndarray, attitude: np.ndarray) -> State:
+    """State at the first sample from a flight: parabola with free gravity, constant angular velocity (the
+    inertia is isotropic).
+    """
+    t = SAMPLE * np.arange(len(position))
+    line = np.stack([np.ones_like(t), t], axis=1)
+    along = np.linalg.lstsq(line, position[:, :2], rcond=None)[0]
+    up = np.linalg.lstsq(np.stack([np.ones_like(t), t, t * t], axis=1), position[:, 2], rcond=None)[0]
+    turn = np.linalg.lstsq(line, _turns(attitude), rcond=None)[0]
+    centre = np.array([*along[0], up[0]])
+    q: Any = np.concatenate([centre, _turned(attitude[0], turn[0])])
+    v: Any = np.concatenate([along[1], up[1:2], turn[1]])
+    return State(t=0.0, q=q, v=v)
+
+
+def _turned(attitude: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """An attitude moved by a small rotation vector of the body frame."""
+    w, v = attitude[0], attitude[1:]
+    d = 0.5 * turn
+    moved = np.concatenate([[w - v @ d], v + w * d + np.cross(v, d)])
+    return np.asarray(moved / np.linalg.norm(moved))
+
+
+@functools.cache
+def read(place: Path) -> tuple[Measured, ...]:
+    """All tosses."""
+    with np.load(place / "cube_tosses.npz") as file:
+        data, offsets, ids = file["data"].astype(float), file["offsets"], file["ids"]
+    found = []
+    for number, first, last in zip(ids, offsets[:-1], offsets[1:], strict=True):
+        position, attitude = HALF * data[first:last, :3], data[first:last, 3:7]
+        flips = np.cumprod(np.where(np.sum(attitude[1:] * attitude[:-1], axis=1) < 0.0, -1.0, 1.0))
+        attitude = attitude * np.concatenate([[1.0], flips])[:, None]
+        attitude = attitude / np.linalg.norm(attitude, axis=1, keepdims=True)
+        flight = max(3, int(np.argmax(lowest(position, attitude) < CLEAR)) - 1)
+        start = _start(position[:flight], attitude[:flight])
+        found.append(Measured(int(number), position, attitude, flight, start))
+    return tuple(found)
+
+
+def recording(toss: Measured, duration: float, every: int, sigma: tuple[float, float]) -> Recording:
+    """Every ``every``-th pose of the first part of a toss, with noise levels of position [m] and of the
+    components of the quaternion.
+    """
+    rows = np.arange(every, min(len(toss.position), round(duration / SAMPLE) + 1), every)
+    values = {name: toss.position[rows, k] for k, name in enumerate("xyz")}
+    values |= {f"q{name}": toss.attitude[rows, k] for k, name in enumerate("wxyz")}
+    noise = {name: sigma[0] if len(name) == 1 else sigma[1] for name in values}
+    return Recording(
+        times=SAMPLE * rows, values=values, noise=noise, start=toss.start, name=f"toss {toss.number}"
+    )
+
+
+def problem(params: Toss, toss: Measured) -> Problem:
+    """The cube with the start of one toss."""
+    return Problem(system=SYSTEM, params=params, state=toss.start)

@@ -1,0 +1,1 @@
+"""Independent references: motions integrated from event to event, without any use of nsjax."""

@@ -1,0 +1,201 @@
+"""``nsjax identify``: parameters of a model from measured data, as a TOML file says."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import time
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import nsjax
+from nsjax import io, plot, transforms
+from nsjax.cli.inputs import read_problem, read_scheme
+from nsjax.core import InputError, State, nearest
+from nsjax.identify.estimate import as_dict
+from nsjax.trajectory import RunError
+
+TABLES = ("model", "scheme", "dt", "set", "scheme_set", "train", "data", "holdout", "options")
+OPTIONS = (
+    "method", "learning_rate", "starts", "spread", "seed", "loss", "gradient", "tolerance", "max_runs",
+    "level",
+)  # fmt: skip
+RECORDING = ("file", "noise", "start", "name", "time", "columns")
+KINDS: dict[str, Any] = {
+    "free": transforms.free, "positive": transforms.positive, "interval": transforms.interval,
+    "box": transforms.box, "fixed": transforms.fixed,
+}  # fmt: skip
+
+EPILOG = """example of a file:
+
+  model = "slider-crank"            # of `nsjax list`, or a Python file with a function problem()
+  scheme = "moreau_theta"
+  dt = 1e-5                         # [s]
+  [set]                             # numbers that stay
+  torque = 0.0
+  [train]                           # what is trained and how it may vary
+  clearance = {transform = "positive", initial = 1.1e-3}
+  restitution = {transform = "interval", low = 0.0, high = 1.0}
+  [[data]]                          # one table per recording; columns of the file: t, x, y
+  file = "path.csv"                 # or .npz
+  noise = 5e-5                      # or {x = 5e-5, y = 2e-5}; leave it out if unknown
+  [[holdout]]                       # recordings kept from the fit (optional)
+  file = "other.csv"
+  noise = 5e-5
+  [options]                         # optional: method, starts, loss, max_runs, ... of nsjax.identify
+  starts = 4
+"""
+
+
+def add_arguments(add: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    add.formatter_class = argparse.RawDescriptionHelpFormatter
+    add.add_argument("config", metavar="FILE.toml", help="what is identified from which data")
+    add.add_argument("--output", metavar="FILE.json", help="save estimates, intervals, covariance, history")
+    add.add_argument("--plot", metavar="FILE.png", help="draw fit, residuals, intervals and correlation")
+    add.add_argument("--quiet", action="store_true", help="print nothing but failures")
+
+
+def run(args: argparse.Namespace) -> int:
+    """The command itself.
+
+    Raises:
+        InputError: for anything that can be refused before the search.
+        RunError: if the search did not succeed; its results are shown and written all the same.
+    """
+    for path in (args.output, args.plot):
+        if path is not None:
+            io.check_writable(path)
+    if args.plot is not None:
+        plot.check_format(args.plot)
+    problem, scheme, data, train, options = read_config(pathlib.Path(args.config))
+    begin = time.perf_counter()
+    found = nsjax.identify(problem, scheme, data, train, **options)
+    seconds = time.perf_counter() - begin
+    if args.output is not None:
+        with io.replacing(args.output) as file:
+            file.write((json.dumps(as_dict(found), indent=2) + "\n").encode())
+    if args.plot is not None:
+        figure = plot.identification(found)
+        with io.replacing(args.plot) as file:
+            figure.savefig(file, format=pathlib.Path(args.plot).suffix.removeprefix(".").lower())
+    if not args.quiet:
+        print(found)
+        print(f"{found.calls} compiled calls, {seconds:.3g} s, compilation included")
+        print("".join(f"wrote {path}\n" for path in (args.output, args.plot) if path is not None), end="")
+    if not found.success:
+        why = [m for m in found.messages if m.startswith("not identifiable")] or list(found.messages)
+        raise RunError(f"identify: no success: {why[0]}")
+    return 0
+
+
+def read_config(path: pathlib.Path) -> tuple[Any, Any, list[Any], dict[str, Any], dict[str, Any]]:
+    """Problem, scheme, recordings, transforms and options of a file.
+
+    Raises:
+        InputError: for whatever the file does wrong.
+    """
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}") from None
+    _refuse_unknown(given, TABLES, str(path))
+    for name in ("model", "dt", "train", "data"):
+        if name not in given:
+            raise InputError(f"{path}: {name} is missing; see nsjax identify --help")
+    model = given["model"]
+    if str(model).endswith(".py"):
+        model = os.fspath(path.parent / model)
+    problem, _, _ = read_problem(model, given.get("set", {}))
+    scheme = read_scheme(given.get("scheme", "moreau"), given.get("scheme_set", {}))
+    train = {name: _transform(f"{path}: train.{name}", entry) for name, entry in given["train"].items()}
+    options = _options(f"{path}: options", given.get("options", {}))
+    data = [_recording(path, x) for x in _several(path, given, "data")]
+    options |= {
+        "dt": given["dt"],
+        "holdout": [_recording(path, x) for x in _several(path, given, "holdout")],
+    }
+    return problem, scheme, data, train, options
+
+
+def _several(path: pathlib.Path, given: Mapping[str, Any], name: str) -> list[Any]:
+    found = given.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(x, dict) for x in found):
+        raise InputError(f"{path}: write each recording as [[{name}]]")
+    return found
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for name in given:
+        if name not in known:
+            raise InputError(f"{where}: unknown entry {name!r}; {nearest(name, known)}")
+
+
+def _transform(where: str, given: Any) -> transforms.Transform:
+    entry = {"transform": given} if isinstance(given, str) else dict(given)
+    kind = entry.pop("transform", None)
+    if kind not in KINDS:
+        raise InputError(f"{where}: transform = {kind!r}; {nearest(str(kind), KINDS)}")
+    try:
+        return KINDS[kind](**entry)
+    except TypeError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _options(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    _refuse_unknown(given, OPTIONS, where)
+    options = dict(given)
+    rate = options.pop("learning_rate", 0.02)
+    if options.get("method") == "adam":
+        import optax  # type: ignore[import-untyped]
+
+        options["method"] = optax.adam(rate)
+    return options
+
+
+def _recording(config: pathlib.Path, given: Mapping[str, Any]) -> nsjax.Recording:
+    """One recording; files lie relative to the configuration."""
+    _refuse_unknown(given, RECORDING, f"{config}: data")
+    if "file" not in given:
+        raise InputError(f"{config}: a recording has no file")
+    path = config.parent / given["file"]
+    columns = _columns(path)
+    clock = given.get("time", "t")
+    wanted = given.get("columns", {name: name for name in columns if name != clock})
+    for name in (clock, *wanted.values()):
+        if name not in columns:
+            raise InputError(f"{path}: no column {name!r}; {nearest(name, columns)}")
+    values = {label: columns[name] for label, name in wanted.items()}
+    start = given.get("start")
+    if start is not None:
+        numbers: Any = {name: np.asarray(start.get(name, 0.0), float) for name in ("t", "q", "v")}
+        start = State(**numbers)
+    return nsjax.Recording(
+        times=columns[clock], values=values, noise=given.get("noise"), start=start,
+        mask={name: np.isfinite(x) for name, x in values.items()}, name=given.get("name", path.stem),
+    )  # fmt: skip
+
+
+def _columns(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Columns of a CSV file with a heading, or arrays of an npz file; missing entries are not a number."""
+    try:
+        if path.suffix == ".npz":
+            with np.load(path) as file:
+                return {name: np.asarray(file[name], float) for name in file.files}
+        with open(path, encoding="utf-8") as text:
+            names = [name.strip() for name in text.readline().split(",")]
+            table = np.genfromtxt(text, delimiter=",", dtype=float, ndmin=2)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+    if table.shape[1] != len(names):
+        raise InputError(f"{path}: the heading has {len(names)} names, the rows {table.shape[1]} numbers")
+    return dict(zip(names, table.T, strict=True))
