@@ -28,7 +28,6 @@ QUICK = {
         "slip reversal uphill",
         "slip to stick",
     ],
-    "ggl_decoupled": ["balls, different times", "balls, equal times", "balls, nearly equal times"],
 }
 PAIRS = [(scheme, name) for scheme, names in QUICK.items() for name in names]
 REST = [(scheme, name) for scheme in SCHEMES for name in ALL if (scheme, name) not in PAIRS]
