@@ -32,9 +32,16 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         p = traj.params
         row = round(0.006 / FINE_STEP)
         section = p.rod_inertia - p.rod_mass * p.rod_length**2 / 12
-        rate = np.gradient(np.asarray(traj["omega2"]), t)[row - 20 : row + 21].mean()
-        numbers["Bathe: moment at 6 ms [N m]"] = float(series["Bathe"][row, 0])
-        numbers["Bathe: inertia of the section at 6 ms [N m]"] = float(section * rate)
+        moment, omega = series["Bathe"][:, 0], np.asarray(traj["omega2"])
+
+        def turning(half: int) -> float:
+            """``rho I l_2 theta2''`` by a difference over ``2 half`` steps around 6 ms."""
+            return float(section * (omega[row + half] - omega[row - half]) / (2 * half * FINE_STEP))
+
+        numbers["Bathe: moment at 6 ms [N m]"] = float(moment[row])
+        numbers["Bathe: inertia of the section at 6 ms [N m]"] = turning(10)
+        around = float(moment[row - 50 : row + 51].mean())
+        numbers["Bathe: moment over inertia, mean of 1 ms"] = around / turning(50)
     return finish(
         "fig26_root_moment", folder, numbers, {"t": t, **series}, (16.0, 8.0),
         lambda f: paint_series(f, t, series, ("moment at the root [N m]",), (5.0, 12.0)),
