@@ -34,10 +34,10 @@ def configure(
     It is idempotent, appends to ``XLA_FLAGS`` and respects a value that is already there.
 
     Derivatives of runs become one kernel as well, forward and reverse: contacts, impacts and shifts stand
-    behind branches, and solvers are not differentiated through. Compiling takes longer than for the run
-    itself: of the slider-crank, on a quiet core, some ten seconds forward and fifteen in reverse mode for
-    Moreau's rule, and up to a minute for an implicit scheme. ``one_kernel=False`` gives up the form for
-    the process.
+    behind branches, and solvers are not differentiated through. This form runs fast and compiles slowly.
+    Moreau's rule compiles in some ten to fifteen seconds; generalized-alpha on the slider-crank takes 130
+    CPU seconds in reverse mode on a loaded machine and then 1.8 us per step, with ``one_kernel=False``, for
+    the whole process, 34 s and then 15 us: worth it for fewer than seven million steps in all.
 
     Args:
         host_devices: number of CPU devices; None leaves it as it is.
