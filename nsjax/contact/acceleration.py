@@ -42,8 +42,7 @@ def consistent_acceleration(
     if not system.nc and not system.nb:
         return inertia.solve(force[:, None])[:, 0]
     rows = all_rows(system, t, q, params)
-    x = inertia.solve(jnp.concatenate([force[:, None], rows.wt.T], axis=1))
-    free, response = x[:, 0], x[:, 1:]
+    free, response = inertia.answers(force, rows.wt)
     drift = row_drift(system, t, q, v, params)
     friction = jnp.zeros(0)
     if system.nc:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from nsjax.core.operators import momentum
+from nsjax.core.operators import all_rows, momentum
 from nsjax.core.system import System
 from nsjax.linalg import Dense, Elimination, eliminated, matvec, solve_positive
 from nsjax.types import Array, PyTree, record
+
+
+@record()
+class KeptInertia:
+    """What of the inertia holds for a whole run: factors, and ``M^-1 W`` (nv, rows) of all rows."""
+
+    factors: Elimination
+    response: Array
 
 
 @record(static=("system",))
@@ -18,6 +26,7 @@ class Inertia:
         system, q, params: where it is taken.
         matrix: (nv, nv) for dense structures without factors, else None.
         factors: eliminated matrix, or None.
+        response: ``M^-1 W`` (nv, rows) where it is known.
     """
 
     system: System
@@ -25,6 +34,7 @@ class Inertia:
     params: PyTree
     matrix: Array | None
     factors: Elimination | None
+    response: Array | None = None
 
     def times(self, w: Array) -> Array:
         """``M w`` (nv,)."""
@@ -37,6 +47,14 @@ class Inertia:
         if self.factors is not None:
             return self.factors.solve(columns)
         return solve_positive(self.matrix, columns)  # type: ignore[arg-type]
+
+    def answers(self, push: Array, wt: Array) -> tuple[Array, Array]:
+        """``M^-1 push`` (nv,) and ``M^-1 W`` (nv, rows) of rows ``W'``: all of the system, or the last."""
+        if self.response is not None:
+            drift = self.solve(push[:, None])[:, 0]
+            return drift, self.response[:, self.response.shape[1] - wt.shape[0] :]
+        x = self.solve(jnp.concatenate([push[:, None], wt.T], axis=1))
+        return x[:, 0], x[:, 1:]
 
 
 def mass_matrix(system: System, q: Array, p: PyTree) -> Array:
@@ -51,21 +69,29 @@ def factored_inertia(system: System, q: Array, p: PyTree) -> Elimination:
     return eliminated(system.structure, lambda w: momentum(system, q, w, p), jnp.zeros(system.nv, q.dtype))
 
 
-def inertia_at(system: System, q: Array, p: PyTree, kept: Elimination | None = None) -> Inertia:
+def inertia_at(system: System, q: Array, p: PyTree, kept: KeptInertia | None = None) -> Inertia:
     """Inertia at ``q``.
 
     Args:
-        kept: factors from `constant_inertia`, where they exist.
+        kept: of `constant_inertia`, where it is known.
     """
+    matrix, factors, response = None, None, None
     if kept is not None:
-        return Inertia(system=system, q=q, params=p, matrix=None, factors=kept)
-    if isinstance(system.structure, Dense):
-        return Inertia(system=system, q=q, params=p, matrix=mass_matrix(system, q, p), factors=None)
-    return Inertia(system=system, q=q, params=p, matrix=None, factors=factored_inertia(system, q, p))
+        factors, response = kept.factors, kept.response
+    elif isinstance(system.structure, Dense):
+        matrix = mass_matrix(system, q, p)
+    else:
+        factors = factored_inertia(system, q, p)
+    return Inertia(system=system, q=q, params=p, matrix=matrix, factors=factors, response=response)
 
 
-def constant_inertia(system: System, p: PyTree) -> Elimination | None:
-    """Factors that hold for a whole run, if the structure promises that they do; else None."""
+def constant_inertia(system: System, p: PyTree) -> KeptInertia | None:
+    """What holds for a whole run, if the structure promises that it does; else None."""
     if not system.structure.constant:
         return None
-    return factored_inertia(system, jnp.zeros(system.nq), p)
+    rest = jnp.zeros(system.nq)
+    factors = factored_inertia(system, rest, p)
+    if not system.nc and not system.nb:
+        return KeptInertia(factors=factors, response=jnp.zeros((system.nv, 0)))
+    rows = all_rows(system, jnp.zeros(()), rest, p)
+    return KeptInertia(factors=factors, response=factors.solve(rows.wt.T))

@@ -88,11 +88,11 @@ def _ordering(near: list[np.ndarray]) -> np.ndarray:
     return np.array(order[::-1])
 
 
-def _colours(near: list[np.ndarray]) -> np.ndarray:
+def _colours(near: list[np.ndarray], order: np.ndarray) -> np.ndarray:
     """Colour of every column such that no row meets a colour twice: greedy, in the given order."""
     colour = np.full(len(near), -1)
-    for j, mine in enumerate(near):
-        rows = [j, *mine.tolist()]
+    for j in order.tolist():
+        rows = [j, *near[j].tolist()]
         taken = {int(colour[k]) for r in rows for k in (r, *near[r].tolist())}
         colour[j] = next(c for c in range(len(near) + 1) if c not in taken)
     return colour
@@ -128,7 +128,7 @@ def plan(pattern: Pattern) -> Plan:
     near, n = pattern.neighbours(), pattern.size
     order = _ordering(near)
     place = np.argsort(order)
-    colours = _colours(near)
+    colours = _colours(near, order)
     pairs = np.array(pattern.pairs, int).reshape(-1, 2)
     width = max(1, int(np.max(np.abs(place[pairs[:, 0]] - place[pairs[:, 1]]), initial=1)))
     blocks = -(-n // width)

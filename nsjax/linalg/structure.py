@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.linalg.dense import matvec, solve
+from nsjax.linalg.dense import matmul, matvec, solve
 from nsjax.linalg.sparse import Pattern, plan
 from nsjax.linalg.tridiagonal import Factors, Tridiagonal, factor, product, solve_factored
 from nsjax.types import Array, PyTree, record
@@ -30,8 +30,8 @@ class Inverse:
     inverse: Array
 
     def solve(self, b: Array) -> Array:
-        """``A^-1 b`` (n,)."""
-        return matvec(self.inverse, b)
+        """``A^-1 b`` (n,) or (n, k)."""
+        return matvec(self.inverse, b) if b.ndim == 1 else matmul(self.inverse, b)
 
 
 @dataclasses.dataclass(frozen=True)

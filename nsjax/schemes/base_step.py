@@ -10,11 +10,10 @@ from jax import lax
 
 from nsjax.contact import ContactProblem, solve
 from nsjax.contact.stage import StageSettings, StageTangent, kept_tangent, solve_stage
-from nsjax.core.inertia import constant_inertia
+from nsjax.core.inertia import KeptInertia, constant_inertia
 from nsjax.core.operators import Rows, all_rows
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.linalg import Elimination
 from nsjax.schemes.stages import Maps, StageEquations
 from nsjax.types import Array, PyTree, record
 
@@ -66,11 +65,11 @@ class Kept:
     """What holds for a whole run of a model whose structure is constant, else nothing.
 
     Args:
-        inertia: its factors.
+        inertia: its factors and responses.
         stages: linearised dynamics of every group of stages, without and with contact rows.
     """
 
-    inertia: Elimination | None = None
+    inertia: KeptInertia | None = None
     stages: tuple[tuple[StageTangent, ...], ...] = ((), ())
 
 

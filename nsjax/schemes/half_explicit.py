@@ -31,8 +31,7 @@ def _accelerate(t: Array, q: Array, v: Array, dt: Array, run: Any) -> tuple[Arra
     if not run.has_rows:
         return inertia.solve(push[:, None])[:, 0], jnp.zeros(0), None
     rows = run.rows_at(t, q)
-    x = inertia.solve(jnp.concatenate([push[:, None], rows.wt.T], axis=1))
-    return x[:, 0], x[:, 1:], rows
+    return *inertia.answers(push, rows.wt), rows
 
 
 def _forecast(state: State, dt: Array, run: Any) -> tuple[Array, Array, Array]:

@@ -199,18 +199,18 @@ def _velocity_level(
 ) -> tuple[Array, Jump, Array, Array]:
     """Velocity change, jump, limit of approach and error estimate (nothing is iterated) of a step."""
     v, dt, none = d.state.v, d.dt, jnp.zeros(())
-    push = (dt * d.force)[:, None]
+    push = dt * d.force
     if not contacts and not system.nb:
-        return d.mass.solve(push)[:, 0], no_jump(system), no_limit(system), none
+        return d.mass.solve(push[:, None])[:, 0], no_jump(system), no_limit(system), none
     rows = d.frozen.rows
-    x = d.mass.solve(jnp.concatenate([push, rows.wt.T], axis=1))
-    drift, target = x[:, 0], None
+    drift, response = d.mass.answers(push, rows.wt)
+    target = None
     if system.nb and scheme.options.constraint_form == "index_1":
         # W' (v_{i+1} - v_i) + dt gamma = 0
         gamma = gap_drift(system, jnp.asarray(d.at.t), d.at.q, v, d.params, "constraint")
         target = rows.rate(v)[-system.nb :] - dt * gamma
     jump = velocity_jump(
-        system, d.params, rows, x[:, 1:], v, drift, active,
+        system, d.params, rows, response, v, drift, active,
         tolerance=scheme.coef.tolerance, max_iterations=scheme.options.max_iterations,
         constraint_rate=target,
     )  # fmt: skip

@@ -1,0 +1,101 @@
+"""Recovered tangents, eliminations and their derivatives against dense linear algebra."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.linalg import BlockTridiagonal, Dense, Pattern, Sparse, eliminated
+
+RNG = np.random.default_rng(3)
+TREE = Pattern.of_elements(7, [(0, 1), (1, 2), (1, 3), (3, 4), (3, 5), (0, 6)])
+
+
+def chain(nodes: int, block: int) -> Pattern:
+    return Pattern.of_matrix(
+        np.kron(np.eye(nodes) + np.eye(nodes, k=1) + np.eye(nodes, k=-1), np.ones((block, block)))
+    )
+
+
+def mask(pattern: Pattern, copies: int) -> np.ndarray:
+    one = np.eye(pattern.size)
+    for i, j in pattern.pairs:
+        one[i, j] = one[j, i] = 1.0
+    return np.kron(np.ones((copies, copies)), one)
+
+
+CASES = [
+    (BlockTridiagonal(1), chain(6, 1)),
+    (BlockTridiagonal(3), chain(2, 3)),
+    (BlockTridiagonal(2).stacked(2), chain(5, 2)),
+    (Sparse(TREE), TREE),
+    (Sparse(TREE).stacked(2), TREE),
+    (Sparse(Pattern(3, ())), Pattern(3, ())),
+]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def answers(structure, a, c, x, b):
+    """``A^-1 b`` for the tangent of ``a x + c sin x`` and its derivatives by ``c``, forward and reverse."""
+
+    def solution(c):
+        return eliminated(structure, lambda x: jnp.sum(a * x[None], axis=1) + c * jnp.sin(x), x).solve(b)
+
+    weights = jnp.arange(1.0, x.shape[0] + 1)
+    gradient = jax.grad(lambda c: jnp.sum(weights * solution(c)))
+    forward = jax.jacfwd(solution)(c)
+    return solution(c), forward, gradient(c), jax.jacfwd(gradient)(c), jax.vmap(solution)(c[None])[0]
+
+
+@pytest.mark.parametrize(("structure", "pattern"), CASES)
+def test_tangent_solution_and_derivatives(structure, pattern) -> None:
+    n = pattern.size * getattr(structure, "copies", 1)
+    # unsymmetric, diagonally dominant
+    a = mask(pattern, n // pattern.size) * RNG.normal(size=(n, n)) + 8.0 * np.eye(n)
+    x, b, weights = RNG.normal(size=n), RNG.normal(size=n), np.arange(1.0, n + 1)
+    inverse, bend = np.linalg.inv(a + 0.5 * np.diag(np.cos(x))), np.diag(np.cos(x))
+    y = inverse @ b
+    # J y = b with J' = diag(cos x)
+    first = -inverse @ bend @ y
+    second = -2.0 * inverse @ bend @ first
+    expected = y, first, weights @ first, weights @ second, y
+    for ours, wanted in zip(answers(structure, a, jnp.asarray(0.5), x, b), expected, strict=True):
+        np.testing.assert_allclose(ours, wanted, atol=1e-13)  # rounding of sums of a dozen terms
+
+
+def test_border_columns_are_solved_together() -> None:
+    a = mask(chain(6, 1), 1) + 6.0 * np.eye(6)
+    columns = RNG.normal(size=(6, 2))
+    structure = BlockTridiagonal(1)
+    _, solved = structure.eliminate(structure.tangent(lambda x: jnp.asarray(a) @ x, jnp.zeros(6)), columns)
+    np.testing.assert_allclose(a @ solved, columns, atol=1e-14)
+
+
+def test_ordering_and_colours_are_those_of_a_narrow_band() -> None:
+    """A chain whose nodes are numbered at random has band 1 again, and three colours."""
+    from nsjax.linalg.sparse import plan
+
+    shuffled = RNG.permutation(50)
+    way = plan(Pattern.of_elements(50, itertools.pairwise(shuffled)))
+    assert way.width == 1
+    assert way.colours.max() == 2
+    assert sorted(way.order) == list(range(50))
+
+
+def test_patterns_are_compared_by_content() -> None:
+    assert Sparse(Pattern.of_elements(3, [(0, 1), (1, 2)])) == Sparse(
+        Pattern.of_matrix(np.eye(3, k=1) + np.eye(3, k=-1))
+    )
+    assert hash(chain(4, 2)) == hash(chain(4, 2))
+
+
+def test_sizes_that_do_not_fit() -> None:
+    assert BlockTridiagonal(2).misfit(6) is None
+    assert "not a multiple of the block 2" in str(BlockTridiagonal(2).misfit(7))
+    assert "pattern of 7 unknowns" in str(Sparse(TREE).misfit(8))
+    assert "promise structure=" in str(Dense().misfit(2001))
