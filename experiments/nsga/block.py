@@ -1,0 +1,48 @@
+"""The impacting parallelepiped of [C section 4.1] in its three formulations."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import numpy as np
+
+import nsjax
+from nsjax import models
+from nsjax.core.operators import row_rates
+
+from . import published
+from .block_motion import MASS, WATCHED, Impact, motion
+
+TIME = 0.69
+FORMS = {"a": "natural", "b": "rotation", "c": "nodes"}
+"""(c), with gyroscopic forces and constraints at once, is the one nearest to the paper's."""
+
+
+@functools.cache
+def exact(dt: float) -> tuple[np.ndarray, np.ndarray, list[Impact]]:
+    """Height and rate of the watched corner on a grid, resolved at impacts."""
+    return motion(dt * np.arange(round(TIME / dt) + 1))
+
+
+def run(form: str, name: str, dt: float) -> published.Run:
+    """One formulation with one variant."""
+    problem = models.block(formulation=FORMS[form], **models.SPINNING_BLOCK)
+    return published.run(problem, name, dt, TIME, MASS)
+
+
+def watched(traj: nsjax.Trajectory) -> tuple[np.ndarray, np.ndarray]:
+    """Height and rate of the corner at all rows."""
+    system, p = traj.system, traj.params
+    contacts = jax.jit(
+        jax.vmap(lambda t, q, v: row_rates(system, t, q, v, p)[WATCHED]),
+    )
+    rate = contacts(traj.t, traj.q, traj.v)
+    return np.asarray(traj.gap)[:, WATCHED], np.asarray(rate)
+
+
+def errors(r: published.Run, dt: float) -> tuple[float, float]:
+    """Of height and rate, [C (52)]."""
+    z, dz, _ = exact(dt)
+    found, rate = watched(r.traj)
+    return published.error(found, z), published.error(rate, dz)

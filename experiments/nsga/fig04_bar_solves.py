@@ -1,0 +1,55 @@
+"""[C Fig. 4]: the elastic bar; average and largest number of linear solves per step.
+
+The coupled scheme iterated block by block contracts with the factor `contraction`, which tends to one for
+large steps: it fails where Newton on all rows at once, of the same scheme, needs at most two solves.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from .. import common
+from . import bar, published
+
+STEPS = (3e-2, 1e-2, 5e-3, 2.5e-3, 1e-3, 2.5e-4, 1e-4)
+QUICK = (3e-2, 1e-2, 1e-3)
+
+
+def contraction(h: float) -> float:
+    """Of the block iteration with a closed contact, from the matrices of the bar, `nsga.md` section 6."""
+    n, length = bar.TIP, 10.0 / bar.TIP
+    neighbours = np.eye(n + 1, k=1) + np.eye(n + 1, k=-1)
+    ends = np.diag([1.0, *[2.0] * (n - 1), 1.0])
+    mass, stiffness = length / 6.0 * (2.0 * ends + neighbours), 900.0 / length * (ends - neighbours)
+    alpha_m, alpha_f, beta = 1 / 3, 4 / 9, 25 / 81
+    c = (1 - alpha_m) / ((1 - alpha_f) * beta * h * h)
+    unit = np.eye(n + 1)[-1]
+    through = np.linalg.solve(c * mass + stiffness, stiffness @ np.linalg.solve(mass, unit))
+    return float(unit @ through / (unit @ np.linalg.solve(mass, unit)))
+
+
+def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
+    """Computes, saves, draws and compares; ``quick`` runs three step sizes."""
+    place = common.results_folder("nsga", folder)
+    numbers: common.Numbers = {f"contraction, {h:g}": contraction(h) for h in (1e-2, 5e-3, 1e-3)}
+    found: dict[str, dict[float, published.Run]] = {}
+    for name in ("DS", "CS") if quick else published.VARIANTS:
+        found[name] = {h: bar.run(name, h) for h in (QUICK if quick else STEPS)}
+        for h, r in found[name].items():
+            numbers |= published.counts(f"{name}, {h:g}", r)
+            if name in ("DS", "DSn"):
+                numbers[f"{name}, {h:g}: most solves of one subproblem"] = float(max(r.each))
+    arrays = {
+        n: np.array([[h, r.average, r.largest, r.failed] for h, r in x.items()]) for n, x in found.items()
+    }
+    common.save_data(place / "fig04_bar_solves", arrays)
+    common.draw(place / "fig04_bar_solves", 16.0, 7.0, lambda f: published.paint_solves(f, found))
+    expected = common.load_expected(__file__, "fig04_bar_solves")
+    common.report(common.compare(numbers, {k: e for k, e in expected.items() if not quick or k in numbers}))
+    return numbers
+
+
+if __name__ == "__main__":
+    common.command(main)

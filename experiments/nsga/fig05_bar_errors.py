@@ -1,0 +1,62 @@
+"""[C Fig. 5]: the elastic bar; errors of displacement and velocity at 0.45 m from the tip and at the tip.
+
+As in the paper the reference is a run with a small step of the same mesh: the exact solution of the
+continuum has fronts that no mesh resolves.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import common
+from . import bar, published
+
+STEPS = (3e-2, 1e-2, 5e-3, 2.5e-3, 1e-3, 2.5e-4, 1e-4)
+
+
+def _paint(figure: Any, found: dict[str, dict[float, dict[str, float]]]) -> None:
+    for axis, where in zip(figure.subplots(1, 2, sharey=True), ("0.45", "tip"), strict=True):
+        for name, by_step in found.items():
+            h = list(by_step)
+            for what, mark in (("u", "o-"), ("v", "s--")):
+                values = [by_step[x][f"{what}_{where}"] for x in h]
+                axis.loglog(h, values, mark, color=published.COLOURS[name], ms=3, label=f"{name}, {what}")
+        axis.set_title("0.45 m from the tip" if where == "0.45" else "tip")
+        axis.set_xlabel(r"time step $h$ [s]")
+    figure.axes[0].set_ylabel("relative error")
+    figure.axes[0].legend()
+
+
+def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
+    """Computes, saves, draws and compares; ``quick`` runs three step sizes, decoupled."""
+    place = common.results_folder("nsga", folder)
+    numbers: common.Numbers = {}
+    found: dict[str, dict[float, dict[str, float]]] = {}
+    for name in ("DS",) if quick else ("DS", "DSn", "CS"):
+        found[name] = {}
+        for h in STEPS[:3] if quick else STEPS:
+            r = bar.run(name, h)
+            if r.failed:
+                continue
+            found[name][h] = bar.errors(r, h)
+            numbers |= {f"{name}, {h:g}: error of {what}": x for what, x in found[name][h].items()}
+        for what in ("u_tip", "u_0.45"):
+            values = [errors[what] for errors in found[name].values()]
+            numbers[f"{name}: order of {what}"] = published.slope(list(found[name]), values)
+    arrays = {
+        f"{n} {w}": np.array([[h, e[w]] for h, e in x.items()])
+        for n, x in found.items()
+        for w in bar.WATCHED
+    }
+    common.save_data(place / "fig05_bar_errors", arrays)
+    common.draw(place / "fig05_bar_errors", 16.0, 7.5, lambda f: _paint(f, found))
+    expected = common.load_expected(__file__, "fig05_bar_errors")
+    common.report(common.compare(numbers, {k: e for k, e in expected.items() if not quick or k in numbers}))
+    return numbers
+
+
+if __name__ == "__main__":
+    common.command(main)

@@ -1,0 +1,87 @@
+"""Settings of [C section 4], its error norm, and what is counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import nsjax
+from nsjax import Problem, schemes
+
+from .. import common
+
+VARIANTS: dict[str, Any] = {
+    "DS": schemes.nsga_decoupled,
+    "DSn": schemes.nsga_neglected,
+    "CS": schemes.nsga_coupled,
+    "CS monolithic": lambda **numbers: schemes.nsga_coupled(iteration="monolithic", **numbers),
+}
+"""Names of the paper; its coupled scheme iterates block by block."""
+
+COLOURS = {"DS": "#1f4e9c", "DSn": "#c46210", "CS": "#2e7d32", "CS monolithic": "#7b3fa0"}
+
+
+def scheme(name: str, mass: float) -> Any:
+    """A variant with the tolerances and the spectral radius of the paper."""
+    return VARIANTS[name](rho_inf=0.8, tolerance=1e-5, force_tolerance=1e-5, mass_scale=mass)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run, and the linear solves of its steps.
+
+    Args:
+        traj: all rows.
+        average, largest: linear solves per step.
+        each: largest numbers of the three subproblems (decoupled schemes).
+        failed: whether a step did not converge, or the state stopped being finite.
+    """
+
+    traj: nsjax.Trajectory
+    average: float
+    largest: int
+    each: tuple[int, ...]
+    failed: bool
+
+
+def run(problem: Problem, name: str, dt: float, time: float, mass: float) -> Run:
+    """``time`` seconds of a variant; failures are data here."""
+    system, params, state = problem
+    traj = nsjax.simulate(system, params, state, scheme(name, mass), dt=dt, steps=round(time / dt))
+    solves = np.asarray(traj.iterations)[1:]
+    each = tuple(int(n) for n in traj.carry.carry.memory.solves)
+    return Run(traj, float(solves.mean()), int(solves.max()), each, bool(traj.status != 0))
+
+
+def error(values: np.ndarray, exact: np.ndarray) -> float:
+    """[C (52)] over the grid points of a run."""
+    return float(np.abs(values - exact).sum() / np.abs(exact).sum())
+
+
+def slope(steps: list[float], errors: list[float]) -> float:
+    """Least-squares order."""
+    return float(np.polyfit(np.log(steps), np.log(errors), 1)[0])
+
+
+def counts(prefix: str, r: Run) -> common.Numbers:
+    """What the paper counts, of one run."""
+    return {
+        f"{prefix}: fails": float(r.failed),
+        f"{prefix}: solves per step": r.average,
+        f"{prefix}: most solves": float(r.largest),
+    }
+
+
+def paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
+    """Average and largest number of linear solves per step against the step size; failures are left out."""
+    for axis, what in zip(figure.subplots(1, 2), ("average", "largest"), strict=True):
+        for name, runs in found.items():
+            good = {h: getattr(r, what) for h, r in runs.items() if not r.failed}
+            axis.loglog(
+                list(good), list(good.values()), "o-", color=COLOURS[name.split(",")[0]], ms=3, label=name
+            )
+        axis.set_xlabel(r"time step $h$ [s]")
+        axis.set_ylabel(f"{what} number of linear solves per step")
+    axis.legend()
