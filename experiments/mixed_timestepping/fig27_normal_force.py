@@ -59,8 +59,12 @@ def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
             axis.plot(1e3 * t, force[:, UPPER].sum(axis=1), label=NAMES[plain], **LOOKS[plain])
             axis.plot(1e3 * t, -force[:, LOWER].sum(axis=1), **LOOKS[plain])
     parts["all"].set(xlim=(0.0, 80.0), title="upper wall positive, lower wall negative")
-    parts["closure"].set(xlim=(9.1, 9.5), ylim=(-2.4, 0.1), title="first closure")
-    parts["drift"].set(xlim=(12.4, 13.6), ylim=(-2.4, 0.1), title="closed contact, lower wall")
+    if any(name.startswith("flexible") for name in series):
+        parts["closure"].set(xlim=(7.4, 17.0), ylim=(-30.0, 1.0), title="lower wall")
+        parts["drift"].set(xlim=(36.0, 80.0), ylim=(-0.5, 15.0), title="upper wall")
+    else:
+        parts["closure"].set(xlim=(9.1, 9.5), ylim=(-2.4, 0.1), title="first closure")
+        parts["drift"].set(xlim=(12.4, 13.6), ylim=(-2.4, 0.1), title="closed contact, lower wall")
     for name, axis in parts.items():
         axis.set_xlabel("time $t$ [ms]")
         axis.set_ylabel("" if name == "drift" else "normal force [N]")

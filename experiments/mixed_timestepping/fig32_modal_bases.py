@@ -43,7 +43,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     arrays["t"] = np.asarray(full.t)
     return finish(
         "fig32_modal_bases", folder, numbers, arrays, (16.0, 12.0),
-        lambda f: paint_paths(f, shown, (7.4, 12.0)), computed=not quick,
+        lambda f: paint_paths(f, shown, (7.6, 14.0)), computed=not quick,
     )  # fmt: skip
 
 

@@ -150,7 +150,10 @@ def paint_paths(figure: Any, runs: Mapping[str, nsjax.Trajectory], zoom: tuple[f
         axis.set(ylim=(-1.15 * wall, 1.15 * wall), ylabel="$y$ [mm]")
         axis.set_xlabel("$x$ [m]" if part == "path" else "time $t$ [ms]")
     parts["all"].set_xlim(0.0, 1e3 * float(traj.t[-1]))
-    parts["zoom"].set_xlim(*zoom)
+    window = [np.asarray(x["y"])[(x.t >= 1e-3 * zoom[0]) & (x.t <= 1e-3 * zoom[1])] for x in runs.values()]
+    heights = 1e3 * np.concatenate(window)
+    margin = 0.05 * np.ptp(heights)
+    parts["zoom"].set(xlim=zoom, ylim=(heights.min() - margin, heights.max() + margin))
     handles, names = parts["all"].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=3)
 
