@@ -190,8 +190,9 @@ def _ending(ended: list[solve.Search]) -> str:
 def _walls(objective: Objective, x: np.ndarray) -> list[str]:
     """Sentences about numbers at the ends of their ranges."""
     found = []
-    for name, transform, value in zip(objective.names, objective.transforms, x, strict=True):
-        end = transform.bound(float(value))
+    numbers = zip(objective.names, objective.transforms, x, objective.begin, strict=True)
+    for name, transform, value, start in numbers:
+        end = transform.bound(float(value), float(start))
         if end is not None:
             found.append(
                 f"at a bound: {name} = {value:.6g} lies at the end {end:g} of its range; the data may want "

@@ -96,11 +96,10 @@ class Levenberg(_Base):
             if not point.ok:
                 return self._stop(False, "the run at the start of the search failed")
             return self._accept(point, self._length(point))
-        unit = 1.0 if self.known else 2.0 * self.best.cost / self.freedom
-        here, root = self.length, float(np.sqrt(unit))
+        here, root = self.length, self._root()
         length = self._length(point) if point.ok else np.inf
         gain = (self.best.cost - point.cost) / self.predicted if point.ok else -np.inf
-        near = here <= NEAR * root and point.cost - self.best.cost <= RISE * unit
+        near = here <= NEAR * root and point.cost - self.best.cost <= RISE * root**2
         if here <= TOOTH * root and not 0.5 < gain < 1.5:
             return self._stop(True, self._arrived(here / root))
         if gain > 0.0:
@@ -124,6 +123,11 @@ class Levenberg(_Base):
     def _arrived(length: float) -> str:
         return f"converged, to {length:.1g} standard deviations: below lie the teeth of the discrete map"
 
+    def _root(self) -> float:
+        """Standard deviation of the residuals over their noise: one for a known noise level."""
+        assert self.best is not None
+        return 1.0 if self.known else float(np.sqrt(2.0 * self.best.cost / self.freedom)) or 1e-300
+
     def _length(self, point: Point) -> float:
         """Of the undamped step, in standard deviations if the noise is one."""
         return float(np.linalg.norm(point.matrix @ self._step(point, 0.0)))
@@ -138,6 +142,17 @@ class Levenberg(_Base):
         step[free] = np.linalg.lstsq(np.concatenate(rows), right, rcond=1e-12)[0] / d
         return np.clip(point.z + step, self.low, self.high) - point.z
 
+    def _downhill(self, point: Point) -> np.ndarray:
+        """The next step. A wall can bend a long one uphill; a shorter or a more damped one points down."""
+        while True:
+            step = self._step(point, self.damping if self.damped else 0.0)
+            step = step if self.damped else self.part * step
+            moved = point.matrix @ step
+            self.predicted = -float(point.gradient @ step + 0.5 * moved @ moved)
+            if self.predicted >= 0.0 or self.damping > STIFFEST or self.part < SHORTEST:
+                return step
+            self.damping, self.part = 10.0 * self.damping, 0.5 * self.part
+
     def _propose(self) -> None:
         point = self.best
         assert point is not None
@@ -146,10 +161,7 @@ class Levenberg(_Base):
             return self._stop(False, "the data do not depend on anything that is trained (zero gradient)")
         if not np.any(self._free(point)):
             return self._stop(True, "every trained number is at a bound")
-        step = self._step(point, self.damping if self.damped else 0.0)
-        step = step if self.damped else self.part * step
-        moved = point.matrix @ step
-        self.predicted = -float(point.gradient @ step + 0.5 * moved @ moved)
+        step = self._downhill(point)
         small = np.all(np.abs(step) <= 1e-12 * (np.abs(point.z) + 1e-12))
         little = self.predicted <= self.tolerance * point.cost
         # a damped step may be short because damping is high
@@ -160,6 +172,8 @@ class Levenberg(_Base):
                 False, f"stopped after {self.most} runs of the model; give more, or a better start"
             )
         if self.damping > STIFFEST or self.part < SHORTEST:
+            if self.length <= FLOOR * self._root():
+                return self._stop(True, self._arrived(self.length / self._root()))
             return self._stop(False, "no step reduces the cost; the model's derivative may be wrong here")
         self.trial = np.clip(point.z + step, self.low, self.high)
 

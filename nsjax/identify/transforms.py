@@ -72,10 +72,12 @@ class Transform:
             return -WALL * one, WALL * one
         return self.low * one, self.high * one
 
-    def bound(self, x: float) -> float | None:
-        """The end of the range that the number is at, None inside."""
+    def bound(self, x: float, start: float) -> float | None:
+        """The end of the range that the number is at, None inside; a positive one is where it has fallen to
+        a thousandth of its start.
+        """
         if self.kind == "positive":
-            return None
+            return self.low if x - self.low <= CLOSE * (start - self.low) else None
         room = CLOSE * (self.high - self.low) if self.kind == "interval" else 0.0
         if x <= self.low + room:
             return self.low
@@ -151,7 +153,7 @@ def box(low: float = -np.inf, high: float = np.inf, initial: float | None = None
 
     Example:
         >>> from nsjax import transforms
-        >>> transforms.box(0.0, 1.0).bound(1.0)
+        >>> transforms.box(0.0, 1.0).bound(1.0, start=0.5)
         1.0
     """
     return Transform("box", *_ends("box", low, high), initial)

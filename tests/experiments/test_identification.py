@@ -20,7 +20,7 @@ def test_slider_crank(tmp_path, capsys):
     rows, bad = missed(fig_slider_crank, "fig_slider_crank", numbers)
     assert len(rows) == 7  # the Fisher matrix, and the bias of the model
     assert bad == []
-    assert numbers["saltation: converged of 3"] == 3
+    assert numbers["saltation: successful fits of 3"] == 3
     for name in fig_slider_crank.NAMES:
         # three estimates that scatter as they should: their median lies within three deviations
         assert abs(numbers[f"saltation, {name}: median bias / deviation"]) < 3.0

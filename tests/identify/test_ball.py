@@ -161,6 +161,14 @@ def test_restitution_without_impacts_is_said() -> None:
     assert found.singular_values[1] == 0.0
 
 
+def test_a_deviation_larger_than_the_value_is_said() -> None:
+    data = dataclasses.replace(recording(), noise=20.0)
+    found = nsjax.identify(PROBLEM, SCHEME, data, TRAIN, dt=DT)
+    said = [m for m in found.messages if m.startswith("hardly identifiable")]
+    assert said
+    assert np.any(found.deviation > found.values)
+
+
 def test_held_out_data_are_predicted() -> None:
     held = dataclasses.replace(recording(seed=9), name="other")
     found = nsjax.identify(PROBLEM, SCHEME, recording(seed=3), TRAIN, dt=DT, holdout=held)

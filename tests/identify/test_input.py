@@ -34,11 +34,12 @@ def test_transforms_and_back(transform: transforms.Transform) -> None:
 
 
 def test_bounds_are_seen() -> None:
-    assert transforms.interval(0.0, 1.0).bound(0.9995) == 1.0
-    assert transforms.interval(0.0, 1.0).bound(0.99) is None
-    assert transforms.box(0.0, 1.0).bound(0.0) == 0.0
-    assert transforms.box(0.0, 1.0).bound(1e-9) is None
-    assert transforms.positive().bound(1e-9) is None
+    assert transforms.interval(0.0, 1.0).bound(0.9995, 0.5) == 1.0
+    assert transforms.interval(0.0, 1.0).bound(0.99, 0.5) is None
+    assert transforms.box(0.0, 1.0).bound(0.0, 0.5) == 0.0
+    assert transforms.box(0.0, 1.0).bound(1e-9, 0.5) is None
+    assert transforms.positive().bound(1e-4, 0.5) == 0.0
+    assert transforms.positive().bound(1e-4, 1e-3) is None
 
 
 @pytest.mark.parametrize("name", ["squares", "huber", "soft_l1", "cauchy"])

@@ -115,3 +115,14 @@ def test_a_number_that_moves_nothing_is_no_success() -> None:
     text = " ".join(found.messages)
     assert "zero gradient" in text
     assert "not identifiable: cart" in text
+
+
+def test_a_positive_number_that_vanishes_is_said() -> None:
+    # data without any weight: the best mass is none
+    y = 100.0 * exact(0.2, 0.0, weight=0.0)
+    start = State(t=0.0, q=np.array([0.2]), v=np.zeros(1))
+    data = Recording(times=TIMES, values={"stretch": y}, noise=0.01, start=start)
+    train = {"mass": transforms.positive(), "stiffness": transforms.positive()}
+    found = nsjax.identify(problem(stiffness=19.0), SCHEME, data, train, dt=DT)
+    assert found["mass"] < 3e-4
+    assert any(m.startswith("at a bound: mass") for m in found.messages)
