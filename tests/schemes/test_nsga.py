@@ -1,0 +1,257 @@
+"""The nonsmooth generalized-alpha family against closed forms; figures of `nsga.md` sections 9 and 10."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import ContactLaw, InputError, State, System, models, schemes
+from nsjax.core.operators import row_rates
+from tests.references import slope
+
+G = 9.81
+NAMES = ("nsga_decoupled", "nsga_neglected", "nsga_coupled")
+
+# ------------------------------------------------ a sphere on a rough slope; a point for radius zero
+
+
+def sphere_mass(q, p):
+    return jnp.stack([p["mass"], p["mass"], p["inertia"]])[:, None] * np.eye(3)
+
+
+def sphere_force(t, q, v, p):
+    weight = p["mass"] * p["gravity"]
+    return jnp.stack([weight * jnp.sin(p["slope"]), -weight * jnp.cos(p["slope"]), 0.0 * weight])
+
+
+def sphere_gap(t, q, p):
+    return q[1:2]
+
+
+def sphere_slip(t, q, v, p):
+    return (v[0] - p["radius"] * v[2]).reshape(1, 1)
+
+
+def sphere_law(p):
+    return ContactLaw(restitution=p["restitution"], friction=p["friction"])
+
+
+SPHERE = System(
+    nq=3, nv=3, nc=1, nt=1, mass=sphere_mass, force=sphere_force, gap=sphere_gap, slip=sphere_slip,
+    law=sphere_law,
+)  # fmt: skip
+DATA = {
+    "mass": 1.5, "inertia": 0.4 * 1.5 * 0.05**2, "gravity": G, "slope": 0.0, "radius": 0.0,
+    "restitution": 0.0, "friction": 0.0,
+}  # fmt: skip
+
+
+def sphere(scheme, dt: float, steps: int, v=(0.0, 0.0, 0.0), z: float = 0.0, **changes):
+    state = State(t=0.0, q=np.array([0.0, z, 0.0]), v=np.array(v))
+    traj = nsjax.simulate(SPHERE, {**DATA, **changes}, state, scheme, dt=dt, steps=steps)
+    traj.raise_for_status()
+    return traj
+
+
+def test_sliding_block_stops_half_a_step_late():
+    scheme = schemes.nsga_decoupled(creep_correction=False)
+    for dt in (0.01, 0.003):
+        traj = sphere(scheme, dt, int(1.0 / dt), v=(2.0, 0.0, 0.0), friction=0.3)
+        stop = 2.0**2 / (2 * 0.3 * G)
+        assert traj.v[-1, 0] == pytest.approx(0.0, abs=1e-12)
+        # the velocity is exact until the last step; what that one lacks is of second order
+        assert traj.q[-1, 0] - stop == pytest.approx(0.5 * dt * 2.0, abs=0.5 * 0.3 * G * dt**2)
+
+
+@pytest.mark.parametrize(("correction", "creep"), [(False, 0.02539), (True, 5.1e-4)])
+def test_sticking_block_creeps_without_the_correction(correction, creep):
+    scheme = schemes.nsga_decoupled(creep_correction=correction)
+    angle = np.deg2rad(15.0)
+    traj = sphere(scheme, 0.02, 50, slope=angle, friction=0.5)
+    np.testing.assert_allclose(traj.v[1:, 0], 0.0, atol=1e-13)
+    assert traj.q[-1, 0] == pytest.approx(creep, rel=5e-3)  # printed with three or four digits
+    np.testing.assert_allclose(traj.force_tangential[1:, 0, 0], -1.5 * G * np.sin(angle), rtol=1e-9)
+
+
+def test_sliding_down_a_slope_has_the_exact_velocity():
+    angle = np.deg2rad(35.0)
+    traj = sphere(schemes.nsga_decoupled(), 0.02, 50, slope=angle, friction=0.5)
+    exact = G * (np.sin(angle) - 0.5 * np.cos(angle))
+    assert exact == pytest.approx(1.608844, abs=5e-7)
+    assert traj.v[-1, 0] == pytest.approx(exact, rel=1e-9)  # the solver's tolerance, 50 times
+
+
+@pytest.mark.parametrize(
+    ("friction", "v", "impulse"),
+    [(0.05, (1.925, 0.5, -6.25), -0.1125), (0.8, (9 / 7, 0.5, 180 / 7), -7.5 / 7)],
+    ids=["slip", "stick"],
+)
+def test_impact_of_a_spinning_sphere(friction, v, impulse):
+    traj = sphere(
+        schemes.nsga_decoupled(), 1e-3, 1, v=(2.0, -1.0, -10.0), z=5e-4, gravity=0.0, radius=0.05,
+        restitution=0.5, friction=friction,
+    )  # fmt: skip
+    np.testing.assert_allclose(traj.v[-1], v, rtol=1e-10)
+    np.testing.assert_allclose(traj.impulse_normal[-1], 2.25, rtol=1e-10)
+    np.testing.assert_allclose(traj.impulse_tangential[-1], [[impulse]], rtol=1e-10)
+
+
+def test_rebound_and_rest_without_penetration():
+    traj = sphere(schemes.nsga_decoupled(), 2.3e-3, 1500, z=0.3, restitution=0.8)
+    first = int(np.flatnonzero(traj.impulse_normal[:, 0])[0])
+    # Newton's law refers to the velocity at the start of the step of the impact
+    assert traj.v[first, 1] == pytest.approx(-0.8 * traj.v[first - 1, 1], rel=1e-12)
+    assert traj.gap.min() >= -1e-12
+    np.testing.assert_array_equal(np.abs(traj.q[-200:, 1]) < 1e-12, True)
+
+
+def test_frictionless_contact_is_that_without_tangents():
+    smooth = dataclasses.replace(SPHERE, nt=0, slip=None)
+    state = State(t=0.0, q=np.array([0.0, 0.02, 0.0]), v=np.array([1.0, -1.0, 3.0]))
+    numbers = {**DATA, "slope": 0.3, "radius": 0.05, "restitution": 0.4}
+    runs = [
+        nsjax.simulate(s, numbers, state, schemes.nsga_decoupled(), dt=1e-3, steps=300)
+        for s in (SPHERE, smooth)
+    ]
+    assert runs[0].impacts.sum() > 1
+    np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=1e-12, atol=1e-13)
+
+
+# ------------------------------------------------------------------- a pendulum with a constraint
+
+
+def pendulum_mass(q, p):
+    return np.eye(2)
+
+
+def pendulum_force(t, q, v, p):
+    return jnp.stack([0.0 * q[0], 0.0 * q[0] - G])
+
+
+def pendulum_rod(t, q, p):
+    return 0.5 * (jnp.sum(q * q) - 1.0)[None]
+
+
+PENDULUM = System(
+    nq=2, nv=2, nb=1, mass=pendulum_mass, force=pendulum_force, constraint=pendulum_rod
+)  # fmt: skip
+START = State(t=0.0, q=np.array([1.0, 0.0]), v=np.array([0.0, 0.0]))
+
+
+@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(n, marks=pytest.mark.slow) for n in NAMES[1:])])
+def test_constraint_holds_on_both_levels_and_order_is_two(name):
+    ends, steps = [], [83, 131, 199, 317, 499]
+    for n in (*steps, 20_011):
+        traj = nsjax.simulate(PENDULUM, (), START, schemes.REGISTRY[name].factory(), dt=1 / n, steps=n)
+        traj.raise_for_status()
+        q, v = np.asarray(traj.q), np.asarray(traj.v)
+        # tolerance 1e-10 of forces of ten newtons, over a step
+        assert np.abs(np.sum(q * q, axis=1) - 1.0).max() < 1e-9
+        assert np.abs(np.sum(q * v, axis=1)).max() < 1e-9
+        ends.append(np.concatenate([q[-1], v[-1], traj.constraint_force[-1]]))
+    errors = np.abs(np.array(ends[:-1]) - ends[-1])
+    for column in (0, 2, 4):  # position, velocity, force
+        assert slope(1 / np.array(steps), errors[:, column]) == pytest.approx(2.0, abs=0.1)
+
+
+def test_scale_of_the_multipliers_changes_nothing():
+    runs = [
+        nsjax.simulate(PENDULUM, (), START, schemes.nsga_decoupled(mass_scale=m), dt=1e-2, steps=100)
+        for m in (0.1, 1.0, 10.0)
+    ]
+    for other in (runs[0], runs[2]):
+        np.testing.assert_allclose(other.q, runs[1].q, atol=1e-8)  # tolerance 1e-10, 100 steps
+
+
+# ---------------------------------------------------------------------------- variants and refusals
+
+
+def test_registry_and_schemes_agree_on_singular_masses():
+    for entry in schemes.REGISTRY.values():
+        assert entry.factory().singular_mass == entry.singular_mass
+
+
+def test_refusals():
+    with pytest.raises(InputError, match="nsga_coupled: iteration = 'newton'; choose one of block, mono"):
+        schemes.nsga_coupled(iteration="newton")
+    problem = models.block(formulation="nodes", **models.SPINNING_BLOCK)
+    with pytest.raises(
+        InputError, match="'moreau' needs inertia for every velocity; the nsga schemes take"
+    ):
+        nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=1)
+    with pytest.raises(
+        InputError, match="formulation = 'nodal' with dimension = 3; choose one of rotation"
+    ):
+        models.block(formulation="nodal")
+    loose = dataclasses.replace(problem.system, nb=0, constraint=None)
+    with pytest.raises(InputError, match="mass is not positive definite"):
+        nsjax.simulate(loose, problem.params, problem.state, schemes.nsga_decoupled(), dt=1e-3, steps=1)
+
+
+@pytest.mark.slow
+def test_variants_agree_on_the_bar():
+    """To first order in the step; block and monolithic iteration solve the same equations."""
+    problem = models.elastic_bar(elements=20)
+    runs = {}
+    for name in NAMES:
+        runs[name] = nsjax.simulate(*problem, schemes.REGISTRY[name].factory(), dt=1e-3, steps=1500)
+    other = schemes.nsga_coupled(iteration="monolithic")
+    runs["monolithic"] = nsjax.simulate(*problem, other, dt=1e-3, steps=1500)
+    for traj in runs.values():
+        traj.raise_for_status()
+    np.testing.assert_allclose(runs["monolithic"].q, runs["nsga_coupled"].q, atol=1e-8)
+    for name in NAMES:
+        assert np.abs(runs[name].q - runs["nsga_coupled"].q).max() < 5e-2  # of ten metres
+        assert runs[name].impulse_normal.sum() == pytest.approx(200.0, rel=0.04)  # the continuum
+
+
+@pytest.mark.slow
+def test_formulations_of_the_block_agree():
+    """Also with friction: after the impact on one corner, in coordinates of their own."""
+    ends = {}
+    for form in ("rotation", "natural", "nodes"):
+        problem = models.block(
+            formulation=form, friction=0.3, restitution=0.8,
+            initial_q=models.SPINNING_BLOCK["initial_q"], initial_v=models.SPINNING_BLOCK["initial_v"],
+        )  # fmt: skip
+        errors = []
+        for dt in (1e-3, 2.5e-4):
+            traj = nsjax.simulate(*problem, schemes.nsga_decoupled(), dt=dt, time=0.45)
+            traj.raise_for_status()
+            assert traj.impacts.sum() == 1
+            system, p = problem.system, problem.params
+            rates = row_rates(
+                system, jnp.asarray(0.45), jnp.asarray(traj.q[-1]), jnp.asarray(traj.v[-1]), p
+            )
+            errors.append((np.asarray(traj.gap[-1]), np.asarray(rates)[:24]))
+        ends[form] = errors
+    for form in ("natural", "nodes"):
+        off = [np.abs(ends[form][k][0] - ends["rotation"][k][0]).max() for k in (0, 1)]
+        assert off[0] < 2e-2  # of one metre
+        assert off[1] < 0.4 * off[0]
+
+
+@pytest.mark.slow
+def test_derivatives_through_constraints_and_impacts():
+    """Forward equals reverse, and both the differences of a run without impacts."""
+
+    def final(x, iteration=None):
+        scheme = (
+            schemes.nsga_decoupled() if iteration is None else schemes.nsga_coupled(iteration=iteration)
+        )
+        state = State(t=0.0, q=START.q, v=jnp.stack([0.0 * x, x]))
+        traj = nsjax.simulate(PENDULUM, (), state, scheme, dt=1e-2, steps=50, every=50)
+        return traj.q[-1, 0] + traj.v[-1, 1]
+
+    for iteration in (None, "block", "monolithic"):
+        f = jax.jit(lambda x, i=iteration: final(x, i))
+        forward = jax.jit(jax.jacfwd(lambda x, i=iteration: final(x, i)))(0.3)
+        reverse = jax.jit(jax.grad(lambda x, i=iteration: final(x, i)))(0.3)
+        assert forward == pytest.approx(float(reverse), rel=1e-12)
+        # truncation 1e-8, and the tolerance of the solver over the width
+        assert forward == pytest.approx(float(f(0.3001) - f(0.2999)) / 2e-4, rel=1e-5)
