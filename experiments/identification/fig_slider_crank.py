@@ -190,8 +190,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     common.save_data(place / "fig_slider_crank", {"truth": TRUTH, **arrays})
     common.draw(place / "fig_slider_crank", 16.0, 9.0, lambda f: _paint(f, found))
     expected = common.load_expected(__file__, "fig_slider_crank")
-    rows = common.compare(numbers, {k: x for k, x in expected.items() if k in numbers or not quick})
-    common.report(rows)
+    if quick:  # three seeds make no statistics
+        expected = {k: x for k, x in expected.items() if not k.startswith("saltation")}
+    common.report(common.compare(numbers, expected))
     return numbers
 
 

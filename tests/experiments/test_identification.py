@@ -17,7 +17,8 @@ def missed(module, name, numbers):
 
 def test_slider_crank(tmp_path, capsys):
     numbers = fig_slider_crank.main(quick=True, folder=tmp_path)
-    rows, bad = missed(fig_slider_crank, "fig_slider_crank", numbers)
+    exact = {k: x for k, x in numbers.items() if not k.startswith("saltation")}
+    rows, bad = missed(fig_slider_crank, "fig_slider_crank", exact)
     assert len(rows) == 7  # the Fisher matrix, and the bias of the model
     assert bad == []
     assert numbers["saltation: successful fits of 3"] == 3
