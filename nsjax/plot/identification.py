@@ -86,7 +86,7 @@ def _fit(ax: Any, estimate: Estimate, fit: Fit, name: str) -> None:
     ax.plot(fit.times, factor * fit.measured[name], ".", color="k", markersize=2.5, label="measured")
     ax.set(xlabel="time (s)", ylabel=style.math_label(name) + style.print_unit(unit))
     if ax.get_subplotspec().is_first_row():
-        ax.legend(ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+        ax.legend(loc="best")
 
 
 def _residuals(ax: Any, estimate: Estimate, names: list[str]) -> None:
