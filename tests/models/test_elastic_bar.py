@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -102,3 +104,40 @@ def test_unequal_elements_of_unequal_material() -> None:
 def test_a_bar_needs_an_element() -> None:
     with pytest.raises(InputError, match="elements = 0"):
         models.elastic_bar(elements=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", [schemes.half_explicit(), schemes.bathe()], ids=lambda s: s.name)
+def test_mesh_refinement(scheme) -> None:
+    """Displacements converge to those of the continuum, in proportion to the passage of an element."""
+    # Bathe's impulses are those of the force at the end of the step, by a rectangle
+    courant, lag = (0.5, 1e-11) if scheme.name == "half_explicit" else (1.0, 5e-3)
+    elements = np.array([25, 50, 100, 200])
+    errors = [check(*run(scheme, int(n), courant), int(n), lag) for n in elements]
+    # two thirds where dispersion smears fronts as n^(-2/3), one where the kinks are damped
+    slope = -np.polyfit(np.log(elements), np.log(errors), 1)[0]
+    assert 0.6 < slope < 1.2
+
+
+@pytest.mark.slow
+def test_gradient_of_the_rebound() -> None:
+    """By dimensions the momentum after the rebound is ``rho A L v`` times a number of the mesh: it depends
+    neither on Young's modulus nor on the distance. The centre follows the waves of the continuum.
+    """
+    elements, dt = 20, 0.1 * LENGTH / 20 / WAVE
+    steps = round(1.4 / dt)
+
+    def rebound(x):
+        bar = models.elastic_bar(
+            elements=elements, young=900.0 * (1 + x[0]), density=1.0 + x[1], distance=5.005 * (1 + x[2])
+        )
+        traj = nsjax.simulate(*bar, schemes.generalized_alpha(0.8), dt=dt, steps=steps, every=steps)
+        return jnp.stack([traj["momentum"][-1], traj["centre"][-1]])
+
+    momentum, _ = rebound(jnp.zeros(3))
+    change = jax.jit(jax.jacfwd(rebound))(jnp.zeros(3))
+    # the impact of one node and the waves of its size are resolved to a few steps of 1/60 of a passage
+    np.testing.assert_allclose(change[0] / momentum, [0.0, 1.0, 0.0], atol=0.02)
+    # it leaves 2 L / c after the touch at d / v: x = v t_1 - v (t - t_1 - 2 L / c)
+    delay = SPEED * PASSAGE
+    np.testing.assert_allclose(change[1], [-delay, delay, 2 * 5.005], rtol=1.0 / elements)
