@@ -98,7 +98,7 @@ def identify(
         >>> up = 0.8 * 9.81 * fall * (t - fall) - 9.81 / 2 * (t - fall) ** 2
         >>> y = 0.05 + np.where(t < fall, 1.0 - 9.81 / 2 * t**2, up)
         >>> found = nsjax.identify(
-        ...     ball, schemes.generalized_alpha(), nsjax.Recording(times=t, values={"y": y}, noise=1e-3),
+        ...     ball, schemes.moreau(), nsjax.Recording(times=t, values={"y": y}, noise=1e-3),
         ...     {"restitution": transforms.interval(0.0, 1.0)}, dt=1e-3,
         ... )
         >>> round(found["restitution"], 2), found.success
