@@ -25,6 +25,8 @@ QUICK_SCHEMES = ("moreau", "generalized_alpha")
 
 
 def quick(scheme: str, model: str) -> bool:
+    if model == "elastic_bar":
+        return scheme == "generalized_alpha"
     if model in ("block", "rubbing_rotor", "slider_crank_flexible"):
         return scheme == "moreau"  # up to half a minute of compilation with an implicit scheme
     if scheme in ("nsga_neglected", "nsga_coupled"):
