@@ -3,6 +3,10 @@ data cannot tell."""
 
 from __future__ import annotations
 
+import pathlib
+import subprocess
+import sys
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,6 +14,7 @@ import pytest
 import nsjax
 from nsjax import Labels, Problem, Recording, State, System, schemes, transforms
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 DT = 2e-3
 TIMES = 0.05 * np.arange(1, 41)
 SCHEME = schemes.moreau_theta(0.5)
@@ -126,3 +131,58 @@ def test_a_positive_number_that_vanishes_is_said() -> None:
     found = nsjax.identify(problem(stiffness=19.0), SCHEME, data, train, dt=DT)
     assert found["mass"] < 3e-4
     assert any(m.startswith("at a bound: mass") for m in found.messages)
+
+
+def test_an_increment_of_the_start() -> None:
+    known = recording(0.1, 0.7)
+    wrong = State(t=0.0, q=np.array([0.35]), v=np.array([0.7]))
+    data = Recording(times=TIMES, values=known.values, noise=0.01, start=wrong)
+    found = nsjax.identify(problem(), SCHEME, data, {"state.xi": transforms.free()}, dt=DT)
+    # 3e-4 of the amplitude of 0.3 m is the scheme's error of the phase
+    assert found["state.xi[0]"] == pytest.approx(-0.25, abs=1e-4)
+    np.testing.assert_allclose(found.problem.state.q, [0.1], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_the_attitude_of_a_tossed_block() -> None:
+    # in flight a cube turns steadily: q(t) = q0 exp(omega t), quaternions of half the angle
+    times, turn, spin = 0.02 * np.arange(1, 33), np.array([0.05, -0.1, 0.2]), np.array([1.0, 2.0, -0.5])
+
+    def attitude(r: np.ndarray) -> np.ndarray:
+        size = np.linalg.norm(r)
+        return np.concatenate([[np.cos(size / 2)], np.sin(size / 2) * r / size])
+
+    def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        vector = a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])
+        return np.concatenate([[a[0] * b[0] - a[1:] @ b[1:]], vector])
+
+    poses = np.array([product(attitude(turn), attitude(spin * t)) for t in times])
+    block = nsjax.models.block(
+        size=np.full(3, 0.1), mass=1.0, initial_q=[0, 0, 9.0, 1, 0, 0, 0], initial_v=[0, 0, 0, *spin]
+    )
+    values = {f"q{name}": poses[:, k] for k, name in enumerate("wxyz")}
+    train = {f"state.xi[{k}]": transforms.free() for k in (3, 4, 5)}
+    data = Recording(times=times, values=values, noise=1e-4)
+    found = nsjax.identify(block, schemes.moreau(), data, train, dt=0.01)
+    # increments are rotation vectors of the body frame; steady turning is exact for the scheme
+    np.testing.assert_allclose(found.values, turn, atol=1e-7)
+    np.testing.assert_allclose(found.problem.state.q[3:], attitude(turn), atol=1e-7)
+
+
+@pytest.mark.slow
+def test_devices_change_nothing() -> None:
+    code = (
+        "import sys, nsjax; nsjax.configure(host_devices=int(sys.argv[1]))\n"
+        "from tests.identify.test_linear import *\n"
+        "starts = [(0.1, 0.7, 'a'), (-0.2, -0.3, 'b'), (0.3, 0.1, 'c')]\n"
+        "data = [recording(*x, False) for x in starts]\n"
+        "train = {'state.v': transforms.free(), 'stiffness': transforms.interval(5.0, 40.0)}\n"
+        "print(repr(nsjax.identify(problem(), SCHEME, data, train, dt=DT, starts=3).values.tolist()))\n"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code, n], capture_output=True, text=True, check=True, cwd=ROOT
+        ).stdout
+        for n in ("1", "2")
+    ]
+    assert found[0] == found[1]
