@@ -23,7 +23,7 @@ def _scheme(name: str, coef: Coefficients, options: Options) -> Scheme:
 def nsga_decoupled(
     rho_inf: Array | float = 0.8,
     *,
-    tolerance: Array | float = 1e-10,
+    tolerance: Array | float = 1e-11,
     force_tolerance: Array | float = 1e-5,
     mass_scale: Array | float | None = None,
     creep_correction: bool = True,
@@ -84,7 +84,7 @@ def nsga_decoupled(
 def nsga_neglected(
     rho_inf: Array | float = 0.8,
     *,
-    tolerance: Array | float = 1e-10,
+    tolerance: Array | float = 1e-11,
     force_tolerance: Array | float = 1e-5,
     mass_scale: Array | float | None = None,
     creep_correction: bool = True,
@@ -125,7 +125,7 @@ def nsga_coupled(
     rho_inf: Array | float = 0.8,
     *,
     iteration: str = "block",
-    tolerance: Array | float = 1e-10,
+    tolerance: Array | float = 1e-11,
     force_tolerance: Array | float = 1e-5,
     mass_scale: Array | float | None = None,
     creep_correction: bool = True,

@@ -69,11 +69,14 @@ class Smooth:
 
 @record()
 class Total:
-    """A total state with the rows there and the contacts (nc,) bool that may carry an impulse."""
+    """A total state with the rows there, the contacts (nc,) bool that may carry an impulse, and the masses
+    (rows,) or () that scale their multipliers [kg].
+    """
 
     q: Array
     rows: Rows
     active: Array
+    masses: Array
 
 
 def smooth_motion(system: System, s: Step, delta: Array) -> tuple[Array, Array, Array]:
@@ -250,7 +253,15 @@ class PositionLevel(Level):
 
 @dataclasses.dataclass(frozen=True)
 class VelocityLevel(Level):
-    """Jump ``v = v_smooth + w`` with the impact law and Coulomb's; data ``(Step, Smooth, Total)``."""
+    """Jump ``v = v_smooth + w`` with the impact law and Coulomb's; data ``(Step, Smooth, Total)``.
+
+    With friction ``k_v = p_v`` are effective masses of the rows: with one mass for all, Newton's
+    iteration cycles between sliding forth and back.
+    """
+
+    def factors(self, d: Any) -> tuple[Array, Array]:
+        """``k_v = p_v``: a mass, or one per row."""
+        return d[2].masses, d[2].masses
 
     @property
     def rows(self) -> int:
@@ -302,9 +313,9 @@ def smooth_state(system: System, s: Step, delta: Array, lam: Array) -> Smooth:
 
 
 def total_state(system: System, s: Step, q: Array, active: Array) -> Total:
-    """Rows at the corrected position."""
+    """Rows at the corrected position, scaled by the characteristic mass."""
     if not system.nc and not system.nb:
         rows = Rows(wt=jnp.zeros((0, system.nv)), offset=jnp.zeros(0))
     else:
         rows = all_rows(system, s.t, q, s.params)
-    return Total(q=q, rows=rows, active=active)
+    return Total(q=q, rows=rows, active=active, masses=s.scale)

@@ -140,7 +140,7 @@ def tangent(level: Level, d: PyTree, z: Unknown, kept: Linear | None = None) -> 
     """Linearisation of one subproblem at an iterate; ``kept`` where it is the same everywhere."""
     s = sigma(level, d, z)
     m = level.rows
-    k, p = (jnp.full(m, x) for x in level.factors(d))
+    k, p = (jnp.broadcast_to(x, (m,)) for x in level.factors(d))
     if kept is None:
         pi = level.law(d, s)
         kept = linearised(
@@ -292,7 +292,8 @@ def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
 
     factors = [level.factors(d) for level, d in zip(c.levels, data, strict=True)]
     k, p = (
-        jnp.concatenate([jnp.full(m, f[i]) for m, f in zip(sizes, factors, strict=True)]) for i in (0, 1)
+        jnp.concatenate([jnp.broadcast_to(f[i], (m,)) for m, f in zip(sizes, factors, strict=True)])
+        for i in (0, 1)
     )
     linear = linearised(
         system.structure.stacked(3),

@@ -6,9 +6,12 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from nsjax.core.operators import momentum
 from nsjax.core.system import System
+from nsjax.linalg import solve
 from nsjax.schemes.nsga_levels import (
     PositionLevel,
     Smooth,
@@ -25,6 +28,7 @@ from nsjax.schemes.nsga_newton import (
     Tolerances,
     Unknown,
     acting,
+    linearised,
     sigma,
     solve_coupled,
     solve_level,
@@ -109,7 +113,24 @@ def levels_of(system: System, options: Options) -> tuple[SmoothLevel, PositionLe
 def _total(level: PositionLevel, d: Any, z: Unknown) -> Total:
     """The corrected position, its rows, and the contacts that it holds."""
     active = level.on(sigma(level, d, z))
-    return total_state(level.system, d[0], level.total(d, z.w), active)
+    at = total_state(level.system, d[0], level.total(d, z.w), active)
+    return at if not level.system.nt else dataclasses.replace(at, masses=_masses(level.system, d[0], at))
+
+
+def _masses(system: System, s: Step, at: Total) -> Array:
+    """Effective masses of contact rows, one for the tangents of a contact; the scale for constraints."""
+    nc, nb = system.nc, system.nb
+    q, wt, p, scale = lax.stop_gradient((at.q, at.rows.wt, s.params, s.scale))
+    m = wt.shape[0]
+    linear = linearised(
+        system.structure, lambda w: momentum(system, q, w, p), jnp.zeros(system.nv), wt.T, wt,
+        jnp.full(m, scale), np.arange(m) >= m - nb,
+    )  # fmt: skip
+    response = linear.directions if linear.matrix is None else solve(linear.matrix, wt.T)
+    g = jnp.sum(wt.T * response, axis=0)[: m - nb].reshape(nc, -1)
+    g = jnp.concatenate([g[:, :1], *[jnp.max(g[:, 1:], axis=1, keepdims=True)] * system.nt], axis=1)
+    masses = jnp.where(g > 0.0, 1.0 / jnp.where(g > 0.0, g, 1.0), scale).reshape(-1)
+    return jnp.concatenate([masses, jnp.full(nb, scale)])
 
 
 def _coupled_data(levels: Any, s: Step, z: Any) -> Any:
