@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.problem import ContactProblem
+from nsjax.contact.solvers import newton_step
 from nsjax.contact.solvers import solve as solve_contacts
 from nsjax.core.operators import jacobian
 from nsjax.linalg import Elimination, Structure, matmul, matvec
@@ -141,6 +142,25 @@ def kept_tangent(equations: Equations, data: PyTree, unknowns: int) -> StageTang
     return _tangent(equations, data, jnp.zeros(unknowns), jnp.zeros(rows), rows > 0)
 
 
+def _contact_problem(
+    equations: Equations, data: PyTree, z: Array, impulses: Array, tangent: StageTangent, active: Array
+) -> tuple[Array, ContactProblem]:
+    """Update ``-x`` of ``z`` with the present impulses, and the contact problem for the next ones."""
+    f = equations.residual(data, z) - equations.forces(data, z, impulses)
+    x = tangent.dynamics.solve(f)
+    free = equations.rates(data, z) - matvec(tangent.speed, x) - matvec(tangent.delassus, impulses)
+    problem = ContactProblem(
+        nc=equations.nc,
+        nt=equations.nt,
+        nb=equations.nb,
+        delassus=tangent.delassus,
+        free=free,
+        friction=equations.friction(data),
+        mask=active,
+    )
+    return x, problem
+
+
 def _pass(
     equations: Equations,
     data: PyTree,
@@ -155,18 +175,7 @@ def _pass(
     if not tangent.speed.shape[0]:
         step = -tangent.dynamics.solve(equations.residual(data, z))
         return step, impulses, jnp.asarray(0, int), jnp.zeros(())
-    f = equations.residual(data, z) - equations.forces(data, z, impulses)
-    x = tangent.dynamics.solve(f)
-    free = equations.rates(data, z) - matvec(tangent.speed, x) - matvec(tangent.delassus, impulses)
-    problem = ContactProblem(
-        nc=equations.nc,
-        nt=equations.nt,
-        nb=equations.nb,
-        delassus=tangent.delassus,
-        free=free,
-        friction=equations.friction(data),
-        mask=active,
-    )
+    x, problem = _contact_problem(equations, data, z, impulses, tangent, active)
     answer = solve_contacts(problem, tolerance=settings.contact_tolerance, max_iterations=max_iterations)
     step = matvec(tangent.response, answer.x - impulses) - x
     return step, answer.x, answer.iterations, answer.residual
@@ -178,16 +187,22 @@ def _solver(equations: Equations, max_passes: int, max_iterations: int) -> Calla
     has_rows = _row_count(equations) > 0
 
     def live_step(answer: Any, arguments: Any) -> Callable[[Any], Any]:
-        (data, _, active, settings, kept), (z, impulses) = arguments, answer
+        (data, _, active, _, kept), (z, impulses) = arguments, answer
         tangent = kept
         if kept is None:
             tangent = _tangent(equations, data, z, impulses, has_rows)
 
+        if not has_rows:
+            return lambda live: (z - tangent.dynamics.solve(equations.residual(live[0], z)), impulses)
+
+        # the impulses solve the contact problem: one step on their branches, without another search
+        _, frozen = _contact_problem(equations, data, z, impulses, tangent, active)
+        contacts = newton_step(frozen, impulses)
+
         def step(live: Any) -> tuple[Array, Array]:
-            change, new, _, _ = _pass(
-                equations, live[0], z, impulses, tangent, active, settings, max_iterations
-            )
-            return z + change, new
+            x, problem = _contact_problem(equations, live[0], z, impulses, tangent, active)
+            new = contacts(problem)
+            return z + matvec(tangent.response, new - impulses) - x, new
 
         return step
 

@@ -5,6 +5,9 @@ data but with branches and matrices taken at the answer, has the same value and,
 function theorem, the right derivative: one linear solve, whatever the solver did. The matrices are
 functions of the answer, whose own derivative is known by the same rule, so that higher derivatives are
 right as well (as long as the branches stay).
+
+Reverse mode that computes parts of a run a second time needs the answer only, not the iteration that has
+found it: answers carry a name (`SOLUTION`) by which `jax.checkpoint` keeps them.
 """
 
 from __future__ import annotations
@@ -15,8 +18,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.ad_checkpoint import checkpoint_name
 
 from nsjax.types import Array, PyTree
+
+SOLUTION = "nsjax_solution"
+"""Name of all answers, for policies of `jax.checkpoint`."""
 
 
 def _no_tangent(x: Array) -> Any:
@@ -49,6 +56,7 @@ def implicit_solution(
     def rule(primals: Any, tangents: Any) -> Any:
         (data,), (change,) = primals, tangents
         x, aux = solution(data)
+        x = checkpoint_name(x, SOLUTION)
         _, dx = jax.jvp(live_step(x, data), (data,), (change,))
         return (x, aux), (dx, jax.tree.map(_no_tangent, aux))
 

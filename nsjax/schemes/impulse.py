@@ -17,7 +17,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.base_step import End, Kept, Memory, base_step
 from nsjax.schemes.books import approach_limit, event_limit
-from nsjax.schemes.through_impacts import Around, friction_of, settled, shift_back
+from nsjax.schemes.through_impacts import Around, accelerate, friction_of, settled, shift_back
 from nsjax.types import Array, PyTree, record
 
 # A closed contact rests if its gap rate is zero to rounding. Looser bounds spoil derivatives at
@@ -157,7 +157,7 @@ def through_reversal(
         still = memory.resting & ~saltation.slides(now)
         a = lax.cond(
             jnp.any(still),
-            lambda _: acceleration(scheme, system, p, start.t, start.q, start.v, memory.resting),
+            lambda _: accelerate(system, p, start, start.v, memory.resting),
             lambda _: a,
             None,
         )
@@ -174,7 +174,7 @@ def through_reversal(
         t = jnp.asarray(state.t) + dt
         late = State(t=t, q=end.q, v=end.v)
         # a step that ends at rest has an acceleration of its own, neither that before nor that after
-        after = acceleration(scheme, system, params, t, end.q, end.v, memory.resting)
+        after = accelerate(system, params, late, end.v, memory.resting)
         back = saltation.shift_state(system, late, done.v, saltation.frozen(after), -tau)
         change = saltation.only_tangent(after)
         a, algorithmic = done.a + change, done.algorithmic + change
