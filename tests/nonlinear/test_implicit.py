@@ -5,9 +5,13 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax import lax
 
-from nsjax.nonlinear import implicit_solution
+from nsjax.nonlinear import SOLUTION, implicit_solution
+
+POLICIES = jax.checkpoint_policies
+KEPT = POLICIES.save_only_these_names(SOLUTION)
 
 
 def solver(a):
@@ -27,3 +31,17 @@ def test_derivative_of_a_square_root() -> None:
     np.testing.assert_allclose(jax.jacrev(lambda a: root(a)[0])(a), exact, rtol=1e-13)
     np.testing.assert_allclose(jax.vmap(jax.grad(lambda a: root(a)[0]))(a), np.diag(exact), rtol=1e-13)
     assert root(a)[1] == 7
+
+
+@pytest.mark.parametrize(("policy", "loops"), [(POLICIES.nothing_saveable, 2), (KEPT, 1)])
+def test_answers_are_kept_by_their_name(policy, loops: int) -> None:
+    """What is computed a second time for reverse mode iterates a second time, unless answers are kept."""
+
+    def last(a):
+        return jnp.sum(lax.cond(a[0] > 1.0, lambda a: jnp.sin(root(2.0 * a)[0]), jnp.cos, a))
+
+    a = jnp.array([2.0, 9.0])
+    program = jax.jit(jax.value_and_grad(jax.checkpoint(last, policy=policy))).lower(a)
+    assert program.as_text().count("stablehlo.while") == loops
+    x = np.sqrt(2.0 * np.asarray(a))
+    np.testing.assert_allclose(program.compile()(a)[1], np.cos(x) / x, rtol=1e-13)
