@@ -176,12 +176,12 @@ def _paint(figure: Any, found: dict[str, Study]) -> None:
 
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Fits, compares, draws; ``quick`` takes three seeds and no discrete gradient."""
+    """Fits, compares, draws; ``quick`` takes two seeds and no discrete gradient."""
     place = common.results_folder("identification", folder)
     begin = time.process_time()
     fit(0)
     seconds = time.process_time() - begin
-    found = {"saltation": study(3 if quick else SEEDS, "saltation")}
+    found = {"saltation": study(2 if quick else SEEDS, "saltation")}
     if not quick:
         found["discrete"] = study(SEEDS, "discrete")
     numbers = _numbers(found, seconds)
@@ -190,7 +190,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     common.save_data(place / "fig_slider_crank", {"truth": TRUTH, **arrays})
     common.draw(place / "fig_slider_crank", 16.0, 9.0, lambda f: _paint(f, found))
     expected = common.load_expected(__file__, "fig_slider_crank")
-    if quick:  # three seeds make no statistics
+    if quick:  # two seeds make no statistics
         expected = {k: x for k, x in expected.items() if not k.startswith("saltation")}
     common.report(common.compare(numbers, expected))
     return numbers
