@@ -30,6 +30,9 @@ VARIANTS = {
 # docstrings; all others take them at the end of the step.
 PREDICTED = ("moreau", "moreau_theta", "ggl_decoupled")  # at q_i + dt/2 v_i
 IMPLICIT = ("ggl_unified",)  # at (q_i + q_{i+1}) / 2
+# Contact forces are impulses over whole steps, of first order; contacts hold on position level. After a
+# plastic impact the stored acceleration, of the motion before it, may lift the body by O(dt^2) for a step.
+IMPULSES = ("nsga_coupled", "nsga_decoupled", "nsga_neglected")
 
 
 def make(name: str, **options):
@@ -194,7 +197,7 @@ def test_order_two_is_regained_in_flight_after_an_impact(name):
     np.testing.assert_allclose(found[3:], 1, atol=0.1)
 
 
-@pytest.mark.parametrize("name", chosen([*sorted(schemes.REGISTRY), *VARIANTS]))
+@pytest.mark.parametrize("name", chosen([*sorted(set(schemes.REGISTRY) - set(IMPULSES)), *VARIANTS]))
 def test_order_is_regained_in_sliding_after_a_plastic_impact(name):
     found = slopes(1 / DIVISIONS, interval_errors(name, 0.0))
     np.testing.assert_allclose(found[:3], orders(name, rows=True), atol=0.1)
@@ -364,6 +367,9 @@ def test_ball_rests_on_a_table_that_vibrates(name):
         assert traj.impacts.sum() == 0
     errors = np.array(errors)
     expected = orders(name, rows=True)
+    if name in IMPULSES:
+        assert errors[:, 0].max() < 1e-12  # the criterion of the position correction
+        errors[:, 0], expected = 1.0 / PER_INSTANT, (1, 1, 1)
     if not midpoint:  # the velocity is that of the table to rounding
         assert errors[:, 1].max() < 1e-14
         errors[:, 1] = 1.0 / PER_INSTANT ** expected[1]
