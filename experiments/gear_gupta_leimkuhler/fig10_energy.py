@@ -33,11 +33,13 @@ ROW = 1e-4
 """Distance of the rows between which rises of the energy count [s]."""
 INSTANTS = (0.1, 0.5, 1.0, 2.0, 4.0)
 SCHEMES: dict[str, Any] = {
-    "Moreau": schemes.moreau(),
-    "reference": schemes.ggl_unified(position_multiplier=False),
-    "unified": schemes.ggl_unified(),
-    "decoupled": schemes.ggl_decoupled(),
+    "Moreau": schemes.moreau(gap_tolerance=0.0),
+    "reference": schemes.ggl_unified(position_multiplier=False, gap_tolerance=0.0),
+    "unified": schemes.ggl_unified(gap_tolerance=0.0),
+    "decoupled": schemes.ggl_decoupled(gap_tolerance=0.0),
 }
+"""Contacts are closed from a gap of exactly zero, as in the paper: the size of the decoupled scheme's rises
+depends on rounding-sized gaps that the default tolerance calls closed (1.25e-4 instead of 1.09e-4 J)."""
 FURTHER: dict[str, Any] = {
     "Moreau, forecast": schemes.moreau(force_velocity="midpoint"),
     "unified, kinetic": schemes.ggl_unified(metric="kinetic"),
