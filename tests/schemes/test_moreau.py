@@ -239,7 +239,8 @@ def test_block_sticks_below_the_angle_of_friction(start):
     assert np.abs(traj.q[-1, 0]) <= free + G * dt * (dt + flight)
     if start < 1e-9:
         assert np.abs(traj.q[-1]).max() <= 2 * G * dt**2
-    np.testing.assert_array_equal(traj.v[1:], 0.0)
+    # the impulse cancels the increment g dt to the last digit of that increment
+    np.testing.assert_allclose(traj.v[1:], 0.0, atol=2 * np.finfo(float).eps * G * dt)
     force = 2.5 * G * np.array([np.cos(angle), -np.sin(angle)])
     assert traj.force_normal[-1, 0] == pytest.approx(force[0], rel=1e-12)
     assert traj.force_tangential[-1, 0, 0] == pytest.approx(force[1], rel=1e-12)
