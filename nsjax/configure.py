@@ -35,9 +35,10 @@ def configure(
 
     Derivatives of runs become one kernel as well, forward and reverse: contacts, impacts and shifts stand
     behind branches, and solvers are not differentiated through. This form runs fast and compiles slowly.
-    Moreau's rule compiles in some ten to fifteen seconds; generalized-alpha on the slider-crank takes 130
-    CPU seconds in reverse mode on a loaded machine and then 1.8 us per step, with ``one_kernel=False``, for
-    the whole process, 34 s and then 15 us: worth it for fewer than seven million steps in all.
+    Moreau's rule compiles in some ten to fifteen seconds; generalized-alpha and Bathe on the slider-crank
+    take 50 CPU seconds in reverse mode on a loaded machine and then 1.7 and 5 us per step, 80 s where the
+    run is so long that steps are kept in blocks (`nsjax.core.blocks`). ``one_kernel=False``, for the whole
+    process, compiles faster and runs some eight times slower: for short runs.
 
     Args:
         host_devices: number of CPU devices; None leaves it as it is.
