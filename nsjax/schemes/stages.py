@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 
 from nsjax.contact.projection import correction_directions
 from nsjax.core.inertia import inertia_at
@@ -109,23 +108,30 @@ class StageEquations:
         """Bilateral rows of all stages."""
         return self.stages * self.system.nb * (1 + self.corrects)
 
-    def _order(self) -> np.ndarray:
-        """Rows stage by stage -> contacts of all stages, then bilateral rows of all stages."""
-        d = self.nc // self.stages * (1 + self.nt)
-        m = d + self.nb // self.stages
-        index = np.arange(self.stages * m).reshape(self.stages, m)
-        return np.concatenate([index[:, :d].reshape(-1), index[:, d:].reshape(-1)])
+    @property
+    def _contact_rows(self) -> int:
+        """Of a stage."""
+        return self.nc // self.stages * (1 + self.nt)
 
     def _stack(self, parts: list[Array]) -> Array:
+        """Rows stage by stage -> contacts of all stages, then bilateral rows of all stages.
+
+        By slices, whose transposes do not scatter.
+        """
         rows = parts[0] if len(parts) == 1 else jnp.concatenate(parts)
-        return rows if self.stages == 1 else rows[self._order()]
+        if self.stages == 1:
+            return rows
+        rest, d = rows.shape[1:], self._contact_rows
+        rows = rows.reshape(self.stages, -1, *rest)
+        return jnp.concatenate([rows[:, :d].reshape(-1, *rest), rows[:, d:].reshape(-1, *rest)])
 
     def _by_stage(self, impulses: Array) -> list[Array]:
         """Rows of every stage: contacts, constraints, position rows."""
         if self.stages == 1:
             return [impulses]
-        back = impulses[np.argsort(self._order())]
-        return list(back.reshape(self.stages, -1))
+        d, n = self._contact_rows, self.stages
+        contacts, bilateral = impulses[: n * d].reshape(n, d), impulses[n * d :].reshape(n, -1)
+        return list(jnp.concatenate([contacts, bilateral], axis=1))
 
     @property
     def _forces_end(self) -> int:
