@@ -12,13 +12,18 @@ import nsjax
 
 nsjax.configure()
 
-# One program is asked for by many tests, and by both test processes: compile it once.
+# One program is asked for by many tests, by both test processes, and by the kernels of notebooks, which
+# inherit the environment: compile it once.
 CACHE = pathlib.Path(__file__).resolve().parents[1] / ".pytest_cache" / "xla"
-jax.config.update("jax_compilation_cache_dir", str(CACHE))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+for name, value in {
+    "jax_compilation_cache_dir": str(CACHE),
+    "jax_persistent_cache_min_compile_time_secs": 0.2,
+    "jax_persistent_cache_min_entry_size_bytes": -1,
+}.items():
+    jax.config.update(name, value)
+    os.environ.setdefault(name.upper(), str(value))
 
-# Notebooks run in kernels of their own that inherit this: a quick size under the test command.
+# Notebooks run in a quick size under the test command.
 os.environ.setdefault("NSJAX_QUICK", "1")
 
 
