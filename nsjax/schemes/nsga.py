@@ -49,8 +49,9 @@ def nsga_decoupled(
         force_tolerance: ``tol_f`` [N].
         mass_scale: characteristic mass of the augmented multipliers [kg]; the solution does not depend on
             it, the number of solves does. None: the mass per velocity of all of them moving together.
-        creep_correction: let half the last tangential impulse act on the position correction. Without it
-            (as published) a body that sticks on a slope creeps by ``h/2 g sin(slope)`` per second.
+        creep_correction: let half the last tangential impulse act on the position correction, impulses
+            of impacts excepted. Without it (as published) a body that sticks on a slope creeps by
+            ``h/2 g sin(slope)`` per second.
         max_iterations: linear solves of each subproblem before a step counts as failed.
 
     Returns:

@@ -35,7 +35,7 @@ class Step:
         xi, v: (nv,) predicted increment of the position and velocity, without the unknown.
         c1, c2: ``dv/dt = c1 delta`` and position increment ``xi + c2 delta`` of the unknown ``delta``.
         scale: characteristic mass [kg].
-        creep: (nv,) see `Position`.
+        creep: (nv,) see `PositionLevel`.
         restitution: (rows,) ``e G(q_n) v_n`` of contact and bilateral rows.
         friction: (nc,).
     """
@@ -197,7 +197,9 @@ class PositionLevel(Level):
     """Correction ``q = q_smooth + u`` onto gaps and constraints; data ``(Step, Smooth)``.
 
     ``Step.creep`` is half the tangential impulse of the last step times its length: without it a body
-    that sticks on a slope creeps, because its smooth motion falls without friction for a step.
+    that sticks on a slope creeps, because its smooth motion falls without friction for a step. The last
+    step without an impact counts: impulses of impacts would move bodies by ``h`` times half their jump,
+    where normal and tangent are coupled back onto the wall that they leave.
     """
 
     @property

@@ -45,7 +45,7 @@ class Memory:
     Args:
         a, acceleration: (nv,) algorithmic and smooth acceleration.
         scale: () characteristic mass [kg].
-        tangential: (nc, nt) impulses of the last step.
+        tangential: (nc, nt) impulses of the last step without an impact, at contacts still closed.
         resting: contacts at rest, for the derivative.
         solves: (3,) largest numbers of linear solves of a step so far: smooth motion, position,
             velocity; of all together in the first entry for the coupled scheme.
@@ -280,9 +280,11 @@ def nsga_step(
     output = dataclasses.replace(
         output, constraint_force=more.lam, constraint_impulse=dt * more.lam + r.jump.constraints
     )
+    # in a step with an impact they are no forces that act on, at contacts that only feel it either
+    last = jnp.where(jnp.any(impact), memory.tangential, r.jump.contacts[:, 1:])
     memory = Memory(
         a=more.a, acceleration=more.acceleration, scale=memory.scale,
-        tangential=r.jump.contacts[:, 1:], resting=resting,
+        tangential=jnp.where(more.active[:, None], last, 0.0), resting=resting,
         solves=jnp.maximum(memory.solves, more.solves),
     )  # fmt: skip
     return Carry(state=r.end, memory=memory), output

@@ -16,7 +16,9 @@ read from the load of the wall, see `experiments.mixed_timestepping.rigid.Events
   e = 0.1. The first rebound that does not come out, of speed at most 2 c dt a / e, a being the
   acceleration, ends at its apex and cuts off the rest: at most 2/e (1 + e)/(1 - e) steps, 24.4. The number
   of impacts before grows with log(1/dt): O(dt log(1/dt)). Schemes that move the slider back onto the wall
-  lose nothing of this: late by the 3/2 steps of each impact at most.
+  lose nothing of this: late by the 3/2 steps of each impact at most. They are early by the last flight
+  that counts as none, `UNRESOLVED` + 1 steps, and those behind it, together 1/(1 - e) times as long; and
+  by 2 e/(1 - e) per impact where its law takes the gap rate of the start of the step.
 """
 
 from __future__ import annotations
@@ -115,8 +117,6 @@ def test_release(name):
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_closure(name):
-    if name.startswith("nsga"):
-        pytest.xfail("closed 6 to 44 steps early: a bounce more is swallowed than the bounds below allow")
     e = TABLE_2.restitution
     per_impact, last = 1 / e + 2 / (1 - e) - 1, 2 / e * (1 + e) / (1 - e)
     counts = []
@@ -124,7 +124,8 @@ def test_closure(name):
         steps, visits = late(name, dt)
         counts.append(visits)
         if schemes.REGISTRY[name].position_level:
-            assert -rigid.UNRESOLVED <= steps["closure"] <= 1.5 * visits
+            early = (rigid.UNRESOLVED + 1 + 2 * e * visits) / (1 - e)
+            assert -early <= steps["closure"] <= 1.5 * visits
         else:
             # up to `UNRESOLVED` steps of flight before the closed phase belong to it
             assert -per_impact * (visits - 1) - last - rigid.UNRESOLVED <= steps["closure"] <= 1

@@ -101,6 +101,37 @@ def test_impact_of_a_spinning_sphere(friction, v, impulse):
     np.testing.assert_allclose(traj.impulse_tangential[-1], [[impulse]], rtol=1e-10)
 
 
+def test_impulse_of_an_impact_does_not_act_on_the_flight_behind_it():
+    traj = sphere(
+        schemes.nsga_decoupled(), 1e-3, 4, v=(2.0, -1.0, -10.0), z=5e-4, gravity=0.0, radius=0.05,
+        restitution=0.5, friction=0.8,
+    )  # fmt: skip
+    assert traj.impacts.sum() == 1
+    # without forces: straight on, to rounding of positions of 1e-2 m
+    np.testing.assert_allclose(np.diff(traj.q[1:], axis=0), 1e-3 * np.asarray(traj.v[1:-1]), atol=1e-16)
+
+
+PAIR = System(
+    nq=4, nv=4, nc=2, nt=1, mass=lambda q, p: np.eye(4),
+    force=lambda t, q, v, p: G * jnp.tile(jnp.stack([jnp.sin(p["slope"]), -jnp.cos(p["slope"])]), 2),
+    gap=lambda t, q, p: q[1::2], slip=lambda t, q, v, p: v[::2, None],
+    law=lambda p: ContactLaw(restitution=0.5, friction=0.5),
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_sticking_block_does_not_feel_the_bounces_of_another():
+    state = State(t=0.0, q=np.array([0.0, 0.0, 1.0, 0.1]), v=np.zeros(4))
+    traj = nsjax.simulate(
+        PAIR, {"slope": np.deg2rad(15.0)}, state, schemes.nsga_decoupled(), dt=1e-2, steps=80
+    )
+    traj.raise_for_status()
+    assert traj.impacts[:, 1].sum() >= 3
+    assert not np.any(traj.impacts[:, 0])
+    # creep of the first step alone, before any force is known; rounding of 80 steps
+    np.testing.assert_allclose(traj.q[1:, 0], 0.5 * 1e-4 * G * np.sin(np.deg2rad(15.0)), atol=1e-13)
+
+
 def test_rebound_and_rest_without_penetration():
     traj = sphere(schemes.nsga_decoupled(), 2.3e-3, 1500, z=0.3, restitution=0.8)
     first = int(np.flatnonzero(traj.impulse_normal[:, 0])[0])
