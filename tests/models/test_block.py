@@ -379,11 +379,14 @@ def test_block_settles_once_where_rounding_lifts_a_corner(dimension, tilt):
     numbers = {"size": ON_SLOPE[dimension], "slope": SLOPE, "friction": 1.1 * np.tan(SLOPE), "mass": 2.5}
     start = [0, 0.05, tilt] if dimension == 2 else [0, 0, 0.05, 1, 0.3 * tilt, -0.5 * tilt, 0]
     problem = models.block(dimension=dimension, initial_q=start, **numbers)
-    traj = run(problem, dt, 100_000, every=1000, scheme=schemes.moreau())
+    traj = run(problem, dt, 100_000, every=1000, scheme=schemes.moreau(gap_tolerance=0.0))
     shift = np.linalg.norm((traj.q - traj.q[0])[:, :dimension], axis=1)
     assert G * dt**2 <= shift.max() <= 2 * G * dt**2
     assert traj.gap_min.min() >= -4 * G * dt**2  # a step of at most 2 g dt, twice as fast at a corner
     assert np.abs(traj.q[1:] - traj.q[1]).max() <= 1e-13
+    # With the default tolerance such a corner counts as standing, and the block stays: as for a block that
+    # sticks, nothing but rounding.
+    assert motion(run(problem, dt, 100_000, every=1000, scheme=schemes.moreau()), dimension).max() <= 1e-14
 
 
 @pytest.mark.parametrize("dimension", [2, 3])
