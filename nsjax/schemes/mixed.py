@@ -212,9 +212,7 @@ def _step(
     end = _without_forces(end, new)
     struck = strike(scheme, system, params, t, end, memory, closed, dt)
     after, jump = struck.state, struck.jump
-    forces, constraints = _reported_forces(
-        scheme, system, params, constants, end, after, closed, dt, new
-    )
+    forces, constraints = _reported_forces(scheme, system, params, constants, end, after, closed, dt, new)
     impulses = dt * forces + jump.contacts
     solved = end.solved & (jump.residual <= scheme.coef.tolerances.contact)
     ahead = State(t=t, q=system.retract(state.q, dt * state.v), v=state.v)
