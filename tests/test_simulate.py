@@ -161,6 +161,7 @@ def test_lane_failures_are_named_and_stay_in_their_lane() -> None:
     np.testing.assert_array_equal(traj.q[2], single.q)
 
 
+@pytest.mark.slow  # half a minute of compilation; tests/test_reverse.py has a ball in the quick tests
 def test_derivatives_of_a_run_agree_in_both_modes() -> None:
     """At fixed contact decisions; the sensitivity of the motion itself is another matter."""
 

@@ -49,7 +49,8 @@ def problem(elements: int) -> nsjax.Problem:
 def simulate(scheme: Any, bar: nsjax.Problem, steps: int) -> nsjax.Trajectory:
     """The call that is measured."""
     dt = step_size(bar.system.nv - 1)
-    traj = nsjax.simulate(*bar, scheme, dt=dt, steps=steps, every=steps)
+    system, params, state = bar
+    traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=steps, every=steps)
     np.asarray(traj.q)
     return traj
 

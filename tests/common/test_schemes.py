@@ -31,6 +31,8 @@ def quick(scheme: str, model: str) -> bool:
         return scheme == "moreau"  # up to half a minute of compilation with an implicit scheme
     if scheme in ("nsga_neglected", "nsga_coupled"):
         return False  # the same step as nsga_decoupled, with other terms or another order of solves
+    if scheme in ("hht", "newmark"):
+        return False  # the step of generalized_alpha with other coefficients
     return model in QUICK_MODELS or scheme in QUICK_SCHEMES
 
 
