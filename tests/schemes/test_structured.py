@@ -88,7 +88,7 @@ def compare(name: str, structure: str) -> None:
 
 
 def test_chain_with_contacts_and_a_loop_as_border() -> None:
-    compare("moreau_theta", "chain")
+    compare("moreau", "chain")
 
 
 @pytest.mark.slow
