@@ -302,6 +302,25 @@ def test_medium_fclib_problems(reference_data, name: str) -> None:
     assert natural_residual(problem, solve_jit(problem).x) <= 1e-8
 
 
+@pytest.mark.parametrize("contradiction", [5e-11, 1e-10, 1e-9])
+def test_rod_between_two_sticking_masses(contradiction: float) -> None:
+    """The rod asks for a length rate against two masses that stick: one must slip, however small it is.
+
+    By hand: ``u_T1 = contradiction > 0``, hence ``x_T1 = -mu``; then ``x_b`` from the velocity of the
+    first mass, ``x_T2`` from that of the second. The other way round is outside the cone of the first.
+    """
+    wt = np.array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0], [-1, 0, 1, 0]], float)
+    problem = ContactProblem(
+        nc=2, nt=1, nb=1, delassus=jnp.asarray(wt @ wt.T),
+        free=jnp.array([-1.0, -0.1, -1.0, 0.2, 0.3 + contradiction]), friction=jnp.full(2, 0.5),
+        mask=jnp.ones(2, bool),
+    )  # fmt: skip
+    answer = solve_jit(problem)
+    assert answer.residual <= 1e-11
+    # the tolerance, and the contradiction itself, which the hand calculation leaves out
+    np.testing.assert_allclose(answer.x, [1.0, -0.5, 1.0, 0.4, -0.6], atol=1e-10 + 2 * contradiction)
+
+
 @pytest.mark.slow
 def test_all_fclib_problems(reference_data) -> None:
     reached = {}
