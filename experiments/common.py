@@ -78,6 +78,32 @@ def report(rows: list[Row]) -> str:
     return table
 
 
+def finish(
+    path: Path,
+    numbers: Numbers,
+    arrays: Mapping[str, Any],
+    size: tuple[float, float],
+    paint: Callable[[Any], None],
+    expected: Mapping[str, Mapping[str, Any]],
+    computed: bool = True,
+) -> Numbers:
+    """Saves, draws and compares a figure; returns its numbers.
+
+    Args:
+        path: of the results, without suffix.
+        numbers, arrays: what was computed.
+        size: width and height [cm].
+        paint: draws on an empty figure.
+        expected: what was asked.
+        computed: whether all numbers were computed; otherwise those that are there are compared.
+    """
+    save_data(path, arrays)
+    draw(path, *size, paint)
+    asked = {name: entry for name, entry in expected.items() if computed or name in numbers}
+    report(compare(numbers, asked))
+    return numbers
+
+
 def results_folder(paper: str, folder: str | Path | None) -> Path:
     """The folder for results, made if missing: ``results/<paper>`` below the current directory."""
     path = Path("results") / paper if folder is None else Path(folder)

@@ -17,6 +17,7 @@ from nsjax import models, schemes
 from . import published
 
 TIME, MASS, DISTANCE = 1.5, 10.0, 5.005
+STEPS = (3e-2, 1e-2, 5e-3, 2.5e-3, 1e-3, 2.5e-4, 1e-4)
 TIP, NODE = 200, 191
 """The tip and the node 0.45 m behind it."""
 REFERENCE_STEP, REFERENCE_EVERY = 1e-5, 5

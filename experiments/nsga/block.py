@@ -15,6 +15,7 @@ from . import published
 from .block_motion import MASS, WATCHED, Impact, motion
 
 TIME = 0.69
+STEPS = (1e-2, 5e-3, 2.5e-3, 1e-3, 5e-4, 2.5e-4, 1e-4)
 FORMS = {"a": "natural", "b": "rotation", "c": "nodes"}
 """(c), with gyroscopic forces and constraints at once, is the one nearest to the paper's."""
 

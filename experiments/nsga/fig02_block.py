@@ -14,7 +14,6 @@ import numpy as np
 from .. import common
 from . import block, published
 
-STEPS = (1e-2, 5e-3, 2.5e-3, 1e-3, 5e-4, 2.5e-4, 1e-4)
 QUICK = (2.5e-3, 1e-3)
 ORDER_FROM = 2.5e-3
 """Larger steps turn the block by more than 0.2 rad each."""
@@ -47,8 +46,7 @@ def _paint(
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs two step sizes of form (a), decoupled."""
-    place = common.results_folder("nsga", folder)
-    steps = QUICK if quick else STEPS
+    steps = QUICK if quick else block.STEPS
     kinds = ["a DS"] if quick else ["a DS", "a DSn", "a CS", "c DS", "c CS"]
     z, dz, impacts = block.exact(1e-3)
     first = impacts[0]
@@ -84,13 +82,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
                 numbers[f"{kind}: order of {what}"] = published.slope(
                     fine, [errors[kind][h][k] for h in fine]
                 )
-    common.save_data(
-        place / "fig02_block", {f"{n} {w}": c[k] for n, c in curves.items() for k, w in enumerate("tzv")}
+    arrays = {f"{n} {w}": c[k] for n, c in curves.items() for k, w in enumerate("tzv")}
+    return published.finish(
+        "fig02_block", folder, numbers, arrays, 7.0, lambda f: _paint(f, curves, errors), quick
     )
-    common.draw(place / "fig02_block", 16.0, 7.0, lambda f: _paint(f, curves, errors))
-    expected = common.load_expected(__file__, "fig02_block")
-    common.report(common.compare(numbers, {k: e for k, e in expected.items() if not quick or k in numbers}))
-    return numbers
 
 
 if __name__ == "__main__":

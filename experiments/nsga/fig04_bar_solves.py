@@ -13,7 +13,6 @@ import numpy as np
 from .. import common
 from . import bar, published
 
-STEPS = (3e-2, 1e-2, 5e-3, 2.5e-3, 1e-3, 2.5e-4, 1e-4)
 QUICK = (3e-2, 1e-2, 1e-3)
 
 
@@ -32,23 +31,15 @@ def contraction(h: float) -> float:
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs three step sizes."""
-    place = common.results_folder("nsga", folder)
     numbers: common.Numbers = {f"contraction, {h:g}": contraction(h) for h in (1e-2, 5e-3, 1e-3)}
     found: dict[str, dict[float, published.Run]] = {}
     for name in ("DS", "CS") if quick else published.VARIANTS:
-        found[name] = {h: bar.run(name, h) for h in (QUICK if quick else STEPS)}
+        found[name] = {h: bar.run(name, h) for h in (QUICK if quick else bar.STEPS)}
         for h, r in found[name].items():
             numbers |= published.counts(f"{name}, {h:g}", r)
             if name in ("DS", "DSn"):
                 numbers[f"{name}, {h:g}: most solves of one subproblem"] = float(max(r.each))
-    arrays = {
-        n: np.array([[h, r.average, r.largest, r.failed] for h, r in x.items()]) for n, x in found.items()
-    }
-    common.save_data(place / "fig04_bar_solves", arrays)
-    common.draw(place / "fig04_bar_solves", 16.0, 7.0, lambda f: published.paint_solves(f, found))
-    expected = common.load_expected(__file__, "fig04_bar_solves")
-    common.report(common.compare(numbers, {k: e for k, e in expected.items() if not quick or k in numbers}))
-    return numbers
+    return published.finish_solves("fig04_bar_solves", folder, numbers, found, quick)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ import numpy as np
 from .. import common
 from . import bar, published
 
-STEPS = (3e-2, 1e-2, 5e-3, 2.5e-3, 1e-3, 2.5e-4, 1e-4)
-
 
 def _paint(figure: Any, found: dict[str, dict[float, dict[str, float]]]) -> None:
     for axis, where in zip(figure.subplots(1, 2, sharey=True), ("0.45", "tip"), strict=True):
@@ -32,12 +30,11 @@ def _paint(figure: Any, found: dict[str, dict[float, dict[str, float]]]) -> None
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs three step sizes, decoupled."""
-    place = common.results_folder("nsga", folder)
     numbers: common.Numbers = {}
     found: dict[str, dict[float, dict[str, float]]] = {}
     for name in ("DS",) if quick else ("DS", "DSn", "CS"):
         found[name] = {}
-        for h in STEPS[:3] if quick else STEPS:
+        for h in bar.STEPS[:3] if quick else bar.STEPS:
             r = bar.run(name, h)
             if r.failed:
                 continue
@@ -51,11 +48,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         for n, x in found.items()
         for w in bar.WATCHED
     }
-    common.save_data(place / "fig05_bar_errors", arrays)
-    common.draw(place / "fig05_bar_errors", 16.0, 7.5, lambda f: _paint(f, found))
-    expected = common.load_expected(__file__, "fig05_bar_errors")
-    common.report(common.compare(numbers, {k: e for k, e in expected.items() if not quick or k in numbers}))
-    return numbers
+    return published.finish(
+        "fig05_bar_errors", folder, numbers, arrays, 7.5, lambda f: _paint(f, found), quick
+    )
 
 
 if __name__ == "__main__":

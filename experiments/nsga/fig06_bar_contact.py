@@ -58,7 +58,6 @@ def _paint(figure: Any, found: dict[str, dict[float, published.Run]]) -> None:
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` leaves out the coupled scheme."""
-    place = common.results_folder("nsga", folder)
     numbers: common.Numbers = {}
     found: dict[str, dict[float, published.Run]] = {}
     for name in ("DS", "DSn") if quick else ("DS", "DSn", "CS monolithic"):
@@ -68,12 +67,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     arrays = {
         f"{n} {h:g}": np.asarray(r.traj.force_normal)[:, 0] for n, x in found.items() for h, r in x.items()
     }
-    common.save_data(place / "fig06_bar_contact", arrays)
     shown = {name: found[name] for name in ("DS", "DSn")}
-    common.draw(place / "fig06_bar_contact", 16.0, 11.0, lambda f: _paint(f, shown))
-    expected = common.load_expected(__file__, "fig06_bar_contact")
-    common.report(common.compare(numbers, {k: e for k, e in expected.items() if not quick or k in numbers}))
-    return numbers
+    return published.finish(
+        "fig06_bar_contact", folder, numbers, arrays, 11.0, lambda f: _paint(f, shown), quick
+    )
 
 
 if __name__ == "__main__":

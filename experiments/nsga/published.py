@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,7 +76,7 @@ def counts(prefix: str, r: Run) -> common.Numbers:
     }
 
 
-def paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
+def _paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
     """Average and largest number of linear solves per step against the step size; failures are left out."""
     for axis, what in zip(figure.subplots(1, 2), ("average", "largest"), strict=True):
         for name, runs in found.items():
@@ -85,3 +87,33 @@ def paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
         axis.set_xlabel(r"time step $h$ [s]")
         axis.set_ylabel(f"{what} number of linear solves per step")
     axis.legend()
+
+
+def finish(
+    experiment: str,
+    folder: str | Path | None,
+    numbers: common.Numbers,
+    arrays: Mapping[str, Any],
+    height: float,
+    paint: Callable[[Any], None],
+    quick: bool,
+) -> common.Numbers:
+    """Saves, draws (16 cm wide) and compares a figure; a quick one in the numbers that it has."""
+    path = common.results_folder("nsga", folder) / experiment
+    expected = common.load_expected(__file__, experiment)
+    return common.finish(path, numbers, arrays, (16.0, height), paint, expected, computed=not quick)
+
+
+def finish_solves(
+    experiment: str,
+    folder: str | Path | None,
+    numbers: common.Numbers,
+    found: dict[str, dict[float, Run]],
+    quick: bool,
+) -> common.Numbers:
+    """`finish` of a figure of solves per step: saved are step size, average, largest number, failure."""
+    arrays = {
+        name: np.array([[h, r.average, r.largest, r.failed] for h, r in runs.items()])
+        for name, runs in found.items()
+    }
+    return finish(experiment, folder, numbers, arrays, 7.0, lambda f: _paint_solves(f, found), quick)

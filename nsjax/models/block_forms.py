@@ -20,19 +20,22 @@ from nsjax.models.box import Block, Box, cross
 from nsjax.types import Array
 
 
+def _skew(w: Any, xp: Any) -> Any:
+    """Matrix (3, 3) of the cross product with ``w`` (3,), by numpy for plain numbers."""
+    x, y, z = w
+    o = 0.0 * x
+    return xp.stack([o, -z, y, z, o, -x, -y, x, o]).reshape(3, 3)
+
+
 def _turn(p: Any, xp: Any) -> Any:
-    """Rotation matrix (3, 3) of a unit quaternion, by numpy for plain numbers."""
-    w, x, y, z = p
-    o = 0.0 * w
-    spin = xp.stack([o, -z, y, z, o, -x, -y, x, o]).reshape(3, 3)
-    return np.eye(3) + 2.0 * w * spin + 2.0 * spin @ spin
+    """Rotation matrix (3, 3) of a unit quaternion."""
+    skew = _skew(p[1:], xp)
+    return np.eye(3) + 2.0 * p[0] * skew + 2.0 * skew @ skew
 
 
 def _spun(turn: Any, spin: Any, xp: Any) -> Any:
     """Rate of a rotation matrix with the angular velocity ``spin`` (3,) in body axes."""
-    x, y, z = spin
-    o = 0.0 * x
-    return turn @ xp.stack([o, -z, y, z, o, -x, -y, x, o]).reshape(3, 3)
+    return turn @ _skew(spin, xp)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +43,6 @@ class NaturalBox(Box):
     """Natural coordinates: ``q = (centre, d1, d2, d3)`` with directors of unit length at right angles."""
 
     formulation: str = "natural"
-    rough: bool = True
 
     def sizes(self) -> dict[str, Any]:
         """Sizes, constraint and motion of the coordinates."""
@@ -99,7 +101,6 @@ class NodalBox(Box):
     """Pose and eight corner nodes without mass, tied to the body: ``q = (centre, quaternion, nodes)``."""
 
     formulation: str = "nodes"
-    rough: bool = True
 
     def sizes(self) -> dict[str, Any]:
         """Sizes, constraint and motion of the coordinates."""

@@ -13,6 +13,12 @@ from nsjax.schemes.stages import single
 from nsjax.types import Array, record
 
 
+def chung_hulbert(rho_inf: Any) -> tuple[Any, Any, Any, Any]:
+    """``alpha_m, alpha_f, beta, gamma`` of the spectral radius at infinite frequency, [R&S (26)]."""
+    alpha_m, alpha_f = (2 * rho_inf - 1) / (rho_inf + 1), rho_inf / (rho_inf + 1)
+    return alpha_m, alpha_f, 1 / (1 + rho_inf) ** 2, (3 - rho_inf) / (2 * (1 + rho_inf))
+
+
 @record()
 class GeneralizedAlpha:
     """Numbers of `generalized_alpha`."""
@@ -21,10 +27,8 @@ class GeneralizedAlpha:
     tolerances: Tolerances
 
     def parameters(self) -> tuple[Any, Any, Any, Any]:
-        """``alpha_m, alpha_f, beta, gamma`` of the spectral radius, [R&S (26)]."""
-        rho = self.rho_inf
-        alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
-        return alpha_m, alpha_f, 1 / (1 + rho) ** 2, (3 - rho) / (2 * (1 + rho))
+        """``alpha_m, alpha_f, beta, gamma``."""
+        return chung_hulbert(self.rho_inf)
 
 
 @record()

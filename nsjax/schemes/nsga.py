@@ -12,9 +12,24 @@ ITERATIONS = ("block", "monolithic")
 """Solutions of the coupled scheme."""
 
 
-def _scheme(name: str, coef: Coefficients, options: Options) -> Scheme:
+def _scheme(
+    name: str, rho_inf: Array | float, tolerance: Array | float, force_tolerance: Array | float,
+    mass_scale: Array | float | None, creep_correction: bool, max_iterations: int, *,
+    exchange: bool = False, iteration: str | None = None,
+) -> Scheme:  # fmt: skip
+    """A variant; ``exchange`` and ``iteration`` make the difference, see `Options`."""
     return Scheme(
-        name=name, coef=coef, options=options, prepare=nsga_prepare, init=nsga_init, step=nsga_step,
+        name=name,
+        coef=Coefficients(
+            rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
+        ),
+        options=Options(
+            exchange=exchange, iteration=iteration, creep_correction=creep_correction,
+            max_iterations=max_iterations,
+        ),
+        prepare=nsga_prepare,
+        init=nsga_init,
+        step=nsga_step,
         gradient="saltation",
         singular_mass=True,
     )  # fmt: skip
@@ -73,13 +88,10 @@ def nsga_decoupled(
         >>> bool(traj.gap.min() >= -1e-12), int(traj.iterations.max())
         (True, 3)
     """
-    coef = Coefficients(
-        rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
-    )
-    options = Options(
-        exchange=True, iteration=None, creep_correction=creep_correction, max_iterations=max_iterations
-    )
-    return _scheme("nsga_decoupled", coef, options)
+    return _scheme(
+        "nsga_decoupled", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
+        max_iterations, exchange=True,
+    )  # fmt: skip
 
 
 def nsga_neglected(
@@ -113,13 +125,10 @@ def nsga_neglected(
         >>> nsjax.simulate(*models.bouncing_ball(), schemes.nsga_neglected(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
-    coef = Coefficients(
-        rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
-    )
-    options = Options(
-        exchange=False, iteration=None, creep_correction=creep_correction, max_iterations=max_iterations
-    )
-    return _scheme("nsga_neglected", coef, options)
+    return _scheme(
+        "nsga_neglected", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
+        max_iterations,
+    )  # fmt: skip
 
 
 def nsga_coupled(
@@ -162,11 +171,7 @@ def nsga_coupled(
         (101, 1)
     """
     choose("nsga_coupled", "iteration", iteration, ITERATIONS)
-    coef = Coefficients(
-        rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
-    )
-    options = Options(
-        exchange=False, iteration=iteration, creep_correction=creep_correction,
-        max_iterations=max_iterations,
+    return _scheme(
+        "nsga_coupled", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
+        max_iterations, iteration=iteration,
     )  # fmt: skip
-    return _scheme("nsga_coupled", coef, options)

@@ -20,6 +20,7 @@ from jax import lax
 
 from nsjax.core.operators import jacobian
 from nsjax.linalg import Dense, Elimination, Structure, matmul, matvec, solve
+from nsjax.math import norm
 from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga_levels import Level
 from nsjax.types import Array, PyTree, record
@@ -61,10 +62,6 @@ def no_unknown(level: Level) -> Unknown:
     return Unknown(w=jnp.zeros(level.system.nv), x=jnp.zeros(level.rows))
 
 
-def _norm(x: Array) -> Array:
-    return jnp.sqrt(jnp.sum(x * x))
-
-
 def sigma(level: Level, d: PyTree, z: Unknown) -> Array:
     """Augmented multipliers ``k x - p y`` (rows,)."""
     k, p = level.factors(d)
@@ -84,7 +81,7 @@ def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Res
     dynamic = functools.reduce(jnp.add, terms)
     rows = k * z.x - pi
     size = jnp.sqrt(jnp.sum(dynamic * dynamic) + jnp.sum((k / p * rows) ** 2))
-    parts = functools.reduce(jnp.add, [_norm(x) for x in terms])
+    parts = functools.reduce(jnp.add, [norm(x) for x in terms])
     converged = size < tolerances.relative * (parts + tolerances.force)
     return Residual(dynamic=dynamic, rows=rows, pi=pi, converged=converged)
 
@@ -192,6 +189,42 @@ def correct(
     return _moved(z, dw, dx), jnp.max(jnp.abs(dw))
 
 
+def _iterated(
+    start: Any,
+    residual: Callable[[Any], tuple[Any, Array]],
+    corrected: Callable[[Any, Any], tuple[Any, Array]],
+    floor: Array,
+    max_iterations: int,
+) -> tuple[Any, Array, Array]:
+    """Corrections until the criterion is met, or an update is rounding.
+
+    Args:
+        residual: ``z -> (r, converged)``.
+        corrected: ``(z, r) -> (z, size of the update)``.
+        floor: size of updates that are rounding.
+
+    Returns:
+        The last iterate, the number of corrections, and whether it is an answer.
+    """
+
+    def body(carry: Any) -> Any:
+        z, count, small, _ = carry
+        r, converged = residual(z)
+        done = converged | small
+        stop = done | (count >= max_iterations)
+
+        def more(_: None) -> tuple[Any, Array]:
+            z1, size = corrected(z, r)
+            return z1, size <= floor
+
+        z, small = lax.cond(stop, lambda _: (z, small), more, None)
+        return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0)
+
+    first = start, jnp.asarray(0, int), jnp.asarray(False), jnp.asarray(0, int)
+    z, count, _, state = lax.while_loop(lambda carry: carry[3] == 0, body, first)
+    return z, count, state == 2
+
+
 @functools.cache
 def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
     """Newton's iteration of one subproblem, with its derivative."""
@@ -199,22 +232,14 @@ def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
     def iterate(arguments: Any) -> tuple[Unknown, tuple[Array, Array]]:
         d, tolerances, floor, kept = arguments
 
-        def body(carry: Any) -> Any:
-            z, count, small, _ = carry
+        def residual(z: Unknown) -> tuple[Residual, Array]:
             r = evaluate(level, d, z, tolerances)
-            done = r.converged | small
+            return r, r.converged
 
-            def more(_: None) -> tuple[Unknown, Array]:
-                z1, size = correct(level, d, z, r, kept)
-                return z1, size <= floor
-
-            z, small = lax.cond(done | (count >= max_iterations), lambda _: (z, small), more, None)
-            stop = done | (count >= max_iterations)
-            return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0)
-
-        start = no_unknown(level), jnp.asarray(0, int), jnp.asarray(False), jnp.asarray(0, int)
-        z, count, _, state = lax.while_loop(lambda carry: carry[3] == 0, body, start)
-        return z, (count, state == 2)
+        z, count, solved = _iterated(
+            no_unknown(level), residual, lambda z, r: correct(level, d, z, r, kept), floor, max_iterations
+        )
+        return z, (count, solved)
 
     def live_step(z: Unknown, arguments: Any) -> Callable[[Any], Unknown]:
         x = tangent(level, arguments[0], z, arguments[3])
@@ -337,26 +362,18 @@ def _coupled_solver(c: Coupled, monolithic: bool, max_iterations: int) -> Callab
     def iterate(arguments: Any) -> tuple[Any, tuple[Array, Array]]:
         s, tolerances, floor = arguments
 
-        def body(carry: Any) -> Any:
-            z, count, small, _ = carry
+        def residual(z: Any) -> tuple[tuple[Residual, ...], Array]:
             r = _evaluate_all(c, s, z, tolerances)
-            done = (r[0].converged & r[1].converged & r[2].converged) | small
-            stop = done | (count >= max_iterations)
+            return r, r[0].converged & r[1].converged & r[2].converged
 
-            def more(_: None) -> tuple[Any, Array]:
-                if monolithic:
-                    z1, size = _apply_all(c, _all_tangent(c, s, z), z, r)
-                else:
-                    z1, size = block(s, z, tolerances)
-                return z1, size <= floor
-
-            z, small = lax.cond(stop, lambda _: (z, small), more, None)
-            return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0)
+        def corrected(z: Any, r: tuple[Residual, ...]) -> tuple[Any, Array]:
+            if monolithic:
+                return _apply_all(c, _all_tangent(c, s, z), z, r)
+            return block(s, z, tolerances)
 
         start = tuple(no_unknown(v) for v in c.levels)
-        first = start, jnp.asarray(0, int), jnp.asarray(False), jnp.asarray(0, int)
-        z, count, _, state = lax.while_loop(lambda carry: carry[3] == 0, body, first)
-        return z, ((1 if monolithic else 3) * count, state == 2)
+        z, count, solved = _iterated(start, residual, corrected, floor, max_iterations)
+        return z, ((1 if monolithic else 3) * count, solved)
 
     def live_step(z: Any, arguments: Any) -> Callable[[Any], Any]:
         x = _all_tangent(c, arguments[0], z)

@@ -14,6 +14,7 @@ from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.books import approach_limit, impacts_of, impulse_output
+from nsjax.schemes.generalized_alpha import chung_hulbert
 from nsjax.schemes.impulsive import Response, Resting, gap_rates, no_limit, no_rest, through_impacts
 from nsjax.schemes.nsga_levels import Step, smooth_state, total_state
 from nsjax.schemes.nsga_newton import Tangent, Tolerances, correction, linearised, no_unknown, tangent
@@ -31,11 +32,8 @@ class Coefficients:
     mass_scale: Array | float | None = None
 
     def parameters(self) -> tuple[Any, Any, Any, Any]:
-        """``alpha_m, alpha_f, beta, gamma`` of the spectral radius, [C after (35)]."""
-        rho = self.rho_inf
-        alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
-        gamma = 0.5 + alpha_f - alpha_m
-        return alpha_m, alpha_f, 0.25 * (gamma + 0.5) ** 2, gamma
+        """``alpha_m, alpha_f, beta, gamma``, [C after (35)]."""
+        return chung_hulbert(self.rho_inf)
 
 
 @record()

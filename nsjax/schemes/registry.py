@@ -22,153 +22,99 @@ class SchemeEntry:
     Args:
         factory: makes the scheme with its defaults.
         order: orders in (q, v, force) on smooth motion.
+        summary: one line.
         friction: solves Coulomb friction.
         position_level: fulfils contacts and constraints on position level.
         time_dependence: takes moving walls and prescribed motion.
         singular_mass: accepts a singular mass matrix.
         stability_limit: largest stable ``omega dt`` of an undamped oscillator, None if unbounded.
-        summary: one line.
     """
 
     factory: Fn
     order: tuple[int, int, int]
-    friction: bool
-    position_level: bool
-    time_dependence: bool
-    singular_mass: bool
-    stability_limit: float | None
     summary: str
+    friction: bool = True
+    position_level: bool = False
+    time_dependence: bool = True
+    singular_mass: bool = False
+    stability_limit: float | None = None
 
 
 REGISTRY: dict[str, SchemeEntry] = {
     "moreau": SchemeEntry(
         factory=moreau,
         order=(1, 1, 1),
-        friction=True,
-        position_level=False,
-        time_dependence=True,
-        singular_mass=False,
         stability_limit=2.0,
         summary="Moreau's midpoint rule: explicit forces, impacts and friction on velocity level",
     ),
     "moreau_theta": SchemeEntry(
         factory=moreau_theta,
         order=(2, 2, 1),
-        friction=True,
-        position_level=False,
-        time_dependence=True,
-        singular_mass=False,
-        stability_limit=None,
         summary="theta-method of Moreau and Jean: implicit forces, impulses in the step",
     ),
     "half_explicit": SchemeEntry(
         factory=half_explicit,
         order=(2, 2, 1),
-        friction=True,
-        position_level=False,
-        time_dependence=True,
-        singular_mass=False,
         stability_limit=2.0,
         summary="half-explicit, second order without Newton iterations on the forces",
     ),
     "generalized_alpha": SchemeEntry(
         factory=generalized_alpha,
         order=(2, 2, 2),
-        friction=True,
-        position_level=False,
-        time_dependence=True,
-        singular_mass=False,
-        stability_limit=None,
         summary="generalized-alpha with impulsive correction, damping by rho_inf",
     ),
     "hht": SchemeEntry(
         factory=hht,
         order=(2, 2, 2),
-        friction=True,
-        position_level=False,
-        time_dependence=True,
-        singular_mass=False,
-        stability_limit=None,
         summary="Hilber, Hughes, Taylor with impulsive correction",
     ),
     "newmark": SchemeEntry(
         factory=newmark,
         order=(2, 2, 2),
-        friction=True,
-        position_level=False,
-        time_dependence=True,
-        singular_mass=False,
-        stability_limit=None,
         summary="Newmark with impulsive correction; by default the trapezoidal rule",
     ),
     "bathe": SchemeEntry(
         factory=bathe,
         order=(2, 2, 2),
-        friction=True,
-        position_level=False,
-        time_dependence=True,
-        singular_mass=False,
-        stability_limit=None,
         summary="Bathe's two-part scheme with impulsive correction: strong damping",
     ),
     "ed_alpha": SchemeEntry(
         factory=ed_alpha,
         order=(2, 2, 1),
-        friction=True,
-        position_level=False,
-        time_dependence=True,
-        singular_mass=False,
-        stability_limit=None,
         summary="ED-alpha with impulsive correction: two simultaneous stages, accurate and damped",
     ),
     "ggl_decoupled": SchemeEntry(
         factory=ggl_decoupled,
         order=(1, 1, 1),
-        friction=True,
         position_level=True,
-        time_dependence=True,
-        singular_mass=False,
         stability_limit=2.0,
         summary="Moreau's midpoint rule, then a projection of the position: no penetration, no drift",
     ),
     "ggl_unified": SchemeEntry(
         factory=ggl_unified,
         order=(2, 2, 1),
-        friction=True,
         position_level=True,
-        time_dependence=True,
-        singular_mass=False,
-        stability_limit=None,
         summary="Gear, Gupta, Leimkuhler: implicit midpoint rule with contacts on both levels",
     ),
     "nsga_decoupled": SchemeEntry(
         factory=nsga_decoupled,
         order=(2, 2, 2),
-        friction=True,
         position_level=True,
-        time_dependence=True,
         singular_mass=True,
-        stability_limit=None,
         summary="nonsmooth generalized-alpha: smooth motion, then position, then velocity",
     ),
     "nsga_neglected": SchemeEntry(
         factory=nsga_neglected,
         order=(2, 2, 2),
-        friction=True,
         position_level=True,
-        time_dependence=True,
         singular_mass=True,
-        stability_limit=None,
         summary="nsga_decoupled without the forces of the corrections: not for stiff bodies",
     ),
     "nsga_coupled": SchemeEntry(
         factory=nsga_coupled,
         order=(2, 2, 2),
-        friction=True,
         position_level=True,
-        time_dependence=True,
         singular_mass=True,
-        stability_limit=None,
         summary="the original nonsmooth generalized-alpha: the same three problems, coupled",
     ),
 }

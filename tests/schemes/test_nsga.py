@@ -68,14 +68,15 @@ def test_sliding_block_stops_half_a_step_late():
         assert traj.q[-1, 0] - stop == pytest.approx(0.5 * dt * 2.0, abs=0.5 * 0.3 * G * dt**2)
 
 
-@pytest.mark.parametrize(("correction", "creep"), [(False, 0.02539), (True, 5.1e-4)])
-def test_sticking_block_creeps_without_the_correction(correction, creep):
+@pytest.mark.parametrize(("correction", "length"), [(False, 1.0), (True, 0.02)])
+def test_sticking_block_creeps_without_the_correction(correction, length):
+    """By ``h/2 g sin(slope)`` per second; corrected, in the first step alone, before any force is known."""
     scheme = schemes.nsga_decoupled(creep_correction=correction)
-    angle = np.deg2rad(15.0)
-    traj = sphere(scheme, 0.02, 50, slope=angle, friction=0.5)
-    np.testing.assert_allclose(traj.v[1:, 0], 0.0, atol=1e-13)
-    assert traj.q[-1, 0] == pytest.approx(creep, rel=5e-3)  # printed with three or four digits
-    np.testing.assert_allclose(traj.force_tangential[1:, 0, 0], -1.5 * G * np.sin(angle), rtol=1e-9)
+    pull, dt = G * np.sin(np.deg2rad(15.0)), 0.02
+    traj = sphere(scheme, dt, 50, slope=np.deg2rad(15.0), friction=0.5)
+    np.testing.assert_allclose(traj.v[1:, 0], 0.0, atol=1e-13)  # rounding of velocities of g dt
+    assert traj.q[-1, 0] == pytest.approx(0.5 * dt * pull * length, rel=1e-9)  # the solver's tolerance
+    np.testing.assert_allclose(traj.force_tangential[1:, 0, 0], -1.5 * pull, rtol=1e-9)
 
 
 def test_sliding_down_a_slope_has_the_exact_velocity():
@@ -96,6 +97,7 @@ def test_impact_of_a_spinning_sphere(friction, v, impulse):
         schemes.nsga_decoupled(), 1e-3, 1, v=(2.0, -1.0, -10.0), z=5e-4, gravity=0.0, radius=0.05,
         restitution=0.5, friction=friction,
     )  # fmt: skip
+    # the solver's tolerance, ten times
     np.testing.assert_allclose(traj.v[-1], v, rtol=1e-10)
     np.testing.assert_allclose(traj.impulse_normal[-1], 2.25, rtol=1e-10)
     np.testing.assert_allclose(traj.impulse_tangential[-1], [[impulse]], rtol=1e-10)
