@@ -183,11 +183,7 @@ class Trajectory:
 
     def unit(self, name: str) -> str:
         """Unit of a quantity of ``traj[name]``, empty if the model gives none."""
-        labels = self.system.labels
-        for entry in (*labels.q, *labels.v, *labels.observables):
-            if label_name(entry) == name:
-                return label_unit(entry)
-        return DERIVED.get(name, "")
+        return quantity_unit(self.system, name)
 
     def raise_for_status(self) -> None:
         """Raises `RunError` if a step failed: lane, step, time, contact and remedy.
@@ -226,6 +222,15 @@ def label_name(entry: str) -> str:
 def label_unit(entry: str) -> str:
     """``"rad"`` of the label ``"theta1 [rad]"``."""
     return entry.split(" [")[1].rstrip("]") if " [" in entry else ""
+
+
+def quantity_unit(system: System, name: str) -> str:
+    """Unit of a label or of an energy, empty if the model gives none."""
+    labels = system.labels
+    for entry in (*labels.q, *labels.v, *labels.observables):
+        if label_name(entry) == name:
+            return label_unit(entry)
+    return DERIVED.get(name, "")
 
 
 def failure_sentence(system: System, first: FirstFailure, lane: int | None = None) -> str:

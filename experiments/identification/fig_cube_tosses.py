@@ -37,7 +37,6 @@ STEPS = 4
 """Steps per sample: with three times as many the held-out error changes by less than one per cent."""
 EVERY = 2
 NAMES = ("friction", "restitution", "scale", "ground", "inertia")
-NUMBER = 114
 
 
 def train() -> dict[str, transforms.Transform]:

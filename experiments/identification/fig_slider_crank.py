@@ -77,7 +77,7 @@ def recording(seed: int) -> nsjax.Recording:
     return nsjax.Recording(times=TIMES, values={"x": noisy[:, 0], "y": noisy[:, 1]}, noise=SIGMA)
 
 
-def fit(seed: int, gradient: str = "saltation", step: float = STEP) -> nsjax.Estimate:
+def fit(seed: int, gradient: str = "saltation") -> nsjax.Estimate:
     """One fit from the guess."""
     train = {
         "clearance": transforms.positive(), "restitution": transforms.interval(0.2, 0.7),
@@ -85,7 +85,7 @@ def fit(seed: int, gradient: str = "saltation", step: float = STEP) -> nsjax.Est
     }  # fmt: skip
     guess: Any = dict(zip(NAMES, GUESS.tolist(), strict=True))
     return nsjax.identify(
-        models.slider_crank(**guess), SCHEME, recording(seed), train, dt=step, gradient=gradient,
+        models.slider_crank(**guess), SCHEME, recording(seed), train, dt=STEP, gradient=gradient,
         starts=STARTS, spread=0.2, max_runs=RUNS,
     )  # fmt: skip
 
@@ -131,8 +131,7 @@ def study(seeds: int, gradient: str) -> Study:
 def _model_bias() -> np.ndarray:
     """Error of the scheme at the truth, as it moves the estimates, in their deviations (3,)."""
     every = round(5e-4 / STEP)
-    problem = models.slider_crank()
-    system, params, state = problem
+    system, params, state = models.slider_crank()
     steps = len(TIMES) * every
     traj = nsjax.simulate(system, params, state, SCHEME, dt=STEP, steps=steps, every=every)
     error = np.stack([np.asarray(traj[name]) for name in "xy"], axis=1)[1:] - path(TRUTH)

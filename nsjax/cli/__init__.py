@@ -16,7 +16,7 @@ import nsjax
 from nsjax import io, models, plot, schemes
 from nsjax.cli import identify, sweep
 from nsjax.cli.inputs import ROWS, Plan, make_plan
-from nsjax.cli.report import Progress, summary
+from nsjax.cli.report import Progress, save_figure, summary
 from nsjax.cli.reproduce import reproduce
 from nsjax.core import InputError
 from nsjax.trajectory import RunError, Trajectory
@@ -196,9 +196,7 @@ def _write(args: argparse.Namespace, plan: Plan, traj: Trajectory, failed: bool)
         )  # fmt: skip
         written.append(f"{args.output}{' (a run that failed; see its status)' if failed else ''}")
     if args.plot is not None and not failed:
-        figure = plot.overview(plan.problem, traj)
-        with io.replacing(args.plot) as file:
-            figure.savefig(file, format=pathlib.Path(args.plot).suffix.removeprefix(".").lower())
+        save_figure(plot.overview(plan.problem, traj), args.plot)
         written.append(args.plot)
     return written
 

@@ -15,7 +15,8 @@ import numpy as np
 
 import nsjax
 from nsjax import io, plot, transforms
-from nsjax.cli.inputs import read_problem, read_scheme
+from nsjax.cli.inputs import check_files, read_problem, read_scheme
+from nsjax.cli.report import save_figure
 from nsjax.core import InputError, State, nearest
 from nsjax.identify.estimate import as_dict
 from nsjax.trajectory import RunError
@@ -68,11 +69,7 @@ def run(args: argparse.Namespace) -> int:
         InputError: for anything that can be refused before the search.
         RunError: if the search did not succeed; its results are shown and written all the same.
     """
-    for path in (args.output, args.plot):
-        if path is not None:
-            io.check_writable(path)
-    if args.plot is not None:
-        plot.check_format(args.plot)
+    check_files(args.output, args.plot, args.config)
     problem, scheme, data, train, options = read_config(pathlib.Path(args.config))
     begin = time.perf_counter()
     found = nsjax.identify(problem, scheme, data, train, **options)
@@ -81,9 +78,7 @@ def run(args: argparse.Namespace) -> int:
         with io.replacing(args.output) as file:
             file.write((json.dumps(as_dict(found), indent=2) + "\n").encode())
     if args.plot is not None:
-        figure = plot.identification(found)
-        with io.replacing(args.plot) as file:
-            figure.savefig(file, format=pathlib.Path(args.plot).suffix.removeprefix(".").lower())
+        save_figure(plot.identification(found), args.plot)
     if not args.quiet:
         print(found)
         print(f"{found.calls} compiled calls, {seconds:.3g} s, compilation included")
@@ -139,7 +134,7 @@ def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], where: str
 
 
 def _transform(where: str, given: Any) -> transforms.Transform:
-    entry = {"transform": given} if isinstance(given, str) else dict(given)
+    entry = dict(given) if isinstance(given, Mapping) else {"transform": given}
     kind = entry.pop("transform", None)
     if kind not in KINDS:
         raise InputError(f"{where}: transform = {kind!r}; {nearest(str(kind), KINDS)}")

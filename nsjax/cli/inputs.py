@@ -45,6 +45,19 @@ def make_plan(args: argparse.Namespace) -> Plan:
     for_model, for_scheme = read_settings(args.set)
     problem, dt, duration = read_problem(args.model, for_model)
     scheme = read_scheme(args.scheme, for_scheme)
+    dt, steps = read_steps(args, dt, duration, 1 if args.every is None else args.every)
+    check_files(args.output, args.plot, args.model)
+    return Plan(problem, scheme, dt, steps, default_every(steps) if args.every is None else args.every)
+
+
+def read_steps(
+    args: argparse.Namespace, dt: float | None, duration: float | None, every: int = 1
+) -> tuple[float, int]:
+    """Step size and number of steps, from the arguments or the model's defaults.
+
+    Raises:
+        InputError: for lengths that are missing or do not fit.
+    """
     dt = dt if args.dt is None else args.dt
     if dt is None or (duration is None and args.time is None and args.steps is None):
         raise InputError(f"{args.model} has no default step size and duration; give --dt and --time")
@@ -52,16 +65,23 @@ def make_plan(args: argparse.Namespace) -> Plan:
     if steps is None and args.time is None and duration is not None:
         # the default duration bends to the chosen step size, a given one does not
         steps = max(1, round(duration / concrete_number(dt, "dt")))
-    steps = check_lengths(dt, steps, args.time, 1 if args.every is None else args.every, 0)
-    for path in (args.output, args.plot):
+    return dt, check_lengths(dt, steps, args.time, every, 0)
+
+
+def check_files(output: str | None, picture: str | None, source: str) -> None:
+    """Refuses, before any work, places at which results cannot be written, and one place for two files.
+
+    Raises:
+        InputError: for these, and for an unknown format of the figure.
+    """
+    for path in (output, picture):
         if path is not None:
             io.check_writable(path)
-    if args.plot is not None:
-        plot.check_format(args.plot)
-    files = [os.path.realpath(path) for path in (args.output, args.plot, args.model) if path is not None]
+    if picture is not None:
+        plot.check_format(picture)
+    files = [os.path.realpath(path) for path in (output, picture, source) if path is not None]
     if len(set(files)) < len(files):
-        raise InputError("--output, --plot and the model's file must be different files")
-    return Plan(problem, scheme, dt, steps, default_every(steps) if args.every is None else args.every)
+        raise InputError("--output, --plot and the file that is read must be different files")
 
 
 def default_every(steps: int) -> int:

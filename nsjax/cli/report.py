@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pathlib
 import sys
 import time
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
+from nsjax import io
 from nsjax.cli.inputs import Plan
 from nsjax.plot.style import scale
 from nsjax.trajectory import Trajectory
@@ -143,3 +145,9 @@ def _energy_line(traj: Trajectory) -> str:
     part = f" ({100 * (end - start) / abs(start):+.3g} %)" if start else ""
     ends = f"{_si(start, 'J')} at the start, {_si(end, 'J')} at the end"
     return f"{name:<16} {ends}, difference {_si(end - start, 'J')}{part}"
+
+
+def save_figure(figure: Any, path: str) -> None:
+    """Writes a figure whole or not at all; the suffix of the path chooses its format."""
+    with io.replacing(path) as file:
+        figure.savefig(file, format=pathlib.Path(path).suffix.removeprefix(".").lower())

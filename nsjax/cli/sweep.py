@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import inspect
 import itertools
-import os
 import pathlib
 import time
 from collections.abc import Mapping
@@ -16,15 +15,14 @@ import jax
 import numpy as np
 
 import nsjax
-from nsjax import io, models, plot, reductions
+from nsjax import io, models, reductions
 from nsjax.cli import maps
-from nsjax.cli.inputs import build, read_problem, read_scheme, read_settings
-from nsjax.cli.report import Progress
+from nsjax.cli.inputs import build, check_files, read_problem, read_scheme, read_settings, read_steps
+from nsjax.cli.report import Progress, save_figure
 from nsjax.core import InputError, Problem, Scheme, System, nearest
-from nsjax.core.checks import check_lengths, concrete_number
 from nsjax.sweep.axes import names
 from nsjax.sweep.result import check_form
-from nsjax.trajectory import RunError, label_name
+from nsjax.trajectory import RunError, label_name, quantity_unit
 
 SHOWN = 8
 """Most values of a varied number in the summary."""
@@ -132,9 +130,8 @@ def _lengths(
     args: argparse.Namespace, axes: Mapping[str, Any], step: float | None, duration: float | None
 ) -> dict[str, Any]:
     """Arguments ``dt``, ``steps``, ``time``, ``every`` of the sweep: no row is needed but the last."""
-    step = step if args.dt is None else args.dt
-    duration = duration if args.time is None else args.time
     if "dt" in axes:
+        duration = duration if args.time is None else args.time
         if args.dt is not None:
             raise InputError("dt is an axis; leave --dt out")
         if args.steps is not None:
@@ -142,12 +139,7 @@ def _lengths(
         if duration is None:
             raise InputError(f"{args.model} has no default duration; give --time")
         return {"time": duration, "rows": 1}
-    if step is None or (duration is None and args.steps is None):
-        raise InputError(f"{args.model} has no default step size and duration; give --dt and --time")
-    steps = args.steps
-    if steps is None and args.time is None and duration is not None:
-        steps = max(1, round(duration / concrete_number(step, "dt")))
-    steps = check_lengths(step, steps, args.time if args.steps is None else None, 1, 0)
+    step, steps = read_steps(args, step, duration)
     return {"dt": step, "steps": steps, "every": steps}
 
 
@@ -208,18 +200,11 @@ def _check_files(args: argparse.Namespace, plan: SweepPlan) -> None:
     known = (*plan.quantities, CHAOS, *_labels(plan.problem.system))
     if args.quantity is not None and args.quantity not in known:
         raise InputError(f"--quantity {args.quantity}: {nearest(args.quantity, known)}")
-    for path in (args.output, args.plot):
-        if path is not None:
-            io.check_writable(path)
+    check_files(args.output, args.plot, args.model)
     if args.output is not None:
         check_form(pathlib.Path(args.output).suffix.removeprefix("."))
-    if args.plot is not None:
-        plot.check_format(args.plot)
-        if len(plan.shape) > 2:
-            raise InputError(f"--plot: a figure shows one or two axes, not {len(plan.shape)}")
-    files = [os.path.realpath(path) for path in (args.output, args.plot, args.model) if path is not None]
-    if len(set(files)) < len(files):
-        raise InputError("--output, --plot and the model's file must be different files")
+    if args.plot is not None and len(plan.shape) > 2:
+        raise InputError(f"--plot: a figure shows one or two axes, not {len(plan.shape)}")
 
 
 def _labels(system: System) -> list[str]:
@@ -317,17 +302,12 @@ def _write(args: argparse.Namespace, plan: SweepPlan, result: nsjax.SweepResult)
     if args.plot is not None:
         name = args.quantity or ("impacts" if plan.problem.system.nc else "energy_loss")
         figure = maps.draw(plan.axes, quantity(result, name), name, unit(plan.problem.system, name))
-        with io.replacing(args.plot) as file:
-            figure.savefig(file, format=pathlib.Path(args.plot).suffix.removeprefix(".").lower())
+        save_figure(figure, args.plot)
 
 
 def unit(system: System, name: str) -> str:
     """Unit of a quantity of the command, empty for a bare number."""
-    labels = system.labels
-    for entry in (*labels.q, *labels.v, *labels.observables):
-        if label_name(entry) == name and " [" in entry:
-            return entry.split(" [")[1].rstrip("]")
-    return {"energy_loss": "J", CHAOS: "1/s", **CONTACT}.get(name, "")
+    return {"energy_loss": "J", CHAOS: "1/s", **CONTACT}.get(name) or quantity_unit(system, name)
 
 
 def _summary(

@@ -60,9 +60,8 @@ class Estimate:
     Args:
         names: of the trained numbers.
         values: (p,) the estimates. ``estimate["friction"]`` is one of them.
-        deviation: (p,) standard deviations; infinite where the data say nothing.
         interval: (p, 2) confidence intervals of ``level``, inside the ranges of the transforms.
-        covariance: (p, p); `correlation` is its normalised form.
+        covariance: (p, p); `deviation` holds the roots of its diagonal, `correlation` its normalised form.
         singular_values, directions: of the sensitivity matrix for relative changes of the numbers,
             largest first; the inverse of a singular value is the relative standard deviation along its
             direction.
@@ -80,7 +79,6 @@ class Estimate:
 
     names: tuple[str, ...]
     values: np.ndarray
-    deviation: np.ndarray
     interval: np.ndarray
     covariance: np.ndarray
     singular_values: np.ndarray
@@ -100,6 +98,11 @@ class Estimate:
             return float(self.values[self.names.index(name.removeprefix("params."))])
         except ValueError:
             raise KeyError(f"no estimate {name!r}; known: {', '.join(self.names)}") from None
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """(p,) standard deviations; infinite where the data say nothing, nan for a number at a wall."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
 
     @property
     def correlation(self) -> np.ndarray:

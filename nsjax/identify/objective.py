@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from nsjax.identify.losses import Loss
@@ -25,7 +26,6 @@ class Point:
             Gauss-Newton model, up to a constant; all rows of the residuals, compressed.
         residual: (K, n, m) over the noise, zero where masked.
         jacobian: (K, n, m, g + l) of the residuals, the numbers of all recordings first, then own ones.
-        values: (K, n, m) of the model.
         ok: whether all runs went well and everything is finite.
         status, impacts, notes: of the runs (K,).
     """
@@ -37,7 +37,6 @@ class Point:
     rest: np.ndarray
     residual: np.ndarray
     jacobian: np.ndarray
-    values: np.ndarray
     ok: bool
     status: np.ndarray
     impacts: np.ndarray
@@ -64,6 +63,16 @@ class Objective:
             who = self.plan.recordings[k].name or f"recording {k}"
             found += [x.name if self.fitted == 1 else f"{x.name} of {who}" for x in self.own]
         return tuple(found)
+
+    @property
+    def count(self) -> int:
+        """Number of fitted values."""
+        return int(self.plan.mask[: self.fitted].sum())
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom: fitted values minus numbers, at least one."""
+        return max(1, self.count - len(self.transforms))
 
     @property
     def transforms(self) -> list[Transform]:
@@ -118,18 +127,13 @@ class Objective:
         tracks = list(range(self.fitted))
         found = self.run([self.to_x(one) for one in z], tracks)
         k = self.fitted
-        parts = [
-            Found(**{f.name: getattr(found, f.name)[i * k : (i + 1) * k]
-                     for f in dataclasses.fields(Found)})
-            for i in range(len(z))
-        ]  # fmt: skip
+        parts = [jax.tree.map(lambda a, i=i: a[i * k : (i + 1) * k], found) for i in range(len(z))]
         return [self._point(one, part) for one, part in zip(z, parts, strict=True)]
 
     def _point(self, z: np.ndarray, found: Found) -> Point:
         plan, k = self.plan, self.fitted
         mask, noise = plan.mask[:k], plan.noise[:k]
-        values = np.asarray(found.values)
-        residual = np.where(mask, (values - plan.values[:k]) / noise, 0.0)
+        residual = np.where(mask, (np.asarray(found.values) - plan.values[:k]) / noise, 0.0)
         jacobian = np.where(mask[..., None], np.asarray(found.jacobian) / noise[..., None], 0.0)
         g, n = len(self.shared), len(self.own)
         slope = self.slope(z)
@@ -143,7 +147,7 @@ class Objective:
         matrix, rest = self.compress(np.nan_to_num(jacobian) * root[..., None], residual * root)
         return Point(
             z=z, cost=cost, gradient=matrix.T @ rest, matrix=matrix, rest=rest, residual=residual,
-            jacobian=jacobian, values=values, ok=ok, status=status, impacts=np.asarray(found.impacts),
+            jacobian=jacobian, ok=ok, status=status, impacts=np.asarray(found.impacts),
             notes=np.asarray(found.notes),
         )  # fmt: skip
 

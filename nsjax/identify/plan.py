@@ -97,7 +97,7 @@ def make_plan(
 
 
 def _recordings(given: Any, what: str) -> tuple[Recording, ...]:
-    several = () if given is None else (given,) if isinstance(given, Recording) else tuple(given)
+    several = () if given is None else tuple(given) if isinstance(given, Sequence) else (given,)
     for x in several:
         if not isinstance(x, Recording):
             raise InputError(f"identify: {what} holds {type(x).__name__}; give nsjax.Recording")
@@ -184,7 +184,7 @@ def _read_train(
 
 def _refuse_twice(key: Key, seen: list[Key]) -> None:
     for other in seen:
-        if key.path == other.path and (key.index in (other.index, None) or other.index is None):
+        if key.overlaps(other):
             raise InputError(f"identify: {other.text} and {key.text} are the same number; train it once")
     seen.append(key)
 

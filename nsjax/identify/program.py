@@ -21,6 +21,7 @@ from nsjax.core.system import State, System
 from nsjax.simulate import _begin, _prepare, _Program
 from nsjax.sweep.axes import Key, put
 from nsjax.sweep.program import _traced_row, map_lanes, spread
+from nsjax.sweep.run import lay_out
 from nsjax.trajectory import ROWS, Trajectory
 from nsjax.types import Array, PyTree, record
 
@@ -153,16 +154,7 @@ def evaluate(program: RunProgram, common: Common, tracks: np.ndarray, x: np.ndar
         room: lanes of a compiled call, at least L; less need no other program.
     """
     devices = tuple(jax.local_devices())
-    number, count = len(devices), len(tracks)
-    chunk = -(-room // number)
-    # dealt like cards, because neighbours cost alike
-    table = np.zeros((number, chunk), int)
-    counts: Any = np.asarray([len(range(d, count, number)) for d in range(number)])
-    for d in range(number):
-        table[d, : counts[d]] = np.arange(d, count, number)
-    pick = table.reshape(-1)
+    pick, counts, order = lay_out(np.arange(len(tracks)), len(devices), -(-room // len(devices)))
     own: dict[str, Any] = {"track": np.asarray(tracks)[pick], "x": np.asarray(x, float)[pick]}
     found = _call(program, devices, common, Lane(**own), counts)
-    k = np.arange(count)
-    order = (k % number) * chunk + k // number
     return jax.tree.map(lambda a: np.asarray(a)[order], found)

@@ -15,7 +15,7 @@ from nsjax.identify import losses, solve
 from nsjax.identify.data import Recording
 from nsjax.identify.estimate import Estimate, Fit, Run
 from nsjax.identify.objective import Objective, Point
-from nsjax.identify.plan import Plan, make_plan
+from nsjax.identify.plan import make_plan
 from nsjax.identify.statistics import Statistics, describe, identifiability, quantile
 from nsjax.identify.transforms import Transform
 from nsjax.sweep.axes import put
@@ -82,7 +82,8 @@ def identify(
         ``estimate.messages``.
 
     Raises:
-        InputError: before any run, for input that cannot be fitted.
+        InputError: before any run, for input that cannot be fitted; after the first runs, if the model
+            failed at the start of every search.
 
     Limits: a run of a time-stepping scheme is a saw-tooth in the parameters (an impact stays in its step
         until they move it into the next), and carries the error of its step: choose ``dt`` so small that
@@ -106,8 +107,8 @@ def identify(
     """
     kind = losses.read(loss)
     plan = make_plan(problem, scheme, data, train, dt, gradient, holdout)
-    _check_options(plan, kind, starts, spread, level, max_runs)
     objective = Objective(plan, kind, starts)
+    _check_options(objective, starts, spread, level, max_runs)
     first = objective.to_z(objective.begin)
     rng = np.random.default_rng(seed)
     begins = [first] + [_sample(objective, spread, rng) for _ in range(starts - 1)]
@@ -123,9 +124,7 @@ def identify(
     return _report(objective, ended, best, level)
 
 
-def _check_options(
-    plan: Plan, loss: losses.Loss, starts: int, spread: float, level: float, most: int
-) -> None:
+def _check_options(objective: Objective, starts: int, spread: float, level: float, most: int) -> None:
     if not isinstance(starts, int | np.integer) or starts < 1:
         raise InputError(f"identify: starts = {starts!r}; it must be a whole number, at least 1")
     if not isinstance(most, int | np.integer) or most < 1:
@@ -134,10 +133,9 @@ def _check_options(
         raise InputError(f"identify: level = {level!r}; it lies between 0 and 1, 0.95 for instance")
     if not spread > 0.0:
         raise InputError(f"identify: spread = {spread!r}; it must be positive")
-    if loss.kind != "squares" and not plan.known:
-        raise InputError(f"identify: loss = {loss.kind!r} needs the noise level of the data")
-    count = int(plan.mask[: plan.fitted].sum())
-    size = sum(plan.fitted if x.own else 1 for x in plan.trained)
+    if objective.loss.kind != "squares" and not objective.plan.known:
+        raise InputError(f"identify: loss = {objective.loss.kind!r} needs the noise level of the data")
+    count, size = objective.count, len(objective.transforms)
     if count < size:
         raise InputError(f"identify: {size} numbers cannot be found from {count} values; train fewer")
 
@@ -151,7 +149,7 @@ def _report(objective: Objective, ended: list[solve.Search], best: Point, level:
     plan = objective.plan
     found = describe(objective, best)
     x = objective.to_x(best.z)
-    half = quantile(level, None if plan.known else found.freedom) * found.deviation_z
+    half = quantile(level, None if plan.known else objective.freedom) * found.deviation_z
     low, high = objective.walls(objective.to_z(objective.begin))
     walled = np.asarray([t.kind in ("free", "box") for t in objective.transforms])
     ends = [np.where(walled, np.clip(best.z + s * half, low, high), best.z + s * half) for s in (-1, 1)]
@@ -168,8 +166,8 @@ def _report(objective: Objective, ended: list[solve.Search], best: Point, level:
     )  # fmt: skip
     lost = any(sentence.startswith("not identifiable") for sentence in unknown)
     return Estimate(
-        names=objective.names, values=x, deviation=np.sqrt(np.diag(found.covariance)), interval=interval,
-        covariance=found.covariance, singular_values=found.singular_values, directions=found.directions,
+        names=objective.names, values=x, interval=interval, covariance=found.covariance,
+        singular_values=found.singular_values, directions=found.directions,
         success=bool(ended[0].converged and not lost and np.any(best.matrix)),
         messages=tuple(messages), chi_squared=found.variance,
         noise=None if plan.known else float(np.sqrt(found.variance)), runs=runs,
@@ -206,7 +204,7 @@ def _quality(objective: Objective, best: Point, found: Statistics) -> list[str]:
     plan, sentences = objective.plan, []
     if plan.known:
         # chi squared per degree of freedom has the standard deviation sqrt(2 / f)
-        if found.variance > 1.0 + 4.0 * np.sqrt(2.0 / found.freedom):
+        if found.variance > 1.0 + 4.0 * np.sqrt(2.0 / objective.freedom):
             sentences.append(
                 f"the residuals are {np.sqrt(found.variance):.3g} times the noise level: the model does "
                 "not explain the data, or the noise is larger than given; intervals are too narrow"

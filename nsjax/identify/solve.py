@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -25,32 +25,23 @@ SHORTEST = 2.0**-30
 """Damping, or the part of a step, at which a search gives up."""
 
 
-class Search(Protocol):
+class Search:
     """A search: look at ``trial``, `tell` what is there, until ``done``."""
 
-    trial: np.ndarray
-    best: Point | None
-    done: bool
-    converged: bool
-    why: str
-    history: list[tuple[float, np.ndarray]]
-
-    def tell(self, point: Point) -> None:
-        """Takes note of what is at ``trial`` and chooses the next."""
-
-
-class _Base:
     def __init__(self, z: np.ndarray, objective: Objective, tolerance: float, most: int) -> None:
         self.trial, self.tolerance, self.most = z, tolerance, most
         self.low, self.high = objective.walls(z)
         self.known = objective.plan.known
-        count = sum(x.count for x in objective.plan.recordings[: objective.fitted])
-        self.freedom = max(1, count - len(z))
+        self.freedom = objective.freedom
         self.best: Point | None = None
         self.done = self.converged = False
         self.why = ""
         self.history: list[tuple[float, np.ndarray]] = []
         self.told = 0
+
+    def tell(self, point: Point) -> None:
+        """Takes note of what is at ``trial`` and chooses the next."""
+        raise NotImplementedError
 
     def _stop(self, converged: bool, why: str) -> None:
         self.done, self.converged, self.why = True, converged, why
@@ -66,7 +57,7 @@ class _Base:
         return ~(at_low | at_high)
 
 
-class Levenberg(_Base):
+class Levenberg(Search):
     """Damped Gauss-Newton steps inside a box.
 
     ``(A'A + lambda D^2) s = -A'b`` on the coordinates that are not pressed against a wall, ``D`` the
@@ -178,7 +169,7 @@ class Levenberg(_Base):
         self.trial = np.clip(point.z + step, self.low, self.high)
 
 
-class Descent(_Base):
+class Descent(Search):
     """Gradient steps of an optimiser of `optax` on coordinates of about unit size, inside the box."""
 
     QUIET = 10

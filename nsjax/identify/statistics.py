@@ -29,8 +29,6 @@ class Statistics:
             residuals in noise levels: the inverse is the relative standard deviation in that direction.
         directions: (p, p), rows: the directions, relative changes of the numbers.
         variance: of the residuals in noise levels, one expected (chi squared per degree of freedom).
-        freedom: degrees of freedom: values minus numbers.
-        null: (p,) whether a singular value counts as zero.
     """
 
     covariance: np.ndarray
@@ -38,8 +36,11 @@ class Statistics:
     singular_values: np.ndarray
     directions: np.ndarray
     variance: float
-    freedom: int
-    null: np.ndarray
+
+    @property
+    def null(self) -> np.ndarray:
+        """(p,) whether a singular value counts as zero."""
+        return _null(self.singular_values)
 
 
 def describe(objective: Objective, point: Point) -> Statistics:
@@ -47,20 +48,19 @@ def describe(objective: Objective, point: Point) -> Statistics:
 
     With squares the covariance is ``s^2 (J'J)^-1``, ``s^2 = 1`` for a known noise level and the variance
     of the residuals otherwise. With another loss, ``psi = r rho'``, it is Huber's
-    ``s^2 (J'J)^-1`` with ``s^2 = mean(psi^2) / mean(psi')^2`` (Huber 1981, section 7.6).
+    ``s^2 (J'J)^-1`` with ``s^2 = n / f mean(psi^2) / mean(psi')^2`` for ``n`` values and ``f`` degrees of
+    freedom (Huber 1981, section 7.6).
     """
     plan, loss = objective.plan, objective.loss
     mask = plan.mask[: plan.fitted]
     residual = point.residual[mask]
-    freedom = max(1, residual.size - len(point.z))
+    freedom = objective.freedom
     matrix, _ = objective.compress(point.jacobian, point.residual)
     slope = objective.slope(point.z)
     x = objective.to_x(point.z)
     size = np.where(x == 0.0, 1.0, np.abs(x))
     relative = matrix / slope * size
-    upper = np.linalg.svd(_padded(relative), full_matrices=False)
-    values, directions = upper[1][: len(x)], upper[2][: len(x)]
-    null = values <= NULL * max(float(values[0]), np.finfo(float).tiny)
+    _, values, directions = np.linalg.svd(_padded(relative), full_matrices=False)
     variance = float(np.sum(residual**2)) / freedom
     scale = 1.0 if plan.known else variance
     if loss.kind != "squares":
@@ -70,7 +70,12 @@ def describe(objective: Objective, point: Point) -> Statistics:
     held = _held(objective, point)
     covariance = _covariance(relative, held, scale) * np.outer(size, size)
     deviation = np.sqrt(np.diag(covariance))
-    return Statistics(covariance, deviation / np.abs(slope), values, directions, variance, freedom, null)
+    return Statistics(covariance, deviation / np.abs(slope), values, directions, variance)
+
+
+def _null(sizes: np.ndarray) -> np.ndarray:
+    """Which of these count as zero beside the largest."""
+    return np.asarray(sizes <= NULL * max(float(np.max(sizes)), np.finfo(float).tiny))
 
 
 def _padded(matrix: np.ndarray) -> np.ndarray:
@@ -93,8 +98,7 @@ def _covariance(relative: np.ndarray, held: np.ndarray, scale: float) -> np.ndar
     if free.size == 0:
         return found
     _, values, vt = np.linalg.svd(_padded(relative[:, free]), full_matrices=False)
-    values, vt = values[: free.size], vt[: free.size]
-    null = values <= NULL * max(float(values[0]), np.finfo(float).tiny)
+    null = _null(values)
     good = vt[~null] / values[~null, None]
     inner = scale * good.T @ good
     lost = np.any(np.abs(vt[null]) > 1e-6, axis=0) if null.any() else np.zeros(free.size, bool)
@@ -132,7 +136,7 @@ def identifiability(objective: Objective, found: Statistics, impacts: int) -> li
     names = objective.names
     sentences = []
     zero = np.linalg.norm(found.directions * found.singular_values[:, None], axis=0)
-    silent = zero <= NULL * max(float(np.max(zero)), np.finfo(float).tiny)
+    silent = _null(zero)
     for k in np.flatnonzero(silent):
         sentences.append(
             f"not identifiable: {names[k]} does not move the data (zero gradient)"

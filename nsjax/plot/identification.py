@@ -10,6 +10,7 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.identify import Estimate, Fit
 from nsjax.plot import style
+from nsjax.trajectory import quantity_unit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,16 +72,8 @@ def identification(
     return figure
 
 
-def _unit(estimate: Estimate, name: str) -> str:
-    labels = estimate.problem.system.labels
-    for entry in (*labels.q, *labels.v, *labels.observables):
-        if entry.split(" [")[0] == name and " [" in entry:
-            return entry.split(" [")[1].rstrip("]")
-    return ""
-
-
 def _fit(ax: Any, estimate: Estimate, fit: Fit, name: str) -> None:
-    factor, unit = style.scale(fit.measured[name], _unit(estimate, name))
+    factor, unit = style.scale(fit.measured[name], quantity_unit(estimate.problem.system, name))
     ax.plot(fit.times, factor * fit.start[name], color="#BBBBBB", label="start of the search")
     ax.plot(fit.times, factor * fit.model[name], color=style.QUANTITIES[0], label="model")
     ax.plot(fit.times, factor * fit.measured[name], ".", color="k", markersize=2.5, label="measured")

@@ -33,6 +33,11 @@ class Key:
     path: tuple[str, ...]
     index: int | None
 
+    def overlaps(self, other: Key) -> bool:
+        """Whether both name the same number, or one names an array and the other an entry of it."""
+        same = self.index == other.index or self.index is None or other.index is None
+        return self.path == other.path and same
+
 
 @dataclasses.dataclass(frozen=True)
 class Axes:
@@ -92,7 +97,7 @@ def read_axes(base: Mapping[str, PyTree], over: Mapping[str, Any], mode: str) ->
     arrays = tuple(_values(base, key, over[key.text]) for key in keys)
     for i, key in enumerate(keys):
         for other in keys[:i]:
-            if key.path == other.path and (key.index in (other.index, None) or other.index is None):
+            if key.overlaps(other):
                 raise InputError(f"sweep: {other.text} and {key.text} are the same number; vary it once")
     axes = Axes(keys, arrays, mode)
     lengths = {key.text: int(np.shape(x)[0]) for key, x in zip(keys, arrays, strict=True)}

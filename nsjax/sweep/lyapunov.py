@@ -70,7 +70,8 @@ def sweep_lyapunov(
         steps: number of steps in every lane; give either steps or time.
         time: duration [s].
         unit_time: makes positions and velocities comparable [s], see
-            `nsjax.analysis.lyapunov_exponent`; None: the duration.
+            `nsjax.analysis.lyapunov_exponent`; None: the duration (of the first lane, if step sizes
+            vary).
 
     Returns:
         Exponents [1/s], (lanes,) or one axis per key; see `nsjax.analysis.lyapunov_exponent`. Not a

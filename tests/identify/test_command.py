@@ -69,6 +69,7 @@ BROKEN = [
     ("dt = 2e-3", "dt = 2e-3\nsteps = 3", "unknown entry 'steps'"),
     ('"positive"', '"positiv"', "did you mean 'positive'"),
     ("high = 1.0", "hgh = 1.0", "hgh"),
+    ('"positive"', "3", "transform = 3"),
     ("measured.csv", "nothing.csv", "No such file"),
     ("noise = 0.01", "noise = 0.01\ncolumns = {stretch = 'strech'}", "did you mean 'stretch'"),
     ("[[data]]", "[data]", r"write each recording as [[data]]"),
@@ -84,6 +85,13 @@ def test_a_broken_file_is_refused(folder, capsys, old, new, sentence):
     config.write_text(CONFIG.replace(old, new))
     assert main(["identify", str(config)]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_the_file_that_is_read_is_not_written(folder, capsys):
+    config = folder / "config.toml"
+    assert main(["identify", str(config), "--output", str(config)]) == 2
+    assert "must be different files" in capsys.readouterr().err
+    assert config.read_text() == CONFIG
 
 
 def test_what_cannot_be_identified_is_no_success(folder, capsys):

@@ -62,7 +62,7 @@ def test_losses_are_those_of_scipy() -> None:
     for name in ("huber", "soft_l1", "cauchy"):
         scale = read(name).scale
         rho = construct_loss_function(r.size, name, scale)(r)[0]
-        np.testing.assert_allclose(losses.Loss(name, scale).rho(r), rho * 1.0, rtol=1e-12)
+        np.testing.assert_allclose(losses.Loss(name, scale).rho(r), rho, rtol=1e-12)
 
 
 @pytest.mark.parametrize("freedom", [1, 3, 22, 400])
@@ -105,7 +105,7 @@ REFUSED = [
     ({"train": {"scheme.tolerance": POSITIVE}}, "no parameters of the model"),
     ({"train": {"state.v[3]": transforms.free()}}, "no such entry"),
     ({"data": []}, "data is empty"),
-    ({"data": 3.0}, "nsjax.Recording|iterable"),
+    ({"data": 3.0}, "data holds float; give nsjax.Recording"),
     ({"data": Recording(times=[0.1], values={"z": [1.0]})}, "observable 'z'"),
     ({"data": Recording(times=[-0.1, 0.1], values=Y)}, "before its start"),
     ({"data": [Recording(times=[0.1, 0.2], values=Y, noise=1.0), Recording(times=[0.1, 0.2], values=Y)]},
@@ -131,7 +131,7 @@ def test_input_is_checked_before_any_run(given: dict, sentence: str) -> None:
     usual = {"train": {"gravity": POSITIVE, "restitution": transforms.interval(0, 1)}, "dt": DT}
     usual |= {"data": recording(seed=1)}
     call = {**usual, **given}
-    with pytest.raises((nsjax.InputError, TypeError), match=sentence):
+    with pytest.raises(nsjax.InputError, match=sentence):
         nsjax.identify(PROBLEM, SCHEME, call.pop("data"), call.pop("train"), **call)
 
 
