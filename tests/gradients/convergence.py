@@ -7,7 +7,7 @@ import numpy as np
 from nsjax import schemes
 from nsjax.core.scheme import Scheme
 from tests.gradients import balls, cases, particle, pendulum
-from tests.gradients.program import STEPS, Answer, off, sensitivity
+from tests.gradients.program import STEPS, Answer, off, primes_near, sensitivity
 
 Motion = particle.Case | balls.Case | pendulum.Case
 
@@ -20,6 +20,8 @@ SCHEMES["generalized_alpha(1)"] = schemes.generalized_alpha(rho_inf=1.0)
 
 GRID = STEPS[:7]
 """Step counts from 100 to 11 000: seven octaves of five primes."""
+DENSE_GRID = primes_near(100, 7, 20)
+"""Twenty primes in each octave: the fitted order scatters half as much."""
 
 
 def answer(case: Motion, scheme: Scheme, steps: int, gradient: str = "saltation") -> Answer:
@@ -45,9 +47,9 @@ def errors(case: Motion, scheme: Scheme, steps, gradient: str = "saltation") -> 
     return np.reshape(found, np.shape(steps))
 
 
-def grid_of(case: Motion) -> np.ndarray:
-    """`GRID`, for the pendulum without the two octaves in which its impact may not have happened yet."""
-    return GRID[2:] if isinstance(case, pendulum.Case) else GRID
+def grid_of(case: Motion, grid: np.ndarray = GRID) -> np.ndarray:
+    """For the pendulum without the two octaves in which its impact may not have happened yet."""
+    return grid[2:] if isinstance(case, pendulum.Case) else grid
 
 
 ALL: dict[str, Motion] = {
