@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax import Problem, Recording, State, models
+from nsjax.math import rotations
 from nsjax.models.block import Block
 from nsjax.types import Array, record
 
@@ -97,7 +98,9 @@ def lowest(position: np.ndarray, attitude: np.ndarray) -> np.ndarray:
 
 
 def _turns(attitude: np.ndarray) -> np.ndarray:
-    """Rotation vectors (n, 3) in the body frame from the first attitude to each."""
+    """Rotation vectors (n, 3) in the body frame from the first attitude to each, up to a whole turn (where
+    `nsjax.math.rotations.rotation_between` takes the shortest way).
+    """
     w, v = attitude[0, 0], -attitude[0, 1:]
     vector = w * attitude[:, 1:] + attitude[:, :1] * v + np.cross(v, attitude[:, 1:])
     scalar = w * attitude[:, 0] - attitude[:, 1:] @ v
@@ -116,17 +119,9 @@ def _start(position: np.ndarray, attitude: np.ndarray) -> State:
     up = np.linalg.lstsq(np.stack([np.ones_like(t), t, t * t], axis=1), position[:, 2], rcond=None)[0]
     turn = np.linalg.lstsq(line, _turns(attitude), rcond=None)[0]
     centre = np.array([*along[0], up[0]])
-    q: Any = np.concatenate([centre, _turned(attitude[0], turn[0])])
+    q: Any = np.concatenate([centre, rotations.rotate(attitude[0], turn[0])])
     v: Any = np.concatenate([along[1], up[1:2], turn[1]])
     return State(t=0.0, q=q, v=v)
-
-
-def _turned(attitude: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """An attitude moved by a small rotation vector of the body frame."""
-    w, v = attitude[0], attitude[1:]
-    d = 0.5 * turn
-    moved = np.concatenate([[w - v @ d], v + w * d + np.cross(v, d)])
-    return np.asarray(moved / np.linalg.norm(moved))
 
 
 @functools.cache

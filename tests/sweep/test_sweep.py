@@ -134,7 +134,7 @@ def test_step_sizes_are_lanes_of_one_program_with_the_bits_of_their_own_runs() -
     assert program.call._cache_size() == programs
     for k, dt in enumerate(dts):  # and they are what simulate computes
         traj = single(dt=dt, steps=round(0.4 / dt), every=round(0.1 / dt))
-        np.testing.assert_allclose(found["z"][k], traj.q[-1, 0], rtol=1e-10)
+        np.testing.assert_allclose(found["z"][k], traj.q[-1, 0], rtol=1e-10)  # rounding over 4000 steps
         np.testing.assert_array_equal(found["impacts"][k], traj.impacts.sum(0))
 
 
@@ -179,7 +179,7 @@ def test_product_has_one_axis_per_key() -> None:
     lanes = {name: x.reshape(-1) for name, x in found.lanes().items()}
     flat = ball(lanes)
     assert same(jax.tree.map(lambda x: x.reshape(6, *x.shape[2:]), found.values), flat.values)
-    np.testing.assert_allclose(found["z"][2, 1], single(restitution=0.9).q[-1, 0], rtol=1e-12)
+    np.testing.assert_allclose(found["z"][2, 1], single(restitution=0.9).q[-1, 0], rtol=1e-12)  # as above
 
 
 def test_whole_rows_and_functions_of_the_trajectory() -> None:
@@ -189,7 +189,7 @@ def test_whole_rows_and_functions_of_the_trajectory() -> None:
     start = dataclasses.replace(BALL.state, v=np.array([-1.0]))
     params = {**BALL.params, "restitution": 0.6}
     traj = nsjax.simulate(SYSTEM, params, start, SCHEME, dt=DT, steps=STEPS, every=100)
-    np.testing.assert_allclose(found["z"][1], traj.q[-3:, 0], rtol=1e-12)
+    np.testing.assert_allclose(found["z"][1], traj.q[-3:, 0], rtol=1e-12)  # as above
     assert found["count"][1] == np.count_nonzero(traj.impacts[:, 0])
     assert found["t"].tolist() == [0.4, 0.4]
 
