@@ -25,7 +25,9 @@ from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga_levels import Level
 from nsjax.types import Array, PyTree, record
 
-# Of the diagonal, for dependent rows; relative, in increments, far above rounding.
+# Of the diagonal, for dependent rows; relative, in increments, far above rounding. Far below that of the
+# contact solver (1e-9), with which linear problems take a second solve: the counts of [C] are of one. Too
+# little for dependent rows that stick: a box that rests on a slope on two corners does not converge.
 REGULARISATION = 1e-12
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
 ROUNDING = 1e-14
