@@ -9,6 +9,8 @@ rigid motion is smooth between impacts and known from an event-driven integratio
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ import nsjax
 
 from .. import common
 from . import flexible
-from .rigid import LOOKS, LOWER, NAMES, RIGID, UPPER, load_expected, run, table2
+from .rigid import LOOKS, LOWER, NAMES, PAPER, RIGID, UPPER, load_expected, run, table2
 
 FINE_STEP, FINE_STEPS = 1e-5, 8000
 LONG_STEP, LONG_STEPS = 1e-4, 5000
@@ -51,10 +53,37 @@ def bent_runs(names: tuple[str, ...], dt: float, steps: int, quick: bool) -> dic
     return {f"flexible, {name}": flexible.driven_run(flexible.Rod(), name, dt, steps) for name in chosen}
 
 
-def expected(experiment: str, quick: bool) -> dict[str, Any]:
-    """Expected numbers of a figure: rigid, and in the full form flexible."""
-    rigid = load_expected(experiment, without=LEFT_OUT if quick else None)
-    return rigid if quick else rigid | flexible.load_expected(experiment)
+def finish(
+    experiment: str,
+    folder: str | Path | None,
+    numbers: common.Numbers,
+    t: np.ndarray,
+    rigid: dict[str, np.ndarray],
+    bent: dict[str, np.ndarray],
+    size: tuple[float, float],
+    paint: Callable[[Any, np.ndarray, dict[str, np.ndarray]], None],
+    quick: bool,
+) -> common.Numbers:
+    """Saves, draws and compares a figure.
+
+    Args:
+        experiment: name of the module.
+        folder: for the results.
+        numbers: what was computed.
+        t: instants of the series [s].
+        rigid, bent: series by scheme; the flexible ones are drawn, if there are any.
+        size: width and height [cm].
+        paint: draws series over time on an empty figure.
+        quick: whether the flexible rod and `LEFT_OUT` are missing.
+    """
+    place = common.results_folder(PAPER, folder)
+    common.save_data(place / experiment, {"t": t, **rigid, **bent})
+    common.draw(place / experiment, *size, lambda figure: paint(figure, t, bent or rigid))
+    expected = load_expected(experiment, without=LEFT_OUT if quick else None)
+    if not quick:
+        expected |= flexible.load_expected(experiment)
+    common.report(common.compare(numbers, expected))
+    return numbers
 
 
 def at(traj: nsjax.Trajectory, time: float) -> int:
@@ -68,7 +97,7 @@ def wall_forces(traj: nsjax.Trajectory) -> tuple[np.ndarray, np.ndarray]:
     return force[:, UPPER].sum(axis=1), force[:, LOWER].sum(axis=1)
 
 
-def paint_pair(figure: Any, t: np.ndarray, series: dict[str, np.ndarray], labels: tuple[str, str]) -> None:
+def paint_pair(labels: tuple[str, str], figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
     """Two columns of every series over time, one above the other."""
     axes = figure.subplots(2, 1, sharex=True)
     for k, axis in enumerate(axes):

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from .. import common
-from .flexible import STEP, Rod, angles, contact_numbers, finish, free_run, paint_paths
+from .flexible import STEP, Rod, angles, contact_numbers, finish_paths, free_run
 
 COUNTS, STEPS = (1, 2, 5, 10, 20), 5000
 
@@ -23,12 +21,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers: common.Numbers = {}
     for name, traj in runs.items():
         numbers |= angles(traj, STEP, (0.05,), name) | contact_numbers(traj, STEP, name)
-    arrays = {f"{name}: y": np.asarray(traj["y"]) for name, traj in runs.items()}
-    arrays["t"] = np.asarray(next(iter(runs.values())).t)
-    return finish(
-        "fig20_elements", folder, numbers, arrays, (16.0, 12.0),
-        lambda f: paint_paths(f, runs, (2.0, 10.0)), computed=not quick,
-    )  # fmt: skip
+    return finish_paths("fig20_elements", folder, numbers, runs, (2.0, 10.0), computed=not quick)
 
 
 if __name__ == "__main__":

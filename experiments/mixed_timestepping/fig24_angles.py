@@ -6,6 +6,7 @@ Before the first impact the energy equals the work of the torque.
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -18,20 +19,19 @@ from .driven import (
     INSTANTS,
     at,
     bent_runs,
-    expected,
     fine_run,
+    finish,
     instants,
     paint_pair,
     shown,
     spread,
 )
 from .flexible import BEFORE, angles, contact_numbers
-from .rigid import PAPER, events
+from .rigid import events
 
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 24; ``quick``: rigid, without Bathe."""
-    place = common.results_folder(PAPER, folder)
     names = shown(FINE, quick)
     series = {name: np.asarray(fine_run(name).q)[:, :2] for name in names}
     rows = {time: at(fine_run(names[0]), time) for time in INSTANTS}
@@ -51,12 +51,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         left = np.asarray(traj["energy"]) - traj.params.torque * np.asarray(traj["theta1"])
         numbers[f"{name}: energy - work before the impact [J]"] = float(np.abs(left[: BEFORE + 1]).max())
     t = np.asarray(fine_run(names[0]).t)
-    drawn = {name: np.asarray(traj.q)[:, :2] for name, traj in bent.items()} or series
-    common.save_data(place / "fig24_angles", {"t": t, **series, **drawn})
-    labels = (r"$\theta_1$ [rad]", r"$\theta_2$ [rad]")
-    common.draw(place / "fig24_angles", 14.0, 10.0, lambda f: paint_pair(f, t, drawn, labels))
-    common.report(common.compare(numbers, expected("fig24_angles", quick)))
-    return numbers
+    drawn = {name: np.asarray(traj.q)[:, :2] for name, traj in bent.items()}
+    paint = functools.partial(paint_pair, (r"$\theta_1$ [rad]", r"$\theta_2$ [rad]"))
+    return finish("fig24_angles", folder, numbers, t, series, drawn, (14.0, 10.0), paint, quick)
 
 
 if __name__ == "__main__":

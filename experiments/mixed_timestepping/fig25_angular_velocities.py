@@ -7,6 +7,7 @@ nothing grows: the energy of the vibrations stays below 4e-4 J. The rigid mechan
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -19,20 +20,18 @@ from .driven import (
     INSTANTS,
     at,
     bent_runs,
-    expected,
     fine_run,
+    finish,
     instants,
     paint_pair,
     shown,
     spread,
 )
 from .flexible import roughness
-from .rigid import PAPER
 
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 25; ``quick``: rigid, without Bathe."""
-    place = common.results_folder(PAPER, folder)
     names = shown(FINE, quick)
     series = {name: np.asarray(fine_run(name).v)[:, :2] for name in names}
     rows = {time: at(fine_run(names[0]), time) for time in INSTANTS}
@@ -46,13 +45,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     for name, traj in bent.items():
         numbers[f"{name}: roughness of omega2 after 0.05 s [rad/s]"] = roughness(traj["omega2"][t > 0.05])
         numbers[f"{name}: omega1(0.08)"] = float(traj.v[-1, 0])
-    drawn = {name: np.asarray(traj.v)[:, :2] for name, traj in bent.items()} or series
-    common.save_data(place / "fig25_angular_velocities", {"t": t, **series, **drawn})
-    labels = (r"$\omega_1$ [rad/s]", r"$\omega_2$ [rad/s]")
-    path = place / "fig25_angular_velocities"
-    common.draw(path, 14.0, 10.0, lambda f: paint_pair(f, t, drawn, labels))
-    common.report(common.compare(numbers, expected("fig25_angular_velocities", quick)))
-    return numbers
+    drawn = {name: np.asarray(traj.v)[:, :2] for name, traj in bent.items()}
+    paint = functools.partial(paint_pair, (r"$\omega_1$ [rad/s]", r"$\omega_2$ [rad/s]"))
+    return finish("fig25_angular_velocities", folder, numbers, t, series, drawn, (14.0, 10.0), paint, quick)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from .. import common
-from .driven import FINE, FINE_STEP, FINE_STEPS, at, bent_runs, expected, fine_run, shown
+from .driven import FINE, FINE_STEP, FINE_STEPS, at, bent_runs, fine_run, finish, shown
 from .flexible import contact_numbers
-from .rigid import LOOKS, LOWER, NAMES, PAPER, UPPER, impact_steps, loaded, phases
+from .rigid import LOOKS, LOWER, NAMES, UPPER, impact_steps, loaded, phases
 
 
 def _numbers(name: str) -> common.Numbers:
@@ -74,7 +74,6 @@ def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 27; ``quick``: rigid, without Bathe."""
-    place = common.results_folder(PAPER, folder)
     names = shown(FINE, quick)
     numbers: common.Numbers = {}
     for name in names:
@@ -84,11 +83,8 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     bent = bent_runs(FINE, FINE_STEP, FINE_STEPS, quick)
     for name, traj in bent.items():
         numbers |= _bent_numbers(traj, name)
-    drawn = {name: np.asarray(traj.force_normal) for name, traj in bent.items()} or series
-    common.save_data(place / "fig27_normal_force", {"t": t, **series, **drawn})
-    common.draw(place / "fig27_normal_force", 14.0, 11.0, lambda f: _paint(f, t, drawn))
-    common.report(common.compare(numbers, expected("fig27_normal_force", quick)))
-    return numbers
+    drawn = {name: np.asarray(traj.force_normal) for name, traj in bent.items()}
+    return finish("fig27_normal_force", folder, numbers, t, series, drawn, (14.0, 11.0), _paint, quick)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ end ED-alpha lags behind it by 0.4 ms, Bathe by 0.14 ms.
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -19,21 +20,20 @@ from .driven import (
     LONG_STEPS,
     at,
     bent_runs,
-    expected,
+    finish,
     instants,
     long_run,
     paint_pair,
     shown,
 )
 from .flexible import contact_numbers
-from .rigid import PAPER, impact_steps
+from .rigid import impact_steps
 
 INSTANTS = (0.2, 0.3, 0.5)
 
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 28; ``quick``: rigid, without Bathe."""
-    place = common.results_folder(PAPER, folder)
     names = shown(LONG, quick)
     series = {name: np.asarray(long_run(name).v)[:, :2] for name in names}
     angles = {name: np.asarray(long_run(name).q)[:, :2] for name in names}
@@ -52,13 +52,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     for name, traj in bent.items():
         q = np.asarray(traj.q)[:, :1]
         numbers |= instants({name: q}, rows, ("theta1",)) | contact_numbers(traj, LONG_STEP, name)
-    drawn = {name: np.asarray(traj.v)[:, :2] for name, traj in bent.items()} or series
-    common.save_data(place / "fig28_long_velocities", {"t": t, **series, **drawn})
-    labels = (r"$\omega_1$ [rad/s]", r"$\omega_2$ [rad/s]")
-    path = place / "fig28_long_velocities"
-    common.draw(path, 16.0, 10.0, lambda f: paint_pair(f, t, drawn, labels))
-    common.report(common.compare(numbers, expected("fig28_long_velocities", quick)))
-    return numbers
+    drawn = {name: np.asarray(traj.v)[:, :2] for name, traj in bent.items()}
+    paint = functools.partial(paint_pair, (r"$\omega_1$ [rad/s]", r"$\omega_2$ [rad/s]"))
+    return finish("fig28_long_velocities", folder, numbers, t, series, drawn, (16.0, 10.0), paint, quick)
 
 
 if __name__ == "__main__":

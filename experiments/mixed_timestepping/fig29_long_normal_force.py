@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .. import common
-from .driven import LONG, LONG_STEP, LONG_STEPS, at, bent_runs, expected, long_run, shown, wall_forces
-from .rigid import LOOKS, NAMES, PAPER
+from .driven import LONG, LONG_STEP, LONG_STEPS, at, bent_runs, finish, long_run, shown, wall_forces
+from .rigid import LOOKS, NAMES
 
 
 def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
@@ -32,7 +32,6 @@ def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 29; ``quick``: rigid, without Bathe."""
-    place = common.results_folder(PAPER, folder)
     names = shown(LONG, quick)
     series = {name: np.stack(wall_forces(long_run(name)), axis=1) for name in names}
     numbers: common.Numbers = {}
@@ -48,11 +47,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         drawn[name] = np.stack(wall_forces(traj), axis=1)
         for k, wall in enumerate(("upper", "lower")):
             numbers[f"{name}: largest force of the {wall} wall [N]"] = float(drawn[name][:, k].max())
-    drawn = drawn or series
-    common.save_data(place / "fig29_long_normal_force", {"t": t, **series, **drawn})
-    common.draw(place / "fig29_long_normal_force", 16.0, 11.0, lambda f: _paint(f, t, drawn))
-    common.report(common.compare(numbers, expected("fig29_long_normal_force", quick)))
-    return numbers
+    return finish("fig29_long_normal_force", folder, numbers, t, series, drawn, (16.0, 11.0), _paint, quick)
 
 
 if __name__ == "__main__":

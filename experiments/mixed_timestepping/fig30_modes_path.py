@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from .. import common
-from .flexible import BEFORE, STEP, Rod, deviation, driven_run, finish, modal, paint_paths
+from .flexible import STEP, Rod, deviations, driven_run, finish_paths, modal
 
 COUNTS, STEPS = (1, 5, 10, 20, 52), 2000
 
@@ -23,15 +21,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     runs = {f"{n} modes": driven_run(modal("clamped_free", n), "Bathe", STEP, STEPS) for n in counts}
     numbers: common.Numbers = {}
     for name, traj in runs.items():
-        numbers[f"{name}: deviation before the impact [m]"] = deviation(traj, full, BEFORE)
-        numbers[f"{name}: deviation up to 0.02 s [m]"] = deviation(traj, full, STEPS)
+        numbers |= deviations(traj, full, name)
     shown = {**runs, "20 elements": full}
-    arrays = {f"{name}: y": np.asarray(traj["y"]) for name, traj in shown.items()}
-    arrays["t"] = np.asarray(full.t)
-    return finish(
-        "fig30_modes_path", folder, numbers, arrays, (16.0, 12.0),
-        lambda f: paint_paths(f, shown, (7.6, 14.0)), computed=not quick,
-    )  # fmt: skip
+    return finish_paths("fig30_modes_path", folder, numbers, shown, (7.6, 14.0), computed=not quick)
 
 
 if __name__ == "__main__":

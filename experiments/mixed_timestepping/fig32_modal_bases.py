@@ -8,21 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from .. import common
 from .fig30_modes_path import STEPS
-from .flexible import (
-    BEFORE,
-    STEP,
-    Rod,
-    contact_numbers,
-    deviation,
-    driven_run,
-    finish,
-    modal,
-    paint_paths,
-)
+from .flexible import STEP, Rod, contact_numbers, deviations, driven_run, finish_paths, modal
 
 BASES, COUNT = ("pinned_pinned", "free_free", "articulated_free"), 10
 
@@ -34,17 +22,11 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     runs = {name.replace("_", "-"): driven_run(modal(name, COUNT), "Bathe", STEP, STEPS) for name in bases}
     numbers: common.Numbers = {}
     for name, traj in runs.items():
-        numbers[f"{name}: deviation before the impact [m]"] = deviation(traj, full, BEFORE)
-        numbers[f"{name}: deviation up to 0.02 s [m]"] = deviation(traj, full, STEPS)
+        numbers |= deviations(traj, full, name)
         numbers[f"{name}: theta1(0.02)"] = float(traj.q[STEPS, 0])
         numbers |= {k: v for k, v in contact_numbers(traj, STEP, name).items() if "first" in k}
     shown = {**runs, "20 elements": full}
-    arrays = {f"{name}: y": np.asarray(traj["y"]) for name, traj in shown.items()}
-    arrays["t"] = np.asarray(full.t)
-    return finish(
-        "fig32_modal_bases", folder, numbers, arrays, (16.0, 12.0),
-        lambda f: paint_paths(f, shown, (7.6, 14.0)), computed=not quick,
-    )  # fmt: skip
+    return finish_paths("fig32_modal_bases", folder, numbers, shown, (7.6, 14.0), computed=not quick)
 
 
 if __name__ == "__main__":

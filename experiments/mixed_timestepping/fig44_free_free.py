@@ -20,37 +20,40 @@ from .flexible import ELEMENTS, finish, paint_shapes
 SHOWN = 3
 
 
-def basis_numbers(conditions: str, count: int, about: float) -> common.Numbers:
-    """First frequencies [Hz], and the coupling to the frame whose origin is at ``about``, masses 1."""
-    rod, shapes = fem.unit_rod(ELEMENTS), fem.unit_modes(ELEMENTS, conditions).shapes
-    data = rod_data(models.slider_crank_flexible().params)
-    found = fem.RodBasis(ELEMENTS, modes=fem.Modes(conditions, count)).frequencies(data)
+def reproduce(
+    experiment: str, conditions: str, about: float, origin: str, folder: str | Path | None
+) -> common.Numbers:
+    """Frequencies of two modes [Hz], their coupling to the frame, masses 1, and the first bending shapes.
+
+    Args:
+        experiment: name of the module.
+        conditions: of the modes.
+        about: origin of the frame, 0 at the crank to 1 at the slider.
+        origin: its name.
+        folder: for the results.
+    """
+    rod, modes = fem.unit_rod(ELEMENTS), fem.unit_modes(ELEMENTS, conditions)
+    p = models.slider_crank_flexible().params
+    found = fem.RodBasis(ELEMENTS, modes=fem.Modes(conditions, 2)).frequencies(rod_data(p))
+    turn = (rod.first - about * rod.mean)[1]
     numbers = {f"frequency {k + 1} [Hz]": float(f) for k, f in enumerate(np.asarray(found))}
-    numbers["largest coupling to the translation"] = float(np.abs(rod.mean @ shapes).max())
-    numbers["largest coupling to the rotation"] = float(
-        np.abs((rod.first - about * rod.mean)[1] @ shapes).max()
-    )
-    return numbers
+    numbers["largest coupling to the translation"] = float(np.abs(rod.mean @ modes.shapes).max())
+    numbers["largest coupling to the rotation"] = float(np.abs(turn @ modes.shapes).max())
+    bending = modes.shapes[:, len(modes.axial) :][:, :SHOWN]
 
+    def paint(figure: Any) -> None:
+        axis = figure.subplots()
+        names = [f"mode {k + 1}" for k in range(SHOWN)]
+        paint_shapes(axis, bending, names, about, p.rod_length)
+        axis.plot(0.0, 0.0, "ko", markersize=4)
+        axis.set(xlabel=f"position from the {origin} [m]")
 
-def bending(conditions: str) -> np.ndarray:
-    """Shapes of the first bending modes (N, 3)."""
-    modes = fem.unit_modes(ELEMENTS, conditions)
-    return np.asarray(modes.shapes[:, len(modes.axial) :][:, :SHOWN])
-
-
-def _paint(figure: Any) -> None:
-    length = models.slider_crank_flexible().params.rod_length
-    axis = figure.subplots()
-    paint_shapes(axis, bending("free_free"), [f"mode {k + 1}" for k in range(SHOWN)], 0.5, length)
-    axis.plot(0.0, 0.0, "ko", markersize=4)
-    axis.set(xlabel="position from the centre of mass [m]")
+    return finish(experiment, folder, numbers, {"shapes": bending}, (12.0, 7.0), paint)
 
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 44; ``quick`` changes nothing."""
-    numbers = basis_numbers("free_free", 2, 0.5)
-    return finish("fig44_free_free", folder, numbers, {"shapes": bending("free_free")}, (12.0, 7.0), _paint)
+    return reproduce("fig44_free_free", "free_free", 0.5, "centre of mass", folder)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import nsjax
 from nsjax import fem, models
 
 from .. import common
-from .rigid import NAMES, PAPER, RIGID, impact_steps, run
+from .rigid import NAMES, PAPER, RIGID, TABLE_2, impact_steps, run
 
 ELEMENTS = 20
 STEP = 1e-5
@@ -28,7 +28,6 @@ BEFORE = 752
 """Steps of 1e-5 s before the first contact, Table 2: all rods and schemes have it in the step that ends at
 7.53 ms."""
 COLOURS = ("#1f4e9c", "#c8501e", "#1d7a4a", "#8a2f8f", "#b8860b", "#4d4d4d")
-TABLE_2 = {"clearance": 0.0005, "restitution": 0.1, "friction": 0.1, "torque": 1.0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,14 +59,13 @@ def free_run(rod: Rod, steps: int) -> nsjax.Trajectory:
 @functools.cache
 def driven_run(rod: Rod, name: str, dt: float, steps: int) -> nsjax.Trajectory:
     """Table 2: driven from rest by 1 N m; every step saved."""
-    return run(rod.model(**TABLE_2, initial_v=(0.0, 0.0, 0.0)), RIGID[name], dt, steps)
+    return run(rod.model(**TABLE_2), RIGID[name], dt, steps)
 
 
-def load_expected(experiment: str, only: str | None = None) -> dict[str, dict[str, Any]]:
-    """Expected numbers of an experiment; with ``only`` those whose names begin so."""
+def load_expected(experiment: str) -> dict[str, dict[str, Any]]:
+    """Expected numbers of an experiment."""
     text = (Path(__file__).parent / "expected_flexible.json").read_text(encoding="utf-8")
-    found = dict(json.loads(text)[experiment])
-    return {name: entry for name, entry in found.items() if only is None or name.startswith(only)}
+    return dict(json.loads(text)[experiment])
 
 
 def finish(
@@ -90,12 +88,25 @@ def finish(
         computed: whether all numbers were computed; otherwise those that are there are compared.
     """
     place = common.results_folder(PAPER, folder)
-    common.save_data(place / experiment, arrays)
-    common.draw(place / experiment, *size, paint)
     expected = load_expected(experiment)
-    asked = {name: entry for name, entry in expected.items() if computed or name in numbers}
-    common.report(common.compare(numbers, asked))
-    return numbers
+    return common.finish(place / experiment, numbers, arrays, size, paint, expected, computed)
+
+
+def finish_paths(
+    experiment: str,
+    folder: str | Path | None,
+    numbers: common.Numbers,
+    runs: Mapping[str, nsjax.Trajectory],
+    zoom: tuple[float, float],
+    computed: bool,
+) -> common.Numbers:
+    """`finish` of a figure of paths: the height of the slider is saved, `paint_paths` draws."""
+    arrays = {f"{name}: y": np.asarray(traj["y"]) for name, traj in runs.items()}
+    arrays["t"] = np.asarray(next(iter(runs.values())).t)
+    return finish(
+        experiment, folder, numbers, arrays, (16.0, 12.0),
+        lambda figure: paint_paths(figure, runs, zoom), computed,
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------- numbers of runs
@@ -127,9 +138,13 @@ def roughness(x: Any) -> float:
     return float(np.std(np.diff(np.asarray(x), 2)))
 
 
-def deviation(traj: nsjax.Trajectory, full: nsjax.Trajectory, rows: int) -> float:
-    """Largest difference in the height of the slider up to a row [m]."""
-    return float(np.abs(np.asarray(traj["y"]) - np.asarray(full["y"]))[: rows + 1].max())
+def deviations(traj: nsjax.Trajectory, full: nsjax.Trajectory, name: str) -> common.Numbers:
+    """Largest differences in the height of the slider before the first contact and in the whole run."""
+    apart = np.abs(np.asarray(traj["y"]) - np.asarray(full["y"]))
+    return {
+        f"{name}: deviation before the impact [m]": float(apart[: BEFORE + 1].max()),
+        f"{name}: deviation up to {traj.t[-1]:.2g} s [m]": float(apart.max()),
+    }
 
 
 # ---------------------------------------------------------------------------------------- drawings
