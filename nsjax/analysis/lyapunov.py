@@ -89,6 +89,7 @@ def lyapunov_exponent(
 
     tangent, status = jax.jacfwd(end, has_aux=True)(jnp.zeros(2 * nv))
     size = jnp.max(jnp.abs(tangent))  # taken out: squares of tiny entries underflow
+    # once per motion, behind its time loop: a library call costs nothing there
     factor = jnp.linalg.svd(tangent / jnp.where(size > 0.0, size, 1.0), compute_uv=False)[0]
     growth = jnp.log(size) + jnp.log(jnp.where(size > 0.0, factor, 1.0))
     return growth / duration, status

@@ -31,7 +31,8 @@ def sin_cos(x: Array) -> tuple[Array, Array]:
     The same values as `jax.numpy.sin` and `jax.numpy.cos`, but cheaper under differentiation. XLA's
     fusion on CPU copies an elementary function into every fusion that uses it, once per element there:
     the derivative of a step of the slider-crank evaluates 26 sines and cosines instead of 12, which is
-    half of its time. A branch is never copied. Derivatives use the pair itself,
+    half of its time. A branch is never copied (`jax.vmap`
+    makes a selection of it: then only the values are the same). Derivatives use the pair itself,
     ``d(sin x, cos x) = (cos x, -sin x) dx``, and evaluate nothing more. On other devices, where a branch
     costs a visit of the host, this is the plain pair.
 
