@@ -15,6 +15,7 @@ FLOORS = [
     {"core"},
     {"contact", "fem"},
     {"schemes", "multibody", "trajectory", "consistent"},
+    {"loop"},
     {"simulate"},
     {"models", "analysis"},
     {"sweep", "check_gradient"},

@@ -11,7 +11,8 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.simulate import _advance, _begin
+from nsjax.loop import begin_run
+from nsjax.simulate import _advance
 from nsjax.trajectory import ROWS
 
 CRANK = models.slider_crank()
@@ -76,13 +77,13 @@ def test_continuation_with_another_step_restarts_the_count() -> None:
 
 def test_another_length_or_number_does_not_compile_again() -> None:
     run(steps=10)
-    programs = _advance._cache_size(), _begin._cache_size()
+    programs = _advance._cache_size(), begin_run._cache_size()
     run(steps=20_000, every=10)
     run(steps=37)
     nsjax.simulate(*CRANK, schemes.moreau(tolerance=1e-9), dt=np.float64(1e-4), steps=10)
     changed = models.slider_crank(friction=np.float64(0.3), clearance=jnp.asarray(2e-3), torque=1)
     nsjax.simulate(*changed, schemes.moreau(), dt=1e-4, steps=10)
-    assert (_advance._cache_size(), _begin._cache_size()) == programs
+    assert (_advance._cache_size(), begin_run._cache_size()) == programs
 
 
 def test_a_system_made_twice_does_not_compile_twice() -> None:

@@ -18,9 +18,9 @@ from jax import lax
 
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.simulate import _begin, _prepare, _Program
+from nsjax.loop import LoopProgram, begin_run, prepare_run
 from nsjax.sweep.axes import Key, put
-from nsjax.sweep.program import _traced_row, map_lanes, spread
+from nsjax.sweep.program import map_lanes, spread, traced_row
 from nsjax.sweep.run import lay_out
 from nsjax.trajectory import ROWS, Trajectory
 from nsjax.types import Array, PyTree, record
@@ -108,10 +108,10 @@ def predict(program: RunProgram, common: Common, track: Tracks, x: Array) -> tup
         used += size
     params, start, system = base["params"], base["state"], program.system
     q = system.retract(start.q, start.xi)
-    book = _Program(system=system, keep=ROWS if program.needs_rows else ("impacts", "notes"), events=0)
-    run = _begin(book, common.scheme, params, State(t=track.time, q=q, v=start.v), common.dt, None)
-    ready, constants = _prepare(system, common.scheme, params, common.dt)
-    row = functools.partial(_traced_row, book, common.scheme, ready, constants, common.dt)
+    book = LoopProgram(system=system, keep=ROWS if program.needs_rows else ("impacts", "notes"), events=0)
+    run = begin_run(book, common.scheme, params, State(t=track.time, q=q, v=start.v), common.dt, None)
+    ready, constants = prepare_run(system, common.scheme, params, common.dt)
+    row = functools.partial(traced_row, book, common.scheme, ready, constants, common.dt)
     columns: dict[str, Any]
     run, columns = lax.scan(row, run, track.counts)
     traj = Trajectory(

@@ -19,7 +19,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.simulate import _begin, _prepare, _Program, _row
+from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
 from nsjax.sweep.axes import Key, put
 from nsjax.sweep.reductions import Fold, Reduction
 from nsjax.trajectory import ROWS, FirstFailure, Trajectory
@@ -89,7 +89,7 @@ def apply(
     return base["params"], base["state"], dataclasses.replace(common.scheme, coef=base["scheme"]), dt
 
 
-_traced_row = jax.jit(_row, static_argnames=("program",))
+traced_row = jax.jit(run_row, static_argnames=("program",))
 """`jit` inside `jit` only keeps the trace: shapes are asked for first, and must not trace twice."""
 
 
@@ -97,10 +97,10 @@ _traced_row = jax.jit(_row, static_argnames=("program",))
 def run_lane(program: LaneProgram, common: Common, lane: Lane) -> Found:
     """One lane from its start to its reduced values."""
     params, state, scheme, _ = apply(program.keys, common, lane.values)
-    book = _Program(system=program.system, keep=ROWS, events=program.events)
-    run = _begin(book, scheme, params, state, lane.dt, None)
-    ready, constants = _prepare(program.system, scheme, params, lane.dt)
-    row = functools.partial(_traced_row, book, scheme, ready, constants, lane.dt)
+    book = LoopProgram(system=program.system, keep=ROWS, events=program.events)
+    run = begin_run(book, scheme, params, state, lane.dt, None)
+    ready, constants = prepare_run(program.system, scheme, params, lane.dt)
+    row = functools.partial(traced_row, book, scheme, ready, constants, lane.dt)
 
     def whole(run: Any, columns: dict[str, Any]) -> Trajectory:
         return Trajectory(

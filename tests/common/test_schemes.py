@@ -13,7 +13,8 @@ from scipy.integrate import solve_ivp
 
 import nsjax
 from nsjax import State, System, models, schemes
-from nsjax.simulate import _advance, _begin, _Program
+from nsjax.loop import LoopProgram, begin_run
+from nsjax.simulate import _advance
 from nsjax.trajectory import ROWS
 
 ALL = [(s, m) for s in sorted(schemes.REGISTRY) for m in sorted(models.REGISTRY)]
@@ -120,9 +121,9 @@ def test_the_time_loop_is_one_kernel(scheme: str, model: str) -> None:
     """A LAPACK call, scatter, sort or library product in the loop costs a factor six, silently."""
     s, problem, _ = setting(scheme, model)
     s, problem = numbers(s), numbers(problem)
-    program = _Program(system=problem.system, keep=ROWS, events=4)
+    program = LoopProgram(system=problem.system, keep=ROWS, events=4)
     dt = jnp.asarray(1e-4)
-    start = _begin(program, s, problem.params, problem.state, dt, None)
+    start = begin_run(program, s, problem.params, problem.state, dt, None)
     lowered = _advance.lower(program, s, problem.params, start, dt, jnp.full(8, 100))
     text = lowered.compile().as_text()
     assert not re.findall(r"custom_call_target|\b(?:scatter|sort|dot)\(", text)

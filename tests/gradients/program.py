@@ -12,7 +12,7 @@ import numpy as np
 
 from nsjax import State, System
 from nsjax.core.scheme import Scheme
-from nsjax.simulate import _begin, _prepare, _Program, _row
+from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
 
 
 def _primes(low: int, high: int) -> list[int]:
@@ -46,16 +46,16 @@ def _program(system: System, build: Build, static: tuple, mode: str):
     serves all step sizes. In reverse mode the number of steps is static.
     """
     name, options, prepare, init, step, gradient = static
-    keep = _Program(system=system, keep=("notes",), events=0)
+    keep = LoopProgram(system=system, keep=("notes",), events=0)
 
     def final(p, coef, dt, steps):
         scheme = Scheme(
             name=name, coef=coef, options=options, prepare=prepare, init=init, step=step, gradient=gradient
         )
         params, state = floats(build(p))
-        run = _begin(keep, scheme, params, state, dt, None)
-        params, constants = _prepare(system, scheme, params, dt)
-        run, row = _row(keep, scheme, params, constants, dt, run, steps)
+        run = begin_run(keep, scheme, params, state, dt, None)
+        params, constants = prepare_run(system, scheme, params, dt)
+        run, row = run_row(keep, scheme, params, constants, dt, run, steps)
         x = jnp.concatenate([row["q"], row["v"]])
         return x, (x, run.status, row["notes"])
 

@@ -1,0 +1,221 @@
+"""The only time loop: a run from its start, row by row."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.core.blocks import scan_blocks
+from nsjax.core.scheme import Output, Scheme
+from nsjax.core.system import State, System
+from nsjax.nonlinear import SOLUTION
+from nsjax.trajectory import ROWS, Continuation, FirstFailure, Impacts
+from nsjax.types import Array, PyTree, record
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopProgram:
+    """Static part of a compiled run.
+
+    Args:
+        system: the model.
+        keep: names of the row quantities to save beside ``t, q, v``.
+        events: impacts to list.
+    """
+
+    system: System
+    keep: tuple[str, ...]
+    events: int
+
+
+@record()
+class Run:
+    """What the time loop carries from step to step for the whole run."""
+
+    next: Continuation
+    status: Array
+    first_failure: FirstFailure
+    events: Impacts | None
+
+
+@functools.partial(jax.jit, static_argnames=("program",))
+def begin_run(
+    program: LoopProgram,
+    scheme: Scheme,
+    params: PyTree,
+    state: State,
+    dt: Array,
+    carry: Continuation | None,
+) -> Run:
+    """The loop's carry at the start of a run, or at the continuation of an earlier one."""
+    system = program.system
+    if carry is None:
+        params, constants = prepare_run(system, scheme, params, dt)
+        start = scheme.init(scheme, system, params, constants, state)
+        follow = Continuation(carry=start, origin=jnp.asarray(state.t), index=jnp.asarray(0, int), dt=dt)
+    else:
+        same = carry.dt == dt
+        follow = Continuation(
+            carry=carry.carry,
+            origin=jnp.where(same, carry.origin, carry.carry.state.t),
+            index=jnp.where(same, carry.index, 0),
+            dt=dt,
+        )
+    none = jnp.asarray(-1, int)
+    events = None
+    if program.events:
+        zero = jnp.zeros(program.events)
+        events = Impacts(
+            count=jnp.asarray(0, int),
+            time=zero,
+            contact=jnp.full(program.events, -1),
+            rate_before=zero,
+            rate_after=zero,
+            impulse_normal=zero,
+            impulse_tangential=jnp.zeros((program.events, system.nt)),
+        )
+    failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
+    return Run(next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events)
+
+
+def prepare_run(system: System, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:
+    """Parameters with what the model derives from them, and the constants of the scheme."""
+    if system.prepare is not None:
+        params = system.prepare(params)
+    return params, scheme.prepare(scheme, system, params, dt)
+
+
+def _one_step(
+    program: LoopProgram,
+    scheme: Scheme,
+    params: PyTree,
+    constants: PyTree,
+    dt: Array,
+    run: Run,
+    tally: dict[str, Array],
+) -> tuple[Run, dict[str, Array]]:
+    """One step of the scheme, and the books kept around it."""
+    follow = run.next
+    state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
+    start = dataclasses.replace(follow.carry, state=state)
+    carry, output = scheme.step(scheme, program.system, params, constants, start, dt)
+    index = follow.index + 1
+    end = follow.origin + index * dt
+    carry = dataclasses.replace(carry, state=dataclasses.replace(carry.state, t=end))
+    failed = (output.status != 0) & (run.status == 0)
+    now = FirstFailure(step=index, time=end, status=output.status, contact=output.contact)
+    return Run(
+        next=Continuation(carry=carry, origin=follow.origin, index=index, dt=dt),
+        status=run.status | output.status,
+        first_failure=jax.tree.map(lambda a, b: jnp.where(failed, a, b), now, run.first_failure),
+        events=_list_impacts(run.events, end, output),
+    ), {name: _count(name, value, output, dt) for name, value in tally.items()}
+
+
+def _count(name: str, value: Array, output: Output, dt: Array) -> Array:
+    """What accumulates between two saved rows, after one more step."""
+    if name == "impacts":
+        return value + output.event.impact
+    if name == "gap_min":
+        return jnp.minimum(value, output.event.gap)
+    if name == "closed_time":
+        return value + jnp.where(output.event.active, dt, 0.0)
+    new: Array = getattr(output, name)
+    if name.startswith("impulse") or name in ("constraint_impulse", "iterations"):
+        return value + new
+    if name == "residual":
+        return jnp.maximum(value, new)
+    return value | new if name == "notes" else new
+
+
+def no_tally(program: LoopProgram) -> dict[str, Array]:
+    """What is to be kept, before any step."""
+    system = program.system
+    nc, nt, nb = system.nc, system.nt, system.nb
+    none = jnp.zeros(nc)
+    tally = {
+        "force_normal": none,
+        "force_tangential": jnp.zeros((nc, nt)),
+        "constraint_force": jnp.zeros(nb),
+        "impulse_normal": none,
+        "impulse_tangential": jnp.zeros((nc, nt)),
+        "constraint_impulse": jnp.zeros(nb),
+        "impacts": jnp.zeros(nc, int),
+        "gap_min": jnp.full(nc, jnp.inf),
+        "closed_time": none,
+        "iterations": jnp.asarray(0),
+        "residual": jnp.zeros(()),
+        "notes": jnp.asarray(0),
+    }
+    return {name: value for name, value in tally.items() if name in program.keep}
+
+
+def _list_impacts(events: Impacts | None, end: Array, output: Output) -> Impacts | None:
+    """The impact list with the impacts of this step entered, one contact after the other."""
+    if events is None:
+        return None
+    impact = output.event.impact
+
+    def enter(events: Impacts) -> Impacts:
+        for k in range(impact.shape[0]):
+            here = (np.arange(events.time.shape[0]) == events.count) & impact[k]
+            values = {
+                "time": end,
+                "contact": jnp.asarray(k),
+                "rate_before": output.event.rate_before[k],
+                "rate_after": output.event.rate_after[k],
+                "impulse_normal": output.impulse_normal[k],
+            }
+            new: dict[str, Any] = {
+                name: jnp.where(here, value, getattr(events, name)) for name, value in values.items()
+            }
+            tangential = jnp.where(
+                here[:, None], output.impulse_tangential[k][None, :], events.impulse_tangential
+            )
+            events = Impacts(count=events.count + impact[k], impulse_tangential=tangential, **new)
+        return events
+
+    return lax.cond(jnp.any(impact), enter, lambda events: events, events)
+
+
+def run_row(
+    program: LoopProgram,
+    scheme: Scheme,
+    params: PyTree,
+    constants: PyTree,
+    dt: Array,
+    run: Run,
+    count: Array | int,
+    block: int | None = None,
+) -> tuple[Run, dict[str, Array | None]]:
+    """``count`` steps and the row saved after them. A traced count serves any number of steps; a
+    static one allows reverse mode, which keeps the carries of blocks of ``block`` steps. No steps at all
+    give the row of the start.
+    """
+    system = program.system
+
+    def step(both: tuple[Run, dict[str, Array]], _: Any = None) -> tuple[Any, None]:
+        return _one_step(program, scheme, params, constants, dt, *both), None
+
+    both = run, no_tally(program)
+    if not isinstance(count, int):
+        both = lax.fori_loop(0, count, lambda _, both: step(both)[0], both)
+    elif count:
+        # where reverse mode computes a step again it looks the solutions up
+        keep = jax.checkpoint_policies.save_only_these_names(SOLUTION)
+        checkpointed = jax.checkpoint(step, prevent_cse=False, policy=keep)
+        both, _ = scan_blocks(checkpointed, both, count, block or count)
+    run, tally = both
+    state = run.next.carry.state
+    gap = jnp.zeros(system.nc) if system.gap is None else system.gap(state.t, state.q, params)
+    values = {**tally, "gap": gap}
+    if "gap_min" in tally:
+        values["gap_min"] = jnp.where(jnp.isinf(tally["gap_min"]), gap, tally["gap_min"])
+    kept = {name: values[name] if name in program.keep else None for name in ROWS}
+    return run, {"t": jnp.asarray(state.t), "q": state.q, "v": state.v, **kept}
