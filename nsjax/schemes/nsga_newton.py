@@ -1,8 +1,9 @@
 """Semismooth Newton iterations of the nonsmooth generalized-alpha family, counted in linear solves.
 
 One correction of one subproblem stands here once; the decoupled schemes iterate each subproblem on its
-own, the coupled scheme all three in turn (as published) or all at once. The derivative of an answer is
-one more correction with live data. Source: [C (33), (39), (43), (47)-(51), Algorithm 1]; `nsga.md`
+own, the coupled scheme all three in turn (as published) or all at once. Dynamics and laws are solved
+together, as in [C], whose figures count these solves; `nsjax.contact` solves the laws on the Delassus
+operator. The derivative of an answer is one more correction with live data. Source: [C (33), (39), (43), (47)-(51), Algorithm 1]; `nsga.md`
 sections 4, 6, 7.
 """
 
@@ -19,16 +20,12 @@ import numpy as np
 from jax import lax
 
 from nsjax.core.operators import jacobian
-from nsjax.linalg import Dense, Elimination, Structure, matmul, matvec, solve
 from nsjax.math import norm
 from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga_levels import Level
+from nsjax.schemes.nsga_linear import Linear, Tangent, correction, linearised, regularisation
 from nsjax.types import Array, PyTree, record
 
-# Of the diagonal, for dependent rows; relative, in increments, far above rounding. Far below that of the
-# contact solver (1e-9), with which linear problems take a second solve: the counts of [C] are of one. Too
-# little for dependent rows that stick: a box that rests on a slope on two corners does not converge.
-REGULARISATION = 1e-12
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
 ROUNDING = 1e-14
 
@@ -88,53 +85,6 @@ def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Res
     return Residual(dynamic=dynamic, rows=rows, pi=pi, converged=converged)
 
 
-@record()
-class Linear:
-    """``J dw - W dpi``, ready to be solved, and ``dy/dw``: of a dense structure the matrix (n, n), with the
-    bilateral rows added by ``p W Y``; else the factors, and ``J^-1 W`` in place of ``W``.
-
-    Args:
-        matrix, done: one of them.
-        directions: ``W`` or ``J^-1 W`` (n, rows).
-        values: ``Y = dy/dw`` (rows, n).
-        added: (rows,) bool, rows that the matrix contains.
-    """
-
-    matrix: Array | None
-    done: Elimination | None
-    directions: Array
-    values: Array
-    added: Any
-
-
-def linearised(
-    structure: Structure, dynamics: Callable[[Array], Array], w: Array, directions: Array, values: Array,
-    p: Array, bilateral: Any,
-) -> Linear:  # fmt: skip
-    """Tangent of the dynamics at ``w``, factored if the structure asks for it.
-
-    A dense one takes its bilateral rows (rows,) bool in, and is thus regular for a singular mass.
-    """
-    matrix: Any = structure.tangent(dynamics, w)
-    if isinstance(structure, Dense):
-        if np.any(bilateral):
-            matrix = matrix + matmul(directions, jnp.where(bilateral, p, 0.0)[:, None] * values)
-        return Linear(matrix=matrix, done=None, directions=directions, values=values, added=bilateral)
-    done, response = structure.eliminate(matrix, directions)
-    added = np.zeros(len(bilateral), bool)
-    return Linear(matrix=None, done=done, directions=response, values=values, added=added)
-
-
-@record()
-class Tangent:
-    """Linearised subproblem: `Linear`, ``D = dpi/dsigma`` (rows, rows), factors of the rows (rows,)."""
-
-    linear: Linear
-    law: Array
-    k: Array
-    p: Array
-
-
 def tangent(level: Level, d: PyTree, z: Unknown, kept: Linear | None = None) -> Tangent:
     """Linearisation of one subproblem at an iterate; ``kept`` where it is the same everywhere."""
     s = sigma(level, d, z)
@@ -150,33 +100,8 @@ def tangent(level: Level, d: PyTree, z: Unknown, kept: Linear | None = None) -> 
             p,
             np.arange(m) >= m - level.bilateral,
         )
-    return Tangent(linear=kept, law=jax.jacfwd(lambda s: level.law(d, s))(s), k=k, p=p)
-
-
-def correction(x: Tangent, dynamic: Array, rows: Array) -> tuple[Array, Array]:
-    """``(dw, dx)`` of the linearised rows::
-
-        J dw - W dpi = -r,     k dx - dpi = -(k x - pi),     dpi = D (k dx - p Y dw)
-
-    by elimination of ``dw``; the unknowns of the border are ``dsigma``, or ``k dx`` for the rows that the
-    matrix contains.
-    """
-    a, m = x.linear, x.law.shape[0]
-    if a.done is not None:
-        free, response = -a.done.solve(dynamic), matmul(a.directions, x.law)
-    else:
-        both = jnp.concatenate([-dynamic[:, None], matmul(a.directions, x.law)], axis=1)
-        solved = solve(a.matrix, both)  # type: ignore[arg-type]
-        free, response = solved[:, 0], solved[:, 1:]
-    if not m:
-        return free, jnp.zeros(0)
-    delassus = x.p[:, None] * matmul(a.values, response)
-    border = jnp.eye(m) - x.law + delassus * (1.0 + REGULARISATION * np.eye(m))
-    known = -rows - x.p * matvec(a.values, free)
-    u = solve(border, known[:, None])[:, 0]
-    dw = free + matvec(response, u)
-    change = jnp.where(a.added, u, u + x.p * matvec(a.values, dw))
-    return dw, change / x.k
+    law = jax.jacfwd(lambda s: level.law(d, s))(s)
+    return Tangent(linear=kept, law=law, k=k, p=p, weight=regularisation(level.system))
 
 
 def _moved(z: Unknown, dw: Array, dx: Array) -> Unknown:
@@ -331,7 +256,8 @@ def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
         p,
         np.concatenate([np.arange(v.rows) >= v.rows - v.bilateral for v in c.levels]),
     )
-    return Tangent(linear=linear, law=jax.jacfwd(law)(jnp.concatenate(sigmas)), k=k, p=p)
+    slopes = jax.jacfwd(law)(jnp.concatenate(sigmas))
+    return Tangent(linear=linear, law=slopes, k=k, p=p, weight=regularisation(system))
 
 
 def _evaluate_all(c: Coupled, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Residual, ...]:

@@ -17,7 +17,8 @@ from nsjax.schemes.books import approach_limit, impacts_of, impulse_output
 from nsjax.schemes.generalized_alpha import chung_hulbert
 from nsjax.schemes.impulsive import Response, Resting, gap_rates, no_limit, no_rest, through_impacts
 from nsjax.schemes.nsga_levels import Step, smooth_state, total_state
-from nsjax.schemes.nsga_newton import Tangent, Tolerances, correction, linearised, no_unknown, tangent
+from nsjax.schemes.nsga_linear import Tangent, correction, linearised
+from nsjax.schemes.nsga_newton import Tolerances, no_unknown, tangent
 from nsjax.schemes.nsga_solve import Answer, coupled, decoupled, levels_of
 from nsjax.types import Array, PyTree, record
 

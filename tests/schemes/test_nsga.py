@@ -288,3 +288,17 @@ def test_derivatives_through_constraints_and_impacts():
         assert forward == pytest.approx(float(reverse), rel=1e-12)
         # truncation 1e-8, and the tolerance of the solver over the width
         assert forward == pytest.approx(float(f(0.3001) - f(0.2999)) / 2e-4, rel=1e-5)
+
+
+@pytest.mark.parametrize("dimension", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_box_sticks_on_a_slope_on_its_corners(dimension):
+    """Their rows are dependent: what each corner carries is not unique, the motion is."""
+    problem = models.block(dimension=dimension, slope=0.3)
+    traj = nsjax.simulate(*problem, schemes.nsga_decoupled(), dt=1e-2, steps=20)
+    traj.raise_for_status()
+    weight = problem.params.mass * G
+    # the solver's tolerance
+    np.testing.assert_allclose(traj.v, 0.0, atol=1e-11)
+    np.testing.assert_allclose(traj.force_normal[1:].sum(axis=1), weight * np.cos(0.3), rtol=1e-10)
+    tangential = np.asarray(traj.force_tangential[1:]).sum(axis=(1, 2))
+    np.testing.assert_allclose(tangential, -weight * np.sin(0.3), rtol=1e-10)
