@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ import numpy as np
 from nsjax.analysis.events import Table
 from nsjax.contact.saltation import COUPLED, GATED
 from nsjax.core import InputError, checks, nearest
+from nsjax.core.keys import Key, find, parse_parameter, put
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.simulate import simulate
@@ -180,10 +180,11 @@ def check_gradient(
     checks.check_gradient(scheme, gradient)
     if samples < 2 * DEGREE or samples % 2 == 0:
         raise InputError(f"samples = {samples}; it must be odd and at least {2 * DEGREE + 1}")
-    at = np.array([_value(problem, name) for name in parameters])
+    keys = tuple(parse_parameter(name, "check_gradient") for name in parameters)
+    at = np.array([_value(problem, key, name) for key, name in zip(keys, parameters, strict=True)])
     names, read = _reader(problem, outputs)
     plan = _Plan(
-        names=tuple(parameters), read=read, steps=steps, every=every or steps, events=events,
+        keys=keys, read=read, steps=steps, every=every or steps, events=events,
         gradient=gradient,
     )  # fmt: skip
     middle = _run(plan, problem, scheme, at, dt)
@@ -213,7 +214,7 @@ def check_gradient(
 class _Plan:
     """Static part of the runs."""
 
-    names: tuple[str, ...]
+    keys: tuple[Key, ...]
     read: Any
     steps: int
     every: int
@@ -221,42 +222,25 @@ class _Plan:
     gradient: str | None
 
 
-def _split(name: str) -> tuple[str, int | None]:
-    """``("initial_v", 0)`` of ``"initial_v[0]"``."""
-    found = re.fullmatch(r"(\w+)\[(\d+)\]", name)
-    return (found[1], int(found[2])) if found else (name, None)
+def _base(problem: Problem) -> dict[str, Any]:
+    """The numbers of a problem by the roots of their names."""
+    return {"params": problem.params, "state": problem.state}
 
 
-def _whole(problem: Problem, field: str) -> Any:
-    """A parameter or a part of the start, as `Problem.replace` names them."""
-    start = {"initial_time": "t", "initial_q": "q", "initial_v": "v"}
-    if field in start:
-        return getattr(problem.state, start[field])
-    problem.replace(**{field: 0.0})  # refuses unknown names
-    params = problem.params
-    return params[field] if isinstance(params, Mapping) else getattr(params, field)
-
-
-def _value(problem: Problem, name: str) -> float:
+def _value(problem: Problem, key: Key, name: str) -> float:
     """The number behind a name."""
-    field, index = _split(name)
-    value = np.asarray(_whole(problem, field), float)
-    if index is None and value.ndim:
-        raise InputError(f"parameter {name!r} has shape {value.shape}; name one entry: '{name}[0]'")
-    if index is not None and (value.ndim != 1 or index >= value.size):
-        raise InputError(f"parameter {name!r}: {field} has shape {value.shape}")
-    return float(value if index is None else value[index])
+    value = np.asarray(find(_base(problem), key, "check_gradient"), float)
+    if key.index is None and value.ndim:
+        raise InputError(f"check_gradient: {name!r} has shape {value.shape}; name one entry: '{name}[0]'")
+    return float(value if key.index is None else value[key.index])
 
 
-def _changed(problem: Problem, names: tuple[str, ...], x: Any) -> Problem:
+def _changed(problem: Problem, keys: tuple[Key, ...], x: Any) -> Problem:
     """The problem with the numbers ``x``."""
-    for k, name in enumerate(names):
-        field, index = _split(name)
-        value = x[k]
-        if index is not None:
-            value = jnp.asarray(_whole(problem, field), float).at[index].set(x[k])
-        problem = problem.replace(**{field: value})
-    return problem
+    base = _base(problem)
+    for k, key in enumerate(keys):
+        base = put(base, key, x[k])
+    return dataclasses.replace(problem, **base)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -296,7 +280,7 @@ def _simulate(
     plan: _Plan, problem: Problem, scheme: Scheme, x: Any, dt: Any, gradient: str | None, events: int
 ) -> Trajectory:
     """The run with the numbers ``x``."""
-    system, params, state = _changed(problem, plan.names, x)
+    system, params, state = _changed(problem, plan.keys, x)
     lengths: Any = {"steps": plan.steps, "every": plan.every, "events": events}
     return simulate(system, params, state, scheme, dt=dt, gradient=gradient, **lengths)
 

@@ -20,7 +20,7 @@ from nsjax.cli import maps
 from nsjax.cli.inputs import build, check_files, read_problem, read_scheme, read_settings, read_steps
 from nsjax.cli.report import Progress, save_figure
 from nsjax.core import InputError, Problem, Scheme, System, nearest
-from nsjax.sweep.axes import names
+from nsjax.core.keys import names
 from nsjax.sweep.result import check_form
 from nsjax.trajectory import RunError, label_name, quantity_unit
 

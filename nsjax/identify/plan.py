@@ -12,11 +12,11 @@ import numpy as np
 
 from nsjax.core import InputError, Problem, Scheme, checks
 from nsjax.core.errors import nearest
+from nsjax.core.keys import Key, find, parse_parameter, put
 from nsjax.core.system import System
 from nsjax.identify.data import Recording
 from nsjax.identify.program import Common, RunProgram, Start, Tracks
 from nsjax.identify.transforms import Transform
-from nsjax.sweep.axes import Key, find, parse, put
 from nsjax.trajectory import DERIVED, label_name
 
 ON_GRID = 1e-6
@@ -134,12 +134,8 @@ def _needs_rows(system: System, params: Any, names: tuple[str, ...]) -> bool:
 
 
 def _key(text: str) -> Key:
-    """``friction`` is ``params.friction``."""
-    root = str(text).partition(".")[0].partition("[")[0]
-    try:
-        key = parse(text if root in ("params", "state", "scheme") else f"params.{text}")
-    except InputError as error:
-        raise InputError(str(error).replace("sweep:", "identify:", 1)) from None
+    """A number that can be trained."""
+    key = parse_parameter(text, "identify")
     if key.path[0] == "scheme":
         raise InputError(f"identify: {text}: numbers of the scheme are no parameters of the model")
     if key.path == ("state", "t"):
@@ -194,10 +190,7 @@ def _values(key: Key, params: Any, starts: Sequence[Start]) -> np.ndarray:
     bases: list[dict[str, Any]] = [{"params": params, "state": start} for start in starts]
     found = []
     for base in bases if key.path[0] == "state" else bases[:1]:
-        try:
-            node = find(base, key)
-        except InputError as error:
-            raise InputError(str(error).replace("sweep:", "identify:", 1)) from None
+        node = find(base, key, "identify")
         found.append(np.asarray(node if key.index is None else node[key.index], float))
     return np.stack(found)
 

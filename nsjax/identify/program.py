@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.core.keys import Key, put
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, begin_run, prepare_run
-from nsjax.sweep.axes import Key, put
 from nsjax.sweep.program import map_lanes, spread, traced_row
 from nsjax.sweep.run import lay_out
 from nsjax.trajectory import ROWS, Trajectory

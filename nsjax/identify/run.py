@@ -11,6 +11,7 @@ import numpy as np
 
 from nsjax.contact.saltation import COUPLED, GATED
 from nsjax.core import InputError, Problem, Scheme, State
+from nsjax.core.keys import put
 from nsjax.identify import losses, solve
 from nsjax.identify.data import Recording
 from nsjax.identify.estimate import Estimate, Fit, Run
@@ -18,7 +19,6 @@ from nsjax.identify.objective import Objective, Point
 from nsjax.identify.plan import make_plan
 from nsjax.identify.statistics import Statistics, describe, identifiability, quantile
 from nsjax.identify.transforms import Transform
-from nsjax.sweep.axes import put
 
 NOTES = {
     GATED: "slow approaches (grazing, the ends of sequences of bounces)",

@@ -17,10 +17,10 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
+from nsjax.core.keys import Key, put
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
-from nsjax.sweep.axes import Key, put
 from nsjax.sweep.reductions import Fold, Reduction
 from nsjax.trajectory import ROWS, FirstFailure, Trajectory
 from nsjax.types import Array, PyTree, record

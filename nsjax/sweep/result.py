@@ -12,8 +12,9 @@ import numpy as np
 
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
+from nsjax.core.keys import Key
 from nsjax.core.system import System
-from nsjax.sweep.axes import Axes, Key, describe
+from nsjax.sweep.axes import Axes, describe
 from nsjax.trajectory import FirstFailure, RunError, failure_sentence
 from nsjax.types import Array, PyTree, record
 

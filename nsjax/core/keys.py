@@ -1,0 +1,150 @@
+"""Names of the numbers of a problem: ``"params.friction"``, ``"state.v[1]"``, ``"scheme.rho_inf"``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core.errors import InputError, nearest
+from nsjax.types import Array, PyTree
+
+ROOTS = ("params", "state", "scheme")
+START = {"initial_time": "state.t", "initial_q": "state.q", "initial_v": "state.v"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """Place of a varied number: ``params.friction``, ``state.v[1]``, ``scheme.rho_inf`` or ``dt``.
+
+    Args:
+        text: as the user wrote it.
+        path: root and names of the fields below it.
+        index: entry of the array found there, None for all of it.
+    """
+
+    text: str
+    path: tuple[str, ...]
+    index: int | None
+
+    def overlaps(self, other: Key) -> bool:
+        """Whether both name the same number, or one names an array and the other an entry of it."""
+        same = self.index == other.index or self.index is None or other.index is None
+        return self.path == other.path and same
+
+
+def parse(text: str, who: str) -> Key:
+    """A key from its name; ``who`` is the caller that refuses it.
+
+    Raises:
+        InputError: for a name that does not start with params, state or scheme and is not dt.
+
+    Example:
+        >>> from nsjax.core.keys import parse
+        >>> key = parse("state.v[1]", "sweep")
+        >>> key.path, key.index
+        (('state', 'v'), 1)
+    """
+    found = re.fullmatch(r"([A-Za-z_]\w*(?:\.\w+)*)(?:\[(\d+)\])?", text) if isinstance(text, str) else None
+    if found is None:
+        raise InputError(f"{who}: {text!r} is no key; write 'params.friction', 'state.v[1]' or 'dt'")
+    path = tuple(found[1].split("."))
+    index = None if found[2] is None else int(found[2])
+    if path == ("dt",) and index is None:
+        return Key(text, path, None)
+    if path[0] not in ROOTS or len(path) < 2:
+        hints = {"params": "params.NAME", "state": "state.q", "scheme": "scheme.NAME"}
+        hint = hints.get(path[0], f"params.{text}")
+        raise InputError(
+            f"{who}: {text!r} is no key; did you mean {hint!r}? Known: params.*, state.*, scheme.*, dt"
+        )
+    return Key(text, path, index)
+
+
+def parse_parameter(text: str, who: str) -> Key:
+    """A key in which ``params.`` may be left out, and in which a start may be named as in
+    `Problem.replace`: ``friction`` is ``params.friction``, ``initial_v[0]`` is ``state.v[0]``.
+
+    Raises:
+        InputError: see `parse`.
+
+    Example:
+        >>> from nsjax.core.keys import parse_parameter
+        >>> parse_parameter("initial_v[0]", "identify").path
+        ('state', 'v')
+    """
+    name, *rest = re.split(r"(?=[.\[])", str(text), maxsplit=1)
+    root = name if name in ROOTS else START.get(name, f"params.{name}")
+    return parse(root + "".join(rest), who)
+
+
+def names(node: PyTree) -> list[str]:
+    """Names below a node of a pytree of records, mappings and sequences; none below a number."""
+    if isinstance(node, Mapping):
+        return [str(name) for name in node]
+    if dataclasses.is_dataclass(node) and not isinstance(node, type):
+        return [f.name for f in dataclasses.fields(node)]
+    if isinstance(node, tuple) and hasattr(node, "_fields"):
+        return list(node._fields)
+    return [str(i) for i in range(len(node))] if isinstance(node, list | tuple) else []
+
+
+def child(node: PyTree, name: str) -> PyTree:
+    """What stands below a node under that name."""
+    if isinstance(node, Mapping):
+        return next(value for key, value in node.items() if str(key) == name)
+    return (
+        node[int(name)]
+        if isinstance(node, list | tuple) and not hasattr(node, "_fields")
+        else getattr(node, name)
+    )
+
+
+def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
+    """The number or array that a key names; ``who`` is the caller that refuses it.
+
+    Raises:
+        InputError: for an unknown name, with the nearest known one.
+    """
+    node: Any = base
+    for depth, name in enumerate(key.path):
+        known = names(node)
+        if name not in known:
+            place = ".".join(key.path[:depth])
+            raise InputError(f"{who}: {key.text}: {place} has no {name!r}; {nearest(name, known)}")
+        node = child(node, name)
+    if names(node) or not (hasattr(node, "dtype") or isinstance(node, int | float)):
+        raise InputError(
+            f"{who}: {key.text} is not a number; choose one of {', '.join(names(node)) or 'its parts'}"
+        )
+    if key.index is not None:
+        shape = np.shape(node)
+        if len(shape) != 1 or key.index >= shape[0]:
+            raise InputError(
+                f"{who}: {key.text}: {'.'.join(key.path)} has shape {shape}; there is no such entry"
+            )
+    return node
+
+
+def put(base: dict[str, PyTree], key: Key, value: Array) -> dict[str, PyTree]:
+    """The same numbers with another value under a key."""
+    return {**base, key.path[0]: _put(base[key.path[0]], key.path[1:], key.index, value)}
+
+
+def _put(node: PyTree, path: tuple[str, ...], index: int | None, value: Array) -> PyTree:
+    if not path:
+        if index is None:
+            return value
+        return jnp.where(np.arange(np.shape(node)[0]) == index, value, node)
+    new = _put(child(node, path[0]), path[1:], index, value)
+    if isinstance(node, Mapping):
+        return {key: new if str(key) == path[0] else part for key, part in node.items()}
+    if dataclasses.is_dataclass(node) and not isinstance(node, type):
+        return dataclasses.replace(node, **{path[0]: new})
+    if hasattr(node, "_fields"):
+        return node._replace(**{path[0]: new})
+    return type(node)(new if str(i) == path[0] else part for i, part in enumerate(node))
