@@ -29,15 +29,15 @@ def objective(x: jax.Array, steps: int, every: int) -> jax.Array:
 @pytest.mark.parametrize("budget", [8, 4096, 10**9])
 @pytest.mark.parametrize("length", [1, 30, 37])
 def test_blocks_are_a_scan(length: int, budget: int) -> None:
-    """Also for a prime length, whose last block is padded."""
+    """Also for a prime length, whose last block is padded, and for rows of nothing (no joints)."""
 
-    def body(x: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+    def body(x: jax.Array, _: None) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         x = jnp.sin(1.3 * x) + 0.1
-        return x, x * x
+        return x, (x * x, x[:0])
 
     def total(scan, x):
-        last, rows = scan(x)
-        assert rows.shape == (length, 2)
+        last, (rows, nothing) = scan(x)
+        assert rows.shape == (length, 2) and nothing.shape == (length, 0)
         return jnp.sum(last * jnp.array([1.0, 2.0])) + jnp.sum(rows * jnp.arange(length)[:, None])
 
     at = jnp.array([0.3, 0.7])

@@ -74,7 +74,7 @@ def scan_blocks(
 
     starts = size * jnp.arange(blocks)
     carry, found = lax.scan(jax.checkpoint(block, prevent_cse=False), carry, starts)
-    return carry, jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:])[:length], found)
+    return carry, jax.tree.map(lambda y: y.reshape(blocks * size, *y.shape[2:])[:length], found)
 
 
 def warn_of_rows(rows: int, row_bytes: int, *, traced: bool, limit: int | None = None) -> None:

@@ -133,9 +133,17 @@ class RodBasis:
         return found if self.modes is None else found[: self.modes.count]
 
     def _lowest(self, rod: RodData, conditions: str, count: int) -> Array:
-        """Unit shapes of the lowest modes (N, count)."""
-        order = jnp.argsort(self.squares(rod, conditions))
-        return jnp.asarray(unit_modes(self.elements, conditions).pinned)[:, order[:count]]
+        """Unit shapes of the lowest modes (N, count): selection by rank, because the program of a run is
+        to hold no sort.
+        """
+        squares = self.squares(rod, conditions)
+        before = np.arange(squares.shape[0])
+        lower = (squares[None, :] < squares[:, None]) | (
+            (squares[None, :] == squares[:, None]) & (before[None, :] < before[:, None])
+        )
+        rank = jnp.sum(lower, axis=1)
+        chosen = jnp.where(rank[:, None] == np.arange(count)[None, :], 1.0, 0.0)
+        return matmul(jnp.asarray(unit_modes(self.elements, conditions).pinned), chosen)
 
     def basis(self, rod: RodData) -> Array:
         """``X`` (N, n): nodal coordinates of the unit rod, displacements in metres, of every ``q_f``."""

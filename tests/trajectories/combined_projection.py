@@ -17,7 +17,7 @@ from jax import lax
 from nsjax import Carry, Event, Output, Scheme, State, System, status
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.operators import all_rows, row_forces, row_rates
-from nsjax.linalg import matmul, matvec, solve_positive
+from nsjax.linalg import Structure, matmul, matvec, solve_positive
 from nsjax.types import Array, record
 
 
@@ -63,6 +63,10 @@ class _Equations:
     """``M(q_1) z - dt (h_0 + h_1) / 2 - W(q_1) P = 0`` with ``z = v_1 - v_0``."""
 
     system: System
+
+    @property
+    def structure(self) -> Structure:
+        return self.system.structure
 
     @property
     def nc(self) -> int:
