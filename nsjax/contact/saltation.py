@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.branches import REGULARISATION
 from nsjax.core.operators import Rows
 from nsjax.core.system import State, System
 from nsjax.linalg import matmul, matvec, solve
@@ -145,8 +146,8 @@ def settle(
     wt, back = lax.stop_gradient((rows.wt[:count:d], response[:, :count:d]))
     both = resting[:, None] & resting[None, :]
     g = jnp.where(both, matmul(wt, back), 0.0)
-    # dependent contacts: the relative regularisation of the contact solver
-    g = g + jnp.where(resting, 1e-9 * jnp.diagonal(g), 1.0) * jnp.eye(system.nc)
+    # dependent contacts: as in the contact solver
+    g = g + jnp.where(resting, REGULARISATION * jnp.diagonal(g), 1.0) * jnp.eye(system.nc)
     gap = jnp.where(resting, only_tangent(system.gap(t, q, params)), 0.0)  # type: ignore[misc]
     correction = -matvec(back, solve(g, gap[:, None])[:, 0])
     return moved(system.retract, q, correction)

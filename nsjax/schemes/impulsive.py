@@ -174,9 +174,11 @@ def through_impacts(
 
     def finish(live: tuple[State, saltation.Shift]) -> State:
         end, shift = live
+        jump = saltation.frozen(r.jump)
+        # a contact seen too early has no impulse yet: its own shift forth and back then cancels
         x = Around(
             at=ahead, a=b.a, aside=b.aside, end=saltation.frozen(end), resting=memory.contacts,
-            after=after, active=active, impulses=_stacked(saltation.frozen(r.jump)),
+            after=after, active=loaded(jump, active), impulses=_stacked(jump),
         )  # fmt: skip
         return shift_back(system, p, end, shift, x, corrects=corrects)
 

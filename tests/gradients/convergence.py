@@ -11,10 +11,7 @@ from tests.gradients.program import STEPS, Answer, off, primes_near, sensitivity
 
 Motion = particle.Case | balls.Case | pendulum.Case
 
-# nonsmooth generalized-alpha has its own measurements
-SCHEMES: dict[str, Scheme] = {
-    name: entry.factory() for name, entry in schemes.REGISTRY.items() if not name.startswith("nsga")
-}
+SCHEMES: dict[str, Scheme] = {name: entry.factory() for name, entry in schemes.REGISTRY.items()}
 # without numerical damping nothing that a scheme remembers wrongly is forgotten
 SCHEMES["generalized_alpha(1)"] = schemes.generalized_alpha(rho_inf=1.0)
 

@@ -28,6 +28,7 @@ QUICK = {
         "slip reversal uphill",
         "slip to stick",
     ],
+    "nsga_decoupled": ["balls, equal times"],
 }
 PAIRS = [(scheme, name) for scheme, names in QUICK.items() for name in names]
 REST = [(scheme, name) for scheme in SCHEMES for name in ALL if (scheme, name) not in PAIRS]

@@ -53,16 +53,8 @@ def test_after_the_first_impact() -> None:
         assert order >= 0.9, f"{name}: order {order:.2f}"
 
 
-DEFECT = pytest.mark.xfail(
-    reason="derivatives of ggl_unified grow without bound in closed phases of steps below 1e-7 s",
-    strict=True,
-)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "scheme", [pytest.param(s, marks=DEFECT if s == "ggl_unified" else ()) for s in SCHEMES]
-)
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_through_accumulations(scheme: str) -> None:
     """The orders, and the errors at 1e-6 s.
 
