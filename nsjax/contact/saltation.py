@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.acceleration import SLIDING
 from nsjax.contact.branches import REGULARISATION
 from nsjax.core.operators import Rows
 from nsjax.core.system import State, System
@@ -151,10 +152,6 @@ def settle(
     gap = jnp.where(resting, only_tangent(system.gap(t, q, params)), 0.0)  # type: ignore[misc]
     correction = -matvec(back, solve(g, gap[:, None])[:, 0])
     return moved(system.retract, q, correction)
-
-
-# A contact slides if its tangential velocity is above rounding.
-SLIDING = 1e-9
 
 
 def slides(rates: Array) -> Array:
