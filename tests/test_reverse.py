@@ -37,7 +37,8 @@ def test_blocks_are_a_scan(length: int, budget: int) -> None:
 
     def total(scan, x):
         last, (rows, nothing) = scan(x)
-        assert rows.shape == (length, 2) and nothing.shape == (length, 0)
+        assert rows.shape == (length, 2)
+        assert nothing.shape == (length, 0)
         return jnp.sum(last * jnp.array([1.0, 2.0])) + jnp.sum(rows * jnp.arange(length)[:, None])
 
     at = jnp.array([0.3, 0.7])
