@@ -18,7 +18,7 @@ from nsjax.core.operators import row_rates
 from nsjax.math import rotations
 from tests.references import slope
 from tests.references.slider_crank import Data, bilateral
-from tests.schemes.test_moreau import LIFT, G, run
+from tests.schemes.small_systems import LIFT, G, run
 
 FORMS = ("index_1", "index_2", "index_3", "ggl")
 MAKE = {

@@ -18,7 +18,7 @@ from nsjax import models, schemes
 from nsjax.analysis import amplification_matrix
 from nsjax.core import InputError
 from tests.references.slider_crank import Data, event_driven
-from tests.schemes.test_moreau import BLOCK, LIFT, G, block, run
+from tests.schemes.small_systems import BLOCK, LIFT, G, block, run
 
 RESTITUTION = 0.1
 

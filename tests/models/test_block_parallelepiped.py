@@ -1,0 +1,151 @@
+"""The published parallelepiped against event-driven integration, and gradients through an impact."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import nsjax
+from nsjax import models, schemes
+from tests.models.block_runs import SIZE, cuboid, run
+from tests.references import slope
+from tests.references.rigid_box import SIGNS, G, Reference, angle_between
+
+# ---------------------------------------------------------------------------- parallelepiped
+
+FALL = {
+    "restitution": 0.8,
+    "friction": 0.0,
+    "initial_q": [0, 0, 1, 1, 0, 0, 0],
+    "initial_v": [3, 0, 0, 60, 60, 0],
+}
+
+
+@functools.cache
+def one_impact():
+    """Event-driven: time, corner, gap rates, impulse, state after, state at 0.69 s."""
+    ref = Reference(SIZE, 0.0)
+    y = np.concatenate([FALL["initial_q"], FALL["initial_v"]]).astype(float)
+
+    def rate(t, y):
+        return ref.rate(y, [])
+
+    def touch(t, y):
+        return ref.gaps(y[:7]).min()
+
+    touch.terminal = True
+    touch.direction = -1  # the flight after the impact may begin a rounding below the ground
+    options = {"method": "DOP853", "rtol": 1e-13, "atol": 1e-13}
+    flight = solve_ivp(rate, (0, 0.69), y, events=touch, max_step=2e-3, **options)
+    q, v = flight.y[:7, -1], flight.y[7:, -1]
+    corner = int(np.argmin(ref.gaps(q)))
+    row = ref.rows(q, v)[0][corner, -1]
+    before = row @ v
+    impulse = -1.8 * before / (row / ref.mass @ row)
+    after = v + row / ref.mass * impulse
+    last = solve_ivp(
+        rate, (flight.t[-1], 0.69), np.concatenate([q, after]), events=touch, max_step=2e-3, **options
+    )
+    assert last.t[-1] == 0.69
+    return flight.t[-1], corner, before, impulse, after, last.y[:7, -1], last.y[7:, -1]
+
+
+def test_event_driven_reference_of_the_parallelepiped():
+    # Two programs: the numbers of the specification and the integration of this file.
+    time, corner, before, impulse, after, q, v = one_impact()
+    assert time == pytest.approx(0.41528560, abs=5e-9)
+    np.testing.assert_array_equal(SIGNS[3][corner], [1, -1, 1])
+    assert before == pytest.approx(-13.061164, abs=5e-7)
+    assert -0.8 * before == pytest.approx(10.448931, abs=5e-7)
+    assert impulse == pytest.approx(500.757659, abs=5e-7)
+    np.testing.assert_allclose(after[3:], [-20.279995, -25.405483, -30.626666], rtol=0, atol=5e-7)
+    assert after[2] == pytest.approx(6.625998, abs=5e-7)
+    np.testing.assert_allclose(q[:3], [2.07, 0, 1.6041598], rtol=0, atol=5e-8)
+    np.testing.assert_allclose(v[3:], [2.480049, 38.575949, -17.492675], rtol=0, atol=5e-7)
+    assert Reference(SIZE, 0.0).gaps(q)[corner] == pytest.approx(1.5154841, abs=5e-8)
+
+
+# Published to four digits for these step sizes.
+@pytest.mark.parametrize(
+    ("dt", "published"), [(1e-3, 506.6), (5e-4, 512.9), (2.5e-4, 503.1), (1e-4, 502.4), (2.5e-5, 500.8)]
+)
+def test_impulse_of_the_parallelepiped(dt, published):
+    steps = round(0.69 / dt)
+    traj = run(cuboid(**FALL), dt, steps, every=steps)
+    assert int(traj.events.count) == 1
+    assert float(traj.events.impulse_normal[0]) == pytest.approx(published, abs=0.051)
+    assert int(traj.events.contact[0]) == 2  # (+,-,+)
+
+
+def test_parallelepiped_converges_with_order_one():
+    time, corner, before, impulse, _, q, v = one_impact()
+    counts = np.array([449, 547, 659, 797, 967, 1409, 2063, 3001, 4397, 6421, 9377, 13697, 20011])
+    steps = 0.69 / counts
+    errors = []
+    for n in counts:
+        traj = run(cuboid(**FALL), 0.69 / n, int(n), every=int(n))
+        dt, events = 0.69 / n, traj.events
+        assert int(events.count) == 1
+        assert int(events.contact[0]) == corner
+        # Noticed at the first midpoint below the plane, so within a step and a half.
+        assert -0.1 * dt <= float(events.time[0]) - time <= 1.6 * dt
+        # Newton's law is exact at that midpoint; the rate itself changes with the curvature of the path.
+        rate = float(events.rate_before[0])
+        assert float(events.rate_after[0]) == pytest.approx(-0.8 * rate, rel=1e-10)
+        # 60 sqrt(2) rad/s at half a diagonal.
+        assert abs(rate - before) <= 1.6 * dt * (7200 * np.linalg.norm(SIZE) / 2 + G)
+        errors.append([
+            abs(float(events.impulse_normal[0]) - impulse), abs(rate - before),
+            np.abs(traj.v[-1, 3:] - v[3:]).max(), abs(traj.q[-1, 2] - q[2]),
+            float(angle_between(traj.q[-1, 3:], q[3:])), abs(traj.v[-1, 2] - v[2]),
+        ])  # fmt: skip
+        np.testing.assert_allclose(traj.q[-1, :2], [2.07, 0], rtol=0, atol=1e-12)
+        assert traj.gap_min.min() > -1.6 * dt * 13.1
+    errors = np.array(errors)
+    # Impulse, gap rate, height and its rate: all of them follow the time of the impact.
+    for k in (0, 1, 3, 5):
+        assert 0.85 <= slope(steps, errors[:, k]) <= 1.15
+    # Attitude and angular velocity see the flight's error of second order (0.1 rad a step) as well.
+    for k in (2, 4):
+        assert 0.85 <= slope(steps, errors[:, k]) <= 1.25
+
+
+# ---------------------------------------------------------------------------------- gradients
+
+
+def toss(dimension: int, x):
+    """A box that hits the plane once; x: initial angular velocity, friction."""
+    if dimension == 3:
+        start = jnp.concatenate([jnp.array([3.0, 0.0, 0.0]), x[:3]])
+        return cuboid(**{**FALL, "initial_v": start, "friction": x[3]})
+    start = jnp.concatenate([jnp.array([1.0, -3.0]), x[:1]])
+    return models.block(
+        dimension=2, initial_q=[0, 0.4, 0.5], initial_v=start, restitution=0.6, friction=x[1]
+    )
+
+
+@pytest.mark.parametrize("dimension", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_derivatives_of_a_toss(dimension):
+    # Forward and reverse through an impact with friction: finite, and the same.
+    def height(x):
+        # Thrown at 3 m/s from 0.4 m the planar box hits after 0.1 s, the other after 0.415 s.
+        problem, dt = toss(dimension, x), {2: 1e-3, 3: 2e-3}[dimension]
+        traj = nsjax.simulate(*problem, schemes.moreau(), dt=dt, steps=240, every=240, save=["impacts"])
+        return traj.q[-1, dimension - 1], traj.impacts.sum()
+
+    @jax.jit
+    def both(x):
+        gradient, impacts = jax.grad(height, has_aux=True)(x)
+        return gradient, jax.jacfwd(lambda x: height(x)[0])(x), impacts
+
+    x = jnp.array([60.0, 60.0, 0.0, 0.1] if dimension == 3 else [5.0, 0.02])  # it slides
+    gradient, forward, impacts = both(x)
+    assert impacts == 1
+    assert np.all(np.isfinite(gradient))
+    assert np.all(gradient != 0)
+    np.testing.assert_allclose(forward, gradient, rtol=1e-9)

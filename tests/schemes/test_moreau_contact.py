@@ -1,0 +1,237 @@
+"""Moreau's midpoint rule on point masses with contact, against closed forms."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax import ContactLaw, System, schemes
+from tests.references import slope
+from tests.schemes.small_systems import BLOCK, TWICE, G, block, floor_law, run, unit_mass
+
+# ------------------------------------------------------------- a point mass and one obstacle
+
+
+@pytest.mark.parametrize("start", [0.0, 1e-12, 1e-4])
+def test_block_sticks_below_the_angle_of_friction(start):
+    # A start a little above the plane falls, and slides, for as long as it is in the air.
+    angle, dt = 0.3, 1e-3
+    p = block(slope=angle, friction=1.01 * np.tan(angle), mass=2.5)
+    traj = run(BLOCK, p, [0.0, start], [0.0, 0.0], dt, 100_000, every=1000)
+    flight = np.sqrt(2 * start / (G * np.cos(angle)))
+    free = G * np.sin(angle) * flight**2 / 2
+    assert np.abs(traj.q[-1, 0] - traj.q[1, 0]) <= 1e-15  # no creep
+    assert np.abs(traj.q[-1, 0]) <= free + G * dt * (dt + flight)
+    if start < 1e-9:
+        assert np.abs(traj.q[-1]).max() <= 2 * G * dt**2
+    # the impulse cancels the increment g dt to the last digit of that increment
+    np.testing.assert_allclose(traj.v[1:], 0.0, atol=2 * np.finfo(float).eps * G * dt)
+    force = 2.5 * G * np.array([np.cos(angle), -np.sin(angle)])
+    assert traj.force_normal[-1, 0] == pytest.approx(force[0], rel=1e-12)
+    assert traj.force_tangential[-1, 0, 0] == pytest.approx(force[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("restitution", [0.0, 0.7])
+def test_block_slides_above_the_angle_of_friction(factor, restitution):
+    angle = 0.3
+    friction = factor * np.tan(angle)
+    p = block(slope=angle, friction=friction, restitution=restitution, mass=2.5)
+    traj = run(BLOCK, p, [0.0, 0.0], [0.0, 0.0], 1e-3, 1000, every=10)
+    a = G * (np.sin(angle) - friction * np.cos(angle))
+    np.testing.assert_allclose(traj.v[:, 0], a * traj.t, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(traj.q[:, 0], a * traj.t**2 / 2, rtol=0, atol=1e-11)
+    assert np.abs(traj.q[:, 1]).max() < 1e-11
+
+
+def test_sliding_block_stops_where_friction_has_eaten_its_energy():
+    v0, mu = 2.0, 0.3
+    stop = v0**2 / (2 * mu * G)
+    for dt in (1e-2, 3e-3, 1e-3, 1e-4):
+        traj = run(
+            BLOCK, block(friction=mu), [0.0, 0.0], [v0, 0.0], dt, round(1.2 / dt / 10) * 10, every=10
+        )
+        assert traj.v[-1, 0] == 0.0
+        # Exact up to the step in which it stops, whose mean velocity is at most mu g dt / 2 too large.
+        assert 0.0 <= traj.q[-1, 0] - stop + 1e-12 <= mu * G * dt**2 / 2 + 2e-12
+
+
+def test_belt_takes_the_block_along():
+    belt, mu, dt = 1.5, 0.4, 1e-3
+    traj = run(BLOCK, block(friction=mu, belt=belt), [0.0, 0.0], [0.0, 0.0], dt, 1000)
+    until = belt / (mu * G)
+    slides = traj.t < until
+    # A contact problem is solved to 1e-11 of its largest local velocity, here the belt's.
+    np.testing.assert_allclose(traj.v[slides, 0], mu * G * traj.t[slides], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(traj.v[traj.t > until + dt, 0], belt, rtol=0, atol=1e-10)
+    late = traj.t > until + dt
+    path = belt * traj.t[late] - belt**2 / (2 * mu * G)
+    np.testing.assert_allclose(traj.q[late, 0], path, rtol=0, atol=mu * G * dt**2)
+
+
+def test_block_sticks_to_a_belt_that_swings():
+    # Sticking needs less than mu g: v(t_i) is the belt's velocity half a step earlier.
+    c, w, dt, m = 0.5, 5.0, 1e-3, 2.0
+    p = block(friction=0.5, belt_amplitude=c, belt_frequency=w, mass=m)
+    traj = run(BLOCK, p, [0.0, 0.0], [0.0, 0.0], dt, 2000)
+    np.testing.assert_allclose(traj.v[1:, 0], c * np.sin(w * (traj.t[1:] - dt / 2)), rtol=0, atol=1e-12)
+    path = c / w * (1 - np.cos(w * traj.t))
+    np.testing.assert_allclose(traj.q[:, 0], path, rtol=0, atol=c * dt)
+    force = m * c * w * np.cos(w * traj.t[1:-1])
+    np.testing.assert_allclose(traj.force_tangential[2:, 0, 0], force, rtol=0, atol=m * c * w**3 * dt**2)
+
+
+def test_block_on_a_belt_held_by_a_spring():
+    # Sticks until the spring balances friction at x* = mu m g / k, then swings about x* with the
+    # amplitude c / w that its velocity c at x* gives, and meets the belt's velocity once per period.
+    c, mu, k, m = 0.3, 0.4, 50.0, 2.0
+    w, balance = np.sqrt(k / m), mu * m * G / k
+    until = balance / c
+    p = block(friction=mu, belt=c, stiffness=k, mass=m)
+    duration = until + 1.6 * 2 * np.pi / w
+    errors, steps = [], []
+    for n in (467, 631, 857, 1151, 1553, 2099, 2837, 3823, 5153, 6947, 9371, 12641):
+        dt = duration / n
+        traj = run(BLOCK, p, [0.0, 0.0], [c, 0.0], dt, n)
+        swing = traj.t > until
+        x = np.where(swing, balance + c / w * np.sin(w * (traj.t - until)), c * traj.t)
+        errors.append(np.abs(traj.q[:, 0] - x).max())
+        steps.append(dt)
+        assert traj.v[:, 0].max() <= c + 1e-12
+        assert np.abs(traj.v[:, 0] - np.gradient(x, traj.t)).max() < 20 * dt
+    # No impact, and the switch from sticking to slipping is smooth in v: the order of smooth motion.
+    assert slope(steps, errors) == pytest.approx(2, abs=0.1)
+
+
+def test_floor_that_rises_faster_and_faster():
+    # The block follows y = a t^2 / 2; contact on velocity level lags by a dt t / 2.
+    a, m = 3.0, 2.0
+    for dt in (1e-2, 1e-3):
+        traj = run(BLOCK, block(heave=a, mass=m), [0.0, 0.0], [0.0, 0.0], dt, round(1 / dt))
+        t = traj.t
+        np.testing.assert_allclose(traj.v[1:, 1], a * (t[1:] - dt / 2), rtol=0, atol=1e-12)
+        lag = a * t**2 / 2 - traj.q[:, 1]
+        assert np.all(np.abs(lag - a * dt * t / 2) <= a * dt**2)
+        np.testing.assert_allclose(traj.force_normal[2:, 0], m * (G + a), rtol=1e-10)
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.3, 2.0])
+def test_the_same_contact_twice_moves_like_once(friction):
+    # Delassus matrices of rank 2 with 4 rows: forces are not unique, motion and total force are.
+    p = block(slope=0.2, friction=friction, restitution=0.5, belt=-0.4)
+    q, v = [0.0, 0.3], [1.0, -0.5]
+    once = run(BLOCK, p, q, v, 1e-3, 3000)
+    twice = run(TWICE, p, q, v, 1e-3, 3000)
+    assert once.impacts.sum() > 3
+    np.testing.assert_allclose(twice.q, once.q, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(twice.v, once.v, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        twice.impulse_normal.sum(axis=1), once.impulse_normal[:, 0], rtol=0, atol=1e-9
+    )
+    total = twice.impulse_tangential.sum(axis=(1, 2))
+    np.testing.assert_allclose(total, once.impulse_tangential[:, 0, 0], rtol=0, atol=1e-9)
+
+
+def test_two_contacts_of_different_restitution_at_the_same_place():
+    # Both impulses are possible, and the law asks for the faster of the two rebounds.
+    p = block(restitution=np.array([0.2, 0.7]), friction=0.0)
+    traj = run(TWICE, p, [0.0, 0.1], [0.0, -2.0], 1e-4, 2000, events=2)
+    assert traj.events.rate_after[0] == pytest.approx(-0.7 * float(traj.events.rate_before[0]), rel=1e-9)
+    assert np.all(traj.impulse_normal[:, 0] < 1e-12)
+
+
+# ------------------------------------------------------------------ walls and three dimensions
+
+
+def no_force(t, q, v, p):
+    return jnp.zeros_like(q)
+
+
+def wall_gaps(t, q, p):
+    return jnp.stack([q[0] - p["left"] - p["speed"] * t, p["right"] - q[0]])
+
+
+def wall_law(p):
+    return ContactLaw(restitution=p["restitution"])
+
+
+WALLS = System(nq=1, nv=1, nc=2, mass=unit_mass, force=no_force, gap=wall_gaps, law=wall_law)
+
+
+def test_restitution_of_each_wall():
+    e = np.array([0.3, 0.9])
+    p = {"mass": 1.0, "left": -1.0, "right": 1.0, "speed": 0.0, "restitution": e}
+    traj = run(WALLS, p, [0.0], [2.0], 1e-3, 10_000, events=6)
+    walls = [int(k) for k in traj.events.contact[:4]]
+    assert walls == [1, 0, 1, 0]
+    speeds = 2.0 * np.cumprod([1.0, *e[walls]])
+    np.testing.assert_allclose(np.abs(traj.events.rate_before[:4]), speeds[:4], rtol=1e-12)
+    np.testing.assert_allclose(traj.events.rate_after[:4], speeds[1:], rtol=1e-12)
+    flights = np.array([1.0, 2.0, 2.0, 2.0]) / speeds[:4]
+    assert np.all(np.abs(traj.events.time[:4] - np.cumsum(flights)) <= 1.5e-3 * (1 + np.arange(4)) * 2)
+
+
+@pytest.mark.parametrize("e", [0.0, 0.6, 1.0])
+def test_moving_wall_hits_a_mass_at_rest(e):
+    # Relative law: the mass leaves with (1 + e) times the wall's velocity, exactly.
+    c = 0.8
+    p = {"mass": 3.0, "left": -0.1, "right": 100.0, "speed": c, "restitution": np.array([e, 0.0])}
+    traj = run(WALLS, p, [0.0], [0.0], 1e-3, 1000, events=2)
+    assert 0 < float(traj.events.time[0]) - 0.1 / c <= 1.5e-3
+    np.testing.assert_allclose(traj.v[-1], (1 + e) * c, rtol=1e-13)
+    assert float(traj.events.rate_before[0]) == pytest.approx(-c)
+    assert float(traj.events.rate_after[0]) == pytest.approx(e * c, abs=1e-13)
+    assert traj.impulse_normal[:, 0].sum() == pytest.approx(3.0 * (1 + e) * c, rel=1e-12)
+    # Penetrated by up to one step of approach, the contact stays closed for 1 + 1 / e steps at most.
+    closed = traj.closed_time.sum(axis=0)
+    assert closed[1] == 0
+    assert closed[0] > 0.85 if e == 0 else 0 < closed[0] <= 1e-3 * (2 + 1 / e)
+
+
+def fall(t, q, v, p):
+    return jnp.stack([p["push"][0], p["push"][1], -G * p["mass"]])
+
+
+def height_gap(t, q, p):
+    return q[2:]
+
+
+def floor_slip(t, q, v, p):
+    return v[None, :2]
+
+
+PUCK = System(
+    nq=3, nv=3, nc=1, nt=2, mass=unit_mass, force=fall, gap=height_gap, slip=floor_slip, law=floor_law
+)
+
+
+def test_puck_slides_straight_and_stops():
+    v0, mu, dt = 2.0, 0.3, 1e-3
+    heading = np.array([np.cos(0.7), np.sin(0.7)])
+    p = {"mass": 1.3, "friction": mu, "restitution": 0.0, "push": np.zeros(2)}
+    # the puck rests in a gap of rounding size, which would leave the contact out for single steps
+    touching = schemes.moreau(gap_tolerance=1e-12, tolerance=1e-14)
+    traj = run(PUCK, p, [0, 0, 0], [*(v0 * heading), 0], dt, 1000, scheme=touching)
+    speed = np.maximum(v0 - mu * G * traj.t, 0.0)
+    np.testing.assert_allclose(traj.v[:, :2], speed[:, None] * heading, rtol=0, atol=1e-11)
+    slides = speed[1:] > 0.01
+    force = np.broadcast_to(-mu * 1.3 * G * heading, (slides.sum(), 2))
+    np.testing.assert_allclose(traj.force_tangential[1:, 0][slides], force, rtol=1e-8)  # 1e-11 v0 / (g dt)
+    np.testing.assert_allclose(traj.q[-1, :2], v0**2 / (2 * mu * G) * heading, rtol=0, atol=mu * G * dt**2)
+
+
+@pytest.mark.parametrize("factor", [0.999, 1.5])
+def test_push_on_a_puck_below_and_above_the_friction_disk(factor):
+    m, mu = 1.3, 0.3
+    heading = np.array([np.cos(2.1), np.sin(2.1)])
+    push = factor * mu * m * G * heading
+    p = {"mass": m, "friction": mu, "restitution": 0.5, "push": push}
+    # Rounding lifts the puck by 1e-22 m in the first step; without a tolerance the contact would be left
+    # out of the second one and the puck would fall (by g dt^2) and settle first.
+    touching = schemes.moreau(gap_tolerance=1e-12, tolerance=1e-14)
+    traj = run(PUCK, p, [0, 0, 0], [0, 0, 0], 1e-3, 1000, scheme=touching)
+    a = np.maximum(factor - 1, 0) * mu * G * heading
+    np.testing.assert_allclose(traj.v[:, :2], a * traj.t[:, None], rtol=0, atol=1e-11)
+    force = -np.minimum(factor, 1) * mu * m * G * heading
+    np.testing.assert_allclose(traj.force_tangential[1:, 0], np.broadcast_to(force, (1000, 2)), rtol=1e-8)
