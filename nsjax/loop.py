@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.core.blocks import scan_blocks
+from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.scheme import Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.nonlinear import SOLUTION
+from nsjax.nonlinear import keep_solutions
 from nsjax.trajectory import ROWS, Continuation, FirstFailure, Impacts
 from nsjax.types import Array, PyTree, record
 
@@ -192,11 +192,11 @@ def run_row(
     dt: Array,
     run: Run,
     count: Array | int,
-    block: int | None = None,
+    blocks: Blocks | None = None,
 ) -> tuple[Run, dict[str, Array | None]]:
     """``count`` steps and the row saved after them. A traced count serves any number of steps; a
-    static one allows reverse mode, which keeps the carries of blocks of ``block`` steps. No steps at all
-    give the row of the start.
+    static one allows reverse mode, which stores what ``blocks`` says, by default all carries and
+    solutions. No steps at all give the row of the start.
     """
     system = program.system
 
@@ -207,10 +207,9 @@ def run_row(
     if not isinstance(count, int):
         both = lax.fori_loop(0, count, lambda _, both: step(both)[0], both)
     elif count:
-        # where reverse mode computes a step again it looks the solutions up
-        keep = jax.checkpoint_policies.save_only_these_names(SOLUTION)
-        checkpointed = jax.checkpoint(step, prevent_cse=False, policy=keep)
-        both, _ = scan_blocks(checkpointed, both, count, block or count)
+        size, solutions = blocks or Blocks(count, True)
+        once = keep_solutions(step) if solutions else jax.checkpoint(step, prevent_cse=False)
+        both, _ = scan_blocks(once, both, count, size)
     run, tally = both
     state = run.next.carry.state
     gap = jnp.zeros(system.nc) if system.gap is None else system.gap(state.t, state.q, params)

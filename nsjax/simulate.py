@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.core import checks
-from nsjax.core.blocks import block_size, scan_blocks, tree_bytes, warn_of_rows
+from nsjax.core.blocks import plan_blocks, scan_blocks, tree_bytes, warn_of_rows
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row
@@ -25,10 +25,8 @@ CHUNK_ROWS = 4096
 PROGRESS_STEPS = 400_000
 """An eager run is cut into compiled calls of at most this many rows, bytes of rows and steps."""
 
-STORED = 4
-"""What reverse mode keeps of a step, its carry and its solutions, in sizes of the carry: 3.4 for
-generalized-alpha, 1.7 for Moreau on the slider-crank.
-"""
+SOLVED = 4
+"""Solutions of a step, in sizes of its velocities and rows: 1 to 4, most for Bathe with two solves."""
 
 
 def simulate(
@@ -196,12 +194,16 @@ def _run_traced(
     row = functools.partial(run_row, program, scheme, params, constants, dt)
     run, first = row(run, 0)
     warn_of_rows(rows, tree_bytes(first), traced=True)
-    size = block_size(rows * every, STORED * tree_bytes((run.next.carry, no_tally(program))))
+    carry, solution = tree_bytes((run.next.carry, no_tally(program))), 0
+    if scheme.stores_solutions:
+        system = program.system
+        solution = 8 * SOLVED * (system.nv + system.nc * (1 + system.nt) + system.nb)
+    blocks = plan_blocks(rows * every, carry, solution)
 
     def body(run: Run, _: None) -> tuple[Run, dict[str, Array | None]]:
-        return row(run, every, size)
+        return row(run, every, blocks)
 
-    group = rows if size < every else max(1, size // every)
+    group = rows if blocks.size < every else max(1, blocks.size // every)
     run, rest = scan_blocks(body, run, rows, group)
     joined = {
         name: None if value is None else jnp.concatenate([value[None], rest[name]])

@@ -12,7 +12,7 @@ import pytest
 import nsjax
 from nsjax import models, schemes
 from nsjax.core import blocks
-from nsjax.core.blocks import block_size, scan_blocks, tree_bytes, warn_of_rows
+from nsjax.core.blocks import plan_blocks, scan_blocks, tree_bytes, warn_of_rows
 
 AT = jnp.array([0.8, 9.81])
 
@@ -43,7 +43,7 @@ def test_blocks_are_a_scan(length: int, budget: int) -> None:
 
     at = jnp.array([0.3, 0.7])
     plain = jax.value_and_grad(lambda x: total(lambda c: jax.lax.scan(body, c, None, length=length), x))
-    size = block_size(length, tree_bytes(at), budget)
+    size = plan_blocks(length, tree_bytes(at), 0, budget).size
     cut = jax.value_and_grad(lambda x: total(lambda c: scan_blocks(body, c, length, size), x))
     # sums in the same order: only fusion may differ
     np.testing.assert_allclose(cut(at)[0], plain(at)[0], rtol=1e-14)
@@ -61,7 +61,7 @@ def test_blocks_bound_the_memory() -> None:
     def last(x, size):
         return scan_blocks(jax.checkpoint(lambda c, _: (jnp.sin(c), None)), x, 10**6, size)[0]
 
-    assert block_size(10**6, 8) == 1000
+    assert plan_blocks(10**6, 8, 0).size == 1000
     assert stored(jax.grad(lambda x: last(x, 1000)), 0.5) < 10 * 8 * 1000
     assert stored(jax.grad(lambda x: last(x, 10**6)), 0.5) >= 8 * 10**6
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,21 @@ from jax import lax
 
 from nsjax.types import PyTree
 
-REVERSE_BYTES = 2**20
-"""Carries that reverse mode may store in one level; above, it stores those of blocks and recomputes."""
+REVERSE_BYTES = 6 * 10**6
+"""What reverse mode may store of a run whose steps it stores one by one, in bytes. Blocks need less, and
+a third copy of the step in the compiled program."""
+
+
+class Blocks(NamedTuple):
+    """How reverse mode stores a run.
+
+    Args:
+        size: steps per block, whose carries are computed a second time; all of them: one block.
+        solutions: whether solutions are kept beside the carries, so that no solver runs again.
+    """
+
+    size: int
+    solutions: bool
 
 
 def tree_bytes(tree: PyTree) -> int:
@@ -24,24 +37,25 @@ def tree_bytes(tree: PyTree) -> int:
     return int(sum(np.prod(jnp.shape(x), dtype=int) * jnp.result_type(x).itemsize for x in leaves))
 
 
-def block_size(steps: int, carry_bytes: int, budget: int | None = None) -> int:
-    """Steps per block: all of them if their carries fit into the budget, else about the square root.
-
-    ``steps / size`` carries are kept over the whole run and ``size`` more in the block at hand, so that
-    a run of 1e5 steps keeps some 600 carries.
+def plan_blocks(steps: int, carry_bytes: int, solution_bytes: int, budget: int | None = None) -> Blocks:
+    """All steps one by one if that fits into the budget, else blocks of about the square root of their
+    number: ``steps / size`` carries over the whole run, and ``size`` more in the block at hand.
 
     Args:
         steps: of the run.
         carry_bytes: size of what one step hands to the next.
+        solution_bytes: size of the solutions of a step, zero if they are not to be kept.
         budget: bytes, `REVERSE_BYTES` if None.
 
     Example:
-        >>> from nsjax.core.blocks import block_size
-        >>> block_size(1000, 100), block_size(100_000, 100)
-        (1000, 316)
+        >>> from nsjax.core.blocks import plan_blocks
+        >>> plan_blocks(1000, 100, 50), plan_blocks(100_000, 100, 50)
+        (Blocks(size=1000, solutions=True), Blocks(size=316, solutions=True))
     """
     budget = REVERSE_BYTES if budget is None else budget
-    return steps if steps * carry_bytes <= budget else max(1, int(np.sqrt(steps)))
+    if steps * (carry_bytes + solution_bytes) > budget:
+        return Blocks(max(1, int(np.sqrt(steps))), True)
+    return Blocks(steps, solution_bytes > 0)
 
 
 def _even(length: int, size: int) -> int:

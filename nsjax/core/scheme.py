@@ -73,7 +73,9 @@ class Output:
     notes: Array | int = 0
 
 
-@record(static=("name", "options", "prepare", "init", "step", "gradient", "singular_mass"))
+@record(
+    static=("name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions")
+)
 class Scheme:
     """A time-stepping scheme: three pure functions, numbers as data, options as static record.
 
@@ -89,6 +91,8 @@ class Scheme:
             contact decisions frozen, which does *not* converge to the sensitivity of the motion once
             impacts occur.
         singular_mass: whether it takes velocities without inertia that constraints hold.
+        stores_solutions: whether reverse mode, where it stores every step, stores the solutions of its
+            equations too; not where solving again costs less.
     """
 
     name: str
@@ -99,3 +103,4 @@ class Scheme:
     step: Fn
     gradient: str = "discrete"
     singular_mass: bool = False
+    stores_solutions: bool = True

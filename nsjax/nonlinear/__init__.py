@@ -1,6 +1,6 @@
 """Derivatives that are not those of the operations carried out: implicit, and made by hand."""
 
-from nsjax.nonlinear.implicit import SOLUTION, implicit_solution
+from nsjax.nonlinear.implicit import implicit_solution, keep_solutions
 from nsjax.nonlinear.tangents import moved, only_tangent, with_tangent
 
-__all__ = ["SOLUTION", "implicit_solution", "moved", "only_tangent", "with_tangent"]
+__all__ = ["implicit_solution", "keep_solutions", "moved", "only_tangent", "with_tangent"]

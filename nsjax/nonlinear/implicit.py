@@ -26,6 +26,12 @@ SOLUTION = "nsjax_solution"
 """Name of all answers, for policies of `jax.checkpoint`."""
 
 
+def keep_solutions(f: Callable[..., Any]) -> Callable[..., Any]:
+    """``f`` of whose values reverse mode keeps the arguments and the answers of solvers alone."""
+    policy = jax.checkpoint_policies.save_only_these_names(SOLUTION)
+    return jax.checkpoint(f, prevent_cse=False, policy=policy)
+
+
 def _no_tangent(x: Array) -> Any:
     """Zero tangent of an auxiliary result."""
     if jnp.issubdtype(x.dtype, jnp.floating):

@@ -63,6 +63,7 @@ def moreau_family(name: str, coef: Coefficients, options: Options) -> Scheme:
         init=impulsive_init,
         step=_step,
         gradient="saltation",
+        stores_solutions=options.project_contacts,
     )
 
 
