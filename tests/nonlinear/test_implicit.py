@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from nsjax.nonlinear import SOLUTION, implicit_solution
-
-POLICIES = jax.checkpoint_policies
-KEPT = POLICIES.save_only_these_names(SOLUTION)
+from nsjax.nonlinear import implicit_solution, keep_solutions
 
 
 def solver(a):
@@ -33,15 +30,15 @@ def test_derivative_of_a_square_root() -> None:
     assert root(a)[1] == 7
 
 
-@pytest.mark.parametrize(("policy", "loops"), [(POLICIES.nothing_saveable, 2), (KEPT, 1)])
-def test_answers_are_kept_by_their_name(policy, loops: int) -> None:
+@pytest.mark.parametrize(("again", "loops"), [(jax.checkpoint, 2), (keep_solutions, 1)])
+def test_answers_are_kept_by_their_name(again, loops: int) -> None:
     """What is computed a second time for reverse mode iterates a second time, unless answers are kept."""
 
     def last(a):
         return jnp.sum(lax.cond(a[0] > 1.0, lambda a: jnp.sin(root(2.0 * a)[0]), jnp.cos, a))
 
     a = jnp.array([2.0, 9.0])
-    program = jax.jit(jax.value_and_grad(jax.checkpoint(last, policy=policy))).lower(a)
+    program = jax.jit(jax.value_and_grad(again(last))).lower(a)
     assert program.as_text().count("stablehlo.while") == loops
     x = np.sqrt(2.0 * np.asarray(a))
     np.testing.assert_allclose(program.compile()(a)[1], np.cos(x) / x, rtol=1e-13)
