@@ -135,7 +135,8 @@ def _report(name: str, modes: tuple[str, ...], n: Numbers) -> None:
         form = "one kernel" if n[f"{name}_{mode}_one_kernel"] else "many kernels"
         print(f"  {mode:9} {cost:32} {seconds}, {form}", flush=True)
     if f"{name}_reverse_bytes" in n:
-        print(f"  reverse memory {n[f'{name}_reverse_bytes'] / 2**20:.2f} MiB (< 1)")
+        bound = " (< 1)" if name == "moreau" else ""
+        print(f"  reverse memory {n[f'{name}_reverse_bytes'] / 1e6:.2f} MB{bound}")
     if f"{name}_difference" in n:
         print(f"  forward and reverse differ by {n[f'{name}_difference']:.1e} (<= 1e-9)", flush=True)
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
 from nsjax.core.system import System, add
 
@@ -16,6 +21,14 @@ def choose(name: str, option: str, value: str, known: tuple[str, ...]) -> str:
     """``value`` if it is known; otherwise a sentence."""
     if value not in known:
         raise InputError(f"{name}: {option} = {value!r}; choose one of {', '.join(known)}")
+    return value
+
+
+def within(name: str, option: str, value: Any, low: float, high: float = np.inf) -> Any:
+    """``value`` if it lies in ``[low, high]``, or is traced; otherwise a sentence."""
+    if not is_traced(value) and not np.all((low <= np.asarray(value)) & (np.asarray(value) <= high)):
+        range_ = f"be at least {low:g}" if high == np.inf else f"lie in [{low:g}, {high:g}]"
+        raise InputError(f"{name}: {option} = {value}; it must {range_}")
     return value
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
+from nsjax.schemes.choices import within
 from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.schemes.stages import Maps
 from nsjax.types import Array, record
@@ -90,5 +91,6 @@ def ed_alpha(
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
+    rho_inf = within("ed_alpha", "rho_inf", rho_inf, 0.0, 1.0)
     coef = Numbers(rho_inf=rho_inf, alpha_ar=alpha_ar, tolerances=tolerances)
     return mixed_scheme("ed_alpha", base, coef, laws_at_start=True, **options)

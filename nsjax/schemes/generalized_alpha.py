@@ -6,8 +6,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
+from nsjax.schemes.choices import within
 from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.schemes.stages import single
 from nsjax.types import Array, record
@@ -125,6 +127,9 @@ def generalized_alpha(
     Returns:
         A `Scheme`.
 
+    Raises:
+        InputError: for a spectral radius outside [0, 1], or one of ``alpha_m, alpha_f`` alone.
+
     Order: 2 in position, velocity and force on smooth motion; first order at each impact.
 
     Limits: with ``rho_inf`` near 1 contacts of flexible bodies chatter.
@@ -139,7 +144,12 @@ def generalized_alpha(
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
+    rho_inf = within("generalized_alpha", "rho_inf", rho_inf, 0.0, 1.0)
     coef: Any = GeneralizedAlpha(rho_inf=rho_inf, tolerances=tolerances)
+    if (alpha_m is None) != (alpha_f is None):
+        raise InputError(
+            f"generalized_alpha: alpha_m = {alpha_m}, alpha_f = {alpha_f}; give both, or rho_inf"
+        )
     if alpha_m is not None and alpha_f is not None:
         coef = AlphaParameters(alpha_m=alpha_m, alpha_f=alpha_f, tolerances=tolerances)
     return mixed_scheme("generalized_alpha", base, coef, **options)
@@ -174,6 +184,7 @@ def hht(
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
+    alpha_f = within("hht", "alpha_f", alpha_f, 0.0, 0.5)
     return mixed_scheme("hht", base, Hht(alpha_f=alpha_f, tolerances=tolerances), **options)
 
 

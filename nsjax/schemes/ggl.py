@@ -16,7 +16,7 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import Structure
 from nsjax.schemes.books import approach_limit, stage_jump
-from nsjax.schemes.choices import METRICS, choose, kinetic_metric
+from nsjax.schemes.choices import METRICS, choose, kinetic_metric, within
 from nsjax.schemes.impulsive import Response, impulsive_init, impulsive_step, midpoint, no_limit
 from nsjax.schemes.moreau import Coefficients, Options, moreau_family
 from nsjax.types import Array, PyTree, record
@@ -299,8 +299,8 @@ def ggl_unified(
             gap=gap,
             position_multiplier=position_multiplier,
             metric=metric,
-            max_passes=max_passes,
-            max_iterations=max_iterations,
+            max_passes=within("ggl_unified", "max_passes", max_passes, 1),
+            max_iterations=within("ggl_unified", "max_iterations", max_iterations, 1),
         ),
         prepare=_prepare,
         init=impulsive_init,

@@ -18,6 +18,7 @@ from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.books import event_limit
+from nsjax.schemes.choices import within
 from nsjax.types import Array, PyTree, record
 
 DEPTH = 1e-12
@@ -101,7 +102,11 @@ def localized(
     return Scheme(
         name=f"localized({scheme.name})",
         coef=Numbers(inner=scheme.coef, tolerance=tolerance),
-        options=Options(inner=inner, max_iterations=max_iterations, max_roots=max_roots),
+        options=Options(
+            inner=inner,
+            max_iterations=within("localized", "max_iterations", max_iterations, 1),
+            max_roots=within("localized", "max_roots", max_roots, 1),
+        ),
         prepare=_prepare,
         init=_init,
         step=_step,

@@ -32,7 +32,7 @@ from nsjax.schemes.base_step import (
     split_force,
 )
 from nsjax.schemes.books import step_status
-from nsjax.schemes.choices import FORMS, choose
+from nsjax.schemes.choices import FORMS, choose, within
 from nsjax.schemes.impulse import RESTING, acceleration, resting_contacts, strike, through_reversal
 from nsjax.types import Array, PyTree, record
 
@@ -105,8 +105,8 @@ def mixed_scheme(
         constraint_form=constraint_form,
         starting_force=starting_force,
         laws_at_start=laws_at_start,
-        max_passes=max_passes,
-        max_iterations=max_iterations,
+        max_passes=within(name, "max_passes", max_passes, 1),
+        max_iterations=within(name, "max_iterations", max_iterations, 1),
     )
     return Scheme(
         name=name,

@@ -12,14 +12,13 @@ from jax import lax
 from nsjax.contact import Jump, no_jump, velocity_jump
 from nsjax.contact.projection import Projection, project_position
 from nsjax.contact.stage import StageSettings, solve_stage
-from nsjax.core.errors import InputError
 from nsjax.core.inertia import Inertia, constant_inertia, inertia_at
 from nsjax.core.operators import gap_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, add
 from nsjax.nonlinear import only_tangent, with_tangent
 from nsjax.schemes.books import approach_limit, stage_jump
-from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric
+from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric, within
 from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
 from nsjax.schemes.impulsive import Response, impulsive_init, impulsive_step, midpoint, no_limit
 from nsjax.types import Array, PyTree, record
@@ -53,8 +52,7 @@ def moreau_family(name: str, coef: Coefficients, options: Options) -> Scheme:
     choose(name, "force_velocity", options.force_velocity, ("auto", "start", "midpoint"))
     choose(name, "constraint_form", options.constraint_form, FORMS)
     choose(name, "metric", options.metric, METRICS)
-    if options.max_iterations < 1:
-        raise InputError(f"{name}: max_iterations = {options.max_iterations}; it must be at least 1")
+    within(name, "max_iterations", options.max_iterations, 1)
     return Scheme(
         name=name,
         coef=coef,

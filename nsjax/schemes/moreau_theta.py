@@ -14,6 +14,7 @@ from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.books import approach_limit, stage_jump
+from nsjax.schemes.choices import within
 from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
 from nsjax.schemes.impulsive import Response, impulsive_init, impulsive_step, midpoint, no_limit
 from nsjax.types import Array, PyTree, record
@@ -105,12 +106,18 @@ def moreau_theta(
         (101, 1)
     """
     coef = Coefficients(
-        theta=theta, stage_tolerance=stage_tolerance, tolerance=tolerance, gap_tolerance=gap_tolerance
+        theta=within("moreau_theta", "theta", theta, 0.5, 1.0),
+        stage_tolerance=stage_tolerance,
+        tolerance=tolerance,
+        gap_tolerance=gap_tolerance,
     )
     return Scheme(
         name="moreau_theta",
         coef=coef,
-        options=Options(max_passes=max_passes, max_iterations=max_iterations),
+        options=Options(
+            max_passes=within("moreau_theta", "max_passes", max_passes, 1),
+            max_iterations=within("moreau_theta", "max_iterations", max_iterations, 1),
+        ),
         prepare=_prepare,
         init=impulsive_init,
         step=_step,

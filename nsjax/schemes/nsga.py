@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsjax.core.scheme import Scheme
-from nsjax.schemes.choices import choose
+from nsjax.schemes.choices import choose, within
 from nsjax.schemes.nsga_solve import Options
 from nsjax.schemes.nsga_step import Coefficients, nsga_init, nsga_prepare, nsga_step
 from nsjax.types import Array
@@ -21,11 +21,14 @@ def _scheme(
     return Scheme(
         name=name,
         coef=Coefficients(
-            rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
+            rho_inf=within(name, "rho_inf", rho_inf, 0.0, 1.0),
+            tolerance=tolerance,
+            force_tolerance=force_tolerance,
+            mass_scale=mass_scale,
         ),
         options=Options(
             exchange=exchange, iteration=iteration, creep_correction=creep_correction,
-            max_iterations=max_iterations,
+            max_iterations=within(name, "max_iterations", max_iterations, 1),
         ),
         prepare=nsga_prepare,
         init=nsga_init,
