@@ -40,10 +40,19 @@ class Row:
     source: str
 
 
-def load_expected(beside: str, experiment: str) -> dict[str, dict[str, Any]]:
-    """Expected numbers of one experiment from the ``expected.json`` in the folder of ``beside``."""
-    text = (Path(beside).parent / "expected.json").read_text(encoding="utf-8")
-    return dict(json.loads(text)[experiment])
+def load_expected(
+    beside: str, experiment: str, *, file: str = "expected.json", without: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """Expected numbers of one experiment; entries of a printed table have ``paper``.
+
+    Args:
+        beside: a module in the folder of the file.
+        experiment: name of the module.
+        file: name of the file.
+        without: leave out the numbers whose names contain this.
+    """
+    found = dict(json.loads((Path(beside).parent / file).read_text(encoding="utf-8"))[experiment])
+    return {name: entry for name, entry in found.items() if without is None or without not in name}
 
 
 def _compare_one(name: str, ours: float, entry: Mapping[str, Any]) -> Row:

@@ -9,7 +9,7 @@ on them.
 
 from __future__ import annotations
 
-import json
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,10 +148,8 @@ def time_line(axis: Any, marks: dict[float, str], height: float) -> None:
         axis.text(x, height - 0.1, label, ha="center", va="top")
 
 
-def load_expected(experiment: str) -> dict[str, dict[str, Any]]:
-    """Expected numbers of one drawing from ``expected_drawings.json``."""
-    text = Path(__file__).with_name("expected_drawings.json").read_text(encoding="utf-8")
-    return dict(json.loads(text)[experiment])
+load_expected = functools.partial(common.load_expected, __file__, file="expected_drawings.json")
+"""Expected numbers of an experiment."""
 
 
 def finish(

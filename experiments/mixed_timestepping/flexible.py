@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -62,10 +61,8 @@ def driven_run(rod: Rod, name: str, dt: float, steps: int) -> nsjax.Trajectory:
     return run(rod.model(**TABLE_2), RIGID[name], dt, steps)
 
 
-def load_expected(experiment: str) -> dict[str, dict[str, Any]]:
-    """Expected numbers of an experiment."""
-    text = (Path(__file__).parent / "expected_flexible.json").read_text(encoding="utf-8")
-    return dict(json.loads(text)[experiment])
+load_expected = functools.partial(common.load_expected, __file__, file="expected_flexible.json")
+"""Expected numbers of an experiment."""
 
 
 def finish(

@@ -8,15 +8,16 @@ remember no acceleration.
 
 from __future__ import annotations
 
-import json
+import functools
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import nsjax
 from nsjax import models, schemes
+
+from .. import common
 
 PAPER = "mixed_timestepping"
 ROWS = ["gap_min", "force_normal", "impulse_normal"]
@@ -157,13 +158,5 @@ def events(traj: nsjax.Trajectory, dt: float) -> Events:
     )
 
 
-def load_expected(experiment: str, without: str | None = None) -> dict[str, dict[str, Any]]:
-    """Expected numbers from ``expected_rigid.json``; entries of a printed table have ``paper``.
-
-    Args:
-        experiment: name of the module.
-        without: leave out the numbers whose names contain this.
-    """
-    text = (Path(__file__).parent / "expected_rigid.json").read_text(encoding="utf-8")
-    found = dict(json.loads(text)[experiment])
-    return {name: entry for name, entry in found.items() if without is None or without not in name}
+load_expected = functools.partial(common.load_expected, __file__, file="expected_rigid.json")
+"""Expected numbers of an experiment."""

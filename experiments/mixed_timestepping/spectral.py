@@ -12,7 +12,7 @@ ends where all roots become real, at the cusps of HHT 1/2 and of point A.
 
 from __future__ import annotations
 
-import json
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,10 +43,8 @@ class Curve:
     dashes: int | None = None
 
 
-def load_expected(experiment: str) -> dict[str, dict[str, Any]]:
-    """Expected numbers of one figure from ``expected_spectral.json``."""
-    text = Path(__file__).with_name("expected_spectral.json").read_text(encoding="utf-8")
-    return dict(json.loads(text)[experiment])
+load_expected = functools.partial(common.load_expected, __file__, file="expected_spectral.json")
+"""Expected numbers of an experiment."""
 
 
 def ratios(quick: bool) -> np.ndarray:

@@ -9,7 +9,7 @@ rule, 50 those of the other schemes (`slider_crank.md` section 5); its 1.6e-5 fo
 
 from __future__ import annotations
 
-import json
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,10 +122,8 @@ def errors(scheme: Any, steps: int, exact: Reference) -> common.Numbers:
     }
 
 
-def load_expected(experiment: str) -> dict[str, dict[str, Any]]:
-    """Expected numbers from ``expected_table4.json``; entries of the paper's table have ``paper``."""
-    text = (Path(__file__).parent / "expected_table4.json").read_text(encoding="utf-8")
-    return dict(json.loads(text)[experiment])
+load_expected = functools.partial(common.load_expected, __file__, file="expected_table4.json")
+"""Expected numbers of an experiment."""
 
 
 def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -> str:

@@ -48,7 +48,7 @@ def missed(numbers, expected):
 
 def check_figure(name: str, folder: pathlib.Path, quick: bool, without: str | None) -> None:
     numbers = run(name, folder, quick)
-    expected = rigid.load_expected(name, without)
+    expected = rigid.load_expected(name, without=without)
     assert expected
     assert missed(numbers, expected) == []
     for suffix in (".png", ".npz"):
