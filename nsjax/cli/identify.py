@@ -147,11 +147,14 @@ def _transform(where: str, given: Any) -> transforms.Transform:
 def _options(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
     _refuse_unknown(given, OPTIONS, where)
     options = dict(given)
-    rate = options.pop("learning_rate", 0.02)
     if options.get("method") == "adam":
         import optax  # type: ignore[import-untyped]
 
-        options["method"] = optax.adam(rate)
+        options["method"] = optax.adam(options.pop("learning_rate", 0.02))
+    elif "learning_rate" in options:
+        raise InputError(
+            f"{where}: learning_rate = {options['learning_rate']}; only method = 'adam' has one, leave it out"
+        )
     return options
 
 

@@ -76,6 +76,7 @@ BROKEN = [
     ("dt = 2e-3", "", "dt is missing"),
     ("[set]", "[set", "config.toml"),
     ("[train]", "[options]\nstart = 3\n[train]", "did you mean 'starts'"),
+    ("[train]", "[options]\nlearning_rate = 0.1\n[train]", "learning_rate = 0.1; only method = 'adam'"),
 ]
 
 
