@@ -152,9 +152,8 @@ def _options(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
         options["method"] = optax.adam(options.pop("learning_rate", 0.02))
     elif "learning_rate" in options:
-        raise InputError(
-            f"{where}: learning_rate = {options['learning_rate']}; only method = 'adam' has one, leave it out"
-        )
+        rate = options["learning_rate"]
+        raise InputError(f"{where}: learning_rate = {rate}; only method = 'adam' has one, leave it out")
     return options
 
 
