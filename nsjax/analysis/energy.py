@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import kinetic_energy, potential_energy, row_forces, row_rates
 from nsjax.core.system import System, add
+from nsjax.schemes import nsga_step
 from nsjax.schemes.impulsive import Resting
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, record
@@ -105,6 +107,8 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
       work with the mean of ``v_i`` and ``v_{i+1}`` is that of the step's momentum balance. It counts as
       impact where the step has one, else as force.
 
+    Nonsmooth generalized-alpha is recognised: its contacts know one impulse per step, at the end.
+
     Args:
         traj: one run saved with ``every=1`` and all row quantities.
         forces: one of these, or ``"auto"``: ``"end"`` unless the scheme is memoryless or one of
@@ -147,6 +151,9 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     check_run(traj, "energy_books", NEEDED, every_step=True)
     dt = float(traj.carry.dt)
     force, impulse = _rows_of(traj, "force"), _rows_of(traj, "impulse")
+    if forces == "auto" and isinstance(traj.carry.carry.memory, nsga_step.Memory):
+        force, jump, impact = _impulses_at_the_end(traj, force, impulse)
+        return _enter(traj, _apart(traj, force, jump, impact), impact)
     jump = impulse - dt * force
     # what a product and a sum round off is no impulse
     jump = np.where(np.abs(jump) <= 4 * np.finfo(float).eps * np.abs(impulse), 0.0, jump)
@@ -155,12 +162,31 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
         apart = not _one_impulse(traj) or bool(jump.any())
     if apart:
         impact = np.any(jump, axis=1)
-        begin = np.where(_known_at_start(traj, force, impact), force, np.roll(force, -1, axis=0))
-        work = _steps(traj, _EndStep(), begin[:-1], force[1:], jump[1:])
+        work = _apart(traj, force, jump, impact)
     else:
         impact = np.any(np.asarray(traj.impacts), axis=1)
         work = _whole_steps(traj, forces, impulse[1:], impact[1:, None])
     return _enter(traj, work, impact)
+
+
+def _apart(traj: Trajectory, force: np.ndarray, jump: np.ndarray, impact: np.ndarray) -> Any:
+    """Work of forces at the ends of the steps and of impulses apart from them."""
+    begin = np.where(_known_at_start(traj, force, impact), force, np.roll(force, -1, axis=0))
+    return _steps(traj, _EndStep(), begin[:-1], force[1:], jump[1:])
+
+
+def _impulses_at_the_end(
+    traj: Trajectory, force: np.ndarray, impulse: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Forces, impulses and impacts of nonsmooth generalized-alpha: contacts know impulses alone, which act
+    at the end of the step. They count as impact where the step has one, else as force.
+    """
+    dt = float(traj.carry.dt)
+    impact = np.any(np.asarray(traj.impacts), axis=1)
+    smooth = force.copy()
+    smooth[:, : force.shape[1] - traj.system.nb] = 0.0
+    force = np.where(impact[:, None], smooth, impulse / dt)
+    return force, impulse - dt * force, impact
 
 
 def _one_impulse(traj: Trajectory) -> bool:

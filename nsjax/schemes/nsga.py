@@ -79,8 +79,10 @@ def nsga_decoupled(
     Order: 2 in position, velocity and constraint force on smooth motion, also with constraints; 1 at
     impacts, and in contact forces, which act over whole steps.
 
-    Limits: Coulomb friction acts on velocity level, after [G20]. Derivatives through impacts need a
-    regular mass matrix; the motion needs one only on the constraints.
+    Limits: the law of impact refers to the gap rate at the start of the step and the impulse acts at its
+    end, so that even an elastic impact changes the energy, by O(h). Coulomb friction acts on velocity
+    level, after [G20]. Derivatives through impacts need a regular mass matrix; the motion needs one only
+    on the constraints.
 
     Source: [C (25), (33)-(51), Algorithm 1]; `nsga.md` sections 2 to 4, 7 to 9.
 

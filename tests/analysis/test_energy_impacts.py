@@ -9,6 +9,7 @@ import pytest
 
 from nsjax import models
 from nsjax.analysis import EnergyBooks, energy_books
+from nsjax.schemes import mixed
 from tests.analysis.test_energy import G, every_scheme, run
 
 
@@ -22,7 +23,7 @@ def test_loss_of_a_bounce(scheme: str) -> None:
     books = energy_books(traj)
     (row,) = np.flatnonzero(books.impact)
     exact = G * (1.0 - (traj.q[row, 0] - 0.05)) * (1 - e**2)
-    parabola = hasattr(traj.carry.carry.memory, "a")
+    parabola = isinstance(traj.carry.carry.memory, mixed.Memory)
     assert books.lost_normal.sum() == pytest.approx(exact, rel=1e-11 if parabola else 5e-3)
     assert books.lost_normal.sum() == -books.work["impact_normal"].sum()
     assert books.lost_normal[row, 0] == books.lost_normal.sum()
@@ -70,16 +71,19 @@ def test_no_scheme_creates_energy_at_an_impact_of_the_slider(scheme: str) -> Non
 
 def check_no_creation(model: str, scheme: str) -> None:
     """With a common restitution, friction included; a frictionless one of 1 keeps the energy."""
+    # contacts are solved to 1e-11 of impulses and rates, energies of the impacts are 1 J or less; but the
+    # law of nonsmooth generalized-alpha refers to the velocity at the start of the step, and its impulse
+    # acts at the end: forces and curvature change the rate by up to 1e-3 of itself in between
+    rounding = 1e-3 if scheme.startswith("nsga") else 1e-10
     for e, friction in [(0.0, 0.3), (0.5, 0.3), (0.5, 0.0), (1.0, 0.3), (1.0, 0.0)]:
         books = impact_books(model, scheme, e, friction)
         assert books.impact.any()
         lost = books.lost_normal.sum(axis=1) + books.lost_friction.sum(axis=1)
-        # contacts are solved to 1e-11 of impulses and rates, energies of the impacts are 1 J or less
-        assert lost.min() > -1e-10
+        assert lost.min() > -rounding
         if e < 1.0:
             assert lost.max() > 1e-3
         if e == 1.0 and friction == 0.0:
-            assert lost.max() < 1e-9
+            assert lost.max() < 10 * rounding
 
 
 @pytest.mark.parametrize("scheme", ["half_explicit", pytest.param("bathe", marks=pytest.mark.slow)])
