@@ -67,7 +67,8 @@ def test_runs_end_well_and_fulfil_the_contact_laws(scheme: str, model: str) -> N
     assert np.max(traj.residual) <= 1e-10
     if traj.system.nc:
         assert traj.impacts.sum() > 0
-        assert np.all(traj.impulse_normal >= 0)
+        # dependent contacts share an impulse to the rounding of a linear solve
+        assert np.all(traj.impulse_normal >= -1e-15)
         params = setting(scheme, model)[1].params
         friction = np.broadcast_to(getattr(params, "friction", 0.0), traj.system.nc)
         size = np.linalg.norm(traj.impulse_tangential, axis=2)
