@@ -24,15 +24,22 @@ from nsjax.schemes.books import event_limit, impacts_of, impulse_output, loaded
 from nsjax.schemes.through_impacts import Around, accelerate, friction_of, settled, shift_back
 from nsjax.types import Array, PyTree, record
 
+# A contact that has come to rest has an impact again only if its approach is faster than this many times
+# what the gate asks of others. Bodies at rest on several contacts rattle by some ten steps of acceleration,
+# a billiard whose derivative grows without bound and has nothing to do with that of the motion.
+RATTLE = 16.0
+
 
 @record()
 class Resting:
     """Memory of these schemes, for the derivative only: contacts (nc,) bool at rest after the step, and
-    the sliding velocity (nc,) of planar contacts at its start [m/s].
+    the sliding velocity (nc,) of planar contacts at its start [m/s]; contacts (nc,) bool that have been
+    at rest since their last impact.
     """
 
     contacts: Array
     slide: Array
+    landed: Array
 
 
 @record()
@@ -67,7 +74,8 @@ def impulsive_init(
 
 def no_rest(system: System) -> Resting:
     """What is known of contacts at the start."""
-    return Resting(contacts=jnp.zeros(system.nc, bool), slide=jnp.zeros(system.nc))
+    none = jnp.zeros(system.nc, bool)
+    return Resting(contacts=none, slide=jnp.zeros(system.nc), landed=none)
 
 
 def midpoint(system: System, state: State, dt: Array) -> State:
@@ -92,7 +100,9 @@ def impulsive_step(
     at = midpoint(system, state, dt)
     gap = jnp.zeros(0) if system.gap is None else system.gap(at.t, at.q, params)
     active = gap <= scheme.coef.gap_tolerance
-    none = (jnp.asarray(0), no_rest(system)) if system.nc else (jnp.asarray(0), ())
+    none: tuple[Array, PyTree] = (jnp.asarray(0), ())
+    if system.nc:
+        none = jnp.asarray(0), dataclasses.replace(no_rest(system), landed=carry.memory.landed)
 
     def touch(_: None) -> tuple[Response, Any]:
         if scheme.gradient == "discrete":
@@ -154,7 +164,7 @@ def through_impacts(
     fresh = jnp.any(new)
     b = lax.cond(
         fresh | jnp.any(slow),
-        lambda _: _look(system, p, start, ahead, active, memory.contacts, slow, step),
+        lambda _: _look(system, p, start, ahead, active, memory, slow, step),
         lambda _: _nothing(system),
         None,
     )
@@ -186,7 +196,9 @@ def through_impacts(
     landed = after & ~memory.contacts
     end = lax.cond(jnp.any(landed), lambda s: settled(system, params, s, landed), lambda s: s, end)
     gated = new & ~b.impacts
-    memory = Resting(contacts=after, slide=slide)
+    memory = Resting(
+        contacts=after, slide=slide, landed=jnp.where(b.impacts, after, memory.landed | after)
+    )
     return dataclasses.replace(r, end=end), (saltation.notes(gated, b.coupled), memory)
 
 
@@ -225,7 +237,7 @@ def _nothing(system: System) -> _Before:
 
 
 def _look(
-    system: System, p: PyTree, start: State, at: State, active: Array, resting: Array, slow: Array,
+    system: System, p: PyTree, start: State, at: State, active: Array, memory: Resting, slow: Array,
     dt: Array,
 ) -> _Before:  # fmt: skip
     """Events of the step: impacts by the gate on the approach, else reversals of sliding."""
@@ -235,10 +247,10 @@ def _look(
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
     rates = rows.rate(start.v)[:count]
     limit = event_limit(system, p, at, rows, x[:, 0], dt)
-    impacts = active & (rates[::d] < -limit)
+    impacts = active & (rates[::d] < -limit * jnp.where(memory.landed, RATTLE, 1.0))
 
     def motion(_: None) -> tuple[Array, Array]:
-        a = accelerate(system, p, start, start.v, resting)
+        a = accelerate(system, p, start, start.v, memory.contacts)
         return a, (matvec(rows.wt, a) + row_drift(system, jnp.asarray(at.t), at.q, start.v, p))[:count]
 
     still = jnp.zeros(system.nv), jnp.zeros(count)
@@ -253,6 +265,6 @@ def _look(
         a=a,
         aside=normal * jnp.where(impacts, rates[::d] / jnp.sum(rows.wt[:count:d].T * normal, axis=0), 0.0),
         coupled=saltation.impact_coupling(
-            rows, x[:, 1:], impacts, resting, friction_of(system, p), system.nt
+            rows, x[:, 1:], impacts, memory.contacts, friction_of(system, p), system.nt
         ),
     )

@@ -61,7 +61,10 @@ def test_at_the_end_of_a_bounce_sequence(scheme: str, slope: float) -> None:
         # the tail that is cut off at two steps of acceleration leaves an error of the order of the
         # step: dz/dp of a few steps times speeds of the approach (3 m/s) over restitutions
         assert np.max(np.abs(found.jacobian[1])) <= 100.0 / n
-        assert np.max(np.abs(found.jacobian[3])) <= 1e-3
+        # Gear-Gupta-Leimkuhler schemes keep a contact at rest at a velocity of up to a step of gravity,
+        # one way or the other, which hangs on restitution and gravity like any other
+        hovers = 0.6 * 9.81 * zeno.time / n if scheme.startswith("ggl") else 0.0
+        assert np.max(np.abs(found.jacobian[3])) <= 1e-3 + hovers
         # along the slope the exact entries are at most g t^2/2 + ... = 13.4
         assert np.max(np.abs(found.jacobian)) <= 15.0
         seen |= found.notes

@@ -59,8 +59,10 @@ def check_discrete(case: Motion, scheme: str) -> None:
     """The derivative of the discrete map is as wrong at the finest step size as at a coarse one."""
     coarse, fine = errors(case, SCHEMES[scheme], [GRID[2], GRID[-1]], gradient="discrete")
     right = errors(case, SCHEMES[scheme], GRID[-1])
-    # constant, up to the scatter of the places of the impacts in their steps
-    assert 0.5 < np.median(fine) / np.median(coarse) < 2.0
+    # constant, up to the scatter of the places of the impacts in their steps, by which it may have one of
+    # two values (ED-alpha at a reversal of sliding)
+    assert np.max(fine) > 0.5 * np.min(coarse)
+    assert np.min(fine) < 2.0 * np.max(coarse)
     assert np.median(fine) > 10.0 * np.median(right)
 
 
