@@ -20,14 +20,14 @@ from nsjax.core.operators import all_rows, row_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec
-from nsjax.schemes.books import event_limit, impacts_of, impulse_output, loaded
+from nsjax.schemes.books import approach_limit, event_limit, impacts_of, impulse_output, loaded
 from nsjax.schemes.through_impacts import Around, accelerate, friction_of, settled, shift_back
 from nsjax.types import Array, PyTree, record
 
-# A contact that has come to rest has an impact again only if its approach is faster than this many times
-# what the gate asks of others. Bodies at rest on several contacts rattle by some ten steps of acceleration,
-# a billiard whose derivative grows without bound and has nothing to do with that of the motion.
-RATTLE = 16.0
+# A contact that has come to rest has an impact again only if its approach is this many times faster than
+# `approach_limit`. Bodies that rest on several contacts may rattle by some ten steps of acceleration: a
+# billiard whose derivative grows without bound and has nothing to do with that of the motion.
+RATTLE = 4.0
 
 
 @record()
@@ -196,9 +196,7 @@ def through_impacts(
     landed = after & ~memory.contacts
     end = lax.cond(jnp.any(landed), lambda s: settled(system, params, s, landed), lambda s: s, end)
     gated = new & ~b.impacts
-    memory = Resting(
-        contacts=after, slide=slide, landed=jnp.where(b.impacts, after, memory.landed | after)
-    )
+    memory = Resting(contacts=after, slide=slide, landed=jnp.where(b.impacts, after, memory.landed | after))
     return dataclasses.replace(r, end=end), (saltation.notes(gated, b.coupled), memory)
 
 
@@ -247,7 +245,8 @@ def _look(
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
     rates = rows.rate(start.v)[:count]
     limit = event_limit(system, p, at, rows, x[:, 0], dt)
-    impacts = active & (rates[::d] < -limit * jnp.where(memory.landed, RATTLE, 1.0))
+    rattle = RATTLE * approach_limit(system, p, at, rows, x[:, 0], dt)
+    impacts = active & (rates[::d] < -jnp.where(memory.landed, rattle, limit))
 
     def motion(_: None) -> tuple[Array, Array]:
         a = accelerate(system, p, start, start.v, memory.contacts)

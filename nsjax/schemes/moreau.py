@@ -98,7 +98,8 @@ def moreau(
         max_iterations: plain Newton steps per contact problem, before the fallback begins.
         stage_tolerance: of the position solves; see `ggl_decoupled`.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. The papers
-            have zero; a contact that rests at zero keeps its gap to rounding only.
+            have zero; a contact that rests at zero keeps its gap to rounding only. Bodies at rest on
+            several contacts rattle where ``a dt^2`` is below it.
 
     Returns:
         A `Scheme`.

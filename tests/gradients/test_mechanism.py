@@ -19,21 +19,22 @@ EARLY, LATE = 0.004, 0.05
 """After the first impact; after all that is said above, inside a third accumulation [s]."""
 
 
-def run(scheme: str, time: float, steps: int) -> Answer:
+def run(scheme: str, time: float, steps: int, straight: bool = True) -> Answer:
     found = sensitivity(mechanism.SYSTEM, mechanism.build, SCHEMES[scheme], mechanism.BASE, time, steps)
     # both corners of a wall strike together and shift together, so that the slider does not begin to
     # turn: to the regularisation 1e-9 of the dependent contacts, amplified by the impacts that follow
     turning, angles = found.jacobian[2], found.jacobian[mechanism.ANGLES]
-    assert np.all(np.abs(turning) <= 1e-4 * np.max(np.abs(angles), axis=0))
+    if straight:
+        assert np.all(np.abs(turning) <= 1e-4 * np.max(np.abs(angles), axis=0))
     return found
 
 
-def errors(scheme: str, time: float, steps) -> np.ndarray:
+def errors(scheme: str, time: float, steps, straight: bool = True) -> np.ndarray:
     """Relative errors of (theta1, theta2), shaped as ``steps`` and then the parameters."""
     exact, _ = mechanism.reference(time)
     found = []
     for n in np.ravel(steps):
-        j = run(scheme, time, n).jacobian[mechanism.ANGLES]
+        j = run(scheme, time, n, straight).jacobian[mechanism.ANGLES]
         found.append(np.linalg.norm(j - exact, axis=0) / np.linalg.norm(exact, axis=0))
     return np.reshape(found, (*np.shape(steps), len(mechanism.NAMES)))
 
@@ -65,9 +66,9 @@ def test_through_accumulations(scheme: str) -> None:
     """
     mixed = isinstance(SCHEMES[scheme].options, Mixed)
     # the next impact, at 0.05026 s in the motion, is before 0.05 s in impulsive schemes of more than
-    # 9e-7 s: their sensitivities are those after another impact, and steps must be smaller. Those of the
-    # Gear-Gupta-Leimkuhler schemes scatter by a factor of two, hence five octaves
-    grid = primes_near(4000, 4, 4) if mixed else primes_near(32_000, 5, 3)
+    # 9e-7 s: their sensitivities are those after another impact, and steps must be smaller, but not below
+    # 1.2e-7 s (next test)
+    grid = primes_near(4000, 4, 4) if mixed else primes_near(60_000, 3, 6)
     found = errors(scheme, LATE, grid)
     at = errors(scheme, LATE, [50_000])[0]
     orders = [slope(found[..., k], grid) for k in range(len(mechanism.NAMES))]
@@ -84,3 +85,15 @@ def test_through_accumulations(scheme: str) -> None:
     if not mixed:
         limits |= {"clearance": 0.05, "restitution": 0.3}
     assert np.all(at <= [limits[name] for name in mechanism.NAMES])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["moreau", "moreau_theta"])
+def test_rattle_is_bounded(scheme: str) -> None:
+    """Below 1e-7 s a step of acceleration moves the corners by less than the gap tolerance. At one step
+    size in five they then rattle along the wall, and the slider itself begins to turn: the sensitivities
+    are those of this motion, which is wrong, but they do not grow without bound.
+    """
+    found = errors(scheme, LATE, [511_997, 707_111, 732_041, 784_583, 870_547, 901_249], straight=False)
+    assert np.all(found < 0.5)
+    assert np.median(found[:, mechanism.NAMES.index("restitution")]) < 0.2
