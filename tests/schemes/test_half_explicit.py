@@ -146,6 +146,7 @@ def test_averaging_changes_the_reported_force_only():
     np.testing.assert_array_equal(plain.force_normal[jump], averaged.force_normal[jump])
 
 
+@pytest.mark.slow
 def test_dropped_and_kept_forces_agree_on_the_slider_crank():
     problem = models.slider_crank()
     kept, dropped = (
