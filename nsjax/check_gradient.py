@@ -17,13 +17,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from nsjax.analysis.events import Table
-from nsjax.contact.saltation import COUPLED, GATED
 from nsjax.core import InputError, checks, nearest
 from nsjax.core.keys import Key, find, parse_parameter, put
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
+from nsjax.notes import SERIOUS, describe
 from nsjax.simulate import simulate
 from nsjax.trajectory import Trajectory, label_name
 from nsjax.types import Array
@@ -37,10 +38,9 @@ WIDEST = 0.1
 DEGREE = 3
 """Degree of the polynomial through the samples of a secant, whose slope at the middle it is."""
 
-NOTES = {
-    GATED: "an approach too slow to count as an impact (grazing, the end of a sequence of bounces)",
-    COUPLED: "several impacts in one step that move each other: one selection of several derivatives",
-}
+NEAR = 20.0
+"""Runs with a smaller `Trajectory.margin` are near grazing: what an impact contributes to a derivative is
+known to about one over the margin, here 5 %, the default tolerance."""
 
 Outputs = Sequence[str] | Callable[[Trajectory], Array] | None
 
@@ -78,7 +78,8 @@ class GradientCheck:
         table: of `Comparison`, parameter by parameter.
         impacts: number of impacts of the run itself.
         crossed: sentences about sequences of impacts that change within the width of a secant.
-        notes: sentences about steps whose derivative is one-sided or a selection.
+        notes: sentences about steps whose derivative is one-sided or undefined, and about the approach
+            that is nearest to grazing (`Trajectory.margin` below `NEAR`).
     """
 
     table: Table[Comparison]
@@ -128,17 +129,19 @@ def check_gradient(
                                           the order of the scheme); ``"discrete"``: wrong at every dt
     plastic impact, landing               the same; positions keep an error of one step
     reversal of sliding, planar           the same: the friction force jumps
-    reversal of sliding, spatial          exact: generic motions turn without passing through rest
+    reversal of sliding, spatial          the same: along the change of sliding, whether the step resolves
+                                          the turn or not
     several impacts in one step that do   the same as a single one, each with a shift of its own
     not move each other
     coupled simultaneous impacts, also    undefined: it depends on the order in which they happen; one
     through joints, contacts at rest or   selection (exact where they happen together whatever the data,
-    friction                              as for both corners of a wall), bit 2 of ``notes``
+    friction, touching without load       as for both corners of a wall, `notes.TOGETHER`),
+                                          `notes.COUPLED`
     grazing                               one-sided and unbounded (``1 / |dg/dt|``); below two steps of
                                           acceleration that of the motion without the impact, finite,
-                                          bit 1 of ``notes``
-    accumulation of impacts               converges with order 0.8 to 1; its end is cut off where
-                                          bounces are below two steps of acceleration, bit 1
+                                          `notes.GRAZING`
+    accumulation of impacts               converges with order 0.8 to 1; its end is cut off where bounces
+                                          are below two steps of acceleration, `notes.ACCUMULATION`
     impact that appears or vanishes       undefined: the motion itself has a kink or a jump there
     ===================================== ===========================================================
 
@@ -206,8 +209,8 @@ def check_gradient(
             verdict = _verdict(*numbers, tolerance, shift if impacts else None, bool(changes))
             rows.append(Comparison(output, name, *numbers, width, shift, verdict))
     table = Table(records=tuple(rows), note="", kind=Comparison)
-    sentences = tuple(sentence for bit, sentence in NOTES.items() if int(notes) & bit)
-    return GradientCheck(table, impacts, tuple(crossed), sentences)
+    sentences = [f"{kind}: {sentence}" for kind, sentence in describe(int(notes) & SERIOUS)]
+    return GradientCheck(table, impacts, tuple(crossed), (*sentences, *_nearness(problem, middle)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,10 +308,25 @@ def _derivative(plan: _Plan, problem: Problem, scheme: Scheme, x: Array, dt: Arr
 
     def run(x: Array) -> tuple[Array, Array]:
         traj = _simulate(plan, problem, scheme, x, dt, plan.gradient, 0)
-        bits = [jnp.any((traj.notes & bit) != 0) * bit for bit in NOTES]  # type: ignore[operator]
-        return jnp.ravel(plan.read(traj)), sum(bits, start=jnp.asarray(0))
+        bits = lax.reduce(traj.notes, np.asarray(0), lax.bitwise_or, (0, 1))
+        return jnp.ravel(plan.read(traj)), bits
 
     return jax.jacfwd(run, has_aux=True)(x)
+
+
+def _nearness(problem: Problem, traj: Trajectory) -> tuple[str, ...]:
+    """A sentence on the approach of the run that is nearest to grazing, if one is near."""
+    margin: Any = traj.margin
+    if not margin.size or np.min(margin) >= NEAR:
+        return ()
+    row, contact = np.unravel_index(np.argmin(margin), margin.shape)
+    names = problem.system.labels.contacts
+    who = names[contact] if names else f"contact {contact}"
+    return (
+        f"one-sided: {who} is grazed within {margin[row, contact]:.2g} steps of its acceleration until "
+        f"{float(traj.t[row]):.6g} s: small changes of the data or of dt gain or lose this impact, and "
+        "derivatives after it hold on this side only",
+    )
 
 
 def _sequence(traj: Trajectory) -> np.ndarray:

@@ -13,8 +13,9 @@ from jax import lax
 
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.scheme import Output, Scheme
+from nsjax.core.watch import Watch, begin_watch, watch_gaps
 from nsjax.core.system import State, System
-from nsjax.nonlinear import keep_solutions
+from nsjax.nonlinear import keep_solutions, with_tangent
 from nsjax.trajectory import ROWS, Continuation, FirstFailure, Impacts
 from nsjax.types import Array, PyTree, record
 
@@ -42,6 +43,7 @@ class Run:
     status: Array
     first_failure: FirstFailure
     events: Impacts | None
+    watch: Watch | None
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
@@ -70,18 +72,21 @@ def begin_run(
     none = jnp.asarray(-1, int)
     events = None
     if program.events:
-        zero = jnp.zeros(program.events)
+        empty = jnp.full(program.events, jnp.nan)
         events = Impacts(
             count=jnp.asarray(0, int),
-            time=zero,
+            time=empty,
             contact=jnp.full(program.events, -1),
-            rate_before=zero,
-            rate_after=zero,
-            impulse_normal=zero,
-            impulse_tangential=jnp.zeros((program.events, system.nt)),
+            rate_before=empty,
+            rate_after=empty,
+            impulse_normal=empty,
+            impulse_tangential=jnp.full((program.events, system.nt), jnp.nan),
         )
     failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
-    return Run(next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events)
+    watch = begin_watch(system.nc) if system.nc and {"notes", "margin"} & set(program.keep) else None
+    return Run(
+        next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events, watch=watch
+    )
 
 
 def prepare_run(system: System, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:
@@ -110,16 +115,23 @@ def _one_step(
     carry = dataclasses.replace(carry, state=dataclasses.replace(carry.state, t=end))
     failed = (output.status != 0) & (run.status == 0)
     now = FirstFailure(step=index, time=end, status=output.status, contact=output.contact)
+    watch, margin = run.watch, None
+    if watch is not None:
+        watch, margin, grazing = watch_gaps(watch, output.event, dt)
+        output = dataclasses.replace(output, notes=output.notes | grazing)
     return Run(
         next=Continuation(carry=carry, origin=follow.origin, index=index, dt=dt),
         status=run.status | output.status,
         first_failure=jax.tree.map(lambda a, b: jnp.where(failed, a, b), now, run.first_failure),
         events=_list_impacts(run.events, end, output),
-    ), {name: _count(name, value, output, dt) for name, value in tally.items()}
+        watch=watch,
+    ), {name: _count(name, value, output, dt, margin) for name, value in tally.items()}
 
 
-def _count(name: str, value: Array, output: Output, dt: Array) -> Array:
+def _count(name: str, value: Array, output: Output, dt: Array, margin: Array | None) -> Array:
     """What accumulates between two saved rows, after one more step."""
+    if name == "margin":
+        return value if margin is None else jnp.minimum(value, margin)
     if name == "impacts":
         return value + output.event.impact
     if name == "gap_min":
@@ -151,7 +163,8 @@ def no_tally(program: LoopProgram) -> dict[str, Array]:
         "closed_time": none,
         "iterations": jnp.asarray(0),
         "residual": jnp.zeros(()),
-        "notes": jnp.asarray(0),
+        "notes": jnp.zeros(nc, int),
+        "margin": jnp.full(nc, jnp.inf),
     }
     return {name: value for name, value in tally.items() if name in program.keep}
 
@@ -166,7 +179,7 @@ def _list_impacts(events: Impacts | None, end: Array, output: Output) -> Impacts
         for k in range(impact.shape[0]):
             here = (np.arange(events.time.shape[0]) == events.count) & impact[k]
             values = {
-                "time": end,
+                "time": with_tangent(end, jnp.broadcast_to(output.event.shift, impact.shape)[k]),
                 "contact": jnp.asarray(k),
                 "rate_before": output.event.rate_before[k],
                 "rate_after": output.event.rate_after[k],

@@ -63,7 +63,8 @@ class Impacts:
 
     Args:
         count: number of impacts seen, which may exceed the K kept.
-        time (K,), contact (K,): end of the step [s]; contact -1 marks an unused place.
+        time (K,), contact (K,): end of the step [s], with the derivative of the time of the impact;
+            contact -1 marks an unused place, whose numbers are NaN.
         rate_before, rate_after (K,): normal gap rates around the impact [m/s].
         impulse_normal (K,), impulse_tangential (K, nt): over the step [N s].
     """
@@ -80,7 +81,7 @@ class Impacts:
 ROWS = (
     "gap", "force_normal", "force_tangential", "constraint_force", "impulse_normal",
     "impulse_tangential", "constraint_impulse", "impacts", "gap_min", "closed_time",
-    "iterations", "residual", "notes",
+    "iterations", "residual", "notes", "margin",
 )  # fmt: skip
 """Row quantities that `simulate` saves beside ``t, q, v``."""
 
@@ -103,10 +104,13 @@ class Trajectory:
         closed_time (rows, nc): time with the contact taking part since the previous row [s].
         iterations (rows,): of the contact solver, summed since the previous row.
         residual (rows,): largest contact residual (certificate) since the previous row.
-        notes (rows,): bits about the derivative with ``gradient="saltation"`` since the previous row, see
-            `nsjax.contact.saltation`: 1 an approach too slow to count as an impact (grazing, the end of
-            a sequence of bounces), 2 several impacts in one step that move each other. Runs outside
-            transformations, of which no derivative can be taken, note nothing.
+        notes (rows, nc): bits on what the events of each contact since the previous row mean for derivatives
+            (`nsjax.notes`): harmless, one-sided (grazing, a kink), undefined (impacts that move each
+            other, an accumulation).
+        margin (rows, nc): how near a contact has come to grazing since the previous row, in steps: the
+            rate with which it closed, or would have had to come to close, over what its acceleration
+            changes in a step. Infinite if it did not come near. An impact is lost or won by changes
+            of the data that move its rate by so much, and its derivative is known to about 1 / margin.
         status: union of the status bits of all steps; 0 means that all went well.
         first_failure: when and where the first of them was set.
         events: impact list, None unless ``events=K`` was asked for.
@@ -135,6 +139,7 @@ class Trajectory:
     iterations: Array | None
     residual: Array | None
     notes: Array | None
+    margin: Array | None
     status: Array
     first_failure: FirstFailure
     events: Impacts | None

@@ -25,7 +25,7 @@ import nsjax
 from nsjax import models, schemes
 from nsjax.core import State
 from nsjax.schemes.ggl import unified_stage
-from nsjax.schemes.impulsive import midpoint
+from nsjax.schemes.midpoint_contacts import midpoint
 
 from .. import common
 

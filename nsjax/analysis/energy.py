@@ -15,7 +15,7 @@ from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import kinetic_energy, potential_energy, row_forces, row_rates
 from nsjax.core.system import System, add
 from nsjax.schemes import nsga_step
-from nsjax.schemes.impulsive import Resting
+from nsjax.contact.events import Touch
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, record
 
@@ -112,7 +112,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     Args:
         traj: one run saved with ``every=1`` and all row quantities.
         forces: one of these, or ``"auto"``: ``"end"`` unless the scheme is memoryless or one of
-            `nsjax.schemes.impulsive`, and whenever impulses differ from ``dt force``; else the one of
+            `nsjax.schemes.midpoint_contacts`, and whenever impulses differ from ``dt force``; else the one of
             the other two at whose directions the saved impulses fulfil the laws of impact and
             constraint.
 
@@ -194,7 +194,7 @@ def _one_impulse(traj: Trajectory) -> bool:
     or none at all.
     """
     memory = traj.carry.carry.memory
-    return isinstance(memory, Resting) or not jax.tree.leaves(memory)
+    return isinstance(memory, Touch) or not jax.tree.leaves(memory)
 
 
 def _steps(traj: Trajectory, kernel: Fn, *columns: np.ndarray) -> tuple[np.ndarray, ...]:

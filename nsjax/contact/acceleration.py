@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from nsjax.contact.events import DEFAULT
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import solve
 from nsjax.core.inertia import inertia_at
@@ -60,10 +61,6 @@ def consistent_acceleration(
     return free + matvec(response, answer.x)
 
 
-# A contact slides if its tangential velocity is above rounding; its friction then has a direction.
-SLIDING = 1e-9
-
-
 def _sliding(system: System, rows: Rows, v: Array, free: Array) -> Array:
     """Tangential rows of sliding contacts: a large free acceleration along the velocity, so that the
     law chooses slip in this direction whatever the accelerations are.
@@ -77,7 +74,7 @@ def _sliding(system: System, rows: Rows, v: Array, free: Array) -> Array:
     scale = 1e6 * (1.0 + jnp.max(jnp.abs(free)))
     safe = jnp.where(speed > 0.0, speed, 1.0)
     tangent = jnp.where(
-        speed > SLIDING * (1.0 + jnp.max(jnp.abs(v))), scale * u[:, 1:] / safe, block[:, 1:]
+        speed > DEFAULT.slide * (1.0 + jnp.max(jnp.abs(v))), scale * u[:, 1:] / safe, block[:, 1:]
     )
     block = jnp.concatenate([block[:, :1], tangent], axis=1)
     return jnp.concatenate([block.reshape(-1), free[count:]])

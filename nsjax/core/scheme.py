@@ -7,13 +7,6 @@ from typing import Any
 from nsjax.core.system import State
 from nsjax.types import Array, Fn, PyTree, record
 
-IMPACT_GATE = 2.0
-"""An approach counts as an impact if it is faster than this many steps of normal acceleration, the
-parts from forces and from curvature taken by magnitude. Source: `saltation.md` section 1 (constant c);
-by magnitude, because the two cancel in a lightly loaded closed contact, whose midpoint rate is one step
-of the curvature part alone."""
-
-
 @record()
 class Carry:
     """What a scheme takes from one step to the next: the state, and whatever else it remembers."""
@@ -29,10 +22,11 @@ class Event:
     Args:
         gap: (nc,) the gap that the scheme tested [m].
         active: (nc,) bool, contacts that took part.
-        impact: (nc,) bool, active contacts that approach faster than `IMPACT_GATE` steps of their
-            normal acceleration would make them: impacts, told from closed contacts that chatter.
-            A contact that only passes on the impulse of another one is not counted.
+        impact: (nc,) bool, contacts that were open, approached and met an impulse; told from closed
+            contacts that chatter by `nsjax.contact.events.Criteria`. A contact that only passes on the
+            impulse of another one is not counted.
         rate_before, rate_after: (nc,) normal gap rates around the step [m/s], zero where not active.
+        shift: (nc,) zero, with the derivative of the time of each impact [s].
     """
 
     gap: Array
@@ -40,6 +34,7 @@ class Event:
     impact: Array
     rate_before: Array
     rate_after: Array
+    shift: Array | float = 0.0
 
 
 @record()
@@ -56,7 +51,7 @@ class Output:
         residual: relative natural-map residual of the contact problem, the certificate.
         status: bits of `nsjax.status`.
         contact: index of the contact that fulfils its law worst, -1 if all do to the tolerance.
-        notes: bits of `nsjax.contact.saltation` about the derivative of the step.
+        notes: (nc,) bits of `nsjax.notes` about the derivative of the step.
     """
 
     force_normal: Array
@@ -74,8 +69,11 @@ class Output:
 
 
 @record(
-    static=("name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions")
-)
+    static=(
+        "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
+        "criteria",
+    )
+)  # fmt: skip
 class Scheme:
     """A time-stepping scheme: three pure functions, numbers as data, options as static record.
 
@@ -93,6 +91,7 @@ class Scheme:
         singular_mass: whether it takes velocities without inertia that constraints hold.
         stores_solutions: whether reverse mode, where it stores every step, stores the solutions of its
             equations too; not where solving again costs less.
+        criteria: by which events are told, `nsjax.contact.events.Criteria`; None for its defaults.
     """
 
     name: str
@@ -104,3 +103,4 @@ class Scheme:
     gradient: str = "discrete"
     singular_mass: bool = False
     stores_solutions: bool = True
+    criteria: Any = None

@@ -123,7 +123,7 @@ def predict(program: RunProgram, common: Common, track: Tracks, x: Array) -> tup
     # a plain product would let a row that does not count spoil a value by 0 * inf
     after = rows[jnp.minimum(track.place + 1, rows.shape[0] - 1)]
     values = jnp.where(w > 0.0, (1.0 - w) * rows[track.place] + w * after, rows[track.place])
-    notes = lax.reduce(columns["notes"], np.asarray(0), lax.bitwise_or, (0,))
+    notes = lax.reduce(columns["notes"], np.asarray(0), lax.bitwise_or, (0, 1))
     return values, (values, run.status, jnp.sum(columns["impacts"]), notes)
 
 

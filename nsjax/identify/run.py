@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from nsjax.contact.saltation import COUPLED, GATED
+from nsjax import notes
 from nsjax.core import InputError, Problem, Scheme, State
 from nsjax.core.keys import put
 from nsjax.identify import losses, solve
@@ -19,11 +19,6 @@ from nsjax.identify.objective import Objective, Point
 from nsjax.identify.plan import make_plan
 from nsjax.identify.statistics import Statistics, describe, identifiability, quantile
 from nsjax.identify.transforms import Transform
-
-NOTES = {
-    GATED: "slow approaches (grazing, the ends of sequences of bounces)",
-    COUPLED: "simultaneous impacts that move each other",
-}
 
 
 def identify(
@@ -212,9 +207,8 @@ def _quality(objective: Objective, best: Point, found: Statistics) -> list[str]:
     else:
         sentences.append(f"noise level estimated from the residuals: {np.sqrt(found.variance):.3g}")
     bits = int(np.bitwise_or.reduce(best.notes)) if best.notes.size else 0
-    passed = [what for bit, what in NOTES.items() if bits & bit]
-    if passed:
-        sentences.append(f"derivatives pass through {' and '.join(passed)}: approximate there")
+    for kind, sentence in notes.describe(bits & notes.SERIOUS):
+        sentences.append(f"derivatives are {kind} at some events: {sentence}")
     return sentences
 
 

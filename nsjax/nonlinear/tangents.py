@@ -27,15 +27,31 @@ def _refuse(primals: Any, tangents: Any) -> Any:
     )
 
 
+def only_tangent(x: Array, refuse: bool = True) -> Array:
+    """Zero, with the derivative of ``x``: of first order, a second one raises a sentence, unless it is not
+    to be refused; then what scales it is held fixed.
+    """
+    return _first_tangent(x) if refuse else _open_tangent(x)
+
+
 @jax.custom_jvp
-def only_tangent(x: Array) -> Array:
-    """Zero, with the derivative of ``x``, of first order: a second one raises a sentence."""
+def _first_tangent(x: Array) -> Array:
     return jnp.zeros_like(x)
 
 
-@only_tangent.defjvp
+@_first_tangent.defjvp
 def _keep(primals: Any, tangents: Any) -> Any:
     return jnp.zeros_like(primals[0]), _of_first_order(primals[0]) * tangents[0]
+
+
+@jax.custom_jvp
+def _open_tangent(x: Array) -> Array:
+    return jnp.zeros_like(x)
+
+
+@_open_tangent.defjvp
+def _keep_open(primals: Any, tangents: Any) -> Any:
+    return jnp.zeros_like(primals[0]), tangents[0]
 
 
 @jax.custom_jvp

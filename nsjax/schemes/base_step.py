@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact import ContactProblem, solve
+from nsjax.contact.events import Touch, no_touch
 from nsjax.contact.stage import StageSettings, StageTangent, kept_tangent, solve_stage
 from nsjax.core.inertia import KeptInertia, constant_inertia
 from nsjax.core.operators import Rows, all_rows
@@ -20,12 +21,19 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class Memory:
-    """What mixed schemes remember: true and algorithmic acceleration, closed and resting contacts."""
+    """What mixed schemes remember: true and algorithmic acceleration, closed contacts, and of contacts at
+    rest and before what `nsjax.contact.events.Touch` says.
+    """
 
     a: Array
     algorithmic: Array
     closed: Array
-    resting: Array
+    touch: Touch
+
+    @property
+    def resting(self) -> Array:
+        """(nc,) bool, closed contacts whose gap rate is zero to rounding."""
+        return self.touch.held
 
 
 @record()
@@ -164,7 +172,7 @@ def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> Kep
         return Kept()
     inertia = constant_inertia(system, params)
     none, still = jnp.zeros(system.nc, bool), jnp.zeros(system.nv)
-    memory = Memory(a=still, algorithmic=still, closed=none, resting=none)
+    memory = Memory(a=still, algorithmic=still, closed=none, touch=no_touch(system))
     stages = []
     for contacts in (False, system.nc > 0):
         record = Recorder(scheme, system, params, contacts)

@@ -7,12 +7,11 @@ from jax import lax
 
 from nsjax import status
 from nsjax.contact import Jump, no_jump
+from nsjax.contact.sensitivity import Told
 from nsjax.contact.stage import StageAnswer
 from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import Rows, gap_drift
-from nsjax.core.scheme import IMPACT_GATE, Event, Output
+from nsjax.core.scheme import Event, Output
 from nsjax.core.system import State, System
-from nsjax.linalg import matvec
 from nsjax.types import Array, PyTree
 
 
@@ -52,56 +51,6 @@ def step_status(
     return lax.cond(bad, causes, lambda _: jnp.asarray(0), None)
 
 
-def _normal_accelerations(
-    system: System, params: PyTree, at: State, rows: Rows, a: Array
-) -> tuple[Array, Array]:
-    """Free normal accelerations (nc,), and the sums of the magnitudes of their parts: from forces and
-    from curvature.
-    """
-    normal = rows.wt[: system.nc * (1 + system.nt) : 1 + system.nt]
-    curvature = gap_drift(system, jnp.asarray(at.t), at.q, at.v, params)
-    forced = matvec(normal, a)
-    # bodies that fall together have no relative acceleration: a tenth of the single ones is the floor
-    floor = 0.1 / IMPACT_GATE * matvec(jnp.abs(normal), jnp.abs(a))
-    return forced + curvature, jnp.abs(forced) + jnp.abs(curvature) + floor
-
-
-def approach_limit(system: System, params: PyTree, at: State, rows: Rows, a: Array, dt: Array) -> Array:
-    """Gap rates (nc,) up to which an approach is not counted as an impact: see `IMPACT_GATE`.
-
-    Args:
-        at: state at which the rows were taken.
-        a: (nv,) acceleration without contact forces, for the scale of the approach.
-    """
-    return IMPACT_GATE * dt * _normal_accelerations(system, params, at, rows, a)[1]
-
-
-# Part of the magnitudes below which the parts of the normal acceleration do not cancel in `event_limit`:
-# a contact about to be released has no normal acceleration, and bounces of rounding size.
-CANCELLATION = 0.02
-
-
-def event_limit(system: System, params: PyTree, at: State, rows: Rows, a: Array, dt: Array) -> Array:
-    """Gap rates (nc,) up to which an approach shifts no event: steps of the free normal acceleration.
-
-    Slower ones are the end of a sequence of bounces, whose shifts vanish with the step. Much tighter
-    than `approach_limit` where curvature and forces cancel. Source: `saltation.md` sections 1 and 6.1.
-    """
-    free, size = _normal_accelerations(system, params, at, rows, a)
-    free = jnp.abs(free)
-    return IMPACT_GATE * dt * jnp.where(free > CANCELLATION * size, free, CANCELLATION * size)
-
-
-def loaded(jump: Jump, active: Array) -> Array:
-    """Contacts (nc,) bool that carry an impulse."""
-    return active & (jump.contacts[:, 0] > 0.0)
-
-
-def impacts_of(jump: Jump, active: Array, limit: Array) -> Array:
-    """Contacts (nc,) bool with an impact in this step; see `Event.impact`."""
-    return loaded(jump, active) & (jump.before < -limit)
-
-
 def stage_jump(
     system: System,
     answer: StageAnswer,
@@ -139,18 +88,20 @@ def impulse_output(
     end: State,
     gap: Array,
     active: Array,
-    impact: Array,
+    told: Told | None,
     jump: Jump,
     dt: Array,
     solved: Array,
-    notes: Array,
 ) -> Output:
     """Output of a step whose contact and constraint forces are all impulses.
 
     Args:
         at: state inside the step, see `step_status`.
         end: the new state.
+        told: of its events; None without contacts.
     """
+    none = jnp.zeros(0)
+    told = told or Told(touch=None, notes=none.astype(int), impact=none.astype(bool), tau=none)  # type: ignore[arg-type]
     return Output(
         force_normal=jump.contacts[:, 0] / dt,
         force_tangential=jump.contacts[:, 1:] / dt,
@@ -158,10 +109,13 @@ def impulse_output(
         impulse_normal=jump.contacts[:, 0],
         impulse_tangential=jump.contacts[:, 1:],
         constraint_impulse=jump.constraints,
-        event=Event(gap=gap, active=active, impact=impact, rate_before=jump.before, rate_after=jump.after),
+        event=Event(
+            gap=gap, active=active, impact=told.impact, rate_before=jump.before, rate_after=jump.after,
+            shift=told.tau,
+        ),  # fmt: skip
         iterations=jump.iterations,
         residual=jump.residual,
         status=step_status(system, params, at, gap, end.v, end.q, solved),
         contact=jump.worst,
-        notes=notes,
+        notes=told.notes,
     )

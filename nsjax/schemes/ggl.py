@@ -9,15 +9,16 @@ import jax.numpy as jnp
 
 from nsjax.contact import Jump
 from nsjax.contact.projection import correction_directions, position_rows
+from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
 from nsjax.core.inertia import Inertia, inertia_at
 from nsjax.core.operators import all_rows, row_forces, row_rates
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import Structure
-from nsjax.schemes.books import approach_limit, stage_jump
+from nsjax.schemes.books import stage_jump
 from nsjax.schemes.choices import METRICS, choose, kinetic_metric, within
-from nsjax.schemes.impulsive import Response, impulsive_init, impulsive_step, midpoint, no_limit
+from nsjax.schemes.midpoint_contacts import contact_init, impulse_step, midpoint
 from nsjax.schemes.moreau import Coefficients, Options, moreau_family
 from nsjax.types import Array, PyTree, record
 
@@ -303,7 +304,7 @@ def ggl_unified(
             max_iterations=within("ggl_unified", "max_iterations", max_iterations, 1),
         ),
         prepare=_prepare,
-        init=impulsive_init,
+        init=contact_init,
         step=_step,
         gradient="saltation",
     )
@@ -317,7 +318,7 @@ def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
     corrects = scheme.options.position_multiplier
-    return impulsive_step(_respond, scheme, system, params, carry, dt, corrects=corrects)
+    return impulse_step(_respond, scheme, system, params, carry, dt, corrects=corrects)
 
 
 def unified_stage(
@@ -355,26 +356,23 @@ def unified_stage(
 
 def _respond(
     scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool
-) -> Response:
+) -> Stepped:
     """The whole step, with or without contact rows."""
     equations, data, answer = unified_stage(scheme, system, params, state, active, dt, contacts)
     xi, middle, dv = equations.motion(data, answer.z)
     own = dataclasses.replace(answer, impulses=equations.split(answer.impulses)[0])
-    jump, limit = _books(system, data, own, middle, dv, active, contacts)
+    jump = _books(system, data, own, middle, dv, active, contacts)
     end = State(t=state.t + dt, q=system.retract(state.q, xi), v=state.v + dv)
-    return Response(end=end, jump=jump, limit=limit, estimate=answer.estimate)
+    return Stepped(end=end, jump=jump, estimate=answer.estimate)
 
 
 def _books(
     system: System, d: _Data, answer: StageAnswer, middle: Array, dv: Array, active: Array, contacts: bool
-) -> tuple[Jump, Array]:
-    """Jump and limit of approach, with rates at the midpoint."""
+) -> Jump:
+    """The jump, with rates at the midpoint."""
     v, t = d.state.v, d.state.t + 0.5 * d.dt
     if not contacts:
         empty = jnp.zeros(system.nb)
-        return stage_jump(system, answer, dv, empty, empty, active, contacts), no_limit(system)
+        return stage_jump(system, answer, dv, empty, empty, active, contacts)
     rows = all_rows(system, t, middle, d.params)
-    jump = stage_jump(system, answer, dv, rows.rate(v), rows.rate(v + dv), active, contacts)
-    at = State(t=t, q=middle, v=v)
-    a = d.mass.solve(system.force(t, middle, v, d.params)[:, None])[:, 0]
-    return jump, approach_limit(system, d.params, at, rows, a, d.dt)
+    return stage_jump(system, answer, dv, rows.rate(v), rows.rate(v + dv), active, contacts)

@@ -10,15 +10,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact import velocity_jump
-from nsjax.contact.saltation import COUPLED, GATED
-from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import all_rows
+from nsjax import notes
+from nsjax.contact import events, velocity_jump
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.nonlinear import implicit_solution
-from nsjax.schemes.books import event_limit
 from nsjax.schemes.choices import within
+from nsjax.schemes.midpoint_contacts import LOCATED, criteria_of
 from nsjax.types import Array, PyTree, record
 
 DEPTH = 1e-12
@@ -26,6 +24,9 @@ DEPTH = 1e-12
 
 LIFT = 1e6
 """Contacts that are open at the start of a step are kept out of it by this added to their gap [m]."""
+
+CUTS = 3
+"""Instants of impact in one step that are located; a step with more is one of an accumulation."""
 
 EDGE = 1e-9
 """An impact happens at least this part of a step after its start and before its end: no part vanishes."""
@@ -58,10 +59,11 @@ def localized(
 
         x_{n+1} = Phi_{h - s} R Phi_s x_n,        g(Phi_s x_n) = 0
 
-    where ``g`` is the gap of the one contact that would be penetrated at the end of the step. After the
-    impact the scheme starts anew, with consistent accelerations. The time ``s`` is found without
-    derivatives and has those of the equation that defines it, of any order: plain differentiation of
-    a run gives its derivatives, second ones (`jax.hessian`) included.
+    where ``g`` is the least gap of the contacts that would be penetrated at the end of the step; contacts
+    that strike at one instant, like both corners of a wall, do so together. After the impact the
+    scheme starts anew, with consistent accelerations, and what is left of the step may be cut again, at
+    up to `CUTS` instants. The time ``s`` is found without derivatives and has those of the equation
+    that defines it, of any order: second ones (`jax.hessian`) included.
 
     Args:
         scheme: any scheme of the package.
@@ -70,21 +72,23 @@ def localized(
         max_roots: trial steps that locate an impact; usually five or six are made.
 
     Returns:
-        A `Scheme` with the registered name of the scheme inside, in brackets. Its own derivative is
-        ``"discrete"``, and right.
+        A `Scheme` with the registered name of the scheme inside, in brackets. Where it locates nothing it
+        carries the derivative of the scheme inside: through reversals of sliding, and through steps
+        that are left to it. ``gradient="discrete"`` leaves that out.
 
     Raises:
         InputError: as the scheme inside.
 
-    Order: that of the scheme inside, state and derivative, if impacts are isolated: one per step.
+    Order: that of the scheme inside, state and derivative, at impacts; first order in the derivative at
+    reversals of sliding and in steps left to the scheme inside.
 
-    Limits: a step is carried out by the scheme inside alone, with its own treatment of the contacts, if
-        two contacts close in it, if one closes again after the impact, if the approach is slower
-        than two steps of free normal acceleration (grazing, the end of a sequence of bounces), or if
-        no time is found. Its derivative is then that of the discrete map; ``traj.notes`` tells.
-        A contact that opens and closes again within one step without being penetrated at its end is not
-        seen. Contacts that close or open without impact (a planar reversal of sliding, a release) are not
-        located. The cut excites stiff flexible modes. A step with an impact costs about eight steps.
+    Limits: a step is carried out by the scheme inside alone, with its own treatment of the contacts and its
+        own derivative, if a contact closes again after its impact, if the approach is slower than two
+        steps of free normal acceleration (grazing, the end of a sequence of bounces), if more instants
+        than `CUTS` are in it, or if a time is not found: `notes.UNLOCATED`. Second derivatives are then,
+        and through reversals of sliding, taken with what scales the first ones held fixed. A contact
+        that opens and closes again within one step without being penetrated at its end is not seen. The cut
+        excites stiff flexible modes. A step with an impact costs about eight steps.
 
     Source: `saltation.md` section 7.
 
@@ -98,7 +102,7 @@ def localized(
         >>> bool(abs(traj.q[-1, 0] - exact) < 1e-11)
         True
     """
-    inner = dataclasses.replace(scheme, coef=(), gradient="discrete")
+    inner = dataclasses.replace(scheme, coef=())
     return Scheme(
         name=f"localized({scheme.name})",
         coef=Numbers(inner=scheme.coef, tolerance=tolerance),
@@ -110,12 +114,15 @@ def localized(
         prepare=_prepare,
         init=_init,
         step=_step,
-        gradient="discrete",
+        gradient=scheme.gradient,
+        criteria=scheme.criteria,
     )
 
 
-def _inside(scheme: Scheme) -> Scheme:
-    return dataclasses.replace(scheme.options.inner, coef=scheme.coef.inner)
+def _inside(scheme: Scheme, gradient: str | None = None) -> Scheme:
+    """The scheme inside, which carries the derivative of the motion where nothing is located."""
+    wanted = gradient or ("discrete" if scheme.gradient == "discrete" else LOCATED)
+    return dataclasses.replace(scheme.options.inner, coef=scheme.coef.inner, gradient=wanted)
 
 
 def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
@@ -171,7 +178,7 @@ class _Start:
     Args:
         lift: (nc,) [m], see `LIFT`.
         hit: (nc,) bool, contacts that would be penetrated at the end of the step.
-        depth: of the one hit contact there [m], see `_Stepper.depth`.
+        depth: of the deepest of them there [m], see `_Stepper.depth`.
     """
 
     scheme: Scheme
@@ -190,8 +197,10 @@ class _Stepper:
     def __init__(self, system: System) -> None:
         self.system, self.lifted = system, _liftable(system)
 
-    def advance(self, d: _Start, carry: Carry, dt: Array, lift: Array) -> tuple[Carry, Output]:
-        inner = _inside(d.scheme)
+    def advance(
+        self, d: _Start, carry: Carry, dt: Array, lift: Array, gradient: str | None = None
+    ) -> tuple[Carry, Output]:
+        inner = _inside(d.scheme, gradient)
         p = _Lifted(params=d.params, lift=lift)
         constants = inner.prepare(inner, self.lifted, p, dt)  # they belong to the length of the step
         return inner.step(inner, self.lifted, p, constants, carry, dt)
@@ -199,10 +208,26 @@ class _Stepper:
     def gaps(self, d: _Start, state: State) -> Array:
         return self.system.gap(jnp.asarray(state.t), state.q, d.params)  # type: ignore[misc]
 
-    def depth(self, sigma: Array, d: _Start) -> Array:
-        """Gap of the hit contact above the one at which an impact happens, after ``sigma``."""
-        end = self.advance(d, d.carry, sigma, d.lift)[0].state
-        return jnp.sum(jnp.where(d.hit, self.gaps(d, end), 0.0)) + DEPTH
+    def least(self, d: _Start, state: State) -> Array:
+        """Least gap of the hit contacts above the one at which an impact happens."""
+        return jnp.min(jnp.where(d.hit, self.gaps(d, state), LIFT)) + DEPTH
+
+    def depth(self, sigma: Array, d: _Start, gradient: str | None = None) -> Array:
+        """The same after ``sigma``."""
+        return self.least(d, self.advance(d, d.carry, sigma, d.lift, gradient)[0].state)
+
+    def trial(self, d: _Start) -> tuple[_Start, tuple[Carry, Output]]:
+        """A step in which contacts open at its start cannot act, and what it would hit."""
+        open_ = self.gaps(d, d.carry.state) > 0.0
+        lift = jnp.where(open_, LIFT, 0.0)
+        end, output = self.advance(d, d.carry, d.dt, lift)
+        gap = self.gaps(d, end.state)
+        hit = open_ & (gap < -DEPTH)
+        d = dataclasses.replace(d, lift=lift, hit=hit)
+        d = dataclasses.replace(d, depth=self.least(d, end.state))
+        # tested at the end of the step where the scheme inside did not look
+        seen = dataclasses.replace(output.event, gap=jnp.where(open_, gap, output.event.gap))
+        return d, (end, dataclasses.replace(output, event=seen))
 
 
 def _step(
@@ -213,91 +238,143 @@ def _step(
         return inner.step(inner, system, params, constants, carry, dt)
     stepper, none = _Stepper(system), jnp.zeros(system.nc)
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
-    carry = dataclasses.replace(carry, state=state)
     d = _Start(
-        scheme=scheme, params=params, constants=constants, carry=carry, dt=jnp.asarray(dt), lift=none,
-        hit=jnp.zeros(system.nc, bool), depth=jnp.zeros(()),
+        scheme=scheme, params=params, constants=constants, dt=jnp.asarray(dt), lift=none,
+        carry=dataclasses.replace(carry, state=state), hit=jnp.zeros(system.nc, bool), depth=jnp.zeros(()),
     )  # fmt: skip
-    open_ = stepper.gaps(d, state) > 0.0
-    lift = jnp.where(open_, LIFT, 0.0)
-    end, output = stepper.advance(d, carry, dt, lift)
-    gap = stepper.gaps(d, end.state)
-    hit = open_ & (gap < -DEPTH)
-    depth = jnp.sum(jnp.where(hit, gap, 0.0)) + DEPTH
-    d = dataclasses.replace(d, lift=lift, hit=hit, depth=depth)
-    # tested at the end of the step where the scheme inside did not look
-    seen = dataclasses.replace(output.event, gap=jnp.where(open_, gap, output.event.gap))
-    flight = end, dataclasses.replace(output, event=seen)
-    return lax.cond(jnp.any(hit), lambda: _strike(stepper, d), lambda: flight)
+    aimed, flight = stepper.trial(d)
+    return lax.cond(jnp.any(aimed.hit), lambda: _strike(stepper, d, aimed, flight[1]), lambda: flight)
 
 
-def _strike(stepper: _Stepper, d: _Start) -> tuple[Carry, Output]:
-    """A step in which contacts close: cut in two if there is one, else as the scheme inside does it."""
-    found, slow, ok = _cut(stepper, d)
-    several = jnp.sum(d.hit) > 1
+@record()
+class _Part:
+    """A step under way: where it is, what is left of it, what has happened; whether it has ended or failed."""
+
+    carry: Carry
+    left: Array
+    output: Output
+    done: Array
+    failed: Array
+
+
+def _strike(stepper: _Stepper, whole: _Start, first: _Start, like: Output) -> tuple[Carry, Output]:
+    """A step in which contacts close: cut where they do, else as the scheme inside does it."""
+    zero = jax.tree.map(jnp.zeros_like, like)
+    zero = dataclasses.replace(zero, contact=like.contact)
+    no = jnp.asarray(False)
+    part = _Part(carry=whole.carry, left=whole.dt, output=zero, done=no, failed=no)
+
+    def cut(part: _Part, _: None) -> tuple[_Part, None]:
+        return lax.cond(part.done, lambda p: p, lambda p: _advance_part(stepper, whole, p), part), None
+
+    part, _ = lax.scan(cut, part, None, length=CUTS + 1)
 
     def plain() -> tuple[Carry, Output]:
-        carry, output = stepper.advance(d, d.carry, d.dt, jnp.zeros_like(d.lift))
-        notes = jnp.where(slow, GATED, 0) | jnp.where(several, COUPLED, 0)
-        return carry, dataclasses.replace(output, notes=notes)
+        carry, output = stepper.advance(whole, whole.carry, whole.dt, jnp.zeros_like(whole.lift))
+        bits = output.notes | jnp.where(first.hit, notes.UNLOCATED, 0)
+        return carry, dataclasses.replace(output, notes=bits)
 
-    return lax.cond(ok & ~several, lambda: found, plain)
+    return lax.cond(part.done & ~part.failed, lambda: (part.carry, part.output), plain)
 
 
-def _cut(stepper: _Stepper, d: _Start) -> tuple[tuple[Carry, Output], Array, Array]:
-    """The step cut at the impact; whether the approach is slow, and whether all went well."""
+def _advance_part(stepper: _Stepper, whole: _Start, part: _Part) -> _Part:
+    """To the end of the step if nothing is hit, else to the next impact and through it."""
+    d = dataclasses.replace(whole, carry=part.carry, dt=part.left)
+    d, (end, output) = stepper.trial(d)
+
+    def rest() -> _Part:
+        # what a contact that has just been struck hits again is left to the scheme inside
+        again = jnp.any(output.event.impact)
+        whole_output = _added(part.output, output, output.event)
+        return _Part(
+            carry=end, left=jnp.zeros_like(part.left), output=whole_output, done=jnp.asarray(True),
+            failed=part.failed | again,
+        )  # fmt: skip
+
+    return lax.cond(jnp.any(d.hit), lambda: _through(stepper, d, part), rest)
+
+
+def _through(stepper: _Stepper, d: _Start, part: _Part) -> _Part:
+    """To the next impact and through it."""
     system, coef = stepper.system, d.scheme.coef
     sigma, located = _locate(stepper)(d)
     before, first = stepper.advance(d, d.carry, sigma, d.lift)
     at = before.state
-    rows = all_rows(system, jnp.asarray(at.t), at.q, d.params)
-    force = system.force(at.t, at.q, at.v, d.params)
-    x = inertia_at(system, at.q, d.params).solve(jnp.concatenate([force[:, None], rows.wt.T], axis=1))
-    active = first.event.active | d.hit
+    gap = stepper.gaps(d, at)
+    # contacts that strike at one instant lie equally deep, to the rounding of their gaps
+    struck = d.hit & (gap <= jnp.min(jnp.where(d.hit, gap, LIFT)) + 0.1 * DEPTH)
+    f = events.formed(system, d.params, at)
+    active = first.event.active | struck
     jump = velocity_jump(
-        system, d.params, rows, x[:, 1:], at.v, jnp.zeros(system.nv), active,
+        system, d.params, f.rows, f.response, at.v, jnp.zeros(system.nv), active,
         tolerance=coef.tolerance, max_iterations=d.scheme.options.max_iterations,
     )  # fmt: skip
-    limit = event_limit(system, d.params, at, rows, x[:, 0], d.dt)
-    slow = jnp.any(d.hit & (jump.before >= -limit))
-
-    inner, lift = _inside(d.scheme), jnp.where(d.hit, 0.0, d.lift)
-    p = _Lifted(params=d.params, lift=lift)
+    inner = _inside(d.scheme)
+    limit = events.gate(criteria_of(inner), system, d.params, f, d.dt)
+    slow = jnp.any(struck & (jump.before >= -limit))
+    p = _Lifted(params=d.params, lift=jnp.where(struck, 0.0, d.lift))
     after = inner.init(inner, stepper.lifted, p, d.constants, State(t=at.t, q=at.q, v=at.v + jump.dv))
-    end, second = stepper.advance(d, after, d.dt - sigma, lift)
-    gap = stepper.gaps(d, end.state)
-    again = jnp.any((d.lift > 0.0) & ~d.hit & (gap < -DEPTH)) | jnp.any(second.event.impact)
-    ok = located & ~slow & ~again & (jump.residual <= coef.tolerance)
     event = Event(
-        gap=jnp.where(d.hit, -DEPTH, jnp.where(d.lift > 0.0, gap, second.event.gap)),
-        active=active | second.event.active,
-        impact=first.event.impact | d.hit,
+        gap=jnp.where(struck, -DEPTH, gap),
+        active=active,
+        impact=struck,
         rate_before=jump.before,
         rate_after=jump.after,
+        shift=jnp.where(struck, at.t - (d.carry.state.t + d.dt), 0.0),
     )
-    output = dataclasses.replace(
-        second,
-        impulse_normal=first.impulse_normal + jump.contacts[:, 0] + second.impulse_normal,
-        impulse_tangential=first.impulse_tangential + jump.contacts[:, 1:] + second.impulse_tangential,
-        constraint_impulse=first.constraint_impulse + jump.constraints + second.constraint_impulse,
-        event=event,
-        iterations=first.iterations + jump.iterations + second.iterations,
-        residual=jnp.maximum(jnp.maximum(first.residual, jump.residual), second.residual),
-        status=first.status | second.status,
-        notes=jnp.asarray(0),
+    friction = system.law(d.params).friction_of(system.nc)  # type: ignore[misc]
+    links = events.linked(criteria_of(inner), f.rows, f.response, active, friction, system.nt)
+    pair = links & struck[:, None] & struck[None, :] & ~jnp.eye(system.nc, dtype=bool)
+    bits = jnp.where(jnp.any(pair, axis=1), notes.TOGETHER, 0)
+    own = dataclasses.replace(
+        first,
+        impulse_normal=first.impulse_normal + jump.contacts[:, 0],
+        impulse_tangential=first.impulse_tangential + jump.contacts[:, 1:],
+        constraint_impulse=first.constraint_impulse + jump.constraints,
+        iterations=first.iterations + jump.iterations,
+        residual=jnp.maximum(first.residual, jump.residual),
+        notes=first.notes | bits,
     )
-    return (end, output), slow, ok
+    bad = ~located | slow | ~(jump.residual <= coef.tolerance) | jnp.any(first.event.impact)
+    return _Part(
+        carry=after, left=d.dt - sigma, output=_added(part.output, own, event),
+        done=part.done, failed=part.failed | bad,
+    )  # fmt: skip
+
+
+def _added(so_far: Output, now: Output, event: Event) -> Output:
+    """The books of a step with those of its next part."""
+    old = so_far.event
+    fresh = event.impact & ~old.impact
+    merged = Event(
+        gap=jnp.where(old.impact & ~event.impact, old.gap, event.gap),
+        active=old.active | event.active,
+        impact=old.impact | event.impact,
+        rate_before=jnp.where(fresh, event.rate_before, old.rate_before),
+        rate_after=jnp.where(fresh, event.rate_after, old.rate_after),
+        shift=jnp.where(fresh, event.shift, old.shift),
+    )
+    return dataclasses.replace(
+        now,
+        impulse_normal=so_far.impulse_normal + now.impulse_normal,
+        impulse_tangential=so_far.impulse_tangential + now.impulse_tangential,
+        constraint_impulse=so_far.constraint_impulse + now.constraint_impulse,
+        event=merged,
+        iterations=so_far.iterations + now.iterations,
+        residual=jnp.maximum(so_far.residual, now.residual),
+        status=so_far.status | now.status,
+        notes=so_far.notes | now.notes,
+    )
 
 
 def _locate(stepper: _Stepper) -> Callable[[_Start], tuple[Array, Array]]:
-    """The time of the impact after the start of the step, and whether it was found."""
+    """The time of the first impact after the start of the step, and whether it was found."""
 
     def solver(d: _Start) -> tuple[Array, Array]:
-        start = jnp.sum(jnp.where(d.hit, stepper.gaps(d, d.carry.state), 0.0)) + DEPTH
-        single = jnp.sum(d.hit) == 1
-        ends, most = (start, d.depth), d.scheme.options.max_roots
-        sigma, found = _root(lambda s: stepper.depth(s, d), ends, d.dt, single, most)
-        return jnp.where(single, jnp.clip(sigma, EDGE * d.dt, (1.0 - EDGE) * d.dt), 0.5 * d.dt), found
+        ends = stepper.least(d, d.carry.state), d.depth
+        most = d.scheme.options.max_roots
+        sigma, found = _root(lambda s: stepper.depth(s, d, "discrete"), ends, d.dt, jnp.any(d.hit), most)
+        return jnp.clip(sigma, EDGE * d.dt, (1.0 - EDGE) * d.dt), found
 
     def live_step(sigma: Array, d: _Start) -> Callable[[_Start], Array]:
         rate = jax.jvp(lambda s: stepper.depth(s, d), (sigma,), (jnp.ones_like(sigma),))[1]

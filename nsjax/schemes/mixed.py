@@ -16,8 +16,9 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from nsjax.contact import events
+from nsjax.contact.events import Touch
 from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import gap_rows
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.base_step import (
@@ -33,7 +34,8 @@ from nsjax.schemes.base_step import (
 )
 from nsjax.schemes.books import step_status
 from nsjax.schemes.choices import FORMS, choose, within
-from nsjax.schemes.impulse import RESTING, acceleration, resting_contacts, strike, through_reversal
+from nsjax.schemes.impact import acceleration, resting_contacts, strike, through_reversal
+from nsjax.schemes.midpoint_contacts import criteria_of, touch_at_start
 from nsjax.types import Array, PyTree, record
 
 __all__ = ["BaseEnd", "Memory", "Options", "Tolerances", "mixed_scheme"]
@@ -128,14 +130,18 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
     closed = _closed(scheme, system, params, t, q)
     if system.nc:
         # a start that approaches is an impact: it counts as open, so that the first step has an impulse
-        rates = gap_rows(system, "gap", system.nc, t, q, params).rate(v)
-        closed = closed & (rates >= -RESTING * (1.0 + jnp.max(jnp.abs(v))))
-    resting = resting_contacts(system, params, t, q, v, closed)
+        rates = events.gap_rates(system, params, State(t=t, q=q, v=v))
+        closed = closed & ((rates >= 0.0) | events.at_rest(criteria_of(scheme), rates, v))
+    resting = resting_contacts(scheme, system, params, t, q, v, closed)
+    touch = events.no_touch(system)
+    if system.nc:
+        touch = touch_at_start(scheme, system, params, state, scheme.coef.tolerances.gap)
     if scheme.options.consistent_initial_acceleration:
         a = acceleration(scheme, system, params, t, q, v, resting)
     else:
         a = inertia_at(system, q, params).solve(system.force(t, q, v, params)[:, None])[:, 0]
-    return Carry(state=state, memory=Memory(a=a, algorithmic=a, closed=closed, resting=resting))
+    touch = dataclasses.replace(touch, held=resting)
+    return Carry(state=state, memory=Memory(a=a, algorithmic=a, closed=closed, touch=touch))
 
 
 def _closed(scheme: Scheme, system: System, params: PyTree, t: Array, q: Array) -> Array:
@@ -176,11 +182,12 @@ def _reported_forces(
 
 
 def _remember(
-    scheme: Scheme, system: System, params: PyTree, end: End, state: State, memory: Memory, closed: Array
-) -> Memory:
+    scheme: Scheme, system: System, params: PyTree, end: End, state: State, memory: Memory, closed: Array,
+    touch: Touch,
+) -> Memory:  # fmt: skip
     """Accelerations after the step: anew where the set of persistent contacts has changed."""
     t, q, v = jnp.asarray(state.t), state.q, state.v
-    resting = resting_contacts(system, params, t, q, v, closed)
+    resting = resting_contacts(scheme, system, params, t, q, v, closed)
     a, algorithmic = end.a, end.algorithmic
     if scheme.options.acceleration_after_change == "recompute" and system.nc:
         changed = jnp.any(closed & ~memory.closed) | jnp.any(resting != memory.resting)
@@ -191,7 +198,8 @@ def _remember(
             None,
         )
         a, algorithmic = fresh, jnp.where(changed, fresh, algorithmic)
-    return Memory(a=a, algorithmic=algorithmic, closed=closed, resting=resting)
+    touch = dataclasses.replace(touch, held=resting)
+    return Memory(a=a, algorithmic=algorithmic, closed=closed, touch=touch)
 
 
 def _step(
@@ -201,7 +209,7 @@ def _step(
     t = jnp.asarray(state.t) + dt
 
     def base(contacts: bool) -> End:
-        if contacts and scheme.gradient == "saltation" and system.nt == 1:
+        if contacts and scheme.gradient != "discrete" and system.nt:
             return through_reversal(scheme, system, params, constants, state, memory, dt)
         return base_step(scheme, system, params, constants, state, memory, dt, contacts)
 
@@ -209,8 +217,9 @@ def _step(
     gap = jnp.zeros(0) if system.gap is None else system.gap(t, end.q, params)
     closed = gap <= scheme.coef.tolerances.gap
     new = jnp.any(closed & ~memory.closed)
+    load = end.contacts[:, 0] > 0.0
     end = _without_forces(end, new)
-    struck = strike(scheme, system, params, t, end, memory, closed, dt)
+    struck = strike(scheme, system, params, t, end, memory, closed, load, dt)
     after, jump = struck.state, struck.jump
     forces, constraints = _reported_forces(scheme, system, params, constants, end, after, closed, dt, new)
     impulses = dt * forces + jump.contacts
@@ -224,13 +233,14 @@ def _step(
         impulse_tangential=impulses[:, 1:],
         constraint_impulse=dt * constraints + jump.constraints,
         event=Event(
-            gap=gap, active=closed, impact=struck.impact, rate_before=jump.before, rate_after=jump.after
+            gap=gap, active=closed, impact=struck.told.impact, rate_before=jump.before, rate_after=jump.after,
+            shift=struck.told.tau,
         ),
         iterations=end.iterations + jump.iterations,
         residual=jnp.maximum(end.residual, jump.residual),
         status=step_status(system, params, ahead, gap, after.v, after.q, solved),
         contact=jump.worst,
-        notes=struck.notes,
+        notes=struck.told.notes,
     )
-    memory = _remember(scheme, system, params, end, after, memory, closed)
+    memory = _remember(scheme, system, params, end, after, memory, closed, struck.told.touch)
     return Carry(state=after, memory=memory), output

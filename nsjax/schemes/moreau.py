@@ -11,16 +11,17 @@ from jax import lax
 
 from nsjax.contact import Jump, no_jump, velocity_jump
 from nsjax.contact.projection import Projection, project_position
+from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.inertia import Inertia, constant_inertia, inertia_at
 from nsjax.core.operators import gap_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, add
 from nsjax.nonlinear import only_tangent, with_tangent
-from nsjax.schemes.books import approach_limit, stage_jump
+from nsjax.schemes.books import stage_jump
 from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric, within
 from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
-from nsjax.schemes.impulsive import Response, impulsive_init, impulsive_step, midpoint, no_limit
+from nsjax.schemes.midpoint_contacts import contact_init, derivatives, impulse_step, midpoint
 from nsjax.types import Array, PyTree, record
 
 
@@ -58,7 +59,7 @@ def moreau_family(name: str, coef: Coefficients, options: Options) -> Scheme:
         coef=coef,
         options=options,
         prepare=_prepare,
-        init=impulsive_init,
+        init=contact_init,
         step=_step,
         gradient="saltation",
         stores_solutions=options.project_contacts,
@@ -169,8 +170,8 @@ class _PositionLevel(FrozenRowEquations):
 
 def _position_level(
     scheme: Scheme, system: System, d: _Data, active: Array, contacts: bool
-) -> tuple[Array, Jump, Array, Array]:
-    """Velocity change, jump, limit of approach and error estimate of index 3."""
+) -> tuple[Array, Jump, Array]:
+    """Velocity change, jump and error estimate of index 3."""
     settings = StageSettings(
         tolerance=scheme.coef.stage_tolerance,
         contact_tolerance=scheme.coef.tolerance,
@@ -184,24 +185,17 @@ def _position_level(
     rows = d.frozen.rows
     before, after = (rows.rate(d.state.v + x) for x in (0.0, answer.z))
     jump = stage_jump(system, answer, answer.z, before, after, active, contacts)
-    drift = d.mass.solve(d.force[:, None])[:, 0]
-    return answer.z, jump, _limit(system, d, drift, contacts), answer.estimate
-
-
-def _limit(system: System, d: _Data, a: Array, contacts: bool) -> Array:
-    if not contacts:
-        return no_limit(system)
-    return approach_limit(system, d.params, d.at, d.frozen.rows, a, d.dt)
+    return answer.z, jump, answer.estimate
 
 
 def _velocity_level(
     scheme: Scheme, system: System, d: _Data, active: Array, contacts: bool
-) -> tuple[Array, Jump, Array, Array]:
-    """Velocity change, jump, limit of approach and error estimate (nothing is iterated) of a step."""
+) -> tuple[Array, Jump, Array]:
+    """Velocity change, jump and error estimate (nothing is iterated) of a step."""
     v, dt, none = d.state.v, d.dt, jnp.zeros(())
     push = dt * d.force
     if not contacts and not system.nb:
-        return d.mass.solve(push[:, None])[:, 0], no_jump(system), no_limit(system), none
+        return d.mass.solve(push[:, None])[:, 0], no_jump(system), none
     rows = d.frozen.rows
     drift, response = d.mass.answers(push, rows.wt)
     target = None
@@ -214,7 +208,7 @@ def _velocity_level(
         tolerance=scheme.coef.tolerance, max_iterations=scheme.options.max_iterations,
         constraint_rate=target,
     )  # fmt: skip
-    return drift + jump.dv, jump, _limit(system, d, drift / dt, contacts), none
+    return drift + jump.dv, jump, none
 
 
 def _project(
@@ -241,14 +235,14 @@ def _corrected(scheme: Scheme, system: System, projection: Projection, q: Array,
     if scheme.gradient == "discrete" or not scheme.options.project_contacts or not system.nc:
         return projection.q
     early = jnp.any((projection.psi[: system.nc] > 0.0) & ~active)
-    kept = with_tangent(lax.stop_gradient(projection.q), only_tangent(q))
+    kept = with_tangent(lax.stop_gradient(projection.q), only_tangent(q, derivatives(scheme)["refuse"]))
     return jnp.where(early, kept, projection.q)
 
 
 def _respond(
     kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array,
     contacts: bool,
-) -> Response:  # fmt: skip
+) -> Stepped:  # fmt: skip
     """The whole step, with or without contact rows."""
     q, v, half = state.q, state.v, 0.5 * dt
     at = midpoint(system, state, dt)
@@ -261,7 +255,7 @@ def _respond(
     d = _Data(params=params, state=state, at=at, mass=mass, force=force, dt=dt, frozen=rows)
     position = bool(system.nb) and scheme.options.constraint_form == "index_3"
     solve = _position_level if position else _velocity_level
-    dv, jump, limit, estimate = solve(scheme, system, d, active, contacts)
+    dv, jump, estimate = solve(scheme, system, d, active, contacts)
     v1 = v + dv
     end = State(t=state.t + dt, q=system.retract(q, half * (v + v1)), v=v1)
     projection = _project(scheme, system, params, at, end, dt)
@@ -273,13 +267,13 @@ def _respond(
             iterations=jump.iterations + projection.iterations,
             residual=jnp.maximum(jump.residual, projection.residual),
         )
-    return Response(end=end, jump=jump, limit=limit, estimate=estimate)
+    return Stepped(end=end, jump=jump, estimate=estimate)
 
 
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
     corrects = scheme.options.project_contacts
-    return impulsive_step(
+    return impulse_step(
         functools.partial(_respond, constants), scheme, system, params, carry, dt, corrects=corrects
     )

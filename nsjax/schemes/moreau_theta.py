@@ -8,15 +8,16 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageSettings, kept_tangent, solve_stage
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.schemes.books import approach_limit, stage_jump
+from nsjax.schemes.books import stage_jump
 from nsjax.schemes.choices import within
 from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
-from nsjax.schemes.impulsive import Response, impulsive_init, impulsive_step, midpoint, no_limit
+from nsjax.schemes.midpoint_contacts import contact_init, impulse_step, midpoint
 from nsjax.types import Array, PyTree, record
 
 
@@ -119,7 +120,7 @@ def moreau_theta(
             max_iterations=within("moreau_theta", "max_iterations", max_iterations, 1),
         ),
         prepare=_prepare,
-        init=impulsive_init,
+        init=contact_init,
         step=_step,
         gradient="saltation",
     )
@@ -139,7 +140,7 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
-    return impulsive_step(functools.partial(_respond, constants), scheme, system, params, carry, dt)
+    return impulse_step(functools.partial(_respond, constants), scheme, system, params, carry, dt)
 
 
 def _problem(
@@ -161,7 +162,7 @@ def _problem(
 def _respond(
     kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array,
     contacts: bool,
-) -> Response:  # fmt: skip
+) -> Stepped:  # fmt: skip
     """The whole step, with or without contact rows."""
     coef, v = scheme.coef, state.v
     equations, data = _problem(scheme, system, params, state, dt, contacts)
@@ -178,11 +179,5 @@ def _respond(
     )  # fmt: skip
     before, after = (frozen.rows.rate(v + x) for x in (0.0, answer.z))
     jump = stage_jump(system, answer, answer.z, before, after, active, contacts)
-    limit = no_limit(system)
-    if contacts:
-        # velocity change by everything but the impulses; the mass of the midpoint is near enough
-        middle = midpoint(system, state, dt)
-        free = inertia_at(system, middle.q, params).solve(data.start_force[:, None])[:, 0]
-        limit = approach_limit(system, params, middle, frozen.rows, free, dt)
     end = State(t=state.t + dt, q=system.retract(state.q, dt * (v + theta * answer.z)), v=v + answer.z)
-    return Response(end=end, jump=jump, limit=limit, estimate=answer.estimate)
+    return Stepped(end=end, jump=jump, estimate=answer.estimate)

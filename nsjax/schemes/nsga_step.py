@@ -9,13 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact import ContactProblem, Jump, no_jump
+from nsjax.contact import ContactProblem, Jump, events, no_jump
+from nsjax.contact.events import Touch, gap_rates
+from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.schemes.books import approach_limit, impacts_of, impulse_output
+from nsjax.schemes.books import impulse_output
 from nsjax.schemes.generalized_alpha import chung_hulbert
-from nsjax.schemes.impulsive import Response, Resting, gap_rates, no_limit, no_rest, through_impacts
+from nsjax.schemes.midpoint_contacts import criteria_of, derivatives, held_contacts, touch_at_start
 from nsjax.schemes.nsga_levels import Step, smooth_state, total_state
 from nsjax.schemes.nsga_linear import Tangent, correction, linearised
 from nsjax.schemes.nsga_newton import Tolerances, no_unknown, tangent
@@ -45,7 +47,7 @@ class Memory:
         a, acceleration: (nv,) algorithmic and smooth acceleration.
         scale: () characteristic mass [kg].
         tangential: (nc, nt) impulses of the last step without an impact, at contacts still closed.
-        resting: contacts at rest, for the derivative.
+        touch: what is remembered of contacts for events.
         solves: (3,) largest numbers of linear solves of a step so far: smooth motion, position,
             velocity; of all together in the first entry for the coupled scheme.
     """
@@ -54,7 +56,7 @@ class Memory:
     acceleration: Array
     scale: Array
     tangential: Array
-    resting: Resting
+    touch: Touch
     solves: Array
 
 
@@ -65,7 +67,7 @@ def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> P
     zero, one = jnp.zeros(system.nv), jnp.ones(())
     memory = Memory(
         a=zero, acceleration=zero, scale=one, tangential=jnp.zeros((system.nc, system.nt)),
-        resting=no_rest(system), solves=jnp.zeros(3, int),
+        touch=events.no_touch(system), solves=jnp.zeros(3, int),
     )  # fmt: skip
     state = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=zero)
     s, _ = _predicted(scheme, system, params, state, memory, dt)
@@ -95,9 +97,12 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
     )  # fmt: skip
     known = Tangent(linear=linear, law=jnp.eye(nb), k=jnp.full(nb, scale), p=jnp.full(nb, scale))
     a, _ = correction(known, -system.force(t, q, v, params), scale * drift)
+    touch = events.no_touch(system)
+    if system.nc:
+        touch = touch_at_start(scheme, system, params, state, 0.0)
     memory = Memory(
         a=a, acceleration=a, scale=scale, tangential=jnp.zeros((system.nc, system.nt)),
-        resting=no_rest(system), solves=jnp.zeros(3, int),
+        touch=touch, solves=jnp.zeros(3, int),
     )  # fmt: skip
     return Carry(state=state, memory=memory)
 
@@ -159,12 +164,12 @@ def _certificate(system: System, s: Step, x: Answer, values: Array, free: Array,
     return each / jnp.where(largest > 0.0, largest, 1.0)
 
 
-def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> tuple[Jump, Array]:
-    """Jump and limit of approach."""
+def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> Jump:
+    """The jump, with rates and certificate."""
     none = no_jump(system)
     iterations = jnp.sum(x.solves)
 
-    def look(_: None) -> tuple[Jump, Array]:
+    def look(_: None) -> Jump:
         at = total_state(system, s, x.q, x.active)
         v = x.smooth.v + x.w
         values, free = at.rows.rate(v) + s.restitution, at.rows.rate(x.smooth.v) + s.restitution
@@ -178,7 +183,7 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
         if system.nc:
             bad = jnp.max(residual) > scheme.coef.tolerance
             worst = jnp.where(bad, jnp.argmax(residual[: system.nc]), worst)
-        jump = Jump(
+        return Jump(
             dv=x.w,
             contacts=x.impulses[:count].reshape(system.nc, d),
             constraints=x.impulses[count:],
@@ -188,13 +193,9 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
             residual=jnp.max(residual),
             worst=worst,
         )
-        if not system.nc:
-            return jump, no_limit(system)
-        end = State(t=s.t, q=x.q, v=v)
-        return jump, approach_limit(system, s.params, end, at.rows, x.smooth.a, s.dt)
 
-    def fly(_: None) -> tuple[Jump, Array]:
-        return dataclasses.replace(none, dv=x.w, iterations=iterations), no_limit(system)
+    def fly(_: None) -> Jump:
+        return dataclasses.replace(none, dv=x.w, iterations=iterations)
 
     if system.nb:
         return look(None)
@@ -216,7 +217,7 @@ class _More:
 def _respond(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State, memory: Memory,
     dt: Array,
-) -> Response:  # fmt: skip
+) -> Stepped:  # fmt: skip
     """The whole step."""
     coef = scheme.coef
     alpha_m, alpha_f, _, _ = coef.parameters()
@@ -224,18 +225,13 @@ def _respond(
     tolerances = Tolerances(relative=coef.tolerance, force=coef.force_tolerance)
     solve = decoupled if scheme.options.iteration is None else coupled
     x = solve(scheme.options, system, s, tolerances, constants)
-    jump, limit = _books(scheme, system, s, state, x)
+    jump = _books(scheme, system, s, state, x)
     more = _More(
         a=offset + (1 - alpha_f) / (1 - alpha_m) * x.smooth.a, acceleration=x.smooth.a,
         lam=x.smooth.lam, active=x.active, solves=x.solves, solved=x.solved,
     )  # fmt: skip
     end = State(t=s.t, q=x.q, v=x.smooth.v + x.w)
-    return Response(end=end, jump=jump, limit=limit, estimate=jnp.zeros(()), more=more)
-
-
-# A contact counts as closing if this part of a step's approach is left before it: the prediction knows
-# gaps to a step of the normal acceleration, and contacts seen too early do no harm.
-EARLY = 0.25
+    return Stepped(end=end, jump=jump, estimate=jnp.zeros(()), more=more)
 
 
 def _ahead(system: System, state: State, dt: Array) -> State:
@@ -243,12 +239,27 @@ def _ahead(system: System, state: State, dt: Array) -> State:
     return State(t=state.t + dt, q=system.retract(state.q, dt * state.v), v=state.v)
 
 
-def _closing(system: System, params: PyTree, state: State, dt: Array) -> Array:
-    """Contacts (nc,) bool that may be closed at the end of the step."""
+def _closing(scheme: Scheme, system: System, params: PyTree, state: State, dt: Array) -> Array:
+    """Contacts (nc,) bool that may be closed at the end of the step, see `Criteria.early`."""
     at = _ahead(system, state, dt)
     rates = gap_rates(system, params, at)
     gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
-    return gap <= EARLY * dt * jnp.abs(rates)
+    return gap <= criteria_of(scheme).early * dt * jnp.abs(rates)
+
+
+def _listed(scheme: Scheme, r: Stepped, told: Told, touch: Touch, state: State) -> Told:
+    """The books of contacts by those that have acted: closed contacts do not chatter here, so that every
+    one that comes back from a flight is an impact, however slow.
+    """
+    criteria = criteria_of(scheme)
+    x: _More = events.frozen(r.more)
+    before = events.frozen(r.jump.before)
+    comes = (before < 0.0) & ~events.at_rest(criteria, before, events.frozen(state.v))
+    impact = x.active & (r.jump.contacts[:, 0] > 0.0) & comes & (touch.off >= criteria.flight)
+    off = jnp.where(x.active, 0, touch.off + 1)
+    return dataclasses.replace(
+        told, impact=events.frozen(impact), touch=dataclasses.replace(told.touch, off=off)
+    )
 
 
 def nsga_step(
@@ -258,32 +269,37 @@ def nsga_step(
     memory: Memory = carry.memory
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
 
-    def step(state: State) -> Response:
+    def step(state: State) -> Stepped:
         return _respond(scheme, system, params, constants, state, memory, dt)
 
-    notes, resting = jnp.asarray(0), memory.resting
-    if system.nc and scheme.gradient == "saltation":
-        r, (notes, resting) = through_impacts(
-            step, _ahead, system, params, state, memory.resting,
-            _closing(system, params, state, dt), dt, corrects=True,
+    criteria = criteria_of(scheme)
+    if system.nc:
+        family = Family(
+            predict=_ahead, held=held_contacts, corrects=True, turns=True,
+            **derivatives(scheme),
         )  # fmt: skip
+        closing = _closing(scheme, system, params, state, dt)
+        r, told = through_events(
+            step, family, criteria, system, params, state, memory.touch, closing, dt
+        )
+        told = _listed(scheme, r, told, memory.touch, state)
     else:
         r = step(state)
+        told = nothing_told(memory.touch)
     more: _More = r.more
-    impact = impacts_of(r.jump, more.active, r.limit)
     gap = jnp.zeros(0) if system.gap is None else system.gap(r.end.t, r.end.q, params)
     at = _ahead(system, state, dt)
     output = impulse_output(
-        system, params, at, r.end, gap, more.active, impact, r.jump, dt, more.solved, notes
+        system, params, at, r.end, gap, more.active, told, r.jump, dt, more.solved
     )
     output = dataclasses.replace(
         output, constraint_force=more.lam, constraint_impulse=dt * more.lam + r.jump.constraints
     )
     # in a step with an impact they are no forces that act on, at contacts that only feel it either
-    last = jnp.where(jnp.any(impact), memory.tangential, r.jump.contacts[:, 1:])
+    last = jnp.where(jnp.any(told.impact), memory.tangential, r.jump.contacts[:, 1:])
     memory = Memory(
         a=more.a, acceleration=more.acceleration, scale=memory.scale,
-        tangential=jnp.where(more.active[:, None], last, 0.0), resting=resting,
+        tangential=jnp.where(more.active[:, None], last, 0.0), touch=told.touch,
         solves=jnp.maximum(memory.solves, more.solves),
     )  # fmt: skip
     return Carry(state=r.end, memory=memory), output

@@ -1,0 +1,338 @@
+"""What counts as an event: the one record of criteria, and the decisions made by it.
+
+Impacts, landings, releases, reversals of sliding and rest are told here for every scheme. A decision is
+made on values alone and has no derivative; what follows from it for derivatives is in
+`nsjax.contact.saltation` and `nsjax.contact.sensitivity`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax import notes
+from nsjax.core.inertia import inertia_at
+from nsjax.core.operators import Rows, all_rows, gap_drift
+from nsjax.core.system import State, System
+from nsjax.linalg import matmul, matvec
+from nsjax.math import norm
+from nsjax.types import Array, PyTree, record
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Criteria:
+    """By which numbers events are told; the same for all schemes, an option of each (``criteria=``).
+
+    With the step ``h``, the rate ``r`` of a gap, and its free acceleration ``a_N`` (all contacts removed,
+    the parts from forces and from curvature together)::
+
+        impact      open before, closed now, loaded, and  r < -gate h |a_N|
+
+    Args:
+        gate: 2. A contact that is let go for a step comes back with ``h a_N``; a bounce with ``r = 2 h a_N``
+            takes four steps, the fewest in which its flight is one. Slower ones are no events: their
+            shifts ``dg / r`` vanish with the step (the end of an accumulation), while ``1 / r`` does not.
+        cancellation: 0.02. Where forces and curvature cancel (a contact about to be released), ``|a_N|``
+            is at least this part of their magnitudes: of curved guides under a load half of a percent
+            of the time is nearer to cancellation, and shifts of rounding size stay bounded by 50.
+        floor: 0.05. Bodies that fall together have no relative acceleration; this part of the single
+            ones stands for it.
+        flight: 2. Steps that a contact must have been off before an approach is an impact: what comes
+            back sooner has rattled, be it ever so fast (bodies at rest on several contacts toss each
+            other about within a step, a billiard that has nothing to do with the motion).
+        long: 8. Gated approaches after more steps off than this graze: a bounce as slow as the gate is
+            back after four, twice that tells them apart.
+        turn: 2. Sliding reverses if its velocity would pass zero within this many steps of its
+            acceleration. One is needed; seen too early, the shifts forth and back cancel, so that a second
+            one is free, while a reversal that is missed is not.
+        slow: 3. Reversals are looked for only where sliding is slower than this many of its last changes:
+            ``turn`` with half as much again for accelerations that change.
+        slide: 1e-9. Contacts with tangential velocities up to this, relative to ``1 + |v|``, stick.
+        rest: 1e-11. Closed contacts whose gap rate is up to this, relative to ``1 + |v|``, rest: a
+            hundredfold of rounding. Looser bounds spoil derivatives at single step sizes.
+        coupling: 1e-9. Contacts are coupled if the impulse of one moves the other by more than this part
+            of what it moves itself: far above rounding, far below any mechanical coupling.
+        together: 1e-7. Impacts whose instants differ by less than this part of a step are one instant: of
+            symmetric bodies the instants differ by rounding, of others by parts of a step.
+        early: 0.25. A scheme that finds its contacts at the end of the step is looked at ahead, at gaps known
+            to a step of ``a_N``: contacts count as closing with up to this part of a step's approach
+            left. One seen too early does no harm.
+    """
+
+    gate: float = 2.0
+    cancellation: float = 0.02
+    floor: float = 0.05
+    flight: int = 2
+    long: int = 8
+    turn: float = 2.0
+    slow: float = 3.0
+    slide: float = 1e-9
+    rest: float = 1e-11
+    coupling: float = 1e-9
+    together: float = 1e-7
+    early: float = 0.25
+
+
+DEFAULT = Criteria()
+
+
+@record()
+class Touch:
+    """What is remembered of contacts between steps.
+
+    Args:
+        held: (nc,) bool, closed, under load and at rest after the step.
+        off: (nc,) int, steps since the contact last touched.
+        bounced: (nc,) bool, the last touch was an impact.
+        slide: (nc, nt) sliding velocities at the start of the step [m/s].
+    """
+
+    held: Array
+    off: Array
+    bounced: Array
+    slide: Array
+
+
+NEVER = 1 << 20
+"""`Touch.off` of a contact that has not touched yet."""
+
+
+def no_touch(system: System) -> Touch:
+    """Nothing is known of contacts at the start."""
+    none = jnp.zeros(system.nc, bool)
+    slide = jnp.zeros((system.nc, system.nt))
+    return Touch(held=none, off=jnp.full(system.nc, NEVER), bounced=none, slide=slide)
+
+
+def touching(touch: Touch, closed: Array) -> Touch:
+    """With the contacts that are ``closed``."""
+    return dataclasses.replace(touch, off=jnp.where(closed, 0, touch.off))
+
+
+def fly(touch: Touch) -> Touch:
+    """After a step in which no contact took part."""
+    none = jnp.zeros_like(touch.held)
+    return Touch(held=none, off=touch.off + 1, bounced=touch.bounced, slide=jnp.zeros_like(touch.slide))
+
+
+@record()
+class Formed:
+    """What a step forms once at the state at which its contacts are looked at.
+
+    Args:
+        at: that state, with the velocity before an impact.
+        rows: of contacts and constraints.
+        response: (nv, rows) ``M^-1 W``.
+        free: (nv,) acceleration without contact and constraint forces.
+    """
+
+    at: State
+    rows: Rows
+    response: Array
+    free: Array
+
+
+def formed(system: System, p: PyTree, at: State) -> Formed:
+    """Rows, responses and free acceleration at a state."""
+    t = jnp.asarray(at.t)
+    rows = all_rows(system, t, at.q, p)
+    force = system.force(t, at.q, at.v, p)
+    x = inertia_at(system, at.q, p).solve(jnp.concatenate([force[:, None], rows.wt.T], axis=1))
+    return Formed(at=at, rows=rows, response=x[:, 1:], free=x[:, 0])
+
+
+def normals(system: System, rows: Array) -> Array:
+    """Those of stacked rows that belong to normals (nc, ...)."""
+    return rows[: system.nc * (1 + system.nt) : 1 + system.nt]
+
+
+def gate(criteria: Criteria, system: System, p: PyTree, f: Formed, dt: Array) -> Array:
+    """Gap rates (nc,) up to which an approach is no impact: ``gate h |a_N|``, see `Criteria`."""
+    wt = normals(system, f.rows.wt)
+    curvature = gap_drift(system, jnp.asarray(f.at.t), f.at.q, f.at.v, p)
+    forced = matvec(wt, f.free)
+    least = jnp.abs(forced) + jnp.abs(curvature) + criteria.floor * matvec(jnp.abs(wt), jnp.abs(f.free))
+    free = jnp.abs(forced + curvature)
+    least = criteria.cancellation * least
+    return criteria.gate * dt * jnp.where(free > least, free, least)
+
+
+def gap_rates(system: System, p: PyTree, at: State) -> Array:
+    """Rates of the gaps (nc,) along the velocity of a state."""
+
+    def along(s: Array) -> Array:
+        return system.gap(jnp.asarray(at.t) + s, system.retract(at.q, s * at.v), p)  # type: ignore[misc]
+
+    return jax.jvp(along, (jnp.zeros(()),), (jnp.ones(()),))[1]
+
+
+def at_rest(criteria: Criteria, rates: Array, v: Array) -> Array:
+    """Whether gap rates are zero to rounding."""
+    return jnp.abs(rates) <= criteria.rest * (1.0 + jnp.max(jnp.abs(v)))
+
+
+def linked(
+    criteria: Criteria, rows: Rows, response: Array, present: Array, friction: Array, nt: int
+) -> Array:
+    """Which contacts move each other, directly or through others that are ``present``, or through joints:
+    (nc, nc) bool, true on the diagonal.
+
+    Args:
+        present: (nc,) bool, contacts that strike or are held.
+        friction: (nc,) coefficients; tangents without friction carry no impulse.
+    """
+    nc, d = present.shape[0], 1 + nt
+    g = jnp.abs(matmul(rows.wt, response))
+    diagonal = jnp.diagonal(g)
+    strong = g > criteria.coupling * jnp.sqrt(diagonal[:, None] * diagonal[None, :])
+    nb = g.shape[0] - nc * d
+    rough = jnp.concatenate([jnp.ones((nc, 1)), jnp.repeat(friction[:, None] > 0.0, nt, axis=1)], axis=1)
+    on = jnp.concatenate([(present[:, None] & (rough > 0.0)).reshape(-1), jnp.ones(nb, bool)])
+    strong = strong & on[:, None] & on[None, :]
+    home = np.concatenate([np.repeat(np.arange(nc), d), nc + np.arange(nb)])
+    nodes = np.arange(nc + nb)
+    belongs = jnp.asarray(home[None, :] == nodes[:, None], float)
+    reach = matmul(matmul(belongs, strong.astype(float)), belongs.T) > 0.0
+    reach = (reach | (nodes[:, None] == nodes[None, :])).astype(float)
+    for _ in range(int(np.ceil(np.log2(max(nc + nb, 2))))):
+        reach = (matmul(reach, reach) > 0.0).astype(float)
+    return reach[:nc, :nc] > 0.0
+
+
+@record()
+class Approach:
+    """Contacts that come, at the state at which a step looks at them.
+
+    Args:
+        rates: (nc,) of the gaps.
+        limit: (nc,) see `gate`.
+        impacts: (nc,) bool.
+        gated: (nc,) bool, approaches that are no impacts.
+        links: (nc, nc) bool, see `linked`.
+        notes: (nc,) bits of `nsjax.notes`, but for contacts that turn out to take part without load.
+    """
+
+    rates: Array
+    limit: Array
+    impacts: Array
+    gated: Array
+    links: Array
+    notes: Array
+
+    @property
+    def coupled(self) -> Array:
+        """() bool, several impacts of which one moves another."""
+        both = self.impacts[:, None] & self.impacts[None, :]
+        return jnp.any(self.links & both & ~jnp.eye(self.impacts.shape[0], dtype=bool))
+
+
+def approach(
+    criteria: Criteria, system: System, p: PyTree, f: Formed, touch: Touch, candidates: Array, gap: Array,
+    dt: Array,
+) -> Approach:  # fmt: skip
+    """Tells impacts from slow approaches.
+
+    Args:
+        candidates: (nc,) bool, contacts that are closed now.
+        gap: (nc,) gaps there.
+    """
+    rates = normals(system, f.rows.rate(f.at.v))
+    limit = gate(criteria, system, p, f, dt)
+    coming = candidates & ~touch.held & (rates < 0.0)
+    flown = touch.off >= criteria.flight
+    impacts = coming & flown & (rates < -limit)
+    gated = coming & ~impacts
+    friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
+    links = linked(criteria, f.rows, f.response, candidates | touch.held, friction, system.nt)
+    instant = jnp.where(impacts, gap / jnp.where(impacts, rates, -1.0), 0.0)
+    pair = links & impacts[:, None] & impacts[None, :] & ~jnp.eye(system.nc, dtype=bool)
+    apart = jnp.abs(instant[:, None] - instant[None, :]) > criteria.together * dt
+    bits = jnp.where(jnp.any(pair & apart, axis=1), notes.COUPLED, 0)
+    bits = bits | jnp.where(jnp.any(pair & ~apart, axis=1), notes.TOGETHER, 0)
+    kind = jnp.where(touch.bounced, notes.ACCUMULATION, notes.SETTLING)
+    kind = jnp.where(touch.off > criteria.long, notes.GRAZING, kind)
+    bits = bits | jnp.where(gated & ~at_rest(criteria, rates, f.at.v), kind, 0)
+    return Approach(rates=rates, limit=limit, impacts=impacts, gated=gated, links=links, notes=bits)
+
+
+def no_approach(system: System) -> Approach:
+    """No contact comes."""
+    none = jnp.zeros(system.nc, bool)
+    return Approach(
+        rates=jnp.zeros(system.nc), limit=jnp.full(system.nc, jnp.inf), impacts=none, gated=none,
+        links=jnp.zeros((system.nc, system.nc), bool), notes=jnp.zeros(system.nc, int),
+    )  # fmt: skip
+
+
+def unloaded_partners(found: Approach, under: Array, loaded: Array) -> Array:
+    """Notes (nc,) on impacts passed on to contacts that touched without load: (nc,).
+
+    Such a contact shares the impulse; were it open by however little, it would be struck a moment
+    later, with another outcome.
+
+    Args:
+        under, loaded: (nc,) bool, under load before and in the step.
+    """
+    partners = loaded & ~under & ~found.impacts & ~found.gated
+    passed = found.links & found.impacts[:, None] & partners[None, :]
+    return jnp.where(jnp.any(passed, axis=0) | jnp.any(passed, axis=1), notes.COUPLED, 0)
+
+
+def touched(touch: Touch, found: Approach, active: Array, loaded: Array, held: Array, slide: Array) -> Touch:
+    """What is remembered after a step.
+
+    Args:
+        active: (nc,) bool, contacts that took part; receding ones touch without load.
+        held: (nc,) bool, at rest under load after it.
+    """
+    here = active & (loaded | ~(found.impacts | found.gated))
+    bounced = jnp.where(here & (loaded | found.gated), found.impacts & ~held, touch.bounced)
+    return Touch(held=held, off=jnp.where(here, 0, touch.off + 1), bounced=bounced, slide=slide)
+
+
+def sliding(criteria: Criteria, tangential: Array, v: Array) -> Array:
+    """Contacts (nc,) bool that do not stick, by their tangential velocities (nc, nt)."""
+    speed = jnp.max(jnp.abs(tangential), axis=1)
+    return speed > criteria.slide * (1.0 + jnp.max(jnp.abs(v)))
+
+
+def slowing(criteria: Criteria, slide: Array, touch: Touch) -> Array:
+    """Held contacts (nc,) bool that may turn within the step, by the last change of their sliding."""
+    return touch.held & (norm(slide) <= criteria.slow * norm(slide - touch.slide))
+
+
+def reversal(
+    criteria: Criteria, tangential: Array, change: Array, held: Array, v: Array, dt: Array
+) -> Array:
+    """Contacts (nc,) bool whose sliding passes through rest, or near it, within about a step.
+
+    In space a motion that does not pass through rest exactly turns quickly: its velocity along its
+    change of sign is what passes zero. Contacts that stand still have stopped already: turning is then
+    a matter of the next acceleration.
+
+    Args:
+        tangential, change: (nc, nt) velocities at the start of the step and their rates.
+        held: (nc,) bool, closed throughout.
+    """
+    later = tangential + criteria.turn * dt * change
+    return held & sliding(criteria, tangential, v) & (jnp.sum(tangential * later, axis=1) < 0.0)
+
+
+def departure(
+    criteria: Criteria, tangential: Array, change: Array, held: Array, v: Array, dt: Array
+) -> Array:
+    """Contacts that stand still and slide off within the step: (nc,) bool.
+
+    The motion is the same before and after, so that a shift changes nothing, except that it keeps
+    derivatives of the velocity from a law that holds the contact at the start of the step.
+    """
+    return held & ~sliding(criteria, tangential, v) & sliding(criteria, dt * change, v)
+
+
+def frozen(tree: PyTree) -> PyTree:
+    """``tree`` without derivatives: everything that decides or scales a shift."""
+    return lax.stop_gradient(tree)

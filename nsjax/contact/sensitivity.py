@@ -1,0 +1,375 @@
+"""The driver of derivatives at events: one step of any scheme, with the derivative of the motion around it.
+
+A scheme hands over what it makes of a step, or of the part of it in which velocities jump, as a function
+of the state before. The driver looks at the contacts, tells the events (`nsjax.contact.events`),
+shifts the state along the motion before them, lets the scheme do its step, and shifts back along the motion
+after (`nsjax.contact.saltation`). Values pass through unchanged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.contact import events, saltation
+from nsjax.contact.acceleration import consistent_acceleration
+from nsjax.contact.events import Approach, Criteria, Touch, frozen
+from nsjax.contact.jump import Jump, jump_problem
+from nsjax.contact.solvers import newton_step
+from nsjax.core.inertia import inertia_at
+from nsjax.core.operators import all_rows, row_drift
+from nsjax.core.system import State, System
+from nsjax.linalg import matvec
+from nsjax.types import Array, PyTree, record
+
+# Accelerations scale shifts; plain Newton steps on few contacts find them to rounding.
+ITERATIONS = 20
+
+
+@record()
+class Stepped:
+    """What a scheme makes of a step.
+
+    Args:
+        end: state at the end, ``t`` included.
+        jump: impulses and rates.
+        estimate: error estimate of an iteration relative to 1 + |v|, zero if nothing is iterated.
+        more: whatever else the scheme hands on.
+    """
+
+    end: State
+    jump: Jump
+    estimate: Array
+    more: PyTree = ()
+
+
+@record()
+class Told:
+    """What the driver tells of a step.
+
+    Args:
+        touch: what is remembered of the contacts.
+        notes: (nc,) bits of `nsjax.notes`.
+        impact: (nc,) bool, impacts: approaches faster than the gate that met an impulse.
+        tau: (nc,) zero, with the derivative of the time of each impact [s].
+    """
+
+    touch: Touch
+    notes: Array
+    impact: Array
+    tau: Array
+
+
+def nothing_told(touch: Touch) -> Told:
+    """Of a step without contacts."""
+    zero = jnp.zeros(touch.held.shape)
+    return Told(touch=touch, notes=jnp.zeros(zero.shape, int), impact=jnp.zeros(zero.shape, bool), tau=zero)
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """How a family of schemes meets events.
+
+    Args:
+        predict: ``(system, state, dt) -> State`` where the contacts are looked at: close to where they
+            close, with the velocity before an impact.
+        held: ``(end, loaded, touch, found, jump) -> (nc,) bool``, contacts at rest after the step.
+        corrects: whether gaps are corrected on position level. The derivative of such a step annuls
+            that of a gap, so that independent impacts must each be shifted before it.
+        turns: whether reversals of sliding are met in the same step.
+        derivative: whether derivatives are wanted at all, or decisions alone.
+        refuse: whether a second differentiation is refused.
+    """
+
+    predict: Callable[[System, State, Array], State]
+    held: Callable[[State, Array, Touch, Approach, Jump], Array]
+    corrects: bool
+    turns: bool
+    derivative: bool
+    refuse: bool = True
+
+
+def loaded(jump: Jump, active: Array) -> Array:
+    """Contacts (nc,) bool that carry an impulse."""
+    return active & (jump.contacts[:, 0] > 0.0)
+
+
+def accelerate(system: System, p: PyTree, at: State, v: Array, on: Array) -> Array:
+    """Acceleration at a position with velocity ``v`` and the contacts ``on`` at rest."""
+    return consistent_acceleration(
+        system,
+        p,
+        jnp.asarray(at.t),
+        at.q,
+        v,
+        on,
+        tolerance=1e-11,
+        max_iterations=ITERATIONS,
+        method="newton",
+    )
+
+
+@record()
+class _Before:
+    """What is known of the step before it is taken, without derivatives.
+
+    Args:
+        found: contacts that come.
+        shifts: (nc,) bool, events whose times move.
+        rate: (nc,) rates of their event functions.
+        a: (nv,) acceleration.
+        aside: (nv, nc) approach of every contact alone as motion of the system.
+        turning: (nc, nt) direction of the change of sliding.
+    """
+
+    found: Approach
+    shifts: Array
+    rate: Array
+    a: Array
+    aside: Array
+    turning: Array
+
+
+def _no_event(system: System) -> _Before:
+    return _Before(
+        found=events.no_approach(system), shifts=jnp.zeros(system.nc, bool), rate=jnp.zeros(system.nc),
+        a=jnp.zeros(system.nv), aside=jnp.zeros((system.nv, system.nc)),
+        turning=jnp.zeros((system.nc, system.nt)),
+    )  # fmt: skip
+
+
+def _look(
+    criteria: Criteria, family: Family, system: System, p: PyTree, start: State, at: State, active: Array,
+    gap: Array, touch: Touch, slow: Array, a: Array | None, dt: Array,
+) -> _Before:  # fmt: skip
+    """Events of the step: impacts, else reversals of sliding."""
+    f = events.formed(system, p, at)
+    found = events.approach(criteria, system, p, f, touch, active, gap, dt)
+    none = _no_event(system)
+    if not family.derivative:
+        return dataclasses.replace(none, found=found)
+    d, count = 1 + system.nt, system.nc * (1 + system.nt)
+
+    def motion(_: None) -> tuple[Array, Array]:
+        before = accelerate(system, p, start, start.v, touch.held) if a is None else a
+        if not family.turns:
+            return before, jnp.zeros(count)
+        drift = row_drift(system, jnp.asarray(at.t), at.q, start.v, p)
+        return before, (matvec(f.rows.wt, before) + drift)[:count]
+
+    still = jnp.zeros(system.nv), jnp.zeros(count)
+    before, change = lax.cond(jnp.any(found.impacts) | jnp.any(slow), motion, lambda _: still, None)
+    turning = change.reshape(system.nc, d)[:, 1:]
+    shifts, rate = found.impacts, found.rates
+    if family.turns and system.nt:
+        tangential = f.rows.rate(start.v)[:count].reshape(system.nc, d)[:, 1:]
+        may = slow & ~jnp.any(found.impacts)
+        turns = events.reversal(criteria, tangential, turning, may, start.v, dt)
+        shifts, rate = shifts | turns, jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1))
+    aside = none.aside
+    if family.corrects:
+        back = f.response[:, :count:d]
+        own = jnp.sum(events.normals(system, f.rows.wt).T * back, axis=0)
+        aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
+    return _Before(found=found, shifts=shifts, rate=rate, a=before, aside=aside, turning=turning)
+
+
+def through_events(
+    respond: Callable[[State], Stepped], family: Family, criteria: Criteria, system: System, params: PyTree,
+    state: State, touch: Touch, active: Array, dt: Array, a: Array | None = None, load: Array | None = None,
+) -> tuple[Stepped, Told]:  # fmt: skip
+    """A step with contacts whose derivative is that of the motion.
+
+    Args:
+        respond: the step from a state.
+        touch: what is remembered of the contacts.
+        active: (nc,) bool, contacts closed at the predicted state. One seen a step early does no harm.
+        a: (nv,) acceleration before the step where it is known.
+        load: (nc,) bool, contacts under load before it, where the scheme knows better than ``touch.held``.
+
+    Returns:
+        What the scheme makes of the step, and what is told of it.
+    """
+    p, start, step, touch, a = frozen((params, state, dt, touch, a))
+    slide, slow = touch.slide, jnp.zeros(system.nc, bool)
+    if family.turns and system.nt:
+        slide = system.slip(start.t, start.q, start.v, p)  # type: ignore[misc]
+        slow = events.slowing(criteria, slide, touch) & family.derivative
+    ahead = family.predict(system, start, step)
+    rates = events.gap_rates(system, p, ahead)
+    new = active & ~touch.held & (rates < 0.0)
+    at = family.predict(system, state, dt)
+    gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
+    b = lax.cond(
+        jnp.any(new) | jnp.any(slow),
+        lambda _: _look(
+            criteria, family, system, p, start, ahead, active, frozen(gap), touch, slow, a, step
+        ),
+        lambda _: _no_event(system),
+        None,
+    )
+    if not family.derivative:
+        r = respond(state)
+        return r, _tell(family, frozen(r.end), frozen(r.jump), touch, b.found, active, slide, load)
+    shift = _event_shift(family, system, params, state, b, gap)
+    shifted = saltation.shift_state(system, state, start.v, b.a, shift.mean)
+    if family.corrects:
+        shifted = saltation.shift_apart(system, shifted, shift, b.aside, jnp.zeros_like(b.aside))
+    r = respond(shifted)
+    told = _tell(family, frozen(r.end), frozen(r.jump), touch, b.found, active, slide, load)
+
+    def finish(live: tuple[State, saltation.Shift]) -> State:
+        end, shift = live
+        jump = frozen(r.jump)
+        # a contact seen too early has no impulse yet: its own shift forth and back then cancels
+        x = Around(
+            at=ahead, a=b.a, aside=b.aside, end=frozen(end), resting=touch.held, after=told.touch.held,
+            active=loaded(jump, active), impulses=_stacked(jump),
+        )  # fmt: skip
+        return shift_back(system, p, end, shift, x, corrects=family.corrects)
+
+    end = lax.cond(jnp.any(b.shifts), finish, lambda live: live[0], (r.end, shift))
+    landed = told.touch.held & ~touch.held
+    end = lax.cond(jnp.any(landed), lambda s: settled(family, system, params, s, landed), lambda s: s, end)
+    tau = jnp.where(told.impact, shift.tau, 0.0)
+    return dataclasses.replace(r, end=end), dataclasses.replace(told, tau=tau)
+
+
+def _event_shift(
+    family: Family, system: System, params: PyTree, state: State, b: _Before, gap: Array
+) -> saltation.Shift:
+    """Shifts by the gaps of impacts, and by the sliding along its change of contacts that turn."""
+    function = gap
+    if family.turns and system.nt:
+        slip = system.slip(state.t, state.q, state.v, params)  # type: ignore[misc]
+        function = jnp.where(b.found.impacts, gap, jnp.sum(slip * b.turning, axis=1))
+    apart = (jnp.sum(b.found.impacts) > 1) & ~b.found.coupled
+    return saltation.event_shift(function, b.rate, b.shifts, apart, family.refuse)
+
+
+def _tell(
+    family: Family, end: State, jump: Jump, touch: Touch, found: Approach, active: Array, slide: Array,
+    under: Array | None,
+) -> Told:  # fmt: skip
+    """What is remembered and noted of a step."""
+    load = loaded(jump, active)
+    held = family.held(end, load, touch, found, jump)
+    return Told(
+        touch=events.touched(touch, found, active, load, held, slide),
+        notes=found.notes | events.unloaded_partners(found, touch.held if under is None else under, load),
+        impact=found.impacts & load,
+        tau=jnp.zeros(load.shape),
+    )
+
+
+@record()
+class Around:
+    """The motion around an event, without derivatives.
+
+    Args:
+        at: where the event is, with the velocity before it.
+        a: (nv,) acceleration before it.
+        end: state after the step.
+        aside: (nv, nc) approach of every contact alone as motion of the system, zero where the scheme
+            does not correct positions.
+        resting, after: (nc,) bool, contacts at rest before and after the event.
+        active: (nc,) bool, contacts that share the impulse.
+        impulses: (rows,) their impulses.
+    """
+
+    at: State
+    a: Array
+    aside: Array
+    end: State
+    resting: Array
+    after: Array
+    active: Array
+    impulses: Array
+
+
+def shift_back(
+    system: System, p: PyTree, state: State, shift: saltation.Shift, x: Around, *, corrects: bool = False
+) -> State:
+    """The live end ``state`` of a step, shifted back along the motion after the event.
+
+    ``corrects``: the scheme corrects positions; the state before the step was moved along ``x.aside``.
+    """
+    nc = system.nc
+    dv, rate = _alone(system, p, x)
+
+    def one(k: Array, found: Array) -> Array:
+        """Acceleration after all impacts (first), and after each alone."""
+        alone = jnp.arange(nc) == k - 1
+        first = k == 0
+        v = jnp.where(first, x.end.v, x.at.v + jnp.sum(jnp.where(alone, dv, 0.0), axis=1))
+        on = jnp.where(first, x.after, x.resting | (alone & x.after))
+        where = jax.tree.map(lambda a, b: jnp.where(first, a, b), x.end, x.at)
+        a = accelerate(system, p, where, v, on)
+        return jnp.where((jnp.arange(nc + 1) == k)[:, None], a, found)
+
+    count = jnp.where(shift.apart, nc + 1, 1)
+    a = lax.fori_loop(0, count, one, jnp.zeros((nc + 1, system.nv)))
+    back = saltation.shift_state(system, state, x.end.v, a[0], -shift.mean)
+    da = a[1:].T - x.a[:, None] - rate
+    if not corrects:
+        return saltation.shift_apart(system, back, shift, -dv, -da)
+    moved = _moved(system, p, x)
+    return saltation.shift_apart(system, back, shift, -dv - x.aside, -da - moved)
+
+
+def _moved(system: System, p: PyTree, x: Around) -> Array:
+    """Change (nv, nc) of the whole velocity jump with the position along ``x.aside``."""
+    at, jump = x.at, _jumps(system, p, x)
+
+    def one(along: Array) -> Array:
+        def whole(s: Array) -> Array:
+            return jnp.sum(jump(jnp.asarray(at.t), system.retract(at.q, s * along), at.v), axis=1)
+
+        return jax.jvp(whole, (jnp.zeros(()),), (jnp.ones(()),))[1]
+
+    return jax.vmap(one, in_axes=1, out_axes=1)(x.aside)
+
+
+def _alone(system: System, p: PyTree, x: Around) -> tuple[Array, Array]:
+    """Velocity change (nv, nc) by the impulse of every contact, and its rate along the motion before."""
+    jump = _jumps(system, p, x)
+
+    def later(s: Array) -> Array:
+        v = x.at.v
+        return jump(jnp.asarray(x.at.t) + s, system.retract(x.at.q, s * v), v + s * x.a)
+
+    return jax.jvp(later, (jnp.zeros(()),), (jnp.ones(()),))
+
+
+def _jumps(system: System, p: PyTree, x: Around) -> Callable[[Array, Array, Array], Array]:
+    """Velocity changes (nv, nc) by the impulse of every contact, as functions of ``(t, q, v)``."""
+
+    def jump(t: Array, q: Array, u: Array) -> Array:
+        rows = all_rows(system, t, q, p)
+        response = inertia_at(system, q, p).solve(rows.wt.T)
+        problem = jump_problem(system, p, rows, response, rows.rate(u), jnp.zeros(system.nv), x.active)
+        impulses = newton_step(lax.stop_gradient(problem), x.impulses)(problem)
+        count = system.nc * (1 + system.nt)
+        each = response[:, :count].reshape(system.nv, system.nc, 1 + system.nt)
+        return jnp.sum(each * problem.contacts(impulses)[None], axis=2)
+
+    return jump
+
+
+def settled(family: Family, system: System, params: PyTree, end: State, fresh: Array) -> State:
+    """``end`` whose derivative keeps the gaps of contacts that have just come to rest."""
+    t, q = jnp.asarray(end.t), end.q
+    p, at_t, at_q = frozen((params, t, q))
+    rows = all_rows(system, at_t, at_q, p)
+    response = inertia_at(system, at_q, p).solve(rows.wt.T)
+    q = saltation.settle(system, params, t, q, rows, response, fresh, family.refuse)
+    return State(t=t, q=q, v=end.v)
+
+
+def _stacked(jump: Jump) -> Array:
+    """Impulses of contacts and constraints as rows."""
+    return jnp.concatenate([jump.contacts.reshape(-1), jump.constraints])

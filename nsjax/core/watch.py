@@ -1,0 +1,60 @@
+"""How near a motion comes to grazing, told from the gaps that a scheme tests: no model is looked at."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax import notes
+from nsjax.core.scheme import Event
+from nsjax.types import Array, record
+
+RESOLVED = 2.0
+"""Misses by less than an approach of this many steps of acceleration are unresolved: the gate of impacts."""
+
+SEQUENCE = 4.0
+"""A bounce that comes as fast as it left flies for twice as many steps as its `margin`; approaches whose
+flight took more than twice that did not come from the surface, or come from it at a graze."""
+
+
+@record()
+class Watch:
+    """Gaps (nc,) tested in the last two steps, the later first, and steps since contacts took part."""
+
+    last: Array
+    before: Array
+    off: Array
+
+
+def begin_watch(nc: int) -> Watch:
+    """Nothing has been seen yet."""
+    unknown = jnp.full(nc, jnp.inf)
+    return Watch(last=unknown, before=unknown, off=jnp.zeros(nc, int))
+
+
+def watch_gaps(watch: Watch, event: Event, dt: Array) -> tuple[Watch, Array, Array]:
+    """The margin of every contact that came near in this step, and notes on unresolved misses: (nc,) both.
+
+    With the second difference ``c`` of the gap, ``c / dt^2`` its acceleration, a contact that closes with
+    the rate ``r`` has the margin ``|r| dt / |c|``; one that turns at the gap ``g`` without closing would
+    have needed the rate ``sqrt(2 g c) / dt`` less, and has the margin ``sqrt(2 g / c)``: numbers of
+    steps, infinite for contacts that do not come near. Derivatives of an impact are known to about one over
+    its margin.
+
+    Approaches that belong to a sequence of bounces are left out, see `SEQUENCE`.
+    """
+    event, watch = lax.stop_gradient((event, watch))
+    bend = event.gap - 2.0 * watch.last + watch.before
+    known = jnp.isfinite(bend) & (bend != 0.0)
+    size = jnp.where(known, jnp.abs(bend), 1.0)
+    turned = (watch.last > 0.0) & (watch.last <= watch.before) & (watch.last < event.gap) & known
+    least = watch.last - (event.gap - watch.before) ** 2 / (8.0 * size)
+    missed = turned & ~event.active & (least > 0.0)
+    margin = jnp.sqrt(jnp.where(missed, 2.0 * least / size, 0.0))
+    margin = jnp.where(event.impact, jnp.abs(event.rate_before) * dt / size, margin)
+    near = known & (missed | event.impact) & (SEQUENCE * margin < watch.off)
+    grazing = jnp.where(near & missed & (margin < RESOLVED), notes.GRAZING, 0)
+    off = jnp.where(event.active, 0, watch.off + 1)
+    return (
+        Watch(last=event.gap, before=watch.last, off=off), jnp.where(near, margin, jnp.inf), grazing
+    )  # fmt: skip

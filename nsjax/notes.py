@@ -1,0 +1,66 @@
+"""Notes on the derivative of a run, bits per contact and step, and the sentences that belong to them.
+
+Nothing raises inside a compiled run. A step notes for each contact what its event means for the derivative
+of the motion; rows of a `Trajectory` hold the union since the previous row (``traj.notes``, (rows, nc)).
+Three kinds are told apart: *harmless* (the derivative is right), *one-sided* (the motion has a kink, or
+nearly one) and *undefined* (the motion has no derivative there; what is returned is one selection).
+"""
+
+from __future__ import annotations
+
+SETTLING = 1
+COUPLED = 2
+GRAZING = 4
+KINK = 8
+ACCUMULATION = 16
+UNLOCATED = 32
+TOGETHER = 64
+
+HARMLESS, ONE_SIDED, UNDEFINED = "harmless", "one-sided", "undefined"
+
+SENTENCES: dict[int, tuple[str, str]] = {
+    COUPLED: (
+        UNDEFINED,
+        "impacts in one step that move each other, or a contact that touches without load: one selection "
+        "of several derivatives",
+    ),
+    ACCUMULATION: (
+        UNDEFINED,
+        "an accumulation of impacts ends: right with order 0.7 to 1 for a single contact, one selection "
+        "where several bounce on one body",
+    ),
+    GRAZING: (
+        ONE_SIDED,
+        "a contact is grazed: the impact appears or vanishes with small changes of the data, and its "
+        "derivative grows without bound near there",
+    ),
+    KINK: (
+        ONE_SIDED,
+        "sliding turns through rest within a step, or an impact is at the border of sticking and sliding",
+    ),
+    UNLOCATED: (
+        ONE_SIDED,
+        "the time of an impact was not located inside its step: the derivative is that of the scheme inside",
+    ),
+    TOGETHER: (
+        HARMLESS,
+        "contacts strike at one instant to rounding: right for all changes that keep them together, "
+        "undefined across",
+    ),
+    SETTLING: (HARMLESS, "an approach too slow to matter: the chatter of a contact at rest"),
+}
+"""Kind and sentence of every bit, the gravest first."""
+
+SERIOUS = sum(bit for bit, (kind, _) in SENTENCES.items() if kind != HARMLESS)
+"""Bits of derivatives that are one-sided or undefined."""
+
+
+def describe(bits: int) -> list[tuple[str, str]]:
+    """Pairs (kind, sentence) for the bits set in ``bits``, the gravest first.
+
+    Example:
+        >>> from nsjax import notes
+        >>> notes.describe(notes.GRAZING)[0][0]
+        'one-sided'
+    """
+    return [SENTENCES[bit] for bit in SENTENCES if bits & bit]
