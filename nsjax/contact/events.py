@@ -56,8 +56,9 @@ class Criteria:
             hundredfold of rounding. Looser bounds spoil derivatives at single step sizes.
         coupling: 1e-9. Contacts are coupled if the impulse of one moves the other by more than this part
             of what it moves itself: far above rounding, far below any mechanical coupling.
-        together: 1e-7. Impacts whose instants differ by less than this part of a step are one instant: of
-            symmetric bodies the instants differ by rounding, of others by parts of a step.
+        together: 1e-7. Impacts whose instants differ by less than this part of a step, and whose rates by
+            less than this part of themselves, belong to a symmetric motion: those of others differ by
+            parts of a step, and rates by parts of one.
         early: 0.25. A scheme that finds its contacts at the end of the step is looked at ahead, at gaps known
             to a step of ``a_N``: contacts count as closing with up to this part of a step's approach
             left. One seen too early does no harm.
@@ -248,15 +249,22 @@ def approach(
     gated = coming & ~impacts
     friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
     links = linked(criteria, f.rows, f.response, candidates | touch.held, friction, system.nt)
-    instant = jnp.where(impacts, gap / jnp.where(impacts, rates, -1.0), 0.0)
     pair = links & impacts[:, None] & impacts[None, :] & ~jnp.eye(system.nc, dtype=bool)
-    apart = jnp.abs(instant[:, None] - instant[None, :]) > criteria.together * dt
+    apart = _apart(criteria, gap, jnp.where(impacts, rates, -1.0), dt)
     bits = jnp.where(jnp.any(pair & apart, axis=1), notes.COUPLED, 0)
     bits = bits | jnp.where(jnp.any(pair & ~apart, axis=1), notes.TOGETHER, 0)
     kind = jnp.where(touch.bounced, notes.ACCUMULATION, notes.SETTLING)
     kind = jnp.where(touch.off > criteria.long, notes.GRAZING, kind)
     bits = bits | jnp.where(gated & ~at_rest(criteria, rates, f.at.v), kind, 0)
     return Approach(rates=rates, limit=limit, impacts=impacts, gated=gated, links=links, notes=bits)
+
+
+def _apart(criteria: Criteria, gap: Array, rates: Array, dt: Array) -> Array:
+    """Pairs of impacts (nc, nc) that differ in their instants or rates, see `Criteria.together`."""
+    instant = gap / rates
+    later = jnp.abs(instant[:, None] - instant[None, :]) > criteria.together * dt
+    size = criteria.together * jnp.abs(rates[:, None] + rates[None, :])
+    return later | (jnp.abs(rates[:, None] - rates[None, :]) > size)
 
 
 def no_approach(system: System) -> Approach:

@@ -10,7 +10,6 @@ import pytest
 from nsjax import State, System
 from nsjax.contact import saltation
 from nsjax.core.operators import Rows, all_rows
-from nsjax.schemes.books import event_limit
 from tests.gradients import balls, particle
 
 RNG = np.random.default_rng(5)
@@ -140,57 +139,6 @@ def test_independent_impacts_have_a_shift_each() -> None:
     assert np.max(np.abs(jax.jacfwd(step)(x, False) - exact)) > 0.1
 
 
-def test_the_gate_is_two_steps_of_free_acceleration() -> None:
-    """A ball: 2 g dt, whatever else touches it."""
-    params, _ = balls.build(jnp.array([1.0, 1.0, 0.0, 0.0, 0.8, 9.81]))
-    at = State(t=jnp.asarray(0.0), q=jnp.zeros(2), v=jnp.array([-1.0, 0.0]))
-    rows = all_rows(balls.SYSTEM, jnp.asarray(0.0), at.q, params)
-    limit = event_limit(balls.SYSTEM, params, at, rows, jnp.full(2, -9.81), jnp.asarray(1e-3))
-    np.testing.assert_allclose(limit, 2 * 9.81 * 1e-3, rtol=1e-12)
-
-
-def rows_of(wt: np.ndarray) -> Rows:
-    return Rows(wt=jnp.asarray(wt), offset=jnp.zeros(len(wt)))
-
-
-@pytest.mark.parametrize(
-    ("events", "held", "friction", "joint", "coupled"),
-    [
-        ([True, True], [False, False], 0.0, None, False),  # wall and floor, smooth
-        ([True, True], [False, False], 0.3, None, True),  # friction of each acts along the other
-        ([True, False], [False, True], 0.3, None, False),  # one impact is never coupled with itself
-        ([False, False], [True, True], 0.3, None, False),
-        ([True, True], [False, False], 0.0, [1.0, 1.0], True),  # a guide turns one into the other
-        ([True, False], [False, False], 0.0, [1.0, 1.0], False),
-    ],
-)
-def test_coupling(events, held, friction: float, joint, coupled: bool) -> None:
-    """Impacts of a particle with a floor and a wall."""
-    wt = np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])  # floor, along it, wall, along it
-    if joint is not None:
-        wt = np.concatenate([wt, [joint]])
-    found = saltation.impact_coupling(
-        rows_of(wt), jnp.asarray(wt.T), jnp.array(events), jnp.array(held), jnp.full(2, friction), 1
-    )
-    assert bool(found) == coupled
-
-
-def test_turning_and_leaving() -> None:
-    """Sliding contacts that turn within two steps; standing ones that slide off; others."""
-    dt = jnp.asarray(0.01)
-    slide = np.array([0.1, 0.1, -0.1, 0.0, 0.0, 0.1])
-    change = np.array([-6.0, -4.0, 6.0, 5.0, 0.0, -6.0])
-    rates = jnp.asarray(np.stack([np.zeros(6), slide], axis=1).ravel())
-    accelerations = jnp.asarray(np.stack([np.zeros(6), change], axis=1).ravel())
-    resting = jnp.array([True, True, True, True, True, False])
-    turns = saltation.reversal(rates, accelerations, resting, dt, 1)
-    np.testing.assert_array_equal(turns, [True, False, True, False, False, False])
-    leaves = saltation.departure(rates, accelerations, resting, dt)
-    np.testing.assert_array_equal(leaves, [False, False, False, True, False, False])
-    # in space a contact turns without passing through rest
-    assert not np.any(saltation.reversal(jnp.ones(9), -jnp.ones(9) * 1e3, jnp.ones(3, bool), dt, 2))
-
-
 def test_settled_contacts_keep_their_gap() -> None:
     """The derivative of the gap of a contact that has come to rest is projected out, along M^-1 W_N."""
     p, _ = particle.build(jnp.asarray([0.0, 0.0, 1.0, 0.0, 0.5, 0.2, 9.81, 0.1, 100.0, 0.0]))
@@ -226,9 +174,3 @@ def test_second_derivatives_are_refused() -> None:
     assert np.isfinite(jax.grad(end)(x)[0])
     with pytest.raises(NotImplementedError, match=r"schemes\.localized"):
         jax.hessian(end)(x)
-
-
-def test_notes() -> None:
-    gated = jnp.array([False, True])
-    assert int(saltation.notes(gated, jnp.asarray(False))) == saltation.GATED == 1
-    assert int(saltation.notes(gated & False, jnp.asarray(True))) == saltation.COUPLED == 2

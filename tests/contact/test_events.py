@@ -1,0 +1,143 @@
+"""Criteria of events: gate, coupling, slow approaches, reversal and departure, what is remembered."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax import State, notes
+from nsjax.contact import events
+from nsjax.contact.events import DEFAULT, Criteria
+from nsjax.core.operators import Rows
+from tests.gradients import balls
+
+DT = jnp.asarray(1e-3)
+
+
+def start(v):
+    """Two balls at zero height with the given velocities."""
+    params, _ = balls.build(jnp.array([1.0, 1.0, 0.0, 0.0, 0.8, 9.81]))
+    at = State(t=jnp.asarray(0.0), q=jnp.zeros(2), v=jnp.asarray(v, float))
+    return params, events.formed(balls.SYSTEM, params, at)
+
+
+def test_the_gate_is_two_steps_of_free_acceleration() -> None:
+    """A ball: 2 g dt, whatever else touches it; an option changes it."""
+    params, f = start([-1.0, 0.0])
+    for factor in (2.0, 3.0):
+        limit = events.gate(Criteria(gate=factor), balls.SYSTEM, params, f, DT)
+        np.testing.assert_allclose(limit, factor * 9.81 * 1e-3, rtol=1e-12)
+
+
+def look(v, off=100, bounced=False, held=False, closed=True):
+    params, f = start(v)
+    touch = events.Touch(
+        held=jnp.full(2, held), off=jnp.full(2, off), bounced=jnp.full(2, bounced), slide=jnp.zeros((2, 0))
+    )
+    return events.approach(
+        DEFAULT, balls.SYSTEM, params, f, touch, jnp.full(2, closed), jnp.array([-1e-3, -1e-3]), DT
+    )
+
+
+SLOW = -0.9 * 2 * 9.81e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "impact", "note"),
+    [
+        ({"v": [-1.0, 1.0]}, True, 0),
+        ({"v": [-1.0, 1.0], "off": 1}, False, notes.SETTLING),  # rattles
+        ({"v": [-1.0, 1.0], "held": True}, False, 0),  # at rest already
+        ({"v": [-1.0, 1.0], "closed": False}, False, 0),
+        ({"v": [SLOW, 1.0]}, False, notes.GRAZING),  # slow after a long flight
+        ({"v": [SLOW, 1.0], "off": 4, "bounced": True}, False, notes.ACCUMULATION),
+        ({"v": [SLOW, 1.0], "off": 4}, False, notes.SETTLING),
+        ({"v": [-1e-13, 1.0]}, False, 0),  # rounding
+        ({"v": [1.0, 1.0]}, False, 0),  # recedes
+    ],
+)
+def test_what_is_an_impact(options, impact: bool, note: int) -> None:
+    found = look(**options)
+    np.testing.assert_array_equal(found.impacts, [impact, False])
+    np.testing.assert_array_equal(found.notes, [note, 0])
+
+
+def rows_of(wt: np.ndarray) -> Rows:
+    return Rows(wt=jnp.asarray(wt), offset=jnp.zeros(len(wt)))
+
+
+@pytest.mark.parametrize(
+    ("present", "friction", "joint", "coupled"),
+    [
+        ([True, True], 0.0, None, False),  # wall and floor, smooth
+        ([True, True], 0.3, None, True),  # friction of each acts along the other
+        ([True, False], 0.3, None, False),  # only what is there
+        ([True, True], 0.0, [1.0, 1.0], True),  # a guide turns one into the other
+        ([False, False], 0.0, [1.0, 1.0], False),
+    ],
+)
+def test_coupling(present, friction: float, joint, coupled: bool) -> None:
+    """Contacts of a particle with a floor and a wall."""
+    wt = np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])  # floor, along it, wall, along it
+    if joint is not None:
+        wt = np.concatenate([wt, [joint]])
+    links = events.linked(
+        DEFAULT, rows_of(wt), jnp.asarray(wt.T), jnp.array(present), jnp.full(2, friction), 1
+    )
+    np.testing.assert_array_equal(links, np.eye(2, dtype=bool) | coupled)
+
+
+def test_coupling_is_passed_on_by_those_between() -> None:
+    """A chain of four balls: the ends are linked where all between are present."""
+    wt = np.array([[-1.0, 1, 0, 0, 0], [0, -1, 1, 0, 0], [0, 0, -1, 1, 0], [0, 0, 0, -1, 1]])
+    for present, reach in (([True] * 4, True), ([True, False, True, True], False)):
+        links = events.linked(
+            DEFAULT, rows_of(wt), jnp.asarray(wt.T), jnp.array(present), jnp.zeros(4), 0
+        )
+        assert bool(links[0, 3]) == reach
+        assert bool(links[2, 3])
+
+
+def test_partners_that_touch_without_load_are_undefined() -> None:
+    """One that carries an impulse without having been under load; not the striking one alone."""
+    found = look([-1.0, 0.0])
+    linked = jnp.ones((2, 2), bool)
+    found = events.Approach(
+        rates=found.rates, limit=found.limit, impacts=found.impacts, gated=found.gated, links=linked,
+        notes=found.notes,
+    )  # fmt: skip
+    free, both = jnp.array([False, False]), jnp.array([True, True])
+    np.testing.assert_array_equal(events.unloaded_partners(found, free, both), notes.COUPLED)
+    np.testing.assert_array_equal(events.unloaded_partners(found, jnp.array([False, True]), both), 0)
+    np.testing.assert_array_equal(events.unloaded_partners(found, free, jnp.array([True, False])), 0)
+
+
+def test_turning_and_leaving() -> None:
+    """Sliding contacts that turn within two steps; standing ones that slide off; others."""
+    dt, v = jnp.asarray(0.01), jnp.zeros(2)
+    slide = jnp.array([0.1, 0.1, -0.1, 0.0, 0.0, 0.1])[:, None]
+    change = jnp.array([-6.0, -4.0, 6.0, 5.0, 0.0, -6.0])[:, None]
+    held = jnp.array([True, True, True, True, True, False])
+    turns = events.reversal(DEFAULT, slide, change, held, v, dt)
+    np.testing.assert_array_equal(turns, [True, False, True, False, False, False])
+    leaves = events.departure(DEFAULT, slide, change, held, v, dt)
+    np.testing.assert_array_equal(leaves, [False, False, False, True, False, False])
+    # in space: against the velocity, or across it
+    slide, change = jnp.array([[0.1, 0.0], [0.1, 0.0]]), jnp.array([[-6.0, 1.0], [0.0, 60.0]])
+    turns = events.reversal(DEFAULT, slide, change, jnp.ones(2, bool), v, dt)
+    np.testing.assert_array_equal(turns, [True, False])
+
+
+def test_what_is_remembered() -> None:
+    """A contact that strikes and bounces, one that flies on."""
+    found = look([-1.0, 1.0])
+    touch = events.Touch(
+        held=jnp.zeros(2, bool), off=jnp.full(2, 7), bounced=jnp.zeros(2, bool), slide=jnp.zeros((2, 0))
+    )
+    active, none = jnp.array([True, False]), jnp.zeros(2, bool)
+    after = events.touched(touch, found, active, active, none, touch.slide)
+    np.testing.assert_array_equal(after.off, [0, 8])
+    np.testing.assert_array_equal(after.bounced, [True, False])
+    early = events.touched(touch, found, active, none, none, touch.slide)  # seen a step too early
+    np.testing.assert_array_equal(early.off, [8, 8])
