@@ -41,9 +41,11 @@ class Criteria:
             of the time is nearer to cancellation, and shifts of rounding size stay bounded by 50.
         floor: 0.05. Bodies that fall together have no relative acceleration; this part of the single
             ones stands for it.
-        flight: 2. Steps that a contact must have been off before an approach is an impact: what comes
-            back sooner has rattled, be it ever so fast (bodies at rest on several contacts toss each
-            other about within a step, a billiard that has nothing to do with the motion).
+        flight: 2. Steps that a contact must have been off before it has left, and before an approach is an
+            impact. Closed contacts of midpoint rules hop for a step, since the gap of a curved path is
+            tested off the path; what comes back sooner has hopped, or, be it ever so fast, rattled
+            (bodies at rest on several contacts toss each other about within a step, a billiard that has
+            nothing to do with the motion).
         long: 8. Gated approaches after more steps off than this graze: a bounce as slow as the gate is
             back after four, twice that tells them apart.
         turn: 2. Sliding reverses if its velocity would pass zero within this many steps of its
@@ -114,10 +116,11 @@ def touching(touch: Touch, closed: Array) -> Touch:
     return dataclasses.replace(touch, off=jnp.where(closed, 0, touch.off))
 
 
-def fly(touch: Touch) -> Touch:
-    """After a step in which no contact took part."""
-    none = jnp.zeros_like(touch.held)
-    return Touch(held=none, off=touch.off + 1, bounced=touch.bounced, slide=jnp.zeros_like(touch.slide))
+def fly(criteria: Criteria, touch: Touch) -> Touch:
+    """After a step in which no contact took part: held ones may have hopped."""
+    off = touch.off + 1
+    held = touch.held & (off < criteria.flight)
+    return Touch(held=held, off=off, bounced=touch.bounced, slide=touch.slide)
 
 
 @record()
@@ -255,6 +258,7 @@ def approach(
     bits = bits | jnp.where(jnp.any(pair & ~apart, axis=1), notes.TOGETHER, 0)
     kind = jnp.where(touch.bounced, notes.ACCUMULATION, notes.SETTLING)
     kind = jnp.where(touch.off > criteria.long, notes.GRAZING, kind)
+    kind = jnp.where(~flown & (rates < -limit), notes.COUPLED, kind)
     bits = bits | jnp.where(gated & ~at_rest(criteria, rates, f.at.v), kind, 0)
     return Approach(rates=rates, limit=limit, impacts=impacts, gated=gated, links=links, notes=bits)
 

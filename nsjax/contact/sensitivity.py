@@ -212,15 +212,20 @@ def through_events(
         lambda _: _no_event(system),
         None,
     )
+
+    def tell(r: Stepped) -> Told:
+        hops = _hopping(criteria, system, p, ahead, frozen(r.end), touch, b.found, active)
+        return _tell(family, frozen(r.end), frozen(r.jump), touch, b.found, active, hops, slide, load)
+
     if not family.derivative:
         r = respond(state)
-        return r, _tell(family, frozen(r.end), frozen(r.jump), touch, b.found, active, slide, load)
+        return r, tell(r)
     shift = _event_shift(family, system, params, state, b, gap)
     shifted = saltation.shift_state(system, state, start.v, b.a, shift.mean)
     if family.corrects:
         shifted = saltation.shift_apart(system, shifted, shift, b.aside, jnp.zeros_like(b.aside))
     r = respond(shifted)
-    told = _tell(family, frozen(r.end), frozen(r.jump), touch, b.found, active, slide, load)
+    told = tell(r)
 
     def finish(live: tuple[State, saltation.Shift]) -> State:
         end, shift = live
@@ -251,13 +256,29 @@ def _event_shift(
     return saltation.event_shift(function, b.rate, b.shifts, apart, family.refuse)
 
 
+def _hopping(
+    criteria: Criteria, system: System, p: PyTree, ahead: State, end: State, touch: Touch, found: Approach,
+    active: Array,
+) -> Array:  # fmt: skip
+    """Held contacts (nc,) bool that are open for a step and have not left: see `Criteria.flight`; an
+    impact elsewhere may have sent them away.
+    """
+    hops = touch.held & ~active & (touch.off + 1 < criteria.flight)
+
+    def stays(_: None) -> Array:
+        rates = events.gap_rates(system, p, State(t=ahead.t, q=ahead.q, v=end.v))
+        return hops & (jnp.abs(rates) <= found.limit)
+
+    return lax.cond(jnp.any(hops) & jnp.any(found.impacts), stays, lambda _: hops, None)
+
+
 def _tell(
-    family: Family, end: State, jump: Jump, touch: Touch, found: Approach, active: Array, slide: Array,
-    under: Array | None,
+    family: Family, end: State, jump: Jump, touch: Touch, found: Approach, active: Array, hops: Array,
+    slide: Array, under: Array | None,
 ) -> Told:  # fmt: skip
     """What is remembered and noted of a step."""
     load = loaded(jump, active)
-    held = family.held(end, load, touch, found, jump)
+    held = family.held(end, load, touch, found, jump) | hops
     return Told(
         touch=events.touched(touch, found, active, load, held, slide),
         notes=found.notes | events.unloaded_partners(found, touch.held if under is None else under, load),

@@ -49,8 +49,9 @@ def watch_gaps(watch: Watch, event: Event, dt: Array) -> tuple[Watch, Array, Arr
     size = jnp.where(known, jnp.abs(bend), 1.0)
     turned = (watch.last > 0.0) & (watch.last <= watch.before) & (watch.last < event.gap) & known
     least = watch.last - (event.gap - watch.before) ** 2 / (8.0 * size)
-    missed = turned & ~event.active & (least > 0.0)
-    margin = jnp.sqrt(jnp.where(missed, 2.0 * least / size, 0.0))
+    missed = turned & ~event.active
+    # less than zero where the contact closes and opens between two steps, unseen
+    margin = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
     margin = jnp.where(event.impact, jnp.abs(event.rate_before) * dt / size, margin)
     near = known & (missed | event.impact) & (SEQUENCE * margin < watch.off)
     grazing = jnp.where(near & missed & (margin < RESOLVED), notes.GRAZING, 0)

@@ -99,7 +99,7 @@ def impulse_step(
 
     def fly(_: None) -> Any:
         r = respond(scheme, system, params, state, active, dt, False)
-        return r, nothing_told(events.fly(carry.memory)) if system.nc else None
+        return r, nothing_told(events.fly(criteria_of(scheme), carry.memory)) if system.nc else None
 
     r, told = lax.cond(jnp.any(active), meet, fly, None) if system.nc else fly(None)
     solved = (r.jump.residual <= scheme.coef.tolerance) & (r.estimate <= scheme.coef.stage_tolerance)
