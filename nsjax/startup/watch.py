@@ -15,7 +15,7 @@ import jax
 PATIENCE = 3.0
 """Seconds of work on one program before a line says so."""
 
-PAUSE = 0.5
+PAUSE = 5.0
 """Longest break between tracing, lowering and compiling that still belong to one program [s]."""
 
 COMPILE = "/jax/core/compile/backend_compile_duration"
@@ -29,10 +29,8 @@ PHASES = {
 PROGRAMS = {"_advance": "the time loop", "begin_run": "the start of the run"}
 """What functions of the package are to the reader."""
 
-SILENT, USUAL = (
-    3,
-    1,
-)  # levels of the compiler's own messages: fatal ones only; warnings and errors, its default
+JAX_LEVEL = "1"  # what importing JAX puts into TF_CPP_MIN_LOG_LEVEL where nothing is there
+SILENT, USUAL = 3, 1  # of the compiler's own messages: fatal ones only; warnings and errors
 
 
 def interactive() -> bool:
@@ -111,8 +109,8 @@ class Watch:
 
     def _quiet(self, change: int) -> None:
         """While a program compiles, the compiler prints fatal messages only; failures are exceptions."""
-        level = jax.config.jax_logging_level  # type: ignore[attr-defined]
-        if os.environ.get("TF_CPP_MIN_LOG_LEVEL") or level not in (None, "NOTSET"):
+        level = getattr(jax.config, "jax_logging_level", None)
+        if os.environ.get("TF_CPP_MIN_LOG_LEVEL", JAX_LEVEL) != JAX_LEVEL or level not in (None, "NOTSET"):
             return  # somebody chose what to see
         with self.lock:
             before, self.alarms = self.alarms, max(self.alarms + change, 0)

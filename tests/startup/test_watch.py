@@ -19,7 +19,7 @@ TRACE = "/jax/core/compile/jaxpr_trace_duration"
 def levels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     monkeypatch.setattr(watch, "_set_level", found.append)
-    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", watch.JAX_LEVEL)
     return found
 
 
@@ -71,10 +71,14 @@ import nsjax, sys
 from nsjax import models, schemes
 nsjax.configure(cache=False, announce=True)
 nsjax.configure(announce=True)
-sys.modules["nsjax.startup.watch"]._watch.patience = 0.0
+watch = sys.modules["nsjax.startup.watch"]
+watch._watch.patience, set_level, levels = 0.0, watch._set_level, []
+watch._set_level = lambda level: (levels.append(level), set_level(level))
 nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=1)
+assert {watch.SILENT, watch.USUAL} == set(levels), levels
+assert levels[-1] == watch.USUAL
 """
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "TF_CPP"))}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     line = "nsjax: compiling the time loop of bouncing_ball with moreau takes longer than 3 s"
