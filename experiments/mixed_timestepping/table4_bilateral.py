@@ -135,8 +135,8 @@ def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -
             keys = [f"{name}, {DURATION / steps:.0e}: {quantity}" for quantity in QUANTITIES]
             if keys[0] not in numbers:
                 continue
-            paper = expected[keys[0]].get("paper")
-            printed = "-" if paper is None else f"{paper:.1e}"
+            prints = [expected[key]["print"] for key in keys if "print" in expected[key]]
+            printed = f"{prints[0]:.1e}" if prints else "-"
             cells = "".join(f"{expected[k]['value']:>11.2e} /{numbers[k]:9.2e}" for k in keys)
             lines.append(f"{name:14}{DURATION / steps:>8.0e}{printed:>9}{cells}")
     table = "\n".join(lines)

@@ -123,10 +123,8 @@ def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -
             keys = [f"{name}, {DURATION / steps:.0e}: {quantity}" for quantity in QUANTITIES]
             if keys[0] not in numbers:
                 continue
-            paper = _printed(expected, keys[0], "paper")
-            cells = "".join(
-                f"{_printed(expected, key, 'computed'):>15} /{numbers[key]:9.2e}" for key in keys
-            )
+            paper = _printed(expected, keys[0], "print")
+            cells = "".join(f"{_printed(expected, key, 'value'):>15} /{numbers[key]:9.2e}" for key in keys)
             lines.append(f"{name:24}{DURATION / steps:>8.0e}{paper:>9}{cells}")
     table = "\n".join(lines)
     print(table)
