@@ -3,7 +3,7 @@
 Data of Table 1, rigid, frictionless, T = 0.05 s. The reference has the crank angle as its only
 coordinate and is integrated by DOP853. The paper measures the Euclidean norm of the relative error of
 theta2 over sample times (92), which it does not state: 500 samples reproduce its numbers for Moreau's
-rule, 50 those of the other schemes (`slider_crank.md` section 5); its 1.6e-5 for Bathe and ED-alpha at
+rule, 50 those of the other schemes (tried in [P]); its 1.6e-5 for Bathe and ED-alpha at
 1e-6 s is the accuracy of its own reference.
 """
 

@@ -1,7 +1,7 @@
 """[R&S] Table 6: errors of the schemes on the rigid slider-crank with clearance, impacts and friction.
 
 Data of Table 1, T = 0.05 s; reference as in the paper: ED-alpha, rho_inf = 0, dt = 1e-7 s (27 steps with
-an impulse; the states of `slider_crank.md` section 6). The paper measures the norm (92) of the
+an impulse; the states of [P]). The paper measures the norm (92) of the
 relative error of theta2 over instants that it does not state. With the five instants 0.01, ..., 0.05 s
 Moreau's rule meets the paper to 6 %, the other schemes to a factor of 4; "over time" is the largest
 absolute error at 500 instants.

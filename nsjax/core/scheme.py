@@ -9,7 +9,8 @@ from nsjax.types import Array, Fn, PyTree, record
 
 IMPACT_GATE = 2.0
 """An approach counts as an impact if it is faster than this many steps of normal acceleration, the
-parts from forces and from curvature taken by magnitude. Source: `saltation.md` section 1 (constant c);
+parts from forces and from curvature taken by magnitude. One
+step of it a closed contact makes without impact, hence two;
 by magnitude, because the two cancel in a lightly loaded closed contact, whose midpoint rate is one step
 of the curvature part alone."""
 
