@@ -1,11 +1,14 @@
 """What every experiment shares: expected numbers, their comparison, results on disk, the command line.
 
-An ``expected.json`` lies beside the experiments of a paper. It holds, per experiment and number,
+An ``expected.json`` lies beside the experiments of a paper, one line a number. An entry holds
 
-* ``value``: the number of the paper or of the specification, with ``tolerance`` (relative; absolute
-  for a value of zero), or ``range``: bounds ``[low, high]`` where the paper only says "below", "above";
-* ``ours``: the number as obtained when it was last recorded (the comparison does not use it);
-* ``source``: where the value stands.
+* ``print``: the number that the paper prints, with ``factor``: ours lies between a ``factor``-th and
+  ``factor`` times it (papers print one or two digits of error norms); without a factor it is shown only;
+* ``value`` with ``tolerance`` (relative; absolute for a value of zero), or ``range``: bounds [low, high],
+  null for none, where the source only says "below", "above";
+* ``kind``, of ``KINDS``: where the number comes from; ``source``: where it stands.
+
+No number that the package computed is among them: they can all be missed.
 """
 
 from __future__ import annotations
@@ -20,6 +23,16 @@ from typing import Any, Protocol
 import numpy as np
 
 Numbers = dict[str, float]
+
+KINDS = {
+    "print": "printed by a paper",
+    "words": "a paper's statement in words or in a drawing; the bounds are our reading",
+    "theory": "closed form, order of a scheme, or a property that holds exactly",
+    "independent": "event-driven integration or another computation of its own kind",
+    "prototype": "a program written for the specification, before the package: [P] in README's sources",
+    "own": "a bound of our own: quality asked for, cost, or a behaviour that was observed",
+}
+"""Where an expected number comes from, from the strongest to the weakest."""
 
 
 class Main(Protocol):
@@ -43,7 +56,7 @@ class Row:
 def load_expected(
     beside: str, experiment: str, *, file: str = "expected.json", without: str | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Expected numbers of one experiment; entries of a printed table have ``paper``.
+    """Expected numbers of one experiment; those that a paper prints have ``print``.
 
     Args:
         beside: a module in the folder of the file.
@@ -55,22 +68,40 @@ def load_expected(
     return {name: entry for name, entry in found.items() if without is None or without not in name}
 
 
+def _compare_print(name: str, ours: float, entry: Mapping[str, Any]) -> Row:
+    """The row of a printed number; ``difference`` is relative."""
+    value, factor = float(entry["print"]), float(entry["factor"])
+    asked, passed = f"{value:.2g} to a factor {factor:g}", value / factor <= ours <= value * factor
+    return Row(f"{name} (print)", asked, ours, abs(ours / value - 1.0), passed, str(entry["source"]))
+
+
 def _compare_one(name: str, ours: float, entry: Mapping[str, Any]) -> Row:
+    """The row of a value or range."""
     if "range" in entry:
         low, high = entry["range"]
-        difference = max(low - ours, ours - high, 0.0)
-        asked, passed = f"in [{low:.5g}, {high:.5g}]", difference == 0.0
+        faults = [0.0 * ours, 0.0 if low is None else low - ours, 0.0 if high is None else ours - high]
+        difference = float(np.max(faults))
+        ends = ("-inf" if low is None else f"{low:.5g}", "inf" if high is None else f"{high:.5g}")
+        asked, passed = f"in [{ends[0]}, {ends[1]}]", difference == 0.0
     else:
         value, tolerance = float(entry["value"]), float(entry["tolerance"])
         difference = abs(ours - value) / (abs(value) or 1.0)
-        asked, passed = f"{value:.6g} +- {tolerance:.2g}{'' if value == 0.0 else ' rel.'}", False
+        asked = f"{value:.6g} +- {tolerance:.2g}{'' if value == 0.0 else ' rel.'}"
         passed = difference <= tolerance
     return Row(name, asked, ours, difference, passed, str(entry["source"]))
 
 
 def compare(numbers: Mapping[str, float], expected: Mapping[str, Mapping[str, Any]]) -> list[Row]:
-    """One row per expected number. A number that was not computed fails as not-a-number."""
-    return [_compare_one(name, numbers.get(name, np.nan), entry) for name, entry in expected.items()]
+    """One row per expected number, and one per printed number. A number that was not computed fails as
+    not-a-number.
+    """
+    rows = []
+    for name, entry in expected.items():
+        ours = numbers.get(name, np.nan)
+        if "factor" in entry:
+            rows.append(_compare_print(name, ours, entry))
+        rows.append(_compare_one(name, ours, entry))
+    return rows
 
 
 def report(rows: list[Row]) -> str:

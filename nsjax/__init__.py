@@ -22,8 +22,7 @@ from nsjax.io import load, save
 from nsjax.simulate import simulate
 from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_lyapunov, sweep_time_step
 from nsjax.trajectory import RunError, Trajectory
-
-__version__ = "0.1.0"
+from nsjax.version import __version__
 
 __all__ = [
     "Carry",
@@ -44,6 +43,7 @@ __all__ = [
     "System",
     "Trajectory",
     "WorkPrecision",
+    "__version__",
     "check_gradient",
     "configure",
     "consistent",

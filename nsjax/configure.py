@@ -1,4 +1,4 @@
-"""Settings of the process: 64-bit floats, one-kernel time loops, host devices."""
+"""Settings of the process: 64-bit floats, one-kernel time loops, host devices, kept programs."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ import os
 import warnings
 from importlib import metadata
 
-ONE_KERNEL_OPTION = "xla_cpu_small_while_loop_byte_threshold"
-"""Compiler option that turns a whole CPU time loop into one function (about six times faster)."""
-
-# Loop bodies that touch fewer bytes become one kernel: well above any small model, far below bodies
-# of large finite-element models, which gain nothing and would be compiled by the older emitter.
-ONE_KERNEL_BYTES = 1_000_000
-
-# Releases on which the option was tried: an unknown option aborts the process.
-TESTED_JAXLIB = ("0.10.2",)
+from nsjax.startup import TESTED_JAXLIB, one_kernel_works, use_cache, watch_compiling
+from nsjax.startup.cache import CacheChoice
+from nsjax.startup.one_kernel import option
 
 
 def configure(
-    *, host_devices: int | None = None, one_kernel: bool = True, blas_threads: int | None = 1
+    *,
+    host_devices: int | None = None,
+    one_kernel: bool = True,
+    blas_threads: int | None = 1,
+    cache: CacheChoice = None,
+    announce: bool | None = None,
 ) -> None:
     """Sets the process up for `nsjax`; call it once, before the first computation.
 
     Importing `nsjax` changes nothing, so that a program keeps its own settings. This call
 
     * switches 64-bit floats on: gap and impact decisions do not work in single precision;
-    * asks XLA to compile each CPU time loop into one kernel, if the installed jaxlib is one on which
-      the option was tried (``configure.TESTED_JAXLIB``);
+    * asks XLA to compile each CPU time loop into one kernel. A jaxlib on which the option was not tried
+      (``nsjax.startup.TESTED_JAXLIB``) is tried once, in a process of its own, and the answer is kept;
     * splits the CPU into ``host_devices`` devices, for batches on all cores;
     * keeps the linear algebra library to ``blas_threads`` threads: its factorisations of some hundred
-      unknowns are ten times slower with several, and batches use the cores better.
+      unknowns are ten times slower with several, and batches use the cores better;
+    * keeps compiled programs in the user's cache folder, so that the next process starts at once;
+    * names on stderr, for somebody at a prompt, in a notebook or at a terminal, what has been compiling for
+      more than three seconds, and keeps XLA's slow-compile alarm away, which looks like an error.
 
     It is idempotent, appends to ``XLA_FLAGS`` and respects a value that is already there.
 
@@ -45,10 +47,17 @@ def configure(
         one_kernel: whether to ask for one-kernel loops.
         blas_threads: threads of OpenBLAS, unless ``OPENBLAS_NUM_THREADS`` is set; None leaves it as it
             is. Without effect once scipy is loaded.
+        cache: folder for compiled programs; None: the user's cache folder, unless the process has one
+            already (``JAX_COMPILATION_CACHE_DIR``); False: nothing is kept. See
+            `nsjax.startup.use_cache`.
+        announce: whether to name what compiles for long; None: if somebody watches.
+
+    Raises:
+        ValueError: for a number of devices below 1.
 
     Warns:
-        RuntimeWarning: if a computation has already run, so that a setting comes too late, or if
-            the installed jaxlib was not tried.
+        RuntimeWarning: if a computation has already run, so that a setting comes too late; if the installed
+            jaxlib does not make one kernel; if a chosen cache folder cannot be written.
 
     Example:
         >>> import nsjax
@@ -56,27 +65,27 @@ def configure(
     """
     import jax
 
+    if host_devices is not None and host_devices < 1:
+        raise ValueError(f"configure: host_devices = {host_devices}; it must be at least 1")
     jax.config.update("jax_enable_x64", True)
     if blas_threads is not None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", str(blas_threads))
+    folder = use_cache(cache)
+    watch_compiling(announce)
     wanted: list[str] = []
-    if one_kernel:
-        installed = metadata.version("jaxlib")
-        if installed in TESTED_JAXLIB:
-            wanted.append(f"--xla_backend_extra_options={ONE_KERNEL_OPTION}={ONE_KERNEL_BYTES}")
+    if one_kernel and not _has(option()):
+        if one_kernel_works(folder):
+            wanted.append(option())
         else:
             warnings.warn(
-                f"jaxlib {installed} was not tried with one-kernel loops (tried: "
+                f"jaxlib {metadata.version('jaxlib')} does not make one-kernel loops (tried: "
                 f"{', '.join(TESTED_JAXLIB)}); runs are right but slower",
                 RuntimeWarning,
                 stacklevel=2,
             )
     if host_devices is not None:
-        if host_devices < 1:
-            raise ValueError(f"configure: host_devices = {host_devices}; it must be at least 1")
         wanted.append(f"--xla_force_host_platform_device_count={host_devices}")
-    flags = os.environ.get("XLA_FLAGS", "")
-    missing = [option for option in wanted if option.split("=")[0] not in flags]
+    missing = [flag for flag in wanted if not _has(flag)]
     if not missing:
         return
     if _backend_exists():
@@ -87,7 +96,12 @@ def configure(
             stacklevel=2,
         )
         return
-    os.environ["XLA_FLAGS"] = " ".join([flags, *missing]).strip()
+    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *missing]).strip()
+
+
+def _has(flag: str) -> bool:
+    """Whether ``XLA_FLAGS`` says something about it already."""
+    return flag.split("=")[0] in os.environ.get("XLA_FLAGS", "")
 
 
 def _backend_exists() -> bool:

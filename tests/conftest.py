@@ -9,19 +9,15 @@ import jax
 import pytest
 
 import nsjax
-
-nsjax.configure()
+from nsjax.startup import machine_key
 
 # One program is asked for by many tests, by both test processes, and by the kernels of notebooks, which
 # inherit the environment: compile it once.
 CACHE = pathlib.Path(__file__).resolve().parents[1] / ".pytest_cache" / "xla"
-for name, value in {
-    "jax_compilation_cache_dir": str(CACHE),
-    "jax_persistent_cache_min_compile_time_secs": 0.2,
-    "jax_persistent_cache_min_entry_size_bytes": -1,
-}.items():
-    jax.config.update(name, value)
-    os.environ.setdefault(name.upper(), str(value))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+nsjax.configure(cache=CACHE, announce=False)
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE / machine_key()))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 # Notebooks run in a quick size under the test command.
 os.environ.setdefault("NSJAX_QUICK", "1")

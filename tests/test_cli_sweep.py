@@ -21,7 +21,6 @@ AXES = ["restitution=0.3:0.9:4", "gravity=5,9.81"]
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_use_cache", lambda: None)
     monkeypatch.setattr(sys, "path", list(sys.path))
 
 

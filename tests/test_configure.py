@@ -43,18 +43,6 @@ def test_warns_when_it_comes_too_late() -> None:
     assert "XLA_FLAGS" in done.stderr
 
 
-def test_says_when_the_installed_jaxlib_was_not_tried() -> None:
-    code = """
-import nsjax, os, sys
-sys.modules["nsjax.configure"].TESTED_JAXLIB = ("0.0.1",)
-nsjax.configure()
-assert "small_while" not in os.environ.get("XLA_FLAGS", "")
-"""
-    done = run(code)
-    assert done.returncode == 0, done.stderr
-    assert "was not tried with one-kernel loops" in done.stderr
-
-
 def test_refuses_no_devices() -> None:
     assert (
         "host_devices = 0; it must be at least 1"

@@ -8,7 +8,8 @@ import pathlib
 import nsjax
 
 FLOORS = [
-    {"types", "status", "configure"},
+    {"types", "status", "startup", "version"},
+    {"configure"},
     {"math"},
     {"linalg"},
     {"nonlinear"},

@@ -1,6 +1,6 @@
 """Iterations of Newton's method with the exact and with the simplified derivative, one contact.
 
-The contact of `notation.md` section 8, sliding fast: ``G_NN = 1``, ``G_NT = G_TN = c``,
+One contact of a Delassus matrix with coupling c, sliding fast: ``G_NN = 1``, ``G_NT = G_TN = c``,
 ``G_TT = 1 + 4 c^2``, ``F = (-1, +-large)``. The simplified derivative [R&S (43)-(45)] lags the friction
 force by one iteration, ``x_N <- 1 +- mu c x_N``: linear with the rate ``rho = mu |G_NT| / G_NN``. Sliding
 in one direction presses the contact (``+``; the answer ``1 / (1 - rho)`` ceases at ``rho = 1``, beyond

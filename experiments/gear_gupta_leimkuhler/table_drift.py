@@ -1,6 +1,6 @@
 """Drift on the slider-crank with an ideal guide: every level of the constraint in every base scheme.
 
-Bilateral mechanism [S&U&S (21)-(24)], dt = 1e-4 s, 1 s; `schemes.md` section 1. Levels: index 1 keeps the
+Bilateral mechanism [S&U&S (21)-(24)], dt = 1e-4 s, 1 s; [P]. Levels: index 1 keeps the
 constraint on acceleration, index 2 on velocity, index 3 on position level, GGL (25)-(28) on position
 and velocity level. The numbers of Moreau's rule are those of the specification; those of the
 implicit schemes are measured here, and their orders in dt are what is expected of them.

@@ -1,4 +1,4 @@
-"""The bouncing ball of `hets.md` section 4 (a): impacts, rest and errors over step sizes.
+"""A bouncing ball with the half-explicit scheme: impacts, rest and errors over step sizes.
 
 m = 1 kg, dropped from 1 m, restitution 0.5, g = 9.81 m/s^2, 2 s (our choice; the paper's data are not
 known). The exact motion is a sequence of parabolas that accumulates at 1.3546 s; then the ball rests with

@@ -1,4 +1,4 @@
-"""The impacting elastic bar of `hets.md` section 4 (b): stability limit, contact force, energy.
+"""An elastic bar meets a wall, half-explicit scheme: stability limit, contact force, energy.
 
 Data of a public example by authors of [SRKA]: 1 m of steel in 100 elements meets a wall with 0.1 m/s
 after 0.5 ms, restitution 0. In the continuum the force is ``rho c A v`` while the wave runs to the free

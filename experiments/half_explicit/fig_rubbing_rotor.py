@@ -1,4 +1,4 @@
-"""A rubbing rotor with the half-explicit scheme: OUR OWN stand-in, see `hets.md` section 4 (c).
+"""A rubbing rotor with the half-explicit scheme: OUR OWN stand-in.
 
 The rubbing rotor of [SRKA] is known by name only. Model (Jeffcott rotor in a rigid ring, see
 `nsjax.models.rubbing_rotor`), data and figure are ours and reproduce nothing of the paper. Shown are the

@@ -1,8 +1,8 @@
-"""The rigid slider-crank of `hets.md` section 4 (d), in the data of two public examples, Table 1.
+"""The rigid slider-crank with the half-explicit scheme, in the data of two public examples, Table 1.
 
 "MBSim": mu = 0.01, e = 0.4, dt = 1e-4 s, 0.1 s, also with smaller steps and against [R&S] Table 6.
 "Siconos": frictionless, e = 0.4, dt = 1e-5 s, 0.2 s. Both use the guide height ``2 (b + c)`` and the
-equations of `slider_crank.md` section 2. Both kinds of impulsive step are compared: with the non-impulsive
+equations of [S&U&S (19), (20)]. Both kinds of impulsive step are compared: with the non-impulsive
 forces (``"keep"``) and without (``"drop"``). (For the ideal guide see ``mixed_timestepping``, Table 4.)
 """
 
@@ -22,7 +22,7 @@ from .impulses import impulse_steps, run
 
 CLEARANCE = 1e-3
 TABLE_6 = np.array([-0.414624, -0.519905, -0.285720, 0.367654, 0.525471])
-"""theta2 at 0.01, ..., 0.05 s of the fine reference, `slider_crank.md` section 6 [rad]."""
+"""theta2 at 0.01, ..., 0.05 s of the fine reference [P] [rad]."""
 STEPS = (1e-4, 1e-5, 1e-6)
 LONG = re.compile("1e-06|keep - drop")
 """Numbers that the quick mode leaves out."""

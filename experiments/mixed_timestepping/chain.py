@@ -3,11 +3,11 @@
 Three masses of 1 kg in a chain of soft springs under their weight, from rest; the last one is held (a) by
 a spring of 1e7 N/m or (b) by a constraint. The paper prints k = 1 N/m for the soft springs, but its
 highest frequency in (b), 0.8717 Hz, and dt/T = 0.0436 belong to k = 10 N/m and dt = 0.05 s
-(`slider_crank.md` section 7): (a) runs with k = 1 N/m, dt = 1e-3 s, (b) with k = 10 N/m, dt = 0.05 s.
+(sqrt(30) / 2 pi Hz): (a) runs with k = 1 N/m, dt = 1e-3 s, (b) with k = 10 N/m, dt = 0.05 s.
 
 Figures 17 and 18 need the start of [R&S (25)], ``consistent_initial_acceleration=False``: the first
 acceleration leaves out the force of the constraint, and schemes that remember accelerations keep the
-error (`schemes.md` section 6.1). Both starts and both levels of the constraint are computed:
+error: see fig17_constraint.py. Both starts and both levels of the constraint are computed:
 ``constraint_form="index_2"`` (velocity, the default) and ``"index_1"`` (acceleration).
 """
 

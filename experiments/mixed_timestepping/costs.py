@@ -65,7 +65,7 @@ def reproduce(
         numbers[f"{name}: relative CPU time"] = ratio
         if k:
             numbers[f"{name} / {names[k - 1]}"] = found[name] / found[names[k - 1]]
-        paper = expected[f"{name} / {names[k - 1]}"]["paper"] if k else 1.0
+        paper = expected[f"{name} / {names[k - 1]}"]["print"] if k else 1.0
         lines.append(f"{name:12}{found[name]:>10.3f}{ratio:>8.2f}{paper:>8.2f}")
     table = "\n".join(lines)
     print(table)

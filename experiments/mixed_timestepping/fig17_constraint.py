@@ -1,6 +1,6 @@
 """[R&S] Figure 17: model problem (b), third mass held by a constraint, dt = 0.05 s.
 
-The first acceleration of [R&S (25)] leaves out the force of the constraint (`schemes.md` section 6.1).
+The first acceleration of [R&S (25)] leaves out the force of the constraint.
 With the constraint on velocity level the third mass then has an acceleration whose error obeys a linear
 recurrence with the eigenvalues -rho_inf and (1 - 3 rho_inf)/(3 - rho_inf) per step, and a constant error of
 position. On acceleration level it keeps a constant residual velocity, g dt/2 for every rho_inf and g dt/3

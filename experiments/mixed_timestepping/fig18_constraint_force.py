@@ -3,7 +3,7 @@
 From the inconsistent acceleration of [R&S (25)], on velocity level, the force carries the transient of
 Figure 17: undamped for rho_inf = 1, decaying otherwise, absent for Bathe and ED-alpha. Behind it, and from
 the consistent start at once, only the accuracy of the scheme is left: the largest error in 10 s is that of
-`slider_crank.md` section 7. On acceleration level the force has no transient; its error from the
+[P]. On acceleration level the force has no transient; its error from the
 inconsistent start grows with the drift of the third mass, which loads its spring.
 """
 

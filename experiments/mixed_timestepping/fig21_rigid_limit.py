@@ -1,7 +1,7 @@
 """[R&S] Figure 21: motion of the slider's centre, rigid and nearly so, Table 1, Bathe, dt = 1e-5 s, 0.05 s.
 
 A rod of four elements with E = 1e15 N/m^2 meets the rigid mechanism of three coordinates: theta1 within
-5e-4 and theta2 within 2e-4 rad at 10, 20, 40 and 50 ms (`slider_crank.md` section 8), within 5.2e-4 and
+5e-4 and theta2 within 2e-4 rad at 10, 20, 40 and 50 ms ([P]), within 5.2e-4 and
 3.7e-4 at 5 and 30 ms, soon after impacts. Smaller steps do not bring them closer (8.4e-4 in theta1 at 50 ms
 with 2e-6 s): an impact on however stiff a rod meets the small mass at its end and sets it vibrating.
 """

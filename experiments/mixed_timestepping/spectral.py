@@ -2,7 +2,7 @@
 
 Every curve is computed from `nsjax.analysis.amplification_matrix`, the derivative of the scheme's step
 on the oscillator [R&S (93)], over dt/T from 1e-2 to 1e4. The paper prints no numbers; those of
-``expected_spectral.json`` stand in `schemes.md` section 10. They are the spectral radius at six dt/T
+``expected_spectral.json`` are closed forms, tests/references/spectral.py: the spectral radius at six dt/T
 and the period error at dt/T = 0.1.
 
 The panels: spectral radius; period error where a step resolves the period (linear axes); its modulus

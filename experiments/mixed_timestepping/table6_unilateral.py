@@ -1,7 +1,7 @@
 """[R&S] Table 6: errors of the schemes on the rigid slider-crank with clearance, impacts and friction.
 
 Data of Table 1, T = 0.05 s; reference as in the paper: ED-alpha, rho_inf = 0, dt = 1e-7 s (27 steps with
-an impulse; the states of `slider_crank.md` section 6). The paper measures the norm (92) of the
+an impulse; the states of [P]). The paper measures the norm (92) of the
 relative error of theta2 over instants that it does not state. With the five instants 0.01, ..., 0.05 s
 Moreau's rule meets the paper to 6 %, the other schemes to a factor of 4; "over time" is the largest
 absolute error at 500 instants.
@@ -123,10 +123,8 @@ def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -
             keys = [f"{name}, {DURATION / steps:.0e}: {quantity}" for quantity in QUANTITIES]
             if keys[0] not in numbers:
                 continue
-            paper = _printed(expected, keys[0], "paper")
-            cells = "".join(
-                f"{_printed(expected, key, 'computed'):>15} /{numbers[key]:9.2e}" for key in keys
-            )
+            paper = _printed(expected, keys[0], "print")
+            cells = "".join(f"{_printed(expected, key, 'value'):>15} /{numbers[key]:9.2e}" for key in keys)
             lines.append(f"{name:24}{DURATION / steps:>8.0e}{paper:>9}{cells}")
     table = "\n".join(lines)
     print(table)

@@ -4,8 +4,8 @@
 time steps of a quarter of the passage of a wave through an element. `nsjax` runs as a user calls it. A
 call costs some milliseconds before its first step, so that the time of a step is the difference of a long
 and a short run over the difference of their steps. CPU time, interleaved A-B-A-B, medians of seven rounds.
-Other codes take 200 to 1500 microseconds for a step of a bar of 200 elements. Targets: `performance.md`
-section 6 and the design, section 6.
+Other codes take 200 to 1500 microseconds for a step of a bar of 200 elements. Target:
+the time of a step is proportional to the unknowns.
 
     python -m experiments.performance.bar [--quick] [--folder FOLDER]
 """

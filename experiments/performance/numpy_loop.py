@@ -1,7 +1,7 @@
 """The frictional slider-crank under Moreau's midpoint rule, written plainly with numpy.
 
-What a scientist would write from the equations: `slider_crank.md` sections 1, 2; `schemes.md`
-section 2; `notation.md` sections 4 to 7 for the contact problem. It shares no code with `nsjax`.
+What a scientist would write from the equations: [S&U&S (8)-(20)] and [R&S (171)-(178)]; the laws of
+contact as projections as in [R&S]. It shares no code with `nsjax`.
 """
 
 from __future__ import annotations

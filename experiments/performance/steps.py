@@ -4,7 +4,7 @@ Table 1 of [R&S] (e_N = 0.4, mu = 0.01, c = 1 mm), Moreau's midpoint rule, dt = 
 frictional corners, eight multipliers, some corner closed in 15 % of the steps. `nsjax` runs as a
 user calls it, with all outputs, masks, status bits and certificates; its peers return the states
 alone. Times are CPU time, interleaved A-B-A-B, medians; two devices are compared by wall time.
-Targets: `performance.md` and the design, section 6.
+Targets: those that a prototype reached, [P].
 
     python -m experiments.performance.steps [--quick]
 """
@@ -29,7 +29,7 @@ from . import child, numpy_loop
 
 STEP = child.STEP
 THETA1 = 83.555112
-"""Crank angle after 1e5 steps, `performance.md`."""
+"""Crank angle after 1e5 steps [P]."""
 
 NUMPY_STEPS = 20_000
 LANE_STEPS = 400

@@ -1,7 +1,7 @@
 """Amplification matrices of schemes on the linear oscillator, and what their eigenvalues say.
 
 The matrix is the derivative of the scheme's real step, so that it measures the code and not a formula.
-Source: [R&S appendix A]; `schemes.md` section 10.
+Source: [R&S appendix A].
 """
 
 from __future__ import annotations
@@ -154,7 +154,8 @@ def amplification_matrix(
     Limits: smooth motion only; contacts and constraints play no part. Not differentiable: it is a
         derivative itself.
 
-    Source: [R&S (93)-(96), (106)] with errata 5 and 6 of `schemes.md` section 11; section 10.
+    Source: [R&S (93)-(96), (106)]; (96) holds for ``(q, dt v, dt^2 A)`` with the
+        algorithmic acceleration A, not ``a`` as printed in (94), and (106) has its rows in reverse order.
 
     Example:
         >>> from nsjax import schemes
@@ -197,7 +198,7 @@ def spectral_radius(scheme: Scheme, omega_dt: Any, damping: Any = 0.0) -> np.nda
     Accuracy: that of the matrix; below 1e-6 up to ``omega dt = 6e4`` where three roots merge
         (generalized-alpha).
 
-    Source: [R&S (99)]; `schemes.md` section 10.
+    Source: [R&S (99)].
 
     Example:
         >>> from nsjax import schemes
@@ -225,7 +226,7 @@ def relative_period_error(scheme: Scheme, omega_dt: Any, damping: Any = 0.0) -> 
     Limits: angles are folded into (0, pi]: where a scheme turns the root by more (Bathe above
     ``omega dt = 5.37``), the value is that of the alias that the samples show.
 
-    Source: [R&S (105)] with erratum 12 of `schemes.md` section 11; section 10.
+    Source: [R&S (105)], with the period 2 pi / omega instead of the printed 1 / (omega dt).
 
     Example:
         >>> from nsjax import schemes
@@ -253,7 +254,7 @@ def numerical_damping(scheme: Scheme, omega_dt: Any, damping: Any = 0.0) -> np.n
 
     Limits: the angle is folded as in `relative_period_error`.
 
-    Source: logarithm of the principal root; `schemes.md` section 10.
+    Source: logarithm of the principal root.
 
     Example:
         >>> from nsjax import schemes

@@ -20,7 +20,7 @@ def observed_order(steps: Any, errors: Any) -> float:
     Raises:
         ValueError: if shapes differ, fewer than two steps are given, or a value is not positive.
 
-    Source: `DESIGN.md` section 9.
+    Source: least squares on logarithms.
 
     Example:
         >>> from nsjax.analysis import observed_order
@@ -53,7 +53,7 @@ def paper_error(theta: Any, reference: Any) -> float:
     Raises:
         ValueError: if shapes differ.
 
-    Source: [R&S (92)]; `slider_crank.md` section 5.
+    Source: [R&S (92)].
 
     Example:
         >>> from nsjax.analysis import paper_error
@@ -166,7 +166,8 @@ def hausdorff(
 
     Limits: scalar functions; apply it to every component.
 
-    Source: `DESIGN.md` section 9 (impacts: convergence to event-driven references).
+    Source: impacts are found one step late at most, so that errors at one instant jump from step size to
+        step size; a distance of curves converges evenly.
 
     Example:
         >>> from nsjax.analysis import hausdorff

@@ -64,7 +64,7 @@ def measure_drift(traj: Trajectory) -> Drift:
         of the midpoint shows a rate of O(dt) there. With an ``every`` above 1, a contact counts as
         pressed by the last step before the row.
 
-    Source: `schemes.md` section 1.
+    Source: [S&U&S section 2.2] for the drift on each level.
 
     Example:
         >>> import nsjax

@@ -132,7 +132,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     Limits: the potential must belong to ``h``: forces outside it count as non-potential. Position
         corrections of stabilised schemes show up in the residual. The mass matrix is solved densely.
 
-    Source: `DESIGN.md` section 9; `notation.md` section 3, energy of an impact.
+    Source: work of an impulse is ``x . (u+ + u-) / 2`` with the contact velocities before and after.
 
     Example:
         >>> import nsjax

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
-import pathlib
 import sys
 import time
 from collections.abc import Sequence
 from typing import Any
-
-import jax
 
 import nsjax
 from nsjax import io, models, plot, schemes
@@ -39,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         >>> main(["simulate", "slidercrank"])  # on stderr: unknown model, did you mean 'slider_crank'?
         2
     """
-    nsjax.configure()
+    nsjax.configure(announce=False)  # it has a progress line of its own
     try:
         args = _parser().parse_args(argv)
     except SystemExit as stop:  # argparse has said why
@@ -129,12 +125,10 @@ def _add_run(add: argparse.ArgumentParser) -> None:
 
 
 def _sweep(args: argparse.Namespace) -> int:
-    _use_cache()
     return sweep.run(args)
 
 
 def _identify(args: argparse.Namespace) -> int:
-    _use_cache()
     return identify.run(args)
 
 
@@ -150,7 +144,6 @@ def _list(_: argparse.Namespace) -> int:
 
 def _simulate(args: argparse.Namespace) -> int:
     plan = make_plan(args)
-    _use_cache()
     progress = Progress(shown=not args.quiet)
     begin = time.perf_counter()
     progress.say("compiling")
@@ -199,22 +192,3 @@ def _write(args: argparse.Namespace, plan: Plan, traj: Trajectory, failed: bool)
         save_figure(plot.overview(plan.problem, traj), args.plot)
         written.append(args.plot)
     return written
-
-
-def _use_cache() -> None:
-    """Compiled programs outlive the process: in JAX_COMPILATION_CACHE_DIR if that is set, else in the
-    user's cache folder; without, where that cannot be written.
-    """
-    # Programs of small models compile in a second and take few bytes, below JAX's own thresholds.
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    if jax.config.jax_compilation_cache_dir is not None:  # type: ignore[attr-defined]
-        return
-    try:
-        base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-        folder = pathlib.Path(base) / "nsjax" / "compiled"
-        folder.mkdir(parents=True, exist_ok=True)
-        io.check_writable(folder / "probe")
-    except (OSError, RuntimeError, InputError):  # RuntimeError: a user without home
-        return
-    jax.config.update("jax_compilation_cache_dir", str(folder))

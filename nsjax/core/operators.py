@@ -62,7 +62,7 @@ def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
 
 def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, function: str = "gap") -> Array:
     """Acceleration of the gaps (or the constraints) at constant velocity, ``d/ds d/ds g(t + s, q + s v)``:
-    with ``W' dv/dt`` it makes the whole acceleration (`rotations.md` section 4).
+    with ``W' dv/dt`` it makes the whole acceleration.
     """
 
     def along(s: Array) -> Array:
@@ -127,7 +127,7 @@ def row_rates(system: System, t: Array, q: Array, v: Array, p: PyTree, contacts:
 
 def row_drift(system: System, t: Array, q: Array, v: Array, p: PyTree) -> Array:
     """Rate of all row velocities along the motion at constant ``v`` (rows,): ``gamma``, so that the
-    rows have the accelerations ``W' a + gamma`` (`rotations.md` section 4).
+    rows have the accelerations ``W' a + gamma``.
     """
 
     def along(s: Array) -> Array:

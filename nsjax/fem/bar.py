@@ -3,7 +3,7 @@
 Nodal vectors have ``n + 1`` entries for ``n`` elements in the order of the nodes, so that everything here
 is a difference or a sum of neighbours: no index tables, and matrices that are tridiagonal.
 
-Source: `examples_nsga.md` section 2.
+Source: linear finite elements, as for the bar of [C section 4.2].
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Modes:
     Raises:
         InputError: for an unknown condition or a count that is no whole number above zero.
 
-    Source: [R&S (186)-(191)]; `slider_crank.md` section 3.
+    Source: [R&S (186)-(191)].
 
     Example:
         >>> from nsjax.fem import Modes

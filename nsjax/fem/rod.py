@@ -2,7 +2,7 @@
 
 The displacement relative to the frame is ``(u, w)(x) = S(x / L) X q_f`` with the shape functions of the
 unit rod and a basis ``X`` (N, n). All integrals of the floating frame formulation are those of the unit rod
-times powers of the data, projected onto the basis. Source: [R&S App. C, D]; `slider_crank.md` section 3.
+times powers of the data, projected onto the basis. Source: [R&S App. C, D].
 """
 
 from __future__ import annotations

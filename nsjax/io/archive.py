@@ -5,24 +5,51 @@ from __future__ import annotations
 import dataclasses
 import json
 import zipfile
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import jax
 import numpy as np
 
-import nsjax
 from nsjax import models
 from nsjax.core import InputError, Problem, Scheme, System, nearest
 from nsjax.io.codec import describe, rebuild, record_types
+from nsjax.io.continuation import as_run, continuation
 from nsjax.io.files import PathLike, replacing
-from nsjax.trajectory import ROWS, Trajectory
+from nsjax.io.scheme import UnsavedSchemeError, describe_scheme, rebuild_scheme
+from nsjax.trajectory import Trajectory
+from nsjax.version import __version__
 
-SCHEMA = 1
-"""Version of the file's layout; `load` reads this one."""
+SCHEMA = 2
+"""Version of the file's layout: 2 names records by what they are, 1 (of version 0.1) by class paths."""
+
+READABLE = (1, 2)
+"""Versions that `load` reads."""
 
 SIZES = ("nq", "nv", "nc", "nt", "nb")
-COLUMNS = ("t", "q", "v", *ROWS)
-RESULTS = ("status", "first_failure", "events", "carry")
+CONTENT = tuple(f.name for f in dataclasses.fields(Trajectory) if f.name not in ("system", "params"))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Saved:
+    """What `load` returns; ``problem, traj = load(path)`` unpacks the first two.
+
+    Args:
+        problem: parameters and start as they were.
+        traj: the trajectory, all arrays numpy's.
+        scheme: what it was run with; None if it was not saved or is not the package's.
+        scheme_note: why there is no scheme, "" if there is one.
+        metadata: what else was noted.
+    """
+
+    problem: Problem
+    traj: Trajectory
+    scheme: Scheme | None
+    scheme_note: str
+    metadata: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.problem, self.traj))
 
 
 def save(
@@ -40,7 +67,8 @@ def save(
         path: the file, usually ``*.npz``; an existing one is replaced. It appears whole or not at all.
         problem: what was run; its system and parameters must be those of ``traj``.
         traj: one run, from `simulate`.
-        scheme: what it was run with; its name, numbers and options are noted for the reader (`header`).
+        scheme: what it was run with; `load` gives it back. A scheme with functions of one's own is noted
+            for the reader only (`header`).
         metadata: anything else to note: numbers, strings, lists and dicts of them.
 
     Raises:
@@ -65,39 +93,81 @@ def save(
         _write(file, arrays)
 
 
-def load(path: PathLike, problem: Problem | None = None) -> tuple[Problem, Trajectory]:
-    """Reads a run that `save` wrote.
+def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | None = None) -> Saved:
+    """Reads a run that `save` wrote, this version's or one of version 0.1.
 
-    ``simulate(*problem, scheme, dt=..., steps=..., carry=traj.carry)`` continues it.
+    ``simulate(*run.problem, run.scheme, dt=..., steps=..., carry=run.traj.carry)`` continues ``run``, bit
+    for bit.
+
+    Records are found by public names (`nsjax.io.names`). Fields that a later version added with a default
+    value take it. If the memory of the scheme needs more than the file holds, it is started anew by the
+    scheme from the saved state, with a warning: the continuation is then a run from that state, equal to
+    the uninterrupted one to the order of the scheme. The column ``notes`` of version 0.1 has the shape
+    (rows,), bits of all contacts together, and is left so.
 
     Args:
         path: the file.
         problem: needed for a system that is no registered model, because functions are not saved:
             any problem with that system. Its numbers do not matter.
+        scheme: needed for a scheme that is not the package's, if it is wanted back; in place of the saved
+            one otherwise.
 
     Returns:
-        The problem (parameters and start as they were) and the trajectory, all arrays numpy's.
+        A `Saved`: problem, trajectory, scheme and metadata.
 
     Raises:
-        InputError: for a missing file, a file that is no such archive or of another schema, and for a
-            problem that is missing or does not fit.
+        InputError: for a missing file, a file that is no such archive or of another schema, for a
+            problem that is missing or does not fit, and for a memory that this version cannot continue if
+            there is no scheme to start it anew.
+
+    Warns:
+        RuntimeWarning: if the memory of the scheme was started anew.
+
+    Example:
+        >>> import tempfile
+        >>> import nsjax
+        >>> from nsjax import io, models, schemes
+        >>> ball, scheme = models.bouncing_ball(), schemes.hht(alpha_f=0.2)
+        >>> traj = nsjax.simulate(*ball, scheme, dt=1e-3, steps=500)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     io.save(f"{folder}/ball.npz", ball, traj, scheme=scheme)
+        ...     run = io.load(f"{folder}/ball.npz")
+        >>> more = nsjax.simulate(*run.problem, run.scheme, dt=1e-3, steps=500, carry=run.traj.carry)
+        >>> float(more.t[-1])
+        1.0
     """
-    if problem is not None and not isinstance(problem, Problem):
-        raise InputError(f"load: problem = {problem!r}; it must be an nsjax.Problem")
+    for name, value, cls in (("problem", problem, Problem), ("scheme", scheme, Scheme)):
+        if value is not None and not isinstance(value, cls):
+            raise InputError(f"load: {name} = {value!r}; it must be an nsjax.{cls.__name__}")
     arrays, content = _read(path)
+    note = ""
+    if scheme is None:
+        scheme, note = _scheme(content)
     try:
         given = _rebuild_problem(content, arrays) if problem is None else problem
         _check_fit(content, given.system)
         known = record_types(given.params)
         params = rebuild(content["params"], arrays, known)
         start = rebuild(content["state"], arrays, known)
-        fields = {name: rebuild(content[name], arrays, known) for name in (*COLUMNS, *RESULTS)}
+        made = Problem(system=given.system, params=params, state=start)
+        fields = {name: rebuild(content.get(name), arrays, known) for name in CONTENT if name != "carry"}
+        carry = continuation(path, content["carry"], arrays, made, scheme, note)
     except KeyError as error:
         raise InputError(f"{path} is damaged: it lacks {error}") from None
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    traj = Trajectory(system=given.system, params=jax.tree.map(_number, params), **fields)
-    return Problem(system=given.system, params=params, state=start), traj
+    traj = Trajectory(system=given.system, params=as_run(params), carry=carry, **fields)
+    return Saved(problem=made, traj=traj, scheme=scheme, scheme_note=note, metadata=content["metadata"])
+
+
+def _scheme(content: dict[str, Any]) -> tuple[Scheme | None, str]:
+    """The saved scheme, or why there is none."""
+    if content["scheme"] is None:
+        return None, "save(..., scheme=...) was not given one"
+    try:
+        return rebuild_scheme(content["scheme"]), ""
+    except UnsavedSchemeError as error:
+        return None, str(error)
 
 
 def header(path: PathLike) -> dict[str, Any]:
@@ -119,11 +189,6 @@ def header(path: PathLike) -> dict[str, Any]:
         "scheme": content["scheme"],
         "metadata": content["metadata"],
     }
-
-
-def _number(value: Any) -> Any:
-    """A parameter as `simulate` holds it: 64 bits, booleans as they are."""
-    return value if np.asarray(value).dtype.kind == "b" else np.asarray(value, float)
 
 
 def _check(problem: Problem, traj: Trajectory, scheme: Scheme | None) -> None:
@@ -161,14 +226,14 @@ def _arrays(
         "sizes": {name: getattr(system, name) for name in SIZES},
         "params": describe("params", problem.params, arrays),
         "state": describe("state", problem.state, arrays),
-        "scheme": None if scheme is None else _describe_scheme(scheme),
+        "scheme": None if scheme is None else describe_scheme(scheme),
         "metadata": metadata,
     }
-    for name in (*COLUMNS, *RESULTS):
+    for name in CONTENT:
         content[name] = describe(name, getattr(traj, name), arrays)
     labels = {f"labels.{f.name}": getattr(system.labels, f.name) for f in dataclasses.fields(system.labels)}
     texts = {
-        "nsjax_version": nsjax.__version__,
+        "nsjax_version": __version__,
         "nsjax_header": json.dumps(content),
         "model": system.name,
         "scheme": "" if scheme is None else scheme.name,
@@ -190,21 +255,6 @@ def _is_registered(system: System) -> bool:
         return bool(entry.factory(**dict(system.choices)).system == system)
     except (InputError, TypeError):  # another system under a registered name
         return False
-
-
-def _describe_scheme(scheme: Scheme) -> dict[str, Any]:
-    """Name, numbers and options of a scheme for the reader; functions are not saved."""
-    arrays: dict[str, np.ndarray] = {}
-    describe("numbers", scheme.coef, arrays)
-    numbers = {name.removeprefix("numbers."): array.tolist() for name, array in arrays.items()}
-    options: Any = scheme.options
-    if dataclasses.is_dataclass(options) and not isinstance(options, type):
-        options = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
-    return {
-        "name": scheme.name,
-        "numbers": numbers,
-        "options": json.loads(json.dumps(options, default=repr)),
-    }
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -256,10 +306,11 @@ def _read(path: PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def _check_schema(path: PathLike, arrays: dict[str, np.ndarray]) -> None:
     """Refuses another layout as soon as its number is known, before anything else is read."""
     found = int(arrays["nsjax_schema"])
-    if found != SCHEMA and "nsjax_version" in arrays:
+    if found not in READABLE and "nsjax_version" in arrays:
         raise InputError(
             f"{path} has schema {found} (written by nsjax {arrays['nsjax_version']}); this nsjax "
-            f"{nsjax.__version__} reads schema {SCHEMA}. Read it with the version that wrote it"
+            f"{__version__} reads schemas {' and '.join(map(str, READABLE))}. Read it with the "
+            "version that wrote it"
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ import jax
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.io.names import find_record, is_record, public_name
 from nsjax.types import PyTree
 
 Description = dict[str, Any] | None
@@ -47,10 +47,10 @@ def describe(name: str, value: PyTree, arrays: dict[str, np.ndarray]) -> Descrip
         return {"dict": _describe_all(name, value, arrays)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-        return {"record": _address(type(value)), "fields": _describe_all(name, fields, arrays)}
+        return {"record": public_name(type(value)), "fields": _describe_all(name, fields, arrays)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         fields = {field: getattr(value, field) for field in value._fields}
-        return {"record": _address(type(value)), "fields": _describe_all(name, fields, arrays)}
+        return {"record": public_name(type(value)), "fields": _describe_all(name, fields, arrays)}
     if isinstance(value, tuple | list):
         parts = [describe(f"{name}.{i}", part, arrays) for i, part in enumerate(value)]
         return {"tuple" if isinstance(value, tuple) else "list": parts}
@@ -78,8 +78,8 @@ def _put(name: str, value: Any, arrays: dict[str, np.ndarray]) -> str:
     return name
 
 
-def _address(cls: type[Any]) -> str:
-    return f"{cls.__module__}:{cls.__qualname__}"
+class ChangedRecordError(InputError):
+    """A saved record lacks fields that this version needs, or has fields that it does not know."""
 
 
 def rebuild(
@@ -93,7 +93,8 @@ def rebuild(
             when it was saved (a script, for instance) need not be importable now.
 
     Raises:
-        InputError: for a record that does not exist (any more) or has other fields.
+        InputError: for a record that does not exist (any more).
+        ChangedRecordError: for a record whose fields changed; fields added with a default value take it.
         KeyError: for an array that is not there.
     """
     if description is None:
@@ -111,30 +112,41 @@ def rebuild(
     if kind == "dict":
         return {key: rebuild(part, arrays, known) for key, part in content.items()}
     fields = {key: rebuild(part, arrays, known) for key, part in description["fields"].items()}
-    cls = known.get(content.partition(":")[2]) or _find(content)
-    try:
-        return cls(**fields)
-    except TypeError as error:
-        raise InputError(f"the saved record {content} does not fit this version: {error}") from None
+    own = content.startswith("nsjax.") or ":" not in content
+    cls = find_record(content) if own else known.get(content.partition(":")[2]) or _find(content)
+    _check_fields(content, cls, fields)
+    return cls(**fields)
 
 
-def _find(address: str) -> type[Any]:
-    """A record type by its address. Only modules of nsjax are imported: a file must not run code."""
-    module_name, _, qualified = address.partition(":")
-    if module_name.split(".")[0] == "nsjax":
-        try:
-            importlib.import_module(module_name)
-        except ImportError:
-            raise InputError(f"the saved record {address} does not exist in this version") from None
+def _check_fields(name: str, cls: type[Any], fields: Mapping[str, Any]) -> None:
+    """Refuses fields that do not fit; one that was added later with a default value may be absent."""
+    if dataclasses.is_dataclass(cls):
+        missing = dataclasses.MISSING
+        known = {
+            f.name: f.default is missing and f.default_factory is missing for f in dataclasses.fields(cls)
+        }
+    else:
+        known = {field: field not in cls._field_defaults for field in cls._fields}
+    faults = [f"lacks {field}" for field, needed in known.items() if needed and field not in fields]
+    faults += [f"has {field}, which is unknown now" for field in fields if field not in known]
+    if faults:
+        raise ChangedRecordError(
+            f"the saved record {name} does not fit this version: it {', '.join(faults)}"
+        )
+
+
+def _find(name: str) -> type[Any]:
+    """A user's record type by its class path: of a module that is there already."""
+    module_name, _, qualified = name.partition(":")
     found: Any = sys.modules.get(module_name)
     if found is None:
-        raise InputError(f"the saved record {address} is unknown; import {module_name} before loading")
+        raise InputError(f"the saved record {name} is unknown; import {module_name} before loading")
     for part in qualified.split("."):
         found = getattr(found, part, None)
-    is_record = isinstance(found, type) and (dataclasses.is_dataclass(found) or hasattr(found, "_fields"))
-    if not is_record:
-        raise InputError(f"the saved record {address} does not exist in this version")
-    return found
+    if not is_record(found):
+        raise InputError(f"the saved record {name} does not exist in this version")
+    cls: type[Any] = found
+    return cls
 
 
 def record_types(tree: PyTree) -> dict[str, type[Any]]:

@@ -1,7 +1,8 @@
 """Unit quaternions ``(w, x, y, z)``, body to world, moved by body-fixed increments.
 
 ``retract`` normalises, so that a quaternion stays on the unit sphere by construction; all maps have
-three finite derivatives at a zero increment, forward and reverse. Source: `rotations.md` section 2.
+three finite derivatives at a zero increment, forward and reverse. Source: the
+exponential map of unit quaternions, with series where its angle is small.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def block(
     Limits: a face on the plane is held by its corners, whose single forces are not unique; motion and
     resultants are.
 
-    Source: [C section 4.1]; `examples_nsga.md` section 1, `rotations.md` section 7.
+    Source: [C section 4.1].
 
     Example:
         >>> from nsjax import models

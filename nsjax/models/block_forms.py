@@ -1,6 +1,6 @@
 """The spatial block in other coordinates: directors, and corner nodes without mass.
 
-Formulations (a) and (c) of `examples_nsga.md` section 1; (b) is `nsjax.models.block.Box`. They describe
+Two of the three formulations of [C section 4.1]; the third is `nsjax.models.block.Box`. They describe
 the same motion, but ask for other things of a scheme: six nonlinear constraints and no gyroscopic
 forces, or 24 constraints, gyroscopic forces and a singular mass matrix.
 """

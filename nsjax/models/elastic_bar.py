@@ -27,7 +27,7 @@ STEEL_BAR = MappingProxyType(
         "speed": 0.1,
     }
 )
-"""Data of `hets.md` section 4 (b) for `elastic_bar`: a metre of steel at a tenth of a metre per second."""
+"""Data of a public example by authors of [SRKA] for `elastic_bar`: a metre of steel at 0.1 m/s."""
 
 
 @record()
@@ -167,7 +167,7 @@ def elastic_bar(
     Limits: the mesh disperses waves shorter than some elements, which rings in velocities and forces
     behind the front. Explicit schemes need ``dt < l / (sqrt(3) c)`` for the smallest element ``l``.
 
-    Source: [C section 4.2]; `examples_nsga.md` section 2, `hets.md` section 4 (b).
+    Source: [C section 4.2].
 
     Example:
         >>> from nsjax import models

@@ -105,7 +105,8 @@ def mass_spring_chain(
     Raises:
         InputError: for an unknown support.
 
-    Source: [R&S section 2.8]; `slider_crank.md` section 7 (with the correction of the stiffness).
+    Source: [R&S section 2.8]; its printed k = 1 N/m does not give its highest frequency 0.8717 Hz in model
+        (b), which belongs to k = 10 N/m.
 
     Example:
         >>> from nsjax import models

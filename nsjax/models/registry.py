@@ -44,7 +44,7 @@ REGISTRY: dict[str, ModelEntry] = {
         dt=1e-4,
         time=1.0,
         small=(("height", 0.02), ("slope", 0.2), ("friction", 0.3), ("restitution", 0.3)),
-        reference="`examples_nsga.md` section 1, `rotations.md` section 7",
+        reference="[C section 4.1]; free rotation of an unsymmetric top",
         summary="rigid box on a rough inclined plane, in space (quaternion) or in the plane",
     ),
     "bouncing_ball": ModelEntry(

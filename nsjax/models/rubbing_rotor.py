@@ -165,7 +165,7 @@ def rubbing_rotor(
     there (no clearance) has no normal. Damping that turns with the shaft is left out.
 
     Source: our own stand-in, data included. The rubbing rotor of [SRKA] is known by name only
-    ([R&S section 2.8], `hets.md` section 4 (c)).
+    (its examples).
 
     Example:
         >>> from nsjax import models

@@ -185,7 +185,7 @@ def slider_crank(
     Limits: with the slider parallel to the guide both corners of a wall hit at once; the motion is
     then a discontinuous function of ``theta3(0)``.
 
-    Source: [S&U&S (14)-(20)], [R&S Table 1, (171)-(178)]; `slider_crank.md` sections 1 and 2.
+    Source: [S&U&S (14)-(20)], [R&S Table 1, (171)-(178)]; data of [FLG].
 
     Example:
         >>> from nsjax import models
@@ -279,7 +279,7 @@ def slider_crank_bilateral(
     Returns:
         A `Problem`.
 
-    Source: [S&U&S (21)-(24)]; `slider_crank.md` section 2.
+    Source: [S&U&S (21)-(24)].
 
     Example:
         >>> from nsjax import models

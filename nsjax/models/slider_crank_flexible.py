@@ -67,7 +67,7 @@ class FlexibleCrank:
     """The mechanism with this basis for its rod; its methods are the functions of the system.
 
     ``q = (theta1, theta2, theta3, q_f)``; with the shape integrals of `nsjax.fem.FloatingRod` the closed
-    form of `slider_crank.md` section 3. Functions take parameters with or without the integrals.
+    form of [R&S App. C]. Functions take parameters with or without the integrals.
     """
 
     basis: RodBasis
@@ -292,7 +292,8 @@ def slider_crank_flexible(
     implicit ones with damping (`bathe`, `ed_alpha`) need 1e-5 s for impacts. The root moment is that
     of the section at the crank; only in the tangential frame does ``rho I theta2''`` show in it.
 
-    Source: [R&S section 3, Appendices C, D]; `slider_crank.md` sections 3 and 8.
+    Source: [R&S section 3, Appendices C, D], where the printed (144) has I_1 = J_1 + m_1 l_1^2 / 2 instead
+        of m_1 l_1^2 / 4, (149) and (169) have lost signs, and (151), (152) transposes.
 
     Example:
         >>> from nsjax import models

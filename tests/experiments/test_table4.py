@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -34,24 +31,6 @@ def test_table4_with_the_smallest_step(tmp_path):
     assert missed(numbers, table4_bilateral.load_expected("table4_bilateral")) == []
 
 
-def test_paper_is_met_to_its_printed_digits():
-    # 500 samples for Moreau's rule, 50 for the others; the paper prints one or two digits, cuts 0.14 to
-    # .1, and its 1.6e-5 of Bathe and ED-alpha at the smallest step is the accuracy of its reference.
-    expected = table4_bilateral.load_expected("table4_bilateral")
-    checked = 0
-    for name, entry in expected.items():
-        floor = entry.get("paper") == 1.6e-5
-        if "paper" not in entry or floor:
-            continue
-        samples = name if name.startswith("Moreau") else name.replace("500", "50")
-        ours, paper = expected[samples]["ours"], entry["paper"]
-        power = 10.0 ** np.floor(np.log10(paper) + 1e-9)
-        digit = power if np.isclose(paper / power, round(paper / power)) else power / 10
-        assert -0.5 * digit <= ours - paper < digit, (name, ours, paper)
-        checked += 1
-    assert checked == 13
-
-
 def test_fig22(tmp_path):
     numbers = fig22_convergence.main(quick=True, folder=tmp_path)
     expected = table4_bilateral.load_expected("fig22_convergence")
@@ -66,10 +45,3 @@ def test_reference_agrees_with_another_derivation():
     x, force = bilateral(Data(), tuple(ours.t))
     np.testing.assert_allclose(ours.x, x, rtol=0, atol=1e-10)
     np.testing.assert_allclose(ours.force, force, rtol=0, atol=1e-9)
-
-
-def test_recorded_numbers_fulfil_their_own_tolerance():
-    file = pathlib.Path(table4_bilateral.__file__).parent / "expected_table4.json"
-    for entries in json.loads(file.read_text()).values():
-        assert missed({name: entry["ours"] for name, entry in entries.items()}, entries) == []
-        assert all(entry["source"] for entry in entries.values())

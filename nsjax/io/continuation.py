@@ -1,0 +1,90 @@
+"""What continues a saved run, also where the scheme remembers more by now."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from nsjax.core import Carry, InputError, Problem, Scheme, State
+from nsjax.io.codec import ChangedRecordError, rebuild, record_types
+from nsjax.io.files import PathLike
+from nsjax.loop import LoopProgram, begin_run
+from nsjax.trajectory import Continuation
+from nsjax.types import PyTree
+
+
+def as_run(params: PyTree) -> PyTree:
+    """Parameters as `simulate` holds them: 64 bits, booleans as they are."""
+    return jax.tree.map(lambda x: x if np.asarray(x).dtype.kind == "b" else np.asarray(x, float), params)
+
+
+def continuation(
+    path: PathLike,
+    described: dict[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    problem: Problem,
+    scheme: Scheme | None,
+    note: str,
+) -> Continuation:
+    """The saved continuation; with a fresh memory, and a warning, where the saved one does not fit.
+
+    Args:
+        path: of the file, for sentences.
+        described, arrays: from the file.
+        problem: the saved problem.
+        scheme: starts a memory anew; None: that is refused.
+        note: why there is no scheme.
+
+    Raises:
+        InputError: for a memory that does not fit and no scheme.
+        KeyError: for an array that is not there.
+
+    Warns:
+        RuntimeWarning: if the memory is started anew.
+    """
+    known = record_types(problem.params)
+    state: State = rebuild(described["fields"]["carry"]["fields"]["state"], arrays, known)
+    numbers: dict[str, Any] = {
+        name: arrays[part["array"]] for name, part in described["fields"].items() if "array" in part
+    }
+
+    def start() -> Carry:
+        """The carry of a run that begins here."""
+        program = LoopProgram(system=problem.system, keep=(), events=0)
+        assert scheme is not None
+        made: Carry = begin_run(
+            program, scheme, as_run(problem.params), state, numbers["dt"], None
+        ).next.carry
+        return made
+
+    try:
+        saved: Continuation = rebuild(described, arrays, known)
+        if int(arrays["nsjax_schema"]) > 1 or scheme is None:
+            return saved
+        if _shapes(jax.eval_shape(start)) == _shapes(saved.carry):
+            return saved
+        fault = "the saved memory has other shapes than this version's"
+    except ChangedRecordError as error:
+        fault = str(error)
+    if scheme is None:
+        raise InputError(
+            f"{fault}. The memory can be started anew from the saved state: pass the scheme, "
+            f"load(path, scheme=...); it is not in the file ({note})"
+        )
+    warnings.warn(
+        f"{path} was written by nsjax {arrays['nsjax_version']}: {fault}. The memory of {scheme.name} "
+        f"starts anew at t = {float(state.t):g} s, so that a continuation is not bit for bit",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return Continuation(carry=dataclasses.replace(start(), state=state), **numbers)
+
+
+def _shapes(tree: PyTree) -> Any:
+    """Structure, shapes and types of the numbers of a tree."""
+    return jax.tree.structure(tree), [(np.shape(x), np.dtype(x.dtype)) for x in jax.tree.leaves(tree)]

@@ -1,0 +1,94 @@
+"""Public names of the records that files hold: a file names a record by what it is, not by where its class
+lives, so that code may move.
+
+A name, once used in a file, stays; its class may move or be renamed, and then its place is changed here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from typing import Any
+
+from nsjax.core import InputError
+
+PLACES = {
+    "state": "nsjax.core.system:State",
+    "carry": "nsjax.core.scheme:Carry",
+    "continuation": "nsjax.trajectory:Continuation",
+    "first_failure": "nsjax.trajectory:FirstFailure",
+    "impacts": "nsjax.trajectory:Impacts",
+    "model.block": "nsjax.models.box:Block",
+    "model.bouncing_ball": "nsjax.models.bouncing_ball:BouncingBall",
+    "model.elastic_bar": "nsjax.models.elastic_bar:ElasticBar",
+    "model.mass_spring_chain": "nsjax.models.mass_spring_chain:MassSpringChain",
+    "model.rubbing_rotor": "nsjax.models.rubbing_rotor:RubbingRotor",
+    "model.slider_crank": "nsjax.models.slider_crank:SliderCrank",
+    "model.slider_crank_bilateral": "nsjax.models.slider_crank:SliderCrankBilateral",
+    "model.slider_crank_flexible": "nsjax.models.slider_crank_flexible:SliderCrankFlexible",
+    "memory.impulsive": "nsjax.contact.events:Touch",
+    "memory.mixed": "nsjax.schemes.base_step:Memory",
+    "memory.nsga": "nsjax.schemes.nsga_step:Memory",
+}
+"""Public name of a record, and where its class lives now."""
+
+VERSION_0_1 = {
+    "nsjax.core.system:State": "state",
+    "nsjax.core.scheme:Carry": "carry",
+    "nsjax.trajectory:Continuation": "continuation",
+    "nsjax.trajectory:FirstFailure": "first_failure",
+    "nsjax.trajectory:Impacts": "impacts",
+    "nsjax.models.box:Block": "model.block",
+    "nsjax.models.bouncing_ball:BouncingBall": "model.bouncing_ball",
+    "nsjax.models.elastic_bar:ElasticBar": "model.elastic_bar",
+    "nsjax.models.mass_spring_chain:MassSpringChain": "model.mass_spring_chain",
+    "nsjax.models.rubbing_rotor:RubbingRotor": "model.rubbing_rotor",
+    "nsjax.models.slider_crank:SliderCrank": "model.slider_crank",
+    "nsjax.models.slider_crank:SliderCrankBilateral": "model.slider_crank_bilateral",
+    "nsjax.models.slider_crank_flexible:SliderCrankFlexible": "model.slider_crank_flexible",
+    "nsjax.schemes.impulsive:Resting": "memory.impulsive",
+    "nsjax.schemes.base_step:Memory": "memory.mixed",
+    "nsjax.schemes.nsga_step:Memory": "memory.nsga",
+}
+"""Files of version 0.1 hold these class paths; the table is history and does not change."""
+
+
+def public_name(cls: type[Any]) -> str:
+    """The name of a record in a file: from the table, or ``module:Class`` for a user's own.
+
+    Example:
+        >>> from nsjax.core import State
+        >>> from nsjax.io.names import public_name
+        >>> public_name(State)
+        'state'
+    """
+    place = f"{cls.__module__}:{cls.__qualname__}"
+    return next((name for name, known in PLACES.items() if known == place), place)
+
+
+def find_record(name: str) -> type[Any]:
+    """The record type of a name in a file. No module but those of the table is imported: a file must not
+    run code; a user's own record must be known already.
+
+    Args:
+        name: from `public_name`, or a class path of version 0.1.
+
+    Raises:
+        InputError: for a record that does not exist (any more).
+
+    Example:
+        >>> from nsjax.io.names import find_record
+        >>> find_record("state").__name__, find_record("nsjax.core.system:State").__name__
+        ('State', 'State')
+    """
+    place = PLACES.get(VERSION_0_1.get(name, name))
+    if place is None:
+        raise InputError(f"the saved record {name} does not exist in this version")
+    module_name, _, qualified = place.partition(":")
+    found: Any = getattr(importlib.import_module(module_name), qualified)
+    return found
+
+
+def is_record(value: Any) -> bool:
+    """Whether a class is a dataclass or a named tuple."""
+    return isinstance(value, type) and (dataclasses.is_dataclass(value) or hasattr(value, "_fields"))

@@ -1,0 +1,170 @@
+"""Schemes in files: the registered name, and what differs from its defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from nsjax import schemes
+from nsjax.core import InputError, Scheme, nearest
+from nsjax.io.codec import describe
+from nsjax.types import PyTree
+
+Description = dict[str, Any]
+
+INSIDE = "localized("
+
+
+class UnsavedSchemeError(InputError):
+    """A scheme that the registry cannot make again."""
+
+
+def describe_scheme(scheme: Scheme) -> Description:
+    """Name, numbers and options of a scheme as JSON holds them; functions are not saved.
+
+    Args:
+        scheme: any; with concrete numbers.
+
+    Returns:
+        ``name``, ``numbers`` (by dotted names), ``options``, ``gradient``, and ``restorable``: whether
+        `rebuild_scheme` makes the same scheme of it. A scheme of one's own is noted for the reader only.
+
+    Example:
+        >>> from nsjax import schemes
+        >>> from nsjax.io.scheme import describe_scheme
+        >>> describe_scheme(schemes.hht(alpha_f=0.1))["numbers"]["alpha_f"]
+        0.1
+    """
+    arrays: dict[str, np.ndarray] = {}
+    describe("numbers", scheme.coef, arrays)
+    numbers = {name.removeprefix("numbers."): array.tolist() for name, array in arrays.items()}
+    made: Description = {"name": scheme.name, "numbers": numbers, "gradient": scheme.gradient}
+    try:
+        made["options"] = _plain(scheme.options, _default(scheme.name))
+        made["restorable"] = _same(rebuild_scheme(made), scheme)
+    except InputError:
+        options = scheme.options
+        if dataclasses.is_dataclass(options) and not isinstance(options, type):
+            options = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
+        made |= {"options": json.loads(json.dumps(options, default=repr)), "restorable": False}
+    return made
+
+
+def rebuild_scheme(content: Mapping[str, Any]) -> Scheme:
+    """The scheme that `describe_scheme` described, by this version or version 0.1.
+
+    Numbers and options that were added later take the default of the registered scheme.
+
+    Args:
+        content: from `describe_scheme`, through JSON.
+
+    Raises:
+        UnsavedSchemeError: for a scheme that is not of the package, and for numbers or options that this
+            version does not know.
+
+    Example:
+        >>> from nsjax import schemes
+        >>> from nsjax.io.scheme import describe_scheme, rebuild_scheme
+        >>> rebuild_scheme(describe_scheme(schemes.bathe())).name
+        'bathe'
+    """
+    name = content["name"]
+    if not content.get("restorable", True):
+        raise UnsavedSchemeError(f"the scheme {name!r} has functions of its own, which are not saved")
+    default = _default(name)
+    numbers = dict(content["numbers"])
+    coef = _numbers("numbers", default.coef, numbers)
+    if numbers:
+        raise UnsavedSchemeError(f"{name} has no number {next(iter(numbers))!r} in this version")
+    options = _options(default.options, content["options"], default)
+    gradient = content.get("gradient", default.gradient)
+    return dataclasses.replace(default, coef=coef, options=options, gradient=gradient)
+
+
+def _default(name: str) -> Scheme:
+    """The registered scheme of a name, ``localized(name)`` included, with its defaults."""
+    if name.startswith(INSIDE) and name.endswith(")"):
+        return schemes.localized(_default(name.removeprefix(INSIDE)[:-1]))
+    if name not in schemes.REGISTRY:
+        raise UnsavedSchemeError(
+            f"the scheme {name!r} is none of the package; {nearest(name, schemes.REGISTRY)}"
+        )
+    made: Scheme = schemes.REGISTRY[name].factory()
+    return made
+
+
+def _same(a: Scheme, b: Scheme) -> bool:
+    leaves, others = jax.tree.leaves(a), jax.tree.leaves(b)
+    same = bool(jax.tree.structure(a) == jax.tree.structure(b))  # type: ignore[operator]
+    return same and all(map(np.array_equal, leaves, others))
+
+
+def _module(scheme: Scheme) -> Any:
+    """Where the functions of a registered scheme's options live."""
+    return sys.modules[schemes.REGISTRY[scheme.name].factory.__module__]
+
+
+def _plain(value: Any, scheme: Scheme) -> Any:
+    """Options without functions, except those that the scheme's module has under their name."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Scheme):  # the one inside `localized`, whose numbers are saved with the outer one
+        return {"scheme": _plain(value.options, _default(value.name))}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name), scheme) for f in dataclasses.fields(value)}
+    name = getattr(value, "__name__", "")
+    if scheme.name in schemes.REGISTRY and getattr(_module(scheme), name, None) is value:
+        return {"function": name}
+    raise UnsavedSchemeError(f"{scheme.name} has the option {value!r}, which cannot be saved")
+
+
+def _options(default: Any, saved: Any, scheme: Scheme) -> Any:
+    """The default's options with what was saved; text in place of a function is of version 0.1."""
+    if isinstance(saved, dict) and "function" in saved:
+        return getattr(_module(scheme), saved["function"])
+    if isinstance(default, Scheme):
+        if not isinstance(saved, dict):
+            raise UnsavedSchemeError(f"{scheme.name}: version 0.1 did not save the scheme inside; pass it")
+        return dataclasses.replace(default, options=_options(default.options, saved["scheme"], default))
+    if dataclasses.is_dataclass(default) and not isinstance(default, type):
+        if isinstance(saved, str):  # the printed form of a record, as version 0.1 wrote it
+            if saved == repr(default):
+                return default
+            raise UnsavedSchemeError(
+                f"{scheme.name}: version 0.1 did not save the option {saved}; pass the scheme"
+            )
+        known = {f.name: getattr(default, f.name) for f in dataclasses.fields(default)}
+        for key in saved:
+            if key not in known:
+                raise UnsavedSchemeError(f"{scheme.name} has no option {key!r} in this version")
+        return dataclasses.replace(
+            default, **{k: _options(known[k], part, scheme) for k, part in saved.items()}
+        )
+    if isinstance(saved, str) and saved.startswith("<function "):
+        words = saved.split()[1]
+        if words != getattr(default, "__qualname__", None):
+            raise UnsavedSchemeError(
+                f"{scheme.name}: version 0.1 did not save the function {words}; pass the scheme"
+            )
+        return default
+    return saved
+
+
+def _numbers(name: str, default: PyTree, saved: dict[str, Any]) -> PyTree:
+    """The default's numbers with those that were saved, which are taken out of ``saved``."""
+    if dataclasses.is_dataclass(default) and not isinstance(default, type):
+        fields = {f.name: getattr(default, f.name) for f in dataclasses.fields(default)}
+        parts = {key: _numbers(f"{name}.{key}", part, saved) for key, part in fields.items()}
+        return dataclasses.replace(default, **parts)
+    if isinstance(default, dict):
+        return {key: _numbers(f"{name}.{key}", part, saved) for key, part in default.items()}
+    if isinstance(default, tuple) and not hasattr(default, "_fields"):
+        return tuple(_numbers(f"{name}.{i}", part, saved) for i, part in enumerate(default))
+    value = saved.pop(name.removeprefix("numbers."), default)
+    return np.asarray(value) if isinstance(value, list) else value

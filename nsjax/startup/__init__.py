@@ -1,0 +1,16 @@
+"""What `nsjax.configure` sets up beside options: kept programs, notes on compiling, a tried option."""
+
+from nsjax.startup.cache import machine_key, use_cache
+from nsjax.startup.one_kernel import ONE_KERNEL_BYTES, ONE_KERNEL_OPTION, TESTED_JAXLIB, one_kernel_works
+from nsjax.startup.watch import interactive, watch_compiling
+
+__all__ = [
+    "ONE_KERNEL_BYTES",
+    "ONE_KERNEL_OPTION",
+    "TESTED_JAXLIB",
+    "interactive",
+    "machine_key",
+    "one_kernel_works",
+    "use_cache",
+    "watch_compiling",
+]

@@ -1,0 +1,160 @@
+"""Compiled programs that outlive the process: where they are kept."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import platform
+import secrets
+import sys
+import warnings
+from importlib import metadata
+
+import jax
+
+LEAST_SECONDS = 0.0
+"""Programs that compile faster than this are not kept: none, since a first step needs many small ones."""
+
+MOST_BYTES = 2**30
+"""The folder of the user's cache is thinned out to half of this when it has grown beyond it."""
+
+JAX_LEAST_SECONDS = 1.0  # JAX's own threshold, which is replaced unless somebody chose another
+
+CacheChoice = str | os.PathLike[str] | bool | None
+
+
+def use_cache(choice: CacheChoice = None) -> pathlib.Path | None:
+    """Makes JAX keep compiled programs in a folder, for this process and the ones after it.
+
+    Programs are machine code. JAX's key of a program holds the release of jaxlib and the options; the
+    folder's last part (`machine_key`) adds the instructions that the processor has, so that a folder
+    shared by several machines, a home on the network for instance, never mixes their programs. Processes
+    may use one folder at once: a program that another process is just writing is compiled again.
+
+    Args:
+        choice: a folder; None or True: the user's cache folder (``$XDG_CACHE_HOME/nsjax`` or
+            ``~/.cache/nsjax``; on macOS ``~/Library/Caches/nsjax``, on Windows in ``%LOCALAPPDATA%``),
+            unless the process has chosen already (``JAX_COMPILATION_CACHE_DIR``, an earlier call);
+            False: keep nothing and read nothing.
+
+    Returns:
+        The folder in use; None if programs are not kept. A user's folder that cannot be written is no
+        failure, each process compiles for itself then.
+
+    Warns:
+        RuntimeWarning: for a chosen folder that cannot be written.
+
+    Example:
+        >>> from nsjax.startup import use_cache
+        >>> folder = use_cache()  # None where nothing can be kept
+    """
+    if choice is False:
+        jax.config.update("jax_enable_compilation_cache", False)
+        return None
+    chosen = None if choice is None or choice is True else pathlib.Path(choice).expanduser()
+    if chosen is None:
+        present = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+        if not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
+            if choice is None:
+                return None
+            jax.config.update("jax_enable_compilation_cache", True)
+        if present is not None:
+            return pathlib.Path(present)
+    base = chosen or user_folder()
+    folder = None if base is None else base / machine_key()
+    if folder is None or not _takes_files(folder):
+        if chosen is not None:
+            warnings.warn(
+                f"configure: cache = {str(chosen)!r} cannot be written, so that every process compiles for "
+                "itself; choose another folder",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return None
+    if chosen is None:
+        _thin_out(folder.parent)
+    _set_folder(folder)
+    return folder
+
+
+def user_folder() -> pathlib.Path | None:
+    """The folder for what nsjax may lose: below the user's cache folder; None for a user without one."""
+    try:
+        if os.environ.get("XDG_CACHE_HOME"):
+            return pathlib.Path(os.environ["XDG_CACHE_HOME"]) / "nsjax"
+        if sys.platform == "darwin":
+            return pathlib.Path.home() / "Library" / "Caches" / "nsjax"
+        if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
+            return pathlib.Path(os.environ["LOCALAPPDATA"]) / "nsjax"
+        return pathlib.Path.home() / ".cache" / "nsjax"
+    except RuntimeError:  # no home
+        return None
+
+
+def machine_key() -> str:
+    """A name for programs of this kind of machine: release of jaxlib, architecture, and a digest of the
+    processor's instructions.
+
+    Example:
+        >>> from nsjax.startup import machine_key
+        >>> machine_key().startswith("jaxlib-")
+        True
+    """
+    digest = hashlib.sha256(f"{platform.system()} {_instructions()}".encode()).hexdigest()[:12]
+    return f"jaxlib-{metadata.version('jaxlib')}-{platform.machine() or 'unknown'}-{digest}"
+
+
+def _instructions(source: str = "/proc/cpuinfo") -> str:
+    """What the processor can do, as the system says it."""
+    try:
+        with open(source, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                name, _, value = line.partition(":")
+                if name.strip().lower() in ("flags", "features"):
+                    return " ".join(sorted(value.split()))
+    except OSError:
+        pass
+    return f"{platform.processor()} {os.environ.get('PROCESSOR_IDENTIFIER', '')}"
+
+
+def _takes_files(folder: pathlib.Path) -> bool:
+    """Whether files can be made there, tried: permission bits say little."""
+    probe = folder / f".probe-{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _set_folder(folder: pathlib.Path) -> None:
+    """Points JAX to the folder."""
+    from jax.experimental.compilation_cache import compilation_cache
+
+    if jax.config.jax_persistent_cache_min_compile_time_secs == JAX_LEAST_SECONDS:  # type: ignore[attr-defined]
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
+    jax.config.update("jax_enable_compilation_cache", True)
+    if jax.config.jax_compilation_cache_dir != str(folder):  # type: ignore[attr-defined]
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        compilation_cache.reset_cache()  # an earlier computation may have settled on another folder
+
+
+def _thin_out(base: pathlib.Path, most: int = MOST_BYTES) -> None:
+    """Deletes the oldest programs of all machines and releases, and what a crash left empty."""
+    with contextlib.suppress(OSError):  # another process may do the same
+        found = [(file, file.stat()) for file in base.glob("*/*-cache")]
+        for file, facts in found:
+            if facts.st_size == 0:
+                file.unlink(missing_ok=True)
+        total = sum(facts.st_size for _, facts in found)
+        if total <= most:
+            return
+        for file, facts in sorted(found, key=lambda one: max(one[1].st_mtime, one[1].st_atime)):
+            file.unlink(missing_ok=True)
+            total -= facts.st_size
+            if total <= most // 2:
+                return

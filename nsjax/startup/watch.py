@@ -1,0 +1,187 @@
+"""Says what is being compiled when that takes long, and keeps the compiler's own alarm away."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+
+import jax
+
+PATIENCE = 3.0
+"""Seconds of work on one program before a line says so."""
+
+PAUSE = 5.0
+"""Longest break between tracing, lowering and compiling that still belong to one program [s]."""
+
+COMPILE = "/jax/core/compile/backend_compile_duration"
+PHASES = {
+    "/jax/core/compile/jaxpr_trace_duration": "tracing",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lowering",
+    COMPILE: "compiling",
+}
+"""JAX's names of the parts of making a program; it tells the beginning and the end of each."""
+
+PROGRAMS = {"_advance": "the time loop", "begin_run": "the start of the run"}
+"""What functions of the package are to the reader."""
+
+JAX_LEVEL = "1"  # what importing JAX puts into TF_CPP_MIN_LOG_LEVEL where nothing is there
+SILENT, USUAL = 3, 1  # of the compiler's own messages: fatal ones only; warnings and errors
+
+
+def interactive() -> bool:
+    """Whether somebody watches: a Python prompt, IPython or a notebook, or a terminal."""
+    if hasattr(sys, "ps1"):
+        return True
+    shell = sys.modules.get("IPython")
+    if shell is not None and shell.get_ipython() is not None:
+        return True
+    try:
+        return bool(sys.stderr.isatty())
+    except (AttributeError, ValueError):  # no stderr, or a closed one
+        return False
+
+
+class Watch:
+    """Listens to JAX's announcements of the parts of compiling.
+
+    Args:
+        say: takes a sentence; None: nothing is said.
+        patience: seconds of work on one program before it is named.
+    """
+
+    def __init__(self, say: Callable[[str], None] | None, patience: float = PATIENCE) -> None:
+        self.say = say
+        self.patience = patience
+        self.lock = threading.Lock()
+        self.alarms = 0
+        self.local = threading.local()
+
+    def begin(self, event: str, value: float | int, **kwargs: str | int) -> None:
+        """A part begins."""
+        if event not in PHASES:
+            return
+        if event == COMPILE:
+            self._quiet(+1)
+        local = self.local
+        depth = getattr(local, "depth", 0)
+        local.depth = depth + 1
+        if depth or self.say is None:  # programs within programs belong to the outermost one
+            return
+        name = _bare(str(kwargs.get("fun_name", "a program")))
+        now = time.monotonic()
+        if name != getattr(local, "name", None) or now - local.ended > PAUSE:
+            local.name, local.begun, local.said = name, now, False
+        if local.said:
+            return
+        local.said_box = said = [False]
+        sentence = _sentence(name, sys._getframe())
+        local.timer = threading.Timer(
+            max(local.begun + self.patience - now, 0), self._tell, (sentence, said)
+        )
+        local.timer.daemon = True
+        local.timer.start()
+
+    def end(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
+        """A part ends."""
+        if event not in PHASES:
+            return
+        if event == COMPILE:
+            self._quiet(-1)
+        local = self.local
+        local.depth = max(getattr(local, "depth", 1) - 1, 0)
+        if local.depth:
+            return
+        local.ended = time.monotonic()
+        timer = getattr(local, "timer", None)
+        if timer is not None:
+            timer.cancel()
+            local.timer, local.said = None, local.said_box[0]
+
+    def _tell(self, sentence: str, said: list[bool]) -> None:
+        said[0] = True
+        if self.say is not None:
+            self.say(sentence)
+
+    def _quiet(self, change: int) -> None:
+        """While a program compiles, the compiler prints fatal messages only; failures are exceptions."""
+        level = getattr(jax.config, "jax_logging_level", None)
+        if os.environ.get("TF_CPP_MIN_LOG_LEVEL", JAX_LEVEL) != JAX_LEVEL or level not in (None, "NOTSET"):
+            return  # somebody chose what to see
+        with self.lock:
+            before, self.alarms = self.alarms, max(self.alarms + change, 0)
+            if (before == 0) != (self.alarms == 0):
+                _set_level(SILENT if self.alarms else USUAL)
+
+
+def _set_level(level: int) -> None:
+    """Sets the least level of messages of the compiler, if this release of jaxlib can."""
+    try:
+        from jax._src.lib import utils  # no public call does it without changing Python's loggers too
+
+        utils.absl_set_min_log_level(level)
+    except (ImportError, AttributeError):
+        pass
+
+
+def _bare(name: str) -> str:
+    """A function's name without what JAX puts around it."""
+    for prefix in ("jit(", "jit_"):
+        if name.startswith(prefix):
+            return name.removeprefix(prefix).removesuffix(")")
+    return name
+
+
+def _sentence(name: str, frame: FrameType | None) -> str:
+    """What is compiled, in the words of the one who asked for it."""
+    words = PROGRAMS.get(name, name)
+    model = scheme = None
+    while frame is not None and (model is None or scheme is None):
+        if frame.f_globals.get("__name__", "").startswith("nsjax."):
+            model = model or getattr(frame.f_locals.get("system"), "name", None)
+            scheme = scheme or getattr(frame.f_locals.get("scheme"), "name", None)
+        frame = frame.f_back
+    model = f" of {model}" if model else ""
+    scheme = f" with {scheme}" if scheme else ""
+    return f"nsjax: compiling {words}{model}{scheme} takes longer than {PATIENCE:g} s"
+
+
+def _print(sentence: str) -> None:
+    kept = ""
+    if jax.config.jax_compilation_cache_dir and jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
+        kept = "; the next process finds it ready"
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # no stderr any more
+        print(f"{sentence}{kept}", file=sys.stderr, flush=True)
+
+
+_watch = Watch(None)
+_listening = False
+
+
+def watch_compiling(announce: bool | None = None) -> None:
+    """From now on long compilations are named on stderr, and the compiler's alarm is not heard.
+
+    The alarm (``Very slow compile? If you want to file a bug, ...``) is logged as an error by XLA after
+    two minutes, where nothing is wrong. Messages of the compiler are therefore held back while it works,
+    unless ``TF_CPP_MIN_LOG_LEVEL`` or ``JAX_LOGGING_LEVEL`` say otherwise; its failures arrive as
+    exceptions in any case. A second call changes who is told, and listens no twice.
+
+    Args:
+        announce: whether to name what is compiled; None: if somebody watches (`interactive`).
+
+    Example:
+        >>> from nsjax.startup import watch_compiling
+        >>> watch_compiling(announce=False)
+    """
+    global _listening
+    told = interactive() if announce is None else announce
+    _watch.say = _print if told else None
+    if _listening:
+        return
+    jax.monitoring.register_scalar_listener(_watch.begin)
+    jax.monitoring.register_event_duration_secs_listener(_watch.end)
+    _listening = True

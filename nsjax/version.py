@@ -1,0 +1,3 @@
+"""The release, for whoever must not import the whole package."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,182 @@
+"""Files name records and schemes by public names; files of version 0.1 still load and continue."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import InputError, io, models, schemes
+from nsjax.io import names
+from nsjax.io.codec import record_types
+from nsjax.io.scheme import describe_scheme, rebuild_scheme
+from nsjax.loop import LoopProgram, begin_run
+from nsjax.trajectory import Continuation
+
+FILES = pathlib.Path(__file__).parent / "files"
+OLD = ("moreau", "generalized_alpha", "nsga_decoupled")
+BALL = models.bouncing_ball()
+
+
+def begun(scheme):
+    """Everything that a run carries, as shapes."""
+    program = LoopProgram(system=BALL.system, keep=(), events=2)
+    return jax.eval_shape(lambda: begin_run(program, scheme, BALL.params, BALL.state, 1e-3, None))
+
+
+def by_hand(path: pathlib.Path, like: Continuation) -> Continuation:
+    """What continues a file of version 0.1, put together from its arrays without `nsjax.io`."""
+    with np.load(path) as file:
+        return jax.tree_util.tree_map_with_path(
+            lambda place, _: file["carry" + jax.tree_util.keystr(place)], like
+        )
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_a_file_of_version_0_1_continues_bit_for_bit(name: str) -> None:
+    path = FILES / f"version_0_1_{name}.npz"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run = io.load(path)
+    restarted = any("starts anew" in str(one.message) for one in caught)
+    assert int(np.load(path)["nsjax_schema"]) == 1
+    assert run.scheme_note == ""
+    assert run.scheme == getattr(schemes, name)()
+    assert run.traj.notes.shape[0] == run.traj.t.shape[0] == 6
+    more = {"dt": 1e-3, "steps": 100, "every": 20}
+    rest = nsjax.simulate(*run.problem, run.scheme, **more, carry=run.traj.carry)
+    then = run.metadata
+    if restarted:  # documented: to the order of the scheme
+        np.testing.assert_allclose(rest.q[-1], then["then_q"], atol=1e-4)
+        return
+    # the same numbers as on the day the file was written, up to another processor's rounding
+    np.testing.assert_allclose(rest.q[-1], then["then_q"], atol=1e-10)
+    np.testing.assert_allclose(rest.v[-1], then["then_v"], atol=1e-8)
+    again = nsjax.simulate(*run.problem, run.scheme, **more, carry=by_hand(path, run.traj.carry))
+    for a, b in zip(jax.tree.leaves(again), jax.tree.leaves(rest), strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def test_every_record_of_the_package_has_a_public_name() -> None:
+    found: set[type] = set()
+    for entry in models.REGISTRY.values():
+        problem = entry.factory()
+        found |= set(record_types((problem.params, problem.state, dict(problem.system.choices))).values())
+    for scheme in {entry.factory() for entry in schemes.REGISTRY.values()}:
+        run = begun(scheme)
+        found |= set(record_types((run.next, run.events, run.first_failure)).values())
+    assert len(found) >= 15
+    nameless = [cls for cls in found if ":" in names.public_name(cls)]
+    assert nameless == [], "give them names in nsjax/io/names.py"
+
+
+def test_every_name_is_found_and_the_history_is_complete() -> None:
+    for name in names.PLACES:
+        assert names.public_name(names.find_record(name)) == name
+    for path, name in names.VERSION_0_1.items():
+        assert names.find_record(path) is names.find_record(name)
+    for path in FILES.glob("version_0_1_*.npz"):
+        header = str(np.load(path)["nsjax_header"])
+        assert set(part.split('"')[0] for part in header.split('"record": "')[1:]) <= set(names.VERSION_0_1)
+
+
+def test_a_file_holds_no_class_path(tmp_path: pathlib.Path) -> None:
+    traj = nsjax.simulate(*BALL, schemes.moreau(), dt=1e-3, steps=20, events=2)
+    io.save(tmp_path / "run.npz", BALL, traj, scheme=schemes.moreau())
+    assert "nsjax." not in str(np.load(tmp_path / "run.npz")["nsjax_header"])
+
+
+CHOSEN = {
+    "moreau": schemes.moreau(force_velocity="midpoint", gap_tolerance=1e-9),
+    "half_explicit": schemes.half_explicit(impact_step="drop", averaged_force=True),
+    "hht": schemes.hht(alpha_f=0.21),
+    "newmark": schemes.newmark(beta=0.3, gamma=0.6),
+    "ed_alpha": schemes.ed_alpha(rho_inf=0.3),
+    "nsga_coupled": schemes.nsga_coupled(rho_inf=0.1),
+    "localized": schemes.localized(schemes.generalized_alpha(rho_inf=0.5), tolerance=1e-9, max_roots=33),
+    "plain": dataclasses.replace(schemes.moreau(), gradient="saltation"),
+}
+
+
+@pytest.mark.parametrize("scheme", [*CHOSEN.values(), *(e.factory() for e in schemes.REGISTRY.values())])
+def test_a_scheme_comes_back(scheme) -> None:
+    described = json.loads(json.dumps(describe_scheme(scheme)))
+    assert described["restorable"]
+    back = rebuild_scheme(described)
+    assert jax.tree.structure(back) == jax.tree.structure(scheme)  # options and functions
+    assert jax.tree.leaves(back) == jax.tree.leaves(scheme)
+
+
+def test_a_scheme_of_ones_own_is_noted_and_must_be_passed(tmp_path: pathlib.Path) -> None:
+    mine = dataclasses.replace(schemes.moreau(), name="mine")
+    traj = nsjax.simulate(*BALL, mine, dt=1e-3, steps=20)
+    io.save(tmp_path / "run.npz", BALL, traj, scheme=mine)
+    run = io.load(tmp_path / "run.npz")
+    assert run.scheme is None
+    assert "'mine'" in run.scheme_note
+    assert io.header(tmp_path / "run.npz")["scheme"]["name"] == "mine"
+    assert io.load(tmp_path / "run.npz", scheme=mine).scheme is mine
+    with pytest.raises(InputError, match=r"scheme = 'moreau'; it must be an nsjax\.Scheme"):
+        io.load(tmp_path / "run.npz", scheme="moreau")  # type: ignore[arg-type]
+    io.save(tmp_path / "none.npz", BALL, traj)
+    assert "was not given" in io.load(tmp_path / "none.npz").scheme_note
+
+
+def edited(path: pathlib.Path, target: pathlib.Path, change) -> pathlib.Path:
+    """The file with another header."""
+    with np.load(path) as file:
+        content = {name: file[name] for name in file.files}
+    header = json.loads(str(content["nsjax_header"]))
+    change(header)
+    np.savez(target, **{**content, "nsjax_header": np.asarray(json.dumps(header))})
+    return target
+
+
+def test_a_memory_that_lacks_a_field_starts_anew_or_is_refused(tmp_path: pathlib.Path) -> None:
+    def forget(header) -> None:
+        header["carry"]["fields"]["carry"]["fields"]["memory"]["fields"].pop("landed")
+
+    def forget_both(header) -> None:
+        forget(header)
+        header["scheme"] = None
+
+    path = FILES / "version_0_1_moreau.npz"
+    lacking = edited(path, tmp_path / "lacking.npz", forget)
+    with pytest.warns(RuntimeWarning, match=r"lacks landed.*memory of moreau starts anew at t = 0\.1 s"):
+        run = io.load(lacking)
+    whole = io.load(path)
+    ends = [
+        nsjax.simulate(*r.problem, r.scheme, dt=1e-3, steps=100, every=100, carry=r.traj.carry).q[-1]
+        for r in (run, whole)
+    ]
+    np.testing.assert_allclose(*ends, atol=1e-4)
+    bare = edited(path, tmp_path / "bare.npz", forget_both)
+    with pytest.raises(InputError, match=r"lacks landed.*pass the scheme, load\(path, scheme=\.\.\.\)"):
+        io.load(bare)
+    with pytest.warns(RuntimeWarning, match="starts anew"):
+        assert io.load(bare, scheme=schemes.moreau()).scheme == schemes.moreau()
+
+
+def test_other_shapes_of_a_memory_are_seen(tmp_path: pathlib.Path) -> None:
+    path = FILES / "version_0_1_moreau.npz"
+    with np.load(path) as file:
+        content = {name: file[name] for name in file.files}
+    content["carry.carry.memory.landed"] = np.zeros(7, bool)
+    np.savez(tmp_path / "other.npz", **content)
+    with pytest.warns(RuntimeWarning, match="other shapes.*starts anew"):
+        io.load(tmp_path / "other.npz")
+
+
+def test_options_and_numbers_that_are_gone_are_told() -> None:
+    described = describe_scheme(schemes.hht())
+    for part, words in (("numbers", "no number 'lost'"), ("options", "no option 'lost'")):
+        with pytest.raises(InputError, match=words):
+            rebuild_scheme({**described, part: {**described[part], "lost": 1.0}})
+    fewer = {name: value for name, value in described["options"].items() if name != "max_passes"}
+    assert rebuild_scheme({**described, "options": fewer}) == schemes.hht()  # added later: the default

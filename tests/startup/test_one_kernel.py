@@ -1,0 +1,68 @@
+"""A release of jaxlib that was not tried with the package is tried once, in a child process."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from nsjax.startup import one_kernel
+
+
+@pytest.fixture
+def untried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_kernel, "TESTED_JAXLIB", ())
+
+
+def test_the_answer_is_found_and_remembered(
+    untried: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert one_kernel.one_kernel_works(tmp_path)
+    (record,) = tmp_path.iterdir()
+    assert json.loads(record.read_text())["works"] is True
+    monkeypatch.setattr(one_kernel, "_try", lambda: pytest.fail("tried a second time"))
+    assert one_kernel.one_kernel_works(tmp_path)
+    record.write_text(record.read_text().replace("true", "false"))
+    assert not one_kernel.one_kernel_works(tmp_path)  # it is the record that answers
+
+
+def test_an_unknown_option_is_no(untried: None, tmp_path: pathlib.Path, monkeypatch) -> None:
+    monkeypatch.setattr(one_kernel, "ONE_KERNEL_OPTION", "no_such_option")
+    assert not one_kernel.one_kernel_works(tmp_path)  # the child was ended by the compiler
+    assert json.loads(next(tmp_path.iterdir()).read_text())["works"] is False
+
+
+def test_the_trial_tells_the_option_from_the_default(untried: None, monkeypatch) -> None:
+    monkeypatch.setattr(one_kernel, "ONE_KERNEL_BYTES", 1024)
+    assert not one_kernel.one_kernel_works(None)
+
+
+def test_no_answer_is_not_remembered(untried: None, tmp_path: pathlib.Path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "executable", None)
+    assert not one_kernel.one_kernel_works(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_configure_uses_the_answer(tmp_path: pathlib.Path) -> None:
+    code = """
+import os, sys, nsjax
+module = sys.modules["nsjax.startup.one_kernel"]
+module.TESTED_JAXLIB = ()
+module._try = lambda: %s
+nsjax.configure(cache=%r)
+print("small_while" in os.environ.get("XLA_FLAGS", ""))
+"""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")} | {"XLA_FLAGS": ""}
+    for answer, words in (("True", ""), ("False", "does not make one-kernel loops")):
+        done = subprocess.run(
+            [sys.executable, "-c", code % (answer, str(tmp_path / answer))],
+            capture_output=True,
+            text=True,
+            env=environment,
+        )
+        assert done.stdout.strip() == answer, done.stderr
+        assert words in done.stderr

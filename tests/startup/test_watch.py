@@ -1,0 +1,94 @@
+"""Long compilations are named, and the compiler's alarm is not heard."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from nsjax.startup import watch
+from nsjax.startup.watch import COMPILE, Watch
+
+TRACE = "/jax/core/compile/jaxpr_trace_duration"
+
+
+@pytest.fixture
+def levels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    found: list[int] = []
+    monkeypatch.setattr(watch, "_set_level", found.append)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", watch.JAX_LEVEL)
+    return found
+
+
+def part(listener: Watch, event: str, name: str, seconds: float) -> None:
+    listener.begin(event, 0.0, fun_name=name)
+    time.sleep(seconds)
+    listener.end(event, seconds, fun_name=name)
+
+
+def test_a_long_program_is_named_once_and_a_short_one_is_not(levels: list[int]) -> None:
+    said: list[str] = []
+    listener = Watch(said.append, patience=0.3)
+    part(listener, COMPILE, "jit(short)", 0.01)
+    part(listener, TRACE, "_advance", 0.2)
+    part(listener, COMPILE, "jit(_advance)", 0.2)  # together longer than the patience
+    part(listener, COMPILE, "jit(_advance)", 0.4)
+    assert said == ["nsjax: compiling the time loop takes longer than 3 s"]
+
+
+def test_many_short_programs_are_not_taken_for_a_long_one(levels: list[int]) -> None:
+    said: list[str] = []
+    listener = Watch(said.append, patience=0.2)
+    for k in range(6):
+        part(listener, COMPILE, f"jit(f{k})", 0.06)
+    assert said == []
+
+
+def test_the_compiler_is_silent_while_it_works(levels: list[int]) -> None:
+    listener = Watch(None)
+    listener.begin(COMPILE, 0.0, fun_name="outer")
+    listener.begin(COMPILE, 0.0, fun_name="inner")
+    assert levels == [watch.SILENT]
+    listener.end(COMPILE, 0.0, fun_name="inner")
+    listener.end(COMPILE, 0.0, fun_name="outer")
+    assert levels == [watch.SILENT, watch.USUAL]
+    part(listener, TRACE, "f", 0.0)
+    assert len(levels) == 2
+
+
+def test_a_chosen_level_stays(levels: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    part(Watch(None), COMPILE, "f", 0.0)
+    assert levels == []
+
+
+def test_model_and_scheme_are_named() -> None:
+    code = """
+import nsjax, sys
+from nsjax import models, schemes
+nsjax.configure(cache=False, announce=True)
+nsjax.configure(announce=True)
+watch = sys.modules["nsjax.startup.watch"]
+watch._watch.patience, set_level, levels = 0.0, watch._set_level, []
+watch._set_level = lambda level: (levels.append(level), set_level(level))
+nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=1)
+assert {watch.SILENT, watch.USUAL} == set(levels), levels
+assert levels[-1] == watch.USUAL
+"""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "TF_CPP"))}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    line = "nsjax: compiling the time loop of bouncing_ball with moreau takes longer than 3 s"
+    assert done.stderr.splitlines().count(line) == 1
+    assert "finds it ready" not in done.stderr
+
+
+def test_nobody_watches_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    assert not watch.interactive()
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    assert watch.interactive()
