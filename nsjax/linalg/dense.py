@@ -43,19 +43,27 @@ def _gauss_jordan(a: Array, b: Array) -> Array:
     form costs seconds of compilation.
     """
     n = a.shape[0]
-    rows = np.arange(n)
+    one = np.eye(n)
 
-    def eliminate(k: Array | int, both: tuple[Array, Array]) -> tuple[Array, Array]:
+    def eliminate(k: int, both: tuple[Array, Array]) -> tuple[Array, Array]:
         a, b = both
-        factor = jnp.where(rows == k, 0.0, a[:, k] / a[k, k])
-        return a - factor[:, None] * a[k][None, :], b - factor[:, None] * b[k][None, :]
+        factor = a[:, k : k + 1] / a[k : k + 1, k : k + 1] * (1.0 - one[:, k : k + 1])
+        return a - factor * a[k : k + 1], b - factor * b[k : k + 1]
+
+    def in_turn(k: Array, both: tuple[Array, Array]) -> tuple[Array, Array]:
+        a, b = both
+        pivot, known = (lax.dynamic_slice_in_dim(x, k, 1) for x in both)
+        column = lax.dynamic_slice_in_dim(a, k, 1, axis=1)
+        unit = column / lax.dynamic_slice_in_dim(pivot, k, 1, axis=1)
+        factor = jnp.where(np.arange(n)[:, None] == k, 0.0, unit)
+        return a - factor * pivot, b - factor * known
 
     if n <= WRITTEN_LIMIT:
         for k in range(n):
             a, b = eliminate(k, (a, b))
     else:
-        a, b = lax.fori_loop(0, n, eliminate, (a, b))
-    return b / jnp.diagonal(a)[:, None]
+        a, b = lax.fori_loop(0, n, in_turn, (a, b))
+    return b / jnp.sum(a * one, axis=1, keepdims=True)
 
 
 @jax.custom_jvp
