@@ -14,7 +14,7 @@ from nsjax.contact.branches import Branches, branch_residual, branches, tangent
 from nsjax.contact.certificate import natural_residual
 from nsjax.contact.compact import gather
 from nsjax.contact.gauss_seidel import gauss_seidel
-from nsjax.contact.newton import ROUND_STEPS, Iterate, beginning, newton
+from nsjax.contact.newton import ROUND_STEPS, Iterate, beginning, newton, newton_in_rounds
 from nsjax.contact.problem import ContactProblem
 from nsjax.core.errors import InputError, nearest
 from nsjax.linalg import solve as linear_solve
@@ -23,7 +23,7 @@ from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, record
 
 # Sizes to which the active contacts are gathered; the last resort is all contacts.
-COMPACT_SIZES = (2, 4, 16)
+COMPACT_SIZES = (4, 16)
 
 # The certificate of the first-order methods is looked at once per block.
 SWEEP_BLOCK = 10
@@ -61,10 +61,7 @@ def _solution_of(end: Iterate, cap: Array) -> ContactSolution:
 
 def _newton_only(data: Data, exact: bool) -> ContactSolution:
     problem, (tolerance, cap) = data
-    end = newton(
-        problem, beginning(problem), tolerance=tolerance, max_iterations=cap, exact=exact, fallback=False
-    )
-    return _solution_of(end, cap)
+    return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact), cap)
 
 
 def _automatic(data: Data) -> ContactSolution:
@@ -74,15 +71,15 @@ def _automatic(data: Data) -> ContactSolution:
     gathered to the smallest of a few fixed sizes that holds them, behind a real branch.
     """
     problem, (tolerance, cap) = data
+    if not problem.nc:
+        # linear: nothing to fall back to
+        return _newton_only(data, exact=True)
     start = beginning(problem)
     sizes = [size for size in COMPACT_SIZES if 2 * size <= problem.nc]
 
     def small(size: int) -> Iterate:
         compact = gather(problem, size)
-        end = newton(
-            compact.problem, beginning(compact.problem), tolerance=tolerance, max_iterations=cap,
-            fallback=False,
-        )  # fmt: skip
+        end = newton(compact.problem, tolerance=tolerance, max_iterations=cap)
         # unsolved: plain steps on the whole problem would fail alike
         steps = jnp.where(end.residual <= tolerance, end.steps, cap)
         return Iterate(
@@ -93,9 +90,7 @@ def _automatic(data: Data) -> ContactSolution:
         branch = jnp.sum(jnp.sum(problem.mask) > np.array(sizes))
         choices: list[Callable[[], Iterate]] = [functools.partial(small, size) for size in sizes]
         start = lax.switch(branch, [*choices, lambda: start])
-    # a problem without contacts is linear: nothing to fall back to
-    end = newton(problem, start, tolerance=tolerance, max_iterations=cap, fallback=problem.nc > 0)
-    return _solution_of(end, cap)
+    return _solution_of(newton_in_rounds(problem, start, tolerance=tolerance, max_iterations=cap), cap)
 
 
 def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:

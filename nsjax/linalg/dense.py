@@ -92,6 +92,31 @@ def solve(a: Array, b: Array) -> Array:
     return jnp.linalg.solve(a, b)
 
 
+def solve_rows(a: Array, b: Array, rows: Array) -> Array:
+    """Solves ``a x = b`` (n,) where the rows outside ``rows`` (n,) bool say that their unknown is zero.
+
+    For iterations, which need no derivative: up to `INLINE_LIMIT` unknowns the elimination is a short loop
+    over the rows that matter, at a cost in proportion to their number. Pivots as in `solve`.
+    """
+    n = a.shape[0]
+    if n > INLINE_LIMIT:
+        return jnp.linalg.solve(a, b[:, None])[:, 0]
+    index = np.arange(n)
+
+    def following(k: Array | int) -> Array:
+        return jnp.min(jnp.where(rows & (index > k), index, n))
+
+    def eliminate(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        k, a = carry
+        row = lax.dynamic_slice_in_dim(a, k, 1)
+        unit = lax.dynamic_slice_in_dim(a, k, 1, axis=1) / lax.dynamic_slice_in_dim(row, k, 1, axis=1)
+        return following(k), a - jnp.where(index[:, None] == k, 0.0, unit) * row
+
+    start = following(-1), jnp.concatenate([a, b[:, None]], axis=1)
+    _, a = lax.while_loop(lambda carry: carry[0] < n, eliminate, start)
+    return a[:, n] / jnp.sum(a[:, :n] * np.eye(n), axis=1)
+
+
 def solve_positive(a: Array, b: Array) -> Array:
     """Solves ``a x = b`` with ``a`` symmetric positive definite, (n, k) right-hand sides.
 
