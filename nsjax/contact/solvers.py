@@ -23,7 +23,7 @@ from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, record
 
 # Sizes to which the active contacts are gathered; the last resort is all contacts.
-COMPACT_SIZES = (4, 16)
+COMPACT_SIZES = (2, 4, 16)
 
 # The certificate of the first-order methods is looked at once per block.
 SWEEP_BLOCK = 10
@@ -64,18 +64,18 @@ def _newton_only(data: Data, exact: bool) -> ContactSolution:
     return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact), cap)
 
 
-def _automatic(data: Data) -> ContactSolution:
+def _automatic(data: Data, few: int = COMPACT_SIZES[0]) -> ContactSolution:
     """Plain Newton; while it fails, rounds of Gauss-Seidel and damped Newton.
 
     Where many contacts are possible but few active, the plain steps run on the active ones alone,
-    gathered to the smallest of a few fixed sizes that holds them, behind a real branch.
+    gathered to the smallest of a few fixed sizes from ``few`` that holds them, behind a real branch.
     """
     problem, (tolerance, cap) = data
     if not problem.nc:
         # linear: nothing to fall back to
         return _newton_only(data, exact=True)
     start = beginning(problem)
-    sizes = [size for size in COMPACT_SIZES if 2 * size <= problem.nc]
+    sizes = [size for size in COMPACT_SIZES if few <= size <= problem.nc // 2]
 
     def small(size: int) -> Iterate:
         compact = gather(problem, size)
@@ -128,6 +128,7 @@ def _admm(data: Data) -> ContactSolution:
 
 METHODS: dict[str, Callable[[Data], ContactSolution]] = {
     "auto": _automatic,
+    "auto_rare": functools.partial(_automatic, few=COMPACT_SIZES[1]),
     "newton": functools.partial(_newton_only, exact=True),
     "newton_simplified": functools.partial(_newton_only, exact=False),
     "gauss_seidel": _gauss_seidel,
@@ -209,7 +210,9 @@ def solve(
         max_iterations: Newton steps, sweeps or ADMM iterations before giving up (``"auto"``: Newton
             steps before the fallback begins).
         method: ``"auto"``: semismooth Newton with the exact generalised derivative; if that cycles,
-            rounds of Gauss-Seidel and damped Newton. ``"newton"``: the first part alone.
+            rounds of Gauss-Seidel and damped Newton. ``"auto_rare"``: the same where it matters more that
+            the program is small than how fast it is: two active contacts of four are not gathered.
+            ``"newton"``: the first part alone.
             ``"newton_simplified"``: with the derivative of [R&S (43)-(45)], which lags the friction
             force by an iteration: linear with the rate ``mu |G_NT| / G_NN`` for one contact.
             ``"gauss_seidel"``: each contact exactly, one after the other; linear, very robust.

@@ -69,6 +69,7 @@ def _jump(
     jump = velocity_jump(
         system, params, rows, x[:, 1:], at.v, jnp.zeros(system.nv), closed,
         tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
+        method="auto_rare",
     )  # fmt: skip
     return jump, rows, x[:, 1:], x[:, 0]
 
