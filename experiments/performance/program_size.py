@@ -5,7 +5,11 @@ lowered program before XLA sees it. The number is exact and repeatable, and what
 Three programs per scheme: the run itself (``plain``, gradient "discrete"), its derivative in forward and
 its gradient in reverse mode (gradient "saltation").
 
-    python -m experiments.performance.program_size [--quick] [--scheme NAME] [--mode MODE] [--by file|line|function]
+    python -m experiments.performance.program_size [--quick]
+    python -m experiments.performance.program_size --scheme NAME [--mode MODE] [--by file|line|function]
+
+The second form prints where the operations of one program come from: the innermost source line of the
+package, and all lines on the call stack. Operations of a derivative of a solver count for its call.
 """
 
 from __future__ import annotations

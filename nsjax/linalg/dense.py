@@ -7,6 +7,7 @@ arithmetic; above it the library routines take over.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg
 import numpy as np
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from nsjax.types import Array
 
@@ -74,11 +76,14 @@ def _inline_solve(a: Array, b: Array) -> Array:
     return _gauss_jordan(a, b)
 
 
-@_inline_solve.defjvp
+@functools.partial(_inline_solve.defjvp, symbolic_zeros=True)
 def _inline_solve_rule(primals: Any, tangents: Any) -> Any:
     (a, b), (da, db) = primals, tangents
     x = _inline_solve(a, b)
-    return x, _inline_solve(a, db - matmul(da, x))
+    if isinstance(da, SymbolicZero):
+        return x, _inline_solve(a, jnp.zeros_like(b) if isinstance(db, SymbolicZero) else db)
+    change = -matmul(da, x)
+    return x, _inline_solve(a, change if isinstance(db, SymbolicZero) else db + change)
 
 
 def solve(a: Array, b: Array) -> Array:
