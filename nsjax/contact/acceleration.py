@@ -24,7 +24,7 @@ def consistent_acceleration(
     *,
     tolerance: Array | float,
     max_iterations: int,
-    method: str = "auto",
+    method: str = "auto_rare",
 ) -> Array:
     """``a = M^-1 (h + W lambda)`` with ``0 <= ddg_N _|_ lambda_N >= 0`` on the resting contacts.
 

@@ -97,6 +97,7 @@ def velocity_jump(
     tolerance: Array | float,
     max_iterations: int,
     constraint_rate: Array | None = None,
+    method: str = "auto",
 ) -> Jump:
     """Impulses and velocity change for which every row fulfils its law.
 
@@ -111,13 +112,14 @@ def velocity_jump(
         drift: velocity change by everything else in the same step (zero at an impact).
         active: (nc,) bool.
         constraint_rate: (nb,) rates that the bilateral rows are to have afterwards, zero if None.
+        method: of the contact solver.
 
     Source: `notation.md` section 5, rows "impact" and "Moreau".
     """
     before = rows.rate(v)
     problem = jump_problem(system, params, rows, response, before, drift, active, constraint_rate)
     nc = problem.nc
-    answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations)
+    answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method)
     dv = matvec(response, answer.x)
     none = no_jump(system)
     worst = lax.cond(

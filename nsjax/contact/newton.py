@@ -18,7 +18,7 @@ from nsjax.contact.branches import REGULARISATION, branch_residual, branches, ta
 from nsjax.contact.certificate import impulse_scale, relative_residual
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.problem import ContactProblem
-from nsjax.linalg import solve as linear_solve
+from nsjax.linalg import solve_rows
 from nsjax.types import Array, record
 
 # Rounds of the fallback: sweeps of Gauss-Seidel, four times as many each round, then damped Newton
@@ -36,7 +36,7 @@ LAST_STEPS = 200
 DAMPING = (1e-2, 1.0)
 LARGEST_WEIGHT = 1e-2
 # A full step is kept if it shortens the residual at least this much; otherwise the best length is.
-STEP_LENGTHS = (0.5, 0.25, 0.1)
+STEP_LENGTHS = (1.0, 0.5, 0.25, 0.1)
 SUFFICIENT = 0.9
 
 
@@ -63,96 +63,140 @@ def beginning(problem: ContactProblem) -> Iterate:
     )
 
 
+class _Rows:
+    """The prox rows of a problem around an iterate: certificate and Newton direction."""
+
+    def __init__(self, problem: ContactProblem) -> None:
+        self.problem, self.r = problem, problem.scaling()
+        self.scale = impulse_scale(problem, self.r)
+
+    def at(self, x: Array, steps: Array, sweeps: Array) -> Iterate:
+        """The iterate at the impulses ``x``."""
+        u = self.problem.velocity(x)
+        size = relative_residual(self.problem, x, u, self.r, self.scale)
+        return Iterate(x=x, u=u, residual=size, steps=steps, sweeps=sweeps)
+
+    def direction(self, now: Iterate, weight: Array | float = REGULARISATION, exact: bool = True) -> Array:
+        """Full Newton step on the branches of ``now``."""
+        problem = self.problem
+        b = branches(problem, now.x, now.u, self.r)
+        f = branch_residual(problem, now.x, now.u, self.r, b)
+        a = tangent(problem, now.x, self.r, b, weight, exact)
+        # an open contact without an impulse stays without: its rows are those of the unit matrix
+        closed = jnp.repeat(problem.contacts(b.use)[:, 0], 1 + problem.nt)
+        closed = problem.stack(closed, jnp.ones(problem.nb, bool))
+        return -solve_rows(a, f, closed | (f != 0.0))
+
+
 def newton(
-    problem: ContactProblem,
-    start: Iterate,
-    *,
-    tolerance: Array,
-    max_iterations: Array | int,
-    exact: bool = True,
-    fallback: bool = True,
+    problem: ContactProblem, *, tolerance: Array, max_iterations: Array | int, exact: bool = True
+) -> Iterate:
+    """Semismooth Newton from zero: up to ``max_iterations`` plain steps; one or two are enough in most
+    contact steps of a simulation.
+    """
+    rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
+
+    def step(now: Iterate) -> Iterate:
+        return rows.at(now.x + rows.direction(now, exact=exact), now.steps + 1, now.sweeps)
+
+    def unsolved(now: Iterate) -> Array:
+        return (now.residual > tolerance) & (now.steps < cap)
+
+    return lax.while_loop(unsolved, step, beginning(problem))
+
+
+@record()
+class _Search:
+    """State of `newton_in_rounds`: present and best iterate, end of the sweeps so far, round."""
+
+    now: Iterate
+    best: Iterate
+    swept: Array
+    k: Array
+
+
+def newton_in_rounds(
+    problem: ContactProblem, start: Iterate, *, tolerance: Array, max_iterations: Array | int
 ) -> Iterate:
     """Semismooth Newton: plain steps first, then, if those cycle, rounds of the fallback.
 
-    Up to ``max_iterations`` plain steps; one or two are enough in most contact steps of a simulation.
-    With ``fallback``, each following round starts from a few sweeps of Gauss-Seidel, adds a Levenberg
-    weight in proportion to the residual, and shortens steps that do not shorten the residual. At the
-    very end, near an answer, come `LAST_STEPS` plain steps from the best. The same loop serves all
-    phases, so that the fallback costs little to compile.
+    Up to ``max_iterations`` plain steps. Each following round starts from a few sweeps of Gauss-Seidel,
+    adds a Levenberg weight in proportion to the residual, and shortens steps that do not shorten the
+    residual. At the very end, near an answer, come `LAST_STEPS` plain steps from the best. One loop serves
+    all phases, sweeps included, so that there is one certificate and one elimination to compile.
 
-    Returns the best end of a round; ``steps`` counts all Newton steps, plain ones first.
+    Returns the best iterate; ``steps`` counts all Newton steps, plain ones first.
     """
-    r = problem.scaling()
-    scale = impulse_scale(problem, r)
-    cap = jnp.asarray(max_iterations, int)
+    rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
+    last_plain = cap + ROUNDS * ROUND_STEPS
 
-    def at(x: Array, steps: Array, sweeps: Array) -> Iterate:
-        u = problem.velocity(x)
-        size = relative_residual(problem, x, u, r, scale)
-        return Iterate(x=x, u=u, residual=size, steps=steps, sweeps=sweeps)
+    def over(s: _Search) -> Array:
+        """Whether the round has come to its end, or into nowhere."""
+        last = jnp.where(s.k > ROUNDS, last_plain + LAST_STEPS, cap + s.k * ROUND_STEPS)
+        return (s.now.steps >= last) | ~(s.now.residual > tolerance)
 
-    def shorten(now: Iterate, full: Iterate) -> Iterate:
-        """The best of a few lengths of the step from ``now`` to ``full``."""
-        lengths = jnp.asarray(STEP_LENGTHS)
+    def unsolved(s: _Search) -> Array:
+        # the last plain steps only where shifts of impulses are what is missing
+        near = (s.k == ROUNDS) & (s.best.residual <= 10.0 * REGULARISATION)
+        return ~(s.best.residual <= tolerance) & ((s.k < ROUNDS) | near | ~over(s))
 
-        def attempt(k: Array, best: Iterate) -> Iterate:
-            trial = at(now.x + lengths[k] * (full.x - now.x), full.steps, jnp.zeros_like(full.sweeps))
-            return _better(trial, best)
-
-        enough = full.residual < SUFFICIENT * now.residual
-        return lax.fori_loop(0, jnp.where(enough, 0, len(STEP_LENGTHS)), attempt, full)
-
-    def descend(start: Iterate, last: Array, damping: Array) -> Iterate:
-        """Newton steps until solved, until ``last`` steps in all, or into nowhere."""
-
-        def step(now: Iterate) -> Iterate:
-            levenberg = jnp.clip(damping * now.residual, REGULARISATION, LARGEST_WEIGHT)
-            weight = jnp.where(damping > 0.0, levenberg, REGULARISATION)
-            b = branches(problem, now.x, now.u, r)
-            f = branch_residual(problem, now.x, now.u, r, b)
-            a = tangent(problem, now.x, r, b, weight if fallback else REGULARISATION, exact)
-            full = at(now.x - linear_solve(a, f[:, None])[:, 0], now.steps + 1, now.sweeps)
-            if not fallback:
-                return full
-            return lax.cond(damping > 0.0, shorten, lambda now, full: full, now, full)
-
-        return lax.while_loop(lambda z: (z.residual > tolerance) & (z.steps < last), step, start)
-
-    if not fallback:
-        return descend(start, cap, jnp.zeros(()))
-
-    def sweep(swept: Array, k: Array) -> tuple[Iterate, Array, Array]:
+    def sweep(s: _Search) -> tuple[Array, Iterate, Array, Array]:
         # data that are not finite cannot be swept into order: end here
         finite = jnp.isfinite(jnp.sum(problem.matrix)) & jnp.isfinite(jnp.sum(problem.free))
-        sweeps = jnp.where(finite, FIRST_SWEEPS * MORE_SWEEPS ** (k - 1), 0)
-        x = gauss_seidel(problem, swept, sweeps)
-        return at(x, cap + (k - 1) * ROUND_STEPS, sweeps), x, jnp.where(finite, k, ROUNDS)
+        count = jnp.where(finite, FIRST_SWEEPS * MORE_SWEEPS ** (s.k - 1), 0)
+        x = gauss_seidel(problem, s.swept, count)
+        steps = cap + (s.k - 1) * ROUND_STEPS
+        now = dataclasses.replace(s.now, steps=steps, sweeps=s.now.sweeps + count)
+        return x - s.now.x, now, x, jnp.where(finite, s.k, ROUNDS)
 
-    def round_(carry: tuple[Iterate, Array, Array]) -> tuple[Iterate, Array, Array]:
-        best, swept, k = carry
-        plain, last = (k == 0) | (k > ROUNDS), cap + k * ROUND_STEPS
-        again = dataclasses.replace(best, steps=cap + ROUNDS * ROUND_STEPS, sweeps=jnp.zeros_like(k))
-        first = jax.tree.map(lambda a, b: jnp.where(k == 0, a, b), start, again)
-        begin, swept, k = lax.cond(plain, lambda s, k: (first, s, k), sweep, swept, k)
-        damping = jnp.where(plain, 0.0, jnp.where(k % 2 == 1, *DAMPING))
-        end = descend(begin, jnp.where(k > ROUNDS, last - ROUND_STEPS + LAST_STEPS, last), damping)
-        return _better(end, best), swept, k + 1
+    def descend(s: _Search) -> tuple[Array, Iterate, Array, Array]:
+        damping = _damping(s.k)
+        levenberg = jnp.clip(damping * s.now.residual, REGULARISATION, LARGEST_WEIGHT)
+        d = rows.direction(s.now, jnp.where(damping > 0.0, levenberg, REGULARISATION))
+        return d, dataclasses.replace(s.now, steps=s.now.steps + 1), s.swept, s.k
 
-    def unsolved(carry: tuple[Iterate, Array, Array]) -> Array:
-        # the last plain steps only where shifts of impulses are what is missing
-        near = (carry[2] == ROUNDS + 1) & (carry[0].residual <= 10.0 * REGULARISATION)
-        return ~(carry[0].residual <= tolerance) & ((carry[2] <= ROUNDS) | near)
+    def step(s: _Search) -> _Search:
+        begins = over(s)
+        k = s.k + begins
+        again = begins & (k > ROUNDS)
+        first = dataclasses.replace(s.best, steps=last_plain, sweeps=s.now.sweeps)
+        s = _Search(now=_choose(again, first, s.now), best=s.best, swept=s.swept, k=k)
+        d, now, swept, k = lax.cond(begins & ~again, sweep, descend, s)
+        now = _along(rows, now, d, (_damping(k) > 0.0) & ~begins)
+        return _Search(now=now, best=_choose(_is_better(now, s.best), now, s.best), swept=swept, k=k)
 
-    return lax.while_loop(unsolved, round_, (start, jnp.zeros_like(start.x), jnp.asarray(0, int)))[0]
+    zero = jnp.asarray(0, int)
+    begin = _Search(now=start, best=start, swept=jnp.zeros_like(start.x), k=zero)
+    end = lax.while_loop(unsolved, step, begin)
+    return dataclasses.replace(end.best, steps=end.now.steps, sweeps=end.now.sweeps)
 
 
-def _better(a: Iterate, b: Iterate) -> Iterate:
-    """The iterate with the smaller residual, with the work of the first."""
-    first = (a.residual < b.residual) | jnp.isnan(b.residual)
-    return Iterate(
-        x=jnp.where(first, a.x, b.x),
-        u=jnp.where(first, a.u, b.u),
-        residual=jnp.where(first, a.residual, b.residual),
-        steps=a.steps,
-        sweeps=a.sweeps + b.sweeps,
-    )
+def _damping(k: Array) -> Array:
+    """Levenberg weight of a round in parts of the residual; zero in those of plain steps."""
+    damped = jnp.where(k % 2 == 1, *DAMPING)
+    return jnp.where((k == 0) | (k > ROUNDS), 0.0, damped)
+
+
+def _along(rows: _Rows, now: Iterate, d: Array, search: Array) -> Iterate:
+    """The full step ``d`` from ``now``; in a ``search``, if that is not sufficient, the best of a few."""
+    lengths = jnp.asarray(STEP_LENGTHS)
+
+    def attempt(carry: tuple[Array, Array, Iterate]) -> tuple[Array, Array, Iterate]:
+        k, count, best = carry
+        trial = rows.at(now.x + lengths[k] * d, now.steps, now.sweeps)
+        short = search & ~(trial.residual < SUFFICIENT * now.residual)
+        count = jnp.where((k == 0) & short, len(STEP_LENGTHS), count)
+        return k + 1, count, _choose((k == 0) | _is_better(trial, best), trial, best)
+
+    start = jnp.asarray(0, int), jnp.asarray(1, int), now
+    return lax.while_loop(lambda carry: carry[0] < carry[1], attempt, start)[2]
+
+
+def _is_better(a: Iterate, b: Iterate) -> Array:
+    """Whether the residual of ``a`` is smaller."""
+    return (a.residual < b.residual) | jnp.isnan(b.residual)
+
+
+def _choose(first: Array, a: Iterate, b: Iterate) -> Iterate:
+    """``a`` if ``first``, else ``b``."""
+    return jax.tree.map(lambda a, b: jnp.where(first, a, b), a, b)

@@ -14,7 +14,7 @@ from nsjax.contact.branches import Branches, branch_residual, branches, tangent
 from nsjax.contact.certificate import natural_residual
 from nsjax.contact.compact import gather
 from nsjax.contact.gauss_seidel import gauss_seidel
-from nsjax.contact.newton import ROUND_STEPS, Iterate, beginning, newton
+from nsjax.contact.newton import ROUND_STEPS, Iterate, beginning, newton, newton_in_rounds
 from nsjax.contact.problem import ContactProblem
 from nsjax.core.errors import InputError, nearest
 from nsjax.linalg import solve as linear_solve
@@ -61,28 +61,25 @@ def _solution_of(end: Iterate, cap: Array) -> ContactSolution:
 
 def _newton_only(data: Data, exact: bool) -> ContactSolution:
     problem, (tolerance, cap) = data
-    end = newton(
-        problem, beginning(problem), tolerance=tolerance, max_iterations=cap, exact=exact, fallback=False
-    )
-    return _solution_of(end, cap)
+    return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact), cap)
 
 
-def _automatic(data: Data) -> ContactSolution:
+def _automatic(data: Data, few: int = COMPACT_SIZES[0]) -> ContactSolution:
     """Plain Newton; while it fails, rounds of Gauss-Seidel and damped Newton.
 
     Where many contacts are possible but few active, the plain steps run on the active ones alone,
-    gathered to the smallest of a few fixed sizes that holds them, behind a real branch.
+    gathered to the smallest of a few fixed sizes from ``few`` that holds them, behind a real branch.
     """
     problem, (tolerance, cap) = data
+    if not problem.nc:
+        # linear: nothing to fall back to
+        return _newton_only(data, exact=True)
     start = beginning(problem)
-    sizes = [size for size in COMPACT_SIZES if 2 * size <= problem.nc]
+    sizes = [size for size in COMPACT_SIZES if few <= size <= problem.nc // 2]
 
     def small(size: int) -> Iterate:
         compact = gather(problem, size)
-        end = newton(
-            compact.problem, beginning(compact.problem), tolerance=tolerance, max_iterations=cap,
-            fallback=False,
-        )  # fmt: skip
+        end = newton(compact.problem, tolerance=tolerance, max_iterations=cap)
         # unsolved: plain steps on the whole problem would fail alike
         steps = jnp.where(end.residual <= tolerance, end.steps, cap)
         return Iterate(
@@ -93,9 +90,7 @@ def _automatic(data: Data) -> ContactSolution:
         branch = jnp.sum(jnp.sum(problem.mask) > np.array(sizes))
         choices: list[Callable[[], Iterate]] = [functools.partial(small, size) for size in sizes]
         start = lax.switch(branch, [*choices, lambda: start])
-    # a problem without contacts is linear: nothing to fall back to
-    end = newton(problem, start, tolerance=tolerance, max_iterations=cap, fallback=problem.nc > 0)
-    return _solution_of(end, cap)
+    return _solution_of(newton_in_rounds(problem, start, tolerance=tolerance, max_iterations=cap), cap)
 
 
 def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:
@@ -133,6 +128,7 @@ def _admm(data: Data) -> ContactSolution:
 
 METHODS: dict[str, Callable[[Data], ContactSolution]] = {
     "auto": _automatic,
+    "auto_rare": functools.partial(_automatic, few=COMPACT_SIZES[1]),
     "newton": functools.partial(_newton_only, exact=True),
     "newton_simplified": functools.partial(_newton_only, exact=False),
     "gauss_seidel": _gauss_seidel,
@@ -214,7 +210,9 @@ def solve(
         max_iterations: Newton steps, sweeps or ADMM iterations before giving up (``"auto"``: Newton
             steps before the fallback begins).
         method: ``"auto"``: semismooth Newton with the exact generalised derivative; if that cycles,
-            rounds of Gauss-Seidel and damped Newton. ``"newton"``: the first part alone.
+            rounds of Gauss-Seidel and damped Newton. ``"auto_rare"``: the same where it matters more that
+            the program is small than how fast it is: two active contacts of four are not gathered.
+            ``"newton"``: the first part alone.
             ``"newton_simplified"``: with the derivative of [R&S (43)-(45)], which lags the friction
             force by an iteration: linear with the rate ``mu |G_NT| / G_NN`` for one contact.
             ``"gauss_seidel"``: each contact exactly, one after the other; linear, very robust.

@@ -1,6 +1,6 @@
 """Linear algebra that stays inside one compiled kernel for small systems, and structure for large ones."""
 
-from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve, solve_positive
+from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
 from nsjax.linalg.sparse import Pattern
 from nsjax.linalg.structure import (
     DENSE_LIMIT,
@@ -26,4 +26,5 @@ __all__ = [
     "matvec",
     "solve",
     "solve_positive",
+    "solve_rows",
 ]

@@ -7,6 +7,7 @@ arithmetic; above it the library routines take over.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg
 import numpy as np
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from nsjax.types import Array
 
@@ -43,19 +45,27 @@ def _gauss_jordan(a: Array, b: Array) -> Array:
     form costs seconds of compilation.
     """
     n = a.shape[0]
-    rows = np.arange(n)
+    one = np.eye(n)
 
-    def eliminate(k: Array | int, both: tuple[Array, Array]) -> tuple[Array, Array]:
+    def eliminate(k: int, both: tuple[Array, Array]) -> tuple[Array, Array]:
         a, b = both
-        factor = jnp.where(rows == k, 0.0, a[:, k] / a[k, k])
-        return a - factor[:, None] * a[k][None, :], b - factor[:, None] * b[k][None, :]
+        factor = a[:, k : k + 1] / a[k : k + 1, k : k + 1] * (1.0 - one[:, k : k + 1])
+        return a - factor * a[k : k + 1], b - factor * b[k : k + 1]
+
+    def in_turn(k: Array, both: tuple[Array, Array]) -> tuple[Array, Array]:
+        a, b = both
+        pivot, known = (lax.dynamic_slice_in_dim(x, k, 1) for x in both)
+        column = lax.dynamic_slice_in_dim(a, k, 1, axis=1)
+        unit = column / lax.dynamic_slice_in_dim(pivot, k, 1, axis=1)
+        factor = jnp.where(np.arange(n)[:, None] == k, 0.0, unit)
+        return a - factor * pivot, b - factor * known
 
     if n <= WRITTEN_LIMIT:
         for k in range(n):
             a, b = eliminate(k, (a, b))
     else:
-        a, b = lax.fori_loop(0, n, eliminate, (a, b))
-    return b / jnp.diagonal(a)[:, None]
+        a, b = lax.fori_loop(0, n, in_turn, (a, b))
+    return b / jnp.sum(a * one, axis=1, keepdims=True)
 
 
 @jax.custom_jvp
@@ -66,11 +76,14 @@ def _inline_solve(a: Array, b: Array) -> Array:
     return _gauss_jordan(a, b)
 
 
-@_inline_solve.defjvp
+@functools.partial(_inline_solve.defjvp, symbolic_zeros=True)
 def _inline_solve_rule(primals: Any, tangents: Any) -> Any:
     (a, b), (da, db) = primals, tangents
     x = _inline_solve(a, b)
-    return x, _inline_solve(a, db - matmul(da, x))
+    if isinstance(da, SymbolicZero):
+        return x, _inline_solve(a, jnp.zeros_like(b) if isinstance(db, SymbolicZero) else db)
+    change = -matmul(da, x)
+    return x, _inline_solve(a, change if isinstance(db, SymbolicZero) else db + change)
 
 
 def solve(a: Array, b: Array) -> Array:
@@ -82,6 +95,31 @@ def solve(a: Array, b: Array) -> Array:
     if a.shape[0] <= INLINE_LIMIT:
         return _inline_solve(a, b)
     return jnp.linalg.solve(a, b)
+
+
+def solve_rows(a: Array, b: Array, rows: Array) -> Array:
+    """Solves ``a x = b`` (n,) where the rows outside ``rows`` (n,) bool say that their unknown is zero.
+
+    For iterations, which need no derivative: up to `INLINE_LIMIT` unknowns the elimination is a short loop
+    over the rows that matter, at a cost in proportion to their number. Pivots as in `solve`.
+    """
+    n = a.shape[0]
+    if n > INLINE_LIMIT:
+        return jnp.linalg.solve(a, b[:, None])[:, 0]
+    index = np.arange(n)
+
+    def following(k: Array | int) -> Array:
+        return jnp.min(jnp.where(rows & (index > k), index, n))
+
+    def eliminate(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        k, a = carry
+        row = lax.dynamic_slice_in_dim(a, k, 1)
+        unit = lax.dynamic_slice_in_dim(a, k, 1, axis=1) / lax.dynamic_slice_in_dim(row, k, 1, axis=1)
+        return following(k), a - jnp.where(index[:, None] == k, 0.0, unit) * row
+
+    start = following(-1), jnp.concatenate([a, b[:, None]], axis=1)
+    _, a = lax.while_loop(lambda carry: carry[0] < n, eliminate, start)
+    return a[:, n] / jnp.sum(a[:, :n] * np.eye(n), axis=1)
 
 
 def solve_positive(a: Array, b: Array) -> Array:

@@ -16,8 +16,9 @@ def _plain(x: Array) -> tuple[Array, Array]:
 
 
 def _not_finite(x: Array) -> tuple[Array, Array]:
-    finite = jnp.isfinite(x)
-    return jnp.where(finite, jnp.sin(x), x - x), jnp.where(finite, jnp.cos(x), x - x)
+    # zero, or not a number: what keeps the compiler from making one branch of the two
+    blank = x - x
+    return jnp.sin(x) + blank, jnp.cos(x) + blank
 
 
 def _once(x: Array) -> tuple[Array, Array]:
@@ -28,8 +29,10 @@ def _once(x: Array) -> tuple[Array, Array]:
 def sin_cos(x: Array) -> tuple[Array, Array]:
     """``(sin x, cos x)`` of an array, for use in models.
 
-    The same values as `jax.numpy.sin` and `jax.numpy.cos`, but cheaper under differentiation. XLA's
-    fusion on CPU copies an elementary function into every fusion that uses it, once per element there:
+    One evaluation of a vector is a quarter of the operations of four evaluations of its entries: models
+    call it once, with all their angles. The same values as `jax.numpy.sin` and `jax.numpy.cos`, but cheaper
+    under differentiation. XLA's fusion on CPU copies an elementary function into every fusion that uses it,
+    once per element there:
     the derivative of a step of the slider-crank evaluates 26 sines and cosines instead of 12, which is
     half of its time. A branch is never copied (`jax.vmap`
     makes a selection of it: then only the values are the same). Derivatives use the pair itself,

@@ -49,9 +49,11 @@ def _two_bar_force(q: Array, v: Array, p: Any) -> tuple[Array, Array]:
     """Entries h1, h2: centrifugal terms, gravity, torque on the crank."""
     l1, l2, g = p.crank_length, p.rod_length, p.gravity
     m1, m2, m3 = p.crank_mass, p.rod_mass, p.slider_mass
-    coupling = l1 * l2 * sin_cos(q[0] - q[1])[0] * (m2 / 2 + m3)
-    h1 = -coupling * v[1] ** 2 - g * l1 * sin_cos(q[0])[1] * (m1 / 2 + m2 + m3) + p.torque
-    h2 = coupling * v[0] ** 2 - g * l2 * sin_cos(q[1])[1] * (m2 / 2 + m3)
+    s, c = sin_cos(q)
+    s1, s2, c1, c2 = s[0], s[1], c[0], c[1]
+    coupling = l1 * l2 * (s1 * c2 - c1 * s2) * (m2 / 2 + m3)
+    h1 = -coupling * v[1] ** 2 - g * l1 * c1 * (m1 / 2 + m2 + m3) + p.torque
+    h2 = coupling * v[0] ** 2 - g * l2 * c2 * (m2 / 2 + m3)
     return h1, h2
 
 
@@ -78,8 +80,8 @@ def potential(t: Array, q: Array, p: Any) -> Array:
 
 def slider_centre(q: Array, p: Any) -> tuple[Array, Array]:
     """Position (x, y) of the slider's centre, the end of the rod [m]."""
-    (s1, c1), (s2, c2) = sin_cos(q[0]), sin_cos(q[1])
-    return p.crank_length * c1 + p.rod_length * c2, p.crank_length * s1 + p.rod_length * s2
+    s, c = sin_cos(q)
+    return p.crank_length * c[0] + p.rod_length * c[1], p.crank_length * s[0] + p.rod_length * s[1]
 
 
 _LEFT_RIGHT = np.array([1.0, -1.0, 1.0, -1.0])  # corners: upper left, upper right, lower left, lower right
@@ -87,30 +89,33 @@ _UP_DOWN = np.array([-1.0, -1.0, 1.0, 1.0])
 CORNERS = ("upper left", "upper right", "lower left", "lower right")
 
 
-def corner_gaps(y: Array, angle: Array, p: SliderCrank) -> Array:
-    """Distances of the corners from their walls (4,) [m] for a height and an angle of the slider."""
-    s, c = sin_cos(angle)
-    wall = p.half_height + p.clearance
-    tilt = p.half_length * s
-    return jnp.asarray(_UP_DOWN * (y - _LEFT_RIGHT * tilt) - p.half_height * c + wall)
+def corner_gaps(y: Array, turn: tuple[Array, Array], p: SliderCrank) -> Array:
+    """Distances of the corners from their walls (4,) [m] for a height of the slider, and sine and cosine of
+    its angle.
+    """
+    s, c = turn
+    middle = p.half_height + p.clearance - p.half_height * c
+    return jnp.asarray(_UP_DOWN * y - _UP_DOWN * _LEFT_RIGHT * (p.half_length * s) + middle)
 
 
-def corner_slips(along: Array, angle: Array, omega: Array, p: SliderCrank) -> Array:
+def corner_slips(along: Array, turn: tuple[Array, Array], omega: Array, p: SliderCrank) -> Array:
     """Velocities of the corners along the guide (4, 1) [m/s] from that of the slider's centre."""
-    s, c = sin_cos(angle)
-    turn = _LEFT_RIGHT * p.half_length * s + _UP_DOWN * p.half_height * c
-    return (along + turn * omega)[:, None]
+    s, c = turn
+    turning = _LEFT_RIGHT[:, None] * (p.half_length * s * omega)
+    return along + turning + _UP_DOWN[:, None] * (p.half_height * c * omega)
 
 
 def gap(t: Array, q: Array, p: SliderCrank) -> Array:
     """Distances of the four corners from their walls (4,), [R&S (171)-(174)]."""
-    return corner_gaps(slider_centre(q, p)[1], q[2], p)
+    s, c = sin_cos(q)
+    return corner_gaps(p.crank_length * s[0] + p.rod_length * s[1], (s[2], c[2]), p)
 
 
 def slip(t: Array, q: Array, v: Array, p: SliderCrank) -> Array:
     """Velocities of the four corners along the guide (4, 1), rates of [R&S (175)-(178)]."""
-    along = -p.crank_length * sin_cos(q[0])[0] * v[0] - p.rod_length * sin_cos(q[1])[0] * v[1]
-    return corner_slips(along, q[2], v[2], p)
+    s, c = sin_cos(q)
+    along = -p.crank_length * s[0] * v[0] - p.rod_length * s[1] * v[1]
+    return corner_slips(along, (s[2], c[2]), v[2], p)
 
 
 def law(p: SliderCrank) -> ContactLaw:

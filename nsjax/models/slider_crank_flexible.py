@@ -16,6 +16,7 @@ from nsjax.core.checks import is_traced
 from nsjax.core.lagrangian import Lagrangian
 from nsjax.fem import FRAMES, FloatingRod, Modes, RodBasis, RodData, unit_rod
 from nsjax.linalg import matvec
+from nsjax.math import sin_cos
 from nsjax.models.common import constructor, vector
 from nsjax.models.slider_crank import CORNERS, SliderCrank, corner_gaps, corner_slips
 from nsjax.models.slider_crank import law as corner_law
@@ -177,11 +178,11 @@ class FlexibleCrank:
 
     def gap(self, t: Array, q: Array, p: SliderCrankFlexible) -> Array:
         """Distances of the four corners from their walls (4,), [R&S (171)-(174)]."""
-        return corner_gaps(self._slider(q, 0.0 * q, p)[1], q[2], p)
+        return corner_gaps(self._slider(q, 0.0 * q, p)[1], sin_cos(q[2]), p)
 
     def slip(self, t: Array, q: Array, v: Array, p: SliderCrankFlexible) -> Array:
         """Velocities of the four corners along the guide (4, 1), rates of [R&S (175)-(178)]."""
-        return corner_slips(self._slider(q, v, p)[2], q[2], v[2], p)
+        return corner_slips(self._slider(q, v, p)[2], sin_cos(q[2]), v[2], p)
 
     def law(self, p: SliderCrankFlexible) -> ContactLaw:
         """Impact and friction law of the corners."""

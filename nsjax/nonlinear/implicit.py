@@ -12,13 +12,16 @@ found it: answers carry a name (`SOLUTION`) by which `jax.checkpoint` keeps them
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.ad_checkpoint import checkpoint_name
+from jax.custom_derivatives import SymbolicZero
 
 from nsjax.types import Array, PyTree
 
@@ -30,6 +33,22 @@ def keep_solutions(f: Callable[..., Any]) -> Callable[..., Any]:
     """``f`` of whose values reverse mode keeps the arguments and the answers of solvers alone."""
     policy = jax.checkpoint_policies.save_only_these_names(SOLUTION)
     return jax.checkpoint(f, prevent_cse=False, policy=policy)
+
+
+def _along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -> PyTree:
+    """Derivative of ``f`` at ``data``. Leaves whose tangent is known to be zero are constants: as zeros
+    they would be carried through all of ``f``, and the compiler keeps products with them.
+    """
+    leaves, tree = jax.tree.flatten(data)
+    tangents = tree.flatten_up_to(change)
+    live = [k for k, dx in enumerate(tangents) if not isinstance(dx, SymbolicZero)]
+
+    def of_live(some: list[Array]) -> PyTree:
+        every = [some[live.index(k)] if k in live else x for k, x in enumerate(leaves)]
+        return f(tree.unflatten(every))
+
+    pick: Callable[[list[Any]], list[Any]] = lambda every: [every[k] for k in live]  # noqa: E731
+    return jax.jvp(of_live, (pick(leaves),), (pick(tangents),))[1]
 
 
 def _no_tangent(x: Array) -> Any:
@@ -58,12 +77,16 @@ def implicit_solution(
     def solution(data: PyTree) -> tuple[PyTree, PyTree]:
         return solver(data)
 
-    @solution.defjvp
+    @functools.partial(solution.defjvp, symbolic_zeros=True)
     def rule(primals: Any, tangents: Any) -> Any:
         (data,), (change,) = primals, tangents
         x, aux = solution(data)
         x = checkpoint_name(x, SOLUTION)
-        _, dx = jax.jvp(live_step(x, data), (data,), (change,))
+        dx = _along(live_step(x, data), data, change)
         return (x, aux), (dx, jax.tree.map(_no_tangent, aux))
 
-    return solution
+    def without_tangents(data: PyTree) -> tuple[PyTree, PyTree]:
+        x, aux = solution(data)
+        return x, lax.stop_gradient(aux)
+
+    return without_tangents

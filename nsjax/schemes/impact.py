@@ -75,6 +75,7 @@ def strike(
         jump = velocity_jump(
             system, params, f.rows, f.response, at.v, jnp.zeros(system.nv), closed,
             tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
+            method="auto_rare",
         )  # fmt: skip
         after = State(t=jnp.asarray(at.t), q=at.q, v=at.v + jump.dv)
         return Stepped(end=after, jump=jump, estimate=jnp.zeros(()))

@@ -1,0 +1,150 @@
+"""Size of the programs of a run: how many operations they have, and which source they come from.
+
+The slider-crank of Table 1 of [R&S], 1000 steps, parameters traced; counted are the operations of the
+lowered program before XLA sees it. The number is exact and repeatable, and what compile time grows with.
+Three programs per scheme: the run itself (``plain``, gradient "discrete"), its derivative in forward and
+its gradient in reverse mode (gradient "saltation").
+
+    python -m experiments.performance.program_size [--quick]
+    python -m experiments.performance.program_size --scheme NAME [--mode MODE] [--by file|line|function]
+
+The second form prints where the operations of one program come from: the innermost source line of the
+package, and all lines on the call stack. Operations of a derivative of a solver count for its call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nsjax
+from nsjax import models, schemes
+
+from ..common import Numbers
+
+SCHEMES = ("moreau", "generalized_alpha", "bathe")
+MODES = ("plain", "forward", "reverse")
+PACKAGE = Path(nsjax.__file__).parent
+
+
+def program(scheme: str, mode: str) -> Callable[[Any], Any]:
+    """The program that is counted, a function of the parameters."""
+    import jax
+    import jax.numpy as jnp
+
+    system, _, state = models.slider_crank()
+    made = schemes.REGISTRY[scheme].factory()
+    gradient = "discrete" if mode == "plain" else "saltation"
+
+    def end(params: Any) -> Any:
+        return nsjax.simulate(
+            system, params, state, made, dt=1e-5, steps=1000, every=1000, gradient=gradient
+        ).q[-1]
+
+    if mode == "forward":
+        return lambda params: jax.jvp(end, (params,), (jax.tree.map(jnp.ones_like, params),))
+    return jax.grad(lambda params: end(params)[1]) if mode == "reverse" else end
+
+
+def lowered(scheme: str, mode: str) -> Any:
+    """`program` lowered for traced scalars."""
+    import jax
+
+    params = jax.tree.map(jax.numpy.asarray, models.slider_crank().params)
+    return jax.jit(program(scheme, mode)).lower(params)
+
+
+def count(scheme: str, mode: str) -> int:
+    """Operations of a program."""
+    return len(re.findall(r"^\s+%", lowered(scheme, mode).as_text(), re.M))
+
+
+_DEFINED = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.M)
+_FILE = re.compile(r'^"(.*)":(\d+):\d+')
+_CALL = re.compile(r"^callsite\((#loc\d*) at (#loc\d*)\)$")
+_NAMED = re.compile(r'^"((?:[^"\\]|\\.)*)"(?:\((#loc\d*)\))?$')
+
+
+class _Places:
+    """Call stacks of operations: innermost first, ``(file, line, function)`` of the package alone."""
+
+    def __init__(self, text: str) -> None:
+        self.defined = dict(_DEFINED.findall(text))
+        self.known: dict[str, tuple[tuple[str, int, str], ...]] = {}
+
+    def of(self, name: str) -> tuple[tuple[str, int, str], ...]:
+        if name not in self.known:
+            self.known[name] = self._look(self.defined.get(name, ""), "")
+        return self.known[name]
+
+    def _look(self, text: str, function: str) -> tuple[tuple[str, int, str], ...]:
+        if found := _CALL.match(text):
+            inner, outer = (self._look(self.defined[x], function) for x in found.groups())
+            return inner + outer
+        if found := _FILE.match(text):
+            path = Path(found[1])
+            if not path.is_relative_to(PACKAGE):
+                return ()
+            return ((str(path.relative_to(PACKAGE)), int(found[2]), function),)
+        if (found := _NAMED.match(text)) and found[2]:
+            return self._look(self.defined[found[2]], found[1])
+        return ()
+
+
+def sources(scheme: str, mode: str, by: str = "line") -> tuple[Counter[str], Counter[str]]:
+    """Operations by their own source, and by every source on their call stack.
+
+    Args:
+        scheme, mode: of the program.
+        by: ``"file"``, ``"line"`` or ``"function"``.
+    """
+    text = lowered(scheme, mode).as_text(debug_info=True)
+    places = _Places(text)
+    own: Counter[str] = Counter()
+    all_of: Counter[str] = Counter()
+
+    def name(place: tuple[str, int, str]) -> str:
+        file, line, function = place
+        return {"file": file, "line": f"{file}:{line}", "function": f"{file} {function}"}[by]
+
+    for row in re.findall(r"^\s+%.*$", text, re.M):
+        found = re.search(r"loc\((#loc\d*)\)\s*$", row)
+        stack = places.of(found[1]) if found else ()
+        names = [name(x) for x in stack] or ["(elsewhere)"]
+        own[names[0]] += 1
+        all_of.update(set(names))
+    return own, all_of
+
+
+def main(quick: bool = False) -> Numbers:
+    """Counts all programs; ``quick`` those of the first scheme."""
+    nsjax.configure()
+    numbers: Numbers = {}
+    print(f"{'operations':20}" + "".join(f"{mode:>10}" for mode in MODES))
+    for scheme in SCHEMES[:1] if quick else SCHEMES:
+        found = {mode: count(scheme, mode) for mode in MODES}
+        numbers |= {f"{scheme}_{mode}": float(x) for mode, x in found.items()}
+        print(f"{scheme:20}" + "".join(f"{x:>10}" for x in found.values()))
+    return numbers
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="size of the programs of a run")
+    parser.add_argument("--quick", action="store_true", help="one scheme only")
+    parser.add_argument("--scheme", help="where the operations of this scheme come from")
+    parser.add_argument("--mode", choices=MODES, default="plain")
+    parser.add_argument("--by", choices=("file", "line", "function"), default="line")
+    arguments = parser.parse_args()
+    if arguments.scheme is None:
+        main(quick=arguments.quick)
+    else:
+        nsjax.configure()
+        tables = sources(arguments.scheme, arguments.mode, arguments.by)
+        for title, table in zip(("own", "on the call stack"), tables, strict=True):
+            print(f"{title}:")
+            for place, number in table.most_common(45):
+                print(f"{number:8} {place}")
