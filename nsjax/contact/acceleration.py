@@ -25,7 +25,26 @@ def consistent_acceleration(
     max_iterations: int,
     method: str = "auto",
 ) -> Array:
-    """``a = M^-1 (h + W lambda)`` with ``0 <= ddg_N _|_ lambda_N >= 0`` on the resting contacts.
+    """The acceleration of `consistent_forces`, without the forces."""
+    return consistent_forces(
+        system, params, t, q, v, resting, tolerance=tolerance, max_iterations=max_iterations, method=method
+    )[0]
+
+
+def consistent_forces(
+    system: System,
+    params: PyTree,
+    t: Array,
+    q: Array,
+    v: Array,
+    resting: Array,
+    *,
+    tolerance: Array | float,
+    max_iterations: int,
+    method: str = "auto",
+) -> tuple[Array, Array]:
+    """``a = M^-1 (h + W lambda)`` with ``0 <= ddg_N _|_ lambda_N >= 0`` on the resting contacts, and the
+    row forces ``lambda`` [N], contacts first.
 
     Sticking contacts keep their tangential velocity zero, sliding ones take their friction force from
     the direction of sliding; bilateral constraints hold on acceleration level.
@@ -40,7 +59,7 @@ def consistent_acceleration(
     inertia = inertia_at(system, q, params)
     force = system.force(t, q, v, params)
     if not system.nc and not system.nb:
-        return inertia.solve(force[:, None])[:, 0]
+        return inertia.solve(force[:, None])[:, 0], jnp.zeros(0)
     rows = all_rows(system, t, q, params)
     free, response = inertia.answers(force, rows.wt)
     drift = row_drift(system, t, q, v, params)
@@ -57,7 +76,7 @@ def consistent_acceleration(
         mask=resting,
     )
     answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method)
-    return free + matvec(response, answer.x)
+    return free + matvec(response, answer.x), answer.x
 
 
 # A contact slides if its tangential velocity is above rounding; its friction then has a direction.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from nsjax.core.system import State
@@ -73,9 +74,27 @@ class Output:
     notes: Array | int = 0
 
 
+@dataclasses.dataclass(frozen=True)
+class Accelerations:
+    """Where the memory of a scheme holds accelerations, and which of them takes part in its linear map.
+
+    Args:
+        carries: ``"algorithmic"`` (the true one follows from position and velocity), ``"true"``, or
+            ``"none"``: a step starts from position and velocity alone.
+        true, algorithmic: names of the fields of the memory.
+    """
+
+    carries: str
+    true: str = "a"
+    algorithmic: str = "algorithmic"
+
+
 @record(
-    static=("name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions")
-)
+    static=(
+        "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
+        "accelerations",
+    )
+)  # fmt: skip
 class Scheme:
     """A time-stepping scheme: three pure functions, numbers as data, options as static record.
 
@@ -93,6 +112,7 @@ class Scheme:
         singular_mass: whether it takes velocities without inertia that constraints hold.
         stores_solutions: whether reverse mode, where it stores every step, stores the solutions of its
             equations too; not where solving again costs less.
+        accelerations: what `nsjax.analysis.amplification_matrix` must know of the memory; None: unknown.
     """
 
     name: str
@@ -104,3 +124,4 @@ class Scheme:
     gradient: str = "discrete"
     singular_mass: bool = False
     stores_solutions: bool = True
+    accelerations: Accelerations | None = None

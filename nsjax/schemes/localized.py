@@ -111,6 +111,7 @@ def localized(
         init=_init,
         step=_step,
         gradient="discrete",
+        accelerations=scheme.accelerations,
     )
 
 

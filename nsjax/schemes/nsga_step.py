@@ -43,6 +43,7 @@ class Memory:
 
     Args:
         a, acceleration: (nv,) algorithmic and smooth acceleration.
+        algorithmic_force, force: (nb,) the bilateral forces that belong to them [N].
         scale: () characteristic mass [kg].
         tangential: (nc, nt) impulses of the last step without an impact, at contacts still closed.
         resting: contacts at rest, for the derivative.
@@ -52,6 +53,8 @@ class Memory:
 
     a: Array
     acceleration: Array
+    algorithmic_force: Array
+    force: Array
     scale: Array
     tangential: Array
     resting: Resting
@@ -62,11 +65,8 @@ def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> P
     """Linearised subproblems of models that promise constant ones, factored once for the run."""
     if not system.structure.constant or scheme.options.iteration is not None:
         return ()
-    zero, one = jnp.zeros(system.nv), jnp.ones(())
-    memory = Memory(
-        a=zero, acceleration=zero, scale=one, tangential=jnp.zeros((system.nc, system.nt)),
-        resting=no_rest(system), solves=jnp.zeros(3, int),
-    )  # fmt: skip
+    zero = jnp.zeros(system.nv)
+    memory = _first_memory(system, zero, jnp.zeros(system.nb), jnp.ones(()))
     state = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=zero)
     s, _ = _predicted(scheme, system, params, state, memory, dt)
     levels = levels_of(system, scheme.options)
@@ -74,6 +74,14 @@ def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> P
     at = total_state(system, s, state.q, jnp.zeros(system.nc, bool))
     data = (s, zero, zero), (s, smooth), (s, smooth, at)
     return tuple(tangent(level, d, no_unknown(level)).linear for level, d in zip(levels, data, strict=True))
+
+
+def _first_memory(system: System, a: Array, force: Array, scale: Array) -> Memory:
+    """At the start of a run, from the smooth acceleration and its bilateral forces."""
+    return Memory(
+        a=a, acceleration=a, algorithmic_force=force, force=force, scale=scale,
+        tangential=jnp.zeros((system.nc, system.nt)), resting=no_rest(system), solves=jnp.zeros(3, int),
+    )  # fmt: skip
 
 
 def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
@@ -94,12 +102,9 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
         jnp.full(nb, scale), np.ones(nb, bool),
     )  # fmt: skip
     known = Tangent(linear=linear, law=jnp.eye(nb), k=jnp.full(nb, scale), p=jnp.full(nb, scale))
-    a, _ = correction(known, -system.force(t, q, v, params), scale * drift)
-    memory = Memory(
-        a=a, acceleration=a, scale=scale, tangential=jnp.zeros((system.nc, system.nt)),
-        resting=no_rest(system), solves=jnp.zeros(3, int),
-    )  # fmt: skip
-    return Carry(state=state, memory=memory)
+    a, x = correction(known, -system.force(t, q, v, params), scale * drift)
+    # what acts is the augmented multiplier k x - p G a, and G a = -drift
+    return Carry(state=state, memory=_first_memory(system, a, scale * (x + drift), scale))
 
 
 def _predicted(
@@ -203,11 +208,15 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
 
 @record()
 class _More:
-    """What a step leaves beside the jump: accelerations, bilateral forces, contacts, solves, solved."""
+    """What a step leaves beside the jump: accelerations, the bilateral forces that belong to them with
+    their time integral over the smooth motion, contacts, solves, solved.
+    """
 
     a: Array
     acceleration: Array
+    algorithmic_force: Array
     lam: Array
+    impulse: Array
     active: Array
     solves: Array
     solved: Array
@@ -219,15 +228,19 @@ def _respond(
 ) -> Response:  # fmt: skip
     """The whole step."""
     coef = scheme.coef
-    alpha_m, alpha_f, _, _ = coef.parameters()
+    alpha_m, alpha_f, _, gamma = coef.parameters()
     s, offset = _predicted(scheme, system, params, state, memory, dt)
     tolerances = Tolerances(relative=coef.tolerance, force=coef.force_tolerance)
     solve = decoupled if scheme.options.iteration is None else coupled
     x = solve(scheme.options, system, s, tolerances, constants)
     jump, limit = _books(scheme, system, s, state, x)
+    weight, old = (1 - alpha_f) / (1 - alpha_m), memory.algorithmic_force
+    # the filter of the accelerations, run on the forces that cause them
+    force = (alpha_f * memory.force - alpha_m * old) / (1 - alpha_m) + weight * x.smooth.lam
     more = _More(
-        a=offset + (1 - alpha_f) / (1 - alpha_m) * x.smooth.a, acceleration=x.smooth.a,
-        lam=x.smooth.lam, active=x.active, solves=x.solves, solved=x.solved,
+        a=offset + weight * x.smooth.a, acceleration=x.smooth.a, algorithmic_force=force,
+        lam=x.smooth.lam, impulse=dt * ((1 - gamma) * old + gamma * force),
+        active=x.active, solves=x.solves, solved=x.solved,
     )  # fmt: skip
     end = State(t=s.t, q=x.q, v=x.smooth.v + x.w)
     return Response(end=end, jump=jump, limit=limit, estimate=jnp.zeros(()), more=more)
@@ -277,12 +290,13 @@ def nsga_step(
         system, params, at, r.end, gap, more.active, impact, r.jump, dt, more.solved, notes
     )
     output = dataclasses.replace(
-        output, constraint_force=more.lam, constraint_impulse=dt * more.lam + r.jump.constraints
+        output, constraint_force=more.lam, constraint_impulse=more.impulse + r.jump.constraints
     )
     # in a step with an impact they are no forces that act on, at contacts that only feel it either
     last = jnp.where(jnp.any(impact), memory.tangential, r.jump.contacts[:, 1:])
     memory = Memory(
-        a=more.a, acceleration=more.acceleration, scale=memory.scale,
+        a=more.a, acceleration=more.acceleration, algorithmic_force=more.algorithmic_force,
+        force=more.lam, scale=memory.scale,
         tangential=jnp.where(more.active[:, None], last, 0.0), resting=resting,
         solves=jnp.maximum(memory.solves, more.solves),
     )  # fmt: skip
