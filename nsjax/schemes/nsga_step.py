@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact import ContactProblem, Jump, no_jump
-from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
+from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.books import approach_limit, impacts_of, impulse_output
@@ -114,11 +114,6 @@ def _predicted(
     alpha_m, alpha_f, beta, gamma = scheme.coef.parameters()
     t, v, old = jnp.asarray(state.t), state.v, memory.a
     a = (alpha_f * memory.acceleration - alpha_m * old) / (1 - alpha_m)
-    creep = jnp.zeros(system.nv)
-    if system.nt and scheme.options.creep_correction:
-        last = jnp.concatenate([jnp.zeros((system.nc, 1)), memory.tangential], axis=1).reshape(-1)
-        rows = jnp.concatenate([0.5 * dt * last, jnp.zeros(system.nb)])
-        creep = row_forces(system, t, state.q, rows, params)
     restitution, friction = jnp.zeros(system.nb), jnp.zeros(0)
     if system.nc:
         law = system.law(params)  # type: ignore[misc]
@@ -135,7 +130,7 @@ def _predicted(
         c1=(1 - alpha_m) / ((1 - alpha_f) * gamma * dt),
         c2=dt * beta / gamma,
         scale=memory.scale,
-        creep=creep,
+        creep=0.5 * dt * memory.tangential,
         restitution=restitution,
         friction=friction,
     )
