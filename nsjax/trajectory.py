@@ -175,7 +175,8 @@ class Trajectory:
         first = jnp.zeros_like(lax.slice_in_dim(impulse, 0, 1, axis=rows))
         mean = lax.slice_in_dim(impulse, 1, None, axis=rows) / since
         found = jnp.concatenate([first, mean], axis=rows)
-        return found if is_traced(found) else np.asarray(found)
+        result: Any = found if is_traced(found) else np.asarray(found)
+        return result
 
     def __getitem__(self, name: str) -> Array:
         labels = self.system.labels
