@@ -13,8 +13,8 @@ from jax import lax
 
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.scheme import Output, Scheme
-from nsjax.core.watch import Watch, begin_watch, watch_gaps
 from nsjax.core.system import State, System
+from nsjax.core.watch import Watch, begin_watch, watch_gaps
 from nsjax.nonlinear import keep_solutions, with_tangent
 from nsjax.trajectory import ROWS, Continuation, FirstFailure, Impacts
 from nsjax.types import Array, PyTree, record
@@ -84,9 +84,7 @@ def begin_run(
         )
     failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
     watch = begin_watch(system.nc) if system.nc and {"notes", "margin"} & set(program.keep) else None
-    return Run(
-        next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events, watch=watch
-    )
+    return Run(next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events, watch=watch)
 
 
 def prepare_run(system: System, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from nsjax import status as status_bits
 from nsjax.core.checks import is_traced
@@ -96,9 +97,11 @@ class Trajectory:
         t (rows,), q (rows, nq), v (rows, nv): time, position, velocity.
         gap (rows, nc): at the row's state [m].
         force_normal (rows, nc), force_tangential (rows, nc, nt), constraint_force (rows, nb): of the
-            last step before the row [N].
+            last step before the row [N]. Schemes that know impulses alone give these over the step: a
+            contact that stays closed on a curved motion is loaded in few steps and by much, see the means.
         impulse_normal (rows, nc), impulse_tangential (rows, nc, nt), constraint_impulse (rows, nb):
-            since the previous row [N s].
+            since the previous row [N s]: time integrals of the forces with the scheme's own weights, and
+            impulses of impacts, so that momentum balances in every step.
         impacts (rows, nc): number of impacts since the previous row.
         gap_min (rows, nc): least gap that the scheme tested since the previous row [m].
         closed_time (rows, nc): time with the contact taking part since the previous row [s].
@@ -116,6 +119,11 @@ class Trajectory:
         events: impact list, None unless ``events=K`` was asked for.
         carry: continues the run.
         params: the model's parameters, for derived quantities.
+
+    ``traj.mean_force_normal`` (rows, nc), ``mean_force_tangential`` (rows, nc, nt) and
+    ``mean_constraint_force`` (rows, nb) are these impulses over the time since the previous row [N],
+    impacts included, and zero in row 0: what a plot of contact forces should show, with rows some steps
+    apart.
 
     ``traj[name]`` is a column by its label (``traj["theta1"]``), an observable of the model, or
     ``"kinetic"``, ``"potential"``, ``"energy"``.
@@ -144,6 +152,36 @@ class Trajectory:
     first_failure: FirstFailure
     events: Impacts | None
     carry: Continuation
+
+    @property
+    def mean_force_normal(self) -> Array:
+        """Mean normal forces since the previous row (rows, nc) [N]."""
+        return self._mean("impulse_normal")
+
+    @property
+    def mean_force_tangential(self) -> Array:
+        """Mean tangential forces since the previous row (rows, nc, nt) [N]."""
+        return self._mean("impulse_tangential")
+
+    @property
+    def mean_constraint_force(self) -> Array:
+        """Mean forces of the bilateral constraints since the previous row (rows, nb) [N]."""
+        return self._mean("constraint_impulse")
+
+    def _mean(self, name: str) -> Array:
+        """Impulses since the previous row over the time since then; zero in row 0."""
+        impulse = getattr(self, name)
+        if impulse is None:
+            raise InputError(f"mean forces need {name}, which is not saved; run simulate with save=None")
+        t, impulse = jnp.asarray(self.t), jnp.asarray(impulse)
+        rows = t.ndim - 1  # batches have lanes in front of them
+        since = jnp.diff(t, axis=rows)
+        since = since.reshape(*since.shape, *[1] * (impulse.ndim - t.ndim))
+        first = jnp.zeros_like(lax.slice_in_dim(impulse, 0, 1, axis=rows))
+        mean = lax.slice_in_dim(impulse, 1, None, axis=rows) / since
+        found = jnp.concatenate([first, mean], axis=rows)
+        result: Any = found if is_traced(found) else np.asarray(found)
+        return result
 
     def __getitem__(self, name: str) -> Array:
         labels = self.system.labels

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import models, schemes
+from nsjax import InputError, models, schemes
 from nsjax.loop import begin_run
 from nsjax.simulate import _advance
 from nsjax.trajectory import ROWS
@@ -176,3 +176,26 @@ def test_derivatives_of_a_run_agree_in_both_modes() -> None:
     assert np.all(np.isfinite(forward))
     assert np.all(forward != 0)
     np.testing.assert_allclose(forward, reverse, rtol=1e-9)
+
+
+def test_mean_forces_belong_to_the_time_since_the_previous_row():
+    problem = models.slider_crank()
+
+    def run(v):
+        start = dataclasses.replace(problem.state, v=v)
+        return nsjax.simulate(
+            problem.system, problem.params, start, schemes.moreau(), dt=1e-4, steps=60, every=3
+        )
+
+    speeds = jnp.asarray([[150.0, -75.0, 0.0], [140.0, -70.0, 0.0]])
+    batch = jax.vmap(run)(speeds)
+    assert batch.mean_force_normal.shape == (2, 21, 4)
+    assert batch.mean_force_tangential.shape == (2, 21, 4, 1)
+    assert batch.mean_constraint_force.shape == (2, 21, 0)
+    np.testing.assert_allclose(batch.mean_force_normal * 3e-4, batch.impulse_normal, rtol=1e-9)
+    assert batch.impulse_normal.any()
+    one = run(speeds[1])
+    np.testing.assert_allclose(batch.mean_force_tangential[1], one.mean_force_tangential, atol=1e-9)
+    bare = nsjax.simulate(*problem, schemes.moreau(), dt=1e-4, steps=60, save=["gap"])
+    with pytest.raises(InputError, match="mean forces need impulse_normal, which is not saved"):
+        bare.mean_force_normal  # noqa: B018

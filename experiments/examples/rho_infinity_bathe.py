@@ -36,14 +36,15 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
     h = gamma * dt  # first part: trapezoidal rule, predicted with the acceleration at the start
     guess = v + h * a
     first = single(anchor=q, xi=0.5 * h * (v + guess), v=guess, a=a, cq=h / 2, ca=2 / h, t=t + h, dt=dt)
-    ((_, _, vg, ag),), _ = run(first)
+    ((_, _, vg, ag),), (middle,) = run(first)
 
     # second part, predicted with the acceleration of the first
     guess = v + dt * (q0 * a + (q1 + q2) * ag)
     xi = dt * (q0 * v + q1 * vg + q2 * guess)
     second = single(anchor=q, xi=xi, v=guess, a=ag, cq=dt * q2, ca=1 / (dt * q2), t=t + dt, dt=dt)
     ((_, q_end, v_end, a_end),), (impulses,) = run(second)
-    return BaseEnd(q=q_end, v=v_end, a=a_end, algorithmic=a_end, force=impulses / dt)
+    impulse = q0 * dt * memory.force + q1 * middle + q2 * impulses  # the formula of v
+    return BaseEnd(q=q_end, v=v_end, a=a_end, algorithmic=a_end, force=impulses / dt, impulse=impulse)
 
 
 def rho_infinity_bathe(rho_inf: Array | float = 0.5) -> Scheme:

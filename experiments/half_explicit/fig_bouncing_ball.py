@@ -46,7 +46,7 @@ def ball(dt: float, impact_step: str = "keep") -> nsjax.Trajectory:
 
 def _numbers(traj: nsjax.Trajectory, dt: float) -> common.Numbers:
     t, q = np.asarray(traj.t), np.asarray(traj.q)[:, 0]
-    jumps = t[impulse_steps(traj, dt)]
+    jumps = t[impulse_steps(traj)]
     second = round(1.0 / dt)
     return {
         f"{dt:.0e}: first impact [s]": float(jumps[0]),

@@ -71,7 +71,7 @@ def _measure(traj: nsjax.Trajectory, dt: float) -> common.Numbers:
     middle = (t > TOUCH + 0.05 * CONTACT) & (t < TOUCH + 0.95 * CONTACT)
     energy = np.asarray(traj["energy"])
     return {
-        "impacts": float(len(impulse_steps(traj, dt))),
+        "impacts": float(len(impulse_steps(traj))),
         "end of contact [s]": float(t[under_load[-1]]),
         "mean force [N]": float(force[under_load[1:]].mean()),
         "largest force [N]": float(force.max()),

@@ -46,7 +46,7 @@ def _differences(kept: nsjax.Trajectory, dropped: nsjax.Trajectory) -> float:
 
 def _common(traj: nsjax.Trajectory, dt: float) -> common.Numbers:
     return {
-        "impulse steps": float(len(impulse_steps(traj, dt))),
+        "impulse steps": float(len(impulse_steps(traj))),
         "gap_min [m]": float(np.asarray(traj.gap).min()),
         "theta3_max [rad]": float(np.abs(traj["theta3"]).max()),
     }

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 import nsjax
-
-ROUNDING = 1e-12
-"""Impulses up to this are rounding [N s]."""
+from nsjax import analysis
 
 
 def run(problem: Any, scheme: Any, dt: float, steps: int, every: int = 1) -> nsjax.Trajectory:
@@ -20,11 +18,10 @@ def run(problem: Any, scheme: Any, dt: float, steps: int, every: int = 1) -> nsj
     return traj
 
 
-def impulse_steps(traj: nsjax.Trajectory, dt: float) -> np.ndarray:
+def impulse_steps(traj: nsjax.Trajectory) -> np.ndarray:
     """Rows (every step saved) with an impulse in some contact: the papers' impact or impulse steps.
 
     They are more than ``traj.impacts``, which counts contacts that approach faster than forces alone
     would make them.
     """
-    force, impulse = np.asarray(traj.force_normal), np.asarray(traj.impulse_normal)
-    return np.flatnonzero(np.any(impulse - dt * force > ROUNDING, axis=1))
+    return np.flatnonzero(analysis.impulse_steps(traj))

@@ -60,7 +60,7 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
 
 
 def _numbers(traj: nsjax.Trajectory, arrays: dict[str, np.ndarray]) -> common.Numbers:
-    t, struck = arrays["t"], np.flatnonzero(impact_steps(traj, STEP))
+    t, struck = arrays["t"], np.flatnonzero(impact_steps(traj))
     stretches = phases(loaded(traj, STEP, UPPER))
     first, behind = stretches[np.argmax(stretches[:, 1] - stretches[:, 0])]
     rest = slice(first, behind)
@@ -83,14 +83,14 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     place = common.results_folder(PAPER, folder)
     traj = run(table1(), schemes.generalized_alpha(0.8), STEP, STEPS)
     gap, rate = gap_and_rate(traj)
+    struck = jumps(traj, STEP)
     arrays = {
         "t": np.asarray(traj.t),
         "gap": gap,
         "rate": rate,
-        "impulse": jumps(traj, STEP)[:, UPPER].sum(axis=1),
-        "force impulse": STEP * np.asarray(traj.force_normal)[:, UPPER].sum(axis=1),
+        "impulse": struck[:, UPPER].sum(axis=1),
+        "force impulse": (np.asarray(traj.impulse_normal) - struck)[:, UPPER].sum(axis=1),
     }
-    arrays["impulse"][~impact_steps(traj, STEP)] = 0.0
     numbers = _numbers(traj, arrays)
     common.save_data(place / "fig05_transition", arrays)
     common.draw(place / "fig05_transition", 16.0, 11.0, lambda f: _paint(f, arrays))

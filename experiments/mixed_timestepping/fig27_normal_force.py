@@ -34,7 +34,7 @@ def _numbers(name: str) -> common.Numbers:
     return {
         f"{name}: force of corner 1 at 0.05 s [N]": float(force[row, 0]),
         f"{name}: force of corner 2 at 0.05 s [N]": float(force[row, 1]),
-        f"{name}: steps with an impulse": float(impact_steps(traj, FINE_STEP).sum()),
+        f"{name}: steps with an impulse": float(impact_steps(traj).sum()),
         f"{name}: interruptions between 9.4 and 17 ms": float(np.sum((lower > 0.0094) & (lower < 0.017))),
         f"{name}: interruptions after 36 ms": float(np.sum(upper > 0.036)),
         f"{name}: largest force [N]": float(force.max()),

@@ -41,7 +41,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers = instants(angles, rows, ("theta1",))
     for name in names:
         traj = long_run(name)
-        numbers[f"{name}: steps with an impulse"] = float(impact_steps(traj, LONG_STEP).sum())
+        numbers[f"{name}: steps with an impulse"] = float(impact_steps(traj).sum())
         numbers[f"{name}: largest |theta3|"] = float(np.abs(np.asarray(traj.q)[:, 2]).max())
         numbers[f"{name}: least gap [m]"] = float(np.min(np.asarray(traj.gap_min)))
     if not quick:

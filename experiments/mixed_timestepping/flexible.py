@@ -121,7 +121,7 @@ def angles(traj: nsjax.Trajectory, dt: float, instants: tuple[float, ...], name:
 
 def contact_numbers(traj: nsjax.Trajectory, dt: float, name: str) -> common.Numbers:
     """Impulses, forces and the energy of the vibrations of a run."""
-    struck = impact_steps(traj, dt)
+    struck = impact_steps(traj)
     return {
         f"{name}: first impact [s]": float(traj.t[np.flatnonzero(struck)[0]]),
         f"{name}: steps with an impulse": float(struck.sum()),

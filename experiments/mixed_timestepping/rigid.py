@@ -15,20 +15,17 @@ from typing import Any
 import numpy as np
 
 import nsjax
-from nsjax import models, schemes
+from nsjax import analysis, models, schemes
 
 from .. import common
 
 PAPER = "mixed_timestepping"
-ROWS = ["gap_min", "force_normal", "impulse_normal"]
+ROWS = ["gap_min", "force_normal", "impulse_normal", "closed_time"]
 """What every run of the mechanism saves: one selection, so that a scheme compiles once."""
 
 LOADED = 1e-6
 """Mean normal force of a wall over a step above which the wall is loaded [N]; contact forces are of
 the order of 1 N, and a wall without contact has exactly none."""
-
-JUMP = 1e-12
-"""Least jump of momentum that counts as an impulse [N s]; the rounding of ``dt lambda`` is below 1e-15."""
 
 UNRESOLVED = 3
 """A bounce of so few steps is none: schemes that decide on contact at a predicted midpoint load a closed
@@ -94,15 +91,17 @@ def run(problem: Any, scheme: Any, dt: float, steps: int, every: int = 1) -> nsj
 
 
 def jumps(traj: nsjax.Trajectory, dt: float) -> np.ndarray:
-    """Impulses of the corners (rows, 4) [N s] without the time integral of the forces; a run of the
-    mixed framework with every step saved.
+    """Impulses of the corners (rows, 4) [N s] at the ends of steps, without the time integral of the
+    forces in these steps, which is taken as that of the last force; a run of the mixed framework with
+    every step saved.
     """
-    return np.asarray(traj.impulse_normal) - dt * np.asarray(traj.force_normal)
+    jump = np.asarray(traj.impulse_normal) - dt * np.asarray(traj.force_normal)
+    return np.where(impact_steps(traj)[:, None], jump, 0.0)
 
 
-def impact_steps(traj: nsjax.Trajectory, dt: float) -> np.ndarray:
+def impact_steps(traj: nsjax.Trajectory) -> np.ndarray:
     """Rows (rows,) bool whose step ends with an impulse."""
-    return np.any(jumps(traj, dt) > JUMP, axis=1)
+    return analysis.impulse_steps(traj)
 
 
 def phases(on: np.ndarray, bridge: int = 0) -> np.ndarray:

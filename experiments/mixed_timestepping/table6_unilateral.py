@@ -60,7 +60,7 @@ def reference() -> tuple[np.ndarray, int]:
     traj = run(table1(), schemes.ed_alpha(0.0), dt, REFERENCE_STEPS)
     rows = slice(None, None, REFERENCE_STEPS // SAMPLES)
     x = np.concatenate([np.asarray(traj.q)[rows, :2], np.asarray(traj.v)[rows, :2]], axis=1)
-    return x, int(impact_steps(traj, dt).sum())
+    return x, int(impact_steps(traj).sum())
 
 
 def errors(scheme: Any, steps: int, exact: np.ndarray) -> common.Numbers:
@@ -103,7 +103,7 @@ def _later(names: tuple[str, ...]) -> common.Numbers:
         traj = run(table1(), SCHEMES[name], 1e-5, 10_000)
         numbers[f"{name}: theta2(0.1)"] = float(traj.q[-1, 1])
         if name != "Moreau":  # whose impulses cannot be told from its forces
-            numbers[f"{name}: impulses to 0.1 s"] = float(impact_steps(traj, 1e-5).sum())
+            numbers[f"{name}: impulses to 0.1 s"] = float(impact_steps(traj).sum())
             numbers[f"{name}: least gap to 0.1 s"] = float(np.min(np.asarray(traj.gap_min)))
     return numbers
 

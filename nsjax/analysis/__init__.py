@@ -12,6 +12,7 @@ from nsjax.analysis.drift import Drift, Growth, growth, measure_drift
 from nsjax.analysis.energy import EnergyBooks, energy_books
 from nsjax.analysis.events import Impact, Phase, Table, contact_phases, impact_table
 from nsjax.analysis.lyapunov import lyapunov_exponent
+from nsjax.analysis.rows import impulse_steps
 
 __all__ = [
     "Drift",
@@ -26,6 +27,7 @@ __all__ = [
     "growth",
     "hausdorff",
     "impact_table",
+    "impulse_steps",
     "lyapunov_exponent",
     "measure_drift",
     "numerical_damping",

@@ -6,6 +6,7 @@ Source: [R&S appendix A].
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -13,20 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.errors import InputError
-from nsjax.core.scheme import Carry, Scheme
+from nsjax.core.scheme import Accelerations, Carry, Scheme
 from nsjax.core.system import State, System
-from nsjax.schemes.mixed import Memory
 from nsjax.types import Array, PyTree
-
-MEMORIES = {
-    "generalized_alpha": "algorithmic",
-    "hht": "algorithmic",
-    "newmark": "algorithmic",
-    "bathe": "true",
-    "ed_alpha": "true",
-    "half_explicit": "none",
-}
-"""Which acceleration the schemes of the mixed framework carry from step to step, by name."""
 
 
 def _mass(q: Array, p: PyTree) -> Array:
@@ -43,21 +33,32 @@ oscillator = System(nq=1, nv=1, mass=_mass, force=_force)
 
 def _which(scheme: Scheme, memory: str | None) -> str:
     """The acceleration in the vector: ``"algorithmic"``, ``"true"`` or ``"none"``."""
-    known = ("algorithmic", "true", "none")
+    params = {"omega": jnp.ones(()), "damping": jnp.zeros(())}
+    state = State(t=jnp.zeros(()), q=jnp.zeros(1), v=jnp.zeros(1))
+    carried = jax.eval_shape(lambda s: _start(s, params, state).memory, scheme)
+    where = _fields(scheme)
+    known = ["none"]
+    if all(hasattr(carried, name) for name in where):
+        known = ["algorithmic", "true", "none"]
     if memory is None:
-        params = {"omega": jnp.ones(()), "damping": jnp.zeros(())}
-        state = State(t=jnp.zeros(()), q=jnp.zeros(1), v=jnp.zeros(1))
-        carried = jax.eval_shape(lambda s: _start(s, params, state).memory, scheme)
-        if isinstance(carried, Memory):
-            memory = MEMORIES.get(scheme.name)
+        if scheme.accelerations is not None:
+            memory = scheme.accelerations.carries
         elif not jax.tree.leaves(carried):
             memory = "none"
     if memory not in known:
         raise InputError(
-            f"amplification_matrix: memory = {memory!r} for scheme {scheme.name!r}; choose one of "
-            f"{', '.join(known)}"
+            f"amplification_matrix: memory = {memory!r} for scheme {scheme.name!r}, which "
+            f"{'has' if len(known) > 1 else 'does not have'} the accelerations {' and '.join(where)} in "
+            f"its memory; choose {'one of ' if len(known) > 1 else ''}{', '.join(known)}, or let the "
+            "scheme say what it carries (Scheme.accelerations)"
         )
     return memory
+
+
+def _fields(scheme: Scheme) -> tuple[str, str]:
+    """Names of the true and the algorithmic acceleration in the memory."""
+    named = scheme.accelerations or Accelerations("none")
+    return named.true, named.algorithmic
 
 
 def _start(scheme: Scheme, params: PyTree, state: State) -> Carry:
@@ -71,17 +72,17 @@ def _to_carry(scheme: Scheme, params: PyTree, x: Array, memory: str) -> Carry:
     carry = _start(scheme, params, State(t=jnp.zeros(()), q=x[:1], v=x[1:2]))
     if memory == "none":
         return carry
-    old = carry.memory
     a = x[2:] if memory == "true" else _force(jnp.zeros(()), carry.state.q, carry.state.v, params)
-    new = Memory(a=a, algorithmic=x[2:], closed=old.closed, resting=old.resting)
+    true, algorithmic = _fields(scheme)
+    new = dataclasses.replace(carry.memory, **{true: a, algorithmic: x[2:]})
     return Carry(state=carry.state, memory=new)
 
 
-def _from_carry(carry: Carry, memory: str) -> Array:
+def _from_carry(scheme: Scheme, carry: Carry, memory: str) -> Array:
     """``carry -> X`` for ``dt = 1``."""
     parts = [carry.state.q, carry.state.v]
     if memory != "none":
-        parts.append(carry.memory.algorithmic if memory == "algorithmic" else carry.memory.a)
+        parts.append(getattr(carry.memory, _fields(scheme)[memory == "algorithmic"]))
     return jnp.concatenate(parts)
 
 
@@ -108,7 +109,8 @@ def _matrices(scheme: Scheme, omega: Array, damping: Array, memory: str) -> Arra
 
         def step(x: Array) -> Array:
             carry = _to_carry(scheme, params, x, memory)
-            return _from_carry(scheme.step(scheme, oscillator, params, constants, carry, dt)[0], memory)
+            end, _ = scheme.step(scheme, oscillator, params, constants, carry, dt)
+            return _from_carry(scheme, end, memory)
 
         # the map is linear: any point will do
         return jax.jacfwd(step)(jnp.zeros(2 if memory == "none" else 3))
@@ -126,8 +128,8 @@ def amplification_matrix(
 
     On ``q'' + 2 zeta omega q' + omega^2 q = 0`` a step is linear, ``X_{i+1} = A X_i``, with
 
-    * ``X = (q, dt v, dt^2 A)`` for the generalized-alpha family: ``A`` the algorithmic acceleration;
-      the true one enters as ``a = -omega^2 q - 2 zeta omega v``;
+    * ``X = (q, dt v, dt^2 A)`` for the generalized-alpha family, nonsmooth ones included: ``A`` the
+      algorithmic acceleration; the true one enters as ``a = -omega^2 q - 2 zeta omega v``;
     * ``X = (q, dt v, dt^2 a)`` for Bathe's scheme and ED-alpha;
     * ``X = (q, dt v)`` for schemes that remember nothing else (half-explicit, Moreau, Moreau-Jean).
 
@@ -138,14 +140,14 @@ def amplification_matrix(
         omega_dt: ``Omega = omega dt`` [rad], any shape.
         damping: Lehr's damping ratio ``zeta`` [-], broadcast against ``omega_dt``.
         memory: the acceleration in ``X``, ``"algorithmic"``, ``"true"`` or ``"none"``; by default
-            the one that the scheme carries.
+            the one that the scheme says to carry (``Scheme.accelerations``).
 
     Returns:
         ``omega_dt.shape + (n, n)`` with n = 3 or 2.
 
     Raises:
-        InputError: for an unknown ``memory``, a scheme with a memory that is not known here, or when
-            differentiated.
+        InputError: for a ``memory`` that the scheme does not have, a scheme that remembers something and
+            does not say what, or when differentiated.
 
     Accuracy: entries to 1e-15 relative to the largest one, in double precision; for the
         generalized-alpha family ``eps max(1, Omega^2)`` (3e-13 at ``Omega = 60``, 1e-7 at 6e4), because

@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.analysis.rows import by_rows, check_run
+from nsjax.analysis.rows import by_rows, check_run, impulse_steps
+from nsjax.contact.events import Touch
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import kinetic_energy, potential_energy, row_forces, row_rates
 from nsjax.core.system import System, add
 from nsjax.schemes import nsga_step
-from nsjax.contact.events import Touch
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, record
 
@@ -98,10 +98,11 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     work ``Lambda.(W' v^- + W' v^+)/2`` exactly. What the saved forces of a scheme are decides how they
     are integrated:
 
-    * ``"end"``: forces at the end of the step, impulses of an impact apart, ``Lambda = impulse -
-      dt force`` and ``v^- = v^+ - M^-1 W Lambda`` (mixed framework). Trapezoidal rule between impacts;
-      after a change of contacts, where the saved force is not that with which the step starts, the
-      force at the end counts for the whole step.
+    * ``"end"``: an impulse at the end of a step in which a contact closes (`impulse_steps`), and before it
+      the time integrals ``P`` of the forces with the scheme's own weights (mixed framework). These do
+      the work ``P.(W' v_i + W' v^-)/2``; ``Lambda = impulse - dt force`` and ``v^- = v^+ - M^-1 W
+      Lambda``. In such a step the integral of forces that act on beside the impact is told apart to
+      first order only, which moves work between the two and leaves their sum.
     * ``"mean"``, ``"midpoint"``: one impulse over the step, directions ``W`` at ``q_i + dt/2 v_i``
       (Moreau, theta-method, decoupled GGL) or midway between ``q_i`` and ``q_{i+1}`` (unified GGL). Its
       work with the mean of ``v_i`` and ``v_{i+1}`` is that of the step's momentum balance. It counts as
@@ -123,8 +124,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
         InputError: for a batch, rows more than one step apart, quantities not saved, or unknown
             ``forces``.
 
-    Accuracy: the residual is of the scheme's order between impacts, and of the order of its forces
-        while contacts slide (half-explicit, ED-alpha: 1). To rounding: impulses of
+    Accuracy: the residual is of the scheme's order between impacts. To rounding: impulses of
         ``"end"``; all of the theta-method with ``theta = 1/2`` and Newmark's trapezoidal rule for
         constant mass and directions and linear forces. In a step with an impact, ``"mean"`` leaves
         O(dt) from non-potential forces and varying mass or directions.
@@ -152,8 +152,8 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     dt = float(traj.carry.dt)
     force, impulse = _rows_of(traj, "force"), _rows_of(traj, "impulse")
     if forces == "auto" and isinstance(traj.carry.carry.memory, nsga_step.Memory):
-        force, jump, impact = _impulses_at_the_end(traj, force, impulse)
-        return _enter(traj, _apart(traj, force, jump, impact), impact)
+        jump, impact = _impulses_at_the_end(traj, force, impulse)
+        return _enter(traj, _apart(traj, impulse, jump), impact)
     jump = impulse - dt * force
     # what a product and a sum round off is no impulse
     jump = np.where(np.abs(jump) <= 4 * np.finfo(float).eps * np.abs(impulse), 0.0, jump)
@@ -161,32 +161,31 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     if forces == "auto":
         apart = not _one_impulse(traj) or bool(jump.any())
     if apart:
+        jump = np.where(impulse_steps(traj)[:, None], jump, 0.0)
         impact = np.any(jump, axis=1)
-        work = _apart(traj, force, jump, impact)
+        work = _apart(traj, impulse, jump)
     else:
         impact = np.any(np.asarray(traj.impacts), axis=1)
         work = _whole_steps(traj, forces, impulse[1:], impact[1:, None])
     return _enter(traj, work, impact)
 
 
-def _apart(traj: Trajectory, force: np.ndarray, jump: np.ndarray, impact: np.ndarray) -> Any:
-    """Work of forces at the ends of the steps and of impulses apart from them."""
-    begin = np.where(_known_at_start(traj, force, impact), force, np.roll(force, -1, axis=0))
-    return _steps(traj, _EndStep(), begin[:-1], force[1:], jump[1:])
+def _apart(traj: Trajectory, impulse: np.ndarray, jump: np.ndarray) -> Any:
+    """Work of the time integrals of forces, and of impulses at the ends of the steps apart from them."""
+    return _steps(traj, _EndStep(), (impulse - jump)[1:], jump[1:])
 
 
 def _impulses_at_the_end(
     traj: Trajectory, force: np.ndarray, impulse: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Forces, impulses and impacts of nonsmooth generalized-alpha: contacts know impulses alone, which act
-    at the end of the step. They count as impact where the step has one, else as force.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Impulses and impacts of nonsmooth generalized-alpha: contacts know impulses alone, which act at the
+    end of the step. They count as impact where the step has one, else as force.
     """
     dt = float(traj.carry.dt)
     impact = np.any(np.asarray(traj.impacts), axis=1)
     smooth = force.copy()
     smooth[:, : force.shape[1] - traj.system.nb] = 0.0
-    force = np.where(impact[:, None], smooth, impulse / dt)
-    return force, impulse - dt * force, impact
+    return np.where(impact[:, None], impulse - dt * smooth, 0.0), impact
 
 
 def _one_impulse(traj: Trajectory) -> bool:
@@ -220,20 +219,6 @@ def _rows_of(traj: Trajectory, what: str) -> np.ndarray:
     normal, tangential, constraints = (np.asarray(getattr(traj, name)) for name in names)
     contacts = np.concatenate([normal[..., None], tangential], axis=2)
     return np.concatenate([contacts.reshape(len(contacts), -1), constraints], axis=1)
-
-
-def _known_at_start(traj: Trajectory, force: np.ndarray, impact: np.ndarray) -> np.ndarray:
-    """Whether the force saved at a row is also that with which the next step starts, (rows, all rows).
-
-    It is not at the start of the run, after an impulse, and where a contact has closed or opened.
-    """
-    system = traj.system
-    smooth = ~impact
-    smooth[0] = False
-    pressed = (np.asarray(traj.force_normal) > 0.0) & (np.asarray(traj.closed_time) > 0.0)
-    contacts = np.repeat(pressed, 1 + system.nt, axis=1)
-    known = np.concatenate([contacts, np.ones((len(force), system.nb), bool)], axis=1)
-    return known & smooth[:, None]
 
 
 def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray) -> EnergyBooks:
@@ -316,13 +301,13 @@ def _rates(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Arr
 
 @dataclasses.dataclass(frozen=True)
 class _EndStep:
-    """Work of a step with forces at both ends and an impulse at the end: of the non-potential force,
-    the rows, the row impulses; loss by the impulses.
+    """Work of a step with time integrals of row forces and an impulse at the end: of the non-potential
+    force, the rows, the row impulses; loss by the impulses.
     """
 
     def __call__(
         self, system: System, p: PyTree, t: Array, q: Array, v: Array, t1: Array, q1: Array, v1: Array,
-        dt: Array, before: Array, after: Array, jump: Array,
+        dt: Array, integral: Array, jump: Array,
     ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
         left = v1
         if jump.size:
@@ -332,7 +317,7 @@ class _EndStep:
         full, end = _rates(system, p, t1, q1, left)
         full_after, end_after = _rates(system, p, t1, q1, v1)
         work = _force_work(system, p, (t, q, v), (t1, q1, left), dt)
-        smooth = 0.25 * dt * (before + after) * (begin + end)
+        smooth = 0.5 * integral * (begin + end)
         return work, smooth, 0.5 * jump * (end + end_after), -0.5 * jump * (full + full_after)
 
 

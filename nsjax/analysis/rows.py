@@ -6,13 +6,15 @@ import functools
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
+from nsjax.core.operators import gap_rows
 from nsjax.core.system import System
 from nsjax.trajectory import Trajectory
-from nsjax.types import Fn, PyTree
+from nsjax.types import Array, Fn, PyTree
 
 CHUNK = 1024
 CHUNK_NUMBERS = 2**22
@@ -54,6 +56,52 @@ def check_run(
 def row_distance(traj: Trajectory) -> int:
     """Steps between saved rows."""
     return round((float(traj.t[-1]) - float(traj.t[0])) / (len(traj.t) - 1) / float(traj.carry.dt))
+
+
+CLOSED = 1e-11
+"""Gap [m] and approach rate, relative to 1 + |v|, up to which a contact is closed at the start of a run:
+the schemes' own numbers, and some rounding."""
+
+
+def impulse_steps(traj: Trajectory) -> np.ndarray:
+    """Steps (rows,) bool of a run that end with an impulse: a contact has newly closed and carries one.
+
+    They are more than those of ``traj.impacts``, which counts contacts that approach faster than forces
+    alone would make them. Between them the impulses of the mixed framework are time integrals of
+    forces.
+
+    Args:
+        traj: one run saved with ``every=1``; ``impulse_normal`` and ``closed_time`` are needed.
+
+    Raises:
+        InputError: see `check_run`.
+
+    Limits: a run that continues another one counts a contact that does not approach as closed before.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> from nsjax.analysis import impulse_steps
+        >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.bathe(), dt=1e-2, steps=100)
+        >>> int(impulse_steps(traj).sum()), int(traj.impacts.sum())
+        (1, 1)
+    """
+    check_run(traj, "impulse_steps", ("impulse_normal", "closed_time"), every_step=True)
+    if not traj.system.nc:
+        return np.zeros(len(traj.t), bool)
+    closed = np.asarray(traj.closed_time) > 0.0
+    closed[0] = by_rows(_closed, traj, *(np.asarray(x)[:1] for x in (traj.t, traj.q, traj.v)))[0]
+    new = closed & ~np.roll(closed, 1, axis=0)
+    new[0] = False
+    struck: np.ndarray = np.any(new & (np.asarray(traj.impulse_normal) != 0.0), axis=1)
+    return struck
+
+
+def _closed(system: System, p: PyTree, t: Array, q: Array, v: Array) -> Array:
+    """Contacts (nc,) bool that are closed and do not approach."""
+    rates = gap_rows(system, "gap", system.nc, t, q, p).rate(v)
+    limit = CLOSED * (1.0 + jnp.max(jnp.abs(v)))
+    return (system.gap(t, q, p) <= CLOSED) & (rates >= -limit)  # type: ignore[misc]
 
 
 def by_rows(kernel: Fn, traj: Trajectory, *columns: Any) -> PyTree:

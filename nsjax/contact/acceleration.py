@@ -26,7 +26,26 @@ def consistent_acceleration(
     max_iterations: int,
     method: str = "auto_rare",
 ) -> Array:
-    """``a = M^-1 (h + W lambda)`` with ``0 <= ddg_N _|_ lambda_N >= 0`` on the resting contacts.
+    """The acceleration of `consistent_forces`, without the forces."""
+    return consistent_forces(
+        system, params, t, q, v, resting, tolerance=tolerance, max_iterations=max_iterations, method=method
+    )[0]
+
+
+def consistent_forces(
+    system: System,
+    params: PyTree,
+    t: Array,
+    q: Array,
+    v: Array,
+    resting: Array,
+    *,
+    tolerance: Array | float,
+    max_iterations: int,
+    method: str = "auto",
+) -> tuple[Array, Array]:
+    """``a = M^-1 (h + W lambda)`` with ``0 <= ddg_N _|_ lambda_N >= 0`` on the resting contacts, and the
+    row forces ``lambda`` [N], contacts first.
 
     Sticking contacts keep their tangential velocity zero, sliding ones take their friction force from
     the direction of sliding; bilateral constraints hold on acceleration level.
@@ -41,7 +60,7 @@ def consistent_acceleration(
     inertia = inertia_at(system, q, params)
     force = system.force(t, q, v, params)
     if not system.nc and not system.nb:
-        return inertia.solve(force[:, None])[:, 0]
+        return inertia.solve(force[:, None])[:, 0], jnp.zeros(0)
     rows = all_rows(system, t, q, params)
     free, response = inertia.answers(force, rows.wt)
     drift = row_drift(system, t, q, v, params)
@@ -58,7 +77,7 @@ def consistent_acceleration(
         mask=resting,
     )
     answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method)
-    return free + matvec(response, answer.x)
+    return free + matvec(response, answer.x), answer.x
 
 
 def _sliding(system: System, rows: Rows, v: Array, free: Array) -> Array:

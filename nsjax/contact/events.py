@@ -294,7 +294,9 @@ def unloaded_partners(found: Approach, under: Array, loaded: Array) -> Array:
     return jnp.where(jnp.any(passed, axis=0) | jnp.any(passed, axis=1), notes.COUPLED, 0)
 
 
-def touched(touch: Touch, found: Approach, active: Array, loaded: Array, held: Array, slide: Array) -> Touch:
+def touched(
+    touch: Touch, found: Approach, active: Array, loaded: Array, held: Array, slide: Array
+) -> Touch:
     """What is remembered after a step.
 
     Args:

@@ -23,6 +23,7 @@ from nsjax.linalg import matmul, matvec, solve
 from nsjax.nonlinear import moved, only_tangent, with_tangent
 from nsjax.types import Array, PyTree, record
 
+
 @record()
 class Shift:
     """Time shifts of the events of a step: zero, with derivatives.
@@ -40,9 +41,7 @@ class Shift:
     apart: Array
 
 
-def event_shift(
-    function: Array, rate: Array, events: Array, apart: Array, refuse: bool = True
-) -> Shift:
+def event_shift(function: Array, rate: Array, events: Array, apart: Array, refuse: bool = True) -> Shift:
     """``dtau = -dg / (dg/dt)`` of every event.
 
     Args:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from nsjax.core.system import State
 from nsjax.types import Array, Fn, PyTree, record
+
 
 @record()
 class Carry:
@@ -68,10 +70,25 @@ class Output:
     notes: Array | int = 0
 
 
+@dataclasses.dataclass(frozen=True)
+class Accelerations:
+    """Where the memory of a scheme holds accelerations, and which of them takes part in its linear map.
+
+    Args:
+        carries: ``"algorithmic"`` (the true one follows from position and velocity), ``"true"``, or
+            ``"none"``: a step starts from position and velocity alone.
+        true, algorithmic: names of the fields of the memory.
+    """
+
+    carries: str
+    true: str = "a"
+    algorithmic: str = "algorithmic"
+
+
 @record(
     static=(
         "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
-        "criteria",
+        "criteria", "accelerations",
     )
 )  # fmt: skip
 class Scheme:
@@ -92,6 +109,7 @@ class Scheme:
         stores_solutions: whether reverse mode, where it stores every step, stores the solutions of its
             equations too; not where solving again costs less.
         criteria: by which events are told, `nsjax.contact.events.Criteria`; None for its defaults.
+        accelerations: what `nsjax.analysis.amplification_matrix` must know of the memory; None: unknown.
     """
 
     name: str
@@ -104,3 +122,4 @@ class Scheme:
     singular_mass: bool = False
     stores_solutions: bool = True
     criteria: Any = None
+    accelerations: Accelerations | None = None

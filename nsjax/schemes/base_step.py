@@ -21,12 +21,20 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class Memory:
-    """What mixed schemes remember: true and algorithmic acceleration, closed contacts, and of contacts at
-    rest and before what `nsjax.contact.events.Touch` says.
+    """What mixed schemes remember.
+
+    Args:
+        a, algorithmic: (nv,) true and algorithmic acceleration.
+        force, algorithmic_force: (rows,) the row forces that belong to them [N], contacts first: a scheme
+            that puts earlier accelerations into a step puts the forces that caused them into it, too.
+        closed: (nc,) bool, contacts.
+        touch: what is remembered of contacts for events, and which are at rest.
     """
 
     a: Array
     algorithmic: Array
+    force: Array
+    algorithmic_force: Array
     closed: Array
     touch: Touch
 
@@ -38,10 +46,16 @@ class Memory:
 
 @record()
 class BaseEnd:
-    """What a base scheme returns: end of the step before an impact, accelerations, row forces [N].
+    """What a base scheme returns: the end of the step before an impact.
 
-    ``free`` is the velocity without row forces for schemes that drop them in a step with an impulse;
-    None keeps them.
+    Args:
+        q, v, a, algorithmic: position, velocity, true and algorithmic acceleration.
+        force: (rows,) row forces at the end of the step [N], contacts first, zero where they have no rows.
+        impulse: (rows,) their part in the velocity change [N s], ``M dv = (same weights of h) + W P`` for
+            constant ``M`` and ``W``: the formula of the velocity, run on row forces.
+        algorithmic_force: (rows,) that of the algorithmic acceleration; None: ``force``.
+        free: the velocity without row forces for schemes that drop them in a step with an impulse;
+            None keeps them.
     """
 
     q: Array
@@ -49,19 +63,22 @@ class BaseEnd:
     a: Array
     algorithmic: Array
     force: Array
+    impulse: Array
+    algorithmic_force: Array | None = None
     free: Array | None = None
 
 
 @record()
 class End:
-    """End of a base step: position, velocity before an impact, accelerations, impulses over ``dt``."""
+    """A `BaseEnd` with the work done and whether all problems were solved."""
 
     q: Array
     v: Array
     a: Array
     algorithmic: Array
-    contacts: Array
-    constraints: Array
+    force: Array
+    impulse: Array
+    algorithmic_force: Array
     iterations: Array
     residual: Array
     solved: Array
@@ -107,7 +124,7 @@ class Runner:
         return StageEquations(self.system, maps.v.shape[0], self.contacts, form)
 
     def __call__(self, maps: Maps) -> tuple[list[tuple[Array, Array, Array, Array]], list[Array]]:
-        """``(t, q, v, a)`` and the row impulses (contacts, then constraints) of every stage."""
+        """``(t, q, v, a)`` and row impulses ``dt lambda`` (contacts, then constraints) of every stage."""
         tolerances, options = self.scheme.coef.tolerances, self.scheme.options
         equations = self.equations(maps)
         settings = StageSettings(
@@ -122,7 +139,12 @@ class Runner:
         self.residuals.append(answer.residual)
         self.estimates.append(answer.estimate)
         self.iterations = self.iterations + answer.iterations
-        return maps.at(self.system, answer.z), equations.split(answer.impulses)
+        return maps.at(self.system, answer.z), [self.all(x) for x in equations.split(answer.impulses)]
+
+    def all(self, x: Array) -> Array:
+        """Values of the rows of this branch as those of all rows: zero at contacts that have none here."""
+        missing = row_count(self.system) - x.shape[0]
+        return jnp.concatenate([jnp.zeros(missing), x]) if missing else x
 
     def rows_at(self, t: Array, q: Array) -> Rows:
         """Rows of the contacts (if any can act in this branch) and constraints."""
@@ -162,7 +184,7 @@ class Recorder(Runner):
         equations = self.equations(maps)
         self.tangents.append(kept_tangent(equations, (self.params, maps), equations.unknowns))
         count = equations.nc * (1 + equations.nt) + equations.nb
-        nothing = equations.split(jnp.zeros(count))
+        nothing = [self.all(x) for x in equations.split(jnp.zeros(count))]
         return maps.at(self.system, jnp.zeros(equations.unknowns)), nothing
 
 
@@ -172,7 +194,10 @@ def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> Kep
         return Kept()
     inertia = constant_inertia(system, params)
     none, still = jnp.zeros(system.nc, bool), jnp.zeros(system.nv)
-    memory = Memory(a=still, algorithmic=still, closed=none, touch=no_touch(system))
+    free = jnp.zeros(row_count(system))
+    memory = Memory(
+        a=still, algorithmic=still, force=free, algorithmic_force=free, closed=none, touch=no_touch(system)
+    )
     stages = []
     for contacts in (False, system.nc > 0):
         record = Recorder(scheme, system, params, contacts)
@@ -182,11 +207,16 @@ def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> Kep
     return Kept(inertia=inertia, stages=(stages[0], stages[1]))
 
 
-def split_force(system: System, force: Array, contacts: bool) -> tuple[Array, Array]:
-    """Row forces as (nc, 1 + nt) of the contacts, zero where they have no rows, and (nb,)."""
-    d = system.nc * (1 + system.nt) if contacts else 0
-    shape = system.nc, 1 + system.nt
-    return (force[:d].reshape(shape) if contacts else jnp.zeros(shape)), force[d:]
+def row_count(system: System) -> int:
+    """Rows of all contacts and constraints."""
+    return system.nc * (1 + system.nt) + system.nb
+
+
+def split_rows(system: System, x: Array) -> tuple[Array, Array, Array]:
+    """Values of all rows as (nc,) of the normals, (nc, nt) of the tangents and (nb,)."""
+    d = 1 + system.nt
+    contacts = x[: system.nc * d].reshape(system.nc, d)
+    return contacts[:, 0], contacts[:, 1:], x[system.nc * d :]
 
 
 def on_contacts(system: System, closed: Array, f: Callable[[bool], Any]) -> Any:
@@ -205,14 +235,14 @@ def base_step(
     base: BaseEnd = scheme.options.base(scheme.coef, state, memory, dt, run)
     residual, estimate = jnp.max(jnp.stack(run.residuals)), jnp.max(jnp.stack(run.estimates))
     tolerances = scheme.coef.tolerances
-    force, constraints = split_force(system, base.force, contacts)
     return End(
         q=base.q,
         v=base.v,
         a=base.a,
         algorithmic=base.algorithmic,
-        contacts=force,
-        constraints=constraints,
+        force=base.force,
+        impulse=base.impulse,
+        algorithmic_force=base.force if base.algorithmic_force is None else base.algorithmic_force,
         iterations=run.iterations,
         residual=residual,
         solved=(residual <= tolerances.contact) & (estimate <= tolerances.stage),

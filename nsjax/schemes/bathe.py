@@ -25,7 +25,7 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
     t, q, v, a = jnp.asarray(state.t), state.q, state.v, memory.a
     guess = v + 0.5 * dt * a
     first = 0.25 * dt * (v + guess)
-    ((_, qh, vh, ah),), _ = run(
+    ((_, qh, vh, ah),), (middle,) = run(
         single(anchor=q, xi=first, v=guess, a=a, cq=dt / 4, ca=4 / dt, t=t + 0.5 * dt, dt=dt)
     )
     # second part from the middle: q_i is exactly q_h moved by -xi_h (`rotations.md` section 5)
@@ -37,7 +37,9 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
             anchor=qh, xi=(dt * guess + xih) / 3.0, v=guess, a=ahead, cq=dt / 3, ca=3 / dt, t=t + dt, dt=dt
         )
     )
-    return BaseEnd(q=q, v=v1, a=a1, algorithmic=a1, force=impulses / dt)
+    # together both parts are v_{i+1} = v_i + dt/3 (a_i + a_h + a_{i+1})
+    impulse = (dt * memory.force + middle + impulses) / 3.0
+    return BaseEnd(q=q, v=v1, a=a1, algorithmic=a1, force=impulses / dt, impulse=impulse)
 
 
 def bathe(
@@ -81,4 +83,4 @@ def bathe(
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
-    return mixed_scheme("bathe", base, Numbers(tolerances=tolerances), **options)
+    return mixed_scheme("bathe", base, Numbers(tolerances=tolerances), carries="true", **options)

@@ -110,9 +110,13 @@ def impulse_output(
         impulse_tangential=jump.contacts[:, 1:],
         constraint_impulse=jump.constraints,
         event=Event(
-            gap=gap, active=active, impact=told.impact, rate_before=jump.before, rate_after=jump.after,
+            gap=gap,
+            active=active,
+            impact=told.impact,
+            rate_before=jump.before,
+            rate_after=jump.after,
             shift=told.tau,
-        ),  # fmt: skip
+        ),
         iterations=jump.iterations,
         residual=jump.residual,
         status=step_status(system, params, at, gap, end.v, end.q, solved),

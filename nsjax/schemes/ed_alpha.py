@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
 from nsjax.schemes.choices import within
@@ -42,8 +43,8 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
         t=jnp.stack([t, t + dt]),
         dt=dt,
     )
-    (_, (_, q, v1, a1)), impulses = run(maps)
-    return BaseEnd(q=q, v=v1, a=a1, algorithmic=a1, force=impulses[1] / dt)
+    (_, (_, q, v1, a1)), (begin, end) = run(maps)
+    return BaseEnd(q=q, v=v1, a=a1, algorithmic=a1, force=end / dt, impulse=0.5 * (begin + end))
 
 
 def ed_alpha(
@@ -72,10 +73,17 @@ def ed_alpha(
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
             contact at rest keeps its gap to rounding only.
         options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
-            ``constraint_form``, ``max_passes``, ``max_iterations``; see `mixed_scheme`.
+            ``constraint_form`` (not ``"index_3"``), ``max_passes``, ``max_iterations``; see
+            `mixed_scheme`.
 
     Returns:
         A `Scheme`.
+
+    Raises:
+        InputError: for a spectral radius outside [0, 1], or constraints on position level alone: stage j
+            stands at the start of the step, so that ``g(q_j) = 0`` asks for ``alpha (v_j - v_i) =
+            v_{i+1} - v_i`` along the constraint and not for a force; positions and velocities would be
+            of order 1, the force of order 0.
 
     Order: 2 in position and velocity (3 on linear problems with ``rho_inf = 0``), 1 in the force.
 
@@ -91,6 +99,11 @@ def ed_alpha(
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
+    if options.get("constraint_form") == "index_3":
+        raise InputError(
+            "ed_alpha: constraint_form = 'index_3': with both stages on the constraint the force of this "
+            "scheme does not converge; choose 'ggl', which keeps positions on it too, or 'index_2'"
+        )
     rho_inf = within("ed_alpha", "rho_inf", rho_inf, 0.0, 1.0)
     coef = Numbers(rho_inf=rho_inf, alpha_ar=alpha_ar, tolerances=tolerances)
-    return mixed_scheme("ed_alpha", base, coef, laws_at_start=True, **options)
+    return mixed_scheme("ed_alpha", base, coef, laws_at_start=True, carries="true", **options)

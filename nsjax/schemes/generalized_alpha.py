@@ -91,7 +91,12 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
         dt=dt,
     )
     ((_, q, v1, a1),), (impulses,) = run(maps)
-    return BaseEnd(q=q, v=v1, a=a1, algorithmic=s * a1 + offset, force=impulses / dt)
+    force, before = impulses / dt, memory.algorithmic_force
+    algorithmic = s * force + (alpha_f * memory.force - alpha_m * before) / (1 - alpha_m)
+    return BaseEnd(
+        q=q, v=v1, a=a1, algorithmic=s * a1 + offset, force=force, algorithmic_force=algorithmic,
+        impulse=dt * ((1 - gamma) * before + gamma * algorithmic),
+    )  # fmt: skip
 
 
 def generalized_alpha(
@@ -152,7 +157,7 @@ def generalized_alpha(
         )
     if alpha_m is not None and alpha_f is not None:
         coef = AlphaParameters(alpha_m=alpha_m, alpha_f=alpha_f, tolerances=tolerances)
-    return mixed_scheme("generalized_alpha", base, coef, **options)
+    return mixed_scheme("generalized_alpha", base, coef, carries="algorithmic", **options)
 
 
 def hht(
@@ -185,7 +190,8 @@ def hht(
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
     alpha_f = within("hht", "alpha_f", alpha_f, 0.0, 0.5)
-    return mixed_scheme("hht", base, Hht(alpha_f=alpha_f, tolerances=tolerances), **options)
+    coef = Hht(alpha_f=alpha_f, tolerances=tolerances)
+    return mixed_scheme("hht", base, coef, carries="algorithmic", **options)
 
 
 def newmark(
@@ -219,4 +225,4 @@ def newmark(
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
     coef = Newmark(beta=beta, gamma=gamma, tolerances=tolerances)
-    return mixed_scheme("newmark", base, coef, **options)
+    return mixed_scheme("newmark", base, coef, carries="algorithmic", **options)

@@ -60,7 +60,7 @@ class Base:
     def __call__(self, coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
         """One step before an impact."""
         t, q, v = jnp.asarray(state.t), state.q, state.v
-        without, first, _ = _forecast(state, dt, run)
+        without, first, begin = _forecast(state, dt, run)
         forecast = v + first
         q1 = run.system.retract(q, 0.5 * dt * (v + forecast))
         second, response, rows = _accelerate(t + dt, q1, forecast, dt, run)
@@ -72,7 +72,8 @@ class Base:
             second = second + matvec(response, impulses)
             v1 = v + 0.5 * (first + second)
         a = second / dt
-        return BaseEnd(q=q1, v=v1, a=a, algorithmic=a, force=impulses / dt, free=free)
+        force, impulse = run.all(impulses / dt), run.all(0.5 * (begin + impulses))
+        return BaseEnd(q=q1, v=v1, a=a, algorithmic=a, force=force, impulse=impulse, free=free)
 
 
 def half_explicit(
@@ -132,5 +133,6 @@ def half_explicit(
         consistent_initial_acceleration=False,
         acceleration_after_change="keep",
         starting_force=starting_force if averaged_force else None,
+        carries="none",
         max_iterations=max_iterations,
     )

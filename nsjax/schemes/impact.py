@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact import Jump, events, no_jump, saltation, velocity_jump
-from nsjax.contact.acceleration import consistent_acceleration
 from nsjax.contact.events import Approach, Touch, frozen
 from nsjax.contact.sensitivity import Family, Stepped, Told, accelerate, nothing_told, through_events
 from nsjax.core.operators import row_rates
@@ -30,16 +29,6 @@ class Struck:
     state: State
     jump: Jump
     told: Told
-
-
-def acceleration(
-    scheme: Scheme, system: System, params: PyTree, t: Array, q: Array, v: Array, resting: Array
-) -> Array:
-    """The consistent acceleration on the ``resting`` contacts."""
-    return consistent_acceleration(
-        system, params, t, q, v, resting,
-        tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
-    )  # fmt: skip
 
 
 def resting_contacts(

@@ -116,6 +116,7 @@ def localized(
         step=_step,
         gradient=scheme.gradient,
         criteria=scheme.criteria,
+        accelerations=scheme.accelerations,
     )
 
 

@@ -17,9 +17,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact import events
+from nsjax.contact.acceleration import consistent_forces
 from nsjax.contact.events import Touch
 from nsjax.core.inertia import inertia_at
-from nsjax.core.scheme import Carry, Event, Output, Scheme
+from nsjax.core.scheme import Accelerations, Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.base_step import (
     BaseEnd,
@@ -30,11 +31,12 @@ from nsjax.schemes.base_step import (
     base_step,
     kept_parts,
     on_contacts,
-    split_force,
+    row_count,
+    split_rows,
 )
 from nsjax.schemes.books import step_status
 from nsjax.schemes.choices import FORMS, choose, within
-from nsjax.schemes.impact import acceleration, resting_contacts, strike, through_reversal
+from nsjax.schemes.impact import resting_contacts, strike, through_reversal
 from nsjax.schemes.midpoint_contacts import criteria_of, touch_at_start
 from nsjax.types import Array, PyTree, record
 
@@ -74,6 +76,7 @@ def mixed_scheme(
     constraint_form: str = "index_2",
     starting_force: Callable[..., Any] | None = None,
     laws_at_start: bool = False,
+    carries: str | None = None,
     max_passes: int = 20,
     max_iterations: int = 20,
 ) -> Scheme:
@@ -83,7 +86,7 @@ def mixed_scheme(
         name: registered name.
         base: ``(coef, state, memory, dt, run) -> BaseEnd``, the formulas of the base scheme.
             ``run(maps)`` solves one group of stages; it returns ``(t, q, v, a)`` and the row impulses
-            (contacts, then constraints) of every stage.
+            ``dt lambda`` (contacts, then constraints) of every stage.
         coef: record of numbers with a field ``tolerances``.
         consistent_initial_acceleration: start with the acceleration that contacts and constraints allow.
             False leaves their forces out, as the paper does, and reproduces its Figures 17 and 18.
@@ -96,6 +99,7 @@ def mixed_scheme(
             given, a step without impulse reports the mean of its own forces and those with which the
             next one starts.
         laws_at_start: whether a stage at the start of the step fulfils the contact laws.
+        carries: the acceleration that a step of the base scheme starts from, see `Accelerations`.
         max_passes, max_iterations: of the stage solver and of each contact problem.
     """
     choose(name, "acceleration_after_change", acceleration_after_change, ("recompute", "keep"))
@@ -118,6 +122,7 @@ def mixed_scheme(
         init=_init,
         step=_step,
         gradient="saltation",
+        accelerations=None if carries is None else Accelerations(carries),
     )
 
 
@@ -137,11 +142,23 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
     if system.nc:
         touch = touch_at_start(scheme, system, params, state, scheme.coef.tolerances.gap)
     if scheme.options.consistent_initial_acceleration:
-        a = acceleration(scheme, system, params, t, q, v, resting)
+        a, force = _acceleration(scheme, system, params, state, resting)
     else:
         a = inertia_at(system, q, params).solve(system.force(t, q, v, params)[:, None])[:, 0]
+        force = jnp.zeros(row_count(system))
     touch = dataclasses.replace(touch, held=resting)
-    return Carry(state=state, memory=Memory(a=a, algorithmic=a, closed=closed, touch=touch))
+    memory = Memory(a=a, algorithmic=a, force=force, algorithmic_force=force, closed=closed, touch=touch)
+    return Carry(state=state, memory=memory)
+
+
+def _acceleration(
+    scheme: Scheme, system: System, params: PyTree, state: State, resting: Array
+) -> tuple[Array, Array]:
+    """The consistent acceleration on the ``resting`` contacts, and its row forces."""
+    return consistent_forces(
+        system, params, jnp.asarray(state.t), state.q, state.v, resting,
+        tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
+    )  # fmt: skip
 
 
 def _closed(scheme: Scheme, system: System, params: PyTree, t: Array, q: Array) -> Array:
@@ -158,48 +175,50 @@ def _without_forces(end: End, drop: Array) -> End:
     return dataclasses.replace(
         end,
         v=pick(end.v, end.free),
-        contacts=pick(end.contacts, 0.0),
-        constraints=pick(end.constraints, 0.0),
+        force=pick(end.force, 0.0),
+        impulse=pick(end.impulse, 0.0),
     )
 
 
 def _reported_forces(
     scheme: Scheme, system: System, params: PyTree, kept: Kept, end: End, state: State, closed: Array,
     dt: Array, impulse: Array,
-) -> tuple[Array, Array]:  # fmt: skip
-    """Forces at the end of the step; see ``starting_force`` of `mixed_scheme`."""
+) -> Array:  # fmt: skip
+    """Row forces at the end of the step; see ``starting_force`` of `mixed_scheme`."""
     if scheme.options.starting_force is None:
-        return end.contacts, end.constraints
+        return end.force
 
-    def start(contacts: bool) -> tuple[Array, Array]:
+    def start(contacts: bool) -> Array:
         run = Runner(scheme, system, params, state, closed, contacts, kept)
-        force = scheme.options.starting_force(scheme.coef, state, dt, run)
-        return split_force(system, force, contacts)
+        return run.all(scheme.options.starting_force(scheme.coef, state, dt, run))
 
-    next_contacts, next_constraints = on_contacts(system, closed, start)
-    mean = lambda own, following: jnp.where(impulse, own, 0.5 * (own + following))  # noqa: E731
-    return mean(end.contacts, next_contacts), mean(end.constraints, next_constraints)
+    following = on_contacts(system, closed, start)
+    return jnp.where(impulse, end.force, 0.5 * (end.force + following))
 
 
 def _remember(
     scheme: Scheme, system: System, params: PyTree, end: End, state: State, memory: Memory, closed: Array,
     touch: Touch,
 ) -> Memory:  # fmt: skip
-    """Accelerations after the step: anew where the set of persistent contacts has changed."""
-    t, q, v = jnp.asarray(state.t), state.q, state.v
-    resting = resting_contacts(scheme, system, params, t, q, v, closed)
-    a, algorithmic = end.a, end.algorithmic
+    """Accelerations and their row forces after the step: anew where the set of persistent contacts has
+    changed.
+    """
+    resting = resting_contacts(scheme, system, params, jnp.asarray(state.t), state.q, state.v, closed)
+    true, algorithmic = (end.a, end.force), (end.algorithmic, end.algorithmic_force)
     if scheme.options.acceleration_after_change == "recompute" and system.nc:
         changed = jnp.any(closed & ~memory.closed) | jnp.any(resting != memory.resting)
-        fresh = lax.cond(
+        true = lax.cond(
             changed,
-            lambda _: acceleration(scheme, system, params, t, q, v, resting),
-            lambda _: a,
+            lambda _: _acceleration(scheme, system, params, state, resting),
+            lambda _: true,
             None,
         )
-        a, algorithmic = fresh, jnp.where(changed, fresh, algorithmic)
-    touch = dataclasses.replace(touch, held=resting)
-    return Memory(a=a, algorithmic=algorithmic, closed=closed, touch=touch)
+        pick = lambda fresh, old: jnp.where(changed, fresh, old)  # noqa: E731
+        algorithmic = pick(true[0], algorithmic[0]), pick(true[1], algorithmic[1])
+    return Memory(
+        a=true[0], algorithmic=algorithmic[0], force=true[1], algorithmic_force=algorithmic[1],
+        closed=closed, touch=dataclasses.replace(touch, held=resting),
+    )  # fmt: skip
 
 
 def _step(
@@ -217,23 +236,27 @@ def _step(
     gap = jnp.zeros(0) if system.gap is None else system.gap(t, end.q, params)
     closed = gap <= scheme.coef.tolerances.gap
     new = jnp.any(closed & ~memory.closed)
-    load = end.contacts[:, 0] > 0.0
+    load = split_rows(system, end.force)[0] > 0.0
     end = _without_forces(end, new)
     struck = strike(scheme, system, params, t, end, memory, closed, load, dt)
     after, jump = struck.state, struck.jump
-    forces, constraints = _reported_forces(scheme, system, params, constants, end, after, closed, dt, new)
-    impulses = dt * forces + jump.contacts
+    force = _reported_forces(scheme, system, params, constants, end, after, closed, dt, new)
+    (normal, tangential, constraints), impulses = (split_rows(system, x) for x in (force, end.impulse))
     solved = end.solved & (jump.residual <= scheme.coef.tolerances.contact)
     ahead = State(t=t, q=system.retract(state.q, dt * state.v), v=state.v)
     output = Output(
-        force_normal=forces[:, 0],
-        force_tangential=forces[:, 1:],
+        force_normal=normal,
+        force_tangential=tangential,
         constraint_force=constraints,
-        impulse_normal=impulses[:, 0],
-        impulse_tangential=impulses[:, 1:],
-        constraint_impulse=dt * constraints + jump.constraints,
+        impulse_normal=impulses[0] + jump.contacts[:, 0],
+        impulse_tangential=impulses[1] + jump.contacts[:, 1:],
+        constraint_impulse=impulses[2] + jump.constraints,
         event=Event(
-            gap=gap, active=closed, impact=struck.told.impact, rate_before=jump.before, rate_after=jump.after,
+            gap=gap,
+            active=closed,
+            impact=struck.told.impact,
+            rate_before=jump.before,
+            rate_after=jump.after,
             shift=struck.told.tau,
         ),
         iterations=end.iterations + jump.iterations,

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageSettings, kept_tangent, solve_stage
-from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System

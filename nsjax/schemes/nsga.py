@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsjax.core.scheme import Scheme
+from nsjax.core.scheme import Accelerations, Scheme
 from nsjax.schemes.choices import choose, within
 from nsjax.schemes.nsga_solve import Options
 from nsjax.schemes.nsga_step import Coefficients, nsga_init, nsga_prepare, nsga_step
@@ -35,6 +35,7 @@ def _scheme(
         step=nsga_step,
         gradient="saltation",
         singular_mass=True,
+        accelerations=Accelerations("algorithmic", true="acceleration", algorithmic="a"),
     )  # fmt: skip
 
 
@@ -67,9 +68,9 @@ def nsga_decoupled(
         force_tolerance: ``tol_f`` [N].
         mass_scale: characteristic mass of the augmented multipliers [kg]; the solution does not depend on
             it, the number of solves does. None: the mass per velocity of all of them moving together.
-        creep_correction: let half the last tangential impulse act on the position correction, impulses
-            of impacts excepted. Without it (as published) a body that sticks on a slope creeps by
-            ``h/2 g sin(slope)`` per second.
+        creep_correction: let half the last tangential impulse act on the position correction, up to
+            Coulomb's bound there, impulses of impacts excepted. Without it (as published) a body that
+            sticks on a slope creeps by ``h/2 g sin(slope)`` per second.
         max_iterations: linear solves of each subproblem before a step counts as failed.
 
     Returns:

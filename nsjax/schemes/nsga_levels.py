@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.projection import position_rows
-from nsjax.core.operators import Rows, all_rows, gap_rows, jacobian, momentum, row_rates
+from nsjax.core.operators import Rows, all_rows, gap_rows, jacobian, momentum, row_rates, slip_rows
 from nsjax.core.system import System, add
 from nsjax.linalg import matvec
 from nsjax.math import direction, norm
@@ -35,7 +35,7 @@ class Step:
         xi, v: (nv,) predicted increment of the position and velocity, without the unknown.
         c1, c2: ``dv/dt = c1 delta`` and position increment ``xi + c2 delta`` of the unknown ``delta``.
         scale: characteristic mass [kg].
-        creep: (nv,) see `PositionLevel`.
+        creep: (nc, nt) see `PositionLevel` [N s^2].
         restitution: (rows,) ``e G(q_n) v_n`` of contact and bilateral rows.
         friction: (nc,).
     """
@@ -199,13 +199,25 @@ class PositionLevel(Level):
     ``Step.creep`` is half the tangential impulse of the last step times its length: without it a body
     that sticks on a slope creeps, because its smooth motion falls without friction for a step. The last
     step without an impact counts: impulses of impacts would move bodies by ``h`` times half their jump,
-    where normal and tangent are coupled back onto the wall that they leave.
+    where normal and tangent are coupled back onto the wall that they leave. It acts as friction does: at
+    contacts that the position holds, up to ``mu nu``. Unbounded, it would turn a body that has left its
+    wall, or hardly touches it, so that a later step finds one of two symmetric contacts only.
+
+    Args:
+        creep: whether it acts; its rows then stand between gaps and constraints.
     """
+
+    creep: bool = False
+
+    @property
+    def tangents(self) -> int:
+        """Rows of the tangential impulses."""
+        return self.system.nc * self.system.nt if self.creep else 0
 
     @property
     def rows(self) -> int:
-        """Gaps, then constraints."""
-        return self.system.nc + self.system.nb
+        """Gaps, tangents, then constraints."""
+        return self.system.nc + self.tangents + self.system.nb
 
     def total(self, d: Any, w: Array) -> Array:
         """The corrected position."""
@@ -216,27 +228,49 @@ class PositionLevel(Level):
         s, smooth = d
         q = self.total(d, w)
         inertia = momentum(self.system, q if self.coupled else smooth.q, w, s.params)
-        push = -bilateral_forces(self.system, s, q, pi, self.system.nc) - s.creep
+        nc, count = self.system.nc, self.tangents
+        push = -bilateral_forces(self.system, s, q, jnp.concatenate([pi[:nc], pi[nc + count :]]), nc)
+        if count:
+            push = push - self._creep(s, pi[nc : nc + count])
         if not self.exchange:
             return inertia, push
         change = whole_force(self.system, s, q, smooth.v, smooth.lam) - smooth.force
         return inertia, -s.dt * s.dt * change, push
 
+    def _creep(self, s: Step, tangential: Array) -> Array:
+        """``G_T' x`` (nv,) where the step starts."""
+        x = tangential.reshape(self.system.nc, self.system.nt)
+        work = lambda v: jnp.sum(x * self.system.slip(s.t - s.dt, s.q, v, s.params))  # type: ignore[misc]  # noqa: E731
+        return jax.grad(work)(jnp.zeros(self.system.nv))
+
+    def _with_tangents(self, x: Array, tangents: Array) -> Array:
+        """Rows of gaps and constraints, with those of the tangents between them."""
+        nc = self.system.nc
+        return jnp.concatenate([x[:nc], tangents, x[nc:]]) if self.tangents else x
+
     def values(self, d: Any, w: Array) -> Array:
-        """``g``."""
+        """``g``; the tangents obey no law of their own."""
         if not self.rows:
             return jnp.zeros(0)
         s = d[0]
-        return position_rows(self.system, s.t, self.total(d, w), s.params, self.system.nc)
+        g = position_rows(self.system, s.t, self.total(d, w), s.params, self.system.nc)
+        return self._with_tangents(g, jnp.zeros(self.tangents))
 
     def on(self, sigma: Array) -> Array:
         """Contacts (nc,) that the multipliers hold."""
         return decided(sigma[: self.system.nc] >= 0.0)
 
     def law(self, d: Any, sigma: Array) -> Array:
-        """Gaps push only."""
-        nc = self.system.nc
-        return jnp.concatenate([jnp.where(self.on(sigma), sigma[:nc], 0.0), sigma[nc:]])
+        """Gaps push only; the creep correction is bounded by friction."""
+        nc, s = self.system.nc, d[0]
+        normal = jnp.where(self.on(sigma), sigma[:nc], 0.0)
+        parts = [normal]
+        if self.tangents:
+            radius = s.friction * normal
+            inside = decided(norm(s.creep) <= radius)
+            bounded = jnp.where(inside[:, None], s.creep, radius[:, None] * direction(s.creep))
+            parts.append(bounded.reshape(-1))
+        return jnp.concatenate([*parts, sigma[nc + self.tangents :]])
 
     def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
         """``G'`` and the tangent of `values`."""
@@ -247,10 +281,17 @@ class PositionLevel(Level):
         f = lambda xi: position_rows(  # noqa: E731
             self.system, s.t, self.system.retract(q, xi), s.params, self.system.nc
         )
-        wt = jacobian(f, rest, self.rows)
-        if self.system.retract is add:
-            return wt.T, wt
-        return wt.T, jacobian(lambda w: self.values(d, w), w, self.rows)
+        count = self.rows - self.tangents
+        wt = y = jacobian(f, rest, count)
+        if self.system.retract is not add:
+            nc = self.system.nc
+            y = jacobian(
+                lambda w: position_rows(self.system, s.t, self.total(d, w), s.params, nc), w, count
+            )
+        slip = jnp.zeros((0, n))
+        if self.tangents:
+            slip = slip_rows(self.system, s.t - s.dt, s.q, s.params).wt.reshape(-1, n)
+        return self._with_tangents(wt, slip).T, self._with_tangents(y, jnp.zeros_like(slip))
 
 
 @dataclasses.dataclass(frozen=True)

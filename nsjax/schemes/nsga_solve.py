@@ -99,14 +99,17 @@ def decoupled(
         return fly(None)
     # with all gaps open both corrections have nothing to do
     gap = system.gap(s.t, smooth.q, s.params)  # type: ignore[misc]
-    return lax.cond(jnp.all(gap > 0.0) & jnp.all(s.creep == 0.0), fly, correct, None)
+    return lax.cond(jnp.all(gap > 0.0), fly, correct, None)
 
 
 def levels_of(system: System, options: Options) -> tuple[SmoothLevel, PositionLevel, VelocityLevel]:
     """The three subproblems of a variant."""
     coupled = options.iteration is not None
-    return tuple(  # type: ignore[return-value]
-        kind(system, coupled, options.exchange) for kind in (SmoothLevel, PositionLevel, VelocityLevel)
+    creep = options.creep_correction and system.nt > 0
+    return (
+        SmoothLevel(system, coupled, options.exchange),
+        PositionLevel(system, coupled, options.exchange, creep),
+        VelocityLevel(system, coupled, options.exchange),
     )
 
 

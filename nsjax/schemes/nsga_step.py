@@ -12,7 +12,7 @@ from jax import lax
 from nsjax.contact import ContactProblem, Jump, events, no_jump
 from nsjax.contact.events import Touch, gap_rates
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
-from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
+from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.books import impulse_output
@@ -45,6 +45,7 @@ class Memory:
 
     Args:
         a, acceleration: (nv,) algorithmic and smooth acceleration.
+        algorithmic_force, force: (nb,) the bilateral forces that belong to them [N].
         scale: () characteristic mass [kg].
         tangential: (nc, nt) impulses of the last step without an impact, at contacts still closed.
         touch: what is remembered of contacts for events.
@@ -54,6 +55,8 @@ class Memory:
 
     a: Array
     acceleration: Array
+    algorithmic_force: Array
+    force: Array
     scale: Array
     tangential: Array
     touch: Touch
@@ -64,11 +67,8 @@ def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> P
     """Linearised subproblems of models that promise constant ones, factored once for the run."""
     if not system.structure.constant or scheme.options.iteration is not None:
         return ()
-    zero, one = jnp.zeros(system.nv), jnp.ones(())
-    memory = Memory(
-        a=zero, acceleration=zero, scale=one, tangential=jnp.zeros((system.nc, system.nt)),
-        touch=events.no_touch(system), solves=jnp.zeros(3, int),
-    )  # fmt: skip
+    zero = jnp.zeros(system.nv)
+    memory = _first_memory(system, zero, jnp.zeros(system.nb), jnp.ones(()))
     state = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=zero)
     s, _ = _predicted(scheme, system, params, state, memory, dt)
     levels = levels_of(system, scheme.options)
@@ -76,6 +76,14 @@ def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> P
     at = total_state(system, s, state.q, jnp.zeros(system.nc, bool))
     data = (s, zero, zero), (s, smooth), (s, smooth, at)
     return tuple(tangent(level, d, no_unknown(level)).linear for level, d in zip(levels, data, strict=True))
+
+
+def _first_memory(system: System, a: Array, force: Array, scale: Array) -> Memory:
+    """At the start of a run, from the smooth acceleration and its bilateral forces."""
+    return Memory(
+        a=a, acceleration=a, algorithmic_force=force, force=force, scale=scale,
+        tangential=jnp.zeros((system.nc, system.nt)), touch=events.no_touch(system), solves=jnp.zeros(3, int),
+    )  # fmt: skip
 
 
 def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
@@ -96,15 +104,13 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
         jnp.full(nb, scale), np.ones(nb, bool),
     )  # fmt: skip
     known = Tangent(linear=linear, law=jnp.eye(nb), k=jnp.full(nb, scale), p=jnp.full(nb, scale))
-    a, _ = correction(known, -system.force(t, q, v, params), scale * drift)
+    a, x = correction(known, -system.force(t, q, v, params), scale * drift)
     touch = events.no_touch(system)
     if system.nc:
         touch = touch_at_start(scheme, system, params, state, 0.0)
-    memory = Memory(
-        a=a, acceleration=a, scale=scale, tangential=jnp.zeros((system.nc, system.nt)),
-        touch=touch, solves=jnp.zeros(3, int),
-    )  # fmt: skip
-    return Carry(state=state, memory=memory)
+    # what acts is the augmented multiplier k x - p G a, and G a = -drift
+    memory = _first_memory(system, a, scale * (x + drift), scale)
+    return Carry(state=state, memory=dataclasses.replace(memory, touch=touch))
 
 
 def _predicted(
@@ -114,11 +120,6 @@ def _predicted(
     alpha_m, alpha_f, beta, gamma = scheme.coef.parameters()
     t, v, old = jnp.asarray(state.t), state.v, memory.a
     a = (alpha_f * memory.acceleration - alpha_m * old) / (1 - alpha_m)
-    creep = jnp.zeros(system.nv)
-    if system.nt and scheme.options.creep_correction:
-        last = jnp.concatenate([jnp.zeros((system.nc, 1)), memory.tangential], axis=1).reshape(-1)
-        rows = jnp.concatenate([0.5 * dt * last, jnp.zeros(system.nb)])
-        creep = row_forces(system, t, state.q, rows, params)
     restitution, friction = jnp.zeros(system.nb), jnp.zeros(0)
     if system.nc:
         law = system.law(params)  # type: ignore[misc]
@@ -135,7 +136,7 @@ def _predicted(
         c1=(1 - alpha_m) / ((1 - alpha_f) * gamma * dt),
         c2=dt * beta / gamma,
         scale=memory.scale,
-        creep=creep,
+        creep=0.5 * dt * memory.tangential,
         restitution=restitution,
         friction=friction,
     )
@@ -204,11 +205,15 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
 
 @record()
 class _More:
-    """What a step leaves beside the jump: accelerations, bilateral forces, contacts, solves, solved."""
+    """What a step leaves beside the jump: accelerations, the bilateral forces that belong to them with
+    their time integral over the smooth motion, contacts, solves, solved.
+    """
 
     a: Array
     acceleration: Array
+    algorithmic_force: Array
     lam: Array
+    impulse: Array
     active: Array
     solves: Array
     solved: Array
@@ -220,15 +225,19 @@ def _respond(
 ) -> Stepped:  # fmt: skip
     """The whole step."""
     coef = scheme.coef
-    alpha_m, alpha_f, _, _ = coef.parameters()
+    alpha_m, alpha_f, _, gamma = coef.parameters()
     s, offset = _predicted(scheme, system, params, state, memory, dt)
     tolerances = Tolerances(relative=coef.tolerance, force=coef.force_tolerance)
     solve = decoupled if scheme.options.iteration is None else coupled
     x = solve(scheme.options, system, s, tolerances, constants)
     jump = _books(scheme, system, s, state, x)
+    weight, old = (1 - alpha_f) / (1 - alpha_m), memory.algorithmic_force
+    # the filter of the accelerations, run on the forces that cause them
+    force = (alpha_f * memory.force - alpha_m * old) / (1 - alpha_m) + weight * x.smooth.lam
     more = _More(
-        a=offset + (1 - alpha_f) / (1 - alpha_m) * x.smooth.a, acceleration=x.smooth.a,
-        lam=x.smooth.lam, active=x.active, solves=x.solves, solved=x.solved,
+        a=offset + weight * x.smooth.a, acceleration=x.smooth.a, algorithmic_force=force,
+        lam=x.smooth.lam, impulse=dt * ((1 - gamma) * old + gamma * force),
+        active=x.active, solves=x.solves, solved=x.solved,
     )  # fmt: skip
     end = State(t=s.t, q=x.q, v=x.smooth.v + x.w)
     return Stepped(end=end, jump=jump, estimate=jnp.zeros(()), more=more)
@@ -279,9 +288,7 @@ def nsga_step(
             **derivatives(scheme),
         )  # fmt: skip
         closing = _closing(scheme, system, params, state, dt)
-        r, told = through_events(
-            step, family, criteria, system, params, state, memory.touch, closing, dt
-        )
+        r, told = through_events(step, family, criteria, system, params, state, memory.touch, closing, dt)
         told = _listed(scheme, r, told, memory.touch, state)
     else:
         r = step(state)
@@ -289,16 +296,15 @@ def nsga_step(
     more: _More = r.more
     gap = jnp.zeros(0) if system.gap is None else system.gap(r.end.t, r.end.q, params)
     at = _ahead(system, state, dt)
-    output = impulse_output(
-        system, params, at, r.end, gap, more.active, told, r.jump, dt, more.solved
-    )
+    output = impulse_output(system, params, at, r.end, gap, more.active, told, r.jump, dt, more.solved)
     output = dataclasses.replace(
-        output, constraint_force=more.lam, constraint_impulse=dt * more.lam + r.jump.constraints
+        output, constraint_force=more.lam, constraint_impulse=more.impulse + r.jump.constraints
     )
     # in a step with an impact they are no forces that act on, at contacts that only feel it either
     last = jnp.where(jnp.any(told.impact), memory.tangential, r.jump.contacts[:, 1:])
     memory = Memory(
-        a=more.a, acceleration=more.acceleration, scale=memory.scale,
+        a=more.a, acceleration=more.acceleration, algorithmic_force=more.algorithmic_force,
+        force=more.lam, scale=memory.scale,
         tangential=jnp.where(more.active[:, None], last, 0.0), touch=told.touch,
         solves=jnp.maximum(memory.solves, more.solves),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -314,6 +315,29 @@ def test_shapes_and_traced_numbers() -> None:
 def test_memory_is_checked() -> None:
     with pytest.raises(nsjax.InputError, match="choose one of algorithmic, true, none"):
         amplification_matrix(schemes.bathe(), 0.1, memory="both")
+    with pytest.raises(nsjax.InputError, match=r"does not have the accelerations.* choose none"):
+        amplification_matrix(schemes.moreau(), 0.1, memory="true")
+    silent = dataclasses.replace(schemes.bathe(), accelerations=None)
+    with pytest.raises(nsjax.InputError, match="choose one of algorithmic, true, none"):
+        amplification_matrix(silent, 0.1)
+    said = amplification_matrix(schemes.bathe(), 0.1)
+    np.testing.assert_array_equal(amplification_matrix(silent, 0.1, memory="true"), said)
     # the trapezoidal rule keeps its algorithmic and its true acceleration equal
     found = np.linalg.eigvals(np.asarray(amplification_matrix(schemes.newmark(), 0.5, memory="none")))
     assert np.max(np.abs(found)) == pytest.approx(1.0, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nsga_decoupled",
+        pytest.param("nsga_neglected", marks=pytest.mark.slow),
+        pytest.param("nsga_coupled", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("rho", [0.0, 0.8])
+def test_nonsmooth_generalized_alpha_is_generalized_alpha_on_smooth_motion(name: str, rho: float) -> None:
+    omegas = OMEGAS[:6]
+    ours = amplification_matrix(getattr(schemes, name)(rho), omegas, 0.1)
+    asked = np.asarray(amplification_matrix(schemes.generalized_alpha(rho), omegas, 0.1))
+    assert_matrix(ours, asked, omegas)

@@ -92,9 +92,7 @@ def test_coupling_is_passed_on_by_those_between() -> None:
     """A chain of four balls: the ends are linked where all between are present."""
     wt = np.array([[-1.0, 1, 0, 0, 0], [0, -1, 1, 0, 0], [0, 0, -1, 1, 0], [0, 0, 0, -1, 1]])
     for present, reach in (([True] * 4, True), ([True, False, True, True], False)):
-        links = events.linked(
-            DEFAULT, rows_of(wt), jnp.asarray(wt.T), jnp.array(present), jnp.zeros(4), 0
-        )
+        links = events.linked(DEFAULT, rows_of(wt), jnp.asarray(wt.T), jnp.array(present), jnp.zeros(4), 0)
         assert bool(links[0, 3]) == reach
         assert bool(links[2, 3])
 

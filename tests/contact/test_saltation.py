@@ -9,7 +9,7 @@ import pytest
 
 from nsjax import State, System
 from nsjax.contact import saltation
-from nsjax.core.operators import Rows, all_rows
+from nsjax.core.operators import all_rows
 from tests.gradients import balls, particle
 
 RNG = np.random.default_rng(5)

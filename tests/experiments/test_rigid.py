@@ -134,7 +134,7 @@ def test_long_run_converges():
 def test_transition():
     # Impulses of the bounces are of first order in dt; infinitely many exact ones end at the accumulation.
     traj = rigid.run(rigid.table1(), schemes.generalized_alpha(0.8), 1e-6, 9200)
-    struck = np.flatnonzero(rigid.impact_steps(traj, 1e-6))
+    struck = np.flatnonzero(rigid.impact_steps(traj))
     found = rigid.jumps(traj, 1e-6)[struck].sum(axis=1)
     exact = [e for e in event_driven(Data(), (0.0155,)).events if e.kind == "impact"][: len(struck)]
     assert len(struck) >= 8

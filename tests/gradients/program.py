@@ -83,7 +83,8 @@ def sensitivity(
     count = int(steps)
     jacobian, (x, status, notes) = f(jnp.asarray(p, float), floats(scheme.coef), time / count, count)
     assert int(status) == 0, f"{scheme.name}: status {int(status)} at {count} steps"
-    return Answer(x=np.asarray(x), jacobian=np.asarray(jacobian), notes=int(np.bitwise_or.reduce(np.ravel(notes))))
+    bits = int(np.bitwise_or.reduce(np.ravel(notes)))
+    return Answer(x=np.asarray(x), jacobian=np.asarray(jacobian), notes=bits)
 
 
 def off(found: np.ndarray, exact: np.ndarray) -> float:

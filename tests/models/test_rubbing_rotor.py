@@ -14,6 +14,7 @@ from scipy.integrate import solve_ivp
 
 import nsjax
 from nsjax import models, schemes
+from nsjax.analysis import impulse_steps
 from nsjax.core.operators import contact_rows
 from nsjax.models.rubbing_rotor import RubbingRotor
 from tests.references import slope
@@ -237,24 +238,25 @@ def test_penetration_at_an_impact_is_less_than_one_step_of_the_approach():
 def energy_defect(problem, dt, duration) -> tuple[float, float]:
     """Energy at the end minus what motor, damping and contact have put in, and the contact's part.
 
-    Works of a step by the trapezoidal rule up to its impulse; a force that an impulse has changed is
-    taken from the next step end. An impulse does the work of its mean rate, exactly: half of the rates
+    Works of a step by the trapezoidal rule up to its impulse, of the contact by the time integral of its
+    force and the mean rate. An impulse does the work of its mean rate, exactly: half of the rates
     before and after.
     """
     p, rotor = problem.params, Rotor(problem.params)
     traj = run(problem, dt, round(duration / dt), averaged_force=True)
     q, v = np.asarray(traj.q), np.asarray(traj.v)
     forces = np.concatenate([traj.force_normal, traj.force_tangential[:, 0]], axis=1)
-    jumps = np.concatenate([traj.impulse_normal, traj.impulse_tangential[:, 0]], axis=1) - dt * forces
-    struck = jumps[:, 0] > 1e-12
+    impulses = np.concatenate([traj.impulse_normal, traj.impulse_tangential[:, 0]], axis=1)
+    struck = impulse_steps(traj)
+    jumps = np.where(struck[:, None], impulses - dt * forces, 0.0)
     v_before, contact = v.copy(), 0.0
     for k in np.flatnonzero(struck):
         v_before[k] -= rotor.kick(q[k], *jumps[k])
         contact += jumps[k] @ rotor.rates(q[k], (v_before[k] + v[k]) / 2)
-    for k in np.flatnonzero(forces[:, 0] > 0):
-        first = forces[k] if struck[k - 1] else forces[k - 1]
-        contact += dt / 2 * (first @ rotor.rates(q[k - 1], v[k - 1]))
-        contact += dt / 2 * (forces[k] @ rotor.rates(q[k], v_before[k]))
+    smooth = impulses - jumps
+    for k in np.flatnonzero(smooth[:, 0] > 0):
+        rates = rotor.rates(q[k - 1], v[k - 1]) + rotor.rates(q[k], v_before[k])
+        contact += smooth[k] @ rates / 2
 
     def power(v):
         return (p.torque + p.drive * (p.speed - v[:, 2])) * v[:, 2] - p.damping * (v[:, :2] ** 2).sum(

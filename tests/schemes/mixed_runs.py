@@ -6,7 +6,12 @@ import nsjax
 from nsjax import schemes
 
 G = 9.81
-CRANK_ROWS = ["gap_min", "force_normal", "impulse_normal"]  # everywhere the same: one program
+CRANK_ROWS = [
+    "gap_min",
+    "force_normal",
+    "impulse_normal",
+    "closed_time",
+]  # everywhere the same: one program
 MAKE = {
     "half_explicit": schemes.half_explicit,
     "generalized_alpha 1": lambda **o: schemes.generalized_alpha(1.0, **o),

@@ -134,6 +134,20 @@ def test_sticking_block_does_not_feel_the_bounces_of_another():
     np.testing.assert_allclose(traj.q[1:, 0], 0.5 * 1e-4 * G * np.sin(np.deg2rad(15.0)), atol=1e-13)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n == "nsga_decoupled" else pytest.mark.slow) for n in NAMES],
+)
+def test_slider_does_not_turn_between_its_walls(name):
+    """Both corners of a wall strike and slide together: friction alone must not single one out."""
+    problem = models.slider_crank()  # friction 0.01
+    traj = nsjax.simulate(*problem, getattr(schemes, name)(), dt=1e-4, steps=1000)
+    traj.raise_for_status()
+    assert np.abs(traj.impulse_tangential).max() > 1e-4
+    # 3.5e-3 rad where a tangential impulse acts on positions of corners that are open or hardly loaded
+    assert np.abs(traj.q[:, 2]).max() < 1e-12
+
+
 def test_rebound_and_rest_without_penetration():
     traj = sphere(schemes.nsga_decoupled(), 2.3e-3, 1500, z=0.3, restitution=0.8)
     first = int(np.flatnonzero(traj.impulse_normal[:, 0])[0])
