@@ -73,7 +73,8 @@ def _measure(traj: nsjax.Trajectory, dt: float) -> common.Numbers:
     return {
         "impacts": float(len(impulse_steps(traj))),
         "end of contact [s]": float(t[under_load[-1]]),
-        "mean force [N]": float(force[under_load[1:]].mean()),
+        # at step ends in contact: the step of the impact starts without a force, the last one ends so
+        "mean force [N]": float(force[force > 0].mean()),
         "largest force [N]": float(force.max()),
         "oscillation of the force": float(np.sqrt(np.mean((force[middle] / FORCE - 1.0) ** 2))),
         "impulse [N s]": float(impulse.sum()),

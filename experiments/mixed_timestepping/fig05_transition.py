@@ -63,7 +63,7 @@ def _numbers(traj: nsjax.Trajectory, arrays: dict[str, np.ndarray]) -> common.Nu
     t, struck = arrays["t"], np.flatnonzero(impact_steps(traj))
     stretches = phases(loaded(traj, STEP, UPPER))
     first, behind = stretches[np.argmax(stretches[:, 1] - stretches[:, 0])]
-    rest = slice(first, behind)
+    rest = slice(first, behind - 1)  # the wall lets go within the last loaded step
     return {
         "first impulse [N s]": float(arrays["impulse"][struck[0]]),
         "second impulse [N s]": float(arrays["impulse"][struck[1]]),
