@@ -50,7 +50,8 @@ def main(arguments: list[str]) -> int:
         return 0
     nsjax.configure()
     every = motions(options)
-    pairs = [(n, s) for s in options.schemes.split(",") for n in draws.COUNTS if any(m.name == n for m in every)]
+    names = [n for n in draws.COUNTS if any(m.name == n for m in every)]
+    pairs = [(n, s) for s in options.schemes.split(",") for n in names]
     k, n = map(int, options.part.split("/"))
     stride = max(1, len(measure.STEPS) // options.counts)
     steps = measure.STEPS[stride // 2 :: stride][: options.counts]

@@ -20,7 +20,7 @@ FEASIBLE = 1e-8
 """Tolerance of the inequalities, relative to the forces at hand."""
 
 
-class Undecided(RuntimeError):
+class UndecidedError(RuntimeError):
     """No solution of the contact problem, or several with different motions."""
 
 
@@ -168,7 +168,7 @@ def choose(mech: Mechanism, t, q, v, candidates, avoid=()) -> Mode:
     options = [_choices(mech, slip[i], spatial) for i in candidates]
     if spatial:
         options = [
-            o + [_breakaway(mech, t, q, v, y, candidates, i)] if o[-1] is None else o
+            [*o, _breakaway(mech, t, q, v, y, candidates, i)] if o[-1] is None else o
             for o, i in zip(options, candidates, strict=True)
         ]
     tolerance = FEASIBLE * (1.0 + np.max(np.abs(mech.force(t, q, v))))
@@ -180,11 +180,11 @@ def choose(mech: Mechanism, t, q, v, candidates, avoid=()) -> Mode:
             barred = sum(_barred(mode, *a) for a in avoid)
             found.append((barred, -len(mode.closed), sum(d is not None for d in mode.slide), mode, f.a))
     if not found:
-        raise Undecided(f"no acceleration for contacts {candidates}")
+        raise UndecidedError(f"no acceleration for contacts {candidates}")
     found.sort(key=lambda x: x[:3])
     apart = max(float(np.max(np.abs(x[4] - found[0][4]))) for x in found)
     if apart > 1e3 * tolerance:
-        raise Undecided(f"several accelerations for contacts {candidates}")
+        raise UndecidedError(f"several accelerations for contacts {candidates}")
     return found[0][3]
 
 
@@ -231,7 +231,8 @@ def impact(mech: Mechanism, t, q, v, candidates, restitution) -> Blow:
     joints = mech.joints(q, v)[1]
     joints = joints, np.zeros(len(joints))
     size = 1e-11 * (1.0 + np.max(np.abs(v)))
-    options = [["open"] + ([None, (1.0,), (-1.0,)] if mech.mu > 0.0 else [(0.0,) * mech.nt])] * len(candidates)
+    closed = [None, (1.0,), (-1.0,)] if mech.mu > 0.0 else [(0.0,) * mech.nt]
+    options = [["open", *closed]] * len(candidates)
     found = []
     for chosen in itertools.product(*options):
         mode = _mode_of(candidates, chosen)
@@ -239,10 +240,10 @@ def impact(mech: Mechanism, t, q, v, candidates, restitution) -> Blow:
         if _blow_fits(mech, y, f, mode, candidates, rates, size):
             found.append((mode, f))
     if not found:
-        raise Undecided(f"no impulse for contacts {candidates}")
+        raise UndecidedError(f"no impulse for contacts {candidates}")
     found.sort(key=lambda x: (-len(x[0].closed), sum(d is not None for d in x[0].slide)))
     if max(np.max(np.abs(f.a - found[0][1].a)) for _, f in found) > 1e4 * size:
-        raise Undecided(f"several impulses for contacts {candidates}")
+        raise UndecidedError(f"several impulses for contacts {candidates}")
     mode, f = found[0]
     kinds = []
     for i in candidates:
@@ -263,7 +264,8 @@ def _blow_fits(mech, y, f: Forces, mode: Mode, candidates, rates, size) -> bool:
             return False
         d = mode.slide[mode.closed.index(i)]
         if d is None:
-            if np.linalg.norm(f.tangential[i]) > mech.mu * f.normal[i] + size or abs(side[i, 0]) > 10 * size:
+            outside = np.linalg.norm(f.tangential[i]) > mech.mu * f.normal[i] + size
+            if outside or abs(side[i, 0]) > 10 * size:
                 return False
         elif side[i] @ np.asarray(d) < -size:
             return False
@@ -291,7 +293,7 @@ def _impact_spatial(mech, y, q, v, candidates, restitution) -> Blow:
         if np.max(np.abs(u - before)) < 2e-15 * (1.0 + np.max(np.abs(u))):
             break
     else:
-        raise Undecided(f"impulse of contacts {candidates} not found")
+        raise UndecidedError(f"impulse of contacts {candidates} not found")
     kinds = []
     for i in candidates:
         inside = np.linalg.norm(p[i]) < mech.mu * n[i] * (1.0 - 1e-12)

@@ -126,8 +126,9 @@ def _sphere(d: _Draw, index: int) -> None:
     r = d.uniform(0.05, 0.15)
     d.set(
         radius=r, kappa=d.uniform(0.2, 0.6), z=r + d.uniform(0.05, 0.6), vx=d.uniform(-2.0, 3.0),
-        vy=d.uniform(-1.0, 1.0), vz=d.uniform(-1.0, 1.0), wx=d.uniform(-20.0, 20.0), wy=d.uniform(-20.0, 20.0),
-        wz=d.uniform(-20.0, 20.0), slope=d.maybe(0.5, -0.4, 0.4), wall=d.uniform(0.4, 1.0),
+        vy=d.uniform(-1.0, 1.0), vz=d.uniform(-1.0, 1.0), wx=d.uniform(-20.0, 20.0),
+        wy=d.uniform(-20.0, 20.0), wz=d.uniform(-20.0, 20.0),
+        slope=d.maybe(0.5, -0.4, 0.4), wall=d.uniform(0.4, 1.0),
         belt=d.maybe(0.3, -1.0, 1.0),
     )  # fmt: skip
     if index % 3 == 0:
@@ -185,7 +186,8 @@ def _discs(d: _Draw, index: int) -> None:
         d.set(x2=0.0, z1=0.3, z2=0.7, vx1=0.0, vx2=0.0, vz1=0.0, vz2=0.0, w1=0.0, w2=0.0, belt=0.0)
     if index % 10 == 9:
         d.kind = "touching"
-        d.set(z1=r1, z2=r2, vz1=0.0, vz2=0.0, x2=2.0 * math.sqrt(r1 * r2), vx2=0.0, w2=0.0, belt=0.0, w1=0.0)
+        d.set(z1=r1, z2=r2, vz1=0.0, vz2=0.0, vx2=0.0, w2=0.0, belt=0.0, w1=0.0)
+        d.set(x2=2.0 * math.sqrt(r1 * r2))
         d.on_floor("z2", "x2")
     d.end = min(d.end, 0.8)
 
@@ -202,7 +204,8 @@ def _free_chain(d: _Draw, index: int) -> None:
     d.set(z=d.uniform(0.05, 0.3) - d.numbers["length"] * float(min(heights)))
     if index % 10 == 4:
         d.kind = "flat drop"
-        d.set(**{f"phi{i}": math.pi / 2 for i in range(links)}, **{f"w{i}": 0.0 for i in range(links)}, z=0.2)
+        d.set(z=0.2, **{f"phi{i}": math.pi / 2 for i in range(links)})
+        d.set(**{f"w{i}": 0.0 for i in range(links)})
     d.end = min(d.end, 0.6)
 
 
@@ -250,7 +253,8 @@ def jam(name: str, index: int) -> Motion:
     d = _Draw(name, index, 1)
     _MAKERS[name](d, 0)
     d.kind = "jammed"
-    d.set(kappa=d.uniform(0.02, 0.1), mu=d.uniform(2.0, 6.0), vx=d.uniform(1.0, 4.0), omega=d.uniform(-2.0, 2.0))
+    d.set(kappa=d.uniform(0.02, 0.1), mu=d.uniform(2.0, 6.0))
+    d.set(vx=d.uniform(1.0, 4.0), omega=d.uniform(-2.0, 2.0))
     return _finish(d, name, index)
 
 

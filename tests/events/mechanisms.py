@@ -187,8 +187,8 @@ class Box(Mechanism):
         y = self.empty()
         d, rate, second = self.moving(t)
         c, s, w2 = np.cos(q[2]), np.sin(q[2]), v[2] ** 2
-        for i, (k, l) in enumerate(self.corners):
-            px, pz = k * self.a * c - l * self.b * s, k * self.a * s + l * self.b * c
+        for i, (k, h) in enumerate(self.corners):
+            px, pz = k * self.a * c - h * self.b * s, k * self.a * s + h * self.b * c
             y.gap[i] = q[1] + pz - d
             y.n[i] = 0.0, 1.0, px
             y.t[i, 0] = 1.0, 0.0, -pz

@@ -13,7 +13,16 @@ import numpy as np
 from scipy.integrate import DOP853
 from scipy.optimize import brentq
 
-from tests.events.decisions import STILL, Mode, Undecided, acceleration, choose, impact, slips, solve_linear
+from tests.events.decisions import (
+    STILL,
+    Mode,
+    UndecidedError,
+    acceleration,
+    choose,
+    impact,
+    slips,
+    solve_linear,
+)
 from tests.events.mechanisms import Mechanism
 
 SLOW = 1e-6
@@ -88,12 +97,10 @@ class Run:
         while self.t < self.end:
             self.phase()
             if len(self.events) > MOST:
-                raise Undecided("too many events")
+                raise UndecidedError("too many events")
         y = self.mech.contacts(self.t, self.q, self.v)
         a = acceleration(self.mech, self.t, self.q, self.v, y, self.mode).a
-        return Motion(
-            self.q, self.v, np.concatenate([self.v, a]), self.events, self.speeds, self.nearest
-        )
+        return Motion(self.q, self.v, np.concatenate([self.v, a]), self.events, self.speeds, self.nearest)
 
     def meet(self, candidates, hits, avoid=()) -> None:
         """Impact if something hits, then the mode in which the motion goes on."""
@@ -139,7 +146,7 @@ class Run:
 
     def phase(self) -> None:
         """One smooth phase, and the event that ends it."""
-        mech, mode = self.mech, self.mode
+        mode = self.mode
         self.ahead = self.directions(self.v, self.t, self.q)
         signals = self.signals()
         first = self.first_step()
@@ -155,7 +162,7 @@ class Run:
             self.ahead = self.directions(solver.y[len(self.q) :], solver.t, solver.y[: len(self.q)])
             message = solver.step()
             if solver.status == "failed":
-                raise Undecided(f"integration: {message}")
+                raise UndecidedError(f"integration: {message}")
             dense = solver.dense_output()
             times = np.linspace(solver.t_old, solver.t, SAMPLES + 1)[1:]
             for time in times:

@@ -15,7 +15,7 @@ class Summary:
     """Of one scheme.
 
     Args:
-        derivatives: compared, without a serious note.
+        derivatives: compared, without a serious note, the end no impact.
         within: part of them within three times the trend. either: of first or of second order.
         gross: of them, errors above 5 % and ten times the trend: (ratio, key, steps, error).
         worst: largest ratios of error to trend: (ratio, key, steps, error).
@@ -63,6 +63,7 @@ def summarise(records: list[Record]) -> Summary:
                 target = s.jammed_silent if r.truth == "jammed" else s.silent
                 target.append((r.key, r.truth, r.kind, int(quiet.sum())))
             continue
+        quiet &= ~np.array(r.ends_at_impact)
         noted.update(bit for n in r.notes for bit in NAMES if n & bit)
         e, first, second = np.array(r.error), bounds(r), second_order_bounds(r)
         s.derivatives += int(quiet.sum())
@@ -99,13 +100,18 @@ def table(records: list[Record]) -> str:
             f"{len(s.gross):5d} {len(s.wrong):4d} {len(s.not_converging):5d} {len(s.silent):6d} "
             f"{s.refused:7d} {len(s.not_finite):3d}  {s.noted}"
         )
-        details += [
-            f"\n{name}",
-            *(f"  worst: {x:8.1f} times the trend, {k} at {n} steps, error {e:.3g}" for x, k, n, e in s.worst[:6]),
-            *(f"  gross: {x:8.1f} times the trend, {k} at {n} steps, error {e:.3g}" for x, k, n, e in s.gross[:8]),
-            *(f"  stall: {k} ({kind}), error {e:.3g} at the finest steps" for k, kind, e in s.not_converging),
-            *(f"  sign: {k} at {n} steps in {', '.join(c)}" for k, n, c in s.wrong[:12]),
-            *(f"  silent: {k} ({truth}, {kind}) at {n} step counts" for k, truth, kind, n in s.silent),
-            *(f"  silent: {k} (jammed) at {n} step counts" for k, _, _, n in s.jammed_silent),
-        ]
+        details += ["", name, *_details(s)]
     return "\n".join(lines + details)
+
+
+def _details(s: Summary) -> list[str]:
+    """The motions behind the numbers of a scheme."""
+    rows = [("worst", row) for row in s.worst[:6]] + [("gross", row) for row in s.gross[:8]]
+    text = "  {}: {:.1f} times the trend, {} at {} steps, error {:.3g}"
+    lines = [text.format(what, *row) for what, row in rows]
+    lines += [
+        f"  stall: {k} ({kind}), error {e:.3g} at the finest steps" for k, kind, e in s.not_converging
+    ]
+    lines += [f"  sign: {k} at {n} steps in {', '.join(c)}" for k, n, c in s.wrong[:12]]
+    both = [*s.silent, *s.jammed_silent]
+    return lines + [f"  silent: {k} ({truth}, {kind}) at {n} step counts" for k, truth, kind, n in both]

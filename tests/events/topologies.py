@@ -14,7 +14,6 @@ def _law(p):
     return ContactLaw(restitution=p["e"], friction=p["mu"])
 
 
-
 def _moved(t, p):
     return p["amp"] * jnp.sin(p["freq"] * t)
 
