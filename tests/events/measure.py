@@ -153,6 +153,9 @@ def restored(line: str) -> Record:
     return Record(**json.loads(line))
 
 
+SMALL = 0.1
+"""A Jacobian below this counts as one of this size: of a body that has come to rest."""
+
 NEAR = 3.0
 """Steps around an impact of the motion in which the end of a run may lie on the other side of it."""
 
@@ -165,7 +168,7 @@ def compare(m: draws.Motion, t: Truth, scheme: str, steps=STEPS) -> Record:
     places = [every.index(c) for c in t.columns]
     exact = np.array(t.jacobian) if t.columns else np.zeros((1, 0))
     sizes = np.linalg.norm(exact, axis=0)
-    whole = float(np.linalg.norm(exact)) or 1.0
+    whole = max(float(np.linalg.norm(exact)), SMALL)
     r = Record(
         m.key, scheme, m.kind, t.kind, [int(n) for n in steps], [m.end / n for n in steps], [], [], [], [],
         [], [], {c: [] for c in t.columns}, t.accuracy,
