@@ -41,9 +41,9 @@ class Summary:
     not_finite: list = dataclasses.field(default_factory=list)
 
 
-def stagnates(r: Record) -> bool:
-    """Whether the errors at the finest third of the steps are above 3 % and not below the coarsest."""
-    e = np.array(r.error)
+def stagnates(r: Record, quiet: np.ndarray) -> bool:
+    """Whether quiet errors at the finest third of the steps are above 3 % and not below the coarsest."""
+    e = np.array(r.error)[quiet]
     third = max(1, len(e) // 3)
     fine, coarse = np.median(e[-third:]), np.median(e[:third])
     return bool(fine > 0.03 and fine > 0.5 * coarse)
@@ -74,8 +74,8 @@ def summarise(records: list[Record]) -> Summary:
         s.worst += rows
         s.gross += [row for row in rows if row[0] > 10.0 and row[3] > 0.05]
         s.wrong += [(r.key, r.steps[k], r.sign[k]) for k in np.flatnonzero(quiet) if r.sign[k]]
-        if quiet.any() and stagnates(r):
-            s.not_converging.append((r.key, r.kind, float(np.median(e[-max(1, len(e) // 3) :]))))
+        if quiet.any() and stagnates(r, quiet):
+            s.not_converging.append((r.key, r.kind, float(e[quiet][-1])))
     s.within, s.either = (x / max(1, s.derivatives) for x in (inside, either))
     s.worst = sorted(s.worst, reverse=True)[:10]
     s.gross.sort(reverse=True)
