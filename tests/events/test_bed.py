@@ -49,7 +49,13 @@ def test_the_reference_agrees_with_closed_forms(name):
     assert np.max(np.abs(mine - jacobian[:, [k for _, k in pairs]])) < 1e-5 * np.max(np.abs(jacobian))
 
 
-@pytest.mark.parametrize("name", list(mechanisms.ALL))
+QUICK_MODELS = "point3", "sphere", "box2", "discs", "chain3", "pendulum2"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n in QUICK_MODELS else pytest.param(n, marks=pytest.mark.slow) for n in mechanisms.ALL],
+)
 def test_the_mechanism_of_the_reference_is_the_model(name):
     """Gaps, slips, joints and their first and second rates, at a state off the motion."""
     m, rng = draws.draw(name, 2), np.random.default_rng(7)
@@ -107,9 +113,12 @@ def test_quick_part(quick, scheme):
     assert (s.wrong, s.gross, s.not_converging, s.not_finite, s.refused) == ([], [], [], [], 0)
 
 
-def test_forward_equals_reverse(quick):
-    m = quick[1][0]
-    one, other = (derivative(m, "moreau", 239, mode).jacobian for mode in ("forward", "reverse"))
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", list(SCHEMES))
+@pytest.mark.parametrize("key", [("point2", 1), ("box2", 0), ("rod", 2)])
+def test_forward_equals_reverse(scheme, key):
+    m = draws.draw(*key)
+    one, other = (derivative(m, scheme, 239, mode).jacobian for mode in ("forward", "reverse"))
     assert np.max(np.abs(one - other)) < 1e-10 * np.max(np.abs(one))
 
 
