@@ -249,12 +249,14 @@ def draw(name: str, index: int) -> Motion:
 
 
 def jam(name: str, index: int) -> Motion:
-    """A motion of a body of little inertia with much friction: candidates for the jammed ones."""
+    """A body of little inertia that slides on its leading corner with much friction."""
     d = _Draw(name, index, 1)
     _MAKERS[name](d, 0)
     d.kind = "jammed"
-    d.set(kappa=d.uniform(0.02, 0.1), mu=d.uniform(2.0, 6.0))
-    d.set(vx=d.uniform(1.0, 4.0), omega=d.uniform(-2.0, 2.0))
+    a, b, theta = 0.1, 0.15, d.uniform(0.1, 0.5)
+    d.set(a=a, b=b, theta=theta, z=a * math.sin(theta) + b * math.cos(theta), omega=0.0, vz=0.0, belt=0.0)
+    d.set(kappa=d.uniform(0.02, 0.1), mu=d.uniform(2.0, 6.0), vx=-d.uniform(1.0, 4.0))
+    d.on_floor("z", "theta", "omega")
     return _finish(d, name, index)
 
 
