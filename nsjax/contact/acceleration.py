@@ -25,11 +25,13 @@ def consistent_acceleration(
     tolerance: Array | float,
     max_iterations: int,
     method: str = "auto_rare",
+    stuck: Array | None = None,
 ) -> Array:
     """The acceleration of `consistent_forces`, without the forces."""
     return consistent_forces(
-        system, params, t, q, v, resting, tolerance=tolerance, max_iterations=max_iterations, method=method
-    )[0]
+        system, params, t, q, v, resting, tolerance=tolerance, max_iterations=max_iterations, method=method,
+        stuck=stuck,
+    )[0]  # fmt: skip
 
 
 def consistent_forces(
@@ -43,6 +45,7 @@ def consistent_forces(
     tolerance: Array | float,
     max_iterations: int,
     method: str = "auto",
+    stuck: Array | None = None,
 ) -> tuple[Array, Array]:
     """``a = M^-1 (h + W lambda)`` with ``0 <= ddg_N _|_ lambda_N >= 0`` on the resting contacts, and the
     row forces ``lambda`` [N], contacts first.
@@ -53,6 +56,8 @@ def consistent_forces(
     Args:
         resting: (nc,) bool, contacts that are closed and do not move apart.
         method: of the contact solver.
+        stuck: (nc,) bool, contacts known to stick, whatever is left of their tangential velocities;
+            None: they are zero to rounding.
 
     Source: `notation.md` section 3, `rotations.md` section 4 (gamma), [R&S (25)] with the constraint
     forces it omits.
@@ -72,7 +77,7 @@ def consistent_forces(
         nt=system.nt,
         nb=system.nb,
         delassus=matmul(rows.wt, response),
-        free=_sliding(system, rows, v, matvec(rows.wt, free) + drift),
+        free=_sliding(system, rows, v, matvec(rows.wt, free) + drift, stuck),
         friction=friction,
         mask=resting,
     )
@@ -80,7 +85,7 @@ def consistent_forces(
     return free + matvec(response, answer.x), answer.x
 
 
-def _sliding(system: System, rows: Rows, v: Array, free: Array) -> Array:
+def _sliding(system: System, rows: Rows, v: Array, free: Array, stuck: Array | None) -> Array:
     """Tangential rows of sliding contacts: a large free acceleration along the velocity, so that the
     law chooses slip in this direction whatever the accelerations are.
     """
@@ -92,8 +97,9 @@ def _sliding(system: System, rows: Rows, v: Array, free: Array) -> Array:
     speed = jnp.max(jnp.abs(u[:, 1:]), axis=1, keepdims=True)
     scale = 1e6 * (1.0 + jnp.max(jnp.abs(free)))
     safe = jnp.where(speed > 0.0, speed, 1.0)
-    tangent = jnp.where(
-        speed > DEFAULT.slide * (1.0 + jnp.max(jnp.abs(v))), scale * u[:, 1:] / safe, block[:, 1:]
-    )
+    slides = speed > DEFAULT.slide * (1.0 + jnp.max(jnp.abs(v)))
+    if stuck is not None:
+        slides = slides & ~stuck[:, None]
+    tangent = jnp.where(slides, scale * u[:, 1:] / safe, block[:, 1:])
     block = jnp.concatenate([block[:, :1], tangent], axis=1)
     return jnp.concatenate([block.reshape(-1), free[count:]])

@@ -92,12 +92,15 @@ class Touch:
         off: (nc,) int, steps since the contact last touched.
         bounced: (nc,) bool, the last touch was an impact.
         slide: (nc, nt) sliding velocities at the start of the step [m/s].
+        stuck: (nc,) bool, the friction of the step was inside its cone. Tangential velocities tell less:
+            they are zero at the directions of the scheme alone, and elsewhere of the order of the step.
     """
 
     held: Array
     off: Array
     bounced: Array
     slide: Array
+    stuck: Array
 
 
 NEVER = 1 << 20
@@ -108,7 +111,7 @@ def no_touch(system: System) -> Touch:
     """Nothing is known of contacts at the start."""
     none = jnp.zeros(system.nc, bool)
     slide = jnp.zeros((system.nc, system.nt))
-    return Touch(held=none, off=jnp.full(system.nc, NEVER), bounced=none, slide=slide)
+    return Touch(held=none, off=jnp.full(system.nc, NEVER), bounced=none, slide=slide, stuck=none)
 
 
 def touching(touch: Touch, closed: Array) -> Touch:
@@ -120,7 +123,7 @@ def fly(criteria: Criteria, touch: Touch) -> Touch:
     """After a step in which no contact took part: held ones may have hopped."""
     off = touch.off + 1
     held = touch.held & (off < criteria.flight)
-    return Touch(held=held, off=off, bounced=touch.bounced, slide=touch.slide)
+    return dataclasses.replace(touch, held=held, off=off)
 
 
 @record()
@@ -248,7 +251,9 @@ def approach(
     limit = gate(criteria, system, p, f, dt)
     coming = candidates & ~touch.held & (rates < 0.0)
     flown = touch.off >= criteria.flight
-    impacts = coming & flown & (rates < -limit)
+    # without any normal acceleration the limit is zero, and rounding is no approach
+    comes = ~at_rest(criteria, rates, f.at.v)
+    impacts = coming & flown & comes & (rates < -limit)
     gated = coming & ~impacts
     friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
     links = linked(criteria, f.rows, f.response, candidates | touch.held, friction, system.nt)
@@ -259,7 +264,10 @@ def approach(
     kind = jnp.where(touch.bounced, notes.ACCUMULATION, notes.SETTLING)
     kind = jnp.where(touch.off > criteria.long, notes.GRAZING, kind)
     kind = jnp.where(~flown & (rates < -limit), notes.COUPLED, kind)
-    bits = bits | jnp.where(gated & ~at_rest(criteria, rates, f.at.v), kind, 0)
+    bits = bits | jnp.where(gated & comes, kind, 0)
+    # a bounce of few steps is one of the last of an accumulation
+    last = impacts & touch.bounced & (touch.off <= criteria.long)
+    bits = bits | jnp.where(last, notes.ACCUMULATION, 0)
     return Approach(rates=rates, limit=limit, impacts=impacts, gated=gated, links=links, notes=bits)
 
 
@@ -295,17 +303,35 @@ def unloaded_partners(found: Approach, under: Array, loaded: Array) -> Array:
 
 
 def touched(
-    touch: Touch, found: Approach, active: Array, loaded: Array, held: Array, slide: Array
+    touch: Touch, found: Approach, active: Array, loaded: Array, held: Array, slide: Array, stuck: Array
 ) -> Touch:
     """What is remembered after a step.
 
     Args:
         active: (nc,) bool, contacts that took part; receding ones touch without load.
         held: (nc,) bool, at rest under load after it.
+        slide, stuck: see `Touch`.
     """
     here = active & (loaded | ~(found.impacts | found.gated))
     bounced = jnp.where(here & (loaded | found.gated), found.impacts & ~held, touch.bounced)
-    return Touch(held=held, off=jnp.where(here, 0, touch.off + 1), bounced=bounced, slide=slide)
+    off = jnp.where(here, 0, touch.off + 1)
+    return Touch(held=held, off=off, bounced=bounced & ~held, slide=slide, stuck=stuck)
+
+
+def settling(touch: Touch, held: Array) -> Array:
+    """Notes (nc,) on contacts that bounced and are held now: an accumulation of impacts has ended."""
+    return jnp.where(touch.bounced & held, notes.ACCUMULATION, 0)
+
+
+def sticking(contacts: Array, friction: Array) -> Array:
+    """Loaded contacts (nc,) bool whose friction is inside its cone, by their impulses (nc, 1 + nt)."""
+    inside = norm(contacts[:, 1:]) < (1.0 - INSIDE) * friction * contacts[:, 0]
+    return inside & (contacts[:, 0] > 0.0)
+
+
+INSIDE = 1e-8
+"""Part of the bound by which friction is inside its cone: an answer on the cone may be off by the
+regularisation of the contact solver, 1e-9 of it."""
 
 
 def sliding(criteria: Criteria, tangential: Array, v: Array) -> Array:

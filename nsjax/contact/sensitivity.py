@@ -98,8 +98,10 @@ def loaded(jump: Jump, active: Array) -> Array:
     return active & (jump.contacts[:, 0] > 0.0)
 
 
-def accelerate(system: System, p: PyTree, at: State, v: Array, on: Array) -> Array:
-    """Acceleration at a position with velocity ``v`` and the contacts ``on`` at rest."""
+def accelerate(
+    system: System, p: PyTree, at: State, v: Array, on: Array, stuck: Array | None = None
+) -> Array:
+    """Acceleration at a position with velocity ``v``, the contacts ``on`` at rest and ``stuck`` sticking."""
     return consistent_acceleration(
         system,
         p,
@@ -110,6 +112,7 @@ def accelerate(system: System, p: PyTree, at: State, v: Array, on: Array) -> Arr
         tolerance=1e-11,
         max_iterations=ITERATIONS,
         method="newton",
+        stuck=stuck,
     )
 
 
@@ -155,7 +158,7 @@ def _look(
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
 
     def motion(_: None) -> tuple[Array, Array]:
-        before = accelerate(system, p, start, start.v, touch.held) if a is None else a
+        before = accelerate(system, p, start, start.v, touch.held, touch.stuck) if a is None else a
         if not family.turns:
             return before, jnp.zeros(count)
         drift = row_drift(system, jnp.asarray(at.t), at.q, start.v, p)
@@ -167,7 +170,7 @@ def _look(
     shifts, rate = found.impacts, found.rates
     if family.turns and system.nt:
         tangential = f.rows.rate(start.v)[:count].reshape(system.nc, d)[:, 1:]
-        may = slow & ~jnp.any(found.impacts)
+        may = slow & ~touch.stuck & ~jnp.any(found.impacts)
         turns = events.reversal(criteria, tangential, turning, may, start.v, dt)
         shifts, rate = shifts | turns, jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1))
     aside = none.aside
@@ -195,6 +198,7 @@ def through_events(
         What the scheme makes of the step, and what is told of it.
     """
     p, start, step, touch, a = frozen((params, state, dt, touch, a))
+    friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
     slide, slow = touch.slide, jnp.zeros(system.nc, bool)
     if family.turns and system.nt:
         slide = system.slip(start.t, start.q, start.v, p)  # type: ignore[misc]
@@ -215,7 +219,10 @@ def through_events(
 
     def tell(r: Stepped) -> Told:
         hops = _hopping(criteria, system, p, ahead, frozen(r.end), touch, b.found, active)
-        return _tell(family, frozen(r.end), frozen(r.jump), touch, b.found, active, hops, slide, load)
+        stuck = events.sticking(frozen(r.jump.contacts), friction)
+        return _tell(
+            family, frozen(r.end), frozen(r.jump), touch, b.found, active, hops, slide, stuck, load
+        )
 
     if not family.derivative:
         r = respond(state)
@@ -233,7 +240,8 @@ def through_events(
         # a contact seen too early has no impulse yet: its own shift forth and back then cancels
         x = Around(
             at=ahead, a=b.a, aside=b.aside, end=frozen(end), resting=touch.held, after=told.touch.held,
-            active=loaded(jump, active), impulses=_stacked(jump),
+            stuck=told.touch.stuck if family.turns else None, active=loaded(jump, active),
+            impulses=_stacked(jump),
         )  # fmt: skip
         return shift_back(system, p, end, shift, x, corrects=family.corrects)
 
@@ -274,14 +282,16 @@ def _hopping(
 
 def _tell(
     family: Family, end: State, jump: Jump, touch: Touch, found: Approach, active: Array, hops: Array,
-    slide: Array, under: Array | None,
+    slide: Array, stuck: Array, under: Array | None,
 ) -> Told:  # fmt: skip
     """What is remembered and noted of a step."""
     load = loaded(jump, active)
     held = family.held(end, load, touch, found, jump) | hops
     return Told(
-        touch=events.touched(touch, found, active, load, held, slide),
-        notes=found.notes | events.unloaded_partners(found, touch.held if under is None else under, load),
+        touch=events.touched(touch, found, active, load, held, slide, stuck),
+        notes=found.notes
+        | events.settling(touch, held)
+        | events.unloaded_partners(found, touch.held if under is None else under, load),
         impact=found.impacts & load,
         tau=jnp.zeros(load.shape),
     )
@@ -298,6 +308,7 @@ class Around:
         aside: (nv, nc) approach of every contact alone as motion of the system, zero where the scheme
             does not correct positions.
         resting, after: (nc,) bool, contacts at rest before and after the event.
+        stuck: (nc,) bool, contacts that stick after it; None: tangential velocities tell.
         active: (nc,) bool, contacts that share the impulse.
         impulses: (rows,) their impulses.
     """
@@ -308,6 +319,7 @@ class Around:
     end: State
     resting: Array
     after: Array
+    stuck: Array | None
     active: Array
     impulses: Array
 
@@ -329,7 +341,7 @@ def shift_back(
         v = jnp.where(first, x.end.v, x.at.v + jnp.sum(jnp.where(alone, dv, 0.0), axis=1))
         on = jnp.where(first, x.after, x.resting | (alone & x.after))
         where = jax.tree.map(lambda a, b: jnp.where(first, a, b), x.end, x.at)
-        a = accelerate(system, p, where, v, on)
+        a = accelerate(system, p, where, v, on, x.stuck)
         return jnp.where((jnp.arange(nc + 1) == k)[:, None], a, found)
 
     count = jnp.where(shift.apart, nc + 1, 1)

@@ -215,9 +215,10 @@ def _remember(
         )
         pick = lambda fresh, old: jnp.where(changed, fresh, old)  # noqa: E731
         algorithmic = pick(true[0], algorithmic[0]), pick(true[1], algorithmic[1])
+    touch = dataclasses.replace(touch, held=resting, bounced=touch.bounced & ~resting)
     return Memory(
         a=true[0], algorithmic=algorithmic[0], force=true[1], algorithmic_force=algorithmic[1],
-        closed=closed, touch=dataclasses.replace(touch, held=resting),
+        closed=closed, touch=touch,
     )  # fmt: skip
 
 
@@ -240,6 +241,7 @@ def _step(
     end = _without_forces(end, new)
     struck = strike(scheme, system, params, t, end, memory, closed, load, dt)
     after, jump = struck.state, struck.jump
+    kept = _remember(scheme, system, params, end, after, memory, closed, struck.told.touch)
     force = _reported_forces(scheme, system, params, constants, end, after, closed, dt, new)
     (normal, tangential, constraints), impulses = (split_rows(system, x) for x in (force, end.impulse))
     solved = end.solved & (jump.residual <= scheme.coef.tolerances.contact)
@@ -263,7 +265,6 @@ def _step(
         residual=jnp.maximum(end.residual, jump.residual),
         status=step_status(system, params, ahead, gap, after.v, after.q, solved),
         contact=jump.worst,
-        notes=struck.told.notes,
+        notes=struck.told.notes | events.settling(memory.touch, kept.resting),
     )
-    memory = _remember(scheme, system, params, end, after, memory, closed, struck.told.touch)
-    return Carry(state=after, memory=memory), output
+    return Carry(state=after, memory=kept), output

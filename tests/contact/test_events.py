@@ -33,7 +33,11 @@ def test_the_gate_is_two_steps_of_free_acceleration() -> None:
 def look(v, off=100, bounced=False, held=False, closed=True):
     params, f = start(v)
     touch = events.Touch(
-        held=jnp.full(2, held), off=jnp.full(2, off), bounced=jnp.full(2, bounced), slide=jnp.zeros((2, 0))
+        held=jnp.full(2, held),
+        off=jnp.full(2, off),
+        bounced=jnp.full(2, bounced),
+        slide=jnp.zeros((2, 0)),
+        stuck=jnp.zeros(2, bool),
     )
     return events.approach(
         DEFAULT, balls.SYSTEM, params, f, touch, jnp.full(2, closed), jnp.array([-1e-3, -1e-3]), DT
@@ -47,7 +51,7 @@ SLOW = -0.9 * 2 * 9.81e-3
     ("options", "impact", "note"),
     [
         ({"v": [-1.0, 1.0]}, True, 0),
-        ({"v": [-1.0, 1.0], "off": 1}, False, notes.SETTLING),  # rattles
+        ({"v": [-1.0, 1.0], "off": 1}, False, notes.COUPLED),  # rattles
         ({"v": [-1.0, 1.0], "held": True}, False, 0),  # at rest already
         ({"v": [-1.0, 1.0], "closed": False}, False, 0),
         ({"v": [SLOW, 1.0]}, False, notes.GRAZING),  # slow after a long flight
@@ -131,11 +135,15 @@ def test_what_is_remembered() -> None:
     """A contact that strikes and bounces, one that flies on."""
     found = look([-1.0, 1.0])
     touch = events.Touch(
-        held=jnp.zeros(2, bool), off=jnp.full(2, 7), bounced=jnp.zeros(2, bool), slide=jnp.zeros((2, 0))
+        held=jnp.zeros(2, bool),
+        off=jnp.full(2, 7),
+        bounced=jnp.zeros(2, bool),
+        slide=jnp.zeros((2, 0)),
+        stuck=jnp.zeros(2, bool),
     )
     active, none = jnp.array([True, False]), jnp.zeros(2, bool)
-    after = events.touched(touch, found, active, active, none, touch.slide)
+    after = events.touched(touch, found, active, active, none, touch.slide, none)
     np.testing.assert_array_equal(after.off, [0, 8])
     np.testing.assert_array_equal(after.bounced, [True, False])
-    early = events.touched(touch, found, active, none, none, touch.slide)  # seen a step too early
+    early = events.touched(touch, found, active, none, none, touch.slide, none)  # seen a step too early
     np.testing.assert_array_equal(early.off, [8, 8])
