@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.events import frozen, jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.scheme import Output, Scheme
 from nsjax.core.system import State, System
@@ -57,10 +58,15 @@ def begin_run(
 ) -> Run:
     """The loop's carry at the start of a run, or at the continuation of an earlier one."""
     system = program.system
+    watched = bool(system.nc) and bool({"notes", "margin"} & set(program.keep))
+    bits = jnp.zeros(system.nc, int)
     if carry is None:
         params, constants = prepare_run(system, scheme, params, dt)
         start = scheme.init(scheme, system, params, constants, state)
         follow = Continuation(carry=start, origin=jnp.asarray(state.t), index=jnp.asarray(0, int), dt=dt)
+        if watched:
+            at, p = frozen((State(t=follow.origin, q=state.q, v=state.v), params))
+            bits = jammed_at_start(system, p, at)
     else:
         same = carry.dt == dt
         follow = Continuation(
@@ -83,7 +89,7 @@ def begin_run(
             impulse_tangential=jnp.full((program.events, system.nt), jnp.nan),
         )
     failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
-    watch = begin_watch(system.nc) if system.nc and {"notes", "margin"} & set(program.keep) else None
+    watch = begin_watch(system.nc, system.nt, bits) if watched else None
     return Run(next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events, watch=watch)
 
 
@@ -115,7 +121,7 @@ def _one_step(
     now = FirstFailure(step=index, time=end, status=output.status, contact=output.contact)
     watch, margin = run.watch, None
     if watch is not None:
-        watch, margin, grazing = watch_gaps(watch, output.event, dt)
+        watch, margin, grazing = watch_gaps(watch, output, dt)
         output = dataclasses.replace(output, notes=output.notes | grazing)
     return Run(
         next=Continuation(carry=carry, origin=follow.origin, index=index, dt=dt),
@@ -227,5 +233,12 @@ def run_row(
     values = {**tally, "gap": gap}
     if "gap_min" in tally:
         values["gap_min"] = jnp.where(jnp.isinf(tally["gap_min"]), gap, tally["gap_min"])
+    if "notes" in tally and run.watch is not None:
+        at, p = frozen((state, params))
+        at = dataclasses.replace(at, t=jnp.asarray(at.t))
+        values["notes"] = tally["notes"] | run.watch.start | jammed(system, p, at, run.watch.impulse)
+        run = dataclasses.replace(
+            run, watch=dataclasses.replace(run.watch, start=jnp.zeros(system.nc, int))
+        )
     kept = {name: values[name] if name in program.keep else None for name in ROWS}
     return run, {"t": jnp.asarray(state.t), "q": state.q, "v": state.v, **kept}

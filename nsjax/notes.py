@@ -15,10 +15,16 @@ KINK = 8
 ACCUMULATION = 16
 UNLOCATED = 32
 TOGETHER = 64
+JAMMED = 128
 
 HARMLESS, ONE_SIDED, UNDEFINED = "harmless", "one-sided", "undefined"
 
 SENTENCES: dict[int, tuple[str, str]] = {
+    JAMMED: (
+        UNDEFINED,
+        "friction above the jamming limit: pushed against its sliding, the contact would be pulled into the "
+        "other body by its own friction; the motion may have several continuations or none",
+    ),
     COUPLED: (
         UNDEFINED,
         "impacts in one step that move each other, or a contact that touches without load: one selection "
@@ -39,8 +45,9 @@ SENTENCES: dict[int, tuple[str, str]] = {
         "sliding turns through rest within a step, or an impact is at the border of sticking and sliding",
     ),
     UNLOCATED: (
-        ONE_SIDED,
-        "the time of an impact was not located inside its step: the derivative is that of the scheme inside",
+        HARMLESS,
+        "the time of an impact was not located inside its step: the derivative is that of the scheme "
+        "inside, of first order",
     ),
     TOGETHER: (
         HARMLESS,

@@ -19,7 +19,7 @@ from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import Rows, all_rows, gap_drift
 from nsjax.core.system import State, System
 from nsjax.linalg import matmul, matvec
-from nsjax.math import norm
+from nsjax.math import direction, norm
 from nsjax.types import Array, PyTree, record
 
 
@@ -332,6 +332,45 @@ def sticking(contacts: Array, friction: Array) -> Array:
 INSIDE = 1e-8
 """Part of the bound by which friction is inside its cone: an answer on the cone may be off by the
 regularisation of the contact solver, 1e-9 of it."""
+
+
+def jammed(system: System, p: PyTree, at: State, impulse: Array) -> Array:
+    """Notes (nc,) on sliding contacts whose friction is above the jamming limit (Painleve's paradox)::
+
+        W_N' M^-1 (W_N + W_T P_T / P_N)  <=  0,       |P_T| = mu P_N
+
+    a normal force then accelerates the contact towards the other body.
+
+    Args:
+        impulse: (nc, 1 + nt) of the last step.
+    """
+    nc, d = system.nc, 1 + system.nt
+
+    def look(_: None) -> Array:
+        f = formed(system, p, at)
+        back = f.response[:, : nc * d].reshape(system.nv, nc, d)
+        normal = normals(system, f.rows.wt)
+        g = jnp.sum(normal.T[:, :, None] * back, axis=0)
+        force = impulse / jnp.where(impulse[:, :1] > 0.0, impulse[:, :1], 1.0)
+        friction = system.law(p).friction_of(nc)  # type: ignore[misc]
+        slides = (impulse[:, 0] > 0.0) & ~sticking(impulse, friction)
+        return jnp.where(slides & (jnp.sum(g * force, axis=1) <= 0.0), notes.JAMMED, 0)
+
+    none = jnp.zeros(nc, int)
+    return lax.cond(jnp.any(impulse[:, 0] > 0.0), look, lambda _: none, None) if system.nt else none
+
+
+def jammed_at_start(system: System, p: PyTree, at: State) -> Array:
+    """The same for contacts that slide at the start of a run."""
+    if not system.nt:
+        return jnp.zeros(system.nc, int)
+    slip = system.slip(at.t, at.q, at.v, p)  # type: ignore[misc]
+    closed = (system.gap(at.t, at.q, p) <= 0.0) & sliding(DEFAULT, slip, at.v)  # type: ignore[misc]
+    friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
+    normal = jnp.where(closed, 1.0, 0.0)[:, None]
+    return jammed(
+        system, p, at, jnp.concatenate([normal, -normal * friction[:, None] * direction(slip)], axis=1)
+    )
 
 
 def sliding(criteria: Criteria, tangential: Array, v: Array) -> Array:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax import notes
-from nsjax.core.scheme import Event
+from nsjax.core.scheme import Output
 from nsjax.types import Array, record
 
 RESOLVED = 2.0
@@ -19,20 +19,25 @@ flight took more than twice that did not come from the surface, or come from it 
 
 @record()
 class Watch:
-    """Gaps (nc,) tested in the last two steps, the later first, and steps since contacts took part."""
+    """Gaps (nc,) tested in the last two steps, the later first; steps since contacts took part; impulses
+    (nc, 1 + nt) of the last step; notes (nc,) on the start of the run, until they are in a row.
+    """
 
     last: Array
     before: Array
     off: Array
+    impulse: Array
+    start: Array
 
 
-def begin_watch(nc: int) -> Watch:
-    """Nothing has been seen yet."""
+def begin_watch(nc: int, nt: int, start: Array) -> Watch:
+    """Nothing has been seen yet, but ``start``."""
     unknown = jnp.full(nc, jnp.inf)
-    return Watch(last=unknown, before=unknown, off=jnp.zeros(nc, int))
+    impulse = jnp.zeros((nc, 1 + nt))
+    return Watch(last=unknown, before=unknown, off=jnp.zeros(nc, int), impulse=impulse, start=start)
 
 
-def watch_gaps(watch: Watch, event: Event, dt: Array) -> tuple[Watch, Array, Array]:
+def watch_gaps(watch: Watch, output: Output, dt: Array) -> tuple[Watch, Array, Array]:
     """The margin of every contact that came near in this step, and notes on unresolved misses: (nc,) both.
 
     With the second difference ``c`` of the gap, ``c / dt^2`` its acceleration, a contact that closes with
@@ -43,7 +48,8 @@ def watch_gaps(watch: Watch, event: Event, dt: Array) -> tuple[Watch, Array, Arr
 
     Approaches that belong to a sequence of bounces are left out, see `SEQUENCE`.
     """
-    event, watch = lax.stop_gradient((event, watch))
+    output, watch = lax.stop_gradient((output, watch))
+    event = output.event
     bend = event.gap - 2.0 * watch.last + watch.before
     known = jnp.isfinite(bend) & (bend != 0.0)
     size = jnp.where(known, jnp.abs(bend), 1.0)
@@ -56,6 +62,6 @@ def watch_gaps(watch: Watch, event: Event, dt: Array) -> tuple[Watch, Array, Arr
     near = known & (missed | event.impact) & (SEQUENCE * margin < watch.off)
     grazing = jnp.where(near & missed & (margin < RESOLVED), notes.GRAZING, 0)
     off = jnp.where(event.active, 0, watch.off + 1)
-    return (
-        Watch(last=event.gap, before=watch.last, off=off), jnp.where(near, margin, jnp.inf), grazing
-    )  # fmt: skip
+    impulse = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
+    seen = Watch(last=event.gap, before=watch.last, off=off, impulse=impulse, start=watch.start)
+    return seen, jnp.where(near, margin, jnp.inf), grazing
