@@ -46,8 +46,9 @@ class Criteria:
             tested off the path; what comes back sooner has hopped, or, be it ever so fast, rattled
             (bodies at rest on several contacts toss each other about within a step, a billiard that has
             nothing to do with the motion).
-        long: 8. Gated approaches after more steps off than this graze: a bounce as slow as the gate is
-            back after four, twice that tells them apart.
+        long: 8. Gated approaches after more steps off than this graze, if they are slower than half of what
+            a flight from the surface and back would make: a bounce as slow as the gate is back after
+            four, twice that tells them apart.
         turn: 2. Sliding reverses if its velocity would pass zero within this many steps of its
             acceleration. One is needed; seen too early, the shifts forth and back cancel, so that a second
             one is free, while a reversal that is missed is not.
@@ -157,15 +158,17 @@ def normals(system: System, rows: Array) -> Array:
     return rows[: system.nc * (1 + system.nt) : 1 + system.nt]
 
 
-def gate(criteria: Criteria, system: System, p: PyTree, f: Formed, dt: Array) -> Array:
-    """Gap rates (nc,) up to which an approach is no impact: ``gate h |a_N|``, see `Criteria`."""
+def gate(criteria: Criteria, system: System, p: PyTree, f: Formed, dt: Array) -> tuple[Array, Array]:
+    """Gap rates (nc,) up to which an approach is no impact: ``gate h |a_N|``, see `Criteria`; and ``h |a_N|``
+    itself, without a least value.
+    """
     wt = normals(system, f.rows.wt)
     curvature = gap_drift(system, jnp.asarray(f.at.t), f.at.q, f.at.v, p)
     forced = matvec(wt, f.free)
     least = jnp.abs(forced) + jnp.abs(curvature) + criteria.floor * matvec(jnp.abs(wt), jnp.abs(f.free))
     free = jnp.abs(forced + curvature)
     least = criteria.cancellation * least
-    return criteria.gate * dt * jnp.where(free > least, free, least)
+    return criteria.gate * dt * jnp.where(free > least, free, least), dt * free
 
 
 def gap_rates(system: System, p: PyTree, at: State) -> Array:
@@ -248,7 +251,7 @@ def approach(
         gap: (nc,) gaps there.
     """
     rates = normals(system, f.rows.rate(f.at.v))
-    limit = gate(criteria, system, p, f, dt)
+    limit, gain = gate(criteria, system, p, f, dt)
     coming = candidates & ~touch.held & (rates < 0.0)
     flown = touch.off >= criteria.flight
     # without any normal acceleration the limit is zero, and rounding is no approach
@@ -262,8 +265,9 @@ def approach(
     bits = jnp.where(jnp.any(pair & apart, axis=1), notes.COUPLED, 0)
     bits = bits | jnp.where(jnp.any(pair & ~apart, axis=1), notes.TOGETHER, 0)
     kind = jnp.where(touch.bounced, notes.ACCUMULATION, notes.SETTLING)
-    kind = jnp.where(touch.off > criteria.long, notes.GRAZING, kind)
-    kind = jnp.where(~flown & (rates < -limit), notes.COUPLED, kind)
+    slow = -4.0 * rates < gain * touch.off  # half of what a flight from the surface and back makes
+    kind = jnp.where((touch.off > criteria.long) & slow, notes.GRAZING, kind)
+    kind = jnp.where(~flown & (rates < -limit) & ~touch.bounced, notes.COUPLED, kind)
     bits = bits | jnp.where(gated & comes, kind, 0)
     # a bounce of few steps is one of the last of an accumulation
     last = impacts & touch.bounced & (touch.off <= criteria.long)

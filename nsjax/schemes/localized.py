@@ -311,7 +311,7 @@ def _through(stepper: _Stepper, d: _Start, part: _Part) -> _Part:
         tolerance=coef.tolerance, max_iterations=d.scheme.options.max_iterations,
     )  # fmt: skip
     inner = _inside(d.scheme)
-    limit = events.gate(criteria_of(inner), system, d.params, f, d.dt)
+    limit, _ = events.gate(criteria_of(inner), system, d.params, f, d.dt)
     slow = jnp.any(struck & (jump.before >= -limit))
     p = _Lifted(params=d.params, lift=jnp.where(struck, 0.0, d.lift))
     after = inner.init(inner, stepper.lifted, p, d.constants, State(t=at.t, q=at.q, v=at.v + jump.dv))
