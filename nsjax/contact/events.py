@@ -266,7 +266,9 @@ def approach(
     bits = bits | jnp.where(jnp.any(pair & ~apart, axis=1), notes.TOGETHER, 0)
     kind = jnp.where(touch.bounced, notes.ACCUMULATION, notes.SETTLING)
     slow = -4.0 * rates < gain * touch.off  # half of what a flight from the surface and back makes
-    kind = jnp.where((touch.off > criteria.long) & slow, notes.GRAZING, kind)
+    # what has come to rest or was let go hops at any length, but has not come from afar
+    afar = (touch.off > criteria.long) & (touch.bounced | (touch.off >= NEVER))
+    kind = jnp.where(afar & slow, notes.GRAZING, kind)
     kind = jnp.where(~flown & (rates < -limit) & ~touch.bounced, notes.COUPLED, kind)
     bits = bits | jnp.where(gated & comes, kind, 0)
     # a bounce of few steps is one of the last of an accumulation

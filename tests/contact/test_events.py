@@ -55,9 +55,11 @@ SLOW = -0.9 * 2 * 9.81e-3
         ({"v": [-1.0, 1.0], "off": 1}, False, notes.COUPLED),  # rattles
         ({"v": [-1.0, 1.0], "held": True}, False, 0),  # at rest already
         ({"v": [-1.0, 1.0], "closed": False}, False, 0),
-        ({"v": [SLOW, 1.0]}, False, notes.GRAZING),  # slow after a long flight
+        ({"v": [SLOW, 1.0], "off": events.NEVER}, False, notes.GRAZING),  # slow after a long flight
+        ({"v": [SLOW, 1.0], "off": 40, "bounced": True}, False, notes.GRAZING),
         ({"v": [SLOW, 1.0], "off": 4, "bounced": True}, False, notes.ACCUMULATION),
         ({"v": [SLOW, 1.0], "off": 4}, False, notes.SETTLING),
+        ({"v": [SLOW, 1.0], "off": 40}, False, notes.SETTLING),  # let go from rest
         ({"v": [-1e-13, 1.0]}, False, 0),  # rounding
         ({"v": [1.0, 1.0]}, False, 0),  # recedes
     ],
