@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax import schemes
+from nsjax import notes, schemes
 from nsjax.core.scheme import Scheme
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
 from tests.events import draws, mechanisms, topologies
@@ -25,10 +25,10 @@ SCHEMES: dict[str, Scheme] = {
     "nsga_coupled": schemes.nsga_coupled(), "localized": schemes.localized(schemes.moreau()),
 }  # fmt: skip
 
-HARMLESS = 1
 NAMES = {
-    1: "too slow to matter", 2: "simultaneous impacts", 4: "grazing", 8: "kink", 16: "accumulation",
-    32: "not located",
+    notes.SETTLING: "too slow to matter", notes.COUPLED: "simultaneous impacts", notes.GRAZING: "grazing",
+    notes.KINK: "kink", notes.ACCUMULATION: "accumulation", notes.UNLOCATED: "not located",
+    notes.TOGETHER: "together",
 }  # fmt: skip
 
 ALLOWED = 3.0
@@ -53,14 +53,21 @@ STEPS = _primes(20, 100, 6000)
 """Step counts, no grid inside another."""
 
 
-def note_bits(notes) -> int:
+def note_bits(row) -> int:
     """All bits of a row's notes, one number or one per contact."""
-    return int(np.bitwise_or.reduce(np.ravel(np.asarray(notes, int)), initial=0))
+    return int(np.bitwise_or.reduce(np.ravel(np.asarray(row, int)), initial=0))
 
 
 def serious(bits: int) -> bool:
-    """Whether a derivative carries a note that matters."""
-    return bool(bits & ~HARMLESS)
+    """Whether a derivative carries a note that it is one-sided or undefined."""
+    return bool(bits & notes.SERIOUS)
+
+
+def names_the_reason(bits: int) -> bool:
+    """Whether notes say why a motion has no derivative: a serious one, or that contacts strike together,
+    by which a motion is a kink across its symmetry and smooth along it.
+    """
+    return bool(bits & (notes.SERIOUS | notes.TOGETHER))
 
 
 def _final(name: str, static: tuple, keep: LoopProgram, p, x, coef, steps):

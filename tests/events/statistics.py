@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 
-from tests.events.measure import NAMES, Record, bounds, second_order_bounds, serious
+from tests.events.measure import NAMES, Record, bounds, names_the_reason, second_order_bounds, serious
 
 
 @dataclasses.dataclass
@@ -59,9 +59,10 @@ def summarise(records: list[Record]) -> Summary:
         s.refused += sum(x != 0 for x in r.status)
         quiet = np.array([x == 0 and not serious(n) for x, n in zip(r.status, r.notes, strict=True)])
         if r.truth != "smooth":
-            if quiet.any():
+            mute = sum(x == 0 and not names_the_reason(n) for x, n in zip(r.status, r.notes, strict=True))
+            if mute:
                 target = s.jammed_silent if r.truth == "jammed" else s.silent
-                target.append((r.key, r.truth, r.kind, int(quiet.sum())))
+                target.append((r.key, r.truth, r.kind, mute))
             continue
         quiet &= ~np.array(r.ends_at_impact)
         noted.update(bit for n in r.notes for bit in NAMES if n & bit)
