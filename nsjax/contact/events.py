@@ -407,6 +407,18 @@ def reversal(
     return held & sliding(criteria, tangential, v) & (jnp.sum(tangential * later, axis=1) < 0.0)
 
 
+def unresolved(criteria: Criteria, turns: Array, tangential: Array, change: Array, v: Array) -> Array:
+    """Notes (nc,) on contacts in space that turn within a step without passing through rest: (nc,).
+
+    The velocity across its change is then neither zero nor large beside what a step makes of it.
+    """
+    if tangential.shape[1] < 2:
+        return jnp.zeros(turns.shape, int)
+    across = tangential[:, 0] * change[:, 1] - tangential[:, 1] * change[:, 0]
+    aside = jnp.abs(across) > criteria.slide * (1.0 + jnp.max(jnp.abs(v))) * norm(change)
+    return jnp.where(turns & aside, notes.KINK, 0)
+
+
 def departure(
     criteria: Criteria, tangential: Array, change: Array, held: Array, v: Array, dt: Array
 ) -> Array:

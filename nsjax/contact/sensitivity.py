@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact import events, saltation
-from nsjax.contact.acceleration import consistent_acceleration
+from nsjax.contact.acceleration import consistent_forces
 from nsjax.contact.events import Approach, Criteria, Touch, frozen
 from nsjax.contact.jump import Jump, jump_problem
 from nsjax.contact.solvers import newton_step
@@ -24,6 +24,7 @@ from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows, row_drift
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec
+from nsjax.nonlinear import with_tangent
 from nsjax.types import Array, PyTree, record
 
 # Accelerations scale shifts; plain Newton steps on few contacts find them to rounding.
@@ -100,20 +101,14 @@ def loaded(jump: Jump, active: Array) -> Array:
 
 def accelerate(
     system: System, p: PyTree, at: State, v: Array, on: Array, stuck: Array | None = None
-) -> Array:
-    """Acceleration at a position with velocity ``v``, the contacts ``on`` at rest and ``stuck`` sticking."""
-    return consistent_acceleration(
-        system,
-        p,
-        jnp.asarray(at.t),
-        at.q,
-        v,
-        on,
-        tolerance=1e-11,
-        max_iterations=ITERATIONS,
-        method="newton",
-        stuck=stuck,
-    )
+) -> tuple[Array, Array]:
+    """Acceleration (nv,) and row forces (rows,) at a position with velocity ``v``, the contacts ``on`` at rest
+    and ``stuck`` sticking.
+    """
+    return consistent_forces(
+        system, p, jnp.asarray(at.t), at.q, v, on,
+        tolerance=1e-11, max_iterations=ITERATIONS, method="newton", stuck=stuck,
+    )  # fmt: skip
 
 
 @record()
@@ -124,7 +119,7 @@ class _Before:
         found: contacts that come.
         shifts: (nc,) bool, events whose times move.
         rate: (nc,) rates of their event functions.
-        a: (nv,) acceleration.
+        a, force: (nv,) acceleration and (rows,) row forces.
         aside: (nv, nc) approach of every contact alone as motion of the system.
         turning: (nc, nt) direction of the change of sliding.
     """
@@ -133,6 +128,7 @@ class _Before:
     shifts: Array
     rate: Array
     a: Array
+    force: Array
     aside: Array
     turning: Array
 
@@ -140,14 +136,15 @@ class _Before:
 def _no_event(system: System) -> _Before:
     return _Before(
         found=events.no_approach(system), shifts=jnp.zeros(system.nc, bool), rate=jnp.zeros(system.nc),
-        a=jnp.zeros(system.nv), aside=jnp.zeros((system.nv, system.nc)),
+        a=jnp.zeros(system.nv), force=jnp.zeros(system.nc * (1 + system.nt) + system.nb),
+        aside=jnp.zeros((system.nv, system.nc)),
         turning=jnp.zeros((system.nc, system.nt)),
     )  # fmt: skip
 
 
 def _look(
     criteria: Criteria, family: Family, system: System, p: PyTree, start: State, at: State, active: Array,
-    gap: Array, touch: Touch, slow: Array, a: Array | None, dt: Array,
+    gap: Array, touch: Touch, slow: Array, known: tuple[Array, Array] | None, dt: Array,
 ) -> _Before:  # fmt: skip
     """Events of the step: impacts, else reversals of sliding."""
     f = events.formed(system, p, at)
@@ -157,15 +154,15 @@ def _look(
         return dataclasses.replace(none, found=found)
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
 
-    def motion(_: None) -> tuple[Array, Array]:
-        before = accelerate(system, p, start, start.v, touch.held, touch.stuck) if a is None else a
+    def motion(_: None) -> tuple[Array, Array, Array]:
+        a, force = known or accelerate(system, p, start, start.v, touch.held, touch.stuck)
         if not family.turns:
-            return before, jnp.zeros(count)
+            return a, force, jnp.zeros(count)
         drift = row_drift(system, jnp.asarray(at.t), at.q, start.v, p)
-        return before, (matvec(f.rows.wt, before) + drift)[:count]
+        return a, force, (matvec(f.rows.wt, a) + drift)[:count]
 
-    still = jnp.zeros(system.nv), jnp.zeros(count)
-    before, change = lax.cond(jnp.any(found.impacts) | jnp.any(slow), motion, lambda _: still, None)
+    still = none.a, none.force, jnp.zeros(count)
+    a, force, change = lax.cond(jnp.any(found.impacts) | jnp.any(slow), motion, lambda _: still, None)
     turning = change.reshape(system.nc, d)[:, 1:]
     shifts, rate = found.impacts, found.rates
     if family.turns and system.nt:
@@ -173,17 +170,22 @@ def _look(
         may = slow & ~touch.stuck & ~jnp.any(found.impacts)
         turns = events.reversal(criteria, tangential, turning, may, start.v, dt)
         shifts, rate = shifts | turns, jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1))
+        kinks = events.unresolved(criteria, turns, tangential, turning, start.v)
+        found = dataclasses.replace(found, notes=found.notes | kinks)
     aside = none.aside
     if family.corrects:
         back = f.response[:, :count:d]
         own = jnp.sum(events.normals(system, f.rows.wt).T * back, axis=0)
         aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
-    return _Before(found=found, shifts=shifts, rate=rate, a=before, aside=aside, turning=turning)
+    return _Before(
+        found=found, shifts=shifts, rate=rate, a=a, force=force, aside=aside, turning=turning
+    )  # fmt: skip
 
 
 def through_events(
     respond: Callable[[State], Stepped], family: Family, criteria: Criteria, system: System, params: PyTree,
-    state: State, touch: Touch, active: Array, dt: Array, a: Array | None = None, load: Array | None = None,
+    state: State, touch: Touch, active: Array, dt: Array, known: tuple[Array, Array] | None = None,
+    load: Array | None = None,
 ) -> tuple[Stepped, Told]:  # fmt: skip
     """A step with contacts whose derivative is that of the motion.
 
@@ -191,13 +193,13 @@ def through_events(
         respond: the step from a state.
         touch: what is remembered of the contacts.
         active: (nc,) bool, contacts closed at the predicted state. One seen a step early does no harm.
-        a: (nv,) acceleration before the step where it is known.
+        known: (nv,) acceleration and (rows,) row forces before the step where they are known.
         load: (nc,) bool, contacts under load before it, where the scheme knows better than ``touch.held``.
 
     Returns:
         What the scheme makes of the step, and what is told of it.
     """
-    p, start, step, touch, a = frozen((params, state, dt, touch, a))
+    p, start, step, touch, known = frozen((params, state, dt, touch, known))
     friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
     slide, slow = touch.slide, jnp.zeros(system.nc, bool)
     if family.turns and system.nt:
@@ -211,7 +213,7 @@ def through_events(
     b = lax.cond(
         jnp.any(new) | jnp.any(slow),
         lambda _: _look(
-            criteria, family, system, p, start, ahead, active, frozen(gap), touch, slow, a, step
+            criteria, family, system, p, start, ahead, active, frozen(gap), touch, slow, known, step
         ),
         lambda _: _no_event(system),
         None,
@@ -234,8 +236,8 @@ def through_events(
     r = respond(shifted)
     told = tell(r)
 
-    def finish(live: tuple[State, saltation.Shift]) -> State:
-        end, shift = live
+    def finish(live: tuple[State, saltation.Shift, Array]) -> tuple[State, Array]:
+        end, shift, impulses = live
         jump = frozen(r.jump)
         # a contact seen too early has no impulse yet: its own shift forth and back then cancels
         x = Around(
@@ -243,13 +245,20 @@ def through_events(
             stuck=told.touch.stuck if family.turns else None, active=loaded(jump, active),
             impulses=_stacked(jump),
         )  # fmt: skip
-        return shift_back(system, p, end, shift, x, corrects=family.corrects)
+        back, force = shift_back(system, p, end, shift, x, corrects=family.corrects)
+        # what the forces before and after the event make of the time by which it moves
+        return back, with_tangent(impulses, (b.force - force) * shift.mean)
 
-    end = lax.cond(jnp.any(b.shifts), finish, lambda live: live[0], (r.end, shift))
+    rows = _stacked(r.jump)
+    end, rows = lax.cond(jnp.any(b.shifts), finish, lambda x: (x[0], x[2]), (r.end, shift, rows))
+    count = system.nc * (1 + system.nt)
+    jump = dataclasses.replace(
+        r.jump, contacts=rows[:count].reshape(r.jump.contacts.shape), constraints=rows[count:]
+    )
     landed = told.touch.held & ~touch.held
     end = lax.cond(jnp.any(landed), lambda s: settled(family, system, params, s, landed), lambda s: s, end)
     tau = jnp.where(told.impact, shift.tau, 0.0)
-    return dataclasses.replace(r, end=end), dataclasses.replace(told, tau=tau)
+    return dataclasses.replace(r, end=end, jump=jump), dataclasses.replace(told, tau=tau)
 
 
 def _event_shift(
@@ -326,32 +335,35 @@ class Around:
 
 def shift_back(
     system: System, p: PyTree, state: State, shift: saltation.Shift, x: Around, *, corrects: bool = False
-) -> State:
-    """The live end ``state`` of a step, shifted back along the motion after the event.
+) -> tuple[State, Array]:
+    """The live end ``state`` of a step, shifted back along the motion after the event, and the row forces
+    of that motion.
 
     ``corrects``: the scheme corrects positions; the state before the step was moved along ``x.aside``.
     """
     nc = system.nc
     dv, rate = _alone(system, p, x)
 
-    def one(k: Array, found: Array) -> Array:
-        """Acceleration after all impacts (first), and after each alone."""
+    def one(k: Array, found: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Accelerations after all impacts (first), and after each alone; forces after all."""
         alone = jnp.arange(nc) == k - 1
         first = k == 0
         v = jnp.where(first, x.end.v, x.at.v + jnp.sum(jnp.where(alone, dv, 0.0), axis=1))
         on = jnp.where(first, x.after, x.resting | (alone & x.after))
         where = jax.tree.map(lambda a, b: jnp.where(first, a, b), x.end, x.at)
-        a = accelerate(system, p, where, v, on, x.stuck)
-        return jnp.where((jnp.arange(nc + 1) == k)[:, None], a, found)
+        a, force = accelerate(system, p, where, v, on, x.stuck)
+        here = (jnp.arange(nc + 1) == k)[:, None]
+        return jnp.where(here, a, found[0]), jnp.where(first, force, found[1])
 
     count = jnp.where(shift.apart, nc + 1, 1)
-    a = lax.fori_loop(0, count, one, jnp.zeros((nc + 1, system.nv)))
+    none = jnp.zeros((nc + 1, system.nv)), jnp.zeros(x.impulses.shape)
+    a, force = lax.fori_loop(0, count, one, none)
     back = saltation.shift_state(system, state, x.end.v, a[0], -shift.mean)
     da = a[1:].T - x.a[:, None] - rate
     if not corrects:
-        return saltation.shift_apart(system, back, shift, -dv, -da)
+        return saltation.shift_apart(system, back, shift, -dv, -da), force
     moved = _moved(system, p, x)
-    return saltation.shift_apart(system, back, shift, -dv - x.aside, -da - moved)
+    return saltation.shift_apart(system, back, shift, -dv - x.aside, -da - moved), force
 
 
 def _moved(system: System, p: PyTree, x: Around) -> Array:

@@ -82,6 +82,7 @@ class End:
     iterations: Array
     residual: Array
     solved: Array
+    notes: Array
     free: Array | None = None
 
 
@@ -246,5 +247,6 @@ def base_step(
         iterations=run.iterations,
         residual=residual,
         solved=(residual <= tolerances.contact) & (estimate <= tolerances.stage),
+        notes=jnp.zeros(system.nc, int),
         free=base.free,
     )

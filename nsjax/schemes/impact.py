@@ -16,7 +16,7 @@ from nsjax.contact.sensitivity import Family, Stepped, Told, accelerate, nothing
 from nsjax.core.operators import row_rates
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.nonlinear import only_tangent
+from nsjax.nonlinear import only_tangent, with_tangent
 from nsjax.schemes.base_step import End, Kept, Memory, base_step
 from nsjax.schemes.midpoint_contacts import criteria_of, derivatives
 from nsjax.types import Array, PyTree, record
@@ -75,8 +75,9 @@ def strike(
     def hit(_: None) -> Struck:
         family = Family(predict=_here, held=held, corrects=False, turns=False, **derivatives(scheme))
         r, told = through_events(
-            respond, family, criteria_of(scheme), system, params, at, memory.touch, closed, dt, end.a, load
-        )
+            respond, family, criteria_of(scheme), system, params, at, memory.touch, closed, dt,
+            (end.a, end.force), load,
+        )  # fmt: skip
         # no contact chatters here: every one that is new and comes is an impact, however slow
         rests = events.at_rest(criteria_of(scheme), r.jump.before, end.v)
         impact = new & (r.jump.before < 0.0) & ~rests & (r.jump.contacts[:, 0] > 0.0)
@@ -123,7 +124,7 @@ def through_reversal(
         still = memory.resting & ~events.sliding(criteria, now, start.v)
         a = lax.cond(
             jnp.any(still),
-            lambda _: accelerate(system, p, start, start.v, memory.resting),
+            lambda _: accelerate(system, p, start, start.v, memory.resting)[0],
             lambda _: a,
             None,
         )
@@ -135,6 +136,8 @@ def through_reversal(
     shift = saltation.event_shift(along, rate, turning, jnp.asarray(False), refuse)
     shifted = saltation.shift_state(system, state, start.v, a, shift.mean)
     end = base_step(scheme, system, params, kept, shifted, memory, dt, True)
+    kinks = events.unresolved(criteria, turning, now, change, start.v)
+    end = dataclasses.replace(end, notes=kinks)
 
     def finish(live: tuple[End, Array]) -> End:
         end, tau = live
@@ -142,10 +145,11 @@ def through_reversal(
         t = jnp.asarray(state.t) + dt
         late = State(t=t, q=end.q, v=end.v)
         # a step that ends at rest has an acceleration of its own, neither that before nor that after
-        after = accelerate(system, params, late, end.v, memory.resting)
+        after, force = accelerate(system, params, late, end.v, memory.resting)
         back = saltation.shift_state(system, late, done.v, frozen(after), -tau)
         change = only_tangent(after, refuse)
         a, algorithmic = done.a + change, done.algorithmic + change
-        return dataclasses.replace(end, q=back.q, v=back.v, a=a, algorithmic=algorithmic)
+        impulse = with_tangent(end.impulse, (frozen(memory.force) - frozen(force)) * tau)
+        return dataclasses.replace(end, q=back.q, v=back.v, a=a, algorithmic=algorithmic, impulse=impulse)
 
     return lax.cond(jnp.any(turning), finish, lambda live: live[0], (end, shift.mean))

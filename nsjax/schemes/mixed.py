@@ -265,6 +265,6 @@ def _step(
         residual=jnp.maximum(end.residual, jump.residual),
         status=step_status(system, params, ahead, gap, after.v, after.q, solved),
         contact=jump.worst,
-        notes=struck.told.notes | events.settling(memory.touch, kept.resting),
+        notes=end.notes | struck.told.notes | events.settling(memory.touch, kept.resting),
     )
     return Carry(state=after, memory=kept), output
