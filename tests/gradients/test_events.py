@@ -1,0 +1,191 @@
+"""Derivatives at single events against closed forms and event-driven motions, over many step sizes."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import State, System, models, notes, schemes
+from nsjax.contact import ContactLaw
+from tests.gradients import cases, mechanism, particle, spatial
+from tests.gradients.program import primes_near, sensitivity, slope
+
+GRID = primes_near(709, 5, 10)
+"""Step counts from 700 to 22 000, ten primes per octave: dt below 1e-3 s."""
+SLOW = pytest.mark.slow
+
+
+def marked(quick: tuple[str, ...]):
+    names = list(schemes.REGISTRY)
+    return pytest.mark.parametrize(
+        "name", [pytest.param(n, marks=() if n in quick else SLOW) for n in names]
+    )
+
+
+def turning(name: str, vy: float) -> tuple[np.ndarray, np.ndarray]:
+    """Relative errors (grid) of d v_x / d `spatial.NAMES` and the notes of the runs."""
+    exact = spatial.reference(vy)[1][0]
+    scheme = schemes.REGISTRY[name].factory()
+    found, bits = [], []
+    for n in GRID.ravel():
+        run = sensitivity(spatial.SYSTEM, spatial.build, scheme, spatial.vector(vy), spatial.DATA["time"], n)
+        found.append(np.linalg.norm(run.jacobian[3, :5] - exact[:5]) / np.linalg.norm(exact[:5]))
+        bits.append(run.notes)
+    return np.reshape(found, GRID.shape), np.reshape(bits, GRID.shape)
+
+
+@marked(("moreau", "generalized_alpha"))
+@pytest.mark.parametrize("vy", [0.0, 0.3])
+def test_a_slide_that_turns_in_space(name: str, vy: float) -> None:
+    """Straight up a slope and back, and past the turn at a distance that steps resolve."""
+    errors, bits = turning(name, vy)
+    assert slope(errors, GRID) >= 0.9
+    assert np.max(errors) < 5e-3
+    assert not np.any(bits & notes.SERIOUS)
+
+
+@SLOW
+@pytest.mark.parametrize("name", list(schemes.REGISTRY))
+@pytest.mark.parametrize("vy", [1e-3, 0.02])
+def test_a_turn_that_a_step_does_not_resolve_is_noted(name: str, vy: float) -> None:
+    """Where no note stands, the derivative is that of the motion to first order; elsewhere it is bounded: its
+    part across the motion, of the size of the speed at the turn over that of a step, is one of a few steps.
+    """
+    errors, bits = turning(name, vy)
+    quiet = (bits & notes.KINK) == 0
+    assert np.all(errors[quiet] * GRID[quiet] < 60.0)
+    assert np.all(errors < 0.25)
+    assert np.any(quiet) == (vy > 0.01)
+
+
+def test_localized_carries_reversals() -> None:
+    """A planar reversal is no impact: the derivative is that of the scheme inside, not of the discrete map."""
+    case = cases.REVERSAL
+    exact = particle.reference(case)[1]
+    scheme = schemes.localized(schemes.moreau())
+    for n in (211, 877, 3331):
+        found = sensitivity(particle.SYSTEM, particle.build, scheme, case.vector(), case.time, n)
+        error = np.linalg.norm(found.jacobian[:, case.index()] - exact) / np.linalg.norm(exact)
+        assert error * n < 5.0
+
+
+@SLOW
+def test_localized_at_both_corners_of_a_wall() -> None:
+    """The slider-crank strikes with both corners at one instant: located, of second order."""
+    exact, _ = mechanism.reference(0.004)
+    errors = []
+    for n in (401, 809, 1607):
+        found = sensitivity(
+            mechanism.SYSTEM, mechanism.build, schemes.localized(schemes.generalized_alpha()),
+            mechanism.BASE, 0.004, n,
+        )  # fmt: skip
+        assert not found.notes & notes.UNLOCATED
+        columns = found.jacobian[mechanism.ANGLES] - exact
+        errors.append(np.max(np.linalg.norm(columns, axis=0) / np.linalg.norm(exact, axis=0)))
+    assert errors[-1] < 1e-3
+    assert errors[0] / errors[-1] > 8.0
+
+
+def mass(q, p):
+    return jnp.eye(q.shape[0])
+
+
+def no_force(t, q, v, p):
+    return jnp.zeros_like(v)
+
+
+def spring(t, q, v, p):
+    """Natural frequency p["w"]."""
+    return -(p["w"] ** 2) * q
+
+
+def between(t, q, p):
+    """Three balls in a row: first gap, second gap."""
+    return jnp.stack([q[1] - q[0] - 0.1, q[2] - q[1] - 0.1])
+
+
+def before_wall(t, q, p):
+    return p["wall"] - q
+
+
+def bounce(p):
+    return ContactLaw(restitution=1.0)
+
+
+ROW = System(nq=3, nv=3, nc=2, nt=0, mass=mass, force=no_force, gap=between, law=bounce)
+OSCILLATOR = System(nq=1, nv=1, nc=1, nt=0, mass=mass, force=spring, gap=before_wall, law=bounce)
+
+
+@marked(("moreau", "generalized_alpha"))
+def test_a_touching_ball_without_load_is_noted(name: str) -> None:
+    """The motion is discontinuous in the second gap: touching, the impulse is shared; open, it is passed on."""
+    scheme = schemes.REGISTRY[name].factory()
+    for gap, noted in ((0.0, True), (0.05, False)):
+        state = State(t=0.0, q=np.array([-0.3, 0.0, 0.1 + gap]), v=np.array([1.0, 0.0, 0.0]))
+        traj = nsjax.simulate(ROW, {}, state, scheme, dt=1.7e-3, steps=240, every=240, save=["notes"])
+        assert bool(np.any(np.asarray(traj.notes) & notes.COUPLED)) == noted
+
+
+@marked(("generalized_alpha", "bathe"))
+def test_an_oscillator_that_grazes_is_noted(name: str) -> None:
+    """A wall at its amplitude, just before it and just behind it; not where it is hit or missed clearly."""
+    scheme = schemes.REGISTRY[name].factory()
+    state = State(t=0.0, q=np.zeros(1), v=np.array([1.0]))
+    for n in (211, 503, 1009):
+        for excess, grazes in ((0.0, True), (1e-9, True), (-1e-9, True), (0.1, False), (-0.1, False)):
+            params = {"w": 2.0, "wall": np.array([0.5 + excess])}
+            traj = nsjax.simulate(OSCILLATOR, params, state, scheme, dt=1.2 / n, steps=n, every=n)
+            assert bool(np.any(np.asarray(traj.notes) & notes.GRAZING)) == grazes, (n, excess)
+            near = float(np.min(np.asarray(traj.margin)))
+            assert near < 30.0 if grazes else near > 30.0
+
+
+def test_times_of_impacts_have_derivatives() -> None:
+    """Of a ball dropped from a height, with a second impact: t1 = sqrt(2 h / g), t2 = t1 (1 + 2 e)."""
+
+    def times(x, scheme):
+        problem = models.bouncing_ball(radius=0.0, height=x[0], gravity=x[1], restitution=x[2])
+        return nsjax.simulate(*problem, scheme, dt=1e-3, steps=1200, every=1200, events=3).events.time
+
+    def exact(x):
+        first = jnp.sqrt(2.0 * x[0] / x[1])
+        return jnp.stack([first, first * (1.0 + 2.0 * x[2])])
+
+    x = jnp.array([1.0, 9.81, 0.7])
+    for scheme in (schemes.moreau(), schemes.generalized_alpha(), schemes.localized(schemes.moreau())):
+        found = np.asarray(jax.jacfwd(lambda x, s=scheme: times(x, s))(x))
+        # the speed at an impact is off by a step of acceleration
+        np.testing.assert_allclose(found[:2], jax.jacfwd(exact)(x), rtol=1e-2, atol=2e-3)
+        assert np.all(np.isfinite(found))
+
+
+@marked(("moreau", "generalized_alpha"))
+def test_derivatives_of_impulses_are_those_of_momentum(name: str) -> None:
+    """A ball that falls, bounces and lands: the impulses are the change of momentum plus the weight's."""
+    if name == "half_explicit":
+        pytest.skip("its averaged forces are not what changes the momentum of a step")
+    scheme = schemes.REGISTRY[name].factory()
+
+    def balance(x):
+        problem = models.bouncing_ball(radius=0.0, height=x[0], gravity=x[1], restitution=x[2])
+        traj = nsjax.simulate(*problem, scheme, dt=1e-3, steps=900, every=900)
+        gained = traj.v[-1, 0] - traj.v[0, 0]
+        return jnp.sum(traj.impulse_normal), gained / problem.params.mass * 0 + gained + x[1] * 0.9
+
+    x = jnp.array([0.5, 9.81, 0.6])
+    (impulse, change), (dp, dv) = jax.jit(lambda x: (balance(x), jax.jacfwd(balance)(x)))(x)
+    scale = float(models.bouncing_ball().params.mass)
+    np.testing.assert_allclose(impulse, scale * change, rtol=1e-10)
+    np.testing.assert_allclose(dp, scale * dv, rtol=1e-9, atol=1e-9)
+
+
+@SLOW
+def test_check_gradient_tells_of_grazing() -> None:
+    """The slider-crank at its default clearance is grazed before 0.1 s; a ball that bounces is not."""
+    problem = models.slider_crank()
+    run = {"parameters": ["clearance"], "outputs": ["theta2"], "dt": 2e-5, "time": 0.1, "samples": 7}
+    found = nsjax.check_gradient(problem, schemes.generalized_alpha(), **run)
+    assert any("grazed" in sentence for sentence in found.notes)
