@@ -91,7 +91,7 @@ class Touch:
     Args:
         held: (nc,) bool, closed, under load and at rest after the step.
         off: (nc,) int, steps since the contact last touched.
-        bounced: (nc,) bool, the last touch was an impact.
+        bounced: (nc,) bool, there was an impact, and the contact has not come to rest since.
         slide: (nc, nt) sliding velocities at the start of the step [m/s].
         stuck: (nc,) bool, the friction of the step was inside its cone. Tangential velocities tell less:
             they are zero at the directions of the scheme alone, and elsewhere of the order of the step.
@@ -319,7 +319,8 @@ def touched(
         slide, stuck: see `Touch`.
     """
     here = active & (loaded | ~(found.impacts | found.gated))
-    bounced = jnp.where(here & (loaded | found.gated), found.impacts & ~held, touch.bounced)
+    # an impulse on a contact that recedes, more slowly than forces turn it within the step, settles nothing
+    bounced = (here & loaded & found.impacts) | touch.bounced
     off = jnp.where(here, 0, touch.off + 1)
     return Touch(held=held, off=off, bounced=bounced & ~held, slide=slide, stuck=stuck)
 

@@ -221,7 +221,7 @@ def through_events(
 
     def tell(r: Stepped) -> Told:
         hops = _hopping(criteria, system, p, ahead, frozen(r.end), touch, b.found, active)
-        stuck = events.sticking(frozen(r.jump.contacts), friction)
+        stuck = jnp.where(hops, touch.stuck, events.sticking(frozen(r.jump.contacts), friction))
         return _tell(
             family, frozen(r.end), frozen(r.jump), touch, b.found, active, hops, slide, stuck, load
         )

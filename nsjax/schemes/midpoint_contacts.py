@@ -101,7 +101,12 @@ def impulse_step(
         r = respond(scheme, system, params, state, active, dt, False)
         return r, nothing_told(events.fly(criteria_of(scheme), carry.memory)) if system.nc else None
 
-    r, told = lax.cond(jnp.any(active), meet, fly, None) if system.nc else fly(None)
+    if not system.nc:
+        r, told = fly(None)
+    else:
+        # sliding goes on turning while a contact at rest hops for a step
+        met = jnp.any(active) | jnp.any(carry.memory.held) if system.nt else jnp.any(active)
+        r, told = lax.cond(met, meet, fly, None)
     solved = (r.jump.residual <= scheme.coef.tolerance) & (r.estimate <= scheme.coef.stage_tolerance)
     output = impulse_output(system, params, at, r.end, gap, active, told, r.jump, dt, solved)
     return Carry(state=r.end, memory=told.touch if system.nc else ()), output

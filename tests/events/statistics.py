@@ -42,8 +42,12 @@ class Summary:
 
 
 def stagnates(r: Record, quiet: np.ndarray) -> bool:
-    """Whether quiet errors at the finest third of the steps are above 3 % and not below the coarsest."""
+    """Whether quiet errors at the finest third of the steps are above 3 % and not below the coarsest; of
+    three at least, since a single one does not tell.
+    """
     e = np.array(r.error)[quiet]
+    if len(e) < 3:
+        return False
     third = max(1, len(e) // 3)
     fine, coarse = np.median(e[-third:]), np.median(e[:third])
     return bool(fine > 0.03 and fine > 0.5 * coarse)
