@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -101,19 +102,9 @@ def loaded(jump: Jump, active: Array) -> Array:
 def accelerate(
     system: System, p: PyTree, at: State, v: Array, on: Array, stuck: Array | None = None
 ) -> Array:
-    """Acceleration at a position with velocity ``v``, the contacts ``on`` at rest and ``stuck`` sticking."""
-    return consistent_acceleration(
-        system,
-        p,
-        jnp.asarray(at.t),
-        at.q,
-        v,
-        on,
-        tolerance=1e-11,
-        max_iterations=ITERATIONS,
-        method="newton",
-        stuck=stuck,
-    )
+    """Acceleration at a position with velocity ``v``, contacts ``on`` at rest and ``stuck`` sticking."""
+    options: dict[str, Any] = {"tolerance": 1e-11, "max_iterations": ITERATIONS, "method": "newton"}
+    return consistent_acceleration(system, p, jnp.asarray(at.t), at.q, v, on, stuck=stuck, **options)
 
 
 @record()
