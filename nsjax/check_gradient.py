@@ -20,6 +20,13 @@ import numpy as np
 from jax import lax
 
 from nsjax.analysis.events import Table
+from nsjax.analysis.secants import (
+    DEGREE,
+    changed_impacts,
+    secant_slopes,
+    secant_width,
+    verdict_of,
+)
 from nsjax.core import InputError, checks, nearest
 from nsjax.core.keys import Key, find, parse_parameter, put
 from nsjax.core.scheme import Scheme
@@ -28,15 +35,6 @@ from nsjax.notes import SERIOUS, describe
 from nsjax.simulate import simulate
 from nsjax.trajectory import Trajectory, label_name
 from nsjax.types import Array
-
-TEETH = 10.0
-"""Half the width of a secant moves the impact that moves most by at least this many steps."""
-
-WIDEST = 0.1
-"""Half the width of a secant found automatically is at most this part of the parameter, or of one."""
-
-DEGREE = 3
-"""Degree of the polynomial through the samples of a secant, whose slope at the middle it is."""
 
 NEAR = 20.0
 """Runs with a smaller `Trajectory.margin` are near grazing: what an impact contributes to a derivative is
@@ -155,7 +153,8 @@ def check_gradient(
             module-level function ``traj -> (k,)``; None: all of ``q`` and ``v`` at the end.
         gradient: ``"saltation"`` or ``"discrete"``, as in `simulate`.
         widths: half widths of secants by parameter. Not given: doubled until the impact that moves most
-            moves by `TEETH` steps, at most `WIDEST` of the parameter (or of one, if it is zero).
+            moves by `TEETH` steps, at most `WIDEST` of the parameter (or of one, if it is zero), both of
+            `nsjax.analysis.secants`.
         samples: runs per secant; their least-squares cubic averages over the teeth.
         tolerance: relative difference up to which derivative and secant agree, beside three standard
             errors of the secant.
@@ -200,13 +199,13 @@ def check_gradient(
     for k, name in enumerate(parameters):
         runs = functools.partial(_shifted, plan, problem, scheme, at, dt, k)
         given = (widths or {}).get(name)
-        width, shift = _width(runs, middle, dt, abs(at[k]) or 1.0, given)
-        slopes, errors, found = _secant(runs, middle, plan, width, samples)
-        changes = _changes(problem, name, width, middle, found)
+        width, shift = secant_width(runs, middle, dt, abs(at[k]) or 1.0, given)
+        slopes, errors, found = secant_slopes(runs, middle, plan.read, width, samples)
+        changes = changed_impacts(problem, name, width, middle, found)
         crossed += changes
         for i, output in enumerate(names):
             numbers = float(derivative[i, k]), float(slopes[i]), float(errors[i])
-            verdict = _verdict(*numbers, tolerance, shift if impacts else None, bool(changes))
+            verdict = verdict_of(*numbers, tolerance, shift if impacts else None, bool(changes))
             rows.append(Comparison(output, name, *numbers, width, shift, verdict))
     table = Table(records=tuple(rows), note="", kind=Comparison)
     sentences = [f"{kind}: {sentence}" for kind, sentence in describe(int(notes) & SERIOUS)]
@@ -327,77 +326,3 @@ def _nearness(problem: Problem, traj: Trajectory) -> tuple[str, ...]:
         f"{float(traj.t[row]):.6g} s: small changes of the data or of dt gain or lose this impact, and "
         "derivatives after it hold on this side only",
     )
-
-
-def _sequence(traj: Trajectory) -> np.ndarray:
-    """Contacts in the order of their impacts."""
-    events: Any = traj.events
-    return np.asarray(events.contact)[: min(int(events.count), len(events.contact))]
-
-
-def _width(
-    runs: Callable[[float], Trajectory], middle: Trajectory, dt: float, size: float, given: float | None
-) -> tuple[float, float]:
-    """Half width of a secant, and the steps by which it moves the impact that moves most."""
-    width = 1e-6 * size if given is None else given
-    while True:
-        shift = 0.0
-        if len(_sequence(middle)):
-            ends = [runs(s * width) for s in (-1.0, 1.0)]
-            one, other = (_sequence(traj) for traj in ends)
-            same = min(len(one), len(other))
-            differ = np.flatnonzero(one[:same] != other[:same])
-            same = int(differ[0]) if len(differ) else same
-            times = [np.asarray(traj.events.time)[:same] for traj in ends]  # type: ignore[union-attr]
-            shift = float(np.max(np.abs(times[1] - times[0]), initial=0.0) / (2.0 * dt))
-        if given is not None or shift >= TEETH or 2.0 * width > WIDEST * size:
-            return width, shift
-        width *= 2.0
-
-
-def _secant(
-    runs: Callable[[float], Trajectory], middle: Trajectory, plan: _Plan, width: float, samples: int
-) -> tuple[np.ndarray, np.ndarray, list[Trajectory]]:
-    """Slopes of the outputs, their standard errors, and the runs."""
-    s = np.linspace(-1.0, 1.0, samples)
-    found = [middle if x == 0.0 else runs(x * width) for x in s]
-    values = np.array([np.ravel(plan.read(traj)) for traj in found])
-    powers = s[:, None] ** np.arange(DEGREE + 1)
-    fit = np.linalg.lstsq(powers, values, rcond=None)[0]
-    rest = np.sum((values - powers @ fit) ** 2, axis=0) / (samples - DEGREE - 1)
-    spread = np.linalg.inv(powers.T @ powers)[1, 1]
-    return fit[1] / width, np.sqrt(rest * spread) / width, found
-
-
-def _changes(
-    problem: Problem, name: str, width: float, middle: Trajectory, found: list[Trajectory]
-) -> list[str]:
-    """A sentence if the sequence of impacts changes within the width."""
-    base = _sequence(middle)
-    for traj in found:
-        other = _sequence(traj)
-        if np.array_equal(base, other):
-            continue
-        same = min(len(base), len(other))
-        differ = np.flatnonzero(base[:same] != other[:same])
-        first = int(differ[0]) if len(differ) else same
-        longer = traj if len(other) > first else middle
-        events: Any = longer.events
-        contact, names = int(events.contact[first]), problem.system.labels.contacts
-        who = names[contact] if names else f"contact {contact}"
-        return [
-            f"{name} within {width:.3g}: {len(base)} and {len(other)} impacts, which first differ at "
-            f"impact {first + 1} ({who}, {float(events.time[first]):.6g} s)"
-        ]
-    return []
-
-
-def _verdict(
-    derivative: float, secant: float, error: float, tolerance: float, shift: float | None, changed: bool
-) -> str:
-    bound = tolerance * max(abs(derivative), abs(secant)) + 3.0 * error
-    if abs(derivative - secant) <= bound:
-        return "agrees"
-    if changed:
-        return "events change"
-    return "teeth" if shift is not None and shift < TEETH else "differs"

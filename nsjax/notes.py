@@ -22,8 +22,8 @@ HARMLESS, ONE_SIDED, UNDEFINED = "harmless", "one-sided", "undefined"
 SENTENCES: dict[int, tuple[str, str]] = {
     JAMMED: (
         UNDEFINED,
-        "friction above the jamming limit: pushed against its sliding, the contact would be pulled into the "
-        "other body by its own friction; the motion may have several continuations or none",
+        "friction above the jamming limit: pushed against its sliding, the contact would be pulled into "
+        "the other body by its own friction; the motion may have several continuations or none",
     ),
     COUPLED: (
         UNDEFINED,

@@ -107,9 +107,9 @@ class Trajectory:
         closed_time (rows, nc): time with the contact taking part since the previous row [s].
         iterations (rows,): of the contact solver, summed since the previous row.
         residual (rows,): largest contact residual (certificate) since the previous row.
-        notes (rows, nc): bits on what the events of each contact since the previous row mean for derivatives
-            (`nsjax.notes`): harmless, one-sided (grazing, a kink), undefined (impacts that move each
-            other, an accumulation).
+        notes (rows, nc): bits on what the events of each contact since the previous row mean for
+            derivatives (`nsjax.notes`): harmless, one-sided (grazing, a kink), undefined (impacts that
+            move each other, an accumulation, friction above the jamming limit).
         margin (rows, nc): how near a contact has come to grazing since the previous row, in steps: the
             rate with which it closed, or would have had to come to close, over what its acceleration
             changes in a step. Infinite if it did not come near. An impact is lost or won by changes
@@ -219,6 +219,7 @@ class Trajectory:
                 impact=kept["impacts"] > 0,
                 rate_before=jnp.zeros_like(kept["gap_min"]),
                 rate_after=jnp.zeros_like(kept["gap_min"]),
+                shift=jnp.zeros_like(kept["gap_min"]),
             ),
             status=jnp.zeros(self.t.shape, int),
             contact=jnp.full(self.t.shape, -1),

@@ -8,7 +8,7 @@ import pathlib
 import nsjax
 
 FLOORS = [
-    {"types", "status", "startup", "version"},
+    {"types", "status", "notes", "startup", "version"},
     {"configure"},
     {"math"},
     {"linalg"},

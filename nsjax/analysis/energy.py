@@ -113,8 +113,8 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     Args:
         traj: one run saved with ``every=1`` and all row quantities.
         forces: one of these, or ``"auto"``: ``"end"`` unless the scheme is memoryless or one of
-            `nsjax.schemes.midpoint_contacts`, and whenever impulses differ from ``dt force``; else the one of
-            the other two at whose directions the saved impulses fulfil the laws of impact and
+            `nsjax.schemes.midpoint_contacts`, and whenever impulses differ from ``dt force``; else the one
+            of the other two at whose directions the saved impulses fulfil the laws of impact and
             constraint.
 
     Returns:

@@ -33,9 +33,10 @@ class Criteria:
         impact      open before, closed now, loaded, and  r < -gate h |a_N|
 
     Args:
-        gate: 2. A contact that is let go for a step comes back with ``h a_N``; a bounce with ``r = 2 h a_N``
-            takes four steps, the fewest in which its flight is one. Slower ones are no events: their
-            shifts ``dg / r`` vanish with the step (the end of an accumulation), while ``1 / r`` does not.
+        gate: 2. A contact that is let go for a step comes back with ``h a_N``; a bounce with
+            ``r = 2 h a_N`` takes four steps, the fewest in which its flight is one. Slower ones are no
+            events: their shifts ``dg / r`` vanish with the step (the end of an accumulation), while
+            ``1 / r`` does not.
         cancellation: 0.02. Where forces and curvature cancel (a contact about to be released), ``|a_N|``
             is at least this part of their magnitudes: of curved guides under a load half of a percent
             of the time is nearer to cancellation, and shifts of rounding size stay bounded by 50.
@@ -62,8 +63,8 @@ class Criteria:
         together: 1e-7. Impacts whose instants differ by less than this part of a step, and whose rates by
             less than this part of themselves, belong to a symmetric motion: those of others differ by
             parts of a step, and rates by parts of one.
-        early: 0.25. A scheme that finds its contacts at the end of the step is looked at ahead, at gaps known
-            to a step of ``a_N``: contacts count as closing with up to this part of a step's approach
+        early: 0.25. A scheme that finds its contacts at the end of the step is looked at ahead, at gaps
+            known to a step of ``a_N``: contacts count as closing with up to this part of a step's approach
             left. One seen too early does no harm.
     """
 
@@ -159,8 +160,8 @@ def normals(system: System, rows: Array) -> Array:
 
 
 def gate(criteria: Criteria, system: System, p: PyTree, f: Formed, dt: Array) -> tuple[Array, Array]:
-    """Gap rates (nc,) up to which an approach is no impact: ``gate h |a_N|``, see `Criteria`; and ``h |a_N|``
-    itself, without a least value.
+    """Gap rates (nc,) up to which an approach is no impact: ``gate h |a_N|``, see `Criteria`; and
+    ``h |a_N|`` itself, without a least value.
     """
     wt = normals(system, f.rows.wt)
     curvature = gap_drift(system, jnp.asarray(f.at.t), f.at.q, f.at.v, p)

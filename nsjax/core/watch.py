@@ -10,7 +10,8 @@ from nsjax.core.scheme import Output
 from nsjax.types import Array, record
 
 RESOLVED = 2.0
-"""Misses by less than an approach of this many steps of acceleration are unresolved: the gate of impacts."""
+"""Misses by less than an approach of this many steps of acceleration are unresolved, as at the gate of
+impacts."""
 
 SEQUENCE = 4.0
 """A bounce that comes as fast as it left flies for twice as many steps as its `margin`; approaches whose

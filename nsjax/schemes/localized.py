@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,22 +12,13 @@ from nsjax import notes
 from nsjax.contact import events, velocity_jump
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.choices import within
-from nsjax.schemes.midpoint_contacts import LOCATED, criteria_of
+from nsjax.schemes.midpoint_contacts import criteria_of
+from nsjax.schemes.trial_steps import DEPTH, LIFT, Lifted, Start, Stepper, inside, locate
 from nsjax.types import Array, PyTree, record
-
-DEPTH = 1e-12
-"""Gap at a located impact is minus this [m]: a contact that stays there is closed for any scheme."""
-
-LIFT = 1e6
-"""Contacts that are open at the start of a step are kept out of it by this added to their gap [m]."""
 
 CUTS = 3
 """Instants of impact in one step that are located; a step with more is one of an accumulation."""
-
-EDGE = 1e-9
-"""An impact happens at least this part of a step after its start and before its end: no part vanishes."""
 
 
 @record()
@@ -120,126 +109,25 @@ def localized(
     )
 
 
-def _inside(scheme: Scheme, gradient: str | None = None) -> Scheme:
-    """The scheme inside, which carries the derivative of the motion where nothing is located."""
-    wanted = gradient or ("discrete" if scheme.gradient == "discrete" else LOCATED)
-    return dataclasses.replace(scheme.options.inner, coef=scheme.coef.inner, gradient=wanted)
-
-
 def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
-    inner = _inside(scheme)
+    inner = inside(scheme)
     return inner.prepare(inner, system, params, dt)
 
 
 def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
-    inner = _inside(scheme)
+    inner = inside(scheme)
     return inner.init(inner, system, params, constants, state)
-
-
-@record()
-class _Lifted:
-    """Parameters of a system with some gaps lifted by (nc,) [m]."""
-
-    params: PyTree
-    lift: Array
-
-
-@dataclasses.dataclass(frozen=True)
-class _Through:
-    """A function of the system, whose last argument is the parameters, taking `_Lifted` ones."""
-
-    function: Any
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.function(*arguments[:-1], arguments[-1].params)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Gap:
-    """The lifted gap."""
-
-    function: Any
-
-    def __call__(self, t: Array, q: Array, p: _Lifted) -> Array:
-        return self.function(t, q, p.params) + p.lift
-
-
-def _liftable(system: System) -> System:
-    """The same system with `_Lifted` parameters."""
-    names = "mass", "inertia", "force", "potential", "slip", "constraint", "law"
-    taken = {name: getattr(system, name) for name in names}
-    wrapped: Any = {name: _Through(f) for name, f in taken.items() if f is not None}
-    return dataclasses.replace(system, **wrapped, gap=_Gap(system.gap), prepare=None, observe=None)
-
-
-@record()
-class _Start:
-    """Everything that a trial step depends on.
-
-    Args:
-        lift: (nc,) [m], see `LIFT`.
-        hit: (nc,) bool, contacts that would be penetrated at the end of the step.
-        depth: of the deepest of them there [m], see `_Stepper.depth`.
-    """
-
-    scheme: Scheme
-    params: PyTree
-    constants: PyTree
-    carry: Carry
-    dt: Array
-    lift: Array
-    hit: Array
-    depth: Array
-
-
-class _Stepper:
-    """Trial steps of the scheme inside."""
-
-    def __init__(self, system: System) -> None:
-        self.system, self.lifted = system, _liftable(system)
-
-    def advance(
-        self, d: _Start, carry: Carry, dt: Array, lift: Array, gradient: str | None = None
-    ) -> tuple[Carry, Output]:
-        inner = _inside(d.scheme, gradient)
-        p = _Lifted(params=d.params, lift=lift)
-        constants = inner.prepare(inner, self.lifted, p, dt)  # they belong to the length of the step
-        return inner.step(inner, self.lifted, p, constants, carry, dt)
-
-    def gaps(self, d: _Start, state: State) -> Array:
-        return self.system.gap(jnp.asarray(state.t), state.q, d.params)  # type: ignore[misc]
-
-    def least(self, d: _Start, state: State) -> Array:
-        """Least gap of the hit contacts above the one at which an impact happens."""
-        return jnp.min(jnp.where(d.hit, self.gaps(d, state), LIFT)) + DEPTH
-
-    def depth(self, sigma: Array, d: _Start, gradient: str | None = None) -> Array:
-        """The same after ``sigma``."""
-        return self.least(d, self.advance(d, d.carry, sigma, d.lift, gradient)[0].state)
-
-    def trial(self, d: _Start) -> tuple[_Start, tuple[Carry, Output]]:
-        """A step in which contacts open at its start cannot act, and what it would hit."""
-        open_ = self.gaps(d, d.carry.state) > 0.0
-        lift = jnp.where(open_, LIFT, 0.0)
-        end, output = self.advance(d, d.carry, d.dt, lift)
-        gap = self.gaps(d, end.state)
-        hit = open_ & (gap < -DEPTH)
-        d = dataclasses.replace(d, lift=lift, hit=hit)
-        d = dataclasses.replace(d, depth=self.least(d, end.state))
-        # tested at the end of the step where the scheme inside did not look
-        seen = dataclasses.replace(output.event, gap=jnp.where(open_, gap, output.event.gap))
-        return d, (end, dataclasses.replace(output, event=seen))
 
 
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
     if not system.nc:
-        inner = _inside(scheme)
+        inner = inside(scheme)
         return inner.step(inner, system, params, constants, carry, dt)
-    stepper, none = _Stepper(system), jnp.zeros(system.nc)
+    stepper, none = Stepper(system), jnp.zeros(system.nc)
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
-    d = _Start(
+    d = Start(
         scheme=scheme, params=params, constants=constants, dt=jnp.asarray(dt), lift=none,
         carry=dataclasses.replace(carry, state=state), hit=jnp.zeros(system.nc, bool), depth=jnp.zeros(()),
     )  # fmt: skip
@@ -249,7 +137,7 @@ def _step(
 
 @record()
 class _Part:
-    """A step under way: where it is, what is left of it, what has happened; whether it has ended or failed."""
+    """A step under way: where it is, what is left, what has happened; whether it has ended or failed."""
 
     carry: Carry
     left: Array
@@ -258,7 +146,7 @@ class _Part:
     failed: Array
 
 
-def _strike(stepper: _Stepper, whole: _Start, first: _Start, like: Output) -> tuple[Carry, Output]:
+def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple[Carry, Output]:
     """A step in which contacts close: cut where they do, else as the scheme inside does it."""
     zero = jax.tree.map(jnp.zeros_like, like)
     zero = dataclasses.replace(zero, contact=like.contact)
@@ -278,7 +166,7 @@ def _strike(stepper: _Stepper, whole: _Start, first: _Start, like: Output) -> tu
     return lax.cond(part.done & ~part.failed, lambda: (part.carry, part.output), plain)
 
 
-def _advance_part(stepper: _Stepper, whole: _Start, part: _Part) -> _Part:
+def _advance_part(stepper: Stepper, whole: Start, part: _Part) -> _Part:
     """To the end of the step if nothing is hit, else to the next impact and through it."""
     d = dataclasses.replace(whole, carry=part.carry, dt=part.left)
     d, (end, output) = stepper.trial(d)
@@ -295,10 +183,10 @@ def _advance_part(stepper: _Stepper, whole: _Start, part: _Part) -> _Part:
     return lax.cond(jnp.any(d.hit), lambda: _through(stepper, d, part), rest)
 
 
-def _through(stepper: _Stepper, d: _Start, part: _Part) -> _Part:
+def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     """To the next impact and through it."""
     system, coef = stepper.system, d.scheme.coef
-    sigma, located = _locate(stepper)(d)
+    sigma, located = locate(stepper)(d)
     before, first = stepper.advance(d, d.carry, sigma, d.lift)
     at = before.state
     gap = stepper.gaps(d, at)
@@ -310,10 +198,10 @@ def _through(stepper: _Stepper, d: _Start, part: _Part) -> _Part:
         system, d.params, f.rows, f.response, at.v, jnp.zeros(system.nv), active,
         tolerance=coef.tolerance, max_iterations=d.scheme.options.max_iterations,
     )  # fmt: skip
-    inner = _inside(d.scheme)
+    inner = inside(d.scheme)
     limit, _ = events.gate(criteria_of(inner), system, d.params, f, d.dt)
     slow = jnp.any(struck & (jump.before >= -limit))
-    p = _Lifted(params=d.params, lift=jnp.where(struck, 0.0, d.lift))
+    p = Lifted(params=d.params, lift=jnp.where(struck, 0.0, d.lift))
     after = inner.init(inner, stepper.lifted, p, d.constants, State(t=at.t, q=at.q, v=at.v + jump.dv))
     event = Event(
         gap=jnp.where(struck, -DEPTH, gap),
@@ -366,48 +254,3 @@ def _added(so_far: Output, now: Output, event: Event) -> Output:
         status=so_far.status | now.status,
         notes=so_far.notes | now.notes,
     )
-
-
-def _locate(stepper: _Stepper) -> Callable[[_Start], tuple[Array, Array]]:
-    """The time of the first impact after the start of the step, and whether it was found."""
-
-    def solver(d: _Start) -> tuple[Array, Array]:
-        ends = stepper.least(d, d.carry.state), d.depth
-        most = d.scheme.options.max_roots
-        sigma, found = _root(lambda s: stepper.depth(s, d, "discrete"), ends, d.dt, jnp.any(d.hit), most)
-        return jnp.clip(sigma, EDGE * d.dt, (1.0 - EDGE) * d.dt), found
-
-    def live_step(sigma: Array, d: _Start) -> Callable[[_Start], Array]:
-        rate = jax.jvp(lambda s: stepper.depth(s, d), (sigma,), (jnp.ones_like(sigma),))[1]
-        rate = jnp.where(rate < 0.0, rate, -1.0)
-        return lambda data: sigma - stepper.depth(sigma, data) / rate
-
-    return implicit_solution(solver, live_step)
-
-
-def _root(
-    depth: Callable[[Array], Array], ends: tuple[Array, Array], dt: Array, run: Array, most: int
-) -> tuple[Array, Array]:
-    """Where ``depth`` changes its sign between its values ``ends`` at 0 and ``dt``; whether it is zero.
-
-    Regula falsi that halves the value at an end that stays (Illinois).
-    """
-
-    def wide(s: Any) -> Array:
-        return run & (jnp.abs(s[6]) > 0.1 * DEPTH) & (s[7] < most)
-
-    def narrow(s: Any) -> Any:
-        low, f_low, high, f_high, side, _, _, count = s
-        x = (low * f_high - high * f_low) / (f_high - f_low)
-        x = jnp.where((x > low) & (x < high), x, 0.5 * (low + high))
-        f = depth(x)
-        up = f > 0.0
-        ends = jnp.where(up, x, low), jnp.where(up, high, x)
-        f_low = jnp.where(up, f, jnp.where(side < 0, 0.5 * f_low, f_low))
-        f_high = jnp.where(up, jnp.where(side > 0, 0.5 * f_high, f_high), f)
-        return ends[0], f_low, ends[1], f_high, jnp.where(up, 1, -1), x, f, count + 1
-
-    zero, none = jnp.zeros_like(dt), jnp.asarray(0)
-    first: Any = (zero, ends[0], dt, ends[1], none, dt, ends[1], none)
-    last = lax.while_loop(wide, narrow, first)
-    return last[5], jnp.abs(last[6]) <= 0.5 * DEPTH

@@ -30,7 +30,8 @@ def criteria_of(scheme: Scheme) -> Criteria:
 
 def derivatives(scheme: Scheme) -> dict[str, bool]:
     """Which derivatives a step is to carry through events, as fields of `Family`: those of the motion
-    (``"saltation"``), the same inside `nsjax.schemes.localized`, where higher ones are not refused, or none.
+    (``"saltation"``), the same inside `nsjax.schemes.localized`, where higher ones are not refused, or
+    none.
     """
     return {"derivative": scheme.gradient != "discrete", "refuse": scheme.gradient != LOCATED}
 

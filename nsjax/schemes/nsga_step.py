@@ -82,7 +82,8 @@ def _first_memory(system: System, a: Array, force: Array, scale: Array) -> Memor
     """At the start of a run, from the smooth acceleration and its bilateral forces."""
     return Memory(
         a=a, acceleration=a, algorithmic_force=force, force=force, scale=scale,
-        tangential=jnp.zeros((system.nc, system.nt)), touch=events.no_touch(system), solves=jnp.zeros(3, int),
+        tangential=jnp.zeros((system.nc, system.nt)), touch=events.no_touch(system),
+        solves=jnp.zeros(3, int),
     )  # fmt: skip
 
 

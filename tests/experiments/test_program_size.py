@@ -1,5 +1,5 @@
-"""Operations of the lowered programs of the slider-crank: exact numbers, for the release of JAX on which they
-were counted.
+"""Operations of the lowered programs of the slider-crank: exact numbers, for the release of JAX on which
+they were counted.
 """
 
 from __future__ import annotations

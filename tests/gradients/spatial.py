@@ -1,7 +1,7 @@
-"""A particle on an inclined plane in space, with two tangents: sliding that turns, through rest or past it.
+"""A particle on an inclined plane in space, with two tangents: sliding that turns, through rest or past.
 
-The reference integrates the smooth turn with an adaptive rule to rounding; in the plane of symmetry it is the
-closed form of two phases, whose derivative across the plane vanishes: a velocity ``vy`` across it
+The reference integrates the smooth turn with an adaptive rule to rounding; in the plane of symmetry it is
+the closed form of two phases, whose derivative across the plane vanishes: a velocity ``vy`` across it
 shrinks with the power ``mu g_n / (g_t + mu g_n) < 1`` of the speed until both are equal, at a speed in
 proportion to ``vy^(1 + mu g_n / g_t)``, and the effects of the turn are of that size.
 """

@@ -138,36 +138,51 @@ def edited(path: pathlib.Path, target: pathlib.Path, change) -> pathlib.Path:
     return target
 
 
-def test_a_memory_that_lacks_a_field_starts_anew_or_is_refused(tmp_path: pathlib.Path) -> None:
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> pathlib.Path:
+    """A file of this version: a run of 0.1 s."""
+    path = tmp_path_factory.mktemp("saved") / "run.npz"
+    traj = nsjax.simulate(*BALL, schemes.moreau(), dt=1e-3, steps=100, every=20)
+    io.save(path, BALL, traj, scheme=schemes.moreau())
+    return path
+
+
+def test_a_memory_that_lacks_a_field_starts_anew_or_is_refused(
+    tmp_path: pathlib.Path, saved: pathlib.Path
+) -> None:
     def forget(header) -> None:
-        header["carry"]["fields"]["carry"]["fields"]["memory"]["fields"].pop("landed")
+        header["carry"]["fields"]["carry"]["fields"]["memory"]["fields"].pop("held")
 
     def forget_both(header) -> None:
         forget(header)
         header["scheme"] = None
 
-    path = FILES / "version_0_1_moreau.npz"
-    lacking = edited(path, tmp_path / "lacking.npz", forget)
-    with pytest.warns(RuntimeWarning, match=r"lacks landed.*memory of moreau starts anew at t = 0\.1 s"):
+    lacking = edited(saved, tmp_path / "lacking.npz", forget)
+    with pytest.warns(RuntimeWarning, match=r"lacks held.*memory of moreau starts anew at t = 0\.1 s"):
         run = io.load(lacking)
-    whole = io.load(path)
+    whole = io.load(saved)
     ends = [
         nsjax.simulate(*r.problem, r.scheme, dt=1e-3, steps=100, every=100, carry=r.traj.carry).q[-1]
         for r in (run, whole)
     ]
     np.testing.assert_allclose(*ends, atol=1e-4)
-    bare = edited(path, tmp_path / "bare.npz", forget_both)
-    with pytest.raises(InputError, match=r"lacks landed.*pass the scheme, load\(path, scheme=\.\.\.\)"):
+    bare = edited(saved, tmp_path / "bare.npz", forget_both)
+    with pytest.raises(InputError, match=r"lacks held.*pass the scheme, load\(path, scheme=\.\.\.\)"):
         io.load(bare)
     with pytest.warns(RuntimeWarning, match="starts anew"):
         assert io.load(bare, scheme=schemes.moreau()).scheme == schemes.moreau()
 
 
-def test_other_shapes_of_a_memory_are_seen(tmp_path: pathlib.Path) -> None:
-    path = FILES / "version_0_1_moreau.npz"
-    with np.load(path) as file:
+def test_other_shapes_of_a_memory_are_seen(tmp_path: pathlib.Path, saved: pathlib.Path) -> None:
+    """Files of version 0.1 (schema 1) alone are tested for shapes."""
+    with np.load(saved) as file:
         content = {name: file[name] for name in file.files}
-    content["carry.carry.memory.landed"] = np.zeros(7, bool)
+    content["nsjax_schema"] = np.asarray(1)
+    np.savez(tmp_path / "same.npz", **content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        io.load(tmp_path / "same.npz")
+    content["carry.carry.memory.held"] = np.zeros(7, bool)
     np.savez(tmp_path / "other.npz", **content)
     with pytest.warns(RuntimeWarning, match="other shapes.*starts anew"):
         io.load(tmp_path / "other.npz")

@@ -1,4 +1,4 @@
-"""Lists of impacts of second-order schemes beside the event-driven slider-crank: every approach is listed."""
+"""Lists of impacts of second-order schemes beside the event-driven slider-crank: all approaches are in."""
 
 from __future__ import annotations
 

@@ -1,0 +1,97 @@
+"""Secants of runs that are wider than the teeth of the discrete map, and the impacts in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nsjax.core.system import Problem
+from nsjax.trajectory import Trajectory
+
+Read = Callable[[Trajectory], Any]
+
+TEETH = 10.0
+"""Half the width of a secant moves the impact that moves most by at least this many steps."""
+
+WIDEST = 0.1
+"""Half the width of a secant found automatically is at most this part of the parameter, or of one."""
+
+DEGREE = 3
+"""Degree of the polynomial through the samples of a secant, whose slope at the middle it is."""
+
+
+def sequence(traj: Trajectory) -> np.ndarray:
+    """Contacts in the order of their impacts."""
+    events: Any = traj.events
+    return np.asarray(events.contact)[: min(int(events.count), len(events.contact))]
+
+
+def secant_width(
+    runs: Callable[[float], Trajectory], middle: Trajectory, dt: float, size: float, given: float | None
+) -> tuple[float, float]:
+    """Half width of a secant, and the steps by which it moves the impact that moves most."""
+    width = 1e-6 * size if given is None else given
+    while True:
+        shift = 0.0
+        if len(sequence(middle)):
+            ends = [runs(s * width) for s in (-1.0, 1.0)]
+            one, other = (sequence(traj) for traj in ends)
+            same = min(len(one), len(other))
+            differ = np.flatnonzero(one[:same] != other[:same])
+            same = int(differ[0]) if len(differ) else same
+            times = [np.asarray(traj.events.time)[:same] for traj in ends]  # type: ignore[union-attr]
+            shift = float(np.max(np.abs(times[1] - times[0]), initial=0.0) / (2.0 * dt))
+        if given is not None or shift >= TEETH or 2.0 * width > WIDEST * size:
+            return width, shift
+        width *= 2.0
+
+
+def secant_slopes(
+    runs: Callable[[float], Trajectory], middle: Trajectory, read: Read, width: float, samples: int
+) -> tuple[np.ndarray, np.ndarray, list[Trajectory]]:
+    """Slopes of the outputs, their standard errors, and the runs."""
+    s = np.linspace(-1.0, 1.0, samples)
+    found = [middle if x == 0.0 else runs(x * width) for x in s]
+    values = np.array([np.ravel(read(traj)) for traj in found])
+    powers = s[:, None] ** np.arange(DEGREE + 1)
+    fit = np.linalg.lstsq(powers, values, rcond=None)[0]
+    rest = np.sum((values - powers @ fit) ** 2, axis=0) / (samples - DEGREE - 1)
+    spread = np.linalg.inv(powers.T @ powers)[1, 1]
+    return fit[1] / width, np.sqrt(rest * spread) / width, found
+
+
+def changed_impacts(
+    problem: Problem, name: str, width: float, middle: Trajectory, found: list[Trajectory]
+) -> list[str]:
+    """A sentence if the sequence of impacts changes within the width."""
+    base = sequence(middle)
+    for traj in found:
+        other = sequence(traj)
+        if np.array_equal(base, other):
+            continue
+        same = min(len(base), len(other))
+        differ = np.flatnonzero(base[:same] != other[:same])
+        first = int(differ[0]) if len(differ) else same
+        longer = traj if len(other) > first else middle
+        events: Any = longer.events
+        contact, names = int(events.contact[first]), problem.system.labels.contacts
+        who = names[contact] if names else f"contact {contact}"
+        return [
+            f"{name} within {width:.3g}: {len(base)} and {len(other)} impacts, which first differ at "
+            f"impact {first + 1} ({who}, {float(events.time[first]):.6g} s)"
+        ]
+    return []
+
+
+def verdict_of(
+    derivative: float, secant: float, error: float, tolerance: float, shift: float | None, changed: bool
+) -> str:
+    """What is said of a derivative beside its secant, see `nsjax.check_gradient.Comparison`."""
+    bound = tolerance * max(abs(derivative), abs(secant)) + 3.0 * error
+    if abs(derivative - secant) <= bound:
+        return "agrees"
+    if changed:
+        return "events change"
+    return "teeth" if shift is not None and shift < TEETH else "differs"
