@@ -31,7 +31,9 @@ def turning(name: str, vy: float) -> tuple[np.ndarray, np.ndarray]:
     scheme = schemes.REGISTRY[name].factory()
     found, bits = [], []
     for n in GRID.ravel():
-        run = sensitivity(spatial.SYSTEM, spatial.build, scheme, spatial.vector(vy), spatial.DATA["time"], n)
+        run = sensitivity(
+            spatial.SYSTEM, spatial.build, scheme, spatial.vector(vy), spatial.DATA["time"], n
+        )
         found.append(np.linalg.norm(run.jacobian[3, :5] - exact[:5]) / np.linalg.norm(exact[:5]))
         bits.append(run.notes)
     return np.reshape(found, GRID.shape), np.reshape(bits, GRID.shape)
