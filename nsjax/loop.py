@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.events import frozen, jammed, jammed_at_start
+from nsjax.contact.events import frozen
+from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.scheme import Output, Scheme
 from nsjax.core.system import State, System

@@ -19,7 +19,6 @@ from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import Rows, all_rows, gap_drift
 from nsjax.core.system import State, System
 from nsjax.linalg import matmul, matvec
-from nsjax.math import direction, norm
 from nsjax.types import Array, PyTree, record
 
 
@@ -329,107 +328,6 @@ def touched(
 def settling(touch: Touch, held: Array) -> Array:
     """Notes (nc,) on contacts that bounced and are held now: an accumulation of impacts has ended."""
     return jnp.where(touch.bounced & held, notes.ACCUMULATION, 0)
-
-
-def sticking(contacts: Array, friction: Array) -> Array:
-    """Loaded contacts (nc,) bool whose friction is inside its cone, by their impulses (nc, 1 + nt)."""
-    inside = norm(contacts[:, 1:]) < (1.0 - INSIDE) * friction * contacts[:, 0]
-    return inside & (contacts[:, 0] > 0.0)
-
-
-INSIDE = 1e-8
-"""Part of the bound by which friction is inside its cone: an answer on the cone may be off by the
-regularisation of the contact solver, 1e-9 of it."""
-
-
-def jammed(system: System, p: PyTree, at: State, impulse: Array) -> Array:
-    """Notes (nc,) on sliding contacts whose friction is above the jamming limit (Painleve's paradox)::
-
-        W_N' M^-1 (W_N + W_T P_T / P_N)  <=  0,       |P_T| = mu P_N
-
-    a normal force then accelerates the contact towards the other body.
-
-    Args:
-        impulse: (nc, 1 + nt) of the last step.
-    """
-    nc, d = system.nc, 1 + system.nt
-
-    def look(_: None) -> Array:
-        f = formed(system, p, at)
-        back = f.response[:, : nc * d].reshape(system.nv, nc, d)
-        normal = normals(system, f.rows.wt)
-        g = jnp.sum(normal.T[:, :, None] * back, axis=0)
-        force = impulse / jnp.where(impulse[:, :1] > 0.0, impulse[:, :1], 1.0)
-        friction = system.law(p).friction_of(nc)  # type: ignore[misc]
-        slides = (impulse[:, 0] > 0.0) & ~sticking(impulse, friction)
-        return jnp.where(slides & (jnp.sum(g * force, axis=1) <= 0.0), notes.JAMMED, 0)
-
-    none = jnp.zeros(nc, int)
-    return lax.cond(jnp.any(impulse[:, 0] > 0.0), look, lambda _: none, None) if system.nt else none
-
-
-def jammed_at_start(system: System, p: PyTree, at: State) -> Array:
-    """The same for contacts that slide at the start of a run."""
-    if not system.nt:
-        return jnp.zeros(system.nc, int)
-    slip = system.slip(at.t, at.q, at.v, p)  # type: ignore[misc]
-    closed = (system.gap(at.t, at.q, p) <= 0.0) & sliding(DEFAULT, slip, at.v)  # type: ignore[misc]
-    friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
-    normal = jnp.where(closed, 1.0, 0.0)[:, None]
-    return jammed(
-        system, p, at, jnp.concatenate([normal, -normal * friction[:, None] * direction(slip)], axis=1)
-    )
-
-
-def sliding(criteria: Criteria, tangential: Array, v: Array) -> Array:
-    """Contacts (nc,) bool that do not stick, by their tangential velocities (nc, nt)."""
-    speed = jnp.max(jnp.abs(tangential), axis=1)
-    return speed > criteria.slide * (1.0 + jnp.max(jnp.abs(v)))
-
-
-def slowing(criteria: Criteria, slide: Array, touch: Touch) -> Array:
-    """Held contacts (nc,) bool that may turn within the step, by the last change of their sliding."""
-    return touch.held & (norm(slide) <= criteria.slow * norm(slide - touch.slide))
-
-
-def reversal(
-    criteria: Criteria, tangential: Array, change: Array, held: Array, v: Array, dt: Array
-) -> Array:
-    """Contacts (nc,) bool whose sliding passes through rest, or near it, within about a step.
-
-    In space a motion that does not pass through rest exactly turns quickly: its velocity along its
-    change of sign is what passes zero. Contacts that stand still have stopped already: turning is then
-    a matter of the next acceleration.
-
-    Args:
-        tangential, change: (nc, nt) velocities at the start of the step and their rates.
-        held: (nc,) bool, closed throughout.
-    """
-    later = tangential + criteria.turn * dt * change
-    return held & sliding(criteria, tangential, v) & (jnp.sum(tangential * later, axis=1) < 0.0)
-
-
-def unresolved(criteria: Criteria, turns: Array, tangential: Array, change: Array, v: Array) -> Array:
-    """Notes (nc,) on contacts in space that turn within a step without passing through rest: (nc,).
-
-    The velocity across its change is then neither zero nor large beside what a step makes of it.
-    """
-    if tangential.shape[1] < 2:
-        return jnp.zeros(turns.shape, int)
-    across = tangential[:, 0] * change[:, 1] - tangential[:, 1] * change[:, 0]
-    aside = jnp.abs(across) > criteria.slide * (1.0 + jnp.max(jnp.abs(v))) * norm(change)
-    return jnp.where(turns & aside, notes.KINK, 0)
-
-
-def departure(
-    criteria: Criteria, tangential: Array, change: Array, held: Array, v: Array, dt: Array
-) -> Array:
-    """Contacts that stand still and slide off within the step: (nc,) bool.
-
-    The motion is the same before and after, so that a shift changes nothing, except that it keeps
-    derivatives of the velocity from a law that holds the contact at the start of the step.
-    """
-    return held & ~sliding(criteria, tangential, v) & sliding(criteria, dt * change, v)
 
 
 def frozen(tree: PyTree) -> PyTree:

@@ -11,24 +11,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact import events, saltation
-from nsjax.contact.acceleration import consistent_forces
+from nsjax.contact import events, saltation, sliding
+from nsjax.contact.aftermath import Around, accelerate, shift_back
 from nsjax.contact.events import Approach, Criteria, Touch, frozen
-from nsjax.contact.jump import Jump, jump_problem
-from nsjax.contact.solvers import newton_step
+from nsjax.contact.jump import Jump
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows, row_drift
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec
 from nsjax.nonlinear import with_tangent
 from nsjax.types import Array, PyTree, record
-
-# Accelerations scale shifts; plain Newton steps on few contacts find them to rounding.
-ITERATIONS = 20
 
 
 @record()
@@ -99,18 +94,6 @@ def loaded(jump: Jump, active: Array) -> Array:
     return active & (jump.contacts[:, 0] > 0.0)
 
 
-def accelerate(
-    system: System, p: PyTree, at: State, v: Array, on: Array, stuck: Array | None = None
-) -> tuple[Array, Array]:
-    """Acceleration (nv,) and row forces (rows,) at a position with velocity ``v``, the contacts ``on`` at rest
-    and ``stuck`` sticking.
-    """
-    return consistent_forces(
-        system, p, jnp.asarray(at.t), at.q, v, on,
-        tolerance=1e-11, max_iterations=ITERATIONS, method="newton", stuck=stuck,
-    )  # fmt: skip
-
-
 @record()
 class _Before:
     """What is known of the step before it is taken, without derivatives.
@@ -168,9 +151,9 @@ def _look(
     if family.turns and system.nt:
         tangential = f.rows.rate(start.v)[:count].reshape(system.nc, d)[:, 1:]
         may = slow & ~touch.stuck & ~jnp.any(found.impacts)
-        turns = events.reversal(criteria, tangential, turning, may, start.v, dt)
+        turns = sliding.reversal(criteria, tangential, turning, may, start.v, dt)
         shifts, rate = shifts | turns, jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1))
-        kinks = events.unresolved(criteria, turns, tangential, turning, start.v)
+        kinks = sliding.unresolved(criteria, turns, tangential, turning, start.v)
         found = dataclasses.replace(found, notes=found.notes | kinks)
     aside = none.aside
     if family.corrects:
@@ -204,7 +187,7 @@ def through_events(
     slide, slow = touch.slide, jnp.zeros(system.nc, bool)
     if family.turns and system.nt:
         slide = system.slip(start.t, start.q, start.v, p)  # type: ignore[misc]
-        slow = events.slowing(criteria, slide, touch) & family.derivative
+        slow = sliding.slowing(criteria, slide, touch) & family.derivative
     ahead = family.predict(system, start, step)
     rates = events.gap_rates(system, p, ahead)
     new = active & ~touch.held & (rates < 0.0)
@@ -221,7 +204,7 @@ def through_events(
 
     def tell(r: Stepped) -> Told:
         hops = _hopping(criteria, system, p, ahead, frozen(r.end), touch, b.found, active)
-        stuck = jnp.where(hops, touch.stuck, events.sticking(frozen(r.jump.contacts), friction))
+        stuck = jnp.where(hops, touch.stuck, sliding.sticking(frozen(r.jump.contacts), friction))
         return _tell(
             family, frozen(r.end), frozen(r.jump), touch, b.found, active, hops, slide, stuck, load
         )
@@ -304,105 +287,6 @@ def _tell(
         impact=found.impacts & load,
         tau=jnp.zeros(load.shape),
     )
-
-
-@record()
-class Around:
-    """The motion around an event, without derivatives.
-
-    Args:
-        at: where the event is, with the velocity before it.
-        a: (nv,) acceleration before it.
-        end: state after the step.
-        aside: (nv, nc) approach of every contact alone as motion of the system, zero where the scheme
-            does not correct positions.
-        resting, after: (nc,) bool, contacts at rest before and after the event.
-        stuck: (nc,) bool, contacts that stick after it; None: tangential velocities tell.
-        active: (nc,) bool, contacts that share the impulse.
-        impulses: (rows,) their impulses.
-    """
-
-    at: State
-    a: Array
-    aside: Array
-    end: State
-    resting: Array
-    after: Array
-    stuck: Array | None
-    active: Array
-    impulses: Array
-
-
-def shift_back(
-    system: System, p: PyTree, state: State, shift: saltation.Shift, x: Around, *, corrects: bool = False
-) -> tuple[State, Array]:
-    """The live end ``state`` of a step, shifted back along the motion after the event, and the row forces
-    of that motion.
-
-    ``corrects``: the scheme corrects positions; the state before the step was moved along ``x.aside``.
-    """
-    nc = system.nc
-    dv, rate = _alone(system, p, x)
-
-    def one(k: Array, found: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Accelerations after all impacts (first), and after each alone; forces after all."""
-        alone = jnp.arange(nc) == k - 1
-        first = k == 0
-        v = jnp.where(first, x.end.v, x.at.v + jnp.sum(jnp.where(alone, dv, 0.0), axis=1))
-        on = jnp.where(first, x.after, x.resting | (alone & x.after))
-        where = jax.tree.map(lambda a, b: jnp.where(first, a, b), x.end, x.at)
-        a, force = accelerate(system, p, where, v, on, x.stuck)
-        here = (jnp.arange(nc + 1) == k)[:, None]
-        return jnp.where(here, a, found[0]), jnp.where(first, force, found[1])
-
-    count = jnp.where(shift.apart, nc + 1, 1)
-    none = jnp.zeros((nc + 1, system.nv)), jnp.zeros(x.impulses.shape)
-    a, force = lax.fori_loop(0, count, one, none)
-    back = saltation.shift_state(system, state, x.end.v, a[0], -shift.mean)
-    da = a[1:].T - x.a[:, None] - rate
-    if not corrects:
-        return saltation.shift_apart(system, back, shift, -dv, -da), force
-    moved = _moved(system, p, x)
-    return saltation.shift_apart(system, back, shift, -dv - x.aside, -da - moved), force
-
-
-def _moved(system: System, p: PyTree, x: Around) -> Array:
-    """Change (nv, nc) of the whole velocity jump with the position along ``x.aside``."""
-    at, jump = x.at, _jumps(system, p, x)
-
-    def one(along: Array) -> Array:
-        def whole(s: Array) -> Array:
-            return jnp.sum(jump(jnp.asarray(at.t), system.retract(at.q, s * along), at.v), axis=1)
-
-        return jax.jvp(whole, (jnp.zeros(()),), (jnp.ones(()),))[1]
-
-    return jax.vmap(one, in_axes=1, out_axes=1)(x.aside)
-
-
-def _alone(system: System, p: PyTree, x: Around) -> tuple[Array, Array]:
-    """Velocity change (nv, nc) by the impulse of every contact, and its rate along the motion before."""
-    jump = _jumps(system, p, x)
-
-    def later(s: Array) -> Array:
-        v = x.at.v
-        return jump(jnp.asarray(x.at.t) + s, system.retract(x.at.q, s * v), v + s * x.a)
-
-    return jax.jvp(later, (jnp.zeros(()),), (jnp.ones(()),))
-
-
-def _jumps(system: System, p: PyTree, x: Around) -> Callable[[Array, Array, Array], Array]:
-    """Velocity changes (nv, nc) by the impulse of every contact, as functions of ``(t, q, v)``."""
-
-    def jump(t: Array, q: Array, u: Array) -> Array:
-        rows = all_rows(system, t, q, p)
-        response = inertia_at(system, q, p).solve(rows.wt.T)
-        problem = jump_problem(system, p, rows, response, rows.rate(u), jnp.zeros(system.nv), x.active)
-        impulses = newton_step(lax.stop_gradient(problem), x.impulses)(problem)
-        count = system.nc * (1 + system.nt)
-        each = response[:, :count].reshape(system.nv, system.nc, 1 + system.nt)
-        return jnp.sum(each * problem.contacts(impulses)[None], axis=2)
-
-    return jump
 
 
 def settled(family: Family, system: System, params: PyTree, end: State, fresh: Array) -> State:

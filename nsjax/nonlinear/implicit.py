@@ -39,11 +39,7 @@ def _along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -> PyTre
     """Derivative of ``f`` at ``data``. Leaves whose tangent is known to be zero are constants: as zeros
     they would be carried through all of ``f``, and the compiler keeps products with them.
     """
-<<<<<<< HEAD
-    tree: Any
-=======
     tree: Any  # the stubs of jax know nothing of its methods
->>>>>>> size
     leaves, tree = jax.tree.flatten(data)
     tangents = tree.flatten_up_to(change)
     live = [k for k, dx in enumerate(tangents) if not isinstance(dx, SymbolicZero)]

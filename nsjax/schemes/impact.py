@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact import Jump, events, no_jump, saltation, velocity_jump
+from nsjax.contact import Jump, events, no_jump, saltation, sliding, velocity_jump
+from nsjax.contact.aftermath import accelerate
 from nsjax.contact.events import Approach, Touch, frozen
-from nsjax.contact.sensitivity import Family, Stepped, Told, accelerate, nothing_told, through_events
+from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
 from nsjax.core.operators import row_rates
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
@@ -118,10 +119,10 @@ def through_reversal(
         return jax.jvp(rates, (jnp.zeros(()),), (jnp.ones(()),))
 
     now, change = motion(a)
-    turning = events.reversal(criteria, now, change, memory.resting, start.v, step)
+    turning = sliding.reversal(criteria, now, change, memory.resting, start.v, step)
     if scheme.options.laws_at_start:
         # the stored acceleration of a contact that has just come to a stop is not that with which it leaves
-        still = memory.resting & ~events.sliding(criteria, now, start.v)
+        still = memory.resting & ~sliding.sliding(criteria, now, start.v)
         a = lax.cond(
             jnp.any(still),
             lambda _: accelerate(system, p, start, start.v, memory.resting)[0],
@@ -129,14 +130,14 @@ def through_reversal(
             None,
         )
         change = motion(a)[1]
-        turning = turning | events.departure(criteria, now, change, memory.resting, start.v, step)
+        turning = turning | sliding.departure(criteria, now, change, memory.resting, start.v, step)
     slide = system.slip(state.t, state.q, state.v, params)  # type: ignore[misc]
     along, rate = jnp.sum(slide * change, axis=1), jnp.sum(change * change, axis=1)
     refuse = derivatives(scheme)["refuse"]
     shift = saltation.event_shift(along, rate, turning, jnp.asarray(False), refuse)
     shifted = saltation.shift_state(system, state, start.v, a, shift.mean)
     end = base_step(scheme, system, params, kept, shifted, memory, dt, True)
-    kinks = events.unresolved(criteria, turning, now, change, start.v)
+    kinks = sliding.unresolved(criteria, turning, now, change, start.v)
     end = dataclasses.replace(end, notes=kinks)
 
     def finish(live: tuple[End, Array]) -> End:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nsjax import State, notes
-from nsjax.contact import events
+from nsjax.contact import events, sliding
 from nsjax.contact.events import DEFAULT, Criteria
 from nsjax.core.operators import Rows
 from tests.gradients import balls
@@ -124,13 +124,13 @@ def test_turning_and_leaving() -> None:
     slide = jnp.array([0.1, 0.1, -0.1, 0.0, 0.0, 0.1])[:, None]
     change = jnp.array([-6.0, -4.0, 6.0, 5.0, 0.0, -6.0])[:, None]
     held = jnp.array([True, True, True, True, True, False])
-    turns = events.reversal(DEFAULT, slide, change, held, v, dt)
+    turns = sliding.reversal(DEFAULT, slide, change, held, v, dt)
     np.testing.assert_array_equal(turns, [True, False, True, False, False, False])
-    leaves = events.departure(DEFAULT, slide, change, held, v, dt)
+    leaves = sliding.departure(DEFAULT, slide, change, held, v, dt)
     np.testing.assert_array_equal(leaves, [False, False, False, True, False, False])
     # in space: against the velocity, or across it
     slide, change = jnp.array([[0.1, 0.0], [0.1, 0.0]]), jnp.array([[-6.0, 1.0], [0.0, 60.0]])
-    turns = events.reversal(DEFAULT, slide, change, jnp.ones(2, bool), v, dt)
+    turns = sliding.reversal(DEFAULT, slide, change, jnp.ones(2, bool), v, dt)
     np.testing.assert_array_equal(turns, [True, False])
 
 

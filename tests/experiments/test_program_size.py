@@ -1,10 +1,4 @@
-<<<<<<< HEAD
-"""Operations of the lowered programs of the slider-crank: exact numbers, for the release of JAX on which
-they were counted.
-"""
-=======
 """Operations of the lowered programs of the slider-crank, exact for the release of JAX they belong to."""
->>>>>>> size
 
 from __future__ import annotations
 

@@ -53,9 +53,7 @@ def test_a_slide_that_turns_in_space(name: str, vy: float) -> None:
 @pytest.mark.parametrize("name", list(schemes.REGISTRY))
 @pytest.mark.parametrize("vy", [1e-3, 0.02])
 def test_a_turn_that_a_step_does_not_resolve_is_noted(name: str, vy: float) -> None:
-    """Where no note stands, the derivative is that of the motion to first order; elsewhere it is bounded: its
-    part across the motion, of the size of the speed at the turn over that of a step, is one of a few steps.
-    """
+    """Without a note, the derivative is that of the motion to first order; elsewhere it is bounded."""
     errors, bits = turning(name, vy)
     quiet = (bits & notes.KINK) == 0
     assert np.all(errors[quiet] * GRID[quiet] < 60.0)
@@ -64,7 +62,7 @@ def test_a_turn_that_a_step_does_not_resolve_is_noted(name: str, vy: float) -> N
 
 
 def test_localized_carries_reversals() -> None:
-    """A planar reversal is no impact: the derivative is that of the scheme inside, not of the discrete map."""
+    """A planar reversal is no impact: the derivative is that of the scheme inside."""
     case = cases.REVERSAL
     exact = particle.reference(case)[1]
     scheme = schemes.localized(schemes.moreau())
@@ -123,7 +121,7 @@ OSCILLATOR = System(nq=1, nv=1, nc=1, nt=0, mass=mass, force=spring, gap=before_
 
 @marked(("moreau", "generalized_alpha"))
 def test_a_touching_ball_without_load_is_noted(name: str) -> None:
-    """The motion is discontinuous in the second gap: touching, the impulse is shared; open, it is passed on."""
+    """The motion is discontinuous in the second gap: the impulse is shared, or passed on."""
     scheme = schemes.REGISTRY[name].factory()
     for gap, noted in ((0.0, True), (0.05, False)):
         state = State(t=0.0, q=np.array([-0.3, 0.0, 0.1 + gap]), v=np.array([1.0, 0.0, 0.0]))
