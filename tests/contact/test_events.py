@@ -150,3 +150,9 @@ def test_what_is_remembered() -> None:
     np.testing.assert_array_equal(after.bounced, [True, False])
     early = events.touched(touch, found, active, none, none, touch.slide, none)  # seen a step too early
     np.testing.assert_array_equal(early.off, [8, 8])
+    # an impulse while it recedes settles nothing; what comes to rest has not bounced any more
+    recedes = events.touched(after, look([1.0, 1.0]), active, active, none, touch.slide, none)
+    np.testing.assert_array_equal(recedes.bounced, [True, False])
+    rests = events.touched(after, found, active, active, active, touch.slide, none)
+    np.testing.assert_array_equal(rests.bounced, [False, False])
+    np.testing.assert_array_equal(events.settling(recedes, active), [notes.ACCUMULATION, 0])
