@@ -87,7 +87,7 @@ def test_figures_are_in_print_quality() -> None:
 def test_quiet_says_nothing(capsys) -> None:
     assert cli.main([*BALL, "--steps", "10", "--quiet", "--output", "run.npz"]) == 0
     assert capsys.readouterr() == ("", "")
-    assert io.load("run.npz")[1].t.shape == (11,)
+    assert io.load("run.npz").traj.t.shape == (11,)
 
 
 def test_lengths(monkeypatch) -> None:
@@ -170,7 +170,7 @@ def test_a_failed_run_is_saved_and_told(capsys) -> None:
     assert "Remedy:" in err
     assert out == "wrote            run.npz (a run that failed; see its status)\n"
     with pytest.raises(nsjax.RunError):
-        io.load("run.npz")[1].raise_for_status()
+        io.load("run.npz").traj.raise_for_status()
     assert [p.name for p in pathlib.Path().iterdir()] == ["run.npz"]
 
 
@@ -218,7 +218,7 @@ def run_file(text: str, *argv: str) -> int:
 @pytest.mark.parametrize("text", [FUNCTION, "from nsjax import models\nproblem = models.bouncing_ball()"])
 def test_a_file_with_a_problem(text: str) -> None:
     assert run_file(text, "--set", "restitution=0.5", "--output", "run.npz", "--quiet") == 0
-    assert io.load("run.npz")[0].params.restitution == 0.5
+    assert io.load("run.npz").problem.params.restitution == 0.5
 
 
 @pytest.mark.parametrize(
