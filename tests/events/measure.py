@@ -75,7 +75,7 @@ def _final(name: str, static: tuple, keep: LoopProgram, p, x, coef, steps):
     scheme_name, options, prepare, init, step = static
     scheme = Scheme(
         name=scheme_name, coef=coef, options=options, prepare=prepare, init=init, step=step,
-        gradient="saltation" if not scheme_name.startswith("localized") else "discrete",
+        gradient="saltation",
     )  # fmt: skip
     names = mechanisms.ALL[name].names
     at = np.array([names.index(c) for c in draws.COLUMNS[name]])
