@@ -218,6 +218,15 @@ def through_events(
         shifted = saltation.shift_apart(system, shifted, shift, b.aside, jnp.zeros_like(b.aside))
     r = respond(shifted)
     told = tell(r)
+    return _after(family, system, params, ahead, r, told, b, shift, touch, active)
+
+
+def _after(
+    family: Family, system: System, params: PyTree, ahead: State, r: Stepped, told: Told, b: _Before,
+    shift: saltation.Shift, touch: Touch, active: Array,
+) -> tuple[Stepped, Told]:  # fmt: skip
+    """The step shifted back along the motion after its events."""
+    p = frozen(params)
 
     def finish(live: tuple[State, saltation.Shift, Array]) -> tuple[State, Array]:
         end, shift, impulses = live
