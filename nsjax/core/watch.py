@@ -13,9 +13,10 @@ RESOLVED = 2.0
 """Misses by less than an approach of this many steps of acceleration are unresolved, as at the gate of
 impacts."""
 
-SEQUENCE = 4.0
-"""A bounce that comes as fast as it left flies for twice as many steps as its `margin`; approaches whose
-flight took more than twice that did not come from the surface, or come from it at a graze."""
+SEQUENCE = 2.5
+"""A bounce that comes as fast as it left flies for twice as many steps as its `margin`, exactly so where
+its acceleration does not change. Approaches whose flight took a quarter longer did not come from the
+surface, or come from it at a graze."""
 
 
 @record()

@@ -184,8 +184,8 @@ def test_derivatives_of_impulses_are_those_of_momentum(name: str) -> None:
 
 @SLOW
 def test_check_gradient_tells_of_grazing() -> None:
-    """The slider-crank at its default clearance is grazed before 0.1 s; a ball that bounces is not."""
+    """The default slider-crank is grazed at 0.0509 s, as it is released while it bounces."""
     problem = models.slider_crank()
-    run = {"parameters": ["clearance"], "outputs": ["theta2"], "dt": 2e-5, "time": 0.1, "samples": 7}
+    run = {"parameters": ["clearance"], "outputs": ["theta2"], "dt": 1e-5, "time": 0.1, "samples": 7}
     found = nsjax.check_gradient(problem, schemes.generalized_alpha(), **run)
     assert any("grazed" in sentence for sentence in found.notes)
