@@ -104,8 +104,8 @@ class Trajectory:
             impulses of impacts, so that momentum balances in every step.
         impacts (rows, nc): number of impacts since the previous row.
         gap_min (rows, nc): least gap that the scheme tested since the previous row [m].
-        closed_time (rows, nc): time with the contact taking part since the previous row, a number of steps [s]:
-            it has no derivative (``events.time`` has).
+        closed_time (rows, nc): time with the contact taking part since the previous row [s], a number of
+            steps: it has no derivative (``events.time`` has).
         iterations (rows,): of the contact solver, summed since the previous row.
         residual (rows,): largest contact residual (certificate) since the previous row.
         notes (rows, nc): bits on what the events of each contact since the previous row mean for
