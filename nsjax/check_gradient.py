@@ -4,7 +4,7 @@ The end of a time-stepping run is a saw-tooth in the parameters: an impact stays
 data move it into the next one. The derivative with ``gradient="discrete"`` and a narrow difference
 quotient both give the slope of a tooth, and agree with each other; the motion has the slope of the line
 through many teeth. A tooth is as wide as the change that moves an impact by one step, ``dt |dg/dt|`` for
-a change of the gap. Source: `saltation.md` section 3.
+a change of the gap.
 """
 
 from __future__ import annotations

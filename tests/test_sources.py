@@ -12,16 +12,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 KEYS = set(re.findall(r"^\* \*\*\[([^]]+)\]\*\*", (ROOT / "README.md").read_text(), re.MULTILINE))
 PRODUCTS = {"fclib.md"}  # written by an experiment
 
-# These still cite notes outside the repository. Empty the tuple once they do not: the test then covers all.
-UNCOVERED = (
-    "nsjax/schemes",
-    "nsjax/contact",
-    "nsjax/loop.py",
-    "nsjax/trajectory.py",
-    "nsjax/check_gradient.py",
-    "nsjax/simulate.py",
-)
-
 PLACE = r"(?:\(|sections?\b|Figs?\b|Tables?\b|App|appendi|Algorithm|after\b)"
 KEY = re.compile(rf"\[([A-Z][A-Za-z]*\d*(?:&[A-Z])*)(?: {PLACE}[^]]*|\](?=,? {PLACE}))")
 ALONE = re.compile(r"\[([A-Z][A-Za-z]*\d*(?:&[A-Z])*)(?: [^]]*)?\]")
@@ -64,8 +54,6 @@ def test_the_readme_lists_the_sources() -> None:
 def test_references_resolve(name: str, text: str) -> None:
     numbers = name.startswith("experiments") and name.endswith(".json")
     assert keys(text, numbers) <= KEYS, "cite with a key of README's Sources"
-    if name.startswith(UNCOVERED):
-        return
     missing = {cited for cited in CITED.findall(text) if not (ROOT / cited).exists()} - PRODUCTS
     assert not missing, "cited, but not in the repository"
 

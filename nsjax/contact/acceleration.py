@@ -59,8 +59,7 @@ def consistent_forces(
         stuck: (nc,) bool, contacts known to stick, whatever is left of their tangential velocities;
             None: they are zero to rounding.
 
-    Source: `notation.md` section 3, `rotations.md` section 4 (gamma), [R&S (25)] with the constraint
-    forces it omits.
+    Source: [R&S (25)] with the constraint forces that it omits.
     """
     inertia = inertia_at(system, q, params)
     force = system.force(t, q, v, params)

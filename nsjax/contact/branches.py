@@ -14,7 +14,7 @@ from nsjax.types import Array, record
 
 # Relative weight of the minimum-norm term on active rows (row-scaled to unit diagonal). Its limit
 # zero is the pseudoinverse step; 1e-9 keeps pivots of dependent contacts a million times above
-# rounding and is corrected by one further increment. Source: `notation.md` section 7.
+# rounding and is corrected by one further increment.
 REGULARISATION = 1e-9
 
 

@@ -17,7 +17,7 @@ def natural_residual(problem: ContactProblem, x: Array) -> Array:
     """Relative natural-map residual ``max |x - prox(x - u/G_kk)| / max(max |x|, max |F_k|/G_kk)``.
 
     Zero exactly at a solution, unchanged when impulses or velocities are rescaled. Anybody's
-    answer can be judged with it. It is at least as large as the number of `notation.md` section 8: the
+    answer can be judged with it. It is at least as large as one scaled with a single maximum: the
     second maximum runs over normal and bilateral rows, so that a fast sliding velocity does not loosen
     the bound on normal impulses, and the first is capped, so that enormous impulses do not hide an
     unsolvable problem.

@@ -114,7 +114,7 @@ def velocity_jump(
         constraint_rate: (nb,) rates that the bilateral rows are to have afterwards, zero if None.
         method: of the contact solver.
 
-    Source: `notation.md` section 5, rows "impact" and "Moreau".
+    Source: [S&U&S (8)-(13)]; [R&S (46)-(54)].
     """
     before = rows.rate(v)
     problem = jump_problem(system, params, rows, response, before, drift, active, constraint_rate)

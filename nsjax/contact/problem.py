@@ -45,7 +45,7 @@ class ContactProblem:
         friction: (nc,).
         mask: (nc,) bool, contacts that take part.
 
-    Source: `notation.md` sections 4 and 5.
+    Source: [R&S (43)-(54)].
     """
 
     nc: int
@@ -108,7 +108,7 @@ class ContactProblem:
         return 1.0 / jnp.where(diagonal > 0.0, diagonal, fallback)
 
     def prox(self, x: Array, u: Array, r: Array) -> Array:
-        """``x - prox(x - r u)``: zero for every row exactly at a solution (`notation.md` section 6).
+        """``x - prox(x - r u)``: zero for every row exactly at a solution.
 
         The friction disk has the radius ``mu x_N`` of the answer.
         """

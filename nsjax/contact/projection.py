@@ -141,7 +141,7 @@ def project_position(
         kinetic: ``D = M^-1 W``, independent of units, instead of ``D = W``.
         tolerance, contact_tolerance, max_passes, max_iterations: see `nsjax.contact.stage.solve_stage`.
 
-    Source: [S&U&S (32), (33)]; `schemes.md` section 3, `rotations.md` section 5.2.
+    Source: [S&U&S (32), (33)].
     """
     nc = system.nc if contacts else 0
 

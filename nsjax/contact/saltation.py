@@ -8,7 +8,8 @@ the derivative of the motion (the saltation matrix) to first order in the step::
     x -> x + F^- dtau -> jump -> x - F^+ dtau,       F = (v, a), the value of dtau zero
 
 Everything here has a derivative only: values pass through unchanged, and the operations vanish from
-programs that are not differentiated. Source: `saltation.md` sections 2 to 6, `mixed_framework.md` 3.
+programs that are not differentiated. Source: the saltation matrix ``DR + (F^+ - DR F^-) dg / (dg/dt)``
+of the theory of hybrid systems; the shifts are the package's own.
 """
 
 from __future__ import annotations
@@ -78,8 +79,6 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
 
     Args:
         along, across: (nv, nc) directions of position and velocity of every contact.
-
-    Source: `saltation.md` section 5.
     """
     delta = jnp.where(shift.events & shift.apart, shift.tau - shift.mean, 0.0)
     along, across = lax.stop_gradient((along, across))
@@ -102,8 +101,6 @@ def settle(
     Args:
         rows, response: rows at ``q``, and ``M^-1 W``.
         resting: (nc,) bool, contacts that have just come to rest.
-
-    Source: `saltation.md` section 6.1.
     """
     d = 1 + system.nt
     count = system.nc * d

@@ -228,12 +228,12 @@ def solve(
     but velocities are; Newton's answer is the one nearest to zero on the branches found. For strong
     coupling of friction and normal impulses Coulomb's law itself can have several answers or none.
 
-    Source: `notation.md` sections 4 to 8; [R&S (43)-(54)] with the exact derivative.
+    Source: [R&S (43)-(54)] with the exact derivative.
 
     Example:
         >>> import jax.numpy as jnp
         >>> from nsjax.contact import ContactProblem, solve
-        >>> c = 0.15  # sliding contact of `notation.md` section 8: x_N = 1 / (1 - c mu)
+        >>> c = 0.15  # one sliding contact: x_N = 1 / (1 - c mu)
         >>> answer = solve(ContactProblem(
         ...     nc=1, nt=1, nb=0, delassus=jnp.array([[1.0, c], [c, 1 + 4 * c * c]]),
         ...     free=jnp.array([-1.0, 3.0]), friction=jnp.array([0.5]), mask=jnp.array([True]),

@@ -2,7 +2,7 @@
 
 Newton on the residual of the dynamics; at each iterate the small contact problem is solved exactly on
 the Delassus operator of the linearised dynamics (Josephy-Newton). A linear system converges in one
-pass with any contact set. Source: `mixed_framework.md` sections 1 to 3.
+pass with any contact set.
 """
 
 from __future__ import annotations

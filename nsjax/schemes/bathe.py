@@ -28,7 +28,7 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
     ((_, qh, vh, ah),), (middle,) = run(
         single(anchor=q, xi=first, v=guess, a=a, cq=dt / 4, ca=4 / dt, t=t + 0.5 * dt, dt=dt)
     )
-    # second part from the middle: q_i is exactly q_h moved by -xi_h (`rotations.md` section 5)
+    # second part from the middle: q_i is exactly q_h moved by -xi_h
     xih = 0.25 * dt * (v + vh)
     ahead = 2.0 * ah - a
     guess = vh + (dt * ahead + (vh - v)) / 3.0
@@ -74,7 +74,7 @@ def bathe(
 
     Limits: two nonlinear solves per step. Contacts closed at the start of the step act in both parts.
 
-    Source: [R&S (56)-(76)]; `schemes.md` section 7, `rotations.md` section 5.
+    Source: [R&S (56)-(76)].
 
     Example:
         >>> import nsjax

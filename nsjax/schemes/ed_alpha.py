@@ -90,7 +90,7 @@ def ed_alpha(
     Limits: the contact problem of a step has twice the rows and an unsymmetric operator that degenerates
     for ``rho_inf = 1``; above 1/2 only Newton's method is safe on it. Prefer ``rho_inf = 0``.
 
-    Source: [R&S (77)-(90)] with errata 1 to 3 of `schemes.md` section 11; `schemes.md` section 8.
+    Source: [R&S (77)-(90)], misprints of (86) and (90) corrected.
 
     Example:
         >>> import nsjax

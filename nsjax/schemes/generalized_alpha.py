@@ -139,7 +139,7 @@ def generalized_alpha(
 
     Limits: with ``rho_inf`` near 1 contacts of flexible bodies chatter.
 
-    Source: [R&S (20)-(45)]; `schemes.md` section 6.
+    Source: [R&S (20)-(45)].
 
     Example:
         >>> import nsjax
@@ -180,7 +180,7 @@ def hht(
 
     Order: 2 in position, velocity and force on smooth motion; first order at each impact.
 
-    Source: [R&S section 2.4]; `schemes.md` section 6.
+    Source: [R&S section 2.4].
 
     Example:
         >>> import nsjax
@@ -215,7 +215,7 @@ def newmark(
 
     Order: 2 in position, velocity and force on smooth motion with ``gamma = 1/2``, else 1.
 
-    Source: [R&S section 2.4]; `schemes.md` section 6.
+    Source: [R&S section 2.4].
 
     Example:
         >>> import nsjax

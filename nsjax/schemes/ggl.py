@@ -59,7 +59,7 @@ def ggl_decoupled(
     that grow with dt. Explicit forces bound dt as in `moreau`; at the start velocity they also lose
     energy, in proportion to dt. Coulomb friction acts on velocity level, which the paper does not treat.
 
-    Source: [S&U&S (29)-(35)]; `schemes.md` section 3, `rotations.md` section 5.2.
+    Source: [S&U&S (29)-(35)]; with rotations the correction is an increment of `System.retract`.
 
     Example:
         >>> import nsjax
@@ -281,7 +281,7 @@ def ggl_unified(
     spring that turns by ``v dt / l`` in a step is stretched by ``(v dt)^2 / 8 l``. Coulomb friction acts
     on velocity level, an extension of the paper.
 
-    Source: [S&U&S (36)-(42)]; `schemes.md` section 4, `rotations.md` section 5.
+    Source: [S&U&S (36)-(42)]; with rotations the midpoint is reached by half the increment.
 
     Example:
         >>> import nsjax

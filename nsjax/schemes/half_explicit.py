@@ -53,7 +53,7 @@ def starting_force(coef: Any, state: State, dt: Array, run: Any) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class Base:
-    """Forecast and trapezoidal stage; each solves the laws on velocity level (`hets.md` section 2)."""
+    """Forecast and trapezoidal stage; each solves the laws on velocity level."""
 
     drop: bool
 
@@ -115,7 +115,7 @@ def half_explicit(
 
     Limits: explicit: stable for ``omega dt < 2``, less with damping; no damping of high frequencies.
 
-    Source: [SRKA], [SA]; `hets.md` section 2.
+    Source: [SRKA], [SA]; the formulas are derived anew.
 
     Example:
         >>> import nsjax

@@ -79,7 +79,7 @@ def localized(
         that opens and closes again within one step without being penetrated at its end is not seen. The cut
         excites stiff flexible modes. A step with an impact costs about eight steps.
 
-    Source: `saltation.md` section 7.
+    Source: the implicit function theorem on ``g(Phi_s x_n) = 0``; nothing of it is in the papers.
 
     Example:
         >>> import nsjax

@@ -3,8 +3,8 @@
 Between impacts a scheme of structural dynamics runs with the contact forces of the contacts closed at
 the start of the step; if a contact has newly closed at the end, all closed contacts share an impulse
 with Newton's and Coulomb's laws. A base scheme contributes its stages, as affine maps of the
-velocity increments, and nothing else. Source: [R&S section 2.3, (46)-(54)]; `schemes.md` section 5,
-`mixed_framework.md` sections 1 and 4.
+velocity increments, and nothing else. Source: [R&S section 2.3, (46)-(54)]; the
+renewal of the memory after a change of contacts is the package's own.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def moreau(
     in proportion to dt. Bilateral constraints do not drift with "ggl" and "index_3" (which violates the
     velocity by O(dt)), drift in proportion to dt with "index_2", and uselessly fast with "index_1".
 
-    Source: [S&U&S (8)-(13)]; `schemes.md` section 2, `rotations.md` section 5.1.
+    Source: [S&U&S (8)-(13)]; with rotations forces are taken at the forecast velocity.
 
     Example:
         >>> import nsjax

@@ -97,7 +97,7 @@ def moreau_theta(
     Limits: bodies penetrate by up to ``dt/2 |dg|`` before a contact is noticed; closed contacts drift on
     position level.
 
-    Source: `schemes.md` section 2.1, `rotations.md` section 5.
+    Source: the theta-method of Moreau and Jean on velocity level.
 
     Example:
         >>> import nsjax

@@ -85,7 +85,7 @@ def nsga_decoupled(
     level, after [G20]. Derivatives through impacts need a regular mass matrix; the motion needs one only
     on the constraints.
 
-    Source: [C (25), (33)-(51), Algorithm 1]; `nsga.md` sections 2 to 4, 7 to 9.
+    Source: [C (25), (33)-(51), Algorithm 1].
 
     Example:
         >>> import nsjax
@@ -123,7 +123,7 @@ def nsga_neglected(
     Limits: an elastic body does not rebound in time, or not at all, where ``f^p`` matters: with steps
     that do not resolve its waves.
 
-    Source: [C (31)]; `nsga.md` section 5.
+    Source: [C (31)].
 
     Example:
         >>> import nsjax
@@ -168,7 +168,7 @@ def nsga_coupled(
 
     Order: as `nsga_decoupled`.
 
-    Source: [B14]; [C section 3.1]; `nsga.md` section 6.
+    Source: [B14]; [C section 3.1].
 
     Example:
         >>> import nsjax

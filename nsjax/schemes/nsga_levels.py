@@ -4,7 +4,7 @@ velocity jump.
 Each is a set of dynamic rows (a sum of terms, the directions of the row multipliers among them) and
 of constraint rows, with augmented multipliers ``sigma = k x - p y``. The variants differ in the state at
 which the operators are taken, and in the forces by which the subproblems know of each other.
-Source: [C (33), (37), (40)-(43)]; `nsga.md` sections 4 to 6 and 9.
+Source: [C (33), (37), (40)-(43)].
 """
 
 from __future__ import annotations

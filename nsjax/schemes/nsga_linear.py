@@ -1,6 +1,6 @@
 """One correction of the nonsmooth generalized-alpha family: linearised dynamics, bordered by the laws.
 
-Source: [C (33), (39), (43), (47)-(50)]; `nsga.md` sections 4 and 6.
+Source: [C (33), (39), (43), (47)-(50)].
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ One correction of one subproblem stands here once; the decoupled schemes iterate
 own, the coupled scheme all three in turn (as published) or all at once. Dynamics and laws are solved
 together, as in [C], whose figures count these solves; `nsjax.contact` solves the laws on the Delassus
 operator. The derivative of an answer is one more correction with live data. Source: [C (33), (39), (43),
-(47)-(51), Algorithm 1]; `nsga.md` sections 4, 6, 7.
+(47)-(51), Algorithm 1].
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class StageEquations:
 
     Bilateral rows of a stage by ``form``: ``"index_2"`` ``dg/dt``, ``"index_3"`` ``g / dt``,
     ``"index_1"`` ``dt d2g/dt2``, ``"ggl"`` the first two with corrections ``x = D Psi / dt`` of the
-    positions as further unknowns. Source: `schemes.md` section 1, `rotations.md` section 5.3.
+    positions as further unknowns. Source: [S&U&S section 2.2] for the levels.
     """
 
     system: System
