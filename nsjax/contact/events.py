@@ -203,14 +203,19 @@ def linked(
     rough = jnp.concatenate([jnp.ones((nc, 1)), jnp.repeat(friction[:, None] > 0.0, nt, axis=1)], axis=1)
     on = jnp.concatenate([(present[:, None] & (rough > 0.0)).reshape(-1), jnp.ones(nb, bool)])
     strong = strong & on[:, None] & on[None, :]
-    home = np.concatenate([np.repeat(np.arange(nc), d), nc + np.arange(nb)])
-    nodes = np.arange(nc + nb)
-    belongs = jnp.asarray(home[None, :] == nodes[:, None], float)
-    reach = matmul(matmul(belongs, strong.astype(float)), belongs.T) > 0.0
-    reach = (reach | (nodes[:, None] == nodes[None, :])).astype(float)
+    # sums of products would call the library from 24 rows on: contacts by blocks, joints by rows
+    touch = jnp.any(strong[: nc * d, : nc * d].reshape(nc, d, nc, d), axis=(1, 3))
+    through = jnp.any(strong[: nc * d, nc * d :].reshape(nc, d, nb), axis=1)
+    reach = jnp.concatenate(
+        [
+            jnp.concatenate([touch, through], axis=1),
+            jnp.concatenate([through.T, strong[nc * d :, nc * d :]], axis=1),
+        ]
+    )
+    reach = reach | reach.T | np.eye(nc + nb, dtype=bool)
     for _ in range(int(np.ceil(np.log2(max(nc + nb, 2))))):
-        reach = (matmul(reach, reach) > 0.0).astype(float)
-    return reach[:nc, :nc] > 0.0
+        reach = jnp.any(reach[:, :, None] & reach[None, :, :], axis=1)
+    return reach[:nc, :nc]
 
 
 @record()
