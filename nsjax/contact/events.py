@@ -24,47 +24,48 @@ from nsjax.types import Array, PyTree, record
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Criteria:
-    """By which numbers events are told; the same for all schemes, an option of each (``criteria=``).
+    """By which numbers events are told; the same for all schemes, `Scheme.criteria`.
 
     With the step ``h``, the rate ``r`` of a gap, and its free acceleration ``a_N`` (all contacts removed,
     the parts from forces and from curvature together)::
 
         impact      open before, closed now, loaded, and  r < -gate h |a_N|
 
+    Where a number is derived, its reason is given; *chosen* says that it is not, and that it has not been
+    varied systematically.
+
     Args:
         gate: 2. A contact that is let go for a step comes back with ``h a_N``; a bounce with
             ``r = 2 h a_N`` takes four steps, the fewest in which its flight is one. Slower ones are no
             events: their shifts ``dg / r`` vanish with the step (the end of an accumulation), while
             ``1 / r`` does not.
-        cancellation: 0.02. Where forces and curvature cancel (a contact about to be released), ``|a_N|``
-            is at least this part of their magnitudes: of curved guides under a load half of a percent
-            of the time is nearer to cancellation, and shifts of rounding size stay bounded by 50.
-        floor: 0.05. Bodies that fall together have no relative acceleration; this part of the single
-            ones stands for it.
+        cancellation: 0.02, chosen. Where forces and curvature cancel (a contact about to be released),
+            ``|a_N|`` is taken as at least this part of their magnitudes, since bounces there are rounding.
+        floor: 0.05, chosen. Bodies that fall together have no relative acceleration; this part of the
+            single ones stands for it.
         flight: 2. Steps that a contact must have been off before it has left, and before an approach is an
-            impact. Closed contacts of midpoint rules hop for a step, since the gap of a curved path is
-            tested off the path; what comes back sooner has hopped, or, be it ever so fast, rattled
-            (bodies at rest on several contacts toss each other about within a step, a billiard that has
-            nothing to do with the motion).
+            impact. What comes back after one step has hopped or, be it ever so fast, rattled. Hops of one
+            step are those of a pivot under Moreau's rule; of curved or lightly loaded contacts hops of 8
+            to 30 steps were seen, which this does not cover.
         long: 8. Gated approaches after more steps off than this graze, if they are slower than half of what
             a flight from the surface and back would make: a bounce as slow as the gate is back after
             four, twice that tells them apart.
         turn: 2. Sliding reverses if its velocity would pass zero within this many steps of its
             acceleration. One is needed; seen too early, the shifts forth and back cancel, so that a second
             one is free, while a reversal that is missed is not.
-        slow: 3. Reversals are looked for only where sliding is slower than this many of its last changes:
-            ``turn`` with half as much again for accelerations that change.
-        slide: 1e-9. Contacts with tangential velocities up to this, relative to ``1 + |v|``, stick.
-        rest: 1e-11. Closed contacts whose gap rate is up to this, relative to ``1 + |v|``, rest: a
-            hundredfold of rounding. Looser bounds spoil derivatives at single step sizes.
-        coupling: 1e-9. Contacts are coupled if the impulse of one moves the other by more than this part
-            of what it moves itself: far above rounding, far below any mechanical coupling.
-        together: 1e-7. Impacts whose instants differ by less than this part of a step, and whose rates by
-            less than this part of themselves, belong to a symmetric motion: those of others differ by
-            parts of a step, and rates by parts of one.
-        early: 0.25. A scheme that finds its contacts at the end of the step is looked at ahead, at gaps
-            known to a step of ``a_N``: contacts count as closing with up to this part of a step's approach
-            left. One seen too early does no harm.
+        slow: 3, chosen, above ``turn``. Reversals are looked for only where sliding is slower than this
+            many of its last changes, which saves the look elsewhere.
+        slide: 1e-9, chosen. Contacts with tangential velocities up to this, relative to ``1 + |v|``, stick.
+        rest: 1e-11, the tolerance of the contact solvers. Closed contacts whose gap rate is up to this,
+            relative to ``1 + |v|``, rest. At 1e-6 derivatives were wrong by 300 % at single step sizes.
+        coupling: 1e-9, chosen between rounding and any mechanical coupling. Contacts are coupled if the
+            impulse of one moves the other by more than this part of what it moves itself.
+        together: 1e-7, chosen between rounding and the parts of a step by which unrelated impacts differ.
+            Impacts whose instants differ by less than this part of a step, and whose rates by less than
+            this part of themselves, belong to a symmetric motion.
+        early: 0.25, chosen. A scheme that finds its contacts at the end of the step is looked at ahead, at
+            gaps known to a step of ``a_N``: contacts count as closing with up to this part of a step's
+            approach left. One seen too early does no harm.
     """
 
     gate: float = 2.0

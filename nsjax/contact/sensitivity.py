@@ -185,13 +185,12 @@ def through_events(
     p, start, step, touch, known = frozen((params, state, dt, touch, known))
     friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
     slide, slow = touch.slide, jnp.zeros(system.nc, bool)
-    if family.turns and system.nt:
+    if family.turns and system.nt and family.derivative:
         slide = system.slip(start.t, start.q, start.v, p)  # type: ignore[misc]
-        slow = sliding.slowing(criteria, slide, touch) & family.derivative
+        slow = sliding.slowing(criteria, slide, touch)
     ahead = family.predict(system, start, step)
-    rates = events.gap_rates(system, p, ahead)
-    new = active & ~touch.held & (rates < 0.0)
-    at = family.predict(system, state, dt)
+    new = active & ~touch.held
+    at = family.predict(system, state, dt) if family.derivative else ahead
     gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
     b = lax.cond(
         jnp.any(new) | jnp.any(slow),

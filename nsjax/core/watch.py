@@ -13,10 +13,10 @@ RESOLVED = 2.0
 """Misses by less than an approach of this many steps of acceleration are unresolved, as at the gate of
 impacts."""
 
-SEQUENCE = 2.5
-"""A bounce that comes as fast as it left flies for twice as many steps as its `margin`, exactly so where
-its acceleration does not change. Approaches whose flight took a quarter longer did not come from the
-surface, or come from it at a graze."""
+SEQUENCE = 4.0
+"""A bounce that comes as fast as it left flies for twice as many steps as its `margin`. Hits whose flight
+took more than twice that did not come from the surface, or come from it at a graze. A miss is no bounce,
+however short its flight: from the surface a ballistic flight comes back to it."""
 
 
 @record()
@@ -48,7 +48,7 @@ def watch_gaps(watch: Watch, output: Output, dt: Array) -> tuple[Watch, Array, A
     steps, infinite for contacts that do not come near. Derivatives of an impact are known to about one over
     its margin.
 
-    Approaches that belong to a sequence of bounces are left out, see `SEQUENCE`.
+    Hits that belong to a sequence of bounces are left out, see `SEQUENCE`.
     """
     output, watch = lax.stop_gradient((output, watch))
     event = output.event
@@ -61,7 +61,7 @@ def watch_gaps(watch: Watch, output: Output, dt: Array) -> tuple[Watch, Array, A
     # less than zero where the contact closes and opens between two steps, unseen
     margin = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
     margin = jnp.where(event.impact, jnp.abs(event.rate_before) * dt / size, margin)
-    near = known & (missed | event.impact) & (SEQUENCE * margin < watch.off)
+    near = known & (missed | (event.impact & (SEQUENCE * margin < watch.off)))
     grazing = jnp.where(near & missed & (margin < RESOLVED), notes.GRAZING, 0)
     off = jnp.where(event.active, 0, watch.off + 1)
     impulse = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
