@@ -4,7 +4,7 @@ from nsjax import models, plot, schemes
 from nsjax.check_gradient import GradientCheck, check_gradient
 from nsjax.configure import configure
 from nsjax.consistent import Consistent, consistent
-from nsjax.contact import ContactLaw
+from nsjax.contact import ContactLaw, Criteria
 from nsjax.core import (
     Carry,
     Event,
@@ -28,6 +28,7 @@ __all__ = [
     "Carry",
     "Consistent",
     "ContactLaw",
+    "Criteria",
     "Estimate",
     "Event",
     "GradientCheck",

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.events import frozen
+from nsjax.contact.events import criteria_of, frozen
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.scheme import Output, Scheme
@@ -67,7 +67,7 @@ def begin_run(
         follow = Continuation(carry=start, origin=jnp.asarray(state.t), index=jnp.asarray(0, int), dt=dt)
         if watched:
             at, p = frozen((State(t=follow.origin, q=state.q, v=state.v), params))
-            bits = jammed_at_start(system, p, at)
+            bits = jammed_at_start(criteria_of(scheme), system, p, at)
     else:
         same = carry.dt == dt
         follow = Continuation(
@@ -122,7 +122,10 @@ def _one_step(
     now = FirstFailure(step=index, time=end, status=output.status, contact=output.contact)
     watch, margin = run.watch, None
     if watch is not None:
-        watch, margin, grazing = watch_gaps(watch, output, dt)
+        criteria = criteria_of(scheme)
+        watch, margin, grazing = watch_gaps(
+            watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence
+        )
         output = dataclasses.replace(output, notes=output.notes | grazing)
     return Run(
         next=Continuation(carry=carry, origin=follow.origin, index=index, dt=dt),

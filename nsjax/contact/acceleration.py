@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from nsjax.contact.events import DEFAULT
+from nsjax.contact.events import DEFAULT, Criteria
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import solve
 from nsjax.core.inertia import inertia_at
@@ -12,26 +12,6 @@ from nsjax.core.operators import Rows, all_rows, row_drift
 from nsjax.core.system import System
 from nsjax.linalg import matmul, matvec
 from nsjax.types import Array, PyTree
-
-
-def consistent_acceleration(
-    system: System,
-    params: PyTree,
-    t: Array,
-    q: Array,
-    v: Array,
-    resting: Array,
-    *,
-    tolerance: Array | float,
-    max_iterations: int,
-    method: str = "auto_rare",
-    stuck: Array | None = None,
-) -> Array:
-    """The acceleration of `consistent_forces`, without the forces."""
-    return consistent_forces(
-        system, params, t, q, v, resting, tolerance=tolerance, max_iterations=max_iterations, method=method,
-        stuck=stuck,
-    )[0]  # fmt: skip
 
 
 def consistent_forces(
@@ -46,6 +26,7 @@ def consistent_forces(
     max_iterations: int,
     method: str = "auto",
     stuck: Array | None = None,
+    criteria: Criteria = DEFAULT,
 ) -> tuple[Array, Array]:
     """``a = M^-1 (h + W lambda)`` with ``0 <= ddg_N _|_ lambda_N >= 0`` on the resting contacts, and the
     row forces ``lambda`` [N], contacts first.
@@ -58,6 +39,7 @@ def consistent_forces(
         method: of the contact solver.
         stuck: (nc,) bool, contacts known to stick, whatever is left of their tangential velocities;
             None: they are zero to rounding.
+        criteria: by which they are zero.
 
     Source: [R&S (25)] with the constraint forces that it omits.
     """
@@ -76,7 +58,7 @@ def consistent_forces(
         nt=system.nt,
         nb=system.nb,
         delassus=matmul(rows.wt, response),
-        free=_sliding(system, rows, v, matvec(rows.wt, free) + drift, stuck),
+        free=_sliding(criteria, system, rows, v, matvec(rows.wt, free) + drift, stuck),
         friction=friction,
         mask=resting,
     )
@@ -84,7 +66,9 @@ def consistent_forces(
     return free + matvec(response, answer.x), answer.x
 
 
-def _sliding(system: System, rows: Rows, v: Array, free: Array, stuck: Array | None) -> Array:
+def _sliding(
+    criteria: Criteria, system: System, rows: Rows, v: Array, free: Array, stuck: Array | None
+) -> Array:
     """Tangential rows of sliding contacts: a large free acceleration along the velocity, so that the
     law chooses slip in this direction whatever the accelerations are.
     """
@@ -96,7 +80,7 @@ def _sliding(system: System, rows: Rows, v: Array, free: Array, stuck: Array | N
     speed = jnp.max(jnp.abs(u[:, 1:]), axis=1, keepdims=True)
     scale = 1e6 * (1.0 + jnp.max(jnp.abs(free)))
     safe = jnp.where(speed > 0.0, speed, 1.0)
-    slides = speed > DEFAULT.slide * (1.0 + jnp.max(jnp.abs(v)))
+    slides = speed > criteria.slide * (1.0 + jnp.max(jnp.abs(v)))
     if stuck is not None:
         slides = slides & ~stuck[:, None]
     tangent = jnp.where(slides, scale * u[:, 1:] / safe, block[:, 1:])

@@ -10,6 +10,7 @@ from jax import lax
 
 from nsjax.contact import saltation
 from nsjax.contact.acceleration import consistent_forces
+from nsjax.contact.events import Criteria
 from nsjax.contact.jump import jump_problem
 from nsjax.contact.solvers import newton_step
 from nsjax.core.inertia import inertia_at
@@ -22,14 +23,15 @@ ITERATIONS = 20
 
 
 def accelerate(
-    system: System, p: PyTree, at: State, v: Array, on: Array, stuck: Array | None = None
-) -> tuple[Array, Array]:
+    criteria: Criteria, system: System, p: PyTree, at: State, v: Array, on: Array,
+    stuck: Array | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
     """Acceleration (nv,) and row forces (rows,) at a position with velocity ``v``, contacts ``on`` at rest
     and ``stuck`` sticking.
     """
     return consistent_forces(
         system, p, jnp.asarray(at.t), at.q, v, on,
-        tolerance=1e-11, max_iterations=ITERATIONS, method="newton", stuck=stuck,
+        tolerance=1e-11, max_iterations=ITERATIONS, method="newton", stuck=stuck, criteria=criteria,
     )  # fmt: skip
 
 
@@ -61,8 +63,9 @@ class Around:
 
 
 def shift_back(
-    system: System, p: PyTree, state: State, shift: saltation.Shift, x: Around, *, corrects: bool = False
-) -> tuple[State, Array]:
+    criteria: Criteria, system: System, p: PyTree, state: State, shift: saltation.Shift, x: Around, *,
+    corrects: bool = False,
+) -> tuple[State, Array]:  # fmt: skip
     """The live end ``state`` of a step, shifted back along the motion after the event, and the row forces
     of that motion.
 
@@ -78,7 +81,7 @@ def shift_back(
         v = jnp.where(first, x.end.v, x.at.v + jnp.sum(jnp.where(alone, dv, 0.0), axis=1))
         on = jnp.where(first, x.after, x.resting | (alone & x.after))
         where = jax.tree.map(lambda a, b: jnp.where(first, a, b), x.end, x.at)
-        a, force = accelerate(system, p, where, v, on, x.stuck)
+        a, force = accelerate(criteria, system, p, where, v, on, x.stuck)
         here = (jnp.arange(nc + 1) == k)[:, None]
         return jnp.where(here, a, found[0]), jnp.where(first, force, found[1])
 

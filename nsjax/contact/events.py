@@ -17,6 +17,7 @@ from jax import lax
 from nsjax import notes
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import Rows, all_rows, gap_drift
+from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import matmul, matvec
 from nsjax.types import Array, PyTree, record
@@ -24,7 +25,7 @@ from nsjax.types import Array, PyTree, record
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Criteria:
-    """By which numbers events are told; the same for all schemes, `Scheme.criteria`.
+    """By which numbers events are told; the same for all schemes, an option of each (``criteria=``).
 
     With the step ``h``, the rate ``r`` of a gap, and its free acceleration ``a_N`` (all contacts removed,
     the parts from forces and from curvature together)::
@@ -63,6 +64,8 @@ class Criteria:
         together: 1e-7, chosen between rounding and the parts of a step by which unrelated impacts differ.
             Impacts whose instants differ by less than this part of a step, and whose rates by less than
             this part of themselves, belong to a symmetric motion.
+        sequence: 4. A bounce that comes as fast as it left flies for twice as many steps as its margin to
+            grazing, ``|r| / (h |a_N|)``. Hits whose flight took more than twice that are near a graze.
         early: 0.25, chosen. A scheme that finds its contacts at the end of the step is looked at ahead, at
             gaps known to a step of ``a_N``: contacts count as closing with up to this part of a step's
             approach left. One seen too early does no harm.
@@ -79,10 +82,16 @@ class Criteria:
     rest: float = 1e-11
     coupling: float = 1e-9
     together: float = 1e-7
+    sequence: float = 4.0
     early: float = 0.25
 
 
 DEFAULT = Criteria()
+
+
+def criteria_of(scheme: Scheme) -> Criteria:
+    """The criteria by which a scheme tells events."""
+    return scheme.criteria or DEFAULT
 
 
 @record()

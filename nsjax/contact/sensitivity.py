@@ -138,7 +138,7 @@ def _look(
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
 
     def motion(_: None) -> tuple[Array, Array, Array]:
-        a, force = known or accelerate(system, p, start, start.v, touch.held, touch.stuck)
+        a, force = known or accelerate(criteria, system, p, start, start.v, touch.held, touch.stuck)
         if not family.turns:
             return a, force, jnp.zeros(count)
         drift = row_drift(system, jnp.asarray(at.t), at.q, start.v, p)
@@ -217,12 +217,12 @@ def through_events(
         shifted = saltation.shift_apart(system, shifted, shift, b.aside, jnp.zeros_like(b.aside))
     r = respond(shifted)
     told = tell(r)
-    return _after(family, system, params, ahead, r, told, b, shift, touch, active)
+    return _after(criteria, family, system, params, ahead, r, told, b, shift, touch, active)
 
 
 def _after(
-    family: Family, system: System, params: PyTree, ahead: State, r: Stepped, told: Told, b: _Before,
-    shift: saltation.Shift, touch: Touch, active: Array,
+    criteria: Criteria, family: Family, system: System, params: PyTree, ahead: State, r: Stepped,
+    told: Told, b: _Before, shift: saltation.Shift, touch: Touch, active: Array,
 ) -> tuple[Stepped, Told]:  # fmt: skip
     """The step shifted back along the motion after its events."""
     p = frozen(params)
@@ -236,7 +236,7 @@ def _after(
             stuck=told.touch.stuck if family.turns else None, active=loaded(jump, active),
             impulses=_stacked(jump),
         )  # fmt: skip
-        back, force = shift_back(system, p, end, shift, x, corrects=family.corrects)
+        back, force = shift_back(criteria, system, p, end, shift, x, corrects=family.corrects)
         # what the forces before and after the event make of the time by which it moves
         return back, with_tangent(impulses, (b.force - force) * shift.mean)
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax import notes
-from nsjax.contact.events import DEFAULT, Criteria, Touch, formed, normals
+from nsjax.contact.events import Criteria, Touch, formed, normals
 from nsjax.core.system import State, System
 from nsjax.math import direction, norm
 from nsjax.types import Array, PyTree
@@ -49,12 +49,12 @@ def jammed(system: System, p: PyTree, at: State, impulse: Array) -> Array:
     return lax.cond(jnp.any(impulse[:, 0] > 0.0), look, lambda _: none, None) if system.nt else none
 
 
-def jammed_at_start(system: System, p: PyTree, at: State) -> Array:
+def jammed_at_start(criteria: Criteria, system: System, p: PyTree, at: State) -> Array:
     """The same for contacts that slide at the start of a run."""
     if not system.nt:
         return jnp.zeros(system.nc, int)
     slip = system.slip(at.t, at.q, at.v, p)  # type: ignore[misc]
-    closed = (system.gap(at.t, at.q, p) <= 0.0) & sliding(DEFAULT, slip, at.v)  # type: ignore[misc]
+    closed = (system.gap(at.t, at.q, p) <= 0.0) & sliding(criteria, slip, at.v)  # type: ignore[misc]
     friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
     normal = jnp.where(closed, 1.0, 0.0)[:, None]
     return jammed(

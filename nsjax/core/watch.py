@@ -9,15 +9,6 @@ from nsjax import notes
 from nsjax.core.scheme import Output
 from nsjax.types import Array, record
 
-RESOLVED = 2.0
-"""Misses by less than an approach of this many steps of acceleration are unresolved, as at the gate of
-impacts."""
-
-SEQUENCE = 4.0
-"""A bounce that comes as fast as it left flies for twice as many steps as its `margin`. Hits whose flight
-took more than twice that did not come from the surface, or come from it at a graze. A miss is no bounce,
-however short its flight: from the surface a ballistic flight comes back to it."""
-
 
 @record()
 class Watch:
@@ -39,7 +30,9 @@ def begin_watch(nc: int, nt: int, start: Array) -> Watch:
     return Watch(last=unknown, before=unknown, off=jnp.zeros(nc, int), impulse=impulse, start=start)
 
 
-def watch_gaps(watch: Watch, output: Output, dt: Array) -> tuple[Watch, Array, Array]:
+def watch_gaps(
+    watch: Watch, output: Output, dt: Array, *, resolved: float, sequence: float
+) -> tuple[Watch, Array, Array]:
     """The margin of every contact that came near in this step, and notes on unresolved misses: (nc,) both.
 
     With the second difference ``c`` of the gap, ``c / dt^2`` its acceleration, a contact that closes with
@@ -48,7 +41,11 @@ def watch_gaps(watch: Watch, output: Output, dt: Array) -> tuple[Watch, Array, A
     steps, infinite for contacts that do not come near. Derivatives of an impact are known to about one over
     its margin.
 
-    Hits that belong to a sequence of bounces are left out, see `SEQUENCE`.
+    Args:
+        resolved: misses with a margin up to this are noted.
+        sequence: hits whose flight took up to this many times their margin belong to a sequence of bounces
+            and are left out. A miss is no bounce, however short its flight: from the surface a ballistic
+            flight comes back to it.
     """
     output, watch = lax.stop_gradient((output, watch))
     event = output.event
@@ -61,8 +58,8 @@ def watch_gaps(watch: Watch, output: Output, dt: Array) -> tuple[Watch, Array, A
     # less than zero where the contact closes and opens between two steps, unseen
     margin = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
     margin = jnp.where(event.impact, jnp.abs(event.rate_before) * dt / size, margin)
-    near = known & (missed | (event.impact & (SEQUENCE * margin < watch.off)))
-    grazing = jnp.where(near & missed & (margin < RESOLVED), notes.GRAZING, 0)
+    near = known & (missed | (event.impact & (sequence * margin < watch.off)))
+    grazing = jnp.where(near & missed & (margin < resolved), notes.GRAZING, 0)
     off = jnp.where(event.active, 0, watch.off + 1)
     impulse = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
     seen = Watch(last=event.gap, before=watch.last, off=off, impulse=impulse, start=watch.start)

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from nsjax import schemes
+from nsjax.contact import Criteria
 from nsjax.core import InputError, Scheme, nearest
 from nsjax.io.codec import describe
 from nsjax.types import PyTree
@@ -32,7 +33,7 @@ def describe_scheme(scheme: Scheme) -> Description:
         scheme: any; with concrete numbers.
 
     Returns:
-        ``name``, ``numbers`` (by dotted names), ``options``, ``gradient``, and ``restorable``: whether
+        ``name``, ``numbers`` (by dotted names), ``options``, ``gradient``, ``criteria``, and ``restorable``: whether
         `rebuild_scheme` makes the same scheme of it. A scheme of one's own is noted for the reader only.
 
     Example:
@@ -44,7 +45,10 @@ def describe_scheme(scheme: Scheme) -> Description:
     arrays: dict[str, np.ndarray] = {}
     describe("numbers", scheme.coef, arrays)
     numbers = {name.removeprefix("numbers."): array.tolist() for name, array in arrays.items()}
-    made: Description = {"name": scheme.name, "numbers": numbers, "gradient": scheme.gradient}
+    criteria = None if scheme.criteria is None else dataclasses.asdict(scheme.criteria)
+    made: Description = {
+        "name": scheme.name, "numbers": numbers, "gradient": scheme.gradient, "criteria": criteria,
+    }  # fmt: skip
     try:
         made["options"] = _plain(scheme.options, _default(scheme.name))
         made["restorable"] = _same(rebuild_scheme(made), scheme)
@@ -84,7 +88,20 @@ def rebuild_scheme(content: Mapping[str, Any]) -> Scheme:
         raise UnsavedSchemeError(f"{name} has no number {next(iter(numbers))!r} in this version")
     options = _options(default.options, content["options"], default)
     gradient = content.get("gradient", default.gradient)
-    return dataclasses.replace(default, coef=coef, options=options, gradient=gradient)
+    criteria = _criteria(name, content.get("criteria"))
+    if name.startswith(INSIDE):
+        options = dataclasses.replace(options, inner=dataclasses.replace(options.inner, criteria=criteria))
+    return dataclasses.replace(default, coef=coef, options=options, gradient=gradient, criteria=criteria)
+
+
+def _criteria(name: str, saved: dict[str, Any] | None) -> Criteria | None:
+    if saved is None:
+        return None
+    known = {f.name for f in dataclasses.fields(Criteria)}
+    for key in saved:
+        if key not in known:
+            raise UnsavedSchemeError(f"{name}: there is no criterion {key!r} in this version")
+    return Criteria(**saved)
 
 
 def _default(name: str) -> Scheme:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.contact.events import Criteria
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
 from nsjax.core.system import System, add
@@ -30,6 +31,16 @@ def within(name: str, option: str, value: Any, low: float, high: float = np.inf)
         range_ = f"be at least {low:g}" if high == np.inf else f"lie in [{low:g}, {high:g}]"
         raise InputError(f"{name}: {option} = {value}; it must {range_}")
     return value
+
+
+def told_by(name: str, criteria: Criteria | None) -> Criteria | None:
+    """Checks the criteria of events."""
+    if criteria is not None and not isinstance(criteria, Criteria):
+        raise InputError(
+            f"{name}: criteria must be a nsjax.Criteria, got {criteria!r}; "
+            "change single numbers as in nsjax.Criteria(gate=3.0)"
+        )
+    return criteria
 
 
 def kinetic_metric(choice: str, system: System) -> bool:

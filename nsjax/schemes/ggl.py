@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact import Jump
+from nsjax.contact.events import Criteria
 from nsjax.contact.projection import correction_directions, position_rows
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
@@ -17,7 +18,7 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import Structure
 from nsjax.schemes.books import stage_jump
-from nsjax.schemes.choices import METRICS, choose, kinetic_metric, within
+from nsjax.schemes.choices import METRICS, choose, kinetic_metric, told_by, within
 from nsjax.schemes.midpoint_contacts import contact_init, impulse_step, midpoint
 from nsjax.schemes.moreau import Coefficients, Options, moreau_family
 from nsjax.types import Array, PyTree, record
@@ -31,6 +32,7 @@ def ggl_decoupled(
     stage_tolerance: float = 1e-12,
     gap_tolerance: float = 1e-12,
     max_iterations: int = 50,
+    criteria: Criteria | None = None,
 ) -> Scheme:
     """Moreau's velocity step, then a projection of the position: no penetration, no drift.
 
@@ -49,6 +51,7 @@ def ggl_decoupled(
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part in the velocity step [m].
             Above zero, because projected gaps are zero to rounding only.
         max_iterations: plain Newton steps per contact problem.
+        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.
@@ -72,7 +75,7 @@ def ggl_decoupled(
     options = Options(
         force_velocity=force_velocity, max_iterations=max_iterations, project_contacts=True, metric=metric
     )
-    return moreau_family("ggl_decoupled", coef, options)
+    return moreau_family("ggl_decoupled", coef, options, criteria)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,6 +246,7 @@ def ggl_unified(
     gap_tolerance: float = 1e-12,
     max_passes: int = 20,
     max_iterations: int = 20,
+    criteria: Criteria | None = None,
 ) -> Scheme:
     """Implicit midpoint rule with contacts and constraints on both levels, solved together.
 
@@ -267,6 +271,7 @@ def ggl_unified(
             position laws keep gaps at zero to rounding only: a contact that is missed for a step falls,
             and with ``e_N > 0`` bounces.
         max_passes, max_iterations: of the stage solver and of each contact problem.
+        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.
@@ -307,6 +312,7 @@ def ggl_unified(
         init=contact_init,
         step=_step,
         gradient="saltation",
+        criteria=told_by("ggl_unified", criteria),
     )
 
 

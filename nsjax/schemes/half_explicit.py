@@ -7,6 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from nsjax.contact.events import Criteria
 from nsjax.core.inertia import inertia_at
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
@@ -83,6 +84,7 @@ def half_explicit(
     tolerance: float = 1e-11,
     gap_tolerance: float = 1e-12,
     max_iterations: int = 20,
+    criteria: Criteria | None = None,
 ) -> Scheme:
     """The half-explicit scheme: second order without a Newton iteration, contact laws on velocity level.
 
@@ -106,6 +108,7 @@ def half_explicit(
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
             contact at rest keeps its gap to rounding only.
         max_iterations: plain Newton steps of each contact problem.
+        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.
@@ -135,4 +138,5 @@ def half_explicit(
         starting_force=starting_force if averaged_force else None,
         carries="none",
         max_iterations=max_iterations,
+        criteria=criteria,
     )

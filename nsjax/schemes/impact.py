@@ -19,7 +19,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.nonlinear import only_tangent, with_tangent
 from nsjax.schemes.base_step import End, Kept, Memory, base_step
-from nsjax.schemes.midpoint_contacts import criteria_of, derivatives
+from nsjax.schemes.family import derivatives
 from nsjax.types import Array, PyTree, record
 
 
@@ -41,7 +41,7 @@ def resting_contacts(
 
     def look(_: None) -> Array:
         rates = events.gap_rates(system, params, State(t=t, q=q, v=v))
-        return closed & events.at_rest(criteria_of(scheme), rates, v)
+        return closed & events.at_rest(events.criteria_of(scheme), rates, v)
 
     return lax.cond(jnp.any(closed), look, lambda _: jnp.zeros(system.nc, bool), None)
 
@@ -76,11 +76,11 @@ def strike(
     def hit(_: None) -> Struck:
         family = Family(predict=_here, held=held, corrects=False, turns=False, **derivatives(scheme))
         r, told = through_events(
-            respond, family, criteria_of(scheme), system, params, at, memory.touch, closed, dt,
+            respond, family, events.criteria_of(scheme), system, params, at, memory.touch, closed, dt,
             (end.a, end.force), load,
         )  # fmt: skip
         # no contact chatters here: every one that is new and comes is an impact, however slow
-        rests = events.at_rest(criteria_of(scheme), r.jump.before, end.v)
+        rests = events.at_rest(events.criteria_of(scheme), r.jump.before, end.v)
         impact = new & (r.jump.before < 0.0) & ~rests & (r.jump.contacts[:, 0] > 0.0)
         return Struck(state=r.end, jump=r.jump, told=dataclasses.replace(told, impact=frozen(impact)))
 
@@ -104,7 +104,7 @@ def through_reversal(
     Accelerations carried out of such a step have the derivative of the motion after the turn: that of
     the step itself is of the order 1/dt where it ends at rest.
     """
-    criteria = criteria_of(scheme)
+    criteria = events.criteria_of(scheme)
     p, start, a, step = frozen((params, state, memory.a, dt))
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
 
@@ -125,7 +125,7 @@ def through_reversal(
         still = memory.resting & ~sliding.sliding(criteria, now, start.v)
         a = lax.cond(
             jnp.any(still),
-            lambda _: accelerate(system, p, start, start.v, memory.resting)[0],
+            lambda _: accelerate(criteria, system, p, start, start.v, memory.resting)[0],
             lambda _: a,
             None,
         )
@@ -146,7 +146,7 @@ def through_reversal(
         t = jnp.asarray(state.t) + dt
         late = State(t=t, q=end.q, v=end.v)
         # a step that ends at rest has an acceleration of its own, neither that before nor that after
-        after, force = accelerate(system, params, late, end.v, memory.resting)
+        after, force = accelerate(criteria, system, params, late, end.v, memory.resting)
         back = saltation.shift_state(system, late, done.v, frozen(after), -tau)
         change = only_tangent(after, refuse)
         a, algorithmic = done.a + change, done.algorithmic + change

@@ -13,7 +13,6 @@ from nsjax.contact import events, velocity_jump
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.choices import within
-from nsjax.schemes.midpoint_contacts import criteria_of
 from nsjax.schemes.trial_steps import DEPTH, LIFT, Lifted, Start, Stepper, inside, locate
 from nsjax.types import Array, PyTree, record
 
@@ -199,7 +198,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
         tolerance=coef.tolerance, max_iterations=d.scheme.options.max_iterations,
     )  # fmt: skip
     inner = inside(d.scheme)
-    limit, _ = events.gate(criteria_of(inner), system, d.params, f, d.dt)
+    limit, _ = events.gate(events.criteria_of(inner), system, d.params, f, d.dt)
     slow = jnp.any(struck & (jump.before >= -limit))
     p = Lifted(params=d.params, lift=jnp.where(struck, 0.0, d.lift))
     after = inner.init(inner, stepper.lifted, p, d.constants, State(t=at.t, q=at.q, v=at.v + jump.dv))
@@ -212,7 +211,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
         shift=jnp.where(struck, at.t - (d.carry.state.t + d.dt), 0.0),
     )
     friction = system.law(d.params).friction_of(system.nc)  # type: ignore[misc]
-    links = events.linked(criteria_of(inner), f.rows, f.response, active, friction, system.nt)
+    links = events.linked(events.criteria_of(inner), f.rows, f.response, active, friction, system.nt)
     pair = links & struck[:, None] & struck[None, :] & ~jnp.eye(system.nc, dtype=bool)
     bits = jnp.where(jnp.any(pair, axis=1), notes.TOGETHER, 0)
     own = dataclasses.replace(

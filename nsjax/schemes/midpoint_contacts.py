@@ -6,38 +6,22 @@ The decision and the books are the same for all and stand here.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact import Jump, events
-from nsjax.contact.events import Approach, Criteria, Touch
+from nsjax.contact import events
 from nsjax.contact.sensitivity import Family, Stepped, nothing_told, through_events
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.books import impulse_output
+from nsjax.schemes.family import derivatives, held_contacts, touch_at_start
 from nsjax.types import Array, PyTree
 
 Respond = Callable[[Scheme, System, PyTree, State, Array, Array, bool], Stepped]
-
-
-def criteria_of(scheme: Scheme) -> Criteria:
-    """The criteria by which a scheme tells events."""
-    return scheme.criteria or events.DEFAULT
-
-
-def derivatives(scheme: Scheme) -> dict[str, bool]:
-    """Which derivatives a step is to carry through events, as fields of `Family`: those of the motion
-    (``"saltation"``), the same inside `nsjax.schemes.localized`, where higher ones are not refused, or
-    none.
-    """
-    return {"derivative": scheme.gradient != "discrete", "refuse": scheme.gradient != LOCATED}
-
-
-LOCATED = "located"
-"""`Scheme.gradient` of a scheme inside `nsjax.schemes.localized`."""
 
 
 def contact_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
@@ -48,30 +32,9 @@ def contact_init(scheme: Scheme, system: System, params: PyTree, constants: PyTr
     return Carry(state=state, memory=touch)
 
 
-def touch_at_start(
-    scheme: Scheme, system: System, params: PyTree, state: State, tolerance: Array | float
-) -> Touch:
-    """What is known of contacts at the start: those that touch, and neither approach nor leave, have done
-    so before.
-    """
-    at, p = events.frozen((State(t=jnp.asarray(state.t), q=state.q, v=state.v), params))
-    closed = system.gap(at.t, at.q, p) <= tolerance  # type: ignore[misc]
-    rests = events.at_rest(criteria_of(scheme), events.gap_rates(system, p, at), at.v)
-    return events.touching(events.no_touch(system), closed & rests)
-
-
 def midpoint(system: System, state: State, dt: Array) -> State:
     """Predicted midpoint ``q + dt/2 v``, where contacts are decided."""
     return State(t=state.t + 0.5 * dt, q=system.retract(state.q, 0.5 * dt * state.v), v=state.v)
-
-
-def held_contacts(end: State, loaded: Array, touch: Touch, found: Approach, jump: Jump) -> Array:
-    """Contacts (nc,) bool at rest after a step: held before and still loaded; come too slowly to leave
-    again; landed, if they leave more slowly than an impact comes.
-    """
-    rests = events.at_rest(events.DEFAULT, jump.after, end.v)
-    landed = found.impacts & (jnp.abs(jump.after) <= found.limit)
-    return loaded & (touch.held | found.gated | landed | rests)
 
 
 def impulse_step(
@@ -86,21 +49,21 @@ def impulse_step(
     at = midpoint(system, state, dt)
     gap = jnp.zeros(0) if system.gap is None else system.gap(at.t, at.q, params)
     active = gap <= scheme.coef.gap_tolerance
+    criteria = events.criteria_of(scheme)
     family = Family(
-        predict=midpoint, held=held_contacts, corrects=corrects, turns=True, **derivatives(scheme)
-    )
+        predict=midpoint, held=functools.partial(held_contacts, criteria), corrects=corrects, turns=True,
+        **derivatives(scheme),
+    )  # fmt: skip
 
     def step(state: State) -> Stepped:
         return respond(scheme, system, params, state, active, dt, True)
 
     def meet(_: None) -> Any:
-        return through_events(
-            step, family, criteria_of(scheme), system, params, state, carry.memory, active, dt
-        )
+        return through_events(step, family, criteria, system, params, state, carry.memory, active, dt)
 
     def fly(_: None) -> Any:
         r = respond(scheme, system, params, state, active, dt, False)
-        return r, nothing_told(events.fly(criteria_of(scheme), carry.memory)) if system.nc else None
+        return r, nothing_told(events.fly(criteria, carry.memory)) if system.nc else None
 
     if not system.nc:
         r, told = fly(None)

@@ -18,7 +18,7 @@ from jax import lax
 
 from nsjax.contact import events
 from nsjax.contact.acceleration import consistent_forces
-from nsjax.contact.events import Touch
+from nsjax.contact.events import Criteria, Touch
 from nsjax.core.inertia import inertia_at
 from nsjax.core.scheme import Accelerations, Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
@@ -35,9 +35,9 @@ from nsjax.schemes.base_step import (
     split_rows,
 )
 from nsjax.schemes.books import step_status
-from nsjax.schemes.choices import FORMS, choose, within
+from nsjax.schemes.choices import FORMS, choose, told_by, within
+from nsjax.schemes.family import touch_at_start
 from nsjax.schemes.impact import resting_contacts, strike, through_reversal
-from nsjax.schemes.midpoint_contacts import criteria_of, touch_at_start
 from nsjax.types import Array, PyTree, record
 
 __all__ = ["BaseEnd", "Memory", "Options", "Tolerances", "mixed_scheme"]
@@ -79,6 +79,7 @@ def mixed_scheme(
     carries: str | None = None,
     max_passes: int = 20,
     max_iterations: int = 20,
+    criteria: Criteria | None = None,
 ) -> Scheme:
     """A scheme of the mixed framework around a base step.
 
@@ -101,6 +102,7 @@ def mixed_scheme(
         laws_at_start: whether a stage at the start of the step fulfils the contact laws.
         carries: the acceleration that a step of the base scheme starts from, see `Accelerations`.
         max_passes, max_iterations: of the stage solver and of each contact problem.
+        criteria: by which events are told; None: `Criteria` with its defaults.
     """
     choose(name, "acceleration_after_change", acceleration_after_change, ("recompute", "keep"))
     choose(name, "constraint_form", constraint_form, FORMS)
@@ -122,6 +124,7 @@ def mixed_scheme(
         init=_init,
         step=_step,
         gradient="saltation",
+        criteria=told_by(name, criteria),
         accelerations=None if carries is None else Accelerations(carries),
     )
 
@@ -136,7 +139,7 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
     if system.nc:
         # a start that approaches is an impact: it counts as open, so that the first step has an impulse
         rates = events.gap_rates(system, params, State(t=t, q=q, v=v))
-        closed = closed & ((rates >= 0.0) | events.at_rest(criteria_of(scheme), rates, v))
+        closed = closed & ((rates >= 0.0) | events.at_rest(events.criteria_of(scheme), rates, v))
     resting = resting_contacts(scheme, system, params, t, q, v, closed)
     touch = events.no_touch(system)
     if system.nc:
@@ -158,6 +161,7 @@ def _acceleration(
     return consistent_forces(
         system, params, jnp.asarray(state.t), state.q, state.v, resting,
         tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
+        criteria=events.criteria_of(scheme),
     )  # fmt: skip
 
 

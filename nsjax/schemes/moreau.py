@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact import Jump, no_jump, velocity_jump
+from nsjax.contact.events import Criteria
 from nsjax.contact.projection import Projection, project_position
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageSettings, solve_stage
@@ -19,9 +20,10 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, add
 from nsjax.nonlinear import only_tangent, with_tangent
 from nsjax.schemes.books import stage_jump
-from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric, within
+from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric, told_by, within
+from nsjax.schemes.family import derivatives
 from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
-from nsjax.schemes.midpoint_contacts import contact_init, derivatives, impulse_step, midpoint
+from nsjax.schemes.midpoint_contacts import contact_init, impulse_step, midpoint
 from nsjax.types import Array, PyTree, record
 
 
@@ -48,7 +50,7 @@ class Options:
     max_passes: int = 20
 
 
-def moreau_family(name: str, coef: Coefficients, options: Options) -> Scheme:
+def moreau_family(name: str, coef: Coefficients, options: Options, criteria: Criteria | None) -> Scheme:
     """A scheme around Moreau's velocity step."""
     choose(name, "force_velocity", options.force_velocity, ("auto", "start", "midpoint"))
     choose(name, "constraint_form", options.constraint_form, FORMS)
@@ -62,6 +64,7 @@ def moreau_family(name: str, coef: Coefficients, options: Options) -> Scheme:
         init=contact_init,
         step=_step,
         gradient="saltation",
+        criteria=told_by(name, criteria),
         stores_solutions=options.project_contacts,
     )
 
@@ -75,6 +78,7 @@ def moreau(
     max_iterations: int = 50,
     stage_tolerance: float = 1e-12,
     gap_tolerance: float = 1e-12,
+    criteria: Criteria | None = None,
 ) -> Scheme:
     """Moreau's midpoint rule with Newton impacts, Coulomb friction and bilateral constraints.
 
@@ -101,6 +105,7 @@ def moreau(
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. The papers
             have zero; a contact that rests at zero keeps its gap to rounding only. Bodies at rest on
             several contacts rattle where ``a dt^2`` is below it.
+        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.
@@ -128,7 +133,7 @@ def moreau(
         constraint_form=constraint_form,
         metric=metric,
     )
-    return moreau_family("moreau", coef, options)
+    return moreau_family("moreau", coef, options, criteria)
 
 
 def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:

@@ -8,13 +8,14 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from nsjax.contact.events import Criteria
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageSettings, kept_tangent, solve_stage
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.books import stage_jump
-from nsjax.schemes.choices import within
+from nsjax.schemes.choices import told_by, within
 from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
 from nsjax.schemes.midpoint_contacts import contact_init, impulse_step, midpoint
 from nsjax.types import Array, PyTree, record
@@ -71,6 +72,7 @@ def moreau_theta(
     gap_tolerance: float = 1e-12,
     max_passes: int = 20,
     max_iterations: int = 20,
+    criteria: Criteria | None = None,
 ) -> Scheme:
     """The theta-method of Moreau and Jean: stiff forces implicit, impacts and friction in the step.
 
@@ -87,6 +89,7 @@ def moreau_theta(
         gap_tolerance: contacts with ``g_N(q_tilde)`` up to this value take part [m]; above zero, because
             a contact at rest keeps its gap to rounding only.
         max_passes, max_iterations: of the stage solver and of each contact problem.
+        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.
@@ -122,6 +125,7 @@ def moreau_theta(
         init=contact_init,
         step=_step,
         gradient="saltation",
+        criteria=told_by("moreau_theta", criteria),
     )
 
 

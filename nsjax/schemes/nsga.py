@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from nsjax.contact.events import Criteria
 from nsjax.core.scheme import Accelerations, Scheme
-from nsjax.schemes.choices import choose, within
+from nsjax.schemes.choices import choose, told_by, within
 from nsjax.schemes.nsga_solve import Options
 from nsjax.schemes.nsga_step import Coefficients, nsga_init, nsga_prepare, nsga_step
 from nsjax.types import Array
@@ -14,7 +15,8 @@ ITERATIONS = ("block", "monolithic")
 
 def _scheme(
     name: str, rho_inf: Array | float, tolerance: Array | float, force_tolerance: Array | float,
-    mass_scale: Array | float | None, creep_correction: bool, max_iterations: int, *,
+    mass_scale: Array | float | None, creep_correction: bool, max_iterations: int,
+    criteria: Criteria | None, *,
     exchange: bool = False, iteration: str | None = None,
 ) -> Scheme:  # fmt: skip
     """A variant; ``exchange`` and ``iteration`` make the difference, see `Options`."""
@@ -34,6 +36,7 @@ def _scheme(
         init=nsga_init,
         step=nsga_step,
         gradient="saltation",
+        criteria=told_by(name, criteria),
         singular_mass=True,
         accelerations=Accelerations("algorithmic", true="acceleration", algorithmic="a"),
     )  # fmt: skip
@@ -47,6 +50,7 @@ def nsga_decoupled(
     mass_scale: Array | float | None = None,
     creep_correction: bool = True,
     max_iterations: int = 30,
+    criteria: Criteria | None = None,
 ) -> Scheme:
     """Nonsmooth generalized-alpha, decoupled: three small problems one after the other in every step.
 
@@ -72,6 +76,7 @@ def nsga_decoupled(
             Coulomb's bound there, impulses of impacts excepted. Without it (as published) a body that
             sticks on a slope creeps by ``h/2 g sin(slope)`` per second.
         max_iterations: linear solves of each subproblem before a step counts as failed.
+        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`. ``traj.iterations`` counts linear solves, as the paper does; the largest numbers per
@@ -96,7 +101,7 @@ def nsga_decoupled(
     """
     return _scheme(
         "nsga_decoupled", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
-        max_iterations, exchange=True,
+        max_iterations, criteria, exchange=True,
     )  # fmt: skip
 
 
@@ -108,11 +113,12 @@ def nsga_neglected(
     mass_scale: Array | float | None = None,
     creep_correction: bool = True,
     max_iterations: int = 30,
+    criteria: Criteria | None = None,
 ) -> Scheme:
     """`nsga_decoupled` with ``f^p = f^* = 0``: cheaper corrections, wrong for stiff bodies at large steps.
 
     Args:
-        rho_inf, tolerance, force_tolerance, mass_scale, creep_correction, max_iterations: see
+        rho_inf, tolerance, force_tolerance, mass_scale, creep_correction, max_iterations, criteria: see
             `nsga_decoupled`.
 
     Returns:
@@ -133,7 +139,7 @@ def nsga_neglected(
     """
     return _scheme(
         "nsga_neglected", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
-        max_iterations,
+        max_iterations, criteria,
     )  # fmt: skip
 
 
@@ -146,6 +152,7 @@ def nsga_coupled(
     mass_scale: Array | float | None = None,
     creep_correction: bool = True,
     max_iterations: int = 100,
+    criteria: Criteria | None = None,
 ) -> Scheme:
     """The original nonsmooth generalized-alpha scheme: all operators at the total state ``(q, v)``.
 
@@ -159,6 +166,7 @@ def nsga_coupled(
         rho_inf, tolerance, force_tolerance, mass_scale, creep_correction: see `nsga_decoupled`.
         max_iterations: rounds of ``"block"`` (three linear solves each) or steps of ``"monolithic"``
             before a step counts as failed.
+        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.
@@ -179,5 +187,5 @@ def nsga_coupled(
     choose("nsga_coupled", "iteration", iteration, ITERATIONS)
     return _scheme(
         "nsga_coupled", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
-        max_iterations, iteration=iteration,
+        max_iterations, criteria, iteration=iteration,
     )  # fmt: skip

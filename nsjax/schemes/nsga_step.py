@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -16,8 +17,8 @@ from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.books import impulse_output
+from nsjax.schemes.family import derivatives, held_contacts, touch_at_start
 from nsjax.schemes.generalized_alpha import chung_hulbert
-from nsjax.schemes.midpoint_contacts import criteria_of, derivatives, held_contacts, touch_at_start
 from nsjax.schemes.nsga_levels import Step, smooth_state, total_state
 from nsjax.schemes.nsga_linear import Tangent, correction, linearised
 from nsjax.schemes.nsga_newton import Tolerances, no_unknown, tangent
@@ -254,14 +255,14 @@ def _closing(scheme: Scheme, system: System, params: PyTree, state: State, dt: A
     at = _ahead(system, state, dt)
     rates = gap_rates(system, params, at)
     gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
-    return gap <= criteria_of(scheme).early * dt * jnp.abs(rates)
+    return gap <= events.criteria_of(scheme).early * dt * jnp.abs(rates)
 
 
 def _listed(scheme: Scheme, r: Stepped, told: Told, touch: Touch, state: State) -> Told:
     """The books of contacts by those that have acted: closed contacts do not chatter here, so that every
     one that comes back from a flight is an impact, however slow.
     """
-    criteria = criteria_of(scheme)
+    criteria = events.criteria_of(scheme)
     x: _More = events.frozen(r.more)
     before = events.frozen(r.jump.before)
     comes = (before < 0.0) & ~events.at_rest(criteria, before, events.frozen(state.v))
@@ -282,10 +283,10 @@ def nsga_step(
     def step(state: State) -> Stepped:
         return _respond(scheme, system, params, constants, state, memory, dt)
 
-    criteria = criteria_of(scheme)
+    criteria = events.criteria_of(scheme)
     if system.nc:
         family = Family(
-            predict=_ahead, held=held_contacts, corrects=True, turns=True,
+            predict=_ahead, held=functools.partial(held_contacts, criteria), corrects=True, turns=True,
             **derivatives(scheme),
         )  # fmt: skip
         closing = _closing(scheme, system, params, state, dt)

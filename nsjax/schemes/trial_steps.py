@@ -13,7 +13,7 @@ from jax import lax
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.nonlinear import implicit_solution
-from nsjax.schemes.midpoint_contacts import LOCATED
+from nsjax.schemes.family import LOCATED
 from nsjax.types import Array, PyTree, record
 
 DEPTH = 1e-12

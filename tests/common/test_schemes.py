@@ -12,7 +12,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import nsjax
-from nsjax import State, System, models, schemes
+from nsjax import Criteria, InputError, State, System, models, schemes
 from nsjax.loop import LoopProgram, begin_run
 from nsjax.simulate import _advance
 from nsjax.trajectory import ROWS
@@ -74,6 +74,21 @@ def test_runs_end_well_and_fulfil_the_contact_laws(scheme: str, model: str) -> N
         size = np.linalg.norm(traj.impulse_tangential, axis=2)
         # sums of vectors are no longer than sums of lengths; the factor covers the solver's tolerance
         assert np.all(size <= friction * traj.impulse_normal * (1 + 1e-9) + 1e-15)
+
+
+@pytest.mark.parametrize("scheme", sorted(schemes.REGISTRY))
+def test_criteria_are_an_option(scheme: str) -> None:
+    factory = schemes.REGISTRY[scheme].factory
+    assert factory(criteria=Criteria(gate=3.0)).criteria.gate == 3.0
+    with pytest.raises(InputError, match=r"criteria must be a nsjax.Criteria, got 3.0"):
+        factory(criteria=3.0)
+
+
+def test_a_gate_that_nothing_passes_leaves_no_impact() -> None:
+    problem = models.bouncing_ball()
+    none = schemes.moreau(criteria=Criteria(gate=1e9))
+    assert nsjax.simulate(*problem, none, dt=1e-2, steps=100).impacts.sum() == 0
+    assert nsjax.simulate(*problem, schemes.moreau(), dt=1e-2, steps=100).impacts.sum() > 0
 
 
 @pytest.mark.parametrize(("scheme", "model"), PAIRS)

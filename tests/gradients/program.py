@@ -41,17 +41,14 @@ def floats(tree):
 
 
 @functools.cache
-def _program(system: System, build: Build, static: tuple, mode: str):
+def _program(system: System, build: Build, static: Scheme, mode: str):
     """``(p, coef, dt, steps) -> (Jacobian, (final q and v, status, notes))``, steps traced: the program
     serves all step sizes. In reverse mode the number of steps is static.
     """
-    name, options, prepare, init, step, gradient = static
     keep = LoopProgram(system=system, keep=("notes",), events=0)
 
     def final(p, coef, dt, steps):
-        scheme = Scheme(
-            name=name, coef=coef, options=options, prepare=prepare, init=init, step=step, gradient=gradient
-        )
+        scheme = dataclasses.replace(static, coef=coef)
         params, state = floats(build(p))
         run = begin_run(keep, scheme, params, state, dt, None)
         params, constants = prepare_run(system, scheme, params, dt)
@@ -78,7 +75,7 @@ def sensitivity(
     mode: str = "forward",
 ) -> Answer:  # fmt: skip
     """Sensitivities of the state after ``steps`` steps to the parameter vector."""
-    static = (scheme.name, scheme.options, scheme.prepare, scheme.init, scheme.step, gradient)
+    static = dataclasses.replace(scheme, coef=(), gradient=gradient)
     f = _program(system, build, static, mode)
     count = int(steps)
     jacobian, (x, status, notes) = f(jnp.asarray(p, float), floats(scheme.coef), time / count, count)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, io, models, schemes
+from nsjax import Criteria, InputError, io, models, schemes
 from nsjax.io import names
 from nsjax.io.codec import record_types
 from nsjax.io.scheme import describe_scheme, rebuild_scheme
@@ -100,6 +100,8 @@ CHOSEN = {
     "ed_alpha": schemes.ed_alpha(rho_inf=0.3),
     "nsga_coupled": schemes.nsga_coupled(rho_inf=0.1),
     "localized": schemes.localized(schemes.generalized_alpha(rho_inf=0.5), tolerance=1e-9, max_roots=33),
+    "criteria": schemes.bathe(criteria=Criteria(gate=3.0)),
+    "criteria inside": schemes.localized(schemes.moreau(criteria=Criteria(flight=3.0))),
     "plain": dataclasses.replace(schemes.moreau(), gradient="saltation"),
 }
 

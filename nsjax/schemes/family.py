@@ -1,0 +1,45 @@
+"""What the families of schemes share in their treatment of events."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from nsjax.contact import Jump, events
+from nsjax.contact.events import Approach, Criteria, Touch
+from nsjax.core.scheme import Scheme
+from nsjax.core.system import State, System
+from nsjax.types import Array, PyTree
+
+LOCATED = "located"
+"""`Scheme.gradient` of a scheme inside `nsjax.schemes.localized`."""
+
+
+def derivatives(scheme: Scheme) -> dict[str, bool]:
+    """Which derivatives a step is to carry through events, as fields of `Family`: those of the motion
+    (``"saltation"``), the same inside `nsjax.schemes.localized`, where higher ones are not refused, or
+    none.
+    """
+    return {"derivative": scheme.gradient != "discrete", "refuse": scheme.gradient != LOCATED}
+
+
+def touch_at_start(
+    scheme: Scheme, system: System, params: PyTree, state: State, tolerance: Array | float
+) -> Touch:
+    """What is known of contacts at the start: those that touch, and neither approach nor leave, have done
+    so before.
+    """
+    at, p = events.frozen((State(t=jnp.asarray(state.t), q=state.q, v=state.v), params))
+    closed = system.gap(at.t, at.q, p) <= tolerance  # type: ignore[misc]
+    rests = events.at_rest(events.criteria_of(scheme), events.gap_rates(system, p, at), at.v)
+    return events.touching(events.no_touch(system), closed & rests)
+
+
+def held_contacts(
+    criteria: Criteria, end: State, loaded: Array, touch: Touch, found: Approach, jump: Jump
+) -> Array:
+    """Contacts (nc,) bool at rest after a step: held before and still loaded; come too slowly to leave
+    again; landed, if they leave more slowly than an impact comes.
+    """
+    rests = events.at_rest(criteria, jump.after, end.v)
+    landed = found.impacts & (jnp.abs(jump.after) <= found.limit)
+    return loaded & (touch.held | found.gated | landed | rests)
