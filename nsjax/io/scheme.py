@@ -33,8 +33,9 @@ def describe_scheme(scheme: Scheme) -> Description:
         scheme: any; with concrete numbers.
 
     Returns:
-        ``name``, ``numbers`` (by dotted names), ``options``, ``gradient``, ``criteria``, and ``restorable``: whether
-        `rebuild_scheme` makes the same scheme of it. A scheme of one's own is noted for the reader only.
+        ``name``, ``numbers`` (by dotted names), ``options``, ``gradient``, ``criteria``; ``restorable``:
+        whether `rebuild_scheme` makes the same scheme of it. A scheme of one's own is noted only for the
+        reader.
 
     Example:
         >>> from nsjax import schemes

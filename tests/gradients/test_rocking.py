@@ -1,0 +1,43 @@
+"""Derivatives of a box that rocks without rebound, against motions integrated from event to event."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nsjax import schemes
+from tests.gradients import rocking
+from tests.gradients.program import sensitivity
+
+COUNTS = (
+    250, 283, 331, 389, 449, 521, 607, 701, 809, 947, 1097, 1277, 1481, 1723, 2003, 2333, 2503, 2711, 3163,
+    3673, 5261, 5981,
+)  # fmt: skip
+STARTS = {
+    "falls flat": ((0.02, 0.25, 0.5, 9.81, 0.2, 0.1), 0.25),
+    "rocks twice": ((0.02, 0.25, 0.0, 9.81, 0.1, 0.3), 0.25),
+    "rocks three times": ((0.005, 0.2, 0.0, 9.81, 0.1, 0.3), 0.25),
+    "turns into the plane": ((0.01, 0.1, -1.0, 9.81, 0.12, 0.3), 0.1),
+    "its mirror image": ((0.01, -0.1, 1.0, 9.81, 0.12, 0.3), 0.1),
+}
+QUICK = ("moreau",)
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in schemes.REGISTRY]
+)
+def test_no_step_count_stands_out(name: str, start: str) -> None:
+    """Errors over step size within five times their median, without a note."""
+    x, time = STARTS[start]
+    _, exact = rocking.reference(x, time)
+    trend = []
+    for n in COUNTS:
+        found = sensitivity(
+            rocking.SYSTEM, rocking.build, schemes.REGISTRY[name].factory(), np.asarray(x), time, n
+        )
+        assert found.notes == 0
+        error = found.jacobian[[1, 2, 4, 5]] - exact[:, :6]
+        trend.append(n * np.linalg.norm(error) / np.linalg.norm(exact[:, :6]))
+    assert np.max(trend) <= 5.0 * np.median(trend)
+    assert np.max(trend) <= 50.0  # in steps: first order, not a constant error with a flat trend
