@@ -65,7 +65,7 @@ class Box:
     def meet(self, y, held):
         """State after the impact of what touches, and the corners at rest under load."""
         closed = held | (np.abs(self.gaps(y)) < 1e-9)
-        w, drift = self.rows(y)
+        w, _ = self.rows(y)
         u = np.where(closed, w @ y[2:], 1.0)
         y = np.concatenate([y[:2], y[2:] + self.inverse * (w.T @ self.solve(w, u))])
         rests = closed & (np.abs(w @ y[2:]) < 1e-10)
@@ -82,11 +82,13 @@ class Box:
             if np.all(held):
                 return y  # flat on the plane
             events = [lambda s, z, k=k: self.gaps(z)[k] for k in np.flatnonzero(~held)]
-            events += [lambda s, z, k=k: self.acceleration(z, held)[1][k] for k in np.flatnonzero(held)]
+            events += [
+                lambda s, z, k=k, on=held: self.acceleration(z, on)[1][k] for k in np.flatnonzero(held)
+            ]
             for event in events:
                 event.terminal, event.direction = True, -1
             run = solve_ivp(
-                lambda s, z: np.concatenate([z[2:], self.acceleration(z, held)[0]]),
+                lambda s, z, on=held: np.concatenate([z[2:], self.acceleration(z, on)[0]]),
                 (t, time), y, method="DOP853", rtol=1e-12, atol=1e-14, events=events,
             )  # fmt: skip
             t, y = run.t[-1], run.y[:, -1]
