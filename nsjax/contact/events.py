@@ -44,10 +44,13 @@ class Criteria:
             ``|a_N|`` is taken as at least this part of their magnitudes, since bounces there are rounding.
         floor: 0.05, chosen. Bodies that fall together have no relative acceleration; this part of the
             single ones stands for it.
-        flight: 2. Steps that a contact must have been off before it has left, and before an approach is an
-            impact. What comes back after one step has hopped or, be it ever so fast, rattled. Hops of one
-            step are those of a pivot under Moreau's rule; of curved or lightly loaded contacts hops of 8
-            to 30 steps were seen, which this does not cover.
+        hop: 2. Steps that a contact at rest must have been off before it has left. Hops of one step are
+            those of a pivot under Moreau's rule; of curved or lightly loaded contacts hops of 8 to 30 steps
+            were seen, which this does not cover.
+        flight: 3. Steps that a contact must have been off before an approach is an impact: those between
+            the first and the last of the four that a bounce as fast as the gate takes. What comes back
+            sooner has hopped or, faster than the gate, was thrown back by another contact or by a
+            correction of positions: it rattles.
         long: 8. Gated approaches after more steps off than this graze, if they are slower than half of what
             a flight from the surface and back would make: a bounce as slow as the gate is back after
             four, twice that tells them apart.
@@ -74,7 +77,8 @@ class Criteria:
     gate: float = 2.0
     cancellation: float = 0.02
     floor: float = 0.05
-    flight: int = 2
+    hop: int = 2
+    flight: int = 3
     long: int = 8
     turn: float = 2.0
     slow: float = 3.0
@@ -133,7 +137,7 @@ def touching(touch: Touch, closed: Array) -> Touch:
 def fly(criteria: Criteria, touch: Touch) -> Touch:
     """After a step in which no contact took part: held ones may have hopped."""
     off = touch.off + 1
-    held = touch.held & (off < criteria.flight)
+    held = touch.held & (off < criteria.hop)
     return dataclasses.replace(touch, held=held, off=off)
 
 

@@ -268,10 +268,10 @@ def _hopping(
     criteria: Criteria, system: System, p: PyTree, ahead: State, end: State, touch: Touch, found: Approach,
     active: Array,
 ) -> Array:  # fmt: skip
-    """Held contacts (nc,) bool that are open for a step and have not left: see `Criteria.flight`; an
+    """Held contacts (nc,) bool that are open for a step and have not left: see `Criteria.hop`; an
     impact elsewhere may have sent them away.
     """
-    hops = touch.held & ~active & (touch.off + 1 < criteria.flight)
+    hops = touch.held & ~active & (touch.off + 1 < criteria.hop)
 
     def stays(_: None) -> Array:
         rates = events.gap_rates(system, p, State(t=ahead.t, q=ahead.q, v=end.v))

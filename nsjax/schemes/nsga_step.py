@@ -266,7 +266,7 @@ def _listed(scheme: Scheme, r: Stepped, told: Told, touch: Touch, state: State) 
     x: _More = events.frozen(r.more)
     before = events.frozen(r.jump.before)
     comes = (before < 0.0) & ~events.at_rest(criteria, before, events.frozen(state.v))
-    impact = x.active & (r.jump.contacts[:, 0] > 0.0) & comes & (touch.off >= criteria.flight)
+    impact = x.active & (r.jump.contacts[:, 0] > 0.0) & comes & (touch.off >= criteria.hop)
     off = jnp.where(x.active, 0, touch.off + 1)
     return dataclasses.replace(
         told, impact=events.frozen(impact), touch=dataclasses.replace(told.touch, off=off)

@@ -46,6 +46,33 @@ def measured(scheme, steps: int) -> np.ndarray:
     return np.asarray(jax.jit(jax.jacfwd(momenta))(jnp.asarray(NUMBERS))) * NUMBERS
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=() if n == "generalized_alpha" else pytest.mark.slow)
+        for n in schemes.REGISTRY
+        if n != "half_explicit"  # unstable at this stiffness
+    ],
+)
+def test_derivatives_of_the_impulses_are_those_of_the_momentum(name: str) -> None:
+    """Impulses of the wall, and the weight's, change the momentum of a bar that hits, rests and leaves."""
+    scheme = schemes.REGISTRY[name].factory()
+
+    def balance(x):
+        problem = models.elastic_bar(
+            elements=20, young=x[0], density=x[1], distance=x[2], restitution=x[3], gravity=x[4]
+        )
+        traj = nsjax.simulate(*problem, scheme, dt=TIME / 3001, steps=3001, every=3001)
+        weights = jnp.full(21, 0.5).at[jnp.array([0, 20])].mul(0.5)
+        lost = x[1] * jnp.sum(weights * (traj.v[0] - traj.v[-1]))
+        return jnp.sum(traj.impulse_normal), lost + TIME * 10.0 * x[1] * x[4]
+
+    x = jnp.append(jnp.asarray(NUMBERS), 0.0)
+    (impulse, change), (dp, dv) = jax.jit(lambda x: (balance(x), jax.jacfwd(balance)(x)))(x)
+    np.testing.assert_allclose(impulse, change, rtol=1e-10)
+    np.testing.assert_allclose(dp, dv, rtol=1e-9, atol=1e-9 * np.max(np.abs(dp)))
+
+
 def test_reference_keeps_momentum_and_releases_as_the_wave_returns():
     bar = Bar(900.0, 1.0, 5.005, 0.0, elements=40)
     # the front of the discrete bar is blunt over some elements: 5 % of twice the momentum

@@ -165,15 +165,13 @@ def test_times_of_impacts_have_derivatives() -> None:
 @marked(("moreau", "generalized_alpha"))
 def test_derivatives_of_impulses_are_those_of_momentum(name: str) -> None:
     """A ball that falls, bounces and lands: the impulses are the change of momentum plus the weight's."""
-    if name == "half_explicit":
-        pytest.skip("its averaged forces are not what changes the momentum of a step")
     scheme = schemes.REGISTRY[name].factory()
 
     def balance(x):
         problem = models.bouncing_ball(radius=0.0, height=x[0], gravity=x[1], restitution=x[2])
         traj = nsjax.simulate(*problem, scheme, dt=1e-3, steps=900, every=900)
         gained = traj.v[-1, 0] - traj.v[0, 0]
-        return jnp.sum(traj.impulse_normal), gained / problem.params.mass * 0 + gained + x[1] * 0.9
+        return jnp.sum(traj.impulse_normal), gained + x[1] * 0.9
 
     x = jnp.array([0.5, 9.81, 0.6])
     (impulse, change), (dp, dv) = jax.jit(lambda x: (balance(x), jax.jacfwd(balance)(x)))(x)
