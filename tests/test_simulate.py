@@ -184,8 +184,9 @@ def test_mean_forces_belong_to_the_time_since_the_previous_row():
     def run(v):
         start = dataclasses.replace(problem.state, v=v)
         return nsjax.simulate(
-            problem.system, problem.params, start, schemes.moreau(), dt=1e-4, steps=60, every=3
-        )
+            problem.system, problem.params, start, schemes.moreau(), dt=1e-4, steps=60, every=3,
+            gradient="discrete",
+        )  # fmt: skip
 
     speeds = jnp.asarray([[150.0, -75.0, 0.0], [140.0, -70.0, 0.0]])
     batch = jax.vmap(run)(speeds)

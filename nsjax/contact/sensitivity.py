@@ -16,7 +16,7 @@ from jax import lax
 
 from nsjax.contact import events, saltation, sliding
 from nsjax.contact.aftermath import Around, accelerate, shift_back
-from nsjax.contact.events import Approach, Criteria, Touch, frozen
+from nsjax.contact.events import Approach, Criteria, Formed, Touch, frozen
 from nsjax.contact.jump import Jump
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows, row_drift
@@ -78,6 +78,8 @@ class Family:
             that of a gap, so that independent impacts must each be shifted before it.
         turns: whether reversals of sliding are met in the same step.
         derivative: whether derivatives are wanted at all, or decisions alone.
+        shares: whether, without derivatives, the step takes rows, responses and free acceleration from
+            where the contacts are looked at.
         refuse: whether a second differentiation is refused.
     """
 
@@ -87,6 +89,7 @@ class Family:
     turns: bool
     derivative: bool
     refuse: bool = True
+    shares: bool = False
 
 
 def loaded(jump: Jump, active: Array) -> Array:
@@ -128,9 +131,10 @@ def _no_event(system: System) -> _Before:
 def _look(
     criteria: Criteria, family: Family, system: System, p: PyTree, start: State, at: State, active: Array,
     gap: Array, touch: Touch, slow: Array, known: tuple[Array, Array] | None, dt: Array,
+    f: Formed | None,
 ) -> _Before:  # fmt: skip
     """Events of the step: impacts, else reversals of sliding."""
-    f = events.formed(system, p, at)
+    f = f or events.formed(system, p, at)
     found = events.approach(criteria, system, p, f, touch, active, gap, dt)
     none = _no_event(system)
     if not family.derivative:
@@ -166,14 +170,14 @@ def _look(
 
 
 def through_events(
-    respond: Callable[[State], Stepped], family: Family, criteria: Criteria, system: System, params: PyTree,
-    state: State, touch: Touch, active: Array, dt: Array, known: tuple[Array, Array] | None = None,
-    load: Array | None = None,
+    respond: Callable[[State, Formed | None], Stepped], family: Family, criteria: Criteria,
+    system: System, params: PyTree, state: State, touch: Touch, active: Array, dt: Array,
+    known: tuple[Array, Array] | None = None, load: Array | None = None,
 ) -> tuple[Stepped, Told]:  # fmt: skip
     """A step with contacts whose derivative is that of the motion.
 
     Args:
-        respond: the step from a state.
+        respond: the step from a state, and what is `Formed` already.
         touch: what is remembered of the contacts.
         active: (nc,) bool, contacts closed at the predicted state. One seen a step early does no harm.
         known: (nv,) acceleration and (rows,) row forces before the step where they are known.
@@ -192,10 +196,11 @@ def through_events(
     new = active & ~touch.held
     at = family.predict(system, state, dt) if family.derivative else ahead
     gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
+    f = None if family.derivative or not family.shares else events.formed(system, p, ahead)
     b = lax.cond(
         jnp.any(new) | jnp.any(slow),
         lambda _: _look(
-            criteria, family, system, p, start, ahead, active, frozen(gap), touch, slow, known, step
+            criteria, family, system, p, start, ahead, active, frozen(gap), touch, slow, known, step, f
         ),
         lambda _: _no_event(system),
         None,
@@ -209,13 +214,13 @@ def through_events(
         )
 
     if not family.derivative:
-        r = respond(state)
+        r = respond(state, f)
         return r, tell(r)
     shift = _event_shift(family, system, params, state, b, gap)
     shifted = saltation.shift_state(system, state, start.v, b.a, shift.mean)
     if family.corrects:
         shifted = saltation.shift_apart(system, shifted, shift, b.aside, jnp.zeros_like(b.aside))
-    r = respond(shifted)
+    r = respond(shifted, None)
     told = tell(r)
     return _after(criteria, family, system, params, ahead, r, told, b, shift, touch, active)
 

@@ -176,7 +176,10 @@ def _pass(
         step = -tangent.dynamics.solve(equations.residual(data, z))
         return step, impulses, jnp.asarray(0, int), jnp.zeros(())
     x, problem = _contact_problem(equations, data, z, impulses, tangent, active)
-    answer = solve_contacts(problem, tolerance=settings.contact_tolerance, max_iterations=max_iterations)
+    # gathering two active contacts of four makes the program a tenth larger and no faster
+    answer = solve_contacts(
+        problem, tolerance=settings.contact_tolerance, max_iterations=max_iterations, method="auto_rare"
+    )
     step = matvec(tangent.response, answer.x - impulses) - x
     return step, answer.x, answer.iterations, answer.residual
 

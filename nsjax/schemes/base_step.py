@@ -29,6 +29,8 @@ class Memory:
             that puts earlier accelerations into a step puts the forces that caused them into it, too.
         closed: (nc,) bool, contacts.
         touch: what is remembered of contacts for events, and which are at rest.
+        stale: () bool, accelerations and their forces are not those of the persistent contacts: the next
+            step begins by finding them.
     """
 
     a: Array
@@ -37,6 +39,7 @@ class Memory:
     algorithmic_force: Array
     closed: Array
     touch: Touch
+    stale: Array
 
     @property
     def resting(self) -> Array:
@@ -197,7 +200,13 @@ def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> Kep
     none, still = jnp.zeros(system.nc, bool), jnp.zeros(system.nv)
     free = jnp.zeros(row_count(system))
     memory = Memory(
-        a=still, algorithmic=still, force=free, algorithmic_force=free, closed=none, touch=no_touch(system)
+        a=still,
+        algorithmic=still,
+        force=free,
+        algorithmic_force=free,
+        closed=none,
+        touch=no_touch(system),
+        stale=jnp.asarray(False),
     )
     stages = []
     for contacts in (False, system.nc > 0):

@@ -12,7 +12,7 @@ from jax import lax
 
 from nsjax.contact import Jump, events, no_jump, saltation, sliding, velocity_jump
 from nsjax.contact.aftermath import accelerate
-from nsjax.contact.events import Approach, Touch, frozen
+from nsjax.contact.events import Approach, Formed, Touch, frozen
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
 from nsjax.core.operators import row_rates
 from nsjax.core.scheme import Scheme
@@ -60,8 +60,8 @@ def strike(
         return Struck(state=at, jump=no_jump(system), told=nothing_told(memory.touch))
     new = closed & ~memory.closed
 
-    def respond(at: State) -> Stepped:
-        f = events.formed(system, params, at)
+    def respond(at: State, f: Formed | None) -> Stepped:
+        f = f or events.formed(system, params, at)
         jump = velocity_jump(
             system, params, f.rows, f.response, at.v, jnp.zeros(system.nv), closed,
             tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
@@ -74,7 +74,9 @@ def strike(
         return resting_contacts(scheme, system, frozen(params), t, after.q, after.v, closed)
 
     def hit(_: None) -> Struck:
-        family = Family(predict=_here, held=held, corrects=False, turns=False, **derivatives(scheme))
+        family = Family(
+            predict=_here, held=held, corrects=False, turns=False, shares=True, **derivatives(scheme)
+        )
         r, told = through_events(
             respond, family, events.criteria_of(scheme), system, params, at, memory.touch, closed, dt,
             (end.a, end.force), load,

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact import events
+from nsjax.contact.events import Formed
 from nsjax.contact.sensitivity import Family, Stepped, nothing_told, through_events
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
@@ -21,7 +22,7 @@ from nsjax.schemes.books import impulse_output
 from nsjax.schemes.family import derivatives, held_contacts, touch_at_start
 from nsjax.types import Array, PyTree
 
-Respond = Callable[[Scheme, System, PyTree, State, Array, Array, bool], Stepped]
+Respond = Callable[..., Stepped]
 
 
 def contact_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
@@ -39,11 +40,12 @@ def midpoint(system: System, state: State, dt: Array) -> State:
 
 def impulse_step(
     respond: Respond, scheme: Scheme, system: System, params: PyTree, carry: Carry, dt: Array,
-    *, corrects: bool = False,
+    *, corrects: bool = False, shares: bool = False,
 ) -> tuple[Carry, Output]:  # fmt: skip
     """One step around ``respond(scheme, system, params, state, active, dt, contacts)``.
 
-    ``corrects``: whether gaps are corrected on position level, see `nsjax.contact.sensitivity.Family`.
+    ``corrects``: whether gaps are corrected on position level; ``shares``: whether ``respond`` takes what
+    is ``formed`` already; see `nsjax.contact.sensitivity.Family`.
     """
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
     at = midpoint(system, state, dt)
@@ -52,11 +54,12 @@ def impulse_step(
     criteria = events.criteria_of(scheme)
     family = Family(
         predict=midpoint, held=functools.partial(held_contacts, criteria), corrects=corrects, turns=True,
-        **derivatives(scheme),
+        shares=shares, **derivatives(scheme),
     )  # fmt: skip
 
-    def step(state: State) -> Stepped:
-        return respond(scheme, system, params, state, active, dt, True)
+    def step(state: State, formed: Formed | None) -> Stepped:
+        more = {} if formed is None else {"formed": formed}
+        return respond(scheme, system, params, state, active, dt, True, **more)
 
     def meet(_: None) -> Any:
         return through_events(step, family, criteria, system, params, state, carry.memory, active, dt)

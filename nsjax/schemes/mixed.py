@@ -144,14 +144,41 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
     touch = events.no_touch(system)
     if system.nc:
         touch = touch_at_start(scheme, system, params, state, scheme.coef.tolerances.gap)
-    if scheme.options.consistent_initial_acceleration:
+    stale = scheme.options.consistent_initial_acceleration and _recomputes(scheme, system)
+    if stale:
+        a, force = jnp.zeros(system.nv), jnp.zeros(row_count(system))
+    elif scheme.options.consistent_initial_acceleration:
         a, force = _acceleration(scheme, system, params, state, resting)
     else:
         a = inertia_at(system, q, params).solve(system.force(t, q, v, params)[:, None])[:, 0]
         force = jnp.zeros(row_count(system))
     touch = dataclasses.replace(touch, held=resting)
-    memory = Memory(a=a, algorithmic=a, force=force, algorithmic_force=force, closed=closed, touch=touch)
+    memory = Memory(
+        a=a, algorithmic=a, force=force, algorithmic_force=force, closed=closed, touch=touch,
+        stale=jnp.asarray(stale),
+    )  # fmt: skip
     return Carry(state=state, memory=memory)
+
+
+def _recomputes(scheme: Scheme, system: System) -> bool:
+    """Whether steps find accelerations anew where the persistent contacts have changed."""
+    return scheme.options.acceleration_after_change == "recompute" and system.nc > 0
+
+
+def _renewed(scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory) -> Memory:
+    """The memory with the accelerations of the persistent contacts: at the start of the step, so that
+    one solve serves the start of the run, too.
+    """
+    if not _recomputes(scheme, system):
+        return memory
+    kept = (memory.a, memory.force), (memory.algorithmic, memory.algorithmic_force)
+
+    def anew(_: None) -> Any:
+        found = _acceleration(scheme, system, params, state, memory.resting)
+        return found, found
+
+    (a, force), (algorithmic, behind) = lax.cond(memory.stale, anew, lambda _: kept, None)
+    return dataclasses.replace(memory, a=a, force=force, algorithmic=algorithmic, algorithmic_force=behind)
 
 
 def _acceleration(
@@ -161,7 +188,7 @@ def _acceleration(
     return consistent_forces(
         system, params, jnp.asarray(state.t), state.q, state.v, resting,
         tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
-        criteria=events.criteria_of(scheme),
+        method="auto_rare", criteria=events.criteria_of(scheme),
     )  # fmt: skip
 
 
@@ -204,32 +231,23 @@ def _remember(
     scheme: Scheme, system: System, params: PyTree, end: End, state: State, memory: Memory, closed: Array,
     touch: Touch,
 ) -> Memory:  # fmt: skip
-    """Accelerations and their row forces after the step: anew where the set of persistent contacts has
-    changed.
-    """
+    """What the step leaves; accelerations are stale where the set of persistent contacts has changed."""
     resting = resting_contacts(scheme, system, params, jnp.asarray(state.t), state.q, state.v, closed)
-    true, algorithmic = (end.a, end.force), (end.algorithmic, end.algorithmic_force)
-    if scheme.options.acceleration_after_change == "recompute" and system.nc:
-        changed = jnp.any(closed & ~memory.closed) | jnp.any(resting != memory.resting)
-        true = lax.cond(
-            changed,
-            lambda _: _acceleration(scheme, system, params, state, resting),
-            lambda _: true,
-            None,
-        )
-        pick = lambda fresh, old: jnp.where(changed, fresh, old)  # noqa: E731
-        algorithmic = pick(true[0], algorithmic[0]), pick(true[1], algorithmic[1])
+    stale = jnp.asarray(False)
+    if _recomputes(scheme, system):
+        stale = jnp.any(closed & ~memory.closed) | jnp.any(resting != memory.resting)
     touch = dataclasses.replace(touch, held=resting, bounced=touch.bounced & ~resting)
     return Memory(
-        a=true[0], algorithmic=algorithmic[0], force=true[1], algorithmic_force=algorithmic[1],
-        closed=closed, touch=touch,
+        a=end.a, algorithmic=end.algorithmic, force=end.force, algorithmic_force=end.algorithmic_force,
+        closed=closed, touch=touch, stale=stale,
     )  # fmt: skip
 
 
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
-    state, memory = carry.state, carry.memory
+    state = carry.state
+    memory = _renewed(scheme, system, params, state, carry.memory)
     t = jnp.asarray(state.t) + dt
 
     def base(contacts: bool) -> End:

@@ -10,12 +10,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact import Jump, no_jump, velocity_jump
-from nsjax.contact.events import Criteria
+from nsjax.contact.events import Criteria, Formed
 from nsjax.contact.projection import Projection, project_position
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.inertia import Inertia, constant_inertia, inertia_at
-from nsjax.core.operators import gap_drift
+from nsjax.core.operators import Rows, gap_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, add
 from nsjax.nonlinear import only_tangent, with_tangent
@@ -208,12 +208,25 @@ def _velocity_level(
         # W' (v_{i+1} - v_i) + dt gamma = 0
         gamma = gap_drift(system, jnp.asarray(d.at.t), d.at.q, v, d.params, "constraint")
         target = rows.rate(v)[-system.nb :] - dt * gamma
-    jump = velocity_jump(
-        system, d.params, rows, response, v, drift, active,
+    jump = _jump(scheme, system, d.params, rows, response, v, drift, active, target)
+    return drift + jump.dv, jump, none
+
+
+def _jump(
+    scheme: Scheme, system: System, params: PyTree, rows: Rows, response: Array, v: Array, drift: Array,
+    active: Array, target: Array | None = None,
+) -> Jump:  # fmt: skip
+    return velocity_jump(
+        system, params, rows, response, v, drift, active,
         tolerance=scheme.coef.tolerance, max_iterations=scheme.options.max_iterations,
         constraint_rate=target,
     )  # fmt: skip
-    return drift + jump.dv, jump, none
+
+
+def _shares(scheme: Scheme, system: System, kept: PyTree) -> bool:
+    """Whether a step needs no more than what is formed where its contacts are looked at."""
+    frozen = scheme.options.constraint_form in ("index_2", "ggl") or not system.nb
+    return frozen and not _needs_forecast(scheme, system) and kept is None
 
 
 def _project(
@@ -246,11 +259,15 @@ def _corrected(scheme: Scheme, system: System, projection: Projection, q: Array,
 
 def _respond(
     kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array,
-    contacts: bool,
+    contacts: bool, formed: Formed | None = None,
 ) -> Stepped:  # fmt: skip
     """The whole step, with or without contact rows."""
-    q, v, half = state.q, state.v, 0.5 * dt
     at = midpoint(system, state, dt)
+    if formed is not None:
+        drift = dt * formed.free
+        jump = _jump(scheme, system, params, formed.rows, formed.response, state.v, drift, active)
+        return _end(scheme, system, params, state, at, active, dt, drift + jump.dv, jump, jnp.zeros(()))
+    v, half = state.v, 0.5 * dt
     mass = inertia_at(system, at.q, params, kept)
     force = system.force(at.t, at.q, v, params)
     if _needs_forecast(scheme, system):
@@ -261,8 +278,16 @@ def _respond(
     position = bool(system.nb) and scheme.options.constraint_form == "index_3"
     solve = _position_level if position else _velocity_level
     dv, jump, estimate = solve(scheme, system, d, active, contacts)
-    v1 = v + dv
-    end = State(t=state.t + dt, q=system.retract(q, half * (v + v1)), v=v1)
+    return _end(scheme, system, params, state, at, active, dt, dv, jump, estimate)
+
+
+def _end(
+    scheme: Scheme, system: System, params: PyTree, state: State, at: State, active: Array, dt: Array,
+    dv: Array, jump: Jump, estimate: Array,
+) -> Stepped:  # fmt: skip
+    """The end of the step with the velocity change ``dv``."""
+    q, v1, half = state.q, state.v + dv, 0.5 * dt
+    end = State(t=state.t + dt, q=system.retract(q, half * (state.v + v1)), v=v1)
     projection = _project(scheme, system, params, at, end, dt)
     if projection is not None:
         end = dataclasses.replace(end, q=_corrected(scheme, system, projection, end.q, active))
@@ -280,5 +305,6 @@ def _step(
 ) -> tuple[Carry, Output]:
     corrects = scheme.options.project_contacts
     return impulse_step(
-        functools.partial(_respond, constants), scheme, system, params, carry, dt, corrects=corrects
-    )
+        functools.partial(_respond, constants), scheme, system, params, carry, dt, corrects=corrects,
+        shares=_shares(scheme, system, constants),
+    )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact import ContactProblem, Jump, events, no_jump
-from nsjax.contact.events import Touch, gap_rates
+from nsjax.contact.events import Formed, Touch, gap_rates
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates
 from nsjax.core.scheme import Carry, Output, Scheme
@@ -280,7 +280,7 @@ def nsga_step(
     memory: Memory = carry.memory
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
 
-    def step(state: State) -> Stepped:
+    def step(state: State, formed: Formed | None = None) -> Stepped:
         return _respond(scheme, system, params, constants, state, memory, dt)
 
     criteria = events.criteria_of(scheme)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 
@@ -14,30 +15,35 @@ from scipy.integrate import solve_ivp
 import nsjax
 from nsjax import Criteria, InputError, State, System, models, schemes
 from nsjax.loop import LoopProgram, begin_run
-from nsjax.simulate import _advance
+from nsjax.simulate import _advance, _chunk_rows
 from nsjax.trajectory import ROWS
 
 ALL = [(s, m) for s in sorted(schemes.REGISTRY) for m in sorted(models.REGISTRY)]
 
-# Every pair costs seconds of compilation. By default each scheme runs on the two models that exercise
-# everything it has (contacts with friction; a constraint), each model with two schemes; `-m slow` runs all.
-QUICK_MODELS = ("bouncing_ball", "slider_crank_bilateral")
-QUICK_SCHEMES = ("moreau", "generalized_alpha")
+# Every pair costs seconds of compilation. By default each scheme runs on the ball, one of a family on the
+# constraint too, and Moreau on every model; `-m slow` runs all.
+FAMILIES = ("moreau", "generalized_alpha", "bathe", "ggl_unified", "nsga_decoupled")
+TWINS = ("hht", "newmark", "nsga_neglected", "nsga_coupled")
+"""Steps of another scheme, with other coefficients, terms, or order of solves."""
 
 
 def quick(scheme: str, model: str) -> bool:
-    if model == "elastic_bar":
-        return scheme == "generalized_alpha"
-    if model in ("block", "rubbing_rotor", "slider_crank_flexible"):
-        return scheme == "moreau"  # up to half a minute of compilation with an implicit scheme
-    if scheme in ("nsga_neglected", "nsga_coupled"):
-        return False  # the same step as nsga_decoupled, with other terms or another order of solves
-    if scheme in ("hht", "newmark"):
-        return False  # the step of generalized_alpha with other coefficients
-    return model in QUICK_MODELS or scheme in QUICK_SCHEMES
+    if scheme == "moreau" or (scheme, model) == ("generalized_alpha", "slider_crank"):
+        return model != "elastic_bar"  # which takes no explicit scheme
+    if scheme in TWINS:
+        return False
+    if model == "slider_crank_bilateral":
+        return scheme in FAMILIES
+    return model == "bouncing_ball" or (scheme, model) == ("generalized_alpha", "elastic_bar")
+
+
+def traced(scheme: str, model: str) -> bool:
+    """Pairs whose second program, for transformations, is looked at by default."""
+    return (scheme, model) in (("moreau", "slider_crank"), *((s, "bouncing_ball") for s in FAMILIES))
 
 
 PAIRS = [pytest.param(s, m, marks=() if quick(s, m) else pytest.mark.slow, id=f"{s}-{m}") for s, m in ALL]
+TRACED = [pytest.param(s, m, marks=() if traced(s, m) else pytest.mark.slow, id=f"{s}-{m}") for s, m in ALL]
 
 
 def numbers(tree):
@@ -56,7 +62,7 @@ def run(scheme: str, model: str, **options):
     s, problem, dt = setting(scheme, model)
     if model.startswith("slider_crank"):
         dt = min(dt, 2e-5)
-    return nsjax.simulate(*problem, s, **{"dt": dt, "steps": 400, "every": 100, **options})
+    return nsjax.simulate(*problem, s, **{"dt": dt, "steps": 400, "every": 100, "events": 4, **options})
 
 
 @pytest.mark.parametrize(("scheme", "model"), PAIRS)
@@ -99,7 +105,7 @@ def test_resumed_runs_are_bit_identical(scheme: str, model: str) -> None:
     np.testing.assert_array_equal(whole.impulse_normal[3:], rest.impulse_normal[1:])
 
 
-@pytest.mark.parametrize(("scheme", "model"), PAIRS)
+@pytest.mark.parametrize(("scheme", "model"), TRACED)
 def test_lanes_equal_single_runs(scheme: str, model: str) -> None:
     """Under `lax.map` no lane, not even a failing one, touches a bit of another; and lanes equal runs
     outside transformations to rounding: those are another program (traced lengths), in which the
@@ -132,16 +138,16 @@ def test_lanes_equal_single_runs(scheme: str, model: str) -> None:
     np.testing.assert_allclose(q[2], one.q, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize(("scheme", "model"), PAIRS)
-def test_the_time_loop_is_one_kernel(scheme: str, model: str) -> None:
+def check_kernel(scheme: str, model: str, gradient: str) -> None:
     """A LAPACK call, scatter, sort or library product in the loop costs a factor six, silently."""
-    s, problem, _ = setting(scheme, model)
+    s, problem, dt = setting(scheme, model)
     s, problem = numbers(s), numbers(problem)
+    s = dataclasses.replace(s, gradient=gradient)
     program = LoopProgram(system=problem.system, keep=ROWS, events=4)
-    dt = jnp.asarray(1e-4)
+    dt = jnp.asarray(dt, float)
     start = begin_run(program, s, problem.params, problem.state, dt, None)
-    lowered = _advance.lower(program, s, problem.params, start, dt, jnp.full(8, 100))
-    text = lowered.compile().as_text()
+    counts = np.zeros(_chunk_rows(problem.system), int)  # as in a run: compiled already
+    text = _advance.lower(program, s, problem.params, start, dt, counts).compile().as_text()
     # 48 rows at once, of two levels or two stages: above `INLINE_LIMIT` the library is faster
     library = model == "block" and scheme in ("ed_alpha", "ggl_unified")
     assert bool(re.findall(r"custom_call_target|\b(?:scatter|sort|dot)\(", text)) == library
@@ -150,6 +156,16 @@ def test_the_time_loop_is_one_kernel(scheme: str, model: str) -> None:
     if model != "block" or scheme in ("moreau", "half_explicit"):
         assert 'xla_cpu_small_call="true"' in text
         assert " while(" not in text[text.index("ENTRY") :]
+
+
+@pytest.mark.parametrize(("scheme", "model"), PAIRS)
+def test_the_time_loop_is_one_kernel(scheme: str, model: str) -> None:
+    check_kernel(scheme, model, "discrete")
+
+
+@pytest.mark.parametrize(("scheme", "model"), TRACED)
+def test_the_time_loop_with_its_derivative_is_one_kernel(scheme: str, model: str) -> None:
+    check_kernel(scheme, model, schemes.REGISTRY[scheme].factory().gradient)
 
 
 def pendulum_mass(q, p):

@@ -17,7 +17,7 @@ FIGURES = [
     "fig06_drift",
     "fig08_unified_path",
     "fig09_unified_gaps",
-    "fig10_energy",
+    pytest.param("fig10_energy", marks=pytest.mark.slow),
     "fig_stiff_spring",
     pytest.param("table_drift", marks=pytest.mark.slow),
     pytest.param("table_dependent_contacts", marks=pytest.mark.slow),

@@ -36,7 +36,10 @@ def check(name: str, quick: bool, folder: pathlib.Path) -> None:
         assert (folder / name).with_suffix(suffix).stat().st_size > 5_000
 
 
-@pytest.mark.parametrize("name", ["fig_bouncing_ball", "fig_impacting_bar", "fig_slider_crank"])
+@pytest.mark.parametrize(
+    "name",
+    ["fig_bouncing_ball", "fig_impacting_bar", pytest.param("fig_slider_crank", marks=pytest.mark.slow)],
+)
 def test_quick(name: str, tmp_path: pathlib.Path) -> None:
     check(name, True, tmp_path)
 

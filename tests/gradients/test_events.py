@@ -39,7 +39,7 @@ def turning(name: str, vy: float) -> tuple[np.ndarray, np.ndarray]:
     return np.reshape(found, GRID.shape), np.reshape(bits, GRID.shape)
 
 
-@marked(("moreau", "generalized_alpha"))
+@marked(("moreau",))
 @pytest.mark.parametrize("vy", [0.0, 0.3])
 def test_a_slide_that_turns_in_space(name: str, vy: float) -> None:
     """Straight up a slope and back, and past the turn at a distance that steps resolve."""
@@ -61,6 +61,7 @@ def test_a_turn_that_a_step_does_not_resolve_is_noted(name: str, vy: float) -> N
     assert np.any(quiet) == (vy > 0.01)
 
 
+@SLOW
 def test_localized_carries_reversals() -> None:
     """A planar reversal is no impact: the derivative is that of the scheme inside."""
     case = cases.REVERSAL
@@ -143,7 +144,15 @@ def test_an_oscillator_that_grazes_is_noted(name: str) -> None:
             assert near < 30.0 if grazes else near > 30.0
 
 
-def test_times_of_impacts_have_derivatives() -> None:
+TIMED = {
+    "moreau": schemes.moreau(),
+    "generalized_alpha": schemes.generalized_alpha(),
+    "localized": schemes.localized(schemes.moreau()),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "moreau" else SLOW) for n in TIMED])
+def test_times_of_impacts_have_derivatives(name: str) -> None:
     """Of a ball dropped from a height, with a second impact: t1 = sqrt(2 h / g), t2 = t1 (1 + 2 e)."""
 
     def times(x, scheme):
@@ -155,14 +164,13 @@ def test_times_of_impacts_have_derivatives() -> None:
         return jnp.stack([first, first * (1.0 + 2.0 * x[2])])
 
     x = jnp.array([1.0, 9.81, 0.7])
-    for scheme in (schemes.moreau(), schemes.generalized_alpha(), schemes.localized(schemes.moreau())):
-        found = np.asarray(jax.jacfwd(lambda x, s=scheme: times(x, s))(x))
-        # the speed at an impact is off by a step of acceleration
-        np.testing.assert_allclose(found[:2], jax.jacfwd(exact)(x), rtol=1e-2, atol=2e-3)
-        assert np.all(np.isfinite(found))
+    found = np.asarray(jax.jacfwd(lambda x: times(x, TIMED[name]))(x))
+    # the speed at an impact is off by a step of acceleration
+    np.testing.assert_allclose(found[:2], jax.jacfwd(exact)(x), rtol=1e-2, atol=2e-3)
+    assert np.all(np.isfinite(found))
 
 
-@marked(("moreau", "generalized_alpha"))
+@marked(("moreau",))
 def test_derivatives_of_impulses_are_those_of_momentum(name: str) -> None:
     """A ball that falls, bounces and lands: the impulses are the change of momentum plus the weight's."""
     scheme = schemes.REGISTRY[name].factory()

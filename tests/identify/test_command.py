@@ -104,6 +104,7 @@ def test_what_cannot_be_identified_is_no_success(folder, capsys):
     assert "not identifiable" in told.out
 
 
+@pytest.mark.slow
 def test_figure(tmp_path):
     found = nsjax.identify(PROBLEM, SCHEME, recording(seed=3), TRAIN, dt=DT)
     figure = plot.identification(found, tmp_path / "fit.pdf")

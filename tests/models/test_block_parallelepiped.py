@@ -129,7 +129,8 @@ def toss(dimension: int, x):
     )
 
 
-@pytest.mark.parametrize("dimension", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dimension", [2, 3])
 def test_derivatives_of_a_toss(dimension):
     # Forward and reverse through an impact with friction: finite, and the same.
     def height(x):

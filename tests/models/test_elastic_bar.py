@@ -63,7 +63,11 @@ def check(traj, touch: float, elements: int, lag: float) -> float:
 
 
 @pytest.mark.parametrize(
-    "scheme", [schemes.half_explicit(), schemes.generalized_alpha(0.8)], ids=lambda s: s.name
+    "scheme",
+    [
+        pytest.param(schemes.half_explicit(), marks=pytest.mark.slow, id="half_explicit"),
+        pytest.param(schemes.generalized_alpha(0.8), id="generalized_alpha"),
+    ],
 )
 def test_waves_of_the_continuum(scheme) -> None:
     courant, lag = (0.5, 1e-11) if scheme.name == "half_explicit" else (1.0, 1e-3)

@@ -242,7 +242,8 @@ def test_unified_scheme_keeps_the_walls(steps):
     assert traj.residual.max() <= 1e-11
 
 
-@pytest.mark.parametrize("steps", [20_000, pytest.param(400_000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [20_000, 400_000])
 def test_decoupled_scheme_keeps_the_walls(steps):
     traj = slider_crank(schemes.ggl_decoupled(), 1e-5, steps)
     # the projection stops within 1e-12 of 150 rad/s times dt and the length of the crank

@@ -136,11 +136,13 @@ def crank_errors(name: str, memory: str, steps: int) -> tuple[float, float]:
 # slider_crank.md section 6 (Bathe and generalized-alpha: "keep"), mixed_framework.md section 4 (reset)
 TABLE_6 = [
     ("half_explicit", "", (7.8e-4, 2.2e-3), (2.6e-5, 3.9e-5)),
-    ("ed_alpha 0", "recompute", (7.6e-4, 2.1e-3), (2.6e-5, 3.9e-5)),
+    pytest.param("ed_alpha 0", "recompute", (7.6e-4, 2.1e-3), (2.6e-5, 3.9e-5), marks=pytest.mark.slow),
     ("generalized_alpha 0.8", "recompute", (7.8e-4, None), (2.6e-5, None)),
-    ("generalized_alpha 1", "recompute", (7.8e-4, None), (2.6e-5, None)),
+    pytest.param(
+        "generalized_alpha 1", "recompute", (7.8e-4, None), (2.6e-5, None), marks=pytest.mark.slow
+    ),
     ("generalized_alpha 0.8", "keep", (9.9e-4, 2.9e-3), (5.7e-5, 1.8e-4)),
-    ("generalized_alpha 0", "keep", (9.9e-4, 2.9e-3), (5.7e-5, 1.8e-4)),
+    pytest.param("generalized_alpha 0", "keep", (9.9e-4, 2.9e-3), (5.7e-5, 1.8e-4), marks=pytest.mark.slow),
     ("bathe", "recompute", (5.9e-4, None), (3.8e-5, None)),
     pytest.param("bathe", "keep", (5.9e-4, 1.7e-3), (3.8e-5, 1.1e-4), marks=pytest.mark.slow),
 ]
