@@ -14,7 +14,8 @@ from jax import lax
 
 from nsjax.core import checks
 from nsjax.core.blocks import plan_blocks, scan_blocks, tree_bytes, warn_of_rows
-from nsjax.core.scheme import Scheme
+from nsjax.core.errors import InputError
+from nsjax.core.scheme import Carry, Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row
 from nsjax.trajectory import ROWS, Continuation, Trajectory
@@ -73,7 +74,8 @@ def simulate(
         A `Trajectory`; ``traj.raise_for_status()`` tells whether all steps went well.
 
     Raises:
-        InputError: before any work, for input that cannot be run.
+        InputError: before any work, for input that cannot be run, a carry of another scheme or system
+            included.
 
     Limits: the derivative with ``gradient="saltation"`` is that of the motion to first order in dt, as
     far as the motion has one; ``traj.notes`` tells where it is one-sided or a selection. It is of first
@@ -109,6 +111,8 @@ def simulate(
     wanted = gradient or (scheme.gradient if traced else "discrete")
     scheme = dataclasses.replace(scheme, gradient=wanted)
     program = LoopProgram(system=system, keep=keep, events=events)
+    if carry is not None:
+        _check_carry(program, scheme, params, step, carry)
     run = begin_run(program, scheme, params, state, step, carry)
     if traced:
         run, rows = _run_traced(program, scheme, params, run, step, steps // every, every)
@@ -123,6 +127,27 @@ def simulate(
         events=run.events,
         carry=run.next,
     )
+
+
+def _check_carry(
+    program: LoopProgram, scheme: Scheme, params: PyTree, step: Array, carry: Continuation
+) -> None:
+    """Refuses what another scheme, or the same on another system, has left."""
+
+    def fresh(scheme: Scheme, params: PyTree, state: State, dt: Array) -> Carry:
+        made: Carry = begin_run(program, scheme, params, state, dt, None).next.carry
+        return made
+
+    def shapes(tree: PyTree) -> Any:
+        return jax.tree.structure(tree), [jnp.shape(x) for x in jax.tree.leaves(tree)]
+
+    wanted = jax.eval_shape(fresh, scheme, params, carry.carry.state, step)
+    if shapes(wanted.memory) != shapes(carry.carry.memory):
+        raise InputError(
+            f"carry: it does not hold what {scheme.name} remembers of a run of this system, so it is of "
+            "another scheme or system; continue with the scheme that made it, or start anew from its "
+            "state, traj.carry.carry.state"
+        )
 
 
 @functools.partial(jax.jit, static_argnames=("program",))

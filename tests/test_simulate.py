@@ -69,6 +69,17 @@ def test_continuation_is_bit_identical() -> None:
     assert same(whole.carry, second.carry)
 
 
+def test_a_carry_of_another_scheme_is_refused() -> None:
+    ball = models.bouncing_ball()
+    first = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=10)
+    with pytest.raises(InputError, match=r"carry: it does not hold what bathe remembers"):
+        nsjax.simulate(*ball, schemes.bathe(), dt=1e-3, steps=10, carry=first.carry)
+    again = nsjax.simulate(*ball, schemes.bathe(), dt=1e-3, steps=10)  # from the state, as it says
+    state = first.carry.carry.state
+    more = nsjax.simulate(ball.system, ball.params, state, schemes.bathe(), dt=1e-3, steps=10)
+    assert more.t[0] == pytest.approx(again.t[-1])
+
+
 def test_continuation_with_another_step_restarts_the_count() -> None:
     first = run(steps=400, every=100)
     second = nsjax.simulate(*CRANK, schemes.moreau(), dt=DT / 2, steps=100, every=50, carry=first.carry)

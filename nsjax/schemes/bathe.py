@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
+from nsjax.schemes.choices import known_options
 from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.schemes.stages import single
 from nsjax.types import Array, record
@@ -84,4 +85,6 @@ def bathe(
         (101, 1)
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
-    return mixed_scheme("bathe", base, Numbers(tolerances=tolerances), carries="true", **options)
+    return mixed_scheme(
+        "bathe", base, Numbers(tolerances=tolerances), carries="true", **known_options("bathe", options)
+    )

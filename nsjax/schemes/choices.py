@@ -8,11 +8,17 @@ import numpy as np
 
 from nsjax.contact.events import Criteria
 from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, nearest
 from nsjax.core.system import System, add
 
 FORMS = ("index_2", "ggl", "index_3", "index_1")
 """Levels of bilateral constraints: velocity, position and velocity, position, acceleration."""
+
+MIXED = (
+    "stage_tolerance", "tolerance", "gap_tolerance", "consistent_initial_acceleration",
+    "acceleration_after_change", "constraint_form", "max_passes", "max_iterations", "criteria",
+)  # fmt: skip
+"""What all schemes of the mixed framework are told by keyword."""
 
 METRICS = ("auto", "euclidean", "kinetic")
 """Metrics of a correction of positions."""
@@ -23,6 +29,14 @@ def choose(name: str, option: str, value: str, known: tuple[str, ...]) -> str:
     if value not in known:
         raise InputError(f"{name}: {option} = {value!r}; choose one of {', '.join(known)}")
     return value
+
+
+def known_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """``options`` of a scheme of the mixed framework if all are `MIXED`; otherwise a sentence."""
+    for key in options:
+        if key not in MIXED:
+            raise InputError(f"{name}: unknown option {key!r}; {nearest(key, MIXED)}")
+    return options
 
 
 def within(name: str, option: str, value: Any, low: float, high: float = np.inf) -> Any:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
-from nsjax.schemes.choices import within
+from nsjax.schemes.choices import known_options, within
 from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.schemes.stages import Maps
 from nsjax.types import Array, record
@@ -106,4 +106,6 @@ def ed_alpha(
         )
     rho_inf = within("ed_alpha", "rho_inf", rho_inf, 0.0, 1.0)
     coef = Numbers(rho_inf=rho_inf, alpha_ar=alpha_ar, tolerances=tolerances)
-    return mixed_scheme("ed_alpha", base, coef, laws_at_start=True, carries="true", **options)
+    return mixed_scheme(
+        "ed_alpha", base, coef, laws_at_start=True, carries="true", **known_options("ed_alpha", options)
+    )

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
-from nsjax.schemes.choices import within
+from nsjax.schemes.choices import known_options, within
 from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.schemes.stages import single
 from nsjax.types import Array, record
@@ -158,7 +158,13 @@ def generalized_alpha(
         )
     if alpha_m is not None and alpha_f is not None:
         coef = AlphaParameters(alpha_m=alpha_m, alpha_f=alpha_f, tolerances=tolerances)
-    return mixed_scheme("generalized_alpha", base, coef, carries="algorithmic", **options)
+    return mixed_scheme(
+        "generalized_alpha",
+        base,
+        coef,
+        carries="algorithmic",
+        **known_options("generalized_alpha", options),
+    )
 
 
 def hht(
@@ -192,6 +198,7 @@ def hht(
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
     alpha_f = within("hht", "alpha_f", alpha_f, 0.0, 0.5)
     coef = Hht(alpha_f=alpha_f, tolerances=tolerances)
+    options = known_options("hht", options)
     return mixed_scheme("hht", base, coef, carries="algorithmic", **options)
 
 
@@ -226,4 +233,5 @@ def newmark(
     """
     tolerances = Tolerances(stage=stage_tolerance, contact=tolerance, gap=gap_tolerance)
     coef = Newmark(beta=beta, gamma=gamma, tolerances=tolerances)
+    options = known_options("newmark", options)
     return mixed_scheme("newmark", base, coef, carries="algorithmic", **options)

@@ -20,6 +20,8 @@ REFUSED = [
     (lambda: schemes.bathe(max_passes=0), "bathe: max_passes = 0; it must be at least 1"),
     (lambda: schemes.moreau(max_iterations=0), "moreau: max_iterations = 0; it must be at least 1"),
     (lambda: schemes.localized(schemes.moreau(), max_roots=0), "localized: max_roots = 0"),
+    (lambda: schemes.bathe(laws_at_start=True), "bathe: unknown option 'laws_at_start'; Known: stage_tol"),
+    (lambda: schemes.hht(tolerence=1e-9), "hht: unknown option 'tolerence'; did you mean 'tolerance'?"),
     (lambda: schemes.ggl_unified(gap="rough"), "gap = 'rough'; choose one of nonlinear, linearised"),
 ]
 
