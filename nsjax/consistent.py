@@ -15,7 +15,7 @@ from nsjax.core import Problem, State, System
 from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import Rows, gap_rows
+from nsjax.core.operators import Rows, gap_rows, refreshed, touching
 from nsjax.linalg import matmul, matvec
 from nsjax.types import Array, PyTree
 
@@ -109,6 +109,7 @@ def _solve(system: System, params: PyTree, state: State, kinetic: bool) -> tuple
     """New position and velocity, and the worst relative residual."""
     p = params if system.prepare is None else system.prepare(params)
     t, one = jnp.asarray(state.t), jnp.ones(())
+    p = refreshed(system, t, state.q, p)
     position = project_position(
         system, p, t, state.q, (t, state.q), one, jnp.zeros(system.nv), contacts=system.nc > 0,
         kinetic=kinetic, tolerance=1e-13, contact_tolerance=1e-11, max_passes=50, max_iterations=50,
@@ -121,7 +122,7 @@ def _velocity(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[
     parts, closed = [], jnp.zeros(0, bool)
     if system.nc:
         parts.append(gap_rows(system, "gap", system.nc, t, q, p))
-        closed = system.gap(t, q, p) <= CLOSED  # type: ignore[misc]
+        closed = touching(system, t, q, p, system.gap(t, q, p), CLOSED)  # type: ignore[misc]
     if system.nb:
         parts.append(gap_rows(system, "constraint", system.nb, t, q, p))
     rows = Rows(

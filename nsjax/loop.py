@@ -14,6 +14,7 @@ from jax import lax
 from nsjax.contact.events import criteria_of, frozen
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
+from nsjax.core.operators import refreshed
 from nsjax.core.scheme import Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.core.watch import Watch, begin_watch, watch_gaps
@@ -63,6 +64,7 @@ def begin_run(
     bits = jnp.zeros(system.nc, int)
     if carry is None:
         params, constants = prepare_run(system, scheme, params, dt)
+        params = refreshed(system, jnp.asarray(state.t), state.q, params)
         start = scheme.init(scheme, system, params, constants, state)
         follow = Continuation(carry=start, origin=jnp.asarray(state.t), index=jnp.asarray(0, int), dt=dt)
         if watched:
@@ -114,6 +116,7 @@ def _one_step(
     follow = run.next
     state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
     start = dataclasses.replace(follow.carry, state=state)
+    params = refreshed(program.system, state.t, state.q, params)
     carry, output = scheme.step(scheme, program.system, params, constants, start, dt)
     index = follow.index + 1
     end = follow.origin + index * dt
@@ -233,6 +236,7 @@ def run_row(
         both, _ = scan_blocks(once, both, count, size)
     run, tally = both
     state = run.next.carry.state
+    params = refreshed(system, jnp.asarray(state.t), state.q, params)
     gap = jnp.zeros(system.nc) if system.gap is None else system.gap(state.t, state.q, params)
     values = {**tally, "gap": gap}
     if "gap_min" in tally:

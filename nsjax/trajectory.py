@@ -14,7 +14,7 @@ from jax import lax
 from nsjax import status as status_bits
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
-from nsjax.core.operators import kinetic_energy, potential_energy
+from nsjax.core.operators import kinetic_energy, potential_energy, refreshed
 from nsjax.core.scheme import Carry, Event, Output
 from nsjax.core.system import System
 from nsjax.types import Array, PyTree, record
@@ -248,9 +248,10 @@ def _derive(
     system: System, params: PyTree, t: Array, q: Array, v: Array, output: Output | None
 ) -> dict[str, Array]:
     """Energies and observables of all rows."""
-    p = params if system.prepare is None else system.prepare(params)
+    ready = params if system.prepare is None else system.prepare(params)
 
     def at(t: Array, q: Array, v: Array, output: Output | None) -> dict[str, Array]:
+        p = refreshed(system, t, q, ready)
         kinetic = kinetic_energy(system, q, v, p)
         potential = potential_energy(system, t, q, p)
         found = {} if system.observe is None else dict(system.observe(t, q, v, output, p))

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsjax.analysis.rows import by_rows, check_run
 from nsjax.core.errors import InputError
-from nsjax.core.operators import row_rates
+from nsjax.core.operators import refreshed, row_rates
 from nsjax.core.system import System
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree, record
@@ -101,7 +101,7 @@ def _residuals(
     system: System, p: PyTree, t: Array, q: Array, v: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Gaps, their rates, constraints, their rates."""
-    none = jnp.zeros(0)
+    none, p = jnp.zeros(0), refreshed(system, t, q, p)
     gap = system.gap(t, q, p) if system.gap is not None else none
     constraint = system.constraint(t, q, p) if system.constraint is not None else none
     rates = row_rates(system, t, q, v, p)

@@ -13,7 +13,7 @@ from nsjax.analysis.rows import by_rows, check_run, impulse_steps
 from nsjax.contact.events import Touch
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import kinetic_energy, potential_energy, row_forces, row_rates
+from nsjax.core.operators import kinetic_energy, potential_energy, refreshed, row_forces, row_rates
 from nsjax.core.system import System, add
 from nsjax.schemes import nsga_step
 from nsjax.trajectory import Trajectory
@@ -253,6 +253,7 @@ def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray) -
 
 
 def _energies(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
+    p = refreshed(system, t, q, p)
     return kinetic_energy(system, q, v, p), potential_energy(system, t, q, p)
 
 
@@ -262,6 +263,7 @@ def _non_potential(system: System, p: PyTree, t: Array, q: Array, v: Array) -> t
 
     For vector coordinates ``f`` itself is the non-potential force: inertia terms cancel.
     """
+    p = refreshed(system, t, q, p)
 
     def energies(xi: Array) -> Array:
         moved = system.retract(q, xi)
@@ -295,6 +297,7 @@ def _rates(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Arr
     """Rates of all rows, and ``W' v``, their part without the motion of obstacles."""
     if not system.nc and not system.nb:
         return jnp.zeros(0), jnp.zeros(0)
+    p = refreshed(system, t, q, p)
     full = row_rates(system, t, q, v, p)
     return full, full - row_rates(system, t, q, 0.0 * v, p)
 
@@ -311,8 +314,9 @@ class _EndStep:
     ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
         left = v1
         if jump.size:
-            push = row_forces(system, t1, q1, jump, p)
-            left = v1 - inertia_at(system, q1, p).solve(push[:, None])[:, 0]
+            there = refreshed(system, t1, q1, p)
+            push = row_forces(system, t1, q1, jump, there)
+            left = v1 - inertia_at(system, q1, there).solve(push[:, None])[:, 0]
         _, begin = _rates(system, p, t, q, v)
         full, end = _rates(system, p, t1, q1, left)
         full_after, end_after = _rates(system, p, t1, q1, v1)
@@ -338,7 +342,7 @@ class _WholeStep:
         (full, begin), (full_after, end) = (_rates(system, p, tm, qm, w) for w in (v, v1))
         e = jnp.zeros(system.nb)
         if system.nc:
-            law = system.law(p)  # type: ignore[misc]
+            law = system.law(refreshed(system, tm, qm, p))  # type: ignore[misc]
             e = jnp.concatenate([law.row_restitution(system.nc, system.nt), e])
         miss = impulse * (full_after + e * full)
         tangents = np.zeros((system.nc, 1 + system.nt), bool)

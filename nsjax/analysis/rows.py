@@ -11,7 +11,7 @@ import numpy as np
 
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
-from nsjax.core.operators import gap_rows
+from nsjax.core.operators import gap_rows, refreshed, touching
 from nsjax.core.system import System
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree
@@ -99,9 +99,11 @@ def impulse_steps(traj: Trajectory) -> np.ndarray:
 
 def _closed(system: System, p: PyTree, t: Array, q: Array, v: Array) -> Array:
     """Contacts (nc,) bool that are closed and do not approach."""
+    p = refreshed(system, t, q, p)
     rates = gap_rows(system, "gap", system.nc, t, q, p).rate(v)
     limit = CLOSED * (1.0 + jnp.max(jnp.abs(v)))
-    return (system.gap(t, q, p) <= CLOSED) & (rates >= -limit)  # type: ignore[misc]
+    closed = touching(system, t, q, p, system.gap(t, q, p), CLOSED)  # type: ignore[misc]
+    return closed & (rates >= -limit)
 
 
 def by_rows(kernel: Fn, traj: Trajectory, *columns: Any) -> PyTree:

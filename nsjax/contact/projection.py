@@ -144,6 +144,7 @@ def project_position(
     Source: [S&U&S (32), (33)].
     """
     nc = system.nc if contacts else 0
+    may = jnp.ones(system.nc, bool) if system.allowed is None else system.allowed(t, q, params)
 
     def move(_: None) -> Projection:
         directions = correction_directions(system, *at, params, contacts, kinetic)
@@ -152,7 +153,7 @@ def project_position(
             tolerance=tolerance, contact_tolerance=contact_tolerance, scale=1.0 + jnp.max(jnp.abs(v))
         )
         answer = solve_stage(
-            _Equations(system, contacts), data, jnp.zeros(system.nv), jnp.ones(nc, bool), settings,
+            _Equations(system, contacts), data, jnp.zeros(system.nv), may[:nc], settings,
             max_passes=max_passes, max_iterations=max_iterations,
         )  # fmt: skip
         return Projection(
@@ -173,4 +174,5 @@ def project_position(
         return move(None)
     if not nc:
         return stay(None)
-    return lax.cond(jnp.any(system.gap(t, q, params) < 0.0), move, stay, None)  # type: ignore[misc]
+    gap = system.gap(t, q, params)  # type: ignore[misc]
+    return lax.cond(jnp.any((gap < 0.0) & may), move, stay, None)

@@ -19,7 +19,7 @@ from nsjax.contact.aftermath import Around, accelerate, shift_back
 from nsjax.contact.events import Approach, Criteria, Formed, Touch, frozen
 from nsjax.contact.jump import Jump
 from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import all_rows, row_drift
+from nsjax.core.operators import all_rows, refreshed, row_drift
 from nsjax.core.system import State, System
 from nsjax.linalg import matvec
 from nsjax.nonlinear import with_tangent
@@ -170,14 +170,14 @@ def _look(
 
 
 def through_events(
-    respond: Callable[[State, Formed | None], Stepped], family: Family, criteria: Criteria,
+    respond: Callable[[PyTree, State, Formed | None], Stepped], family: Family, criteria: Criteria,
     system: System, params: PyTree, state: State, touch: Touch, active: Array, dt: Array,
     known: tuple[Array, Array] | None = None, load: Array | None = None,
 ) -> tuple[Stepped, Told]:  # fmt: skip
     """A step with contacts whose derivative is that of the motion.
 
     Args:
-        respond: the step from a state, and what is `Formed` already.
+        respond: the step with parameters, from a state, and what is `Formed` already.
         touch: what is remembered of the contacts.
         active: (nc,) bool, contacts closed at the predicted state. One seen a step early does no harm.
         known: (nv,) acceleration and (rows,) row forces before the step where they are known.
@@ -214,13 +214,14 @@ def through_events(
         )
 
     if not family.derivative:
-        r = respond(state, f)
+        r = respond(params, state, f)
         return r, tell(r)
     shift = _event_shift(family, system, params, state, b, gap)
     shifted = saltation.shift_state(system, state, start.v, b.a, shift.mean)
     if family.corrects:
         shifted = saltation.shift_apart(system, shifted, shift, b.aside, jnp.zeros_like(b.aside))
-    r = respond(shifted, None)
+    # what the step holds fixed moves with its start
+    r = respond(refreshed(system, shifted.t, shifted.q, params), shifted, None)
     told = tell(r)
     return _after(criteria, family, system, params, ahead, r, told, b, shift, touch, active)
 

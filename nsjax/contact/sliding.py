@@ -7,6 +7,7 @@ from jax import lax
 
 from nsjax import notes
 from nsjax.contact.events import Criteria, Touch, formed, normals
+from nsjax.core.operators import touching
 from nsjax.core.system import State, System
 from nsjax.math import direction, norm
 from nsjax.types import Array, PyTree
@@ -54,7 +55,8 @@ def jammed_at_start(criteria: Criteria, system: System, p: PyTree, at: State) ->
     if not system.nt:
         return jnp.zeros(system.nc, int)
     slip = system.slip(at.t, at.q, at.v, p)  # type: ignore[misc]
-    closed = (system.gap(at.t, at.q, p) <= 0.0) & sliding(criteria, slip, at.v)  # type: ignore[misc]
+    closed = touching(system, at.t, at.q, p, system.gap(at.t, at.q, p), 0.0)  # type: ignore[misc]
+    closed = closed & sliding(criteria, slip, at.v)
     friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
     normal = jnp.where(closed, 1.0, 0.0)[:, None]
     return jammed(

@@ -15,7 +15,7 @@ import numpy as np
 
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.inertia import mass_matrix
-from nsjax.core.operators import gap_rows
+from nsjax.core.operators import gap_rows, refreshed, touching
 from nsjax.core.promises import check_promises, sampled
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
@@ -106,6 +106,8 @@ def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, str], .
     )
     if system.prepare is not None:
         params = jax.eval_shape(system.prepare, params)
+    if system.refresh is not None:
+        params = jax.eval_shape(system.refresh, state.t, state.q, params)
     t, q, v, p = state.t, state.q, state.v, params
     s = system
     wanted = {
@@ -129,8 +131,16 @@ def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, str], .
             raise InputError(f"{name} returns shape {found}; the system needs {shape}")
         if result.dtype != np.float64:
             raise InputError(f"{name} returns type {result.dtype}; it must return float64")
+    if system.allowed is not None:
+        _check_allowed(jax.eval_shape(system.allowed, t, q, p), s.nc)
     if system.law is not None:
         _check_law_shapes(system, jax.eval_shape(system.law, params))
+
+
+def _check_allowed(result: Any, nc: int) -> None:
+    shape, dtype = getattr(result, "shape", type(result).__name__), getattr(result, "dtype", None)
+    if shape != (nc,) or dtype != np.dtype(bool):
+        raise InputError(f"allowed returns shape {shape} of type {dtype}; it must return ({nc},) bool")
 
 
 def _check_law_shapes(system: System, law: Any) -> None:
@@ -149,12 +159,15 @@ def _check_law_shapes(system: System, law: Any) -> None:
 def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
     """Everything whose value is checked at the start, in one compiled call."""
     p = params if system.prepare is None else system.prepare(params)
+    p = refreshed(system, jnp.asarray(state.t), state.q, p)
     found: dict[str, Any] = {}
     if isinstance(system.structure, Dense):
         found["mass"] = mass_matrix(system, state.q, p)
     found |= sampled(system, state, p)
     if system.gap is not None:
-        found["gap"] = system.gap(state.t, state.q, p)
+        gap = system.gap(state.t, state.q, p)
+        # contacts that may not act count as open, whatever their gaps
+        found["gap"] = jnp.where(touching(system, state.t, state.q, p, gap, 0.0), gap, jnp.abs(gap))
     if system.constraint is not None:
         found["constraint"] = system.constraint(state.t, state.q, p)
         rows = gap_rows(system, "constraint", system.nb, jnp.asarray(state.t), state.q, p)

@@ -16,6 +16,19 @@ from nsjax.linalg import matvec
 from nsjax.types import Array, PyTree, record
 
 
+def refreshed(system: System, t: Array | float, q: Array, p: PyTree) -> PyTree:
+    """Parameters with what `System.refresh` makes of them at ``(t, q)``."""
+    return p if system.refresh is None else system.refresh(t, q, p)
+
+
+def touching(
+    system: System, t: Array | float, q: Array, p: PyTree, gap: Array, limit: Array | float
+) -> Array:
+    """Contacts (nc,) bool with gaps up to ``limit`` that may act."""
+    near = gap <= limit
+    return near if system.allowed is None else near & system.allowed(t, q, p)
+
+
 @record()
 class Rows:
     """Relative velocities of all contact and constraint rows, affine in v: ``u = wt v + offset``."""

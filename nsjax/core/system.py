@@ -85,6 +85,11 @@ class System:
         retract: ``(q, xi) -> q`` moves ``q`` along an increment ``xi`` (nv,).
         difference: ``(q0, q1) -> xi``, inverse of `retract`.
         prepare: ``(p) -> p`` derived constants, evaluated once per run inside the trace.
+        refresh: ``(t, q, p) -> p`` what a step holds fixed (closest points, candidate pairs, geometry of
+            the configuration), evaluated at the start of every step; the functions of the system get its
+            result. Derivatives at events evaluate it again, on its own result.
+        allowed: ``(t, q, p) -> (nc,)`` bool, contacts that may act; None: all. The others count as open,
+            whatever their gaps.
         observe: ``(t, q, v, output, p) -> dict`` of named quantities.
         labels: names and units.
         structure: promise about the sparsity of the tangent, looked at before a run: `nsjax.linalg.Dense`
@@ -127,6 +132,8 @@ class System:
     retract: Fn = add
     difference: Fn = subtract
     prepare: Fn | None = None
+    refresh: Fn | None = None
+    allowed: Fn | None = None
     observe: Fn | None = None
     labels: Labels = Labels()
     structure: Structure = Dense()
@@ -169,6 +176,12 @@ class System:
             misfit = "mass, a dense matrix, with a structure; give inertia"
         if misfit is not None:
             raise InputError(f"System: {misfit}")
+        if self.refresh is not None and self.structure.constant:
+            raise InputError(
+                "System: refresh with a structure that promises to be constant; drop one of them"
+            )
+        if self.allowed is not None and not self.nc:
+            raise InputError("System: allowed is given but never used with nc = 0")
         needed = {
             "gap": self.nc > 0,
             "law": self.nc > 0,

@@ -13,6 +13,7 @@ import numpy as np
 from nsjax.core import InputError, Problem, Scheme, checks
 from nsjax.core.errors import nearest
 from nsjax.core.keys import Key, find, parse_parameter, put
+from nsjax.core.operators import refreshed
 from nsjax.core.system import System
 from nsjax.identify.data import Recording
 from nsjax.identify.program import Common, RunProgram, Start, Tracks
@@ -124,8 +125,9 @@ def _needs_rows(system: System, params: Any, names: tuple[str, ...]) -> bool:
         return False
 
     def look(p: Any) -> Any:
-        ready = p if system.prepare is None else system.prepare(p)
-        return system.observe(jnp.zeros(()), jnp.zeros(system.nq), jnp.zeros(system.nv), None, ready)  # type: ignore[misc]
+        t, q = jnp.zeros(()), jnp.zeros(system.nq)
+        ready = refreshed(system, t, q, p if system.prepare is None else system.prepare(p))
+        return system.observe(t, q, jnp.zeros(system.nv), None, ready)  # type: ignore[misc]
 
     try:
         return not set(names).issubset({*jax.eval_shape(look, params), *plain})

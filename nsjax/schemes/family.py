@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from nsjax.contact import Jump, events
 from nsjax.contact.events import Approach, Criteria, Touch
+from nsjax.core.operators import touching
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.types import Array, PyTree
@@ -29,7 +30,7 @@ def touch_at_start(
     so before.
     """
     at, p = events.frozen((State(t=jnp.asarray(state.t), q=state.q, v=state.v), params))
-    closed = system.gap(at.t, at.q, p) <= tolerance  # type: ignore[misc]
+    closed = touching(system, at.t, at.q, p, system.gap(at.t, at.q, p), tolerance)  # type: ignore[misc]
     rests = events.at_rest(events.criteria_of(scheme), events.gap_rates(system, p, at), at.v)
     return events.touching(events.no_touch(system), closed & rests)
 

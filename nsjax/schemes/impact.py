@@ -14,7 +14,7 @@ from nsjax.contact import Jump, events, no_jump, saltation, sliding, velocity_ju
 from nsjax.contact.aftermath import accelerate
 from nsjax.contact.events import Approach, Formed, Touch, frozen
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
-from nsjax.core.operators import row_rates
+from nsjax.core.operators import refreshed, row_rates
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.nonlinear import only_tangent, with_tangent
@@ -60,10 +60,10 @@ def strike(
         return Struck(state=at, jump=no_jump(system), told=nothing_told(memory.touch))
     new = closed & ~memory.closed
 
-    def respond(at: State, f: Formed | None) -> Stepped:
-        f = f or events.formed(system, params, at)
+    def respond(p: PyTree, at: State, f: Formed | None) -> Stepped:
+        f = f or events.formed(system, p, at)
         jump = velocity_jump(
-            system, params, f.rows, f.response, at.v, jnp.zeros(system.nv), closed,
+            system, p, f.rows, f.response, at.v, jnp.zeros(system.nv), closed,
             tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
             method="auto_rare",
         )  # fmt: skip
@@ -138,6 +138,7 @@ def through_reversal(
     refuse = derivatives(scheme)["refuse"]
     shift = saltation.event_shift(along, rate, turning, jnp.asarray(False), refuse)
     shifted = saltation.shift_state(system, state, start.v, a, shift.mean)
+    params = refreshed(system, shifted.t, shifted.q, params)
     end = base_step(scheme, system, params, kept, shifted, memory, dt, True)
     kinks = sliding.unresolved(criteria, turning, now, change, start.v)
     end = dataclasses.replace(end, notes=kinks)

@@ -10,6 +10,7 @@ from jax import lax
 
 from nsjax import notes
 from nsjax.contact import events, velocity_jump
+from nsjax.core.operators import refreshed
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.choices import within
@@ -167,7 +168,9 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
 
 def _advance_part(stepper: Stepper, whole: Start, part: _Part) -> _Part:
     """To the end of the step if nothing is hit, else to the next impact and through it."""
-    d = dataclasses.replace(whole, carry=part.carry, dt=part.left)
+    state = part.carry.state
+    fresh = refreshed(stepper.system, state.t, state.q, whole.params)
+    d = dataclasses.replace(whole, carry=part.carry, dt=part.left, params=fresh)
     d, (end, output) = stepper.trial(d)
 
     def rest() -> _Part:
@@ -191,16 +194,17 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     gap = stepper.gaps(d, at)
     # contacts that strike at one instant lie equally deep, to the rounding of their gaps
     struck = d.hit & (gap <= jnp.min(jnp.where(d.hit, gap, LIFT)) + 0.1 * DEPTH)
-    f = events.formed(system, d.params, at)
+    there = refreshed(system, at.t, at.q, d.params)
+    f = events.formed(system, there, at)
     active = first.event.active | struck
     jump = velocity_jump(
-        system, d.params, f.rows, f.response, at.v, jnp.zeros(system.nv), active,
+        system, there, f.rows, f.response, at.v, jnp.zeros(system.nv), active,
         tolerance=coef.tolerance, max_iterations=d.scheme.options.max_iterations,
     )  # fmt: skip
     inner = inside(d.scheme)
-    limit, _ = events.gate(events.criteria_of(inner), system, d.params, f, d.dt)
+    limit, _ = events.gate(events.criteria_of(inner), system, there, f, d.dt)
     slow = jnp.any(struck & (jump.before >= -limit))
-    p = Lifted(params=d.params, lift=jnp.where(struck, 0.0, d.lift))
+    p = Lifted(params=there, lift=jnp.where(struck, 0.0, d.lift))
     after = inner.init(inner, stepper.lifted, p, d.constants, State(t=at.t, q=at.q, v=at.v + jump.dv))
     event = Event(
         gap=jnp.where(struck, -DEPTH, gap),
@@ -210,7 +214,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
         rate_after=jump.after,
         shift=jnp.where(struck, at.t - (d.carry.state.t + d.dt), 0.0),
     )
-    friction = system.law(d.params).friction_of(system.nc)  # type: ignore[misc]
+    friction = system.law(there).friction_of(system.nc)  # type: ignore[misc]
     links = events.linked(events.criteria_of(inner), f.rows, f.response, active, friction, system.nt)
     pair = links & struck[:, None] & struck[None, :] & ~jnp.eye(system.nc, dtype=bool)
     bits = jnp.where(jnp.any(pair, axis=1), notes.TOGETHER, 0)

@@ -16,6 +16,7 @@ from jax import lax
 from nsjax.contact import events
 from nsjax.contact.events import Formed
 from nsjax.contact.sensitivity import Family, Stepped, nothing_told, through_events
+from nsjax.core.operators import touching
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.books import impulse_output
@@ -50,16 +51,16 @@ def impulse_step(
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
     at = midpoint(system, state, dt)
     gap = jnp.zeros(0) if system.gap is None else system.gap(at.t, at.q, params)
-    active = gap <= scheme.coef.gap_tolerance
+    active = touching(system, at.t, at.q, params, gap, scheme.coef.gap_tolerance)
     criteria = events.criteria_of(scheme)
     family = Family(
         predict=midpoint, held=functools.partial(held_contacts, criteria), corrects=corrects, turns=True,
         shares=shares, **derivatives(scheme),
     )  # fmt: skip
 
-    def step(state: State, formed: Formed | None) -> Stepped:
+    def step(p: PyTree, state: State, formed: Formed | None) -> Stepped:
         more = {} if formed is None else {"formed": formed}
-        return respond(scheme, system, params, state, active, dt, True, **more)
+        return respond(scheme, system, p, state, active, dt, True, **more)
 
     def meet(_: None) -> Any:
         return through_events(step, family, criteria, system, params, state, carry.memory, active, dt)

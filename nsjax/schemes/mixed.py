@@ -20,6 +20,7 @@ from nsjax.contact import events
 from nsjax.contact.acceleration import consistent_forces
 from nsjax.contact.events import Criteria, Touch
 from nsjax.core.inertia import inertia_at
+from nsjax.core.operators import touching
 from nsjax.core.scheme import Accelerations, Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.base_step import (
@@ -195,7 +196,7 @@ def _acceleration(
 def _closed(scheme: Scheme, system: System, params: PyTree, t: Array, q: Array) -> Array:
     if system.gap is None:
         return jnp.zeros(0, bool)
-    return system.gap(t, q, params) <= scheme.coef.tolerances.gap
+    return touching(system, t, q, params, system.gap(t, q, params), scheme.coef.tolerances.gap)
 
 
 def _without_forces(end: End, drop: Array) -> End:
@@ -257,7 +258,7 @@ def _step(
 
     end: End = on_contacts(system, memory.closed, base)
     gap = jnp.zeros(0) if system.gap is None else system.gap(t, end.q, params)
-    closed = gap <= scheme.coef.tolerances.gap
+    closed = touching(system, t, end.q, params, gap, scheme.coef.tolerances.gap)
     new = jnp.any(closed & ~memory.closed)
     load = split_rows(system, end.force)[0] > 0.0
     end = _without_forces(end, new)

@@ -256,14 +256,16 @@ class PositionLevel(Level):
         g = position_rows(self.system, s.t, self.total(d, w), s.params, self.system.nc)
         return self._with_tangents(g, jnp.zeros(self.tangents))
 
-    def on(self, sigma: Array) -> Array:
+    def on(self, d: Any, sigma: Array) -> Array:
         """Contacts (nc,) that the multipliers hold."""
-        return decided(sigma[: self.system.nc] >= 0.0)
+        held = decided(sigma[: self.system.nc] >= 0.0)
+        s, allowed = d[0], self.system.allowed
+        return held if allowed is None else held & allowed(s.t - s.dt, s.q, s.params)
 
     def law(self, d: Any, sigma: Array) -> Array:
         """Gaps push only; the creep correction is bounded by friction."""
         nc, s = self.system.nc, d[0]
-        normal = jnp.where(self.on(sigma), sigma[:nc], 0.0)
+        normal = jnp.where(self.on(d, sigma), sigma[:nc], 0.0)
         parts = [normal]
         if self.tangents:
             radius = s.friction * normal

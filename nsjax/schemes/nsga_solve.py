@@ -115,7 +115,7 @@ def levels_of(system: System, options: Options) -> tuple[SmoothLevel, PositionLe
 
 def _total(level: PositionLevel, d: Any, z: Unknown) -> Total:
     """The corrected position, its rows, and the contacts that it holds."""
-    active = level.on(sigma(level, d, z))
+    active = level.on(d, sigma(level, d, z))
     at = total_state(level.system, d[0], level.total(d, z.w), active)
     return at if not level.system.nt else dataclasses.replace(at, masses=_masses(level.system, d[0], at))
 

@@ -13,7 +13,7 @@ from jax import lax
 from nsjax.contact import ContactProblem, Jump, events, no_jump
 from nsjax.contact.events import Formed, Touch, gap_rates
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
-from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates
+from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates, touching
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.books import impulse_output
@@ -255,7 +255,8 @@ def _closing(scheme: Scheme, system: System, params: PyTree, state: State, dt: A
     at = _ahead(system, state, dt)
     rates = gap_rates(system, params, at)
     gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
-    return gap <= events.criteria_of(scheme).early * dt * jnp.abs(rates)
+    limit = events.criteria_of(scheme).early * dt * jnp.abs(rates)
+    return touching(system, at.t, at.q, params, gap, limit)
 
 
 def _listed(scheme: Scheme, r: Stepped, told: Told, touch: Touch, state: State) -> Told:
@@ -280,8 +281,8 @@ def nsga_step(
     memory: Memory = carry.memory
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
 
-    def step(state: State, formed: Formed | None = None) -> Stepped:
-        return _respond(scheme, system, params, constants, state, memory, dt)
+    def step(p: PyTree, state: State, formed: Formed | None = None) -> Stepped:
+        return _respond(scheme, system, p, constants, state, memory, dt)
 
     criteria = events.criteria_of(scheme)
     if system.nc:
@@ -293,7 +294,7 @@ def nsga_step(
         r, told = through_events(step, family, criteria, system, params, state, memory.touch, closing, dt)
         told = _listed(scheme, r, told, memory.touch, state)
     else:
-        r = step(state)
+        r = step(params, state)
         told = nothing_told(memory.touch)
     more: _More = r.more
     gap = jnp.zeros(0) if system.gap is None else system.gap(r.end.t, r.end.q, params)

@@ -62,10 +62,11 @@ class _Gap:
 
 def liftable(system: System) -> System:
     """The same system with `Lifted` parameters."""
-    names = "mass", "inertia", "force", "potential", "slip", "constraint", "law"
+    names = "mass", "inertia", "force", "potential", "slip", "constraint", "law", "allowed"
     taken = {name: getattr(system, name) for name in names}
     wrapped: Any = {name: _Through(f) for name, f in taken.items() if f is not None}
-    return dataclasses.replace(system, **wrapped, gap=_Gap(system.gap), prepare=None, observe=None)
+    none: Any = dict.fromkeys(("prepare", "refresh", "observe"))  # they belong to the whole step
+    return dataclasses.replace(system, **wrapped, **none, gap=_Gap(system.gap))
 
 
 @record()

@@ -1,0 +1,132 @@
+"""What a step holds fixed (`System.refresh`), and contacts that may not act (`System.allowed`)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import ContactLaw, InputError, State, System, schemes
+from nsjax.linalg import Dense
+
+QUICK = ("moreau", "nsga_decoupled")
+NAMES = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in schemes.REGISTRY]
+LOCALIZED = pytest.param("localized", marks=pytest.mark.slow)
+RADIUS = 1.0
+
+
+def mass(q, p):
+    return jnp.eye(2)
+
+
+def force(t, q, v, p):
+    return jnp.stack([0.0 * v[0], -p["gravity"]])
+
+
+def law(p):
+    return ContactLaw(restitution=p["restitution"])
+
+
+def round_gap(t, q, p):
+    """Distance from a round hill."""
+    return (jnp.sqrt(jnp.sum(q * q)) - RADIUS)[None]
+
+
+def normal_of_hill(t, q, p):
+    return {**p, "normal": q / jnp.sqrt(jnp.sum(q * q))}
+
+
+def flat_gap(t, q, p):
+    """Distance from the hill's tangent below the point, which the step holds fixed."""
+    return (jnp.sum(p["normal"] * q) - RADIUS)[None]
+
+
+HILL = System(nq=2, nv=2, nc=1, mass=mass, force=force, gap=round_gap, law=law)
+TANGENT = System(nq=2, nv=2, nc=1, mass=mass, force=force, gap=flat_gap, law=law, refresh=normal_of_hill)
+PARAMS = {"gravity": 9.81, "restitution": 0.6}
+
+
+def end(system, scheme, x, steps):
+    state = State(t=0.0, q=jnp.stack([x[0], 1.3 + 0.0 * x[0]]), v=jnp.array([0.2, 0.0]))
+    params = {"gravity": x[1], "restitution": x[2]}
+    traj = nsjax.simulate(system, params, state, scheme, dt=0.4 / steps, steps=steps, every=steps)
+    return jnp.concatenate([traj.q[-1], traj.v[-1]])
+
+
+def made(name: str):
+    return schemes.localized(schemes.moreau()) if name == "localized" else schemes.REGISTRY[name].factory()
+
+
+@pytest.mark.parametrize("name", [*NAMES, LOCALIZED])
+def test_what_a_step_holds_fixed(name: str) -> None:
+    """A tangent instead of a hill: motion and derivative differ by what the point moves in a step."""
+    scheme, x = made(name), jnp.array([0.1, 9.81, 0.6])
+    off = []
+    for steps in (401, 1601):
+        run = [jax.jit(lambda x, s=s, n=steps: end(s, scheme, x, n)) for s in (HILL, TANGENT)]
+        state = [f(x) for f in run]
+        slope = [jax.jit(jax.jacfwd(f))(x) for f in run]
+        off.append([float(jnp.max(jnp.abs(b - a)) / jnp.max(jnp.abs(a))) for a, b in (state, slope)])
+    # the normal turns by the angle of a step, 2e-4 / 400 steps, what the impact makes 20 of
+    assert np.all(np.array(off) * np.array([401, 1601])[:, None] < 20.0), off
+
+
+def test_rows_and_books_are_refreshed() -> None:
+    state = State(t=0.0, q=np.array([0.1, 1.3]), v=np.array([0.2, 0.0]))
+    traj = nsjax.simulate(TANGENT, PARAMS, state, schemes.moreau(), dt=1e-3, steps=400)
+    np.testing.assert_allclose(traj.gap, np.linalg.norm(traj.q, axis=1)[:, None] - RADIUS, atol=1e-12)
+    assert np.all(np.isfinite(traj["energy"]))
+    assert nsjax.consistent(
+        nsjax.Problem(system=TANGENT, params=PARAMS, state=state)
+    ).problem.state.q.shape == (2,)
+
+
+def floor(t, q, p):
+    return q[1:]
+
+
+def on_the_table(t, q, p):
+    """The floor ends at x = 1."""
+    return (q[0] < 1.0)[None]
+
+
+TABLE = System(nq=2, nv=2, nc=1, mass=mass, force=force, gap=floor, law=law, allowed=on_the_table)
+BARE = dataclasses.replace(TABLE, allowed=None)
+
+
+@pytest.mark.parametrize("name", [*NAMES, LOCALIZED])
+def test_a_ball_falls_off_the_table(name: str) -> None:
+    """As on a floor without end while it is above the table, and freely from there on, below it too."""
+    scheme = made(name)
+    state = State(t=0.0, q=np.array([0.0, 0.3]), v=np.array([2.0, 0.0]))
+    run = {"dt": 1e-3, "steps": 900}
+    off, on = (nsjax.simulate(s, PARAMS, state, scheme, **run) for s in (TABLE, BARE))
+    off.raise_for_status()
+    last = int(np.searchsorted(off.q[:, 0], 1.0)) - 1
+    np.testing.assert_array_equal(off.q[:last], on.q[:last])
+    assert off.impacts[:last].sum() >= 1
+    assert not np.any(off.impulse_normal[last + 2 :])
+    assert off.q[-1, 1] < -0.2 < 0.0 <= on.q[-1, 1] + 0.05
+    np.testing.assert_allclose(np.diff(off.v[last + 2 :, 1]), -9.81e-3, rtol=1e-9)
+    # below the floor, beside the table: a start like any other
+    beside = State(t=0.0, q=np.array([1.5, -0.3]), v=np.array([0.0, 1.0]))
+    rises = nsjax.simulate(TABLE, PARAMS, beside, scheme, dt=1e-3, steps=100)
+    np.testing.assert_allclose(rises.v[-1, 1], 1.0 - 9.81e-1, rtol=1e-9)
+
+
+def test_contradictions_are_refused() -> None:
+    with pytest.raises(InputError, match="allowed is given but never used with nc = 0"):
+        System(nq=2, nv=2, mass=mass, force=force, allowed=on_the_table)
+    with pytest.raises(InputError, match="refresh with a structure that promises to be constant"):
+        dataclasses.replace(TANGENT, structure=Dense(constant=True))
+    numbers = dataclasses.replace(TABLE, allowed=floor)
+    with pytest.raises(
+        InputError, match=r"allowed returns shape \(1,\) of type float64; it must return \(1,\) bool"
+    ):
+        nsjax.simulate(
+            numbers, PARAMS, State(t=0.0, q=np.zeros(2), v=np.zeros(2)), schemes.moreau(), dt=1e-3, steps=1
+        )
