@@ -15,7 +15,7 @@ from nsjax.core import Problem, State, System
 from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import Rows, gap_rows, refreshed, touching
+from nsjax.core.operators import Rows, gap_rows, prepared, refreshed, touching
 from nsjax.linalg import matmul, matvec
 from nsjax.types import Array, PyTree
 
@@ -107,7 +107,7 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
 @functools.partial(jax.jit, static_argnames=("system", "kinetic"))
 def _solve(system: System, params: PyTree, state: State, kinetic: bool) -> tuple[Array, Array, Array]:
     """New position and velocity, and the worst relative residual."""
-    p = params if system.prepare is None else system.prepare(params)
+    p = prepared(system, params)
     t, one = jnp.asarray(state.t), jnp.ones(())
     p = refreshed(system, t, state.q, p)
     position = project_position(

@@ -14,7 +14,7 @@ from jax import lax
 from nsjax.contact.events import criteria_of, frozen
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
-from nsjax.core.operators import refreshed
+from nsjax.core.operators import prepared, refreshed
 from nsjax.core.scheme import Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.core.watch import Watch, begin_watch, watch_gaps
@@ -98,8 +98,7 @@ def begin_run(
 
 def prepare_run(system: System, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:
     """Parameters with what the model derives from them, and the constants of the scheme."""
-    if system.prepare is not None:
-        params = system.prepare(params)
+    params = prepared(system, params)
     return params, scheme.prepare(scheme, system, params, dt)
 
 

@@ -15,7 +15,7 @@ from jax import lax
 from nsjax.core import checks
 from nsjax.core.blocks import plan_blocks, scan_blocks, tree_bytes, warn_of_rows
 from nsjax.core.errors import InputError
-from nsjax.core.scheme import Carry, Scheme
+from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row
 from nsjax.trajectory import ROWS, Continuation, Trajectory
@@ -133,21 +133,26 @@ def _check_carry(
     program: LoopProgram, scheme: Scheme, params: PyTree, step: Array, carry: Continuation
 ) -> None:
     """Refuses what another scheme, or the same on another system, has left."""
-
-    def fresh(scheme: Scheme, params: PyTree, state: State, dt: Array) -> Carry:
-        made: Carry = begin_run(program, scheme, params, state, dt, None).next.carry
-        return made
-
-    def shapes(tree: PyTree) -> Any:
-        return jax.tree.structure(tree), [jnp.shape(x) for x in jax.tree.leaves(tree)]
-
-    wanted = jax.eval_shape(fresh, scheme, params, carry.carry.state, step)
-    if shapes(wanted.memory) != shapes(carry.carry.memory):
+    wanted = _memory(program, *_shapes((scheme, params, carry.carry.state, step)))
+    if wanted != _shapes(carry.carry.memory):
         raise InputError(
             f"carry: it does not hold what {scheme.name} remembers of a run of this system, so it is of "
             "another scheme or system; continue with the scheme that made it, or start anew from its "
             "state, traj.carry.carry.state"
         )
+
+
+def _shapes(tree: PyTree) -> tuple[Any, tuple[tuple[Any, Any], ...]]:
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves)
+
+
+@functools.lru_cache(maxsize=256)
+def _memory(program: LoopProgram, structure: Any, leaves: tuple[tuple[Any, Any], ...]) -> Any:
+    """`_shapes` of what a scheme remembers at the start of a run."""
+    whole = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*x) for x in leaves])
+    begin = functools.partial(begin_run, program)
+    return _shapes(jax.eval_shape(lambda x: begin(*x, None).next.carry.memory, whole))
 
 
 @functools.partial(jax.jit, static_argnames=("program",))

@@ -14,7 +14,7 @@ from jax import lax
 from nsjax import status as status_bits
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
-from nsjax.core.operators import kinetic_energy, potential_energy, refreshed
+from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
 from nsjax.core.scheme import Carry, Event, Output
 from nsjax.core.system import System
 from nsjax.types import Array, PyTree, record
@@ -248,7 +248,7 @@ def _derive(
     system: System, params: PyTree, t: Array, q: Array, v: Array, output: Output | None
 ) -> dict[str, Array]:
     """Energies and observables of all rows."""
-    ready = params if system.prepare is None else system.prepare(params)
+    ready = prepared(system, params)
 
     def at(t: Array, q: Array, v: Array, output: Output | None) -> dict[str, Array]:
         p = refreshed(system, t, q, ready)

@@ -15,6 +15,7 @@ import numpy as np
 from nsjax.analysis.energy import NEEDED, energy_books
 from nsjax.analysis.rows import by_rows, check_run, row_distance
 from nsjax.core.errors import InputError
+from nsjax.core.operators import refreshed
 from nsjax.core.system import System
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree
@@ -251,7 +252,7 @@ def contact_phases(traj: Trajectory, *, shortest: float = 0.0, bridge: float = 0
         raise InputError("contact_phases: the system has no contacts")
     needed = "closed_time", "force_normal", "force_tangential", "impulse_normal", "impacts"
     check_run(traj, "contact_phases", needed)
-    limit = by_rows(_friction, traj, np.asarray(traj.t)[:1])[0] * np.asarray(traj.force_normal)
+    limit = by_rows(_friction, traj, traj.t, traj.q) * np.asarray(traj.force_normal)
     friction = np.linalg.norm(np.asarray(traj.force_tangential), axis=2)
     quiet = ~np.any(np.asarray(traj.impacts), axis=1)
     loaded = (np.asarray(traj.force_normal) > 0.0) & quiet[:, None]
@@ -278,8 +279,8 @@ def _intervals(t: np.ndarray, closed: np.ndarray, bridge: float) -> list[tuple[i
     return found
 
 
-def _friction(system: System, p: PyTree, t: Array) -> Array:
-    return system.law(p).friction_of(system.nc)  # type: ignore[misc]
+def _friction(system: System, p: PyTree, t: Array, q: Array) -> Array:
+    return system.law(refreshed(system, t, q, p)).friction_of(system.nc)  # type: ignore[misc]
 
 
 def _phase(

@@ -11,7 +11,7 @@ import numpy as np
 
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
-from nsjax.core.operators import gap_rows, refreshed, touching
+from nsjax.core.operators import gap_rows, prepared, refreshed, touching
 from nsjax.core.system import System
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree
@@ -132,5 +132,5 @@ def by_rows(kernel: Fn, traj: Trajectory, *columns: Any) -> PyTree:
 
 @functools.partial(jax.jit, static_argnames=("kernel", "system"))
 def _evaluate(kernel: Fn, system: System, params: PyTree, columns: list[Any]) -> PyTree:
-    p = params if system.prepare is None else system.prepare(params)
+    p = prepared(system, params)
     return jax.vmap(lambda *row: kernel(system, p, *row))(*columns)

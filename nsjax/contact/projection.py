@@ -10,7 +10,7 @@ from jax import lax
 
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import gap_rows
+from nsjax.core.operators import acting, gap_rows
 from nsjax.core.system import System
 from nsjax.linalg import BlockTridiagonal, Dense, Structure, matvec
 from nsjax.types import Array, PyTree, record
@@ -144,7 +144,7 @@ def project_position(
     Source: [S&U&S (32), (33)].
     """
     nc = system.nc if contacts else 0
-    may = jnp.ones(system.nc, bool) if system.allowed is None else system.allowed(t, q, params)
+    may = acting(system, t, q, params, jnp.ones(system.nc, bool))
 
     def move(_: None) -> Projection:
         directions = correction_directions(system, *at, params, contacts, kinetic)

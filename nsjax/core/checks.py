@@ -15,7 +15,7 @@ import numpy as np
 
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.inertia import mass_matrix
-from nsjax.core.operators import gap_rows, refreshed, touching
+from nsjax.core.operators import gap_rows, prepared, refreshed, touching
 from nsjax.core.promises import check_promises, sampled
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
@@ -158,7 +158,7 @@ def _check_law_shapes(system: System, law: Any) -> None:
 @functools.partial(jax.jit, static_argnames=("system",))
 def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
     """Everything whose value is checked at the start, in one compiled call."""
-    p = params if system.prepare is None else system.prepare(params)
+    p = prepared(system, params)
     p = refreshed(system, jnp.asarray(state.t), state.q, p)
     found: dict[str, Any] = {}
     if isinstance(system.structure, Dense):

@@ -16,17 +16,26 @@ from nsjax.linalg import matvec
 from nsjax.types import Array, PyTree, record
 
 
+def prepared(system: System, params: PyTree) -> PyTree:
+    """Parameters with what `System.prepare` derives from them, once per run."""
+    return params if system.prepare is None else system.prepare(params)
+
+
 def refreshed(system: System, t: Array | float, q: Array, p: PyTree) -> PyTree:
     """Parameters with what `System.refresh` makes of them at ``(t, q)``."""
     return p if system.refresh is None else system.refresh(t, q, p)
+
+
+def acting(system: System, t: Array | float, q: Array, p: PyTree, contacts: Array) -> Array:
+    """Those of ``contacts`` (nc,) bool that `System.allowed` lets act."""
+    return contacts if system.allowed is None else contacts & system.allowed(t, q, p)
 
 
 def touching(
     system: System, t: Array | float, q: Array, p: PyTree, gap: Array, limit: Array | float
 ) -> Array:
     """Contacts (nc,) bool with gaps up to ``limit`` that may act."""
-    near = gap <= limit
-    return near if system.allowed is None else near & system.allowed(t, q, p)
+    return acting(system, t, q, p, gap <= limit)
 
 
 @record()

@@ -13,7 +13,7 @@ import numpy as np
 from nsjax.core import InputError, Problem, Scheme, checks
 from nsjax.core.errors import nearest
 from nsjax.core.keys import Key, find, parse_parameter, put
-from nsjax.core.operators import refreshed
+from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import System
 from nsjax.identify.data import Recording
 from nsjax.identify.program import Common, RunProgram, Start, Tracks
@@ -126,7 +126,7 @@ def _needs_rows(system: System, params: Any, names: tuple[str, ...]) -> bool:
 
     def look(p: Any) -> Any:
         t, q = jnp.zeros(()), jnp.zeros(system.nq)
-        ready = refreshed(system, t, q, p if system.prepare is None else system.prepare(p))
+        ready = refreshed(system, t, q, prepared(system, p))
         return system.observe(t, q, jnp.zeros(system.nv), None, ready)  # type: ignore[misc]
 
     try:

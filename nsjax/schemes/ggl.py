@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact import Jump
-from nsjax.contact.events import Criteria
+from nsjax.contact.events import Criteria, Formed
 from nsjax.contact.projection import correction_directions, position_rows
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
@@ -361,8 +361,9 @@ def unified_stage(
 
 
 def _respond(
-    scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool
-) -> Stepped:
+    scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool,
+    _formed: Formed | None,
+) -> Stepped:  # fmt: skip
     """The whole step, with or without contact rows."""
     equations, data, answer = unified_stage(scheme, system, params, state, active, dt, contacts)
     xi, middle, dv = equations.motion(data, answer.z)

@@ -23,7 +23,7 @@ from nsjax.schemes.books import impulse_output
 from nsjax.schemes.family import derivatives, held_contacts, touch_at_start
 from nsjax.types import Array, PyTree
 
-Respond = Callable[..., Stepped]
+Respond = Callable[[Scheme, System, PyTree, State, Array, Array, bool, Formed | None], Stepped]
 
 
 def contact_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
@@ -43,7 +43,7 @@ def impulse_step(
     respond: Respond, scheme: Scheme, system: System, params: PyTree, carry: Carry, dt: Array,
     *, corrects: bool = False, shares: bool = False,
 ) -> tuple[Carry, Output]:  # fmt: skip
-    """One step around ``respond(scheme, system, params, state, active, dt, contacts)``.
+    """One step around ``respond(scheme, system, params, state, active, dt, contacts, formed)``.
 
     ``corrects``: whether gaps are corrected on position level; ``shares``: whether ``respond`` takes what
     is ``formed`` already; see `nsjax.contact.sensitivity.Family`.
@@ -59,14 +59,13 @@ def impulse_step(
     )  # fmt: skip
 
     def step(p: PyTree, state: State, formed: Formed | None) -> Stepped:
-        more = {} if formed is None else {"formed": formed}
-        return respond(scheme, system, p, state, active, dt, True, **more)
+        return respond(scheme, system, p, state, active, dt, True, formed)
 
     def meet(_: None) -> Any:
         return through_events(step, family, criteria, system, params, state, carry.memory, active, dt)
 
     def fly(_: None) -> Any:
-        r = respond(scheme, system, params, state, active, dt, False)
+        r = respond(scheme, system, params, state, active, dt, False, None)
         return r, nothing_told(events.fly(criteria, carry.memory)) if system.nc else None
 
     if not system.nc:

@@ -259,7 +259,7 @@ def _corrected(scheme: Scheme, system: System, projection: Projection, q: Array,
 
 def _respond(
     kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array,
-    contacts: bool, formed: Formed | None = None,
+    contacts: bool, formed: Formed | None,
 ) -> Stepped:  # fmt: skip
     """The whole step, with or without contact rows."""
     at = midpoint(system, state, dt)

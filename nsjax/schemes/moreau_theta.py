@@ -8,7 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.contact.events import Criteria
+from nsjax.contact.events import Criteria, Formed
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageSettings, kept_tangent, solve_stage
 from nsjax.core.operators import momentum
@@ -164,7 +164,7 @@ def _problem(
 
 def _respond(
     kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array,
-    contacts: bool,
+    contacts: bool, _formed: Formed | None,
 ) -> Stepped:  # fmt: skip
     """The whole step, with or without contact rows."""
     coef, v = scheme.coef, state.v

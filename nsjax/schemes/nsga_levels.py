@@ -17,7 +17,16 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.projection import position_rows
-from nsjax.core.operators import Rows, all_rows, gap_rows, jacobian, momentum, row_rates, slip_rows
+from nsjax.core.operators import (
+    Rows,
+    acting,
+    all_rows,
+    gap_rows,
+    jacobian,
+    momentum,
+    row_rates,
+    slip_rows,
+)
 from nsjax.core.system import System, add
 from nsjax.linalg import matvec
 from nsjax.math import direction, norm
@@ -258,9 +267,8 @@ class PositionLevel(Level):
 
     def on(self, d: Any, sigma: Array) -> Array:
         """Contacts (nc,) that the multipliers hold."""
-        held = decided(sigma[: self.system.nc] >= 0.0)
-        s, allowed = d[0], self.system.allowed
-        return held if allowed is None else held & allowed(s.t - s.dt, s.q, s.params)
+        s = d[0]
+        return acting(self.system, s.t - s.dt, s.q, s.params, decided(sigma[: self.system.nc] >= 0.0))
 
     def law(self, d: Any, sigma: Array) -> Array:
         """Gaps push only; the creep correction is bounded by friction."""

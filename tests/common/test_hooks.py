@@ -51,8 +51,9 @@ PARAMS = {"gravity": 9.81, "restitution": 0.6}
 
 
 def end(system, scheme, x, steps):
-    state = State(t=0.0, q=jnp.stack([x[0], 1.3 + 0.0 * x[0]]), v=jnp.array([0.2, 0.0]))
-    params = {"gravity": x[1], "restitution": x[2]}
+    """State after 0.4 s of the numbers (x, height, gravity, restitution)."""
+    state = State(t=0.0, q=x[:2], v=jnp.array([0.2, 0.0]))
+    params = {"gravity": x[2], "restitution": x[3]}
     traj = nsjax.simulate(system, params, state, scheme, dt=0.4 / steps, steps=steps, every=steps)
     return jnp.concatenate([traj.q[-1], traj.v[-1]])
 
@@ -63,16 +64,24 @@ def made(name: str):
 
 @pytest.mark.parametrize("name", [*NAMES, LOCALIZED])
 def test_what_a_step_holds_fixed(name: str) -> None:
-    """A tangent instead of a hill: motion and derivative differ by what the point moves in a step."""
-    scheme, x = made(name), jnp.array([0.1, 9.81, 0.6])
+    """A tangent instead of a hill: motion and derivative differ by what the point moves in a step, when
+    it bounces and when it lands and slides down.
+    """
+    scheme = made(name)
+    starts = jnp.array([[0.1, 1.3, 9.81, 0.6], [0.1, 1.05, 9.81, 0.0]])
     off = []
     for steps in (401, 1601):
-        run = [jax.jit(lambda x, s=s, n=steps: end(s, scheme, x, n)) for s in (HILL, TANGENT)]
-        state = [f(x) for f in run]
-        slope = [jax.jit(jax.jacfwd(f))(x) for f in run]
-        off.append([float(jnp.max(jnp.abs(b - a)) / jnp.max(jnp.abs(a))) for a, b in (state, slope)])
-    # the normal turns by the angle of a step, 2e-4 / 400 steps, what the impact makes 20 of
-    assert np.all(np.array(off) * np.array([401, 1601])[:, None] < 20.0), off
+        run = [jax.jit(jax.vmap(lambda x, s=s, n=steps: end(s, scheme, x, n))) for s in (HILL, TANGENT)]
+        slope = [
+            jax.jit(jax.vmap(jax.jacfwd(lambda x, s=s, n=steps: end(s, scheme, x, n))))
+            for s in (HILL, TANGENT)
+        ]
+        for f in (run, slope):
+            hill, tangent = (np.asarray(g(starts)) for g in f)
+            off.append(steps * np.max(np.abs(tangent - hill)) / np.max(np.abs(hill)))
+    # first order in the step: 0.5 to 4 steps were measured; an error that does not converge would be
+    # above 100 at the larger count as soon as it is 6 %
+    assert np.max(off) < 20.0, off
 
 
 def test_rows_and_books_are_refreshed() -> None:

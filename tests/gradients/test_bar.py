@@ -48,11 +48,7 @@ def measured(scheme, steps: int) -> np.ndarray:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(n, marks=() if n == "generalized_alpha" else pytest.mark.slow)
-        for n in schemes.REGISTRY
-        if n != "half_explicit"  # unstable at this stiffness
-    ],
+    [pytest.param(n, marks=() if n == "generalized_alpha" else pytest.mark.slow) for n in schemes.REGISTRY],
 )
 def test_derivatives_of_the_impulses_are_those_of_the_momentum(name: str) -> None:
     """Impulses of the wall, and the weight's, change the momentum of a bar that hits, rests and leaves."""
