@@ -12,7 +12,7 @@ from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import acting, gap_rows
 from nsjax.core.system import System
-from nsjax.linalg import BlockTridiagonal, Dense, Structure, matvec
+from nsjax.linalg import BlockTridiagonal, Structure, matvec
 from nsjax.types import Array, PyTree, record
 
 
@@ -57,8 +57,7 @@ class _Equations:
     @property
     def structure(self) -> Structure:
         """The tangent is the unit matrix."""
-        dense = isinstance(self.system.structure, Dense)
-        return self.system.structure if dense else BlockTridiagonal(1)
+        return self.system.structure if self.system.structure.dense else BlockTridiagonal(1)
 
     @property
     def nc(self) -> int:

@@ -19,7 +19,7 @@ from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import newton_step
 from nsjax.contact.solvers import solve as solve_contacts
 from nsjax.core.operators import jacobian
-from nsjax.linalg import Dense, Elimination, Structure, matmul, matvec
+from nsjax.linalg import Elimination, Structure, matmul, matvec
 from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree, record
 
@@ -207,7 +207,7 @@ def _solver(equations: Equations, max_passes: int, max_iterations: int) -> Calla
             new = contacts(problem)
             return z + matvec(tangent.response, new - impulses) - x, new
 
-        if isinstance(equations.structure, Dense):
+        if equations.structure.dense:
             return step
         # forces of curved constraints couple unknowns outside the promised pattern: a tangent without
         # them is good enough to iterate with, and a second step squares what its derivative leaves out

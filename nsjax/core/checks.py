@@ -19,7 +19,6 @@ from nsjax.core.operators import gap_rows, prepared, refreshed, touching
 from nsjax.core.promises import check_promises, sampled
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
-from nsjax.linalg import Dense
 from nsjax.types import Array, PyTree
 
 PENETRATION_TOLERANCE = 1e-9
@@ -161,7 +160,7 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
     p = prepared(system, params)
     p = refreshed(system, jnp.asarray(state.t), state.q, p)
     found: dict[str, Any] = {}
-    if isinstance(system.structure, Dense):
+    if system.structure.dense:
         found["mass"] = mass_matrix(system, state.q, p)
     found |= sampled(system, state, p)
     if system.gap is not None:

@@ -78,7 +78,7 @@ def inertia_at(system: System, q: Array, p: PyTree, kept: KeptInertia | None = N
     matrix, factors, response = None, None, None
     if kept is not None:
         factors, response = kept.factors, kept.response
-    elif isinstance(system.structure, Dense):
+    elif system.structure.dense:
         matrix = mass_matrix(system, q, p)
     else:
         factors = factored_inertia(system, q, p)

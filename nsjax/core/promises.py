@@ -12,7 +12,6 @@ import numpy as np
 from nsjax.core.errors import InputError
 from nsjax.core.operators import gap_rows, momentum
 from nsjax.core.system import State, System
-from nsjax.linalg import Dense
 from nsjax.types import Array, PyTree
 
 TOLERANCE = 1e-9
@@ -49,7 +48,7 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
         return jax.jvp(f, (rest,), (x,))[1]
 
     here = _functions(system, state, p, rest, rest)
-    if not isinstance(structure, Dense):
+    if not structure.dense:
         for name, f in here.items():
             found[f"outside: {name}"] = _off(structure.times(structure.tangent(f, rest), x), along(f))
         heavy = here["inertia"]

@@ -172,7 +172,7 @@ class System:
         if self.nt > 2:
             raise InputError(f"System: nt = {self.nt}; a contact has 0, 1 or 2 tangents")
         misfit = self.structure.misfit(self.nv)
-        if misfit is None and self.inertia is None and not isinstance(self.structure, Dense):
+        if misfit is None and self.inertia is None and not self.structure.dense:
             misfit = "mass, a dense matrix, with a structure; give inertia"
         if misfit is not None:
             raise InputError(f"System: {misfit}")

@@ -8,6 +8,7 @@ times powers of the data, projected onto the basis. Source: [R&S App. C, D].
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.fem.beam import DOFS, unit_rod
 from nsjax.fem.modes import CONDITIONS, Modes, unit_modes
-from nsjax.linalg import matmul, matvec
+from nsjax.linalg import INLINE_LIMIT, Arrow, BlockTridiagonal, Dense, Structure, matmul, matvec
 from nsjax.types import Array, record
 
 FRAMES = {"tangential": "clamped_free", "pinned": "pinned_pinned"}
@@ -37,7 +38,7 @@ class FloatingRod:
     """Shape integrals of the rod and a point mass at its end, in the coordinates ``q_f`` (n,).
 
     With ``u_0 = (x, 0)`` and ``S`` the shape functions in these coordinates, integrals over the mass of the
-    rod plus the value at its end times the point mass:
+    rod plus the value at its end times the point mass. Matrices (n, n) are those of `RodBasis.structure`:
 
     Args:
         i1: ``int x`` [kg m]; ``I_1 = (i1, 0)``.
@@ -45,9 +46,9 @@ class FloatingRod:
         i3: ``int u_0' S`` (n,).
         i4: ``int u_0' I~ S`` (n,) with ``I~ = ((0, 1), (-1, 0))``.
         mean: ``int S`` (2, n).
-        mass: ``int S' S`` (n, n).
-        spin: ``int S' I~ S`` (n, n), skew.
-        stiffness: (n, n).
+        mass: ``int S' S``.
+        spin: ``int S' I~ S``, skew.
+        stiffness: of the elastic forces.
         tip: ``S(L)`` (2, n).
         root: curvature ``w''(0)`` (n,) times ``EI``, the bending moment at the root.
         basis: ``X`` (N, n).
@@ -59,9 +60,9 @@ class FloatingRod:
     i3: Array
     i4: Array
     mean: Array
-    mass: Array
-    spin: Array
-    stiffness: Array
+    mass: Any
+    spin: Any
+    stiffness: Any
     tip: Array
     root: Array
     basis: Array
@@ -113,6 +114,17 @@ class RodBasis:
         held = CONDITIONS[FRAMES[self.frame]].held
         fixed = [(self.elements * DOFS if node < 0 else 0) + dof for node, dof in held]
         return np.setdiff1d(np.arange(unit_rod(self.elements).size), fixed)
+
+    @property
+    def structure(self) -> Structure:
+        """Of matrices over ``q_f``: nodes in a chain; at pinned ends incomplete ones, coupled apart. Up to
+        `INLINE_LIMIT` unknowns a dense one is faster and a smaller program.
+        """
+        if self.modes is not None or self.size <= INLINE_LIMIT:
+            return Dense()
+        if self.frame == "tangential":
+            return BlockTridiagonal(DOFS)
+        return Arrow((0, self.size - 2, self.size - 1), BlockTridiagonal(DOFS))
 
     @property
     def observed(self) -> int:
@@ -173,6 +185,10 @@ class RodBasis:
         bare = m * project(unit.mass)
         outer = tip[:, :, None] * tip[:, None, :]
         turn = tip[0][:, None] * tip[1][None, :]
+
+        def stored(matrix: Array) -> Any:
+            return self.structure.tangent(lambda f: matvec(matrix, f), jnp.zeros(self.size))
+
         stiff = project(rod.axial / length * unit.axial + rod.bending / length**3 * unit.bending)
         return FloatingRod(
             i1=length * (0.5 * m + end_mass),
@@ -180,9 +196,9 @@ class RodBasis:
             i3=length * (m * first[0] + end_mass * tip[0]),
             i4=length * (m * first[1] + end_mass * tip[1]),
             mean=m * mean + end_mass * tip,
-            mass=bare + end_mass * jnp.sum(outer, axis=0),
-            spin=m * project(unit.spin) + end_mass * (turn - turn.T),
-            stiffness=stiff,
+            mass=stored(bare + end_mass * jnp.sum(outer, axis=0)),
+            spin=stored(m * project(unit.spin) + end_mass * (turn - turn.T)),
+            stiffness=stored(stiff),
             tip=tip,
             root=rod.bending / length**2 * matvec(x.T, jnp.asarray(unit.root)),
             basis=x,

@@ -1,5 +1,6 @@
 """Linear algebra that stays inside one compiled kernel for small systems, and structure for large ones."""
 
+from nsjax.linalg.arrow import Arrow, bordered
 from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
 from nsjax.linalg.sparse import Pattern
 from nsjax.linalg.structure import (
@@ -15,12 +16,14 @@ from nsjax.linalg.structure import (
 __all__ = [
     "DENSE_LIMIT",
     "INLINE_LIMIT",
+    "Arrow",
     "BlockTridiagonal",
     "Dense",
     "Elimination",
     "Pattern",
     "Sparse",
     "Structure",
+    "bordered",
     "eliminated",
     "matmul",
     "matvec",

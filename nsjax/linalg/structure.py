@@ -9,18 +9,60 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.linalg.dense import matmul, matvec, solve
 from nsjax.linalg.sparse import Pattern, plan
 from nsjax.linalg.tridiagonal import Factors, Tridiagonal, factor, product, solve_factored
 from nsjax.types import Array, PyTree, record
 
+
+class Structure(Protocol):
+    """What a structure is asked; users may write their own. Frozen, hashable, without numbers.
+
+    Matrices are whatever `tangent` returns, pytrees of arrays, and eliminated ones have
+    ``solve(b)``, ``A^-1 b`` of (n,) or (n, k), with derivatives of what `tangent` returned.
+    """
+
+    @property
+    def constant(self) -> bool:
+        """The tangent, the inertia and the directions of the rows are the same in all states and at all
+        times, so that they are factorised once per run.
+        """
+
+    @property
+    def dense(self) -> bool:
+        """Matrices are arrays (n, n), with every coupling, also through forces of contacts and joints."""
+
+    def misfit(self, size: int) -> str | None:
+        """Why the structure cannot be that of a model with ``size`` unknowns; None if it can."""
+
+    def stacked(self, copies: int) -> Structure:
+        """Of ``copies`` vectors of unknowns one after the other, each coupled as one is."""
+
+    def tangent(self, f: Callable[[Array], Array], x: Array) -> Any:
+        """``df/dx``, from directional derivatives."""
+
+    def times(self, matrix: Any, x: Array) -> Array:
+        """``A x`` (n,)."""
+
+    def eliminate(self, matrix: Any, columns: Array) -> tuple[Any, Array]:
+        """Eliminated matrix, and its inverse times ``columns`` (n, k)."""
+
+
 DENSE_LIMIT = 2000
 """Unknowns above which a dense matrix is refused."""
+
+
+class Elimination(Protocol):
+    """An eliminated matrix."""
+
+    def solve(self, b: Array) -> Array:
+        """``A^-1 b`` (n,) or (n, k)."""
 
 
 @record()
@@ -45,6 +87,8 @@ class Dense:
 
     constant: bool = False
 
+    dense = True
+
     def misfit(self, size: int) -> str | None:
         """Why the structure cannot be that of a model with ``size`` unknowns; None if it can."""
         if size <= DENSE_LIMIT:
@@ -61,6 +105,10 @@ class Dense:
     def tangent(self, f: Callable[[Array], Array], x: Array) -> Array:
         """``df/dx`` (n, n)."""
         return jax.jacfwd(f)(x)
+
+    def times(self, matrix: Array, x: Array) -> Array:
+        """``A x`` (n,)."""
+        return matvec(matrix, x)
 
     def eliminate(self, matrix: Array, columns: Array) -> tuple[Inverse, Array]:
         """Eliminated matrix, and its inverse times ``columns`` (n, k)."""
@@ -84,8 +132,15 @@ class Eliminated:
         return self.structure.from_blocks(x, b.shape[0]).reshape(b.shape)
 
 
-class _Blocks:
+def columns_of(f: Callable[[Array], Array], x: Array, seeds: Array) -> Array:
+    """Directional derivatives (seeds, n) of ``f``."""
+    return jax.vmap(lambda s: jax.jvp(f, (x,), (s,))[1])(seeds)
+
+
+class Coloured(Structure):
     """What structures have in common that are block tridiagonal in some order of the unknowns."""
+
+    dense = False
 
     def to_blocks(self, x: Array) -> Array:
         """Vectors (n, k) in the order of the blocks (N, width, k)."""
@@ -94,6 +149,18 @@ class _Blocks:
     def from_blocks(self, x: Array, size: int) -> Array:
         """Inverse of `to_blocks`."""
         raise NotImplementedError
+
+    def seeds(self, x: Array) -> Array:
+        """Directions (k, n) whose products with a matrix over vectors like ``x`` (n,) tell all of it."""
+        raise NotImplementedError
+
+    def recovered(self, found: Array) -> Tridiagonal:
+        """The matrix from its products with `seeds`."""
+        raise NotImplementedError
+
+    def tangent(self, f: Callable[[Array], Array], x: Array) -> Tridiagonal:
+        """``df/dx``."""
+        return self.recovered(columns_of(f, x, self.seeds(x)))
 
     def times(self, matrix: Tridiagonal, x: Array) -> Array:
         """``A x`` (n,)."""
@@ -105,13 +172,8 @@ class _Blocks:
         return done, done.solve(columns) if columns.shape[1] else columns
 
 
-def _columns(f: Callable[[Array], Array], x: Array, seeds: Array) -> Array:
-    """Directional derivatives (seeds, n) of ``f``."""
-    return jax.vmap(lambda s: jax.jvp(f, (x,), (s,))[1])(seeds)
-
-
 @dataclasses.dataclass(frozen=True)
-class BlockTridiagonal(_Blocks):
+class BlockTridiagonal(Coloured):
     """A chain: unknowns come node by node, and a node is coupled to its two neighbours only.
 
     Bars and beams, and chains of bodies in order. The tangent is recovered from ``3 block`` directional
@@ -165,15 +227,18 @@ class BlockTridiagonal(_Blocks):
             x = jnp.swapaxes(x.reshape(-1, self.copies, self.block, x.shape[2]), 0, 1)
         return x.reshape(size, -1)
 
-    def tangent(self, f: Callable[[Array], Array], x: Array) -> Tridiagonal:
-        """``df/dx``: columns of every third node in one directional derivative."""
+    def seeds(self, x: Array) -> Array:
+        """Columns of every third node in one direction."""
         n, b = x.shape[0], self._width
-        colour = jnp.arange(n // b) % 3
-        every_third = (colour == jnp.arange(3)[:, None]).astype(x.dtype)
-        one = (every_third[:, None, :, None] * jnp.eye(b, dtype=x.dtype)[:, None, :]).reshape(3 * b, -1, b)
-        seeds = jax.vmap(lambda s: self.from_blocks(s[:, :, None], n)[:, 0])(one)
-        found = _columns(f, x, seeds)
+        every_third = (np.arange(n // b) % 3 == np.arange(3)[:, None]).astype(x.dtype)
+        one = (every_third[:, None, :, None] * np.eye(b)[:, None, :]).reshape(3 * b, -1, b)
+        return jax.vmap(lambda s: self.from_blocks(s[:, :, None], n)[:, 0])(jnp.asarray(one))
+
+    def recovered(self, found: Array) -> Tridiagonal:
+        """The matrix from its products with `seeds`."""
+        b = self._width
         found = jax.vmap(lambda s: self.to_blocks(s[:, None])[:, :, 0])(found).reshape(3, b, -1, b)
+        colour = np.arange(found.shape[2]) % 3
 
         def beside(d: int) -> Array:
             """Blocks that couple every node to the one ``d`` places on."""
@@ -184,7 +249,7 @@ class BlockTridiagonal(_Blocks):
 
 
 @dataclasses.dataclass(frozen=True)
-class Sparse(_Blocks):
+class Sparse(Coloured):
     """Any fixed pattern of few couplings: meshes, trees of bodies.
 
     The tangent is recovered from as many directional derivatives as the columns have colours. Unknowns
@@ -230,23 +295,22 @@ class Sparse(_Blocks):
         by_copy = jnp.swapaxes(x.reshape(-1, self.copies, way.width, k), 0, 1)
         return by_copy.reshape(self.copies, -1, k)[:, way.place].reshape(size, k)
 
-    def tangent(self, f: Callable[[Array], Array], x: Array) -> Tridiagonal:
-        """``df/dx``: columns of one colour in one directional derivative."""
+    def seeds(self, x: Array) -> Array:
+        """Columns of one colour in one direction."""
         way, s = plan(self.pattern), self.copies
-        count, w = int(way.colours.max()) + 1, way.width
-        one = jnp.asarray(way.colours == jnp.arange(count)[:, None], x.dtype)
-        seeds = jnp.eye(s, dtype=x.dtype)[:, None, :, None] * one[None, :, None, :]
-        found = _columns(f, x, seeds.reshape(s * count, -1))
+        one = np.asarray(way.colours == np.arange(int(way.colours.max()) + 1)[:, None], x.dtype)
+        return jnp.asarray((np.eye(s)[:, None, :, None] * one[None, :, None, :]).reshape(s * len(one), -1))
+
+    def recovered(self, found: Array) -> Tridiagonal:
+        """The matrix from its products with `seeds`."""
+        way, s, w = plan(self.pattern), self.copies, plan(self.pattern).width
+        count = found.shape[0] // s
         # (copy of the column, colour, copy of the row, row) -> (copy of the row, copy of the column, ...)
         flat = jnp.transpose(found.reshape(s, count, s, -1), (2, 0, 1, 3)).reshape(s, s, -1)
         entries = jnp.where(way.inside, flat[:, :, way.index], 0.0)
         blocks = jnp.transpose(entries, (2, 3, 0, 4, 1, 5)).reshape(3, -1, s * w, s * w)
         end = jnp.tile(way.filled, (1, s))[:, :, None] * jnp.eye(s * w)
         return Tridiagonal(lower=blocks[0], diagonal=blocks[1] + end, upper=blocks[2])
-
-
-Structure = Dense | BlockTridiagonal | Sparse
-Elimination = Inverse | Eliminated
 
 
 def eliminated(structure: Structure, f: Callable[[Array], Array], x: Array) -> Any:

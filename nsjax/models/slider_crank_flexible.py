@@ -15,7 +15,7 @@ from nsjax.core import InputError, Labels, Problem, State, System, from_lagrangi
 from nsjax.core.checks import is_traced
 from nsjax.core.lagrangian import Lagrangian
 from nsjax.fem import FRAMES, FloatingRod, Modes, RodBasis, RodData, unit_rod
-from nsjax.linalg import matvec
+from nsjax.linalg import bordered, matvec
 from nsjax.math import sin_cos
 from nsjax.models.common import constructor, vector
 from nsjax.models.slider_crank import CORNERS, SliderCrank, corner_gaps, corner_slips
@@ -82,6 +82,10 @@ class FlexibleCrank:
         """The shape integrals."""
         return p.rod if isinstance(p, _Prepared) else self.prepare(p).rod  # type: ignore[attr-defined]
 
+    def _times(self, matrix: Any, x: Array) -> Array:
+        """Product of a matrix over the deformation."""
+        return self.basis.structure.times(matrix, x)
+
     def _coupling(self, q: Array, p: SliderCrankFlexible) -> tuple[Array, Array, Array]:
         """Rows of the mass matrix of the angles: with the angles (3, 3), with the deformation (n,)."""
         rod, f = self.rod(p), q[3:]
@@ -89,24 +93,25 @@ class FlexibleCrank:
         mean = matvec(rod.mean, f)
         m11 = p.crank_inertia + l1 * l1 * (p.crank_mass / 4 + p.rod_mass + p.slider_mass)
         m12 = l1 * (c * (rod.i1 + mean[0]) + s * mean[1])
-        m22 = rod.i2 + jnp.sum(f * (2.0 * rod.i3 + matvec(rod.mass, f)))
+        m22 = rod.i2 + jnp.sum(f * (2.0 * rod.i3 + self._times(rod.mass, f)))
         zero = jnp.zeros_like(m12)
         angles = jnp.stack([m11 + zero, m12, zero, m12, m22, zero, zero, zero, zero + p.slider_inertia])
         m1f = l1 * (c * rod.mean[1] - s * rod.mean[0])
-        return angles.reshape(3, 3), m1f, rod.i4 - matvec(rod.spin, f)
+        return angles.reshape(3, 3), m1f, rod.i4 - self._times(rod.spin, f)
 
     def mass(self, q: Array, p: SliderCrankFlexible) -> Array:
         """Mass matrix (3 + n, 3 + n)."""
         angles, m1f, m2f = self._coupling(q, p)
         coupling = jnp.stack([m1f, m2f, jnp.zeros_like(m2f)])
+        rod = jax.jacfwd(lambda w: self._times(self.rod(p).mass, w))(0.0 * q[3:])
         top = jnp.concatenate([angles, coupling], axis=1)
-        return jnp.concatenate([top, jnp.concatenate([coupling.T, self.rod(p).mass], axis=1)])
+        return jnp.concatenate([top, jnp.concatenate([coupling.T, rod], axis=1)])
 
     def inertia(self, q: Array, w: Array, p: SliderCrankFlexible) -> Array:
         """Mass matrix times ``w``; its block of the deformation is constant, which tangents exploit."""
         angles, m1f, m2f = self._coupling(q, p)
         along = jnp.stack([jnp.sum(m1f * w[3:]), jnp.sum(m2f * w[3:]), jnp.zeros_like(w[0])])
-        deformation = m1f * w[0] + m2f * w[1] + matvec(self.rod(p).mass, w[3:])
+        deformation = m1f * w[0] + m2f * w[1] + self._times(self.rod(p).mass, w[3:])
         return jnp.concatenate([matvec(angles, w[:3]) + along, deformation])
 
     def force(self, t: Array, q: Array, v: Array, p: SliderCrankFlexible) -> Array:
@@ -116,14 +121,14 @@ class FlexibleCrank:
         c, s = jnp.cos(q[0] - q[1]), jnp.sin(q[0] - q[1])
         mean, rate = matvec(rod.mean, f), matvec(rod.mean, df)
         px, py = rod.i1 + mean[0], mean[1]
-        stretch = rod.i3 + matvec(rod.mass, f)
+        stretch = rod.i3 + self._times(rod.mass, f)
         weight = p.crank_mass / 2 + p.rod_mass + p.slider_mass
         h1 = l1 * ((c * py - s * px) * w2 - 2.0 * (c * rate[0] + s * rate[1])) * w2
         h1 = h1 - g * l1 * jnp.cos(q[0]) * weight + p.torque
         h2 = -l1 * (c * py - s * px) * w1 * w1 - 2.0 * w2 * jnp.sum(stretch * df)
         h2 = h2 - g * (jnp.cos(q[1]) * px - jnp.sin(q[1]) * py)
         hf = l1 * (c * rod.mean[0] + s * rod.mean[1]) * w1 * w1 + stretch * w2 * w2
-        hf = hf + 2.0 * w2 * matvec(rod.spin, df) - matvec(rod.stiffness, f)
+        hf = hf + 2.0 * w2 * self._times(rod.spin, df) - self._times(rod.stiffness, f)
         hf = hf - g * (jnp.sin(q[1]) * rod.mean[0] + jnp.cos(q[1]) * rod.mean[1])
         return jnp.concatenate([jnp.stack([h1, h2, jnp.zeros_like(h1)]), hf])
 
@@ -137,7 +142,7 @@ class FlexibleCrank:
 
     def elastic(self, q: Array, p: SliderCrankFlexible) -> Array:
         """Elastic energy of the rod [J]."""
-        return 0.5 * jnp.sum(q[3:] * matvec(self.rod(p).stiffness, q[3:]))
+        return 0.5 * jnp.sum(q[3:] * self._times(self.rod(p).stiffness, q[3:]))
 
     def kinetic(self, q: Array, v: Array, p: SliderCrankFlexible) -> Array:
         """Kinetic energy [J], by quadrature over the velocities of the rod's points."""
@@ -247,6 +252,7 @@ class FlexibleCrank:
             prepare=self.prepare,
             observe=self.observe,
             labels=self.labels(),
+            structure=bordered(b.structure, 3),
         )
 
 

@@ -14,7 +14,7 @@ from nsjax.core.operators import refreshed
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.choices import within
-from nsjax.schemes.trial_steps import DEPTH, LIFT, Lifted, Start, Stepper, inside, locate
+from nsjax.schemes.trial_steps import DEPTH, FAR, Masked, Start, Stepper, inside, locate
 from nsjax.types import Array, PyTree, record
 
 CUTS = 3
@@ -125,11 +125,11 @@ def _step(
     if not system.nc:
         inner = inside(scheme)
         return inner.step(inner, system, params, constants, carry, dt)
-    stepper, none = Stepper(system), jnp.zeros(system.nc)
+    stepper, none = Stepper(system), jnp.zeros(system.nc, bool)
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
     d = Start(
-        scheme=scheme, params=params, constants=constants, dt=jnp.asarray(dt), lift=none,
-        carry=dataclasses.replace(carry, state=state), hit=jnp.zeros(system.nc, bool), depth=jnp.zeros(()),
+        scheme=scheme, params=params, constants=constants, dt=jnp.asarray(dt), may=none,
+        carry=dataclasses.replace(carry, state=state), hit=none, depth=jnp.zeros(()),
     )  # fmt: skip
     aimed, flight = stepper.trial(d)
     return lax.cond(jnp.any(aimed.hit), lambda: _strike(stepper, d, aimed, flight[1]), lambda: flight)
@@ -159,7 +159,7 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
     part, _ = lax.scan(cut, part, None, length=CUTS + 1)
 
     def plain() -> tuple[Carry, Output]:
-        carry, output = stepper.advance(whole, whole.carry, whole.dt, jnp.zeros_like(whole.lift))
+        carry, output = stepper.advance(whole, whole.carry, whole.dt, jnp.ones_like(whole.may))
         bits = output.notes | jnp.where(first.hit, notes.UNLOCATED, 0)
         return carry, dataclasses.replace(output, notes=bits)
 
@@ -189,11 +189,11 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     """To the next impact and through it."""
     system, coef = stepper.system, d.scheme.coef
     sigma, located = locate(stepper)(d)
-    before, first = stepper.advance(d, d.carry, sigma, d.lift)
+    before, first = stepper.advance(d, d.carry, sigma, d.may)
     at = before.state
     gap = stepper.gaps(d, at)
     # contacts that strike at one instant lie equally deep, to the rounding of their gaps
-    struck = d.hit & (gap <= jnp.min(jnp.where(d.hit, gap, LIFT)) + 0.1 * DEPTH)
+    struck = d.hit & (gap <= jnp.min(jnp.where(d.hit, gap, FAR)) + 0.1 * DEPTH)
     there = refreshed(system, at.t, at.q, d.params)
     f = events.formed(system, there, at)
     active = first.event.active | struck
@@ -204,8 +204,8 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     inner = inside(d.scheme)
     limit, _ = events.gate(events.criteria_of(inner), system, there, f, d.dt)
     slow = jnp.any(struck & (jump.before >= -limit))
-    p = Lifted(params=there, lift=jnp.where(struck, 0.0, d.lift))
-    after = inner.init(inner, stepper.lifted, p, d.constants, State(t=at.t, q=at.q, v=at.v + jump.dv))
+    p = Masked(params=there, may=struck | d.may)
+    after = inner.init(inner, stepper.masked, p, d.constants, State(t=at.t, q=at.q, v=at.v + jump.dv))
     event = Event(
         gap=jnp.where(struck, -DEPTH, gap),
         active=active,

@@ -13,7 +13,7 @@ import numpy as np
 
 from nsjax.contact.branches import REGULARISATION
 from nsjax.core.system import System
-from nsjax.linalg import Dense, Elimination, Structure, matmul, matvec, solve
+from nsjax.linalg import Elimination, Structure, matmul, matvec, solve
 from nsjax.types import Array, record
 
 # Of the diagonal, for dependent rows; relative, in increments. Rows with friction are dependent wherever a
@@ -50,7 +50,7 @@ def linearised(
     A dense one takes its bilateral rows (rows,) bool in, and is thus regular for a singular mass.
     """
     matrix: Any = structure.tangent(dynamics, w)
-    if isinstance(structure, Dense):
+    if structure.dense:
         if np.any(bilateral):
             matrix = matrix + matmul(directions, jnp.where(bilateral, p, 0.0)[:, None] * values)
         return Linear(matrix=matrix, done=None, directions=directions, values=values, added=bilateral)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from nsjax.core.operators import acting
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.nonlinear import implicit_solution
@@ -19,8 +20,8 @@ from nsjax.types import Array, PyTree, record
 DEPTH = 1e-12
 """Gap at a located impact is minus this [m]: a contact that stays there is closed for any scheme."""
 
-LIFT = 1e6
-"""Contacts that are open at the start of a step are kept out of it by this added to their gap [m]."""
+FAR = 1e6
+"""Stands for the gap of contacts that are not looked for [m]."""
 
 EDGE = 1e-9
 """An impact happens at least this part of a step after its start and before its end: no part vanishes."""
@@ -33,16 +34,16 @@ def inside(scheme: Scheme, gradient: str | None = None) -> Scheme:
 
 
 @record()
-class Lifted:
-    """Parameters of a system with some gaps lifted by (nc,) [m]."""
+class Masked:
+    """Parameters of a system of which only the contacts ``may`` (nc,) bool act."""
 
     params: PyTree
-    lift: Array
+    may: Array
 
 
 @dataclasses.dataclass(frozen=True)
 class _Through:
-    """A function of the system, whose last argument is the parameters, taking `Lifted` ones."""
+    """A function of the system, whose last argument is the parameters, taking `Masked` ones."""
 
     function: Any
 
@@ -51,22 +52,22 @@ class _Through:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Gap:
-    """The lifted gap."""
+class _Allowed:
+    """Contacts that the system allows to act, and the mask."""
 
     function: Any
 
-    def __call__(self, t: Array, q: Array, p: Lifted) -> Array:
-        return self.function(t, q, p.params) + p.lift
+    def __call__(self, t: Array, q: Array, p: Masked) -> Array:
+        return p.may if self.function is None else p.may & self.function(t, q, p.params)
 
 
-def liftable(system: System) -> System:
-    """The same system with `Lifted` parameters."""
-    names = "mass", "inertia", "force", "potential", "slip", "constraint", "law", "allowed"
+def maskable(system: System) -> System:
+    """The same system with `Masked` parameters."""
+    names = "mass", "inertia", "force", "potential", "gap", "slip", "constraint", "law"
     taken = {name: getattr(system, name) for name in names}
     wrapped: Any = {name: _Through(f) for name, f in taken.items() if f is not None}
     none: Any = dict.fromkeys(("prepare", "refresh", "observe"))  # they belong to the whole step
-    return dataclasses.replace(system, **wrapped, **none, gap=_Gap(system.gap))
+    return dataclasses.replace(system, **wrapped, **none, allowed=_Allowed(system.allowed))
 
 
 @record()
@@ -74,7 +75,7 @@ class Start:
     """Everything that a trial step depends on.
 
     Args:
-        lift: (nc,) [m], see `LIFT`.
+        may: (nc,) bool, contacts closed at the start.
         hit: (nc,) bool, contacts that would be penetrated at the end of the step.
         depth: of the deepest of them there [m], see `Stepper.depth`.
     """
@@ -84,7 +85,7 @@ class Start:
     constants: PyTree
     carry: Carry
     dt: Array
-    lift: Array
+    may: Array
     hit: Array
     depth: Array
 
@@ -93,16 +94,16 @@ class Stepper:
     """Trial steps of the scheme inside."""
 
     def __init__(self, system: System) -> None:
-        self.system, self.lifted = system, liftable(system)
+        self.system, self.masked = system, maskable(system)
 
     def advance(
-        self, d: Start, carry: Carry, dt: Array, lift: Array, gradient: str | None = None
+        self, d: Start, carry: Carry, dt: Array, may: Array, gradient: str | None = None
     ) -> tuple[Carry, Output]:
-        """A step of length ``dt`` with gaps lifted by (nc,) ``lift``."""
+        """A step of length ``dt`` in which the contacts ``may`` (nc,) act."""
         inner = inside(d.scheme, gradient)
-        p = Lifted(params=d.params, lift=lift)
-        constants = inner.prepare(inner, self.lifted, p, dt)  # they belong to the length of the step
-        return inner.step(inner, self.lifted, p, constants, carry, dt)
+        p = Masked(params=d.params, may=may)
+        constants = inner.prepare(inner, self.masked, p, dt)  # they belong to the length of the step
+        return inner.step(inner, self.masked, p, constants, carry, dt)
 
     def gaps(self, d: Start, state: State) -> Array:
         """Gaps (nc,) at a state."""
@@ -110,20 +111,19 @@ class Stepper:
 
     def least(self, d: Start, state: State) -> Array:
         """Least gap of the hit contacts above the one at which an impact happens."""
-        return jnp.min(jnp.where(d.hit, self.gaps(d, state), LIFT)) + DEPTH
+        return jnp.min(jnp.where(d.hit, self.gaps(d, state), FAR)) + DEPTH
 
     def depth(self, sigma: Array, d: Start, gradient: str | None = None) -> Array:
         """The same after ``sigma``."""
-        return self.least(d, self.advance(d, d.carry, sigma, d.lift, gradient)[0].state)
+        return self.least(d, self.advance(d, d.carry, sigma, d.may, gradient)[0].state)
 
     def trial(self, d: Start) -> tuple[Start, tuple[Carry, Output]]:
         """A step in which contacts open at its start cannot act, and what it would hit."""
         open_ = self.gaps(d, d.carry.state) > 0.0
-        lift = jnp.where(open_, LIFT, 0.0)
-        end, output = self.advance(d, d.carry, d.dt, lift)
-        gap = self.gaps(d, end.state)
-        hit = open_ & (gap < -DEPTH)
-        d = dataclasses.replace(d, lift=lift, hit=hit)
+        end, output = self.advance(d, d.carry, d.dt, ~open_)
+        gap, at = self.gaps(d, end.state), end.state
+        hit = open_ & acting(self.system, jnp.asarray(at.t), at.q, d.params, gap < -DEPTH)
+        d = dataclasses.replace(d, may=~open_, hit=hit)
         d = dataclasses.replace(d, depth=self.least(d, end.state))
         # tested at the end of the step where the scheme inside did not look
         seen = dataclasses.replace(output.event, gap=jnp.where(open_, gap, output.event.gap))

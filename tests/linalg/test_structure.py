@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.linalg import BlockTridiagonal, Dense, Pattern, Sparse, eliminated
+from nsjax.linalg import Arrow, BlockTridiagonal, Dense, Pattern, Sparse, bordered, eliminated
 
 RNG = np.random.default_rng(3)
 TREE = Pattern.of_elements(7, [(0, 1), (1, 2), (1, 3), (3, 4), (3, 5), (0, 6)])
@@ -20,6 +20,16 @@ def chain(nodes: int, block: int) -> Pattern:
     return Pattern.of_matrix(
         np.kron(np.eye(nodes) + np.eye(nodes, k=1) + np.eye(nodes, k=-1), np.ones((block, block)))
     )
+
+
+def wheel(size: int, heads: tuple[int, ...], rest: Pattern) -> Pattern:
+    """``rest`` behind and between heads that touch everything."""
+    full, tail = np.ones((size, size)), np.setdiff1d(np.arange(size), heads)
+    inside = np.eye(rest.size)
+    for i, j in rest.pairs:
+        inside[i, j] = inside[j, i] = 1.0
+    full[np.ix_(tail, tail)] = inside
+    return Pattern.of_matrix(full)
 
 
 def mask(pattern: Pattern, copies: int) -> np.ndarray:
@@ -36,6 +46,10 @@ CASES = [
     (Sparse(TREE), TREE),
     (Sparse(TREE).stacked(2), TREE),
     (Sparse(Pattern(3, ())), Pattern(3, ())),
+    (Arrow((0, 1), BlockTridiagonal(2)), wheel(8, (0, 1), chain(3, 2))),
+    (Arrow((0, 3, 4, 7), BlockTridiagonal(2)).stacked(2), wheel(8, (0, 3, 4, 7), chain(2, 2))),
+    (Arrow((7,), Sparse(TREE)), wheel(8, (7,), TREE)),
+    (Arrow((2,), Sparse(TREE)).stacked(2), wheel(8, (2,), TREE)),
 ]
 
 
@@ -99,3 +113,12 @@ def test_sizes_that_do_not_fit() -> None:
     assert "not a multiple of the block 2" in str(BlockTridiagonal(2).misfit(7))
     assert "pattern of 7 unknowns" in str(Sparse(TREE).misfit(8))
     assert "promise structure=" in str(Dense().misfit(2001))
+    assert "heads = (1, 0)" in str(Arrow((1, 0), BlockTridiagonal(1)).misfit(4))
+    assert "heads = (4,)" in str(Arrow((4,), BlockTridiagonal(1)).misfit(4))
+    assert "behind the 1 heads of an arrow, nv = 4" in str(Arrow((0,), BlockTridiagonal(3)).misfit(5))
+
+
+def test_unknowns_before_a_structure() -> None:
+    assert bordered(Dense(), 3) == Dense()
+    assert bordered(BlockTridiagonal(2), 2) == Arrow((0, 1), BlockTridiagonal(2))
+    assert bordered(Arrow((0, 5), BlockTridiagonal(2)), 2) == Arrow((0, 1, 2, 7), BlockTridiagonal(2))
