@@ -32,8 +32,8 @@ Example:
     ...     return BaseEnd(q=q, v=v, a=a, algorithmic=a, force=impulse / dt, impulse=impulse)
     >>> scheme = mixed_scheme("implicit_euler", implicit_euler, Numbers())
     >>> import nsjax
-    >>> nsjax.simulate(*nsjax.models.bouncing_ball(), scheme, dt=1e-2, time=1.0).impacts.sum() > 0
-    True
+    >>> int(nsjax.simulate(*nsjax.models.bouncing_ball(), scheme, dt=1e-2, time=1.0).impacts.sum())
+    1
 """
 
 from nsjax.contact.events import Criteria
