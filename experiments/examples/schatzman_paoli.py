@@ -4,7 +4,8 @@ L. Paoli, M. Schatzman, SIAM J. Numer. Anal. 40 (2002) 702-733: with ``v_n = (q_
 ``M (v_{n+1} - v_n) = dt h + W P`` at ``q_n``, and ``0 <= (g_{n+1} + e g_{n-1}) / (1 + e) _|_ P >= 0`` at
 contacts that the free step ``q_n + dt v_n + dt^2 M^-1 h`` reaches. Ours: Coulomb's law on ``W_T' v_{n+1}``,
 constraints by ``g_B(q_{n+1}) = 0``. Order 1, stable up to ``omega dt = 2``; an impact takes two steps, in
-which gaps fall to ``-e g_{n-1}``; no tangential restitution. Derivatives are those of the discrete map.
+which gaps fall to ``-e g_{n-1}``; no tangential restitution. Energy may rise by
+O(dt) at an impact with ``e`` near one. Derivatives are those of the discrete map: ``gradient="discrete"``.
 """
 
 from __future__ import annotations
