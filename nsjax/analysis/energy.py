@@ -16,6 +16,7 @@ from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import kinetic_energy, potential_energy, refreshed, row_forces, row_rates
 from nsjax.core.system import System, add
 from nsjax.schemes import nsga_step
+from nsjax.schemes.midpoint_contacts import Remembered
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, record
 
@@ -193,7 +194,7 @@ def _one_impulse(traj: Trajectory) -> bool:
     or none at all.
     """
     memory = traj.carry.carry.memory
-    return isinstance(memory, Touch) or not jax.tree.leaves(memory)
+    return isinstance(memory, Touch | Remembered) or not jax.tree.leaves(memory)
 
 
 def _steps(traj: Trajectory, kernel: Fn, *columns: np.ndarray) -> tuple[np.ndarray, ...]:

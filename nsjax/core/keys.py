@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -32,9 +33,11 @@ class Key:
     index: int | None
 
     def overlaps(self, other: Key) -> bool:
-        """Whether both name the same number, or one names an array and the other an entry of it."""
-        same = self.index == other.index or self.index is None or other.index is None
-        return self.path == other.path and same
+        """Whether both name the same number, or one a group or an array and the other a part of it."""
+        if self.path != other.path:
+            whole, part = sorted((self.path, other.path), key=len)
+            return part[: len(whole)] == whole
+        return self.index == other.index or self.index is None or other.index is None
 
 
 def parse(text: str, who: str) -> Key:
@@ -82,6 +85,38 @@ def parse_parameter(text: str, who: str) -> Key:
     return parse(root + "".join(rest), who)
 
 
+def refuse_twice(key: Key, seen: list[Key], who: str, remedy: str) -> None:
+    """Adds a key to those ``seen``, unless one of them names the same number.
+
+    Raises:
+        InputError: if one does.
+    """
+    for other in seen:
+        if key.overlaps(other):
+            raise InputError(f"{who}: {other.text} and {key.text} are the same number; {remedy}")
+    seen.append(key)
+
+
+def is_group(node: PyTree) -> bool:
+    """Whether a node is a mapping, a record or a named tuple, and no number, array or plain sequence."""
+    record = dataclasses.is_dataclass(node) and not isinstance(node, type)
+    return isinstance(node, Mapping) or record or hasattr(node, "_fields")
+
+
+def dotted(node: PyTree) -> list[str]:
+    """Names of all that stands below a node, through groups at any depth: ``friction``, ``rod.mass``.
+
+    Example:
+        >>> from nsjax.core.keys import dotted
+        >>> dotted({"rod": {"mass": 1.0, "length": 2.0}, "friction": 0.1})
+        ['rod.mass', 'rod.length', 'friction']
+    """
+    found = []
+    for name in names(node) if is_group(node) else []:
+        found += [f"{name}.{rest}" for rest in dotted(child(node, name))] or [name]
+    return found
+
+
 def names(node: PyTree) -> list[str]:
     """Names below a node of a pytree of records, mappings and sequences; none below a number."""
     if isinstance(node, Mapping):
@@ -115,11 +150,12 @@ def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
         known = names(node)
         if name not in known:
             place = ".".join(key.path[:depth])
-            raise InputError(f"{who}: {key.text}: {place} has no {name!r}; {nearest(name, known)}")
+            raise InputError(f"{who}: {key.text}: {place} has no {name!r}; {_hint(node, name)}")
         node = child(node, name)
     if names(node) or not (hasattr(node, "dtype") or isinstance(node, int | float)):
+        parts = dotted(node) or names(node)
         raise InputError(
-            f"{who}: {key.text} is not a number; choose one of {', '.join(names(node)) or 'its parts'}"
+            f"{who}: {key.text} is not a number; choose one of {', '.join(parts) or 'its parts'}"
         )
     if key.index is not None:
         shape = np.shape(node)
@@ -128,6 +164,10 @@ def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
                 f"{who}: {key.text}: {'.'.join(key.path)} has shape {shape}; there is no such entry"
             )
     return node
+
+
+def _hint(node: PyTree, name: str) -> str:
+    return nearest(name, dotted(node) if is_group(node) else names(node))
 
 
 def put(base: dict[str, PyTree], key: Key, value: Array) -> dict[str, PyTree]:
@@ -139,7 +179,9 @@ def _put(node: PyTree, path: tuple[str, ...], index: int | None, value: Array) -
     if not path:
         if index is None:
             return value
-        return jnp.where(np.arange(np.shape(node)[0]) == index, value, node)
+        # numbers that JAX has not seen keep their precision, whatever it is configured to
+        where = jnp.where if any(isinstance(x, jax.Array) for x in (node, value)) else np.where
+        return where(np.arange(np.shape(node)[0]) == index, value, node)
     new = _put(child(node, path[0]), path[1:], index, value)
     if isinstance(node, Mapping):
         return {key: new if str(key) == path[0] else part for key, part in node.items()}

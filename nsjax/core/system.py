@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-from nsjax.core.errors import InputError, nearest
+from nsjax.core.changes import changed
+from nsjax.core.errors import InputError
 from nsjax.linalg import Dense, Structure
 from nsjax.types import Array, Fn, PyTree, record
 
@@ -45,13 +42,6 @@ class Labels:
     observables: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
     path_limits: tuple[str, ...] = ()
-
-
-def as_number(value: Any) -> Any:
-    """A list or tuple of numbers as one array, so that it is one parameter and not many."""
-    if isinstance(value, list | tuple) and not any(isinstance(x, jax.core.Tracer) for x in value):
-        return np.asarray(value, float)
-    return jnp.asarray(value) if isinstance(value, list | tuple) else value
 
 
 def _identity(value: Any) -> Any:
@@ -206,15 +196,6 @@ class State:
     v: Array
 
 
-def _names(params: PyTree) -> list[str]:
-    """Names of the parameters of a dictionary, named tuple or dataclass; none of other pytrees."""
-    if isinstance(params, dict):
-        return list(params)
-    if dataclasses.is_dataclass(params):
-        return [f.name for f in dataclasses.fields(params)]
-    return list(getattr(params, "_fields", ()))
-
-
 @record(static=("system",))
 class Problem:
     """A system with parameters and a start: everything `simulate` needs of a model.
@@ -236,26 +217,25 @@ class Problem:
     def __iter__(self) -> Iterator[Any]:
         return iter((self.system, self.params, self.state))
 
-    def replace(self, **changes: Any) -> Problem:
-        """The same problem with other numbers: any field of ``params``, or ``initial_q``,
-        ``initial_v``, ``initial_time`` for the start.
+    def replace(self, numbers: Mapping[str, Any] | None = None, /, **changes: Any) -> Problem:
+        """The same problem with other numbers.
+
+        Args:
+            numbers: values by name: a parameter (``"friction"``), one inside a record, mapping or named
+                tuple (``"rod.mass"``), an entry of an array (``"friction[2]"``), or the start
+                (``"state.q"``, ``"state.v"``, ``"state.t"``). The keys of sweeps and of identification
+                are understood as well: ``"params.rod.mass"``.
+            changes: the same by keyword; the start is ``initial_q``, ``initial_v``, ``initial_time``.
 
         Raises:
-            InputError: for an unknown name, with the nearest known one.
+            InputError: for an unknown name, with the nearest known one; for a number given twice; for a
+                record or mapping that is to be replaced without giving all of its numbers.
+
+        Example:
+            >>> from nsjax import models
+            >>> ball = models.bouncing_ball().replace({"params.restitution": 0.5}, gravity=1.62)
+            >>> ball.params.restitution, ball.params.gravity
+            (0.5, 1.62)
         """
-        start = {"initial_time": "t", "initial_q": "q", "initial_v": "v"}
-        fields = _names(self.params)
-        for name in changes:
-            if name not in fields and name not in start:
-                raise InputError(f"replace: unknown parameter {name!r}; {nearest(name, [*fields, *start])}")
-        numbers = {n: as_number(v) for n, v in changes.items() if n not in start}
-        begin = {start[n]: as_number(v) for n, v in changes.items() if n in start}
-        state = dataclasses.replace(self.state, **begin)
-        params = self.params
-        if isinstance(params, dict):
-            params = {**params, **numbers}
-        elif isinstance(params, tuple) and numbers:
-            params = params._replace(**numbers)  # type: ignore[attr-defined]
-        elif numbers:
-            params = dataclasses.replace(params, **numbers)
-        return dataclasses.replace(self, params=params, state=state)
+        given = [*dict(numbers or {}).items(), *changes.items()]
+        return dataclasses.replace(self, **changed({"params": self.params, "state": self.state}, given))

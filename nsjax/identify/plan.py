@@ -12,7 +12,7 @@ import numpy as np
 
 from nsjax.core import InputError, Problem, Scheme, checks
 from nsjax.core.errors import nearest
-from nsjax.core.keys import Key, find, parse_parameter, put
+from nsjax.core.keys import Key, find, parse_parameter, put, refuse_twice
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import System
 from nsjax.identify.data import Recording
@@ -158,7 +158,7 @@ def _read_train(
         if not isinstance(transform, Transform):
             raise InputError(f"identify: {text}: {transform!r} is no transform; see nsjax.transforms")
         key = _key(text)
-        _refuse_twice(key, seen)
+        refuse_twice(key, seen, "identify", "train it once")
         values = _values(key, params, starts)
         if transform.kind == "fixed":
             if transform.initial is not None:
@@ -178,13 +178,6 @@ def _read_train(
     found.sort(key=lambda item: item[0].path[0] == "state")
     trained = tuple(x for _, _, entries in found for x in entries)
     return params, trained, tuple((key, shape) for key, shape, _ in found)
-
-
-def _refuse_twice(key: Key, seen: list[Key]) -> None:
-    for other in seen:
-        if key.overlaps(other):
-            raise InputError(f"identify: {other.text} and {key.text} are the same number; train it once")
-    seen.append(key)
 
 
 def _values(key: Key, params: Any, starts: Sequence[Start]) -> np.ndarray:

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Problem, nearest
+from nsjax.core.changes import as_number
 from nsjax.core.checks import is_traced
-from nsjax.core.system import as_number
 from nsjax.types import Array
 
 

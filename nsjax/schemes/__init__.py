@@ -1,12 +1,11 @@
 """Time-stepping schemes, one file per family, and their registry.
 
-A new base scheme of the mixed framework is a function of about thirty lines: it predicts, describes
-its stages as affine maps of the velocity increments (`stages.Maps`), lets ``run`` solve them, and says
-where the step ends (`mixed.BaseEnd`); `mixed.mixed_scheme` adds contact and constraint forces, impulses,
-memory after a change of contacts, status and derivatives. ``experiments/examples/rho_infinity_bathe.py``
-is a complete one in fifty lines, with its tests in ``tests/experiments/test_rho_bathe.py``.
+A scheme of your own is made of what `nsjax.schemes.building` exports: a base scheme of the mixed framework
+in forty lines (``experiments/examples/rho_infinity_bathe.py``), a scheme of impulses in sixty
+(``experiments/examples/schatzman_paoli.py``); ``notebooks/10_your_own_scheme.ipynb`` shows both.
 """
 
+from nsjax.schemes import building
 from nsjax.schemes.bathe import bathe
 from nsjax.schemes.ed_alpha import ed_alpha
 from nsjax.schemes.generalized_alpha import generalized_alpha, hht, newmark
@@ -22,6 +21,7 @@ __all__ = [
     "REGISTRY",
     "SchemeEntry",
     "bathe",
+    "building",
     "ed_alpha",
     "generalized_alpha",
     "ggl_decoupled",

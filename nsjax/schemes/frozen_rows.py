@@ -7,9 +7,13 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from nsjax.contact import Jump
+from nsjax.contact.stage import StageSettings, StageTangent, solve_stage
 from nsjax.core.operators import Rows, all_rows
+from nsjax.core.scheme import Scheme
 from nsjax.core.system import System
 from nsjax.linalg import Structure, matvec
+from nsjax.schemes.books import stage_jump
 from nsjax.types import Array, PyTree, record
 
 
@@ -83,8 +87,48 @@ class FrozenRowEquations:
         rate, v = d.frozen.rows.rate, d.state.v
         return rate(v + z) + d.frozen.restitution * rate(v)
 
+    def replaced(self, rates: Array, normal: Array | None = None, bilateral: Array | None = None) -> Array:
+        """``rates`` with others of the normals (nc,) and of the bilateral rows (nb,), if given."""
+        count = self.nc * (1 + self.nt)
+        contacts, last = rates[:count], rates[count:] if bilateral is None else bilateral
+        if normal is not None:
+            tangents = contacts.reshape(self.nc, 1 + self.nt)[:, 1:]
+            contacts = jnp.concatenate([normal[:, None], tangents], axis=1).reshape(-1)
+        return jnp.concatenate([contacts, last])
+
     def friction(self, d: Any) -> Array:
         """Coefficients (nc,)."""
         if not self.nc:
             return jnp.zeros(0)
         return self.system.law(d.params).friction_of(self.nc)  # type: ignore[misc]
+
+
+def solve_frozen(
+    scheme: Scheme, equations: Any, data: Any, active: Array, kept: StageTangent | None = None
+) -> tuple[Array, Jump, Array]:
+    """Solves the equations of a step for ``z = v_{i+1} - v_i``.
+
+    Args:
+        scheme: with the numbers ``tolerance`` and ``stage_tolerance`` and the choices ``max_passes`` and
+            ``max_iterations``.
+        equations: `FrozenRowEquations`.
+        data: what they read.
+        active: (nc,) bool, contacts that take part.
+        kept: tangent for all steps, of `nsjax.contact.stage.kept_tangent`.
+
+    Returns:
+        Velocity change (nv,), jump, and error estimate of the iteration.
+    """
+    system, v, options = equations.system, data.state.v, scheme.options
+    settings = StageSettings(
+        tolerance=scheme.coef.stage_tolerance,
+        contact_tolerance=scheme.coef.tolerance,
+        scale=1.0 + jnp.max(jnp.abs(v)),
+    )
+    answer = solve_stage(
+        equations, data, jnp.zeros(system.nv), active[: equations.nc], settings,
+        max_passes=options.max_passes, max_iterations=options.max_iterations, kept=kept,
+    )  # fmt: skip
+    before, after = (data.frozen.rows.rate(v + x) for x in (0.0, answer.z))
+    jump = stage_jump(system, answer, answer.z, before, after, active, equations.contacts)
+    return answer.z, jump, answer.estimate

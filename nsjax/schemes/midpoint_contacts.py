@@ -21,9 +21,18 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.books import impulse_output
 from nsjax.schemes.family import derivatives, held_contacts, touch_at_start
-from nsjax.types import Array, PyTree
+from nsjax.types import Array, PyTree, record
 
 Respond = Callable[[Scheme, System, PyTree, State, Array, Array, bool, Formed | None], Stepped]
+Gaps = Callable[[System, PyTree, State], Array]
+
+
+@record()
+class Remembered:
+    """Memory of a scheme with one of its own: what is remembered of contacts, and that."""
+
+    touch: PyTree
+    own: PyTree
 
 
 def contact_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
@@ -39,18 +48,37 @@ def midpoint(system: System, state: State, dt: Array) -> State:
     return State(t=state.t + 0.5 * dt, q=system.retract(state.q, 0.5 * dt * state.v), v=state.v)
 
 
+def gap_of(system: System, params: PyTree, at: State) -> Array:
+    """Gaps (nc,) of a state [m]."""
+    gap: Array = system.gap(at.t, at.q, params)  # type: ignore[misc]
+    return gap
+
+
 def impulse_step(
     respond: Respond, scheme: Scheme, system: System, params: PyTree, carry: Carry, dt: Array,
-    *, corrects: bool = False, shares: bool = False,
+    *, corrects: bool = False, shares: bool = False, gaps: Gaps = gap_of,
 ) -> tuple[Carry, Output]:  # fmt: skip
     """One step around ``respond(scheme, system, params, state, active, dt, contacts, formed)``.
 
-    ``corrects``: whether gaps are corrected on position level; ``shares``: whether ``respond`` takes what
-    is ``formed`` already; see `nsjax.contact.sensitivity.Family`.
+    Args:
+        respond: makes a `Stepped` of the state; ``active`` (nc,) are the contacts that take part,
+            ``contacts`` (static) says whether any may, ``formed`` is None unless ``shares``.
+        scheme: with the numbers ``tolerance``, ``stage_tolerance``, and ``gap_tolerance``, up to which gaps
+            count as closed.
+        carry: of `contact_init`, or of the step before.
+        corrects: whether gaps are corrected on position level.
+        shares: whether ``respond`` takes what is ``formed`` already; see
+            `nsjax.contact.sensitivity.Family`.
+        gaps: ``(system, params, at) -> (nc,)`` [m] what decides which contacts take part; ``at`` is the
+            predicted midpoint, whose own gaps are the default.
+
+    Returns:
+        Carry, whose memory is what is remembered of contacts, with `Stepped.more` if there is any; output.
     """
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
+    touch = carry.memory.touch if isinstance(carry.memory, Remembered) else carry.memory
     at = midpoint(system, state, dt)
-    gap = jnp.zeros(0) if system.gap is None else system.gap(at.t, at.q, params)
+    gap = jnp.zeros(0) if system.gap is None else gaps(system, params, at)
     active = touching(system, at.t, at.q, params, gap, scheme.coef.gap_tolerance)
     criteria = events.criteria_of(scheme)
     family = Family(
@@ -62,18 +90,20 @@ def impulse_step(
         return respond(scheme, system, p, state, active, dt, True, formed)
 
     def meet(_: None) -> Any:
-        return through_events(step, family, criteria, system, params, state, carry.memory, active, dt)
+        return through_events(step, family, criteria, system, params, state, touch, active, dt)
 
     def fly(_: None) -> Any:
         r = respond(scheme, system, params, state, active, dt, False, None)
-        return r, nothing_told(events.fly(criteria, carry.memory)) if system.nc else None
+        return r, nothing_told(events.fly(criteria, touch)) if system.nc else None
 
     if not system.nc:
         r, told = fly(None)
     else:
         # sliding goes on turning while a contact at rest hops for a step
-        met = jnp.any(active) | jnp.any(carry.memory.held) if system.nt else jnp.any(active)
+        met = jnp.any(active) | jnp.any(touch.held) if system.nt else jnp.any(active)
         r, told = lax.cond(met, meet, fly, None)
     solved = (r.jump.residual <= scheme.coef.tolerance) & (r.estimate <= scheme.coef.stage_tolerance)
     output = impulse_output(system, params, at, r.end, gap, active, told, r.jump, dt, solved)
-    return Carry(state=r.end, memory=told.touch if system.nc else ()), output
+    kept = told.touch if system.nc else ()
+    memory = kept if isinstance(r.more, tuple) and not r.more else Remembered(touch=kept, own=r.more)
+    return Carry(state=r.end, memory=memory), output

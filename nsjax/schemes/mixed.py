@@ -46,11 +46,14 @@ __all__ = ["BaseEnd", "Memory", "Options", "Tolerances", "mixed_scheme"]
 
 @record()
 class Tolerances:
-    """Numbers common to all mixed schemes; see `mixed_scheme`."""
+    """Numbers common to all mixed schemes: bounds on the estimated next update of the stage solver relative
+    to 1 + |v|, on the relative natural-map residual of each contact problem, and on gaps that count as
+    closed [m]: above zero, because a contact at rest keeps its gap to rounding only.
+    """
 
-    stage: Array | float
-    contact: Array | float
-    gap: Array | float
+    stage: Array | float = 1e-12
+    contact: Array | float = 1e-11
+    gap: Array | float = 1e-12
 
 
 @dataclasses.dataclass(frozen=True)

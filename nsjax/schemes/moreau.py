@@ -13,16 +13,14 @@ from nsjax.contact import Jump, no_jump, velocity_jump
 from nsjax.contact.events import Criteria, Formed
 from nsjax.contact.projection import Projection, project_position
 from nsjax.contact.sensitivity import Stepped
-from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.inertia import Inertia, constant_inertia, inertia_at
 from nsjax.core.operators import Rows, gap_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, add
 from nsjax.nonlinear import only_tangent, with_tangent
-from nsjax.schemes.books import stage_jump
 from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric, told_by, within
 from nsjax.schemes.family import derivatives
-from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
+from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
 from nsjax.schemes.midpoint_contacts import contact_init, impulse_step, midpoint
 from nsjax.types import Array, PyTree, record
 
@@ -170,27 +168,14 @@ class _PositionLevel(FrozenRowEquations):
         """``u^+ + e u^-`` of the contacts, ``g_B(q_{i+1}) / dt`` of the constraints."""
         q1 = self.system.retract(d.state.q, 0.5 * d.dt * (2.0 * d.state.v + z))
         g = self.system.constraint(d.state.t + d.dt, q1, d.params) / d.dt  # type: ignore[misc]
-        return jnp.concatenate([super().rates(d, z)[: self.nc * (1 + self.nt)], g])
+        return self.replaced(super().rates(d, z), bilateral=g)
 
 
 def _position_level(
     scheme: Scheme, system: System, d: _Data, active: Array, contacts: bool
 ) -> tuple[Array, Jump, Array]:
     """Velocity change, jump and error estimate of index 3."""
-    settings = StageSettings(
-        tolerance=scheme.coef.stage_tolerance,
-        contact_tolerance=scheme.coef.tolerance,
-        scale=1.0 + jnp.max(jnp.abs(d.state.v)),
-    )
-    equations = _PositionLevel(system, contacts)
-    answer = solve_stage(
-        equations, d, jnp.zeros(system.nv), active[: equations.nc], settings,
-        max_passes=scheme.options.max_passes, max_iterations=scheme.options.max_iterations,
-    )  # fmt: skip
-    rows = d.frozen.rows
-    before, after = (rows.rate(d.state.v + x) for x in (0.0, answer.z))
-    jump = stage_jump(system, answer, answer.z, before, after, active, contacts)
-    return answer.z, jump, answer.estimate
+    return solve_frozen(scheme, _PositionLevel(system, contacts), d, active)
 
 
 def _velocity_level(

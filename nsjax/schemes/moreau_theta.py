@@ -10,13 +10,12 @@ import jax.numpy as jnp
 
 from nsjax.contact.events import Criteria, Formed
 from nsjax.contact.sensitivity import Stepped
-from nsjax.contact.stage import StageSettings, kept_tangent, solve_stage
+from nsjax.contact.stage import kept_tangent
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.schemes.books import stage_jump
 from nsjax.schemes.choices import told_by, within
-from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
+from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
 from nsjax.schemes.midpoint_contacts import contact_init, impulse_step, midpoint
 from nsjax.types import Array, PyTree, record
 
@@ -167,20 +166,8 @@ def _respond(
     contacts: bool, _formed: Formed | None,
 ) -> Stepped:  # fmt: skip
     """The whole step, with or without contact rows."""
-    coef, v = scheme.coef, state.v
     equations, data = _problem(scheme, system, params, state, dt, contacts)
-    frozen, theta = data.frozen, data.theta
-    settings = StageSettings(
-        tolerance=coef.stage_tolerance,
-        contact_tolerance=coef.tolerance,
-        scale=1.0 + jnp.max(jnp.abs(v)),
-    )
-    answer = solve_stage(
-        equations, data, jnp.zeros(system.nv), active[: equations.nc], settings,
-        max_passes=scheme.options.max_passes, max_iterations=scheme.options.max_iterations,
-        kept=kept[contacts],
-    )  # fmt: skip
-    before, after = (frozen.rows.rate(v + x) for x in (0.0, answer.z))
-    jump = stage_jump(system, answer, answer.z, before, after, active, contacts)
-    end = State(t=state.t + dt, q=system.retract(state.q, dt * (v + theta * answer.z)), v=v + answer.z)
-    return Stepped(end=end, jump=jump, estimate=answer.estimate)
+    dv, jump, estimate = solve_frozen(scheme, equations, data, active, kept[contacts])
+    v, theta = state.v, data.theta
+    end = State(t=state.t + dt, q=system.retract(state.q, dt * (v + theta * dv)), v=v + dv)
+    return Stepped(end=end, jump=jump, estimate=estimate)

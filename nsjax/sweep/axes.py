@@ -12,7 +12,7 @@ import numpy as np
 
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
-from nsjax.core.keys import Key, find, parse
+from nsjax.core.keys import Key, find, parse, refuse_twice
 from nsjax.types import PyTree
 
 MODES = ("zip", "product")
@@ -74,10 +74,9 @@ def read_axes(base: Mapping[str, PyTree], over: Mapping[str, Any], mode: str) ->
         )
     keys = tuple(parse(key, "sweep") for key in over)
     arrays = tuple(_values(base, key, over[key.text]) for key in keys)
-    for i, key in enumerate(keys):
-        for other in keys[:i]:
-            if key.overlaps(other):
-                raise InputError(f"sweep: {other.text} and {key.text} are the same number; vary it once")
+    seen: list[Key] = []
+    for key in keys:
+        refuse_twice(key, seen, "sweep", "vary it once")
     axes = Axes(keys, arrays, mode)
     lengths = {key.text: int(np.shape(x)[0]) for key, x in zip(keys, arrays, strict=True)}
     if mode == "zip" and len(set(lengths.values())) > 1:

@@ -63,7 +63,8 @@ def sweep(
         problem: what all lanes share.
         scheme: for instance ``schemes.moreau()``.
         over: values by key, lanes first: ``"params.friction"`` (lanes,) or (lanes, nc), ``"state.v"``
-            (lanes, nv), ``"state.q[1]"``, ``"scheme.rho_inf"``, ``"dt"``. Any number of keys.
+            (lanes, nv), ``"state.q[1]"``, ``"params.rod.mass"`` inside nested parameters,
+            ``"scheme.rho_inf"``, ``"dt"``. Any number of keys.
         mode: ``"zip"``: lane k takes the k-th value of every key; ``"product"``: all combinations, the
             result has one axis per key.
         reduce: what is kept of each run, see `nsjax.reductions`: a fold such as ``last`` or

@@ -12,9 +12,11 @@ import pytest
 import nsjax
 from nsjax import ContactLaw, InputError, State, System, schemes
 from nsjax.linalg import Dense
+from tests.common.own import OWN
 
+SCHEMES = {**schemes.REGISTRY, **OWN}
 QUICK = ("moreau", "nsga_decoupled")
-NAMES = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in schemes.REGISTRY]
+NAMES = [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in SCHEMES]
 LOCALIZED = pytest.param("localized", marks=pytest.mark.slow)
 RADIUS = 1.0
 
@@ -59,7 +61,7 @@ def end(system, scheme, x, steps):
 
 
 def made(name: str):
-    return schemes.localized(schemes.moreau()) if name == "localized" else schemes.REGISTRY[name].factory()
+    return schemes.localized(schemes.moreau()) if name == "localized" else SCHEMES[name].factory()
 
 
 @pytest.mark.parametrize("name", [*NAMES, LOCALIZED])

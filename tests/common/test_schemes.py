@@ -17,13 +17,15 @@ from nsjax import Criteria, InputError, State, System, models, schemes
 from nsjax.loop import LoopProgram, begin_run
 from nsjax.simulate import _advance, _chunk_rows
 from nsjax.trajectory import ROWS
+from tests.common.own import OWN
 
-ALL = [(s, m) for s in sorted(schemes.REGISTRY) for m in sorted(models.REGISTRY)]
+SCHEMES = {**schemes.REGISTRY, **OWN}
+ALL = [(s, m) for s in sorted(SCHEMES) for m in sorted(models.REGISTRY)]
 
 # Every pair costs seconds of compilation. By default each scheme runs on the ball, one of a family on the
 # constraint too, and Moreau on every model; `-m slow` runs all.
 FAMILIES = ("moreau", "generalized_alpha", "bathe", "ggl_unified", "nsga_decoupled")
-TWINS = ("hht", "newmark", "nsga_neglected", "nsga_coupled")
+TWINS = ("hht", "newmark", "nsga_neglected", "nsga_coupled", "rho_infinity_bathe")
 """Steps of another scheme, with other coefficients, terms, or order of solves."""
 
 
@@ -33,7 +35,7 @@ def quick(scheme: str, model: str) -> bool:
     if scheme in TWINS:
         return False
     if model == "slider_crank_bilateral":
-        return scheme in FAMILIES
+        return scheme in (*FAMILIES, "schatzman_paoli")
     return model == "bouncing_ball" or (scheme, model) == ("generalized_alpha", "elastic_bar")
 
 
@@ -55,7 +57,7 @@ def setting(scheme: str, model: str):
     """Scheme, problem, and a step of which 400 show impacts where the model has any."""
     entry = models.REGISTRY[model]
     problem = entry.factory(**dict(entry.small))
-    return schemes.REGISTRY[scheme].factory(), problem, 5e-4 if problem.system.nc else entry.dt
+    return SCHEMES[scheme].factory(), problem, 5e-4 if problem.system.nc else entry.dt
 
 
 def run(scheme: str, model: str, **options):
@@ -82,9 +84,9 @@ def test_runs_end_well_and_fulfil_the_contact_laws(scheme: str, model: str) -> N
         assert np.all(size <= friction * traj.impulse_normal * (1 + 1e-9) + 1e-15)
 
 
-@pytest.mark.parametrize("scheme", sorted(schemes.REGISTRY))
+@pytest.mark.parametrize("scheme", sorted(SCHEMES))
 def test_criteria_are_an_option(scheme: str) -> None:
-    factory = schemes.REGISTRY[scheme].factory
+    factory = SCHEMES[scheme].factory
     assert factory(criteria=Criteria(gate=3.0)).criteria.gate == 3.0
     with pytest.raises(InputError, match=r"criteria must be a nsjax.Criteria, got 3.0"):
         factory(criteria=3.0)
@@ -165,7 +167,7 @@ def test_the_time_loop_is_one_kernel(scheme: str, model: str) -> None:
 
 @pytest.mark.parametrize(("scheme", "model"), TRACED)
 def test_the_time_loop_with_its_derivative_is_one_kernel(scheme: str, model: str) -> None:
-    check_kernel(scheme, model, schemes.REGISTRY[scheme].factory().gradient)
+    check_kernel(scheme, model, SCHEMES[scheme].factory().gradient)
 
 
 def pendulum_mass(q, p):
@@ -183,7 +185,7 @@ def pendulum_force(t, q, v, p):
 BEAD = System(nq=1, nv=1, mass=pendulum_mass, force=pendulum_force)
 
 
-@pytest.mark.parametrize("scheme", sorted(schemes.REGISTRY))
+@pytest.mark.parametrize("scheme", sorted(SCHEMES))
 @pytest.mark.parametrize("damping", [0.0, 0.5, 1.0])
 def test_order_on_smooth_motion(scheme: str, damping: float) -> None:
     """Least-squares slopes over nine step sizes that do not nest, against DOP853 at 1e-13."""
@@ -198,9 +200,9 @@ def test_order_on_smooth_motion(scheme: str, damping: float) -> None:
     steps = np.array([101, 139, 197, 277, 389, 547, 769, 1087, 1531])
     errors = []
     for n in steps:
-        s = schemes.REGISTRY[scheme].factory()
+        s = SCHEMES[scheme].factory()
         traj = nsjax.simulate(BEAD, {"damping": damping}, state, s, dt=1 / n, steps=int(n), every=int(n))
         errors.append([traj.q[-1, 0] - exact[0], traj.v[-1, 0] - exact[1]])
     slopes = np.polyfit(np.log(1 / steps), np.log(np.abs(errors)), 1)[0]
-    expected = schemes.REGISTRY[scheme].order[:2]
+    expected = SCHEMES[scheme].order[:2]
     np.testing.assert_allclose(slopes, expected, atol=0.1)

@@ -25,7 +25,7 @@ OSCILLATOR = System(nq=1, nv=1, mass=unit_mass, force=spring)
 
 
 def test_it_is_one_short_file() -> None:
-    assert len(inspect.getsource(example).splitlines()) <= 60
+    assert len(inspect.getsource(example).splitlines()) <= 40
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])

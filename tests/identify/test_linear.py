@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import Labels, Problem, Recording, State, System, schemes, transforms
+from nsjax import Labels, Problem, Recording, State, System, reductions, schemes, transforms
+from nsjax.types import record
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DT = 2e-3
@@ -55,6 +56,47 @@ def recording(x0: float, v0: float, name: str = "", known_start: bool = True) ->
     return Recording(
         times=TIMES, values={"stretch": 100.0 * exact(x0, v0)}, noise=0.01, start=start, name=name
     )
+
+
+def nested_mass(q, p):
+    return p["cart"] * jnp.eye(1)
+
+
+def nested_force(t, q, v, p):
+    return 0.3 * p["weight"]["gravity"] - p["weight"]["spring"].stiffness * q
+
+
+@record()
+class Spring:
+    stiffness: float
+
+
+def test_numbers_inside_nested_parameters() -> None:
+    """Trained, fixed, swept and replaced under one name."""
+    params = {"cart": 2.0, "weight": {"gravity": 1.0, "spring": Spring(stiffness=18.0)}}
+    system = System(nq=1, nv=1, mass=nested_mass, force=nested_force, labels=Labels(q=("x [m]",)))
+    base = Problem(system=system, params=params, state=State(t=0.0, q=np.zeros(1), v=np.array([0.4])))
+    data = Recording(times=TIMES, values={"x": exact(0.0, 0.4)}, noise=1e-4)
+    train = {
+        "params.weight.spring.stiffness": transforms.positive(),
+        "weight.gravity": transforms.fixed(9.81),
+    }
+    found = nsjax.identify(base, SCHEME, data, train, dt=DT)
+    # the scheme's period, as above
+    assert found["weight.spring.stiffness"] == pytest.approx(20.0, rel=1e-4)
+    assert found["params.weight.spring.stiffness"] == found["weight.spring.stiffness"]
+    assert found.problem.params["weight"]["gravity"] == 9.81
+    with pytest.raises(nsjax.InputError, match="has no 'stifness'; did you mean 'stiffness'"):
+        nsjax.identify(base, SCHEME, data, {"weight.spring.stifness": transforms.positive()}, dt=DT)
+
+    key = "params.weight.spring.stiffness"
+    run = {"dt": DT, "steps": 100, "every": 100}
+    swept = nsjax.sweep(base, SCHEME, {key: [18.0, 20.0]}, reduce={"end": reductions.final("x")}, **run)
+    for k, stiffness in enumerate((18.0, 20.0)):
+        one = nsjax.simulate(*base.replace({key: stiffness}), SCHEME, **run)
+        assert swept["end"][k] == pytest.approx(float(one.q[-1, 0]), rel=1e-12)
+    with pytest.raises(nsjax.InputError, match=r"choose one of gravity, spring\.stiffness"):
+        nsjax.sweep(base, SCHEME, {"params.weight": [1.0]}, **run)
 
 
 def test_mass_and_gravity_together_are_not_identifiable() -> None:

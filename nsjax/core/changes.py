@@ -1,0 +1,97 @@
+"""Other numbers for a problem, by the names of `nsjax.core.keys`: what `Problem.replace` does."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core.errors import InputError, nearest
+from nsjax.core.keys import START, Key, child, dotted, is_group, names, parse_parameter, put, refuse_twice
+from nsjax.types import PyTree
+
+WHO = "replace"
+
+
+def as_number(value: Any) -> Any:
+    """A list or tuple of numbers as one array, so that it is one parameter and not many."""
+    if isinstance(value, list | tuple) and not any(isinstance(x, jax.core.Tracer) for x in value):
+        return np.asarray(value, float)
+    return jnp.asarray(value) if isinstance(value, list | tuple) else value
+
+
+def changed(base: dict[str, PyTree], changes: Iterable[tuple[str, Any]]) -> dict[str, PyTree]:
+    """The same numbers with others under some names.
+
+    Args:
+        base: ``params`` and ``state`` of a problem.
+        changes: pairs of a name, in which ``params.`` may be left out, and a value.
+
+    Raises:
+        InputError: for an unknown name, a name given twice, and a value that is no number where a number
+            stands or leaves out some of several.
+
+    Example:
+        >>> from nsjax.core.changes import changed
+        >>> changed({"params": {"rod": {"mass": 1.0, "length": 2.0}}}, [("rod.mass", 0.05)])
+        {'params': {'rod': {'mass': 0.05, 'length': 2.0}}}
+    """
+    seen: list[Key] = []
+    for text, value in changes:
+        key = _key(base, text)
+        refuse_twice(key, seen, WHO, "give it once")
+        node = _found(base, key)
+        if key.index is None:
+            base = put(base, key, _fitting(node, value, text))
+        elif np.ndim(node) == 1 and key.index < np.shape(node)[0]:
+            base = put(base, key, value)
+        else:
+            raise InputError(f"{WHO}: {text}: the array has shape {np.shape(node)}; there is no such entry")
+    return base
+
+
+def _key(base: Mapping[str, PyTree], text: str) -> Key:
+    """The place of a name; a parameter of just that name comes first, whatever it looks like."""
+    if text in names(base["params"]):
+        return Key(text, ("params", text), None)
+    key = parse_parameter(text, WHO)
+    if key.path[0] == "scheme":
+        raise InputError(f"{WHO}: {text}: numbers of the scheme are given where the scheme is made")
+    return dataclasses.replace(key, text=text)
+
+
+def _found(base: Mapping[str, PyTree], key: Key) -> Any:
+    node: Any = base
+    for name in key.path:
+        if name not in names(node):
+            raise InputError(f"{WHO}: unknown parameter {key.text!r}; {_hint(base, key.text)}")
+        node = child(node, name)
+    return node
+
+
+def _hint(base: Mapping[str, PyTree], text: str) -> str:
+    if text.startswith("state."):
+        return nearest(text, [f"state.{name}" for name in names(base["state"])])
+    return nearest(text.removeprefix("params."), [*dotted(base["params"]), *START])
+
+
+def _fitting(node: Any, value: Any, place: str) -> Any:
+    """``value`` in the form of what stands at that place: a group takes all of its names, and no other."""
+    if not is_group(node):
+        if is_group(value) and (hasattr(node, "dtype") or isinstance(node, int | float)):
+            raise InputError(f"{WHO}: {place} = {value!r}; it is one number or array, give another one")
+        return as_number(value)
+    if not isinstance(value, Mapping) and type(value) is type(node):
+        return value
+    if not is_group(value) or set(names(value)) != set(names(node)):
+        given = [name for name in names(value) if name in names(node)] if is_group(value) else []
+        wanted = " or ".join(f"{place}.{name}" for name in given or dotted(node))
+        raise InputError(f"{WHO}: {place} = {value!r} leaves out some of its numbers; give {wanted}")
+    for name in names(node):
+        part = _fitting(child(node, name), child(value, name), f"{place}.{name}")
+        node = put({"": node}, Key(place, ("", name), None), part)[""]
+    return node

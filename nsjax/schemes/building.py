@@ -1,0 +1,75 @@
+"""What a time-stepping scheme of your own is made of; nothing else of the package has to be known.
+
+Two frameworks do the work that is the same for all schemes. Whatever they cannot do, a `Scheme` can: it
+is three pure functions.
+
+*A base scheme between impulses* (`mixed_scheme`): a function ``(coef, state, memory, dt, run) -> BaseEnd``
+predicts, describes its implicit stages as affine maps of the velocity increments (`single`, `Maps`), lets
+``run`` solve them, and says where the step ends. Contact and constraint forces, impulses at impacts,
+accelerations after a change of contacts, status and derivatives of the motion come from the framework.
+Worked example: ``experiments/examples/rho_infinity_bathe.py``.
+
+*A step whose contact forces are all impulses* (`impulse_scheme`): a function ``(run) -> Stepped`` answers
+a state; its equations are `FrozenRowEquations` with the scheme's own ``residual`` (momentum balance) and
+``rates`` (what the contact laws refer to), which `ImpulseRun.solve` solves. The decision which contacts
+take part, the contact solver, events, books and status come from the framework. Worked example:
+``experiments/examples/schatzman_paoli.py``.
+
+Functions of a scheme stand at module level: they are part of what a compiled program is kept by.
+
+Example:
+    >>> from nsjax.schemes.building import BaseEnd, Memory, State, Tolerances, mixed_scheme, record, single
+    >>> @record()
+    ... class Numbers:
+    ...     tolerances: Tolerances = Tolerances()
+    >>> def implicit_euler(coef, state, memory, dt, run):
+    ...     a = memory.a
+    ...     stage = single(
+    ...         anchor=state.q, xi=dt * (state.v + dt * a), v=state.v + dt * a, a=a, cq=dt, ca=1 / dt,
+    ...         t=state.t + dt, dt=dt,
+    ...     )
+    ...     ((_, q, v, a),), (impulse,) = run(stage)
+    ...     return BaseEnd(q=q, v=v, a=a, algorithmic=a, force=impulse / dt, impulse=impulse)
+    >>> scheme = mixed_scheme("implicit_euler", implicit_euler, Numbers())
+    >>> import nsjax
+    >>> int(nsjax.simulate(*nsjax.models.bouncing_ball(), scheme, dt=1e-2, time=1.0).impacts.sum())
+    1
+"""
+
+from nsjax.contact.events import Criteria
+from nsjax.contact.sensitivity import Stepped
+from nsjax.core.errors import InputError
+from nsjax.core.operators import momentum
+from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.core.system import State, System
+from nsjax.schemes.base_step import BaseEnd, Memory
+from nsjax.schemes.frozen_rows import FrozenRowEquations
+from nsjax.schemes.impulse_scheme import ImpulseRun, Numbers, StepData, impulse_scheme
+from nsjax.schemes.mixed import Tolerances, mixed_scheme
+from nsjax.schemes.stages import Maps, single
+from nsjax.types import Array, record
+
+__all__ = [
+    "Array",
+    "BaseEnd",
+    "Carry",
+    "Criteria",
+    "FrozenRowEquations",
+    "ImpulseRun",
+    "InputError",
+    "Maps",
+    "Memory",
+    "Numbers",
+    "Output",
+    "Scheme",
+    "State",
+    "StepData",
+    "Stepped",
+    "System",
+    "Tolerances",
+    "impulse_scheme",
+    "mixed_scheme",
+    "momentum",
+    "record",
+    "single",
+]
