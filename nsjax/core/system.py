@@ -83,7 +83,8 @@ class System:
         observe: ``(t, q, v, output, p) -> dict`` of named quantities.
         labels: names and units.
         structure: promise about the sparsity of the tangent, looked at before a run: `nsjax.linalg.Dense`
-            (up to 2000 velocities), `BlockTridiagonal` or `Sparse`, which need `inertia`. Contacts and
+            (up to 2000 velocities), `BlockTridiagonal`, `Sparse`, `Arrow`, or any record of yours with the
+            functions of `nsjax.linalg.Structure`; all but `Dense` need `inertia`. Contacts and
             constraints are a border and need not fit into it, but where their directions change with the
             position, the change of their forces must.
         name, choices: how the model was made (registered name and its static options), so that a

@@ -9,10 +9,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax import notes
-from nsjax.contact import events, velocity_jump
+from nsjax.contact import Jump, events, saltation, velocity_jump
+from nsjax.contact.aftermath import Around, accelerate, shift_back
 from nsjax.core.operators import refreshed
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
+from nsjax.nonlinear import only_tangent
 from nsjax.schemes.choices import within
 from nsjax.schemes.trial_steps import DEPTH, FAR, Masked, Start, Stepper, inside, locate
 from nsjax.types import Array, PyTree, record
@@ -75,7 +77,8 @@ def localized(
         own derivative, if a contact closes again after its impact, if the approach is slower than two
         steps of free normal acceleration (grazing, the end of a sequence of bounces), if more instants
         than `CUTS` are in it, or if a time is not found: `notes.UNLOCATED`. Second derivatives are then,
-        and through reversals of sliding, taken with what scales the first ones held fixed. A contact
+        through reversals of sliding and through independent impacts of one instant taken with what scales
+        the first ones held fixed. A contact
         that opens and closes again within one step without being penetrated at its end is not seen. The cut
         excites stiff flexible modes. A step with an impact costs about eight steps.
 
@@ -204,8 +207,18 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     inner = inside(d.scheme)
     limit, _ = events.gate(events.criteria_of(inner), system, there, f, d.dt)
     slow = jnp.any(struck & (jump.before >= -limit))
+    friction = system.law(there).friction_of(system.nc)  # type: ignore[misc]
+    links = events.linked(events.criteria_of(inner), f.rows, f.response, active, friction, system.nt)
+    pair = links & struck[:, None] & struck[None, :] & ~jnp.eye(system.nc, dtype=bool)
+    state = State(t=at.t, q=at.q, v=at.v + jump.dv)
+    if d.scheme.gradient != "discrete":
+        apart = (jnp.sum(struck) > 1) & ~jnp.any(pair)
+        state = lax.cond(
+            apart, lambda s: _each_in_time(inner, system, there, at, s, jump, struck, d.may, gap),
+            lambda s: s, state,
+        )  # fmt: skip
     p = Masked(params=there, may=struck | d.may)
-    after = inner.init(inner, stepper.masked, p, d.constants, State(t=at.t, q=at.q, v=at.v + jump.dv))
+    after = inner.init(inner, stepper.masked, p, d.constants, state)
     event = Event(
         gap=jnp.where(struck, -DEPTH, gap),
         active=active,
@@ -214,9 +227,6 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
         rate_after=jump.after,
         shift=jnp.where(struck, at.t - (d.carry.state.t + d.dt), 0.0),
     )
-    friction = system.law(there).friction_of(system.nc)  # type: ignore[misc]
-    links = events.linked(events.criteria_of(inner), f.rows, f.response, active, friction, system.nt)
-    pair = links & struck[:, None] & struck[None, :] & ~jnp.eye(system.nc, dtype=bool)
     bits = jnp.where(jnp.any(pair, axis=1), notes.TOGETHER, 0)
     own = dataclasses.replace(
         first,
@@ -232,6 +242,27 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
         carry=after, left=d.dt - sigma, output=_added(part.output, own, event),
         done=part.done, failed=part.failed | bad,
     )  # fmt: skip
+
+
+def _each_in_time(
+    inner: Scheme, system: System, p: PyTree, at: State, end: State, jump: Jump, struck: Array,
+    resting: Array, gap: Array,
+) -> State:  # fmt: skip
+    """``end`` whose derivative has every impact at its own time. Impacts of one instant that know nothing
+    of each other are located as the deepest of them, whose time moves with a mean of their data.
+    """
+    criteria = events.criteria_of(inner)
+    tau = jnp.where(struck, -only_tangent(gap, refuse=False) / jnp.where(struck, jump.before, -1.0), 0.0)
+    shift = saltation.Shift(tau=tau, mean=jnp.zeros(()), events=struck, apart=jnp.asarray(True))
+    p, here, there, still = events.frozen((p, at, end, jump))
+    a, _ = accelerate(criteria, system, p, here, here.v, resting)
+    around = Around(
+        at=here, a=a, aside=jnp.zeros((system.nv, system.nc)), end=there, resting=resting,
+        after=(resting | struck) & events.at_rest(criteria, still.after, there.v), stuck=None,
+        active=struck | resting,
+        impulses=jnp.concatenate([still.contacts.reshape(-1), still.constraints]),
+    )  # fmt: skip
+    return shift_back(criteria, system, p, end, shift, around)[0]
 
 
 def _added(so_far: Output, now: Output, event: Event) -> Output:

@@ -52,6 +52,16 @@ class _Through:
 
 
 @dataclasses.dataclass(frozen=True)
+class _Refresh:
+    """What a step holds fixed; derivatives take it anew where they shift the start of a step."""
+
+    function: Any
+
+    def __call__(self, t: Array, q: Array, p: Masked) -> Masked:
+        return Masked(params=self.function(t, q, p.params), may=p.may)
+
+
+@dataclasses.dataclass(frozen=True)
 class _Allowed:
     """Contacts that the system allows to act, and the mask."""
 
@@ -66,8 +76,9 @@ def maskable(system: System) -> System:
     names = "mass", "inertia", "force", "potential", "gap", "slip", "constraint", "law"
     taken = {name: getattr(system, name) for name in names}
     wrapped: Any = {name: _Through(f) for name, f in taken.items() if f is not None}
-    none: Any = dict.fromkeys(("prepare", "refresh", "observe"))  # they belong to the whole step
-    return dataclasses.replace(system, **wrapped, **none, allowed=_Allowed(system.allowed))
+    none: Any = dict.fromkeys(("prepare", "observe"))  # they belong to the whole step
+    refresh = None if system.refresh is None else _Refresh(system.refresh)
+    return dataclasses.replace(system, **wrapped, **none, refresh=refresh, allowed=_Allowed(system.allowed))
 
 
 @record()
