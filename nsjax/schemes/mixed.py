@@ -185,6 +185,19 @@ def _renewed(scheme: Scheme, system: System, params: PyTree, state: State, memor
     return dataclasses.replace(memory, a=a, force=force, algorithmic=algorithmic, algorithmic_force=behind)
 
 
+def _taking_part(scheme: Scheme, system: System, memory: Memory) -> Array:
+    """Contacts (nc,) bool in the stages of a step.
+
+    A stage at the start of the step meets a contact that has landed and does not stay, by its
+    acceleration, at rest still: a small force would hold it, and the derivative keep it from leaving. In the
+    first step after contacts have changed those without load are left out.
+    """
+    if not (scheme.options.laws_at_start and _recomputes(scheme, system)):
+        return memory.closed
+    unloaded = memory.resting & (split_rows(system, memory.force)[0] <= 0.0)
+    return memory.closed & ~(memory.stale & unloaded)
+
+
 def _acceleration(
     scheme: Scheme, system: System, params: PyTree, state: State, resting: Array
 ) -> tuple[Array, Array]:
@@ -253,13 +266,14 @@ def _step(
     state = carry.state
     memory = _renewed(scheme, system, params, state, carry.memory)
     t = jnp.asarray(state.t) + dt
+    stays = dataclasses.replace(memory, closed=_taking_part(scheme, system, memory))
 
     def base(contacts: bool) -> End:
         if contacts and scheme.gradient != "discrete" and system.nt:
-            return through_reversal(scheme, system, params, constants, state, memory, dt)
-        return base_step(scheme, system, params, constants, state, memory, dt, contacts)
+            return through_reversal(scheme, system, params, constants, state, stays, dt)
+        return base_step(scheme, system, params, constants, state, stays, dt, contacts)
 
-    end: End = on_contacts(system, memory.closed, base)
+    end: End = on_contacts(system, stays.closed, base)
     gap = jnp.zeros(0) if system.gap is None else system.gap(t, end.q, params)
     closed = touching(system, t, end.q, params, gap, scheme.coef.tolerances.gap)
     new = jnp.any(closed & ~memory.closed)
