@@ -189,8 +189,8 @@ def _taking_part(scheme: Scheme, system: System, memory: Memory) -> Array:
     """Contacts (nc,) bool in the stages of a step.
 
     A stage at the start of the step meets a contact that has landed and does not stay, by its
-    acceleration, at rest still: a small force would hold it, and the derivative keep it from leaving. In the
-    first step after contacts have changed those without load are left out.
+    acceleration, at rest still: a small force would hold it, and the derivative keep it from leaving. In
+    the first step after contacts have changed those without load are left out.
     """
     if not (scheme.options.laws_at_start and _recomputes(scheme, system)):
         return memory.closed
