@@ -94,6 +94,8 @@ class Arrow:
         """Why the structure cannot be that of a model with ``size`` unknowns; None if it can."""
         if any(b <= a for a, b in zip((-1, *self.heads), (*self.heads, size), strict=True)):
             return f"heads = {self.heads} of an arrow structure; give increasing numbers below nv = {size}"
+        if not isinstance(self.rest, Coloured):
+            return f"an arrow around {self.rest}; give BlockTridiagonal, Sparse or another `Coloured` one"
         misfit = self.rest.misfit(size - len(self.heads))
         return None if misfit is None else f"behind the {len(self.heads)} heads of an arrow, {misfit}"
 
@@ -117,7 +119,7 @@ class Arrow:
     def join(self, head: Array, tail: Array) -> Array:
         """Columns (n, k) from heads and rest."""
         k = head.shape[1]
-        sources = [iter_of.reshape(self.copies, -1, k) for iter_of in (tail, head)]
+        sources = [x.reshape(self.copies, -1, k) for x in (tail, head)]
         at, parts = [0, 0], []
         for is_head, i, j in _pieces(self.heads, sources[0].shape[1] + sources[1].shape[1]):
             first = at[is_head]

@@ -103,7 +103,9 @@ class FlexibleCrank:
         """Mass matrix (3 + n, 3 + n)."""
         angles, m1f, m2f = self._coupling(q, p)
         coupling = jnp.stack([m1f, m2f, jnp.zeros_like(m2f)])
-        rod = jax.jacfwd(lambda w: self._times(self.rod(p).mass, w))(0.0 * q[3:])
+        rod = self.rod(p).mass
+        if not self.basis.structure.dense:  # then the loop takes `inertia`
+            rod = jax.jacfwd(lambda w, m=rod: self._times(m, w))(0.0 * q[3:])
         top = jnp.concatenate([angles, coupling], axis=1)
         return jnp.concatenate([top, jnp.concatenate([coupling.T, rod], axis=1)])
 

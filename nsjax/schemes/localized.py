@@ -78,9 +78,9 @@ def localized(
         steps of free normal acceleration (grazing, the end of a sequence of bounces), if more instants
         than `CUTS` are in it, or if a time is not found: `notes.UNLOCATED`. Second derivatives are then,
         through reversals of sliding and through independent impacts of one instant taken with what scales
-        the first ones held fixed. A contact
-        that opens and closes again within one step without being penetrated at its end is not seen. The cut
-        excites stiff flexible modes. A step with an impact costs about eight steps.
+        the first ones held fixed. A contact that opens and closes again within one step without being
+        penetrated at its end is not seen. The cut excites stiff flexible modes. A step with an impact costs
+        about eight steps.
 
     Source: the implicit function theorem on ``g(Phi_s x_n) = 0``; nothing of it is in the papers.
 

@@ -113,6 +113,7 @@ def test_sizes_that_do_not_fit() -> None:
     assert "not a multiple of the block 2" in str(BlockTridiagonal(2).misfit(7))
     assert "pattern of 7 unknowns" in str(Sparse(TREE).misfit(8))
     assert "promise structure=" in str(Dense().misfit(2001))
+    assert "an arrow around Dense(" in str(Arrow((0,), Dense()).misfit(4))  # type: ignore[arg-type]
     assert "heads = (1, 0)" in str(Arrow((1, 0), BlockTridiagonal(1)).misfit(4))
     assert "heads = (4,)" in str(Arrow((4,), BlockTridiagonal(1)).misfit(4))
     assert "behind the 1 heads of an arrow, nv = 4" in str(Arrow((0,), BlockTridiagonal(3)).misfit(5))
