@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pathlib
+import re
 
 import nsjax
 
@@ -57,4 +58,17 @@ def test_imports_point_down() -> None:
         for other in imported_parts(file) & set(LEVEL):
             if other != part and LEVEL[other] >= LEVEL[part]:
                 faults.append(f"{file.relative_to(ROOT)} (floor {LEVEL[part]}) imports {other}")
+    assert not faults, faults
+
+
+def test_families_of_schemes_do_not_see_each_other() -> None:
+    """What two families share stands beside their folders. `locating` works around any scheme."""
+    families = {"mixed", "impulses", "nsga", "locating"}
+    schemes = ROOT / "schemes"
+    assert {p.name for p in schemes.iterdir() if p.is_dir() and p.name != "__pycache__"} == families
+    faults = []
+    for family in families:
+        for file in sorted((schemes / family).glob("*.py")):
+            seen = set(re.findall(r"^from nsjax\.schemes\.(\w+)", file.read_text(), re.M))
+            faults += [f"{family}/{file.name} imports {other}" for other in seen & families - {family}]
     assert not faults, faults

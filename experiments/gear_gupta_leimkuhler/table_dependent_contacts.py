@@ -24,8 +24,8 @@ import numpy as np
 import nsjax
 from nsjax import models, schemes
 from nsjax.core import State
-from nsjax.schemes.ggl import unified_stage
-from nsjax.schemes.midpoint_contacts import midpoint
+from nsjax.schemes.impulses.ggl import unified_stage
+from nsjax.schemes.impulses.midpoint_contacts import midpoint
 
 from .. import common
 

@@ -15,8 +15,8 @@ from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import kinetic_energy, potential_energy, refreshed, row_forces, row_rates
 from nsjax.core.system import System, add
-from nsjax.schemes import nsga_step
-from nsjax.schemes.midpoint_contacts import Remembered
+from nsjax.schemes.impulses.midpoint_contacts import Remembered
+from nsjax.schemes.nsga import step as nsga_step
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, record
 
@@ -114,8 +114,8 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     Args:
         traj: one run saved with ``every=1`` and all row quantities.
         forces: one of these, or ``"auto"``: ``"end"`` unless the scheme is memoryless or one of
-            `nsjax.schemes.midpoint_contacts`, and whenever impulses differ from ``dt force``; else the one
-            of the other two at whose directions the saved impulses fulfil the laws of impact and
+            `nsjax.schemes.impulses`, and whenever impulses differ from ``dt force``; else the one of the
+            other two at whose directions the saved impulses fulfil the laws of impact and
             constraint.
 
     Returns:

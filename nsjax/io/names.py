@@ -28,8 +28,8 @@ PLACES = {
     "model.slider_crank_flexible": "nsjax.models.slider_crank_flexible:SliderCrankFlexible",
     "fem.modes": "nsjax.fem.modes:Modes",
     "memory.impulsive": "nsjax.contact.events:Touch",
-    "memory.mixed": "nsjax.schemes.base_step:Memory",
-    "memory.nsga": "nsjax.schemes.nsga_step:Memory",
+    "memory.mixed": "nsjax.schemes.mixed.base_step:Memory",
+    "memory.nsga": "nsjax.schemes.nsga.step:Memory",
 }
 """Public name of a record, and where its class lives now."""
 

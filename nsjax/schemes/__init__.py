@@ -1,4 +1,4 @@
-"""Time-stepping schemes, one file per family, and their registry.
+"""Time-stepping schemes, one folder per family (`mixed`, `impulses`, `nsga`), and their registry.
 
 A scheme of your own is made of what `nsjax.schemes.building` exports: a base scheme of the mixed framework
 in forty lines (``experiments/examples/rho_infinity_bathe.py``), a scheme of impulses in sixty
@@ -6,15 +6,15 @@ in forty lines (``experiments/examples/rho_infinity_bathe.py``), a scheme of imp
 """
 
 from nsjax.schemes import building
-from nsjax.schemes.bathe import bathe
-from nsjax.schemes.ed_alpha import ed_alpha
-from nsjax.schemes.generalized_alpha import generalized_alpha, hht, newmark
-from nsjax.schemes.ggl import ggl_decoupled, ggl_unified
-from nsjax.schemes.half_explicit import half_explicit
-from nsjax.schemes.localized import localized
-from nsjax.schemes.moreau import moreau
-from nsjax.schemes.moreau_theta import moreau_theta
-from nsjax.schemes.nsga import nsga_coupled, nsga_decoupled, nsga_neglected
+from nsjax.schemes.impulses.ggl import ggl_decoupled, ggl_unified
+from nsjax.schemes.impulses.moreau import moreau
+from nsjax.schemes.impulses.moreau_theta import moreau_theta
+from nsjax.schemes.locating.localized import localized
+from nsjax.schemes.mixed.bathe import bathe
+from nsjax.schemes.mixed.ed_alpha import ed_alpha
+from nsjax.schemes.mixed.generalized_alpha import generalized_alpha, hht, newmark
+from nsjax.schemes.mixed.half_explicit import half_explicit
+from nsjax.schemes.nsga.variants import nsga_coupled, nsga_decoupled, nsga_neglected
 from nsjax.schemes.registry import REGISTRY, SchemeEntry
 
 __all__ = [

@@ -42,11 +42,11 @@ from nsjax.core.errors import InputError
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.schemes.base_step import BaseEnd, Memory
-from nsjax.schemes.frozen_rows import FrozenRowEquations
-from nsjax.schemes.impulse_scheme import ImpulseRun, Numbers, StepData, impulse_scheme
-from nsjax.schemes.mixed import Tolerances, mixed_scheme
-from nsjax.schemes.stages import Maps, single
+from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations
+from nsjax.schemes.impulses.impulse_scheme import ImpulseRun, Numbers, StepData, impulse_scheme
+from nsjax.schemes.mixed.base_step import BaseEnd, Memory
+from nsjax.schemes.mixed.framework import Tolerances, mixed_scheme
+from nsjax.schemes.mixed.stages import Maps, single
 from nsjax.types import Array, record
 
 __all__ = [

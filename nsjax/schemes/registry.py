@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
-from nsjax.schemes.bathe import bathe
-from nsjax.schemes.ed_alpha import ed_alpha
-from nsjax.schemes.generalized_alpha import generalized_alpha, hht, newmark
-from nsjax.schemes.ggl import ggl_decoupled, ggl_unified
-from nsjax.schemes.half_explicit import half_explicit
-from nsjax.schemes.moreau import moreau
-from nsjax.schemes.moreau_theta import moreau_theta
-from nsjax.schemes.nsga import nsga_coupled, nsga_decoupled, nsga_neglected
+from nsjax.schemes.impulses.ggl import ggl_decoupled, ggl_unified
+from nsjax.schemes.impulses.moreau import moreau
+from nsjax.schemes.impulses.moreau_theta import moreau_theta
+from nsjax.schemes.mixed.bathe import bathe
+from nsjax.schemes.mixed.ed_alpha import ed_alpha
+from nsjax.schemes.mixed.generalized_alpha import generalized_alpha, hht, newmark
+from nsjax.schemes.mixed.half_explicit import half_explicit
+from nsjax.schemes.nsga.variants import nsga_coupled, nsga_decoupled, nsga_neglected
 from nsjax.types import Fn
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from nsjax import models
 from nsjax.analysis import EnergyBooks, energy_books
-from nsjax.schemes import mixed
+from nsjax.schemes.mixed import framework as mixed
 from tests.analysis.test_energy import G, every_scheme, run
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsjax.schemes.mixed import Options as Mixed
+from nsjax.schemes.mixed.framework import Options as Mixed
 from tests.gradients import mechanism
 from tests.gradients.convergence import SCHEMES
 from tests.gradients.program import Answer, primes_near, sensitivity, slope

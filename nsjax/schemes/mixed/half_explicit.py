@@ -13,7 +13,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
 from nsjax.linalg import matmul, matvec
 from nsjax.schemes.choices import choose
-from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
+from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.types import Array, record
 
 

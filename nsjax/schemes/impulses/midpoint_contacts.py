@@ -19,8 +19,8 @@ from nsjax.contact.sensitivity import Family, Stepped, nothing_told, through_eve
 from nsjax.core.operators import touching
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
+from nsjax.schemes.at_events import derivatives, held_contacts, touch_at_start
 from nsjax.schemes.books import impulse_output
-from nsjax.schemes.family import derivatives, held_contacts, touch_at_start
 from nsjax.types import Array, PyTree, record
 
 Respond = Callable[[Scheme, System, PyTree, State, Array, Array, bool, Formed | None], Stepped]

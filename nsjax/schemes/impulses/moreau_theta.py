@@ -15,8 +15,8 @@ from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.choices import told_by, within
-from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
-from nsjax.schemes.midpoint_contacts import contact_init, impulse_step, midpoint
+from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
+from nsjax.schemes.impulses.midpoint_contacts import contact_init, impulse_step, midpoint
 from nsjax.types import Array, PyTree, record
 
 

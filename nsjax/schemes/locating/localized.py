@@ -16,7 +16,7 @@ from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.nonlinear import only_tangent
 from nsjax.schemes.choices import within
-from nsjax.schemes.trial_steps import DEPTH, FAR, Masked, Start, Stepper, inside, locate
+from nsjax.schemes.locating.trial_steps import DEPTH, FAR, Masked, Start, Stepper, inside, locate
 from nsjax.types import Array, PyTree, record
 
 CUTS = 3

@@ -15,7 +15,7 @@ from nsjax.core.inertia import KeptInertia, constant_inertia
 from nsjax.core.operators import Rows, all_rows
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.schemes.stages import Maps, StageEquations
+from nsjax.schemes.mixed.stages import Maps, StageEquations
 from nsjax.types import Array, PyTree, record
 
 

@@ -22,8 +22,8 @@ from jax import lax
 from nsjax.core.operators import jacobian
 from nsjax.math import norm
 from nsjax.nonlinear import implicit_solution
-from nsjax.schemes.nsga_levels import Level
-from nsjax.schemes.nsga_linear import Linear, Tangent, correction, linearised, regularisation
+from nsjax.schemes.nsga.levels import Level
+from nsjax.schemes.nsga.linear import Linear, Tangent, correction, linearised, regularisation
 from nsjax.types import Array, PyTree, record
 
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.

@@ -14,7 +14,7 @@ from nsjax.core.operators import acting
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.nonlinear import implicit_solution
-from nsjax.schemes.family import LOCATED
+from nsjax.schemes.at_events import LOCATED
 from nsjax.types import Array, PyTree, record
 
 DEPTH = 1e-12

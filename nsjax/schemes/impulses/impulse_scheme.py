@@ -15,8 +15,8 @@ from nsjax.core.inertia import inertia_at
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.choices import told_by, within
-from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
-from nsjax.schemes.midpoint_contacts import Remembered, contact_init, gap_of, impulse_step
+from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
+from nsjax.schemes.impulses.midpoint_contacts import Remembered, contact_init, gap_of, impulse_step
 from nsjax.types import Array, Fn, PyTree, record
 
 

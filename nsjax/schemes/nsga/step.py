@@ -16,13 +16,13 @@ from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, throu
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates, touching
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
+from nsjax.schemes.at_events import derivatives, held_contacts, touch_at_start
 from nsjax.schemes.books import impulse_output
-from nsjax.schemes.family import derivatives, held_contacts, touch_at_start
-from nsjax.schemes.generalized_alpha import chung_hulbert
-from nsjax.schemes.nsga_levels import Step, smooth_state, total_state
-from nsjax.schemes.nsga_linear import Tangent, correction, linearised
-from nsjax.schemes.nsga_newton import Tolerances, no_unknown, tangent
-from nsjax.schemes.nsga_solve import Answer, coupled, decoupled, levels_of
+from nsjax.schemes.nsga.levels import Step, smooth_state, total_state
+from nsjax.schemes.nsga.linear import Tangent, correction, linearised
+from nsjax.schemes.nsga.newton import Tolerances, no_unknown, tangent
+from nsjax.schemes.nsga.solve import Answer, coupled, decoupled, levels_of
+from nsjax.schemes.parameters import chung_hulbert
 from nsjax.types import Array, PyTree, record
 
 

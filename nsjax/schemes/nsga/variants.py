@@ -5,8 +5,8 @@ from __future__ import annotations
 from nsjax.contact.events import Criteria
 from nsjax.core.scheme import Accelerations, Scheme
 from nsjax.schemes.choices import choose, told_by, within
-from nsjax.schemes.nsga_solve import Options
-from nsjax.schemes.nsga_step import Coefficients, nsga_init, nsga_prepare, nsga_step
+from nsjax.schemes.nsga.solve import Options
+from nsjax.schemes.nsga.step import Coefficients, nsga_init, nsga_prepare, nsga_step
 from nsjax.types import Array
 
 ITERATIONS = ("block", "monolithic")

@@ -19,8 +19,8 @@ from nsjax.core.system import State, System
 from nsjax.linalg import Structure
 from nsjax.schemes.books import stage_jump
 from nsjax.schemes.choices import METRICS, choose, kinetic_metric, told_by, within
-from nsjax.schemes.midpoint_contacts import contact_init, impulse_step, midpoint
-from nsjax.schemes.moreau import Coefficients, Options, moreau_family
+from nsjax.schemes.impulses.midpoint_contacts import contact_init, impulse_step, midpoint
+from nsjax.schemes.impulses.moreau import Coefficients, Options, moreau_family
 from nsjax.types import Array, PyTree, record
 
 

@@ -10,8 +10,8 @@ from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
 from nsjax.schemes.choices import known_options, within
-from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
-from nsjax.schemes.stages import Maps
+from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_scheme
+from nsjax.schemes.mixed.stages import Maps
 from nsjax.types import Array, record
 
 

@@ -12,7 +12,7 @@ from jax import lax
 from nsjax.core.operators import momentum
 from nsjax.core.system import System
 from nsjax.linalg import solve
-from nsjax.schemes.nsga_levels import (
+from nsjax.schemes.nsga.levels import (
     PositionLevel,
     Smooth,
     SmoothLevel,
@@ -22,7 +22,7 @@ from nsjax.schemes.nsga_levels import (
     smooth_state,
     total_state,
 )
-from nsjax.schemes.nsga_newton import (
+from nsjax.schemes.nsga.newton import (
     ROUNDING,
     Coupled,
     Tolerances,

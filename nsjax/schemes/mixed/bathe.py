@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
 from nsjax.schemes.choices import known_options
-from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
-from nsjax.schemes.stages import single
+from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_scheme
+from nsjax.schemes.mixed.stages import single
 from nsjax.types import Array, record
 
 

@@ -23,7 +23,10 @@ from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import touching
 from nsjax.core.scheme import Accelerations, Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.schemes.base_step import (
+from nsjax.schemes.at_events import touch_at_start
+from nsjax.schemes.books import step_status
+from nsjax.schemes.choices import FORMS, choose, told_by, within
+from nsjax.schemes.mixed.base_step import (
     BaseEnd,
     End,
     Kept,
@@ -35,10 +38,7 @@ from nsjax.schemes.base_step import (
     row_count,
     split_rows,
 )
-from nsjax.schemes.books import step_status
-from nsjax.schemes.choices import FORMS, choose, told_by, within
-from nsjax.schemes.family import touch_at_start
-from nsjax.schemes.impact import resting_contacts, strike, through_reversal
+from nsjax.schemes.mixed.impact import resting_contacts, strike, through_reversal
 from nsjax.types import Array, PyTree, record
 
 __all__ = ["BaseEnd", "Memory", "Options", "Tolerances", "mixed_scheme"]

@@ -18,10 +18,10 @@ from nsjax.core.operators import Rows, gap_drift
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, add
 from nsjax.nonlinear import only_tangent, with_tangent
+from nsjax.schemes.at_events import derivatives
 from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric, told_by, within
-from nsjax.schemes.family import derivatives
-from nsjax.schemes.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
-from nsjax.schemes.midpoint_contacts import contact_init, impulse_step, midpoint
+from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
+from nsjax.schemes.impulses.midpoint_contacts import contact_init, impulse_step, midpoint
 from nsjax.types import Array, PyTree, record
 
 

@@ -10,15 +10,10 @@ from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
 from nsjax.schemes.choices import known_options, within
-from nsjax.schemes.mixed import BaseEnd, Memory, Tolerances, mixed_scheme
-from nsjax.schemes.stages import single
+from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_scheme
+from nsjax.schemes.mixed.stages import single
+from nsjax.schemes.parameters import chung_hulbert
 from nsjax.types import Array, record
-
-
-def chung_hulbert(rho_inf: Any) -> tuple[Any, Any, Any, Any]:
-    """``alpha_m, alpha_f, beta, gamma`` of the spectral radius at infinite frequency, [R&S (26)]."""
-    alpha_m, alpha_f = (2 * rho_inf - 1) / (rho_inf + 1), rho_inf / (rho_inf + 1)
-    return alpha_m, alpha_f, 1 / (1 + rho_inf) ** 2, (3 - rho_inf) / (2 * (1 + rho_inf))
 
 
 @record()

@@ -18,8 +18,8 @@ from nsjax.core.operators import refreshed, row_rates
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.nonlinear import only_tangent, with_tangent
-from nsjax.schemes.base_step import End, Kept, Memory, base_step
-from nsjax.schemes.family import derivatives
+from nsjax.schemes.at_events import derivatives
+from nsjax.schemes.mixed.base_step import End, Kept, Memory, base_step
 from nsjax.types import Array, PyTree, record
 
 

@@ -1,0 +1,1 @@
+"""Nonsmooth generalized-alpha: its levels, their solver, the step, and the three variants."""
