@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.bounded import reported, working
 from nsjax.contact.events import criteria_of, frozen
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
@@ -65,7 +66,7 @@ def begin_run(
     if carry is None:
         params, constants = prepare_run(system, scheme, params, dt)
         params = refreshed(system, jnp.asarray(state.t), state.q, params)
-        start = scheme.init(scheme, system, params, constants, state)
+        start = scheme.init(scheme, working(system), params, constants, state)
         follow = Continuation(carry=start, origin=jnp.asarray(state.t), index=jnp.asarray(0, int), dt=dt)
         if watched:
             at, p = frozen((State(t=follow.origin, q=state.q, v=state.v), params))
@@ -99,7 +100,7 @@ def begin_run(
 def prepare_run(system: System, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:
     """Parameters with what the model derives from them, and the constants of the scheme."""
     params = prepared(system, params)
-    return params, scheme.prepare(scheme, system, params, dt)
+    return params, scheme.prepare(scheme, working(system), params, dt)
 
 
 def _one_step(
@@ -116,7 +117,8 @@ def _one_step(
     state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
     start = dataclasses.replace(follow.carry, state=state)
     params = refreshed(program.system, state.t, state.q, params)
-    carry, output = scheme.step(scheme, program.system, params, constants, start, dt)
+    carry, output = scheme.step(scheme, working(program.system), params, constants, start, dt)
+    output = reported(program.system, output)
     index = follow.index + 1
     end = follow.origin + index * dt
     carry = dataclasses.replace(carry, state=dataclasses.replace(carry.state, t=end))
@@ -149,7 +151,7 @@ def _count(name: str, value: Array, output: Output, dt: Array, margin: Array | N
     if name == "closed_time":
         return value + jnp.where(output.event.active, dt, 0.0)
     new: Array = getattr(output, name)
-    if name.startswith("impulse") or name in ("constraint_impulse", "iterations"):
+    if "impulse" in name or name == "iterations":
         return value + new
     if name == "residual":
         return jnp.maximum(value, new)
@@ -168,6 +170,8 @@ def no_tally(program: LoopProgram) -> dict[str, Array]:
         "impulse_normal": none,
         "impulse_tangential": jnp.zeros((nc, nt)),
         "constraint_impulse": jnp.zeros(nb),
+        "drag_force": jnp.zeros(system.nd),
+        "drag_impulse": jnp.zeros(system.nd),
         "impacts": jnp.zeros(nc, int),
         "gap_min": jnp.full(nc, jnp.inf),
         "closed_time": none,

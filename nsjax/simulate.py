@@ -167,7 +167,7 @@ def _advance(
 
 def _chunk_rows(system: System) -> int:
     """Rows of one compiled call: a power of two that depends on the size of the model alone."""
-    width = system.nq + system.nv + system.nc * (8 + 2 * system.nt) + 2 * system.nb + 3
+    width = system.nq + system.nv + system.nc * (8 + 2 * system.nt) + 2 * (system.nb + system.nd) + 3
     return int(min(CHUNK_ROWS, max(16, 2 ** int(np.log2(CHUNK_BYTES / (8 * width))))))
 
 

@@ -82,7 +82,7 @@ class Impacts:
 ROWS = (
     "gap", "force_normal", "force_tangential", "constraint_force", "impulse_normal",
     "impulse_tangential", "constraint_impulse", "impacts", "gap_min", "closed_time",
-    "iterations", "residual", "notes", "margin",
+    "iterations", "residual", "notes", "margin", "drag_force", "drag_impulse",
 )  # fmt: skip
 """Row quantities that `simulate` saves beside ``t, q, v``."""
 
@@ -115,16 +115,17 @@ class Trajectory:
             rate with which it closed, or would have had to come to close, over what its acceleration
             changes in a step. Infinite if it did not come near. An impact is lost or won by changes
             of the data that move its rate by so much, and its derivative is known to about 1 / margin.
+        drag_force, drag_impulse (rows, nd): of bounded rows, like those of the constraints [N], [N s].
         status: union of the status bits of all steps; 0 means that all went well.
         first_failure: when and where the first of them was set.
         events: impact list, None unless ``events=K`` was asked for.
         carry: continues the run.
         params: the model's parameters, for derived quantities.
 
-    ``traj.mean_force_normal`` (rows, nc), ``mean_force_tangential`` (rows, nc, nt) and
-    ``mean_constraint_force`` (rows, nb) are these impulses over the time since the previous row [N],
-    impacts included, and zero in row 0: what a plot of contact forces should show, with rows some steps
-    apart.
+    ``traj.mean_force_normal`` (rows, nc), ``mean_force_tangential`` (rows, nc, nt),
+    ``mean_constraint_force`` (rows, nb) and ``mean_drag_force`` (rows, nd) are these impulses over the time
+    since the previous row [N], impacts included, and zero in row 0: what a plot of contact forces should
+    show, with rows some steps apart.
 
     ``traj[name]`` is a column by its label (``traj["theta1"]``), an observable of the model, or
     ``"kinetic"``, ``"potential"``, ``"energy"``.
@@ -153,6 +154,8 @@ class Trajectory:
     first_failure: FirstFailure
     events: Impacts | None
     carry: Continuation
+    drag_force: Array | None = None
+    drag_impulse: Array | None = None
 
     @property
     def mean_force_normal(self) -> Array:
@@ -168,6 +171,11 @@ class Trajectory:
     def mean_constraint_force(self) -> Array:
         """Mean forces of the bilateral constraints since the previous row (rows, nb) [N]."""
         return self._mean("constraint_impulse")
+
+    @property
+    def mean_drag_force(self) -> Array:
+        """Mean forces of the bounded rows since the previous row (rows, nd) [N]."""
+        return self._mean("drag_impulse")
 
     def _mean(self, name: str) -> Array:
         """Impulses since the previous row over the time since then; zero in row 0."""

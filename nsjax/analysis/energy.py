@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.analysis.rows import by_rows, check_run, impulse_steps
+from nsjax.contact.bounded import working
 from nsjax.contact.events import Touch
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
@@ -22,7 +23,7 @@ from nsjax.types import Array, Fn, PyTree, record
 
 NEEDED = (
     "force_normal", "force_tangential", "constraint_force", "impulse_normal", "impulse_tangential",
-    "constraint_impulse", "impacts", "closed_time",
+    "constraint_impulse", "impacts", "closed_time", "drag_force", "drag_impulse",
 )  # fmt: skip
 
 FORCES = ("auto", "end", "mean", "midpoint")
@@ -39,6 +40,7 @@ class EnergyBooks:
             potential gains.
         normal, friction (rows, nc): work of the contact forces.
         constraint (rows, nb): work of the bilateral constraint forces.
+        drag (rows, nd): work of the bounded rows.
         impact (rows,): whether impulses acted at an impact.
         impact_normal, impact_friction (rows, nc), impact_constraint (rows, nb): work of these impulses.
         lost_normal, lost_friction (rows, nc): energy lost by the impact in the contact,
@@ -61,6 +63,7 @@ class EnergyBooks:
     impact_constraint: np.ndarray
     lost_normal: np.ndarray
     lost_friction: np.ndarray
+    drag: np.ndarray
 
     @property
     def energy(self) -> np.ndarray:
@@ -71,7 +74,7 @@ class EnergyBooks:
     def work(self) -> dict[str, np.ndarray]:
         """Work since the previous row by source, each (rows,) [J], summed over contacts."""
         kinds = "normal", "friction", "constraint"
-        names = [*kinds, *(f"impact_{kind}" for kind in kinds)]
+        names = [*kinds, *(f"impact_{kind}" for kind in kinds), "drag"]
         return {"force": self.force, **{name: getattr(self, name).sum(axis=1) for name in names}}
 
     @property
@@ -150,11 +153,11 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     if forces not in FORCES:
         raise InputError(f"energy_books: forces = {forces!r}; choose one of {', '.join(FORCES)}")
     check_run(traj, "energy_books", NEEDED, every_step=True)
-    dt = float(traj.carry.dt)
+    bounded, traj, dt = traj.system.nd, _with_bounded_rows(traj), float(traj.carry.dt)
     force, impulse = _rows_of(traj, "force"), _rows_of(traj, "impulse")
     if forces == "auto" and isinstance(traj.carry.carry.memory, nsga_step.Memory):
         jump, impact = _impulses_at_the_end(traj, force, impulse)
-        return _enter(traj, _apart(traj, impulse, jump), impact)
+        return _enter(traj, _apart(traj, impulse, jump), impact, bounded)
     jump = impulse - dt * force
     # what a product and a sum round off is no impulse
     jump = np.where(np.abs(jump) <= 4 * np.finfo(float).eps * np.abs(impulse), 0.0, jump)
@@ -168,7 +171,30 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     else:
         impact = np.any(np.asarray(traj.impacts), axis=1)
         work = _whole_steps(traj, forces, impulse[1:], impact[1:, None])
-    return _enter(traj, work, impact)
+    return _enter(traj, work, impact, bounded)
+
+
+def _with_bounded_rows(traj: Trajectory) -> Trajectory:
+    """The run as schemes see it: bounded rows as tangents of contacts that are always closed."""
+    if not traj.system.nd:
+        return traj
+    system, rows = working(traj.system), len(traj.t)
+    closed = np.zeros((rows, traj.system.nd))
+
+    def tangential(contacts: Any, drags: Any) -> np.ndarray:
+        wide = np.zeros((rows, system.nc, system.nt))
+        wide[:, : traj.system.nc, : traj.system.nt] = contacts
+        wide[:, traj.system.nc :, 0] = drags
+        return wide
+
+    fields: dict[str, Any] = {
+        name: np.concatenate([np.asarray(getattr(traj, name)), closed], axis=1)
+        for name in ("force_normal", "impulse_normal", "impacts")
+    }
+    fields["closed_time"] = np.concatenate([np.asarray(traj.closed_time), closed + traj.carry.dt], axis=1)
+    fields["force_tangential"] = tangential(traj.force_tangential, traj.drag_force)
+    fields["impulse_tangential"] = tangential(traj.impulse_tangential, traj.drag_impulse)
+    return dataclasses.replace(traj, system=system, **fields)
 
 
 def _apart(traj: Trajectory, impulse: np.ndarray, jump: np.ndarray) -> Any:
@@ -222,9 +248,11 @@ def _rows_of(traj: Trajectory, what: str) -> np.ndarray:
     return np.concatenate([contacts.reshape(len(contacts), -1), constraints], axis=1)
 
 
-def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray) -> EnergyBooks:
-    """The books: work of force, rows and row impulses, loss by these; no work in the first row."""
-    system = traj.system
+def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray, bounded: int) -> EnergyBooks:
+    """The books: work of force, rows and row impulses, loss by these; no work in the first row. The last
+    ``bounded`` contacts are bounded rows: impacts do not belong to them.
+    """
+    system, nc = traj.system, traj.system.nc - bounded
     force, smooth, struck, lost = (np.concatenate([0.0 * x[:1], x]) for x in work)
     kinetic, potential = by_rows(_energies, traj, traj.t, traj.q, traj.v)
     split = system.nc * (1 + system.nt)
@@ -241,15 +269,16 @@ def _enter(traj: Trajectory, work: tuple[np.ndarray, ...], impact: np.ndarray) -
         kinetic=kinetic,
         potential=potential,
         force=force,
-        normal=normal,
-        friction=friction,
+        normal=normal[:, :nc],
+        friction=friction[:, :nc],
         constraint=constraint,
         impact=impact,
-        impact_normal=impact_normal,
-        impact_friction=impact_friction,
+        impact_normal=impact_normal[:, :nc],
+        impact_friction=impact_friction[:, :nc],
         impact_constraint=impact_constraint,
-        lost_normal=lost_normal,
-        lost_friction=lost_friction,
+        lost_normal=lost_normal[:, :nc],
+        lost_friction=lost_friction[:, :nc],
+        drag=friction[:, nc:] + impact_friction[:, nc:],
     )
 
 

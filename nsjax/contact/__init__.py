@@ -9,7 +9,7 @@ from nsjax.contact.certificate import (
 from nsjax.contact.events import Criteria
 from nsjax.contact.jump import Jump, no_jump, velocity_jump
 from nsjax.contact.law import ContactLaw
-from nsjax.contact.problem import ContactProblem, Factored
+from nsjax.contact.problem import ContactProblem, Factored, Given
 from nsjax.contact.solvers import METHODS, ContactSolution, solve
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "ContactSolution",
     "Criteria",
     "Factored",
+    "Given",
     "Jump",
     "complementarity_gap",
     "cone_violation",

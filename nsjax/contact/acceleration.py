@@ -50,9 +50,10 @@ def consistent_forces(
     rows = all_rows(system, t, q, params)
     free, response = inertia.answers(force, rows.wt)
     drift = row_drift(system, t, q, v, params)
-    friction = jnp.zeros(0)
+    friction, given = jnp.zeros(0), None
     if system.nc:
-        friction = system.law(params).friction_of(system.nc)  # type: ignore[misc]
+        law = system.law(params)  # type: ignore[misc]
+        friction, given = law.friction_of(system.nc), law.given(system.nc, 1.0)
     problem = ContactProblem(
         nc=system.nc,
         nt=system.nt,
@@ -61,6 +62,7 @@ def consistent_forces(
         free=_sliding(criteria, system, rows, v, matvec(rows.wt, free) + drift, stuck),
         friction=friction,
         mask=resting,
+        given=given,
     )
     answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method)
     return free + matvec(response, answer.x), answer.x

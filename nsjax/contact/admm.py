@@ -7,11 +7,13 @@ along as a fixed point.
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.problem import ContactProblem
+from nsjax.contact.problem import ContactProblem, project_disk
 from nsjax.linalg import matvec, solve
 from nsjax.math import direction, norm
 from nsjax.types import Array
@@ -31,6 +33,10 @@ def admm(problem: ContactProblem, x: Array, iterations: Array | int) -> Array:
     g = scale[:, None] * problem.matrix * scale[None, :]
     f = scale * problem.free
     identity = np.eye(f.shape[0])
+    scaled = problem
+    if problem.given is not None:
+        normal = problem.given.normal / problem.contacts(scale)[:, 0]
+        scaled = dataclasses.replace(problem, given=dataclasses.replace(problem.given, normal=normal))
 
     def block(_: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         z, y, penalty = carry
@@ -40,7 +46,7 @@ def admm(problem: ContactProblem, x: Array, iterations: Array | int) -> Array:
             z, y, _, _ = c
             x = matvec(inverse, penalty * z + y - f - _shift(problem, y))
             relaxed = RELAXATION * x + (1.0 - RELAXATION) * z
-            new = project_cone(problem, relaxed - y / penalty)
+            new = project_cone(scaled, relaxed - y / penalty)
             y = y + penalty * (new - relaxed)
             return new, y, jnp.max(jnp.abs(x - new)), penalty * jnp.max(jnp.abs(new - z))
 
@@ -82,4 +88,8 @@ def project_cone(problem: ContactProblem, z: Array) -> Array:
     length = (normal + mu * size) / (1.0 + mu * mu)
     surface = jnp.concatenate([length[:, None], (mu * length)[:, None] * direction(tangent)], axis=1)
     projected = jnp.where(inside, block, jnp.where(polar, 0.0, surface))
+    if problem.given is not None:
+        bounded = project_disk(tangent, mu * problem.given.normal)
+        disk = jnp.concatenate([problem.given.normal[:, None], bounded], axis=1)
+        projected = jnp.where(jnp.asarray(problem.given.on)[:, None], disk, projected)
     return problem.stack(jnp.where(problem.mask[:, None], projected, 0.0), problem.bilateral(z))

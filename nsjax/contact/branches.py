@@ -31,12 +31,16 @@ class Branches:
 def branches(problem: ContactProblem, x: Array, u: Array, r: Array) -> Branches:
     """Open, stick or slip, decided at ``x - r u`` with the friction radius ``mu (x_N - r u_N)``."""
     z = problem.contacts(x - r * u)
-    on = problem.mask & (z[:, 0] > 0.0)
+    push, given = z[:, 0], problem.given
+    if given is not None:
+        push = given.where(given.normal, push)
+    on = problem.mask & (push > 0.0)
     size = norm(z[:, 1:])
-    radius = problem.friction * z[:, 0]
+    radius = problem.friction * push
     # A disk of radius zero has no interior: friction zero always slips.
     stick = on & (size <= radius) & (radius > 0.0)
-    use = jnp.concatenate([on[:, None]] + [stick[:, None]] * problem.nt, axis=1)
+    normal = on if given is None else on & ~given.on
+    use = jnp.concatenate([normal[:, None]] + [stick[:, None]] * problem.nt, axis=1)
     slip = on & ~stick
     slope = jnp.where(slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
     rows = problem.stack(use, jnp.ones(problem.nb, bool))
@@ -98,7 +102,12 @@ def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) ->
 
 
 def branch_residual(problem: ContactProblem, x: Array, u: Array, r: Array, b: Branches) -> Array:
-    """Prox rows on given branches: ``r u`` where active, ``x_T - mu n x_N`` on slip, ``x`` if open."""
+    """Prox rows on given branches: ``r u`` where active, ``x_T - mu n x_N`` on slip, ``x`` if open;
+    ``x_N`` less what is given.
+    """
     normal = jnp.repeat(problem.contacts(x)[:, 0], 1 + problem.nt)
-    friction = _per_row(problem, b.slope) * problem.stack(normal, jnp.zeros(problem.nb))
-    return jnp.where(b.use, r * u, x - friction)
+    known = _per_row(problem, b.slope) * problem.stack(normal, jnp.zeros(problem.nb))
+    if problem.given is not None:
+        wide = jnp.concatenate([problem.given.normal[:, None], jnp.zeros((problem.nc, problem.nt))], axis=1)
+        known = known + problem.stack(wide, jnp.zeros(problem.nb))
+    return jnp.where(b.use, r * u, x - known)

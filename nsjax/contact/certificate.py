@@ -37,14 +37,16 @@ def natural_residual(problem: ContactProblem, x: Array) -> Array:
 
 
 def impulse_scale(problem: ContactProblem, r: Array) -> tuple[Array, Array]:
-    """Largest impulse ``|F_k| / G_kk`` that a taking-part row alone would need: over normal and
-    bilateral rows, and over all rows.
+    """Largest impulse ``|F_k| / G_kk`` that a taking-part row alone would need: over normal (what is given
+    included) and bilateral rows, and over all rows.
     """
     single = jnp.abs(r * problem.free)
     contacts = jnp.where(problem.mask[:, None], problem.contacts(single), 0.0)
     bilateral = jnp.max(problem.bilateral(single), initial=0.0)
     normal = jnp.maximum(jnp.max(contacts[:, 0], initial=0.0), bilateral)
-    return normal, jnp.maximum(jnp.max(contacts, initial=0.0), bilateral)
+    if problem.given is not None:
+        normal = jnp.maximum(normal, jnp.max(problem.given.normal))
+    return normal, jnp.maximum(jnp.max(contacts, initial=0.0), normal)
 
 
 def relative_residual(

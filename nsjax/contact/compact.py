@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.branches import Branches
-from nsjax.contact.problem import ContactProblem
+from nsjax.contact.problem import ContactProblem, Given
 from nsjax.types import Array, record
 
 
@@ -55,6 +55,11 @@ def gather(problem: ContactProblem, size: int) -> Compact:
     contact = jnp.sum(place * np.arange(problem.nc), axis=1)
     rows = (contact[:, None] * d + np.arange(d)).reshape(-1)
     rows = jnp.concatenate([rows, problem.nc * d + np.arange(problem.nb)])
+    given = None
+    if problem.given is not None:
+        here = jnp.any(place, axis=1)
+        normal = jnp.where(here, problem.given.normal[contact], 0.0)
+        given = Given(on=here & jnp.asarray(problem.given.on)[contact], normal=normal)
     small = ContactProblem(
         nc=size,
         nt=problem.nt,
@@ -63,5 +68,6 @@ def gather(problem: ContactProblem, size: int) -> Compact:
         free=problem.free[rows],
         friction=problem.friction[contact],
         mask=jnp.any(place, axis=1),
+        given=given,
     )
     return Compact(problem=small, place=place)

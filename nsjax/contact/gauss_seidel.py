@@ -34,7 +34,11 @@ def gauss_seidel(
         local = lax.dynamic_slice_in_dim(rows, i * d, d, axis=1)
         old = lax.dynamic_slice_in_dim(x, i * d, d)
         others = lax.dynamic_slice_in_dim(problem.free, i * d, d) + matvec(rows, x)
-        new = local_contact(local, others - matvec(local, old), problem.friction[i])
+        others = others - matvec(local, old)
+        new = local_contact(local, others, problem.friction[i])
+        if problem.given is not None:
+            bounded = _given_contact(local, others, problem.given.normal[i], problem.friction[i])
+            new = jnp.where(problem.given.on[i], bounded, new)
         new = jnp.where(jnp.all(jnp.isfinite(new)), new, old)
         new = jnp.where(problem.mask[i], old + relaxation * (new - old), 0.0)
         return lax.dynamic_update_slice_in_dim(x, new, i * d, 0)
@@ -70,6 +74,16 @@ def local_contact(w: Array, q: Array, mu: Array) -> Array:
         xt = slip(s, b, w[0, 1:] / wnn, -q[0] / wnn, mu)
         x = jnp.concatenate([(-q[0] / wnn - jnp.sum(w[0, 1:] * xt) / wnn)[None], xt])
     return jnp.where(positive & (q[0] < 0.0), x, 0.0)
+
+
+def _given_contact(w: Array, q: Array, normal: Array, mu: Array) -> Array:
+    """Exact answer of one contact whose normal impulse is given and moves nothing, and which has one
+    tangent that is not empty, the first: (1 + nt,).
+    """
+    movable = w[1, 1] > 0.0
+    stick = jnp.where(movable, -q[1] / jnp.where(movable, w[1, 1], 1.0), 0.0)
+    tangent = jnp.clip(stick, -mu * normal, mu * normal)
+    return jnp.concatenate([jnp.stack([normal, tangent]), jnp.zeros(w.shape[0] - 2)])
 
 
 def _slip_line(s: Array, b: Array, coupling: Array, push: Array, mu: Array) -> Array:

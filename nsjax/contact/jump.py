@@ -61,15 +61,16 @@ def jump_problem(
     drift: Array,
     active: Array,
     constraint_rate: Array | None = None,
+    duration: Array | float = 0.0,
 ) -> ContactProblem:
     """The contact problem of `velocity_jump`; ``before`` are the rates of the rows before it."""
     nb, nt = system.nb, system.nt
     nc = (rows.wt.shape[0] - nb) // (1 + nt)
     free = before + matvec(rows.wt, drift)
-    friction = jnp.zeros(0)
+    friction, given = jnp.zeros(0), None
     if nc:
         law = system.law(params)  # type: ignore[misc]
-        friction = law.friction_of(nc)
+        friction, given = law.friction_of(nc), law.given(nc, duration)
         e = law.row_restitution(nc, nt)
         free = free + (jnp.concatenate([e, jnp.zeros(nb)]) if nb else e) * before
     if constraint_rate is not None:
@@ -82,6 +83,7 @@ def jump_problem(
         free=free,
         friction=friction,
         mask=active[:nc],
+        given=given,
     )
 
 
@@ -97,6 +99,7 @@ def velocity_jump(
     tolerance: Array | float,
     max_iterations: int,
     constraint_rate: Array | None = None,
+    duration: Array | float = 0.0,
     method: str = "auto",
 ) -> Jump:
     """Impulses and velocity change for which every row fulfils its law.
@@ -112,12 +115,13 @@ def velocity_jump(
         drift: velocity change by everything else in the same step (zero at an impact).
         active: (nc,) bool.
         constraint_rate: (nb,) rates that the bilateral rows are to have afterwards, zero if None.
+        duration: time over which given forces act [s], zero at an impact.
         method: of the contact solver.
 
     Source: [S&U&S (8)-(13)]; [R&S (46)-(54)].
     """
     before = rows.rate(v)
-    problem = jump_problem(system, params, rows, response, before, drift, active, constraint_rate)
+    problem = jump_problem(system, params, rows, response, before, drift, active, constraint_rate, duration)
     nc = problem.nc
     answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method)
     dv = matvec(response, answer.x)

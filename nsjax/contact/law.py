@@ -1,9 +1,11 @@
-"""The parameters of Newton's impact law and Coulomb's friction law."""
+"""The parameters of Newton's impact law and Coulomb's friction law, and forces that are given."""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 
+from nsjax.contact.problem import Given
 from nsjax.types import Array, record
 
 
@@ -16,6 +18,8 @@ class ContactLaw:
             one before it.
         restitution_tangential: ``e_T`` in [0, 1], the same for tangential velocities.
         friction: Coulomb's ``mu >= 0``.
+        load: (k,) normal forces [N] of the last k contacts, which are given instead of found: see
+            `nsjax.contact.bounded`. None: none is.
 
     Example:
         >>> from nsjax import ContactLaw
@@ -26,6 +30,15 @@ class ContactLaw:
     restitution: Array | float = 0.0
     restitution_tangential: Array | float = 0.0
     friction: Array | float = 0.0
+    load: Array | None = None
+
+    def given(self, nc: int, duration: Array | float) -> Given | None:
+        """Normal impulses that given forces make in a time [N s], none in an impact; None without any."""
+        if self.load is None or not nc:
+            return None
+        others = nc - self.load.shape[0]
+        impulses = jnp.concatenate([jnp.zeros(others), self.load * duration])
+        return Given(on=np.arange(nc) >= others, normal=impulses)
 
     def row_restitution(self, nc: int, nt: int) -> Array:
         """Restitution of every contact row (nc (1 + nt),), contact by contact."""

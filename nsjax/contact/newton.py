@@ -83,7 +83,10 @@ class _Rows:
         f = branch_residual(problem, now.x, now.u, self.r, b)
         a = tangent(problem, now.x, self.r, b, weight, exact)
         # an open contact without an impulse stays without: its rows are those of the unit matrix
-        closed = jnp.repeat(problem.contacts(b.use)[:, 0], 1 + problem.nt)
+        closed = problem.contacts(b.use)[:, 0]
+        if problem.given is not None:
+            closed = closed | problem.given.on
+        closed = jnp.repeat(closed, 1 + problem.nt)
         closed = problem.stack(closed, jnp.ones(problem.nb, bool))
         return -solve_rows(a, f, closed | (f != 0.0))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -29,6 +30,23 @@ class Factored:
         return matmul(self.wt, self.response)
 
 
+@record()
+class Given:
+    """Normal impulses that are given instead of found: ``x_N = normal`` whatever ``u_N``.
+
+    Args:
+        on: (nc,) bool, contacts with a given one; an array of numpy where it is known without data.
+        normal: (nc,) [N s], zero elsewhere.
+    """
+
+    on: Any
+    normal: Array
+
+    def where(self, given: Array | float, found: Array) -> Array:
+        """``given`` at contacts with a given normal impulse, ``found`` elsewhere."""
+        return jnp.where(self.on, given, found)
+
+
 @record(static=("nc", "nt", "nb"))
 class ContactProblem:
     """Find impulses ``x`` and local velocities ``u = F + G x`` that fulfil every law.
@@ -44,6 +62,7 @@ class ContactProblem:
         free: ``F`` (m,) [m/s].
         friction: (nc,).
         mask: (nc,) bool, contacts that take part.
+        given: contacts whose normal impulse is known; None: there are none.
 
     Source: [R&S (43)-(54)].
     """
@@ -55,6 +74,7 @@ class ContactProblem:
     free: Array
     friction: Array
     mask: Array
+    given: Given | None = None
 
     def contacts(self, x: Array) -> Array:
         """The contact part of a row vector as (nc, 1 + nt)."""
@@ -115,6 +135,8 @@ class ContactProblem:
         xc = self.contacts(x)
         z = xc - self.contacts(r * u)
         normal = jnp.where(self.mask & (z[:, 0] > 0.0), z[:, 0], 0.0)
+        if self.given is not None:
+            normal = self.given.where(self.given.normal, normal)
         rows = [(xc[:, 0] - normal)[:, None]]
         if self.nt:
             radius = self.friction * jnp.where(self.mask & (xc[:, 0] > 0.0), xc[:, 0], 0.0)

@@ -89,6 +89,9 @@ class _Equations:
         """No friction on position level."""
         return jnp.zeros(self.nc)
 
+    def given(self, d: Any) -> None:
+        """Nothing is given on position level."""
+
 
 def position_rows(system: System, t: Array, q: Array, p: PyTree, nc: int) -> Array:
     """Gaps, if contacts count, and constraint residuals (nc + nb,) [m]."""

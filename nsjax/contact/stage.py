@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact.problem import ContactProblem
+from nsjax.contact.problem import ContactProblem, Given
 from nsjax.contact.solvers import newton_step
 from nsjax.contact.solvers import solve as solve_contacts
 from nsjax.core.operators import jacobian
@@ -64,6 +64,9 @@ class Equations(Protocol):
 
     def friction(self, data: PyTree) -> Array:
         """Coefficients (nc,)."""
+
+    def given(self, data: PyTree) -> Given | None:
+        """Normal impulses that are given instead of found, if any."""
 
 
 @record()
@@ -157,6 +160,7 @@ def _contact_problem(
         free=free,
         friction=equations.friction(data),
         mask=active,
+        given=equations.given(data),
     )
     return x, problem
 

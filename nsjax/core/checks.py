@@ -117,6 +117,7 @@ def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, str], .
         "gap": ((t, q, p), (s.nc,)),
         "slip": ((t, q, v, p), (s.nc, s.nt)),
         "constraint": ((t, q, p), (s.nb,)),
+        "drag": ((t, q, v, p), (s.nd,)),
         "retract": ((q, v), (s.nq,)),
         "difference": ((q, q), (s.nv,)),
     }
@@ -132,6 +133,10 @@ def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, str], .
             raise InputError(f"{name} returns type {result.dtype}; it must return float64")
     if system.allowed is not None:
         _check_allowed(jax.eval_shape(system.allowed, t, q, p), s.nc)
+    if system.drag_bound is not None:
+        bound = jax.eval_shape(system.drag_bound, params)
+        if jnp.shape(bound) not in ((), (s.nd,)):
+            raise InputError(f"drag_bound has shape {jnp.shape(bound)}; give one number or ({s.nd},)")
     if system.law is not None:
         _check_law_shapes(system, jax.eval_shape(system.law, params))
 
@@ -173,6 +178,8 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
         # the rates, and the sums of the magnitudes of their terms
         found["rate"], found["constraint_rows"] = rows.rate(state.v), rows.wt
         found["rate_size"] = jnp.sum(jnp.abs(rows.wt) * jnp.abs(state.v), axis=1) + jnp.abs(rows.offset)
+    if system.drag_bound is not None:
+        found["drag_bound"] = jnp.asarray(system.drag_bound(p), float)
     if system.law is not None:
         law = system.law(p)
         found["restitution"] = law.restitution
@@ -197,6 +204,8 @@ def check_found(system: System, found: dict[str, np.ndarray], scheme: Scheme | N
             raise InputError(f"{name} = {found[name].tolist()}; it must lie in [0, 1]")
     if "friction" in found and not np.all(found["friction"] >= 0):
         raise InputError(f"friction = {found['friction'].tolist()}; it must not be negative")
+    if "drag_bound" in found and not np.all(found["drag_bound"] >= 0):
+        raise InputError(f"drag_bound = {found['drag_bound'].tolist()}; bounds must not be negative")
     check_promises(system, found)
     if "mass" in found:
         _check_mass(found["mass"], found.get("constraint_rows"), scheme)

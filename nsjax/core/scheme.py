@@ -54,6 +54,8 @@ class Output:
         status: bits of `nsjax.status`.
         contact: index of the contact that fulfils its law worst, -1 if all do to the tolerance.
         notes: (nc,) bits of `nsjax.notes` about the derivative of the step.
+        drag_force, drag_impulse: (nd,) the same of bounded rows [N], [N s]; set by the time loop, since
+            schemes meet them as contacts (`nsjax.contact.bounded`).
     """
 
     force_normal: Array
@@ -68,6 +70,8 @@ class Output:
     status: Array
     contact: Array
     notes: Array | int = 0
+    drag_force: Array | None = None
+    drag_impulse: Array | None = None
 
 
 @dataclasses.dataclass(frozen=True)

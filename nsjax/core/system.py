@@ -29,7 +29,8 @@ class Labels:
 
     Args:
         q, v: one entry per component of ``q`` and ``v``.
-        contacts, constraints: one name per contact and per bilateral constraint.
+        contacts, constraints, drags: one name per contact, per bilateral constraint, and per bounded
+            row.
         observables: the quantities that `System.observe` returns.
         path: names of two observables to be drawn against each other.
         path_limits: names of observables that bound the second one from below and above.
@@ -42,6 +43,7 @@ class Labels:
     observables: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
     path_limits: tuple[str, ...] = ()
+    drags: tuple[str, ...] = ()
 
 
 def _identity(value: Any) -> Any:
@@ -55,14 +57,15 @@ def _identity(value: Any) -> Any:
 class System:
     """A mechanical system with contacts and constraints as a set of pure functions.
 
-    ``M(q) dv = h dt + W_B dP_B + W_N dP_N + W_T dP_T`` with ``dq = v dt`` (in general: ``q`` moves
-    along ``retract``). All directions ``W`` are derived from the functions below.
+    ``M(q) dv = h dt + W_B dP_B + W_N dP_N + W_T dP_T + W_D lambda_D dt`` with ``dq = v dt`` (in general:
+    ``q`` moves along ``retract``). All directions ``W`` are derived from the functions below.
 
     Args:
         nq, nv: number of position entries and of velocities.
         nc: number of contacts; all are always present, activity is a mask.
         nt: tangential directions per contact: 0 frictionless, 1 planar, 2 spatial.
         nb: number of bilateral constraints.
+        nd: number of bounded rows.
         mass: ``(q, p) -> (nv, nv)`` symmetric positive definite. Mass or inertia must be given.
         inertia: ``(q, w, p) -> M(q) w``, for large models; beside the mass, where the product is cheaper
             than the matrix.
@@ -72,6 +75,11 @@ class System:
         slip: ``(t, q, v, p) -> (nc, nt)`` [m/s] tangential velocity, affine in ``v``.
         constraint: ``(t, q, p) -> (nb,)``, zero when fulfilled.
         law: ``(p) -> ContactLaw`` with restitution and friction.
+        drag: ``(t, q, v, p) -> (nd,)`` rates that set-valued forces of given bounds oppose, affine in
+            ``v``: dry friction of joints, brakes, clutches, motors that stall (with the wanted speed as
+            offset). Units of a velocity, or [rad/s] where the force is a torque.
+        drag_bound: ``(p) -> (nd,)`` their bounds [N] or [N m]: ``|lambda| <= bound`` at rest, and
+            ``lambda = -bound sign(rate)`` else. Impacts cannot be answered by bounded forces.
         retract: ``(q, xi) -> q`` moves ``q`` along an increment ``xi`` (nv,).
         difference: ``(q0, q1) -> xi``, inverse of `retract`.
         prepare: ``(p) -> p`` derived constants, evaluated once per run inside the trace.
@@ -112,6 +120,7 @@ class System:
     nc: int = 0
     nt: int = 0
     nb: int = 0
+    nd: int = 0
     mass: Fn | None = None
     inertia: Fn | None = None
     force: Fn
@@ -120,6 +129,8 @@ class System:
     slip: Fn | None = None
     constraint: Fn | None = None
     law: Fn | None = None
+    drag: Fn | None = None
+    drag_bound: Fn | None = None
     retract: Fn = add
     difference: Fn = subtract
     prepare: Fn | None = None
@@ -156,7 +167,7 @@ class System:
     def _check(self) -> None:
         if self.mass is None and self.inertia is None:
             raise InputError("System: give mass or inertia")
-        for size in ("nq", "nv", "nc", "nt", "nb"):
+        for size in ("nq", "nv", "nc", "nt", "nb", "nd"):
             value = getattr(self, size)
             if not isinstance(value, int) or value < (1 if size in ("nq", "nv") else 0):
                 raise InputError(f"System: {size} = {value!r}; it must be a whole number of entries")
@@ -178,14 +189,15 @@ class System:
             "law": self.nc > 0,
             "slip": self.nc > 0 and self.nt > 0,
             "constraint": self.nb > 0,
+            "drag": self.nd > 0,
+            "drag_bound": self.nd > 0,
         }
         for function, wanted in needed.items():
             given = getattr(self, function) is not None
             if given != wanted:
                 verb = "is missing" if wanted else "is given but never used"
-                raise InputError(
-                    f"System: {function} {verb} with nc = {self.nc}, nt = {self.nt}, nb = {self.nb}"
-                )
+                sizes = f"nc = {self.nc}, nt = {self.nt}, nb = {self.nb}, nd = {self.nd}"
+                raise InputError(f"System: {function} {verb} with {sizes}")
 
 
 @record()

@@ -26,7 +26,7 @@ SCHEMA = 2
 READABLE = (1, 2)
 """Versions that `load` reads."""
 
-SIZES = ("nq", "nv", "nc", "nt", "nb")
+SIZES = ("nq", "nv", "nc", "nt", "nb", "nd")
 CONTENT = tuple(f.name for f in dataclasses.fields(Trajectory) if f.name not in ("system", "params"))
 
 
@@ -151,6 +151,8 @@ def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | Non
         start = rebuild(content["state"], arrays, known)
         made = Problem(system=given.system, params=params, state=start)
         fields = {name: rebuild(content.get(name), arrays, known) for name in CONTENT if name != "carry"}
+        if "drag_force" not in content:  # older files: no bounded rows
+            fields["drag_force"] = fields["drag_impulse"] = np.zeros((len(fields["t"]), 0))
         carry = continuation(path, content["carry"], arrays, made, scheme, note)
     except KeyError as error:
         raise InputError(f"{path} is damaged: it lacks {error}") from None
@@ -334,5 +336,6 @@ def _check_fit(content: dict[str, Any], system: System) -> None:
     if system.name != content["model"]:
         raise InputError(f"it holds a run of {content['model']!r}, not of {system.name!r}")
     sizes = {name: getattr(system, name) for name in SIZES}
-    if sizes != content["sizes"]:
-        raise InputError(f"it was saved with {content['sizes']}; the system has {sizes}")
+    saved = {name: content["sizes"].get(name, 0) for name in SIZES}  # older files have no bounded rows
+    if sizes != saved:
+        raise InputError(f"it was saved with {saved}; the system has {sizes}")

@@ -279,14 +279,26 @@ def _draw_impacts(axes: Axes, traj: Trajectory, stems: np.ndarray) -> None:
 
 
 def constraints(traj: Trajectory) -> list[Panel]:
-    """Mean forces of the bilateral constraints."""
-    if not traj.system.nb or traj.constraint_impulse is None:
+    """Mean forces of the bilateral constraints, and of the bounded rows."""
+    labels, system = traj.system.labels, traj.system
+    kinds = (
+        ("constraint", system.nb, labels.constraints, traj.constraint_impulse),
+        ("drag", system.nd, labels.drags, traj.drag_impulse),
+    )
+    return [panel for kind in kinds for panel in _row_forces(traj, *kind)]
+
+
+def _row_forces(
+    traj: Trajectory, kind: str, count: int, names: tuple[str, ...], impulse: Any
+) -> list[Panel]:
+    """Mean forces of rows of a kind, by their impulses (rows, count)."""
+    if not count or impulse is None:
         return []
-    edges, force = _mean(np.asarray(traj.t), style.finite(traj.constraint_impulse)[1:])
+    edges, force = _mean(np.asarray(traj.t), style.finite(impulse)[1:])
     if not np.any(np.isfinite(force)):
         return []
     shown = np.sort(np.argsort(-np.max(np.nan_to_num(np.abs(force)), axis=0), kind="stable")[:SHOWN])
-    names = traj.system.labels.constraints or tuple(f"constraint {k}" for k in range(traj.system.nb))
+    names = names or tuple(f"{kind} {k}" for k in range(count))
     middles = 0.5 * (edges[1:] + edges[:-1])
 
     def draw(axes: Axes) -> None:
@@ -295,8 +307,8 @@ def constraints(traj: Trajectory) -> list[Panel]:
         _curves(axes, x, force[:, shown] * factor, [label_name(names[k]) for k in shown], style.QUANTITIES)
         axes.set_ylabel(f"force ({unit})")
 
-    some = "" if traj.system.nb <= SHOWN else f" ({SHOWN} largest of {traj.system.nb})"
-    return [Panel("constraint forces" + some, draw)]
+    some = "" if count <= SHOWN else f" ({SHOWN} largest of {count})"
+    return [Panel(f"{kind} forces{some}", draw)]
 
 
 def energy(traj: Trajectory) -> list[Panel]:

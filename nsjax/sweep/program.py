@@ -190,5 +190,5 @@ def lane_shapes(program: LaneProgram, common: Common, lane: Lane) -> Found:
 
 def row_bytes(system: System) -> int:
     """Upper bound of the memory of one saved row."""
-    width = system.nq + system.nv + system.nc * (8 + 2 * system.nt) + 2 * system.nb + 4
+    width = system.nq + system.nv + system.nc * (8 + 2 * system.nt) + 2 * (system.nb + system.nd) + 4
     return 8 * width

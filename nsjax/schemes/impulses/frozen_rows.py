@@ -7,7 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.contact import Jump
+from nsjax.contact import Given, Jump
 from nsjax.contact.stage import StageSettings, StageTangent, solve_stage
 from nsjax.core.operators import Rows, all_rows
 from nsjax.core.scheme import Scheme
@@ -48,7 +48,7 @@ def frozen_rows(system: System, params: PyTree, t: Array, q: Array, contacts: bo
 class FrozenRowEquations:
     """Unknown ``z = v_{i+1} - v_i``; a scheme adds ``residual(data, z)``.
 
-    The data have the fields ``params``, ``state`` (start of the step) and ``frozen``.
+    The data have the fields ``params``, ``state`` (start of the step), ``dt`` and ``frozen``.
     """
 
     system: System
@@ -101,6 +101,10 @@ class FrozenRowEquations:
         if not self.nc:
             return jnp.zeros(0)
         return self.system.law(d.params).friction_of(self.nc)  # type: ignore[misc]
+
+    def given(self, d: Any) -> Given | None:
+        """Normal impulses that are given, if any."""
+        return self.system.law(d.params).given(self.nc, d.dt) if self.nc else None  # type: ignore[misc]
 
 
 def solve_frozen(

@@ -6,8 +6,9 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
-from nsjax.contact import Jump
+from nsjax.contact import Given, Jump
 from nsjax.contact.events import Criteria, Formed
 from nsjax.contact.projection import correction_directions, position_rows
 from nsjax.contact.sensitivity import Stepped
@@ -234,6 +235,15 @@ class _Equations:
             return jnp.zeros(0)
         mu = self.system.law(d.params).friction_of(nc)  # type: ignore[misc]
         return jnp.concatenate([mu, jnp.zeros(nc)]) if self.position else mu
+
+    def given(self, d: Any) -> Given | None:
+        """Normal impulses that are given, if any; none on position level."""
+        nc = self.system.nc if self.contacts else 0
+        one = self.system.law(d.params).given(nc, d.dt) if nc else None  # type: ignore[misc]
+        if one is None or not self.position:
+            return one
+        on = np.concatenate([one.on, np.zeros(nc, bool)])
+        return Given(on=on, normal=jnp.concatenate([one.normal, jnp.zeros(nc)]))
 
 
 def ggl_unified(

@@ -193,18 +193,18 @@ def _velocity_level(
         # W' (v_{i+1} - v_i) + dt gamma = 0
         gamma = gap_drift(system, jnp.asarray(d.at.t), d.at.q, v, d.params, "constraint")
         target = rows.rate(v)[-system.nb :] - dt * gamma
-    jump = _jump(scheme, system, d.params, rows, response, v, drift, active, target)
+    jump = _jump(scheme, system, d.params, rows, response, v, drift, active, dt, target)
     return drift + jump.dv, jump, none
 
 
 def _jump(
     scheme: Scheme, system: System, params: PyTree, rows: Rows, response: Array, v: Array, drift: Array,
-    active: Array, target: Array | None = None,
+    active: Array, dt: Array, target: Array | None = None,
 ) -> Jump:  # fmt: skip
     return velocity_jump(
         system, params, rows, response, v, drift, active,
         tolerance=scheme.coef.tolerance, max_iterations=scheme.options.max_iterations,
-        constraint_rate=target,
+        constraint_rate=target, duration=dt,
     )  # fmt: skip
 
 
@@ -250,7 +250,7 @@ def _respond(
     at = midpoint(system, state, dt)
     if formed is not None:
         drift = dt * formed.free
-        jump = _jump(scheme, system, params, formed.rows, formed.response, state.v, drift, active)
+        jump = _jump(scheme, system, params, formed.rows, formed.response, state.v, drift, active, dt)
         return _end(scheme, system, params, state, at, active, dt, drift + jump.dv, jump, jnp.zeros(()))
     v, half = state.v, 0.5 * dt
     mass = inertia_at(system, at.q, params, kept)

@@ -111,9 +111,10 @@ class Runner:
 
     def __init__(
         self, scheme: Scheme, system: System, params: PyTree, state: State, closed: Array, contacts: bool,
-        kept: Kept,
+        kept: Kept, dt: Array,
     ) -> None:  # fmt: skip
         self.scheme, self.system, self.params, self.contacts = scheme, system, params, contacts
+        self.dt = dt
         self.closed = closed if contacts else jnp.zeros(0, bool)
         self.scale = 1.0 + jnp.max(jnp.abs(state.v))
         self.has_rows = bool(system.nb) or contacts
@@ -155,14 +156,17 @@ class Runner:
         return all_rows(self.system, t, q, self.params, self.contacts)
 
     def velocity_level(self, delassus: Array, free: Array) -> Array:
-        """Impulses for which the row velocities ``free + delassus x`` fulfil the laws without
-        restitution.
+        """Impulses ``dt lambda`` for which the row velocities ``free + delassus x`` fulfil the laws
+        without restitution.
         """
         nc = self.system.nc if self.contacts else 0
-        friction = self.system.law(self.params).friction_of(nc) if nc else jnp.zeros(0)  # type: ignore[misc]
+        friction, given = jnp.zeros(0), None
+        if nc:
+            law = self.system.law(self.params)  # type: ignore[misc]
+            friction, given = law.friction_of(nc), law.given(nc, self.dt)
         problem = ContactProblem(
             nc=nc, nt=self.system.nt, nb=self.system.nb, delassus=delassus, free=free,
-            friction=friction, mask=self.closed,
+            friction=friction, mask=self.closed, given=given,
         )  # fmt: skip
         answer = solve(
             problem,
@@ -177,9 +181,9 @@ class Runner:
 class Recorder(Runner):
     """Runs a base scheme on a model with constant structure for the tangents of its stages alone."""
 
-    def __init__(self, scheme: Scheme, system: System, params: PyTree, contacts: bool) -> None:
+    def __init__(self, scheme: Scheme, system: System, params: PyTree, contacts: bool, dt: Array) -> None:
         rest = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=jnp.zeros(system.nv))
-        super().__init__(scheme, system, params, rest, jnp.zeros(system.nc, bool), contacts, Kept())
+        super().__init__(scheme, system, params, rest, jnp.zeros(system.nc, bool), contacts, Kept(), dt)
         self.rest = rest
         self.tangents: list[StageTangent] = []
 
@@ -210,7 +214,7 @@ def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> Kep
     )
     stages = []
     for contacts in (False, system.nc > 0):
-        record = Recorder(scheme, system, params, contacts)
+        record = Recorder(scheme, system, params, contacts, dt)
         record.kept = Kept(inertia=inertia)
         scheme.options.base(scheme.coef, record.rest, memory, dt, record)
         stages.append(tuple(record.tangents))
@@ -241,7 +245,7 @@ def base_step(
     contacts: bool,
 ) -> End:  # fmt: skip
     """The base scheme's step before an impulse, with or without contact rows."""
-    run = Runner(scheme, system, params, state, memory.closed, contacts, kept)
+    run = Runner(scheme, system, params, state, memory.closed, contacts, kept, dt)
     base: BaseEnd = scheme.options.base(scheme.coef, state, memory, dt, run)
     residual, estimate = jnp.max(jnp.stack(run.residuals)), jnp.max(jnp.stack(run.estimates))
     tolerances = scheme.coef.tolerances

@@ -237,7 +237,7 @@ def _reported_forces(
         return end.force
 
     def start(contacts: bool) -> Array:
-        run = Runner(scheme, system, params, state, closed, contacts, kept)
+        run = Runner(scheme, system, params, state, closed, contacts, kept, dt)
         return run.all(scheme.options.starting_force(scheme.coef, state, dt, run))
 
     following = on_contacts(system, closed, start)

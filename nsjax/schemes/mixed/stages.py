@@ -6,7 +6,9 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
+from nsjax.contact import Given
 from nsjax.contact.projection import correction_directions
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows, gap_drift, gap_rows, momentum, row_forces, row_rates
@@ -218,3 +220,14 @@ class StageEquations:
             return jnp.zeros(0)
         one = self.system.law(data[0]).friction_of(self.system.nc)  # type: ignore[misc]
         return jnp.concatenate([one] * self.stages)
+
+    def given(self, data: Any) -> Given | None:
+        """Normal impulses that are given at contacts of all stages, if any."""
+        params, maps = data
+        if not self.nc:
+            return None
+        one = self.system.law(params).given(self.system.nc, maps.dt)  # type: ignore[misc]
+        if one is None:
+            return None
+        on, normal = np.concatenate([one.on] * self.stages), jnp.concatenate([one.normal] * self.stages)
+        return Given(on=on, normal=normal)

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from nsjax.contact import Given
 from nsjax.contact.projection import position_rows
 from nsjax.core.operators import (
     Rows,
@@ -47,6 +48,7 @@ class Step:
         creep: (nc, nt) see `PositionLevel` [N s^2].
         restitution: (rows,) ``e G(q_n) v_n`` of contact and bilateral rows.
         friction: (nc,).
+        given: normal impulses of the step that are given, if any.
     """
 
     params: PyTree
@@ -61,6 +63,7 @@ class Step:
     creep: Array
     restitution: Array
     friction: Array
+    given: Given | None = None
 
 
 @record()
@@ -274,9 +277,12 @@ class PositionLevel(Level):
         """Gaps push only; the creep correction is bounded by friction."""
         nc, s = self.system.nc, d[0]
         normal = jnp.where(self.on(d, sigma), sigma[:nc], 0.0)
+        push = normal
+        if s.given is not None:
+            push, normal = s.given.where(0.5 * s.dt * s.given.normal, normal), s.given.where(0.0, normal)
         parts = [normal]
         if self.tangents:
-            radius = s.friction * normal
+            radius = s.friction * push
             inside = decided(norm(s.creep) <= radius)
             bounded = jnp.where(inside[:, None], s.creep, radius[:, None] * direction(s.creep))
             parts.append(bounded.reshape(-1))
@@ -344,6 +350,8 @@ class VelocityLevel(Level):
         block = sigma[: nc * (1 + nt)].reshape(nc, 1 + nt)
         on = at.active & decided(block[:, 0] >= 0.0)
         normal = jnp.where(on, block[:, 0], 0.0)
+        if s.given is not None:
+            normal, on = s.given.where(s.given.normal, normal), on | s.given.on
         parts = [normal[:, None]]
         if nt:
             radius = s.friction * normal

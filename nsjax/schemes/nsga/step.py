@@ -122,12 +122,12 @@ def _predicted(
     alpha_m, alpha_f, beta, gamma = scheme.coef.parameters()
     t, v, old = jnp.asarray(state.t), state.v, memory.a
     a = (alpha_f * memory.acceleration - alpha_m * old) / (1 - alpha_m)
-    restitution, friction = jnp.zeros(system.nb), jnp.zeros(0)
+    restitution, friction, given = jnp.zeros(system.nb), jnp.zeros(0), None
     if system.nc:
         law = system.law(params)  # type: ignore[misc]
         e = jnp.concatenate([law.row_restitution(system.nc, system.nt), restitution])
         restitution = e * row_rates(system, t, state.q, v, params)
-        friction = law.friction_of(system.nc)
+        friction, given = law.friction_of(system.nc), law.given(system.nc, dt)
     step = Step(
         params=params,
         dt=dt,
@@ -141,6 +141,7 @@ def _predicted(
         creep=0.5 * dt * memory.tangential,
         restitution=restitution,
         friction=friction,
+        given=given,
     )
     return step, a
 
@@ -156,7 +157,7 @@ def _certificate(system: System, s: Step, x: Answer, values: Array, free: Array,
     nc, nt = system.nc, system.nt
     problem = ContactProblem(
         nc=nc, nt=nt, nb=system.nb, delassus=jnp.zeros((0, 0)), free=free, friction=s.friction,
-        mask=x.active,
+        mask=x.active, given=s.given,
     )  # fmt: skip
     error = jnp.abs(problem.prox(x.impulses, values, s.scale * jnp.ones(values.shape[0])))
     single = s.scale * jnp.maximum(jnp.abs(free), size)

@@ -1,0 +1,110 @@
+"""Bounded rows as friction: a force up to a given bound is that of a contact whose normal force is given.
+
+With ``W_N = 0``, ``mu = 1`` and the normal force ``bound``, Coulomb's law on the rate ``u_D`` of a bounded
+row (`System.drag`) is its law::
+
+    lambda_D = prox_[-bound, bound](lambda_D - r u_D)
+
+so that every scheme, the contact solver with its certificate, and the driver of derivatives (stick, slip,
+reversal) meet bounded rows as contacts that are always closed. The bound is a force: it makes ``bound dt``
+in a step and nothing in an impact.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax.numpy as jnp
+
+from nsjax.contact.law import ContactLaw
+from nsjax.core.scheme import Event, Output
+from nsjax.core.system import System
+from nsjax.types import Array, PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loaded:
+    """Functions of a system whose last ``nd`` contacts are its bounded rows."""
+
+    system: System
+
+    def gap(self, t: Array, q: Array, p: PyTree) -> Array:
+        """Gaps (nc + nd,), zero for bounded rows wherever the system is."""
+        closed = jnp.zeros(self.system.nd)
+        if not self.system.nc:
+            return closed
+        return jnp.concatenate([self.system.gap(t, q, p), closed])  # type: ignore[misc]
+
+    def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """Rates (nc + nd, max(nt, 1)); those of bounded rows come first in theirs."""
+        s = self.system
+        rates = s.drag(t, q, v, p)[:, None]  # type: ignore[misc]
+        parts = [jnp.concatenate([rates] + [jnp.zeros_like(rates)] * (s.nt - 1), axis=1)]
+        if s.nc:
+            contacts = s.slip(t, q, v, p) if s.nt else jnp.zeros((s.nc, 1))  # type: ignore[misc]
+            parts = [contacts, *parts]
+        return jnp.concatenate(parts)
+
+    def law(self, p: PyTree) -> ContactLaw:
+        """Laws of the contacts, then bounds as normal forces with ``mu = 1``."""
+        s = self.system
+        bound = jnp.broadcast_to(jnp.asarray(s.drag_bound(p), float), (s.nd,))  # type: ignore[misc]
+        own = s.law(p) if s.nc else ContactLaw()  # type: ignore[misc]
+
+        def every(name: str, last: float) -> Array:
+            first = jnp.broadcast_to(jnp.asarray(getattr(own, name), float), (s.nc,))
+            return jnp.concatenate([first, jnp.full(s.nd, last)])
+
+        return ContactLaw(
+            restitution=every("restitution", 0.0),
+            restitution_tangential=every("restitution_tangential", 0.0),
+            friction=every("friction", 1.0),
+            load=bound,
+        )
+
+    def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
+        """Contacts that may act; bounded rows always may."""
+        return jnp.concatenate([self.system.allowed(t, q, p), jnp.ones(self.system.nd, bool)])  # type: ignore[misc]
+
+
+@functools.cache
+def working(system: System) -> System:
+    """The system that schemes work on: bounded rows as contacts behind the others; itself without any."""
+    if not system.nd:
+        return system
+    loaded = _Loaded(system)
+    return dataclasses.replace(
+        system, nc=system.nc + system.nd, nt=max(system.nt, 1), nd=0, drag=None, drag_bound=None,
+        gap=loaded.gap, slip=loaded.slip, law=loaded.law,
+        allowed=None if system.allowed is None else loaded.allowed,
+    )  # fmt: skip
+
+
+def reported(system: System, output: Output) -> Output:
+    """The output of a step of `working` in the terms of the system itself."""
+    nc, nt = system.nc, system.nt
+    if not system.nd:
+        none = jnp.zeros(0)
+        return dataclasses.replace(output, drag_force=none, drag_impulse=none)
+    event = Event(
+        **{f.name: _of_contacts(getattr(output.event, f.name), nc) for f in dataclasses.fields(Event)}
+    )
+    return dataclasses.replace(
+        output,
+        force_normal=output.force_normal[:nc],
+        force_tangential=output.force_tangential[:nc, :nt],
+        impulse_normal=output.impulse_normal[:nc],
+        impulse_tangential=output.impulse_tangential[:nc, :nt],
+        drag_force=output.force_tangential[nc:, 0],
+        drag_impulse=output.impulse_tangential[nc:, 0],
+        event=event,
+        contact=jnp.where(output.contact < nc, output.contact, -1),
+        notes=_of_contacts(output.notes, nc),
+    )  # fmt: skip
+
+
+def _of_contacts(x: Array | int | float, nc: int) -> Array:
+    """Values of the contacts alone; one number for all stays."""
+    x = jnp.asarray(x)
+    return x[:nc] if x.ndim else x
