@@ -83,7 +83,7 @@ def project_cone(problem: ContactProblem, z: Array) -> Array:
     block = problem.contacts(z)
     normal, tangent = block[:, 0], block[:, 1:]
     size, mu = norm(tangent), problem.friction
-    inside = (size <= mu * normal)[:, None]
+    inside = ((size <= mu * normal) & (normal >= 0.0))[:, None]  # mu = 0 has no other bound at size 0
     polar = (mu * size <= -normal)[:, None]
     length = (normal + mu * size) / (1.0 + mu * mu)
     surface = jnp.concatenate([length[:, None], (mu * length)[:, None] * direction(tangent)], axis=1)

@@ -1,0 +1,105 @@
+"""Contact problems with given normal impulses: against a box-constrained least-squares solver."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+
+from nsjax.contact import METHODS, ContactProblem, Given, natural_residual, solve
+from nsjax.contact.solvers import COMPACT_SIZES
+
+
+def bounded_problem(
+    seed: int, nc: int, nd: int, nt: int = 1
+) -> tuple[ContactProblem, np.ndarray, np.ndarray]:
+    """Frictionless contacts, then bounded rows; the directions (rows, nv) that matter, and a velocity. With
+    one tangent those of the contacts are empty, as in a model without; with two they are any.
+    """
+    rng = np.random.default_rng(seed)
+    n, d = nc + nd, 1 + nt
+    w = rng.normal(size=(n, n + 2))
+    rows = np.zeros((n * d, n + 2))
+    rows[: nc * d : d] = w[:nc]
+    rows[nc * d + 1 :: d] = w[nc:]
+    if nt == 2:
+        for k in range(nc):
+            rows[k * d + 1 : k * d + d] = rng.normal(size=(2, n + 2))
+    v = rng.normal(size=n + 2)
+    normal = np.concatenate([np.zeros(nc), rng.uniform(0.0, 0.5, nd)])
+    problem = ContactProblem(
+        nc=n, nt=nt, nb=0, delassus=jnp.asarray(rows @ rows.T), free=jnp.asarray(rows @ v),
+        friction=jnp.asarray(np.concatenate([np.zeros(nc), np.ones(nd)])), mask=jnp.ones(n, bool),
+        given=Given(on=np.arange(n) >= nc, normal=jnp.asarray(normal)),
+    )  # fmt: skip
+    return problem, w, v
+
+
+def reference(w: np.ndarray, v: np.ndarray, nc: int, bound: np.ndarray) -> np.ndarray:
+    """``min |W x + v|^2`` with ``x_N >= 0`` and ``|x_D| <= bound``: its conditions are the laws."""
+    low = np.concatenate([np.zeros(nc), -bound])
+    high = np.concatenate([np.full(nc, np.inf), bound])
+    return lsq_linear(w.T, -v, bounds=(low, high), tol=1e-14, method="bvls").x
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m != "newton_simplified"])
+@pytest.mark.parametrize(("nc", "nd", "nt"), [(0, 3, 1), (3, 3, 1), (2, 2, 2)])
+def test_bounded_rows_are_a_box(method: str, nc: int, nd: int, nt: int) -> None:
+    steps = {"gauss_seidel": 20_000, "admm": 40_000}.get(method, 50)
+    solved = jax.jit(lambda p: solve(p, tolerance=1e-11, max_iterations=steps, method=method))
+    edges = 0
+    for seed in range(12):
+        problem, w, v = bounded_problem(seed, nc, nd, nt)
+        bound = np.asarray(problem.given.normal)[nc:]  # type: ignore[union-attr]
+        answer = solved(problem)
+        assert answer.residual <= 1e-11
+        assert natural_residual(problem, answer.x) <= 1e-11
+        d = 1 + nt
+        x = np.concatenate([answer.x[: nc * d : d], answer.x[nc * d + 1 :: d]])
+        # the certificate bounds row-scaled errors; the operators have condition numbers up to 1e3
+        np.testing.assert_allclose(x, reference(w, v, nc, bound), atol=1e-8)
+        edges += int(np.sum(np.abs(x[nc:]) >= bound * (1 - 1e-9)))
+    assert 0 < edges < 12 * nd  # some slide, some stick
+
+
+def test_many_contacts_of_which_few_act() -> None:
+    """The gathered problem knows what is given."""
+    problem, w, v = bounded_problem(3, 2 * COMPACT_SIZES[-1], 3)
+    on = np.zeros(problem.nc, bool)
+    on[[1, 5, -3, -2, -1]] = True
+    answer = solve(dataclasses.replace(problem, mask=jnp.asarray(on)), tolerance=1e-11)
+    nc = problem.nc - 3
+    bound = np.asarray(problem.given.normal)[nc:]  # type: ignore[union-attr]
+    x = np.concatenate([answer.x[: nc * 2 : 2], answer.x[nc * 2 + 1 :: 2]])
+    np.testing.assert_allclose(x[on], reference(w[on], v, 2, bound), atol=1e-9)
+    assert not x[~on].any()
+
+
+def test_derivative_of_bounded_rows() -> None:
+    """With respect to bounds and free velocity: on the branches the answer is linear, so that the
+    reference's own differences are exact.
+    """
+    problem, w, v = bounded_problem(5, 2, 3)
+    bound = np.asarray(problem.given.normal)[2:]  # type: ignore[union-attr]
+    rng = np.random.default_rng(0)
+    db, dv = rng.normal(size=3), rng.normal(size=len(v))
+    rows = np.zeros((10, len(v)))
+    rows[:4:2], rows[5::2] = w[:2], w[2:]
+
+    def x(s: jax.Array) -> jax.Array:
+        normal = jnp.concatenate([jnp.zeros(2), bound + s * db])
+        given = dataclasses.replace(problem.given, normal=normal)  # type: ignore[type-var]
+        free = problem.free + s * (rows @ dv)
+        return solve(dataclasses.replace(problem, given=given, free=free)).x
+
+    forward, reverse = jax.jacfwd(x)(0.0), jax.jacrev(x)(0.0)
+    h = 1e-6
+    ends = [reference(w, v + s * dv, 2, bound + s * db) for s in (h, -h)]
+    wanted = (ends[0] - ends[1]) / (2 * h)
+    found = np.concatenate([forward[:4:2], forward[5::2]])
+    np.testing.assert_allclose(found, wanted, atol=1e-6 * np.abs(wanted).max())
+    np.testing.assert_allclose(reverse, forward, atol=1e-12 * np.abs(forward).max())
