@@ -98,13 +98,18 @@ def test_spring_with_dry_friction(name: str) -> None:
         assert np.max(np.abs(error)) < 3.2 * EARLY / n
     rest = spring(NUMBERS, LATE)
     for n in (850, 1700):
-        traj = run(NUMBERS, LATE / n, n, n // 17)
-        assert abs(traj.q[-1, 0] - rest[0]) < 1.6 * LATE / n
+        dt = LATE / n
+        traj = run(NUMBERS, dt, n, n // 17)
+        assert abs(traj.q[-1, 0] - rest[0]) < 1.6 * dt
         last = slice(-4, None)
         np.testing.assert_allclose(traj.v[last], 0.0, atol=1e-11)
-        # at rest it does not creep, and the guide carries the spring
-        assert np.ptp(traj.q[last]) < 1e-10
-        np.testing.assert_allclose(traj.drag_force[last, 0], 50.0 * traj.q[last, 0], atol=1e-8)
+        # at rest it does not creep, and the guide carries the spring: in the mean, since Newmark's undamped
+        # accelerations change their sign in every step, and the forces with them. The nonsmooth
+        # generalized-alpha family annuls the smooth motion h^2 a / 2 of a step but for (omega h)^2 of it.
+        creep = (5.0 * dt) ** 2 if name.startswith("nsga") else 0.0
+        assert np.ptp(traj.q[last]) <= 1e-10 + 3 * (n // 17) * creep * dt**2 / 2 * 25.0 * 0.02
+        held = traj.mean_drag_force[last, 0]
+        np.testing.assert_allclose(held, 50.0 * traj.q[last, 0], rtol=1e-8 + creep)
         assert np.max(np.abs(traj.drag_force)) <= 1.5 * (1 + 1e-9)
 
 
