@@ -24,7 +24,7 @@ import numpy as np
 import nsjax
 from nsjax import models, schemes
 from nsjax.core import State
-from nsjax.schemes.impulses.ggl import unified_stage
+from nsjax.schemes.impulses.ggl_unified import unified_stage
 from nsjax.schemes.impulses.midpoint_contacts import midpoint
 
 from .. import common

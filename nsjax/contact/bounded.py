@@ -16,6 +16,7 @@ import dataclasses
 import functools
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.contact.law import ContactLaw
 from nsjax.core.scheme import Event, Output
@@ -56,10 +57,13 @@ class _Loaded:
             first = jnp.broadcast_to(jnp.asarray(getattr(own, name), float), (s.nc,))
             return jnp.concatenate([first, jnp.full(s.nd, last)])
 
+        friction = every("friction", 1.0)
+        if not s.nt:  # the tangents of contacts are there for the bounded rows alone
+            friction = jnp.where(np.arange(s.nc + s.nd) < s.nc, 0.0, friction)
         return ContactLaw(
             restitution=every("restitution", 0.0),
             restitution_tangential=every("restitution_tangential", 0.0),
-            friction=every("friction", 1.0),
+            friction=friction,
             load=bound,
         )
 

@@ -47,11 +47,22 @@ class Equations(Protocol):
     def nb(self) -> int:
         """Bilateral rows."""
 
+    @property
+    def tangent(self) -> str:
+        """Of the iteration: ``"full"``, or ``"mass"``, frozen in position and velocity."""
+
+    @property
+    def velocity_rows(self) -> bool:
+        """Whether the rates are ``W' z`` and what does not depend on ``z`` at fixed ``W``."""
+
     def __hash__(self) -> int:
         """Equal equations share one compiled solver."""
 
     def residual(self, data: PyTree, z: Array) -> Array:
         """Dynamics without row forces (n,)."""
+
+    def inertia(self, data: PyTree, z: Array) -> Callable[[Array], Array]:
+        """What the inertia at ``z`` makes of changes of ``z`` (n,) in the residual: linear."""
 
     def forces(self, data: PyTree, z: Array, impulses: Array) -> Array:
         """``W(z) P`` (n,)."""
@@ -127,6 +138,21 @@ def _tangent(equations: Equations, data: PyTree, z: Array, impulses: Array, rows
         return StageTangent(dynamics=done, speed=empty, response=response, delassus=jnp.zeros((0, 0)))
     speed = jacobian(lambda z: equations.rates(data, z), z, impulses.shape[0])
     done, response = structure.eliminate(matrix, equations.directions(data, z))
+    return StageTangent(dynamics=done, speed=speed, response=response, delassus=matmul(speed, response))
+
+
+def _mass_tangent(equations: Equations, data: PyTree, z: Array, rows: bool) -> StageTangent:
+    """The tangent frozen in position and velocity: inertia and directions, no derivative of forces."""
+    structure, empty = equations.structure, jnp.zeros((0, z.shape[0]))
+    matrix: Any = structure.tangent(equations.inertia(data, z), jnp.zeros_like(z))
+    if not rows:
+        done, response = structure.eliminate(matrix, empty.T)
+        return StageTangent(dynamics=done, speed=empty, response=response, delassus=jnp.zeros((0, 0)))
+    directions = equations.directions(data, z)
+    speed = directions.T
+    if not equations.velocity_rows:
+        speed = jacobian(lambda z: equations.rates(data, z), z, directions.shape[1])
+    done, response = structure.eliminate(matrix, directions)
     return StageTangent(dynamics=done, speed=speed, response=response, delassus=matmul(speed, response))
 
 
@@ -233,17 +259,24 @@ def _iterate(
             equations, data, z, impulses, kept, active, settings, max_iterations
         )
         return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual)
-    big = 1e3 * settings.scale
-    fresh = lambda z, impulses: _tangent(equations, data, z, impulses, m > 0)  # noqa: E731
-    shapes = jax.eval_shape(fresh, z, jax.ShapeDtypeStruct((m,), z.dtype))
+    big, frozen = 1e3 * settings.scale, equations.tangent == "mass"
+
+    def fresh(z: Array, impulses: Array, first: Array) -> StageTangent:
+        whole = lambda _: _tangent(equations, data, z, impulses, m > 0)  # noqa: E731
+        if not frozen:
+            return whole(None)
+        return lax.cond(first, lambda _: _mass_tangent(equations, data, z, m > 0), whole, None)
+
+    shapes = jax.eval_shape(fresh, z, jax.ShapeDtypeStruct((m,), z.dtype), jnp.asarray(True))
     blank = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
     def body(carry: Any) -> Any:
         z, impulses, tangent, k, last, now, iterations, _ = carry
-        stale = (k == 0) | (now > CONTRACTION * last)
+        # the first pass tells how good a full tangent is; a frozen one shows it in the second
+        slow = (now > CONTRACTION * last) & (k > 1) if frozen else now > CONTRACTION * last
         tangent = lax.cond(
-            stale,
-            lambda _: fresh(z, impulses),
+            (k == 0) | slow,
+            lambda _: fresh(z, impulses, k == 0),
             lambda _: tangent,
             None,
         )
@@ -255,7 +288,11 @@ def _iterate(
 
     def unsolved(carry: Any) -> Array:
         _, _, _, k, last, now, _, _ = carry
-        return (now * now > settings.tolerance * settings.scale * last) & (k < max_passes)
+        least = settings.tolerance * settings.scale
+        large = now * now > least * last
+        if frozen:  # converges linearly: the first update says nothing about the second
+            large = jnp.where(k == 1, now > least, large)
+        return large & (k < max_passes)
 
     count = jnp.asarray(0, int)
     start = (z, jnp.zeros(m), blank, count, big, big, count, jnp.zeros(()))
@@ -279,7 +316,9 @@ def solve_stage(
 
     The tangent is formed in the first pass and kept while passes contract by ten; the iteration stops
     when the estimated next update is below ``tolerance`` times the scale of the velocities, so that no
-    pass is spent on verification. Forward and reverse derivatives of first order.
+    pass is spent on verification. With ``equations.tangent == "mass"`` the first tangent is frozen in
+    position and velocity, and a full one follows where that contracts too slowly. Forward and reverse
+    derivatives of first order, by the full tangent at the answer.
 
     Args:
         equations: static functions of the step.

@@ -12,6 +12,9 @@ from nsjax.core.errors import InputError
 from nsjax.linalg import Dense, Structure
 from nsjax.types import Array, Fn, PyTree, record
 
+TANGENTS = ("full", "mass")
+"""Tangents with which implicit schemes iterate."""
+
 
 def add(q: Array, xi: Array) -> Array:
     """Default `System.retract`: positions form a vector space."""
@@ -90,6 +93,9 @@ class System:
             whatever their gaps.
         observe: ``(t, q, v, output, p) -> dict`` of named quantities.
         labels: names and units.
+        tangent_hint: with which tangent implicit schemes are to iterate unless told otherwise, see
+            ``tangent`` of `nsjax.schemes.mixed.framework.mixed_scheme`: ``"mass"`` pays for mechanisms of
+            many bodies, whose mass and gyroscopic forces are costly to differentiate; ``"full"`` else.
         structure: promise about the sparsity of the tangent, looked at before a run: `nsjax.linalg.Dense`
             (up to 2000 velocities), `BlockTridiagonal`, `Sparse`, `Arrow`, or any record of yours with the
             functions of `nsjax.linalg.Structure`; all but `Dense` need `inertia`. Contacts and
@@ -139,6 +145,7 @@ class System:
     observe: Fn | None = None
     labels: Labels = Labels()
     structure: Structure = Dense()
+    tangent_hint: str = "full"
     name: str = ""
     choices: tuple[tuple[str, Any], ...] = ()
 
@@ -184,6 +191,10 @@ class System:
             )
         if self.allowed is not None and not self.nc:
             raise InputError("System: allowed is given but never used with nc = 0")
+        if self.tangent_hint not in TANGENTS:
+            raise InputError(
+                f"System: tangent_hint = {self.tangent_hint!r}; choose {' or '.join(TANGENTS)}"
+            )
         needed = {
             "gap": self.nc > 0,
             "law": self.nc > 0,

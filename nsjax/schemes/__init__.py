@@ -6,7 +6,8 @@ in forty lines (``experiments/examples/rho_infinity_bathe.py``), a scheme of imp
 """
 
 from nsjax.schemes import building
-from nsjax.schemes.impulses.ggl import ggl_decoupled, ggl_unified
+from nsjax.schemes.impulses.ggl_decoupled import ggl_decoupled
+from nsjax.schemes.impulses.ggl_unified import ggl_unified
 from nsjax.schemes.impulses.moreau import moreau
 from nsjax.schemes.impulses.moreau_theta import moreau_theta
 from nsjax.schemes.locating.localized import localized

@@ -9,14 +9,14 @@ import numpy as np
 from nsjax.contact.events import Criteria
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
-from nsjax.core.system import System, add
+from nsjax.core.system import TANGENTS, System, add
 
 FORMS = ("index_2", "ggl", "index_3", "index_1")
 """Levels of bilateral constraints: velocity, position and velocity, position, acceleration."""
 
 MIXED = (
     "stage_tolerance", "tolerance", "gap_tolerance", "consistent_initial_acceleration",
-    "acceleration_after_change", "constraint_form", "max_passes", "max_iterations", "criteria",
+    "acceleration_after_change", "constraint_form", "tangent", "max_passes", "max_iterations", "criteria",
 )  # fmt: skip
 """What all schemes of the mixed framework are told by keyword."""
 
@@ -55,6 +55,16 @@ def told_by(name: str, criteria: Criteria | None) -> Criteria | None:
             "change single numbers as in nsjax.Criteria(gate=3.0)"
         )
     return criteria
+
+
+def choose_tangent(name: str, value: str) -> str:
+    """Checks a choice of the tangent."""
+    return choose(name, "tangent", value, ("auto", *TANGENTS))
+
+
+def tangent_of(choice: str, system: System) -> str:
+    """The tangent of the iteration: that of the model's hint where it is not chosen."""
+    return system.tangent_hint if choice == "auto" else choice
 
 
 def kinetic_metric(choice: str, system: System) -> bool:

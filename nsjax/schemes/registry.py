@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from nsjax.schemes.impulses.ggl import ggl_decoupled, ggl_unified
+from nsjax.schemes.impulses.ggl_decoupled import ggl_decoupled
+from nsjax.schemes.impulses.ggl_unified import ggl_unified
 from nsjax.schemes.impulses.moreau import moreau
 from nsjax.schemes.impulses.moreau_theta import moreau_theta
 from nsjax.schemes.mixed.bathe import bathe

@@ -197,7 +197,7 @@ class Carriage:
         return p["m"] * jnp.eye(3)
 
     def force(self, t, q, v, p):
-        return jnp.stack([0.0 * t, 0.0 * t, -9.81 * p["m"]])
+        return jnp.stack([p["push"] + 0.0 * t, 0.0 * t, -9.81 * p["m"]])
 
     def gap(self, t, q, p):
         return q[2:]
@@ -227,7 +227,7 @@ class Carriage:
         )  # fmt: skip
 
 
-CARRIAGE = {"m": 2.0, "e": 0.5, "mu": 0.2, "f": 1.2}
+CARRIAGE = {"m": 2.0, "e": 0.5, "mu": 0.2, "f": 1.2, "push": 0.0}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -243,6 +243,13 @@ def test_beside_contacts(name: str, nt: int) -> None:
     np.testing.assert_allclose(traj.drag_force[1:, 0], -1.2, rtol=1e-9)
     assert traj.force_tangential.shape[1:] == (1, nt)
     assert traj.gap.shape[1:] == (1,)
+    still = dataclasses.replace(start, v=np.zeros(3))
+    held = nsjax.simulate(
+        system, CARRIAGE | {"mu": 0.0, "push": 0.7}, still, scheme_of(name), dt=2e-3, steps=100, every=10
+    )
+    held.raise_for_status()
+    np.testing.assert_allclose(held.v, 0.0, atol=1e-11)
+    np.testing.assert_allclose(held.drag_force[1:, 0], -0.7, rtol=1e-9)
     if nt:
         np.testing.assert_allclose(traj.mean_force_tangential[1:, 0, 0], -0.2 * 9.81 * 2.0, rtol=1e-6)
 

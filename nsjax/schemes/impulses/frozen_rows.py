@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 
 from nsjax.contact import Given, Jump
 from nsjax.contact.stage import StageSettings, StageTangent, solve_stage
-from nsjax.core.operators import Rows, all_rows
+from nsjax.core.operators import Rows, all_rows, momentum
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import System
 from nsjax.linalg import Structure, matvec
@@ -53,6 +54,16 @@ class FrozenRowEquations:
 
     system: System
     contacts: bool
+    tangent: str = "full"
+
+    @property
+    def velocity_rows(self) -> bool:
+        """The rates are those of frozen rows."""
+        return self.tangent == "mass"
+
+    def inertia(self, d: Any, z: Array) -> Callable[[Array], Array]:
+        """``M w`` at the start of the step."""
+        return lambda w: momentum(self.system, d.state.q, w, d.params)
 
     @property
     def structure(self) -> Structure:

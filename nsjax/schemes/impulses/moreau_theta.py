@@ -14,7 +14,7 @@ from nsjax.contact.stage import kept_tangent
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
-from nsjax.schemes.choices import told_by, within
+from nsjax.schemes.choices import choose_tangent, tangent_of, told_by, within
 from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
 from nsjax.schemes.impulses.midpoint_contacts import contact_init, impulse_step, midpoint
 from nsjax.types import Array, PyTree, record
@@ -36,6 +36,7 @@ class Options:
 
     max_passes: int
     max_iterations: int
+    tangent: str = "auto"
 
 
 @record()
@@ -69,6 +70,7 @@ def moreau_theta(
     stage_tolerance: float = 1e-12,
     tolerance: float = 1e-11,
     gap_tolerance: float = 1e-12,
+    tangent: str = "auto",
     max_passes: int = 20,
     max_iterations: int = 20,
     criteria: Criteria | None = None,
@@ -87,6 +89,7 @@ def moreau_theta(
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with ``g_N(q_tilde)`` up to this value take part [m]; above zero, because
             a contact at rest keeps its gap to rounding only.
+        tangent: of the iteration; see `nsjax.schemes.mixed.framework.mixed_scheme`.
         max_passes, max_iterations: of the stage solver and of each contact problem.
         criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
@@ -119,6 +122,7 @@ def moreau_theta(
         options=Options(
             max_passes=within("moreau_theta", "max_passes", max_passes, 1),
             max_iterations=within("moreau_theta", "max_iterations", max_iterations, 1),
+            tangent=choose_tangent("moreau_theta", tangent),
         ),
         prepare=_prepare,
         init=contact_init,
@@ -158,7 +162,7 @@ def _problem(
         start_force=system.force(state.t, state.q, state.v, params),
         frozen=frozen_rows(system, params, jnp.asarray(middle.t), middle.q, contacts),
     )
-    return _Equations(system, contacts), data
+    return _Equations(system, contacts, tangent_of(scheme.options.tangent, system)), data
 
 
 def _respond(

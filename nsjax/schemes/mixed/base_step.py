@@ -15,6 +15,7 @@ from nsjax.core.inertia import KeptInertia, constant_inertia
 from nsjax.core.operators import Rows, all_rows
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
+from nsjax.schemes.choices import tangent_of
 from nsjax.schemes.mixed.stages import Maps, StageEquations
 from nsjax.types import Array, PyTree, record
 
@@ -125,8 +126,9 @@ class Runner:
 
     def equations(self, maps: Maps) -> StageEquations:
         """Of a group of stages."""
-        form = self.scheme.options.constraint_form
-        return StageEquations(self.system, maps.v.shape[0], self.contacts, form)
+        options = self.scheme.options
+        tangent = tangent_of(options.tangent, self.system)
+        return StageEquations(self.system, maps.v.shape[0], self.contacts, options.constraint_form, tangent)
 
     def __call__(self, maps: Maps) -> tuple[list[tuple[Array, Array, Array, Array]], list[Array]]:
         """``(t, q, v, a)`` and row impulses ``dt lambda`` (contacts, then constraints) of every stage."""

@@ -25,7 +25,7 @@ from nsjax.core.scheme import Accelerations, Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.at_events import touch_at_start
 from nsjax.schemes.books import step_status
-from nsjax.schemes.choices import FORMS, choose, told_by, within
+from nsjax.schemes.choices import FORMS, choose, choose_tangent, told_by, within
 from nsjax.schemes.mixed.base_step import (
     BaseEnd,
     End,
@@ -68,6 +68,7 @@ class Options:
     laws_at_start: bool
     max_passes: int
     max_iterations: int
+    tangent: str = "auto"
 
 
 def mixed_scheme(
@@ -81,6 +82,7 @@ def mixed_scheme(
     starting_force: Callable[..., Any] | None = None,
     laws_at_start: bool = False,
     carries: str | None = None,
+    tangent: str = "auto",
     max_passes: int = 20,
     max_iterations: int = 20,
     criteria: Criteria | None = None,
@@ -105,6 +107,10 @@ def mixed_scheme(
             next one starts.
         laws_at_start: whether a stage at the start of the step fulfils the contact laws.
         carries: the acceleration that a step of the base scheme starts from, see `Accelerations`.
+        tangent: with which stages iterate. ``"full"``: the derivative of the residual. ``"mass"``: that
+            of the inertia alone, with position, velocity and directions frozen; the same solution from
+            more but cheaper passes, and the full one where they contract too slowly (stiff forces).
+            ``"auto"``: as `System.tangent_hint` says. Derivatives are the same.
         max_passes, max_iterations: of the stage solver and of each contact problem.
         criteria: by which events are told; None: `Criteria` with its defaults.
     """
@@ -119,6 +125,7 @@ def mixed_scheme(
         laws_at_start=laws_at_start,
         max_passes=within(name, "max_passes", max_passes, 1),
         max_iterations=within(name, "max_iterations", max_iterations, 1),
+        tangent=choose_tangent(name, tangent),
     )
     return Scheme(
         name=name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -79,6 +80,12 @@ class StageEquations:
     stages: int
     contacts: bool
     form: str = "index_2"
+    tangent: str = "full"
+
+    @property
+    def velocity_rows(self) -> bool:
+        """All rates are those of velocities."""
+        return self.form == "index_2" or not self.system.nb
 
     @property
     def unknowns(self) -> int:
@@ -159,6 +166,19 @@ class StageEquations:
             inertia = momentum(self.system, q, a, params)
             parts.append(maps.dt * (inertia - self.system.force(t, q, v, params)))
         return jnp.concatenate([*parts, z[self.stages * self.system.nv :]])
+
+    def inertia(self, data: Any, z: Array) -> Callable[[Array], Array]:
+        """``dt M`` of the accelerations that increments make, and the corrections."""
+        params, maps = data
+        at = [q for _, q, _, _ in maps.at(self.system, z)]
+        n, nv = maps.v.shape
+
+        def along(w: Array) -> Array:
+            a = jnp.sum(maps.ca[:, :, None] * w[: n * nv].reshape(1, n, nv), axis=1)
+            parts = [maps.dt * momentum(self.system, q, a[k], params) for k, q in enumerate(at)]
+            return jnp.concatenate([*parts, w[n * nv :]])
+
+        return along
 
     def forces(self, data: Any, z: Array, impulses: Array) -> Array:
         """``W P`` of every stage, and ``D Psi / dt``."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from nsjax.contact import Given
@@ -356,8 +357,13 @@ class VelocityLevel(Level):
         if nt:
             radius = s.friction * normal
             stick = decided(norm(block[:, 1:]) <= radius)
+            if s.given is not None:
+                stick = stick & (radius > 0.0)  # tangents of contacts without friction may be empty
             slip = radius[:, None] * direction(block[:, 1:])
             tangents = jnp.where(stick[:, None], block[:, 1:], slip)
+            if s.given is not None:
+                # a bounded row has one tangent; an empty row that sticks would determine nothing
+                tangents = jnp.where(s.given.on[:, None] & (np.arange(nt) > 0), 0.0, tangents)
             parts.append(jnp.where(on[:, None], tangents, 0.0))
         return jnp.concatenate([jnp.concatenate(parts, axis=1).reshape(-1), sigma[nc * (1 + nt) :]])
 

@@ -1,8 +1,9 @@
-"""Gear-Gupta-Leimkuhler schemes: contacts and constraints on position and velocity level."""
+"""Gear, Gupta and Leimkuhler's scheme for contacts: laws on position and velocity level together."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -19,64 +20,18 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.linalg import Structure
 from nsjax.schemes.books import stage_jump
-from nsjax.schemes.choices import METRICS, choose, kinetic_metric, told_by, within
+from nsjax.schemes.choices import (
+    METRICS,
+    choose,
+    choose_tangent,
+    kinetic_metric,
+    tangent_of,
+    told_by,
+    within,
+)
 from nsjax.schemes.impulses.midpoint_contacts import contact_init, impulse_step, midpoint
-from nsjax.schemes.impulses.moreau import Coefficients, Options, moreau_family
+from nsjax.schemes.impulses.moreau import Coefficients
 from nsjax.types import Array, PyTree, record
-
-
-def ggl_decoupled(
-    *,
-    force_velocity: str = "auto",
-    metric: str = "auto",
-    tolerance: float = 1e-11,
-    stage_tolerance: float = 1e-12,
-    gap_tolerance: float = 1e-12,
-    max_iterations: int = 50,
-    criteria: Criteria | None = None,
-) -> Scheme:
-    """Moreau's velocity step, then a projection of the position: no penetration, no drift.
-
-    With ``q_tilde`` the position after Moreau's step, for all contacts and constraints::
-
-        q_{i+1} = q_tilde + D_M Psi,     0 <= g_N(q_{i+1})  _|_  Psi_N >= 0,     g_B(q_{i+1}) = 0
-
-    Args:
-        force_velocity: see `moreau`.
-        metric: of the projection. ``"euclidean"``: ``D = W_M``, nearest in the coordinates, as
-            published. ``"kinetic"``: ``D = M_M^-1 W_M``, nearest in the kinetic energy, independent of
-            units. ``"auto"``: kinetic for models with rotations, else Euclidean.
-        tolerance: bound on the relative natural-map residual of each contact problem.
-        stage_tolerance: bound on the estimated next update of the projection over dt, relative to
-            1 + |v|.
-        gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part in the velocity step [m].
-            Above zero, because projected gaps are zero to rounding only.
-        max_iterations: plain Newton steps per contact problem.
-        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
-
-    Returns:
-        A `Scheme`.
-
-    Order: 1 in position and velocity.
-
-    Limits: the projection does work, so the energy is not controlled: single steps raise it by amounts
-    that grow with dt. Explicit forces bound dt as in `moreau`; at the start velocity they also lose
-    energy, in proportion to dt. Coulomb friction acts on velocity level, which the paper does not treat.
-
-    Source: [S&U&S (29)-(35)]; with rotations the correction is an increment of `System.retract`.
-
-    Example:
-        >>> import nsjax
-        >>> from nsjax import models, schemes
-        >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.ggl_decoupled(), dt=1e-2, time=1.0)
-        >>> bool(traj.gap.min() >= 0)
-        True
-    """
-    coef = Coefficients(tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance)
-    options = Options(
-        force_velocity=force_velocity, max_iterations=max_iterations, project_contacts=True, metric=metric
-    )
-    return moreau_family("ggl_decoupled", coef, options, criteria)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +43,7 @@ class UnifiedOptions:
     metric: str
     max_passes: int
     max_iterations: int
+    tangent: str = "auto"
 
 
 @record()
@@ -115,6 +71,7 @@ class _Equations:
     position: bool
     linearised: bool
     kinetic: bool
+    tangent: str = "full"
 
     @property
     def structure(self) -> Structure:
@@ -135,6 +92,16 @@ class _Equations:
     def nb(self) -> int:
         """Bilateral rows."""
         return (1 + self.position) * self.system.nb
+
+    @property
+    def velocity_rows(self) -> bool:
+        """Rates are those of velocities alone where the position does not count."""
+        return not self.position
+
+    def inertia(self, d: Any, z: Array) -> Callable[[Array], Array]:
+        """``(M w, x)``."""
+        n = self.system.nv
+        return lambda z: jnp.concatenate([d.mass.times(z[:n]), z[n:]])
 
     def motion(self, d: Any, z: Array) -> tuple[Array, Array, Array]:
         """Increment of the position, midpoint, velocity increment."""
@@ -254,6 +221,7 @@ def ggl_unified(
     tolerance: float = 1e-11,
     stage_tolerance: float = 1e-12,
     gap_tolerance: float = 1e-12,
+    tangent: str = "auto",
     max_passes: int = 20,
     max_iterations: int = 20,
     criteria: Criteria | None = None,
@@ -280,6 +248,7 @@ def ggl_unified(
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. Above zero, because
             position laws keep gaps at zero to rounding only: a contact that is missed for a step falls,
             and with ``e_N > 0`` bounces.
+        tangent: of the iteration; see `nsjax.schemes.mixed.framework.mixed_scheme`.
         max_passes, max_iterations: of the stage solver and of each contact problem.
         criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
@@ -317,6 +286,7 @@ def ggl_unified(
             metric=metric,
             max_passes=within("ggl_unified", "max_passes", max_passes, 1),
             max_iterations=within("ggl_unified", "max_iterations", max_iterations, 1),
+            tangent=choose_tangent("ggl_unified", tangent),
         ),
         prepare=_prepare,
         init=contact_init,
@@ -355,6 +325,7 @@ def unified_stage(
         position=(contacts or bool(system.nb)) and options.position_multiplier,
         linearised=options.gap == "linearised",
         kinetic=kinetic_metric(options.metric, system),
+        tangent=tangent_of(options.tangent, system),
     )
     mask = active[: system.nc if contacts else 0]
     settings = StageSettings(

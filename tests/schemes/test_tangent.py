@@ -1,0 +1,149 @@
+"""Iterations with the tangent frozen in position and velocity: the same motion from cheaper passes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import ContactLaw, InputError, State, System, schemes
+
+
+@dataclasses.dataclass(frozen=True)
+class Chain:
+    """Point masses on rods, hinged to each other, absolute angles from below; the last mass meets a rough
+    floor, or the first is held by a rod (a loop).
+    """
+
+    links: int
+    loop: bool = False
+
+    @property
+    def _carried(self) -> np.ndarray:
+        k = np.arange(self.links)
+        return (self.links - np.maximum(k[:, None], k[None, :])).astype(float)
+
+    def mass(self, q, p):
+        return p["m"] * self._carried * jnp.cos(q[:, None] - q[None, :])
+
+    def force(self, t, q, v, p):
+        turn = jnp.sum(self._carried * jnp.sin(q[:, None] - q[None, :]) * (v * v)[None, :], axis=1)
+        weight = 9.81 * np.arange(self.links, 0, -1) * jnp.sin(q)
+        stretch = jnp.diff(q, prepend=0.0)
+        spring = p["k"] * (jnp.append(stretch[1:], 0.0) - stretch)
+        return spring - p["m"] * (turn + weight)
+
+    def tip(self, q):
+        return jnp.stack([jnp.sum(jnp.sin(q)), -jnp.sum(jnp.cos(q))])
+
+    def gap(self, t, q, p):
+        return self.tip(q)[1:] + p["floor"]
+
+    def slip(self, t, q, v, p):
+        return jax.jvp(self.tip, (q,), (v,))[1][None, :1]
+
+    def law(self, p):
+        return ContactLaw(restitution=0.3, friction=0.2)
+
+    def constraint(self, t, q, p):
+        return jnp.sum(jnp.sin(q))[None] - p["side"]
+
+    def system(self, hint: str = "full") -> System:
+        n = self.links
+        rows = (
+            {"nb": 1, "constraint": self.constraint}
+            if self.loop
+            else {"nc": 1, "nt": 1, "gap": self.gap, "slip": self.slip, "law": self.law}
+        )
+        return System(nq=n, nv=n, mass=self.mass, force=self.force, tangent_hint=hint, **rows)
+
+
+def start_of(chain: Chain) -> State:
+    rng = np.random.default_rng(2)
+    angles = 0.4 + 0.3 * rng.normal(size=chain.links)
+    return State(t=0.0, q=angles, v=np.zeros(chain.links))
+
+
+IMPLICIT = {
+    "generalized_alpha": schemes.generalized_alpha, "bathe": schemes.bathe, "ed_alpha": schemes.ed_alpha,
+    "newmark": schemes.newmark, "moreau_theta": schemes.moreau_theta, "ggl_unified": schemes.ggl_unified,
+}  # fmt: skip
+QUICK = ("bathe", "moreau_theta", "ggl_unified")
+
+
+def numbers(chain: Chain, k: float = 0.0) -> dict:
+    start = start_of(chain)
+    tip = np.asarray(chain.tip(jnp.asarray(start.q)))
+    return {"m": 0.7, "k": k, "floor": -tip[1] + 0.3, "side": tip[0]}
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in IMPLICIT]
+)
+@pytest.mark.parametrize("loop", [False, True])
+def test_the_same_motion(name: str, loop: bool) -> None:
+    """Through an impact with friction, and with a closed loop: both to the tolerance of the stage solver,
+    1e-12 of the velocities a step, over 300 steps of a motion that does not amplify it by more than 1e3.
+    """
+    chain = Chain(5, loop)
+    found = []
+    for tangent in ("full", "mass"):
+        scheme = IMPLICIT[name](tangent=tangent)
+        traj = nsjax.simulate(
+            chain.system(), numbers(chain), start_of(chain), scheme, dt=1e-3, steps=300, every=100
+        )
+        traj.raise_for_status()
+        found.append(traj)
+    full, mass = found
+    assert loop or full.impacts.sum() > 0
+    np.testing.assert_allclose(mass.q, full.q, atol=1e-9)
+    np.testing.assert_allclose(mass.v, full.v, atol=1e-7)
+
+
+def test_derivatives_are_those_of_the_full_tangent() -> None:
+    chain, start = Chain(4), start_of(Chain(4))
+
+    def end(m: jax.Array, tangent: str) -> jax.Array:
+        p = {**numbers(chain), "m": m, "k": 3.0}
+        scheme = schemes.generalized_alpha(tangent=tangent)
+        return nsjax.simulate(chain.system(), p, start, scheme, dt=1e-3, steps=120, every=120).q[-1]
+
+    wanted = jax.jacfwd(functools.partial(end, tangent="full"))(0.7)
+    np.testing.assert_allclose(
+        jax.jacfwd(functools.partial(end, tangent="mass"))(0.7), wanted, atol=1e-9 * np.max(np.abs(wanted))
+    )
+
+
+def test_stiff_forces_get_the_full_tangent() -> None:
+    """Springs that turn by 20 rad in a step: the frozen tangent does not contract at all."""
+    chain = Chain(3)
+    p = numbers(chain, k=3e6)
+    start = State(t=0.0, q=np.full(3, 0.2), v=np.zeros(3))
+    runs = [
+        nsjax.simulate(
+            chain.system(), p | {"floor": 10.0}, start, schemes.bathe(tangent=t), dt=1e-2, steps=40
+        )
+        for t in ("full", "mass")
+    ]
+    for traj in runs:
+        traj.raise_for_status()
+    np.testing.assert_allclose(runs[1].q, runs[0].q, atol=1e-10)
+
+
+def test_the_hint_of_a_model() -> None:
+    """``"auto"`` follows it, and choices are checked."""
+    chain = Chain(3)
+    args = numbers(chain), start_of(chain)
+    kw = {"dt": 1e-3, "steps": 20}
+    hinted = nsjax.simulate(chain.system("mass"), *args, schemes.moreau_theta(), **kw)
+    chosen = nsjax.simulate(chain.system(), *args, schemes.moreau_theta(tangent="mass"), **kw)
+    np.testing.assert_array_equal(hinted.q, chosen.q)
+    with pytest.raises(InputError, match="tangent = 'fast'; choose one of auto, full, mass"):
+        schemes.bathe(tangent="fast")
+    with pytest.raises(InputError, match="tangent_hint = 'none'; choose full or mass"):
+        chain.system("none")
