@@ -22,6 +22,26 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 # Notebooks run in a quick size under the test command.
 os.environ.setdefault("NSJAX_QUICK", "1")
 
+LEVEL = "--xla_backend_optimization_level"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Quick tests compile without optimisation: their time is compiling, in a quarter of the seconds then.
+
+    Full-size checks (``-m slow``) run long loops and take the users' programs, as everything does under
+    ``NSJAX_TEST_OPTIMISED=1`` or with a level in ``XLA_FLAGS``. JAX's key of a kept program holds the
+    flags, so that one cache serves both levels.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if LEVEL in flags or _full_size(config) or os.environ.get("NSJAX_TEST_OPTIMISED", "0") != "0":
+        return
+    os.environ["XLA_FLAGS"] = f"{flags} {LEVEL}=0".strip()
+
+
+def _full_size(config: pytest.Config) -> bool:
+    """Whether slow tests are among the chosen ones; of the last ``-m`` only, as in pytest."""
+    return "slow" in config.option.markexpr.replace("not slow", "")
+
 
 @pytest.fixture(scope="session")
 def reference_data() -> pathlib.Path:

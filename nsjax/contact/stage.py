@@ -18,6 +18,7 @@ from jax import lax
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import newton_step
 from nsjax.contact.solvers import solve as solve_contacts
+from nsjax.core.branches import branch
 from nsjax.core.operators import jacobian
 from nsjax.linalg import Elimination, Structure, matmul, matvec
 from nsjax.nonlinear import implicit_solution
@@ -237,7 +238,7 @@ def _iterate(
     def body(carry: Any) -> Any:
         z, impulses, tangent, k, last, now, iterations, _ = carry
         stale = (k == 0) | (now > CONTRACTION * last)
-        tangent = lax.cond(
+        tangent = branch(
             stale,
             lambda _: fresh(z, impulses),
             lambda _: tangent,
