@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import pathlib
+from collections.abc import Iterator
 
 import jax
 import pytest
@@ -21,6 +24,9 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 # Notebooks run in a quick size under the test command.
 os.environ.setdefault("NSJAX_QUICK", "1")
+
+MOST_RESIDENT = 3 * 2**29
+"""Bytes of a process beyond which a file of tests forgets its programs: few are used by the next one."""
 
 LEVEL = "--xla_backend_optimization_level"
 
@@ -51,3 +57,23 @@ def reference_data() -> pathlib.Path:
     if not folder.is_dir():
         pytest.skip(f"reference data not found in {folder}; set NSJAX_DATA to its folder")
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_programs() -> Iterator[None]:
+    """Keeps a worker small; what a later file asks for again is read from the folder of programs."""
+    yield
+    if _resident() > MOST_RESIDENT:
+        jax.clear_caches()
+        gc.collect()
+        # the compiler's memory is free by now, but stays with the process unless asked for
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _resident() -> int:
+    """Bytes of memory that the process holds; zero where the system does not say."""
+    try:
+        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
