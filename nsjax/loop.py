@@ -12,14 +12,15 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact.bounded import reported, working
-from nsjax.contact.events import criteria_of, frozen
+from nsjax.contact.events import Touch, criteria_of, frozen
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
+from nsjax.core.branches import branch
 from nsjax.core.operators import prepared, refreshed
-from nsjax.core.scheme import Output, Scheme
+from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.core.watch import Watch, begin_watch, watch_gaps
-from nsjax.nonlinear import keep_solutions, with_tangent
+from nsjax.nonlinear import keep_solutions, made_live, with_tangent
 from nsjax.trajectory import ROWS, Continuation, FirstFailure, Impacts
 from nsjax.types import Array, PyTree, record
 
@@ -79,6 +80,7 @@ def begin_run(
             index=jnp.where(same, carry.index, 0),
             dt=dt,
         )
+    follow = dataclasses.replace(follow, carry=_live_carry(follow.carry, (params, scheme.coef, state, dt)))
     none = jnp.asarray(-1, int)
     events = None
     if program.events:
@@ -95,6 +97,17 @@ def begin_run(
     failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
     watch = begin_watch(system.nc, system.nt, bits) if watched else None
     return Run(next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events, watch=watch)
+
+
+def _live_carry(carry: Carry, by: PyTree) -> Carry:
+    """What moves with ``by`` in any run. The time does not, nor what is remembered of contacts."""
+    state = dataclasses.replace(carry.state, **made_live({"q": carry.state.q, "v": carry.state.v}, by))
+    leaves: Any
+    leaves, tree = jax.tree.flatten(carry.memory, is_leaf=lambda x: isinstance(x, Touch))
+    moving = [k for k, x in enumerate(leaves) if not isinstance(x, Touch)]
+    for k, x in zip(moving, made_live([leaves[k] for k in moving], by), strict=True):
+        leaves[k] = x
+    return dataclasses.replace(carry, state=state, memory=jax.tree.unflatten(tree, leaves))
 
 
 def prepare_run(system: System, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:
@@ -183,6 +196,12 @@ def no_tally(program: LoopProgram) -> dict[str, Array]:
     return {name: value for name, value in tally.items() if name in program.keep}
 
 
+def _live_tally(tally: dict[str, Array], by: PyTree) -> dict[str, Array]:
+    """Forces, impulses and gaps move with the motion; counts and the books of the solver do not."""
+    moving = {k: x for k, x in tally.items() if k == "gap_min" or "force" in k or "impulse" in k}
+    return tally | made_live(moving, by)
+
+
 def _list_impacts(events: Impacts | None, end: Array, output: Output) -> Impacts | None:
     """The impact list with the impacts of this step entered, one contact after the other."""
     if events is None:
@@ -208,7 +227,7 @@ def _list_impacts(events: Impacts | None, end: Array, output: Output) -> Impacts
             events = Impacts(count=events.count + impact[k], impulse_tangential=tangential, **new)
         return events
 
-    return lax.cond(jnp.any(impact), enter, lambda events: events, events)
+    return branch(jnp.any(impact), enter, lambda events: events, events)
 
 
 def run_row(
@@ -230,7 +249,7 @@ def run_row(
     def step(both: tuple[Run, dict[str, Array]], _: Any = None) -> tuple[Any, None]:
         return _one_step(program, scheme, params, constants, dt, *both), None
 
-    both = run, no_tally(program)
+    both = run, _live_tally(no_tally(program), (params, run.next))
     if not isinstance(count, int):
         both = lax.fori_loop(0, count, lambda _, both: step(both)[0], both)
     elif count:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import os
 import pathlib
+from collections.abc import Iterator
 
 import jax
 import pytest
@@ -22,6 +26,29 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 # Notebooks run in a quick size under the test command.
 os.environ.setdefault("NSJAX_QUICK", "1")
 
+MOST_RESIDENT = 3 * 2**29
+"""Bytes of a process beyond which a file of tests forgets its programs: few are used by the next one."""
+
+LEVEL = "--xla_backend_optimization_level"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Quick tests compile without optimisation: their time is compiling, in a quarter of the seconds then.
+
+    Full-size checks (``-m slow``) run long loops and take the users' programs, as everything does under
+    ``NSJAX_TEST_OPTIMISED=1`` or with a level in ``XLA_FLAGS``. JAX's key of a kept program holds the
+    flags, so that one cache serves both levels.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if LEVEL in flags or _full_size(config) or os.environ.get("NSJAX_TEST_OPTIMISED", "0") != "0":
+        return
+    os.environ["XLA_FLAGS"] = f"{flags} {LEVEL}=0".strip()
+
+
+def _full_size(config: pytest.Config) -> bool:
+    """Whether slow tests are among the chosen ones: any choice that does not exclude them."""
+    return "not slow" not in config.option.markexpr
+
 
 @pytest.fixture(scope="session")
 def reference_data() -> pathlib.Path:
@@ -31,3 +58,24 @@ def reference_data() -> pathlib.Path:
     if not folder.is_dir():
         pytest.skip(f"reference data not found in {folder}; set NSJAX_DATA to its folder")
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_programs() -> Iterator[None]:
+    """Keeps a worker small; what a later file asks for again is read from the folder of programs."""
+    yield
+    if _resident() > MOST_RESIDENT:
+        jax.clear_caches()
+        gc.collect()
+        # the compiler's memory is free by now, but stays with the process unless asked for
+        with contextlib.suppress(AttributeError, OSError):
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+def _resident() -> int:
+    """Bytes of memory that the process holds; zero where the system does not say."""
+    try:
+        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")

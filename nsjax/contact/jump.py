@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jax import lax
 
 from nsjax.contact.certificate import worst_contact
 from nsjax.contact.problem import ContactProblem, Factored
 from nsjax.contact.solvers import solve
+from nsjax.core.branches import branch
 from nsjax.core.operators import Rows
 from nsjax.core.system import System
 from nsjax.linalg import matvec
@@ -126,7 +126,7 @@ def velocity_jump(
     answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method)
     dv = matvec(response, answer.x)
     none = no_jump(system)
-    worst = lax.cond(
+    worst = branch(
         answer.residual <= tolerance, lambda x: none.worst, lambda x: worst_contact(problem, x), answer.x
     )
     if nc:

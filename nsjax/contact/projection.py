@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 
 from nsjax.contact.stage import StageSettings, solve_stage
+from nsjax.core.branches import branch
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import acting, gap_rows
 from nsjax.core.system import System
@@ -192,4 +192,4 @@ def project_position(
     if not nc:
         return stay(None)
     gap = system.gap(t, q, params)  # type: ignore[misc]
-    return lax.cond(jnp.any((gap < 0.0) & may), move, stay, None)
+    return branch(jnp.any((gap < 0.0) & may), move, stay, None)

@@ -12,12 +12,12 @@ import dataclasses
 from collections.abc import Callable
 
 import jax.numpy as jnp
-from jax import lax
 
 from nsjax.contact import events, saltation, sliding
 from nsjax.contact.aftermath import Around, accelerate, shift_back
 from nsjax.contact.events import Approach, Criteria, Formed, Touch, frozen
 from nsjax.contact.jump import Jump
+from nsjax.core.branches import branch
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows, refreshed, row_drift
 from nsjax.core.system import State, System
@@ -149,7 +149,7 @@ def _look(
         return a, force, (matvec(f.rows.wt, a) + drift)[:count]
 
     still = none.a, none.force, jnp.zeros(count)
-    a, force, change = lax.cond(jnp.any(found.impacts) | jnp.any(slow), motion, lambda _: still, None)
+    a, force, change = branch(jnp.any(found.impacts) | jnp.any(slow), motion, lambda _: still, None)
     turning = change.reshape(system.nc, d)[:, 1:]
     shifts, rate = found.impacts, found.rates
     if family.turns and system.nt:
@@ -197,7 +197,7 @@ def through_events(
     at = family.predict(system, state, dt) if family.derivative else ahead
     gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
     f = None if family.derivative or not family.shares else events.formed(system, p, ahead)
-    b = lax.cond(
+    b = branch(
         jnp.any(new) | jnp.any(slow),
         lambda _: _look(
             criteria, family, system, p, start, ahead, active, frozen(gap), touch, slow, known, step, f
@@ -247,13 +247,13 @@ def _after(
         return back, with_tangent(impulses, (b.force - force) * shift.mean)
 
     rows = _stacked(r.jump)
-    end, rows = lax.cond(jnp.any(b.shifts), finish, lambda x: (x[0], x[2]), (r.end, shift, rows))
+    end, rows = branch(jnp.any(b.shifts), finish, lambda x: (x[0], x[2]), (r.end, shift, rows))
     count = system.nc * (1 + system.nt)
     jump = dataclasses.replace(
         r.jump, contacts=rows[:count].reshape(r.jump.contacts.shape), constraints=rows[count:]
     )
     landed = told.touch.held & ~touch.held
-    end = lax.cond(jnp.any(landed), lambda s: settled(family, system, params, s, landed), lambda s: s, end)
+    end = branch(jnp.any(landed), lambda s: settled(family, system, params, s, landed), lambda s: s, end)
     tau = jnp.where(told.impact, shift.tau, 0.0)
     return dataclasses.replace(r, end=end, jump=jump), dataclasses.replace(told, tau=tau)
 
@@ -283,7 +283,7 @@ def _hopping(
         rates = events.gap_rates(system, p, State(t=ahead.t, q=ahead.q, v=end.v))
         return hops & (jnp.abs(rates) <= found.limit)
 
-    return lax.cond(jnp.any(hops) & jnp.any(found.impacts), stays, lambda _: hops, None)
+    return branch(jnp.any(hops) & jnp.any(found.impacts), stays, lambda _: hops, None)
 
 
 def _tell(

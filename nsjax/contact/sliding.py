@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jax import lax
 
 from nsjax import notes
 from nsjax.contact.events import Criteria, Touch, formed, normals
+from nsjax.core.branches import branch
 from nsjax.core.operators import touching
 from nsjax.core.system import State, System
 from nsjax.math import direction, norm
@@ -47,7 +47,7 @@ def jammed(system: System, p: PyTree, at: State, impulse: Array) -> Array:
         return jnp.where(slides & (jnp.sum(g * force, axis=1) <= 0.0), notes.JAMMED, 0)
 
     none = jnp.zeros(nc, int)
-    return lax.cond(jnp.any(impulse[:, 0] > 0.0), look, lambda _: none, None) if system.nt else none
+    return branch(jnp.any(impulse[:, 0] > 0.0), look, lambda _: none, None) if system.nt else none
 
 
 def jammed_at_start(criteria: Criteria, system: System, p: PyTree, at: State) -> Array:

@@ -18,6 +18,7 @@ from jax import lax
 from nsjax.contact.problem import ContactProblem, Given
 from nsjax.contact.solvers import newton_step
 from nsjax.contact.solvers import solve as solve_contacts
+from nsjax.core.branches import branch
 from nsjax.core.operators import jacobian
 from nsjax.linalg import Elimination, Structure, matmul, matvec
 from nsjax.nonlinear import implicit_solution
@@ -274,7 +275,7 @@ def _iterate(
         z, impulses, tangent, k, last, now, iterations, _ = carry
         # the first pass tells how good a full tangent is; a frozen one shows it in the second
         slow = (now > CONTRACTION * last) & (k > 1) if frozen else now > CONTRACTION * last
-        tangent = lax.cond(
+        tangent = branch(
             (k == 0) | slow,
             lambda _: fresh(z, impulses, k == 0),
             lambda _: tangent,

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.core.branches import branch
 from nsjax.types import PyTree
 
 REVERSE_BYTES = 6 * 10**6
@@ -81,7 +82,7 @@ def scan_blocks(
         if blocks * size == length:
             return body(carry, None)
         nothing = jax.tree.map(lambda y: jnp.zeros(y.shape, y.dtype), jax.eval_shape(body, carry, None)[1])
-        return lax.cond(k < length, lambda c: body(c, None), lambda c: (c, nothing), carry)
+        return branch(k < length, lambda c: body(c, None), lambda c: (c, nothing), carry)
 
     def block(carry: Any, first: Any) -> Any:
         return lax.scan(one, carry, first + jnp.arange(size))

@@ -11,10 +11,12 @@ from jax import lax
 from nsjax.types import Array
 
 
+@jax.jit
 def _plain(x: Array) -> tuple[Array, Array]:
     return jnp.sin(x), jnp.cos(x)
 
 
+@jax.jit
 def _not_finite(x: Array) -> tuple[Array, Array]:
     # zero, or not a number: what keeps the compiler from making one branch of the two
     blank = x - x

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
-from nsjax.types import Array
+from nsjax.types import Array, PyTree
 
 
 @jax.custom_jvp
@@ -79,3 +83,43 @@ def moved(retract: Callable[[Array, Array], Array], q: Array, xi: Array) -> Arra
         return q, dq + along
 
     return move(q, xi)
+
+
+def made_live(x: PyTree, by: PyTree) -> PyTree:
+    """``x``; if ``by`` has a tangent, then every float in ``x`` has one, of zeros where it had none.
+
+    JAX differentiates the body of a loop anew each time that it meets another part of the carry with a
+    tangent: three times for a run from a fixed state. With tangents from the start, once is enough.
+    """
+    leaves: list[Any]
+    tree: Any
+    leaves, tree = jax.tree.flatten(x)
+    floats = [k for k, value in enumerate(leaves) if _is_float(value)]
+    kept = _made_live([leaves[k] for k in floats], [y for y in jax.tree.leaves(by) if _is_float(y)])
+    for k, value in zip(floats, kept, strict=True):
+        leaves[k] = value
+    return tree.unflatten(leaves)
+
+
+def _is_float(x: Any) -> bool:
+    return bool(jnp.issubdtype(jnp.result_type(x), jnp.floating))
+
+
+@jax.custom_jvp
+def _made_live(x: list[Array], by: list[Array]) -> list[Array]:
+    return x
+
+
+@functools.partial(_made_live.defjvp, symbolic_zeros=True)
+def _with_zeros(primals: Any, tangents: Any) -> Any:
+    """Zeros made of no entries of a tangent: plain ones are constants, which JAX counts as no tangent."""
+    x, change = primals[0], tangents[0]
+    source = next(dy for dy in [*tangents[1], *change] if not isinstance(dy, SymbolicZero))
+    nothing = jnp.ravel(source)[:0]
+
+    def zeros(y: Array) -> Array:
+        size = int(np.prod(jnp.shape(y), dtype=int))
+        return lax.pad(nothing.astype(y.dtype), np.zeros((), y.dtype), [(size, 0, 0)]).reshape(jnp.shape(y))
+
+    pairs = zip(x, change, strict=True)
+    return x, [zeros(y) if isinstance(dy, SymbolicZero) else dy for y, dy in pairs]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jax import lax
 
 from nsjax import status
 from nsjax.contact import Jump, no_jump
 from nsjax.contact.sensitivity import Told
 from nsjax.contact.stage import StageAnswer
+from nsjax.core.branches import branch
 from nsjax.core.inertia import inertia_at
 from nsjax.core.scheme import Event, Output
 from nsjax.core.system import State, System
@@ -48,7 +48,7 @@ def step_status(
         return sum((jnp.where(on, bit, 0) for bit, on in found.items()), start=jnp.asarray(0))
 
     bad = broken(gap) | broken(v) | broken(q) | ~solved
-    return lax.cond(bad, causes, lambda _: jnp.asarray(0), None)
+    return branch(bad, causes, lambda _: jnp.asarray(0), None)
 
 
 def stage_jump(

@@ -12,6 +12,9 @@ from tests.references.rigid_box import G
 SLOPE = 0.3
 ON_SLOPE = {2: [0.2, 0.1], 3: [0.3, 0.2, 0.1]}
 
+# Twenty seconds of rest, or with `-m slow` a hundred: rounding must not add up in either.
+LENGTHS = [20_000, pytest.param(100_000, marks=pytest.mark.slow)]
+
 
 def motion(traj, dimension: int) -> np.ndarray:
     """Distance from the start that any corner may have moved: translation plus radius times angle."""
@@ -21,13 +24,14 @@ def motion(traj, dimension: int) -> np.ndarray:
     return np.linalg.norm(traj.q[:, :dimension] - traj.q[0, :dimension], axis=1) + radius * angle
 
 
+@pytest.mark.parametrize("steps", LENGTHS)
 @pytest.mark.parametrize("dimension", [2, 3])
-def test_block_sticks_below_the_angle_of_friction(dimension):
+def test_block_sticks_below_the_angle_of_friction(dimension, steps):
     dt, m = 1e-3, 2.5
     problem = models.block(
         dimension=dimension, size=ON_SLOPE[dimension], slope=SLOPE, friction=1.01 * np.tan(SLOPE), mass=m
     )
-    traj = run(problem, dt, 100_000, every=1000)
+    traj = run(problem, dt, steps, every=1000)
     # 2 g dt^2 = 2e-5 m are asked for; nothing but rounding is needed.
     assert motion(traj, dimension).max() <= 1e-14
     assert np.abs(traj.v).max() <= 1e-15
@@ -36,9 +40,10 @@ def test_block_sticks_below_the_angle_of_friction(dimension):
     np.testing.assert_allclose(traj.force_tangential[1:, :, 0].sum(axis=1), force[1], rtol=1e-9)
 
 
+@pytest.mark.parametrize("steps", LENGTHS)
 @pytest.mark.parametrize("dimension", [2, 3])
 @pytest.mark.parametrize("tilt", [1e-14, -1e-14])
-def test_block_settles_once_where_rounding_lifts_a_corner(dimension, tilt):
+def test_block_settles_once_where_rounding_lifts_a_corner(dimension, tilt, steps):
     # Without a tolerance a corner lifted by rounding is left out of a step: the block tilts by g dt^2 over
     # its length, is caught, slides until friction has stopped it, and rests a little below the plane for
     # good. Near the angle of friction, where sliding hardly slows down, it slides farther than 2 g dt^2.
@@ -46,14 +51,14 @@ def test_block_settles_once_where_rounding_lifts_a_corner(dimension, tilt):
     numbers = {"size": ON_SLOPE[dimension], "slope": SLOPE, "friction": 1.1 * np.tan(SLOPE), "mass": 2.5}
     start = [0, 0.05, tilt] if dimension == 2 else [0, 0, 0.05, 1, 0.3 * tilt, -0.5 * tilt, 0]
     problem = models.block(dimension=dimension, initial_q=start, **numbers)
-    traj = run(problem, dt, 100_000, every=1000, scheme=schemes.moreau(gap_tolerance=0.0))
+    traj = run(problem, dt, steps, every=1000, scheme=schemes.moreau(gap_tolerance=0.0))
     shift = np.linalg.norm((traj.q - traj.q[0])[:, :dimension], axis=1)
     assert G * dt**2 <= shift.max() <= 2 * G * dt**2
     assert traj.gap_min.min() >= -4 * G * dt**2  # a step of at most 2 g dt, twice as fast at a corner
     assert np.abs(traj.q[1:] - traj.q[1]).max() <= 1e-13
     # With the default tolerance such a corner counts as standing, and the block stays: as for a block that
     # sticks, nothing but rounding.
-    assert motion(run(problem, dt, 100_000, every=1000, scheme=schemes.moreau()), dimension).max() <= 1e-14
+    assert motion(run(problem, dt, steps, every=1000, scheme=schemes.moreau()), dimension).max() <= 1e-14
 
 
 @pytest.mark.parametrize("dimension", [2, 3])

@@ -6,10 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.core import Primitive
+from jax.interpreters import ad
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.nonlinear import moved, only_tangent, with_tangent
+from nsjax.nonlinear import made_live, moved, only_tangent, with_tangent
 
 TWICE = {
     "forward over forward": lambda f: jax.jacfwd(jax.jacfwd(f)),
@@ -29,6 +31,41 @@ def test_values_pass_and_tangents_are_added() -> None:
     np.testing.assert_allclose(tangent[1], 1 + 3 * x**2, rtol=1e-15)
     turn = jax.grad(lambda x: jnp.sum(moved(lambda q, xi: q * jnp.exp(xi), x, only_tangent(x))))(x)
     np.testing.assert_allclose(turn, 1 + x, rtol=1e-15)
+
+
+def test_a_carry_that_is_made_live_is_differentiated_once() -> None:
+    """Values, derivatives and what is no float stay; the body of the loop is met once, not once for each
+    part of the carry that the derivative reaches."""
+    met = []
+    passed = Primitive("passed")
+    passed.def_abstract_eval(lambda x: x)
+    ad.primitive_jvps[passed] = lambda x, dx: (met.append(1), (passed.bind(*x), *dx))[1]
+
+    def run(live: bool, p: jax.Array, through=lambda x: x) -> jax.Array:
+        start = {"first": jnp.zeros(()), "second": jnp.ones((2,)), "count": 0}
+
+        def body(c, _):
+            new = {"first": through(p) * c["first"] + p, "second": c["second"] * c["first"]}
+            return {**new, "count": c["count"] + 1}, None
+
+        end, _ = jax.lax.scan(body, made_live(start, p) if live else start, None, length=3)
+        return end["first"] + jnp.sum(end["second"]) + end["count"]
+
+    p = jnp.asarray(0.7)
+    for d in (jax.value_and_grad, lambda f: lambda x: jax.jvp(f, (x,), (1.0,))):
+        plain, live = d(lambda p: run(False, p))(p), d(lambda p: run(True, p))(p)
+        np.testing.assert_array_equal(plain, live)
+    # a tangent that is not finite does not spread to what does not depend on it
+    _, tangent = jax.jvp(lambda p: made_live(jnp.ones(2), p), (p,), (jnp.inf,))
+    np.testing.assert_array_equal(tangent, np.zeros(2))
+
+    def times(live: bool) -> int:
+        met.clear()
+        jax.make_jaxpr(jax.grad(lambda p: run(live, p, passed.bind)))(p)
+        return len(met)
+
+    assert times(True) == 1
+    assert times(False) > 1
 
 
 def loop(x: jax.Array) -> jax.Array:

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 
 from nsjax.contact import events
 from nsjax.contact.events import Formed
 from nsjax.contact.sensitivity import Family, Stepped, nothing_told, through_events
+from nsjax.core.branches import branch
 from nsjax.core.operators import touching
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
@@ -101,7 +101,7 @@ def impulse_step(
     else:
         # sliding goes on turning while a contact at rest hops for a step
         met = jnp.any(active) | jnp.any(touch.held) if system.nt else jnp.any(active)
-        r, told = lax.cond(met, meet, fly, None)
+        r, told = branch(met, meet, fly, None)
     solved = (r.jump.residual <= scheme.coef.tolerance) & (r.estimate <= scheme.coef.stage_tolerance)
     output = impulse_output(system, params, at, r.end, gap, active, told, r.jump, dt, solved)
     kept = told.touch if system.nc else ()

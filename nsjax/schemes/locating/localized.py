@@ -11,6 +11,7 @@ from jax import lax
 from nsjax import notes
 from nsjax.contact import Jump, events, saltation, velocity_jump
 from nsjax.contact.aftermath import Around, accelerate, shift_back
+from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
@@ -135,7 +136,7 @@ def _step(
         carry=dataclasses.replace(carry, state=state), hit=none, depth=jnp.zeros(()),
     )  # fmt: skip
     aimed, flight = stepper.trial(d)
-    return lax.cond(jnp.any(aimed.hit), lambda: _strike(stepper, d, aimed, flight[1]), lambda: flight)
+    return branch(jnp.any(aimed.hit), lambda: _strike(stepper, d, aimed, flight[1]), lambda: flight)
 
 
 @record()
@@ -157,7 +158,7 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
     part = _Part(carry=whole.carry, left=whole.dt, output=zero, done=no, failed=no)
 
     def cut(part: _Part, _: None) -> tuple[_Part, None]:
-        return lax.cond(part.done, lambda p: p, lambda p: _advance_part(stepper, whole, p), part), None
+        return branch(part.done, lambda p: p, lambda p: _advance_part(stepper, whole, p), part), None
 
     part, _ = lax.scan(cut, part, None, length=CUTS + 1)
 
@@ -166,7 +167,7 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
         bits = output.notes | jnp.where(first.hit, notes.UNLOCATED, 0)
         return carry, dataclasses.replace(output, notes=bits)
 
-    return lax.cond(part.done & ~part.failed, lambda: (part.carry, part.output), plain)
+    return branch(part.done & ~part.failed, lambda: (part.carry, part.output), plain)
 
 
 def _advance_part(stepper: Stepper, whole: Start, part: _Part) -> _Part:
@@ -185,7 +186,7 @@ def _advance_part(stepper: Stepper, whole: Start, part: _Part) -> _Part:
             failed=part.failed | again,
         )  # fmt: skip
 
-    return lax.cond(jnp.any(d.hit), lambda: _through(stepper, d, part), rest)
+    return branch(jnp.any(d.hit), lambda: _through(stepper, d, part), rest)
 
 
 def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
@@ -213,7 +214,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     state = State(t=at.t, q=at.q, v=at.v + jump.dv)
     if d.scheme.gradient != "discrete":
         apart = (jnp.sum(struck) > 1) & ~jnp.any(pair)
-        state = lax.cond(
+        state = branch(
             apart, lambda s: _each_in_time(inner, system, there, at, s, jump, struck, d.may, gap),
             lambda s: s, state,
         )  # fmt: skip

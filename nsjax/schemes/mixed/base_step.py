@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 
 from nsjax.contact import ContactProblem, solve
 from nsjax.contact.events import Touch, no_touch
 from nsjax.contact.stage import StageSettings, StageTangent, kept_tangent, solve_stage
+from nsjax.core.branches import branch
 from nsjax.core.inertia import KeptInertia, constant_inertia
 from nsjax.core.operators import Rows, all_rows
 from nsjax.core.scheme import Scheme
@@ -239,7 +239,7 @@ def on_contacts(system: System, closed: Array, f: Callable[[bool], Any]) -> Any:
     """``f(contacts)``: with contact rows where any contact is closed, else without."""
     if not system.nc:
         return f(False)
-    return lax.cond(jnp.any(closed), lambda _: f(True), lambda _: f(False), None)
+    return branch(jnp.any(closed), lambda _: f(True), lambda _: f(False), None)
 
 
 def base_step(

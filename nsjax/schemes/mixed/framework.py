@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 
 from nsjax.contact import events
 from nsjax.contact.acceleration import consistent_forces
 from nsjax.contact.events import Criteria, Touch
+from nsjax.core.branches import branch
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import touching
 from nsjax.core.scheme import Accelerations, Carry, Event, Output, Scheme
@@ -188,7 +188,7 @@ def _renewed(scheme: Scheme, system: System, params: PyTree, state: State, memor
         found = _acceleration(scheme, system, params, state, memory.resting)
         return found, found
 
-    (a, force), (algorithmic, behind) = lax.cond(memory.stale, anew, lambda _: kept, None)
+    (a, force), (algorithmic, behind) = branch(memory.stale, anew, lambda _: kept, None)
     return dataclasses.replace(memory, a=a, force=force, algorithmic=algorithmic, algorithmic_force=behind)
 
 

@@ -8,12 +8,12 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from nsjax.contact import Jump, events, no_jump, saltation, sliding, velocity_jump
 from nsjax.contact.aftermath import accelerate
 from nsjax.contact.events import Approach, Formed, Touch, frozen
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
+from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed, row_rates
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
@@ -43,7 +43,7 @@ def resting_contacts(
         rates = events.gap_rates(system, params, State(t=t, q=q, v=v))
         return closed & events.at_rest(events.criteria_of(scheme), rates, v)
 
-    return lax.cond(jnp.any(closed), look, lambda _: jnp.zeros(system.nc, bool), None)
+    return branch(jnp.any(closed), look, lambda _: jnp.zeros(system.nc, bool), None)
 
 
 def strike(
@@ -90,7 +90,7 @@ def strike(
         touch = events.touching(dataclasses.replace(memory.touch, off=memory.touch.off + 1), closed)
         return Struck(state=at, jump=no_jump(system), told=nothing_told(touch))
 
-    return lax.cond(jnp.any(new), hit, miss, None)
+    return branch(jnp.any(new), hit, miss, None)
 
 
 def _here(system: System, state: State, dt: Array) -> State:
@@ -125,7 +125,7 @@ def through_reversal(
     if scheme.options.laws_at_start:
         # the stored acceleration of a contact that has just come to a stop is not that with which it leaves
         still = memory.resting & ~sliding.sliding(criteria, now, start.v)
-        a = lax.cond(
+        a = branch(
             jnp.any(still),
             lambda _: accelerate(criteria, system, p, start, start.v, memory.resting)[0],
             lambda _: a,
@@ -156,4 +156,4 @@ def through_reversal(
         impulse = with_tangent(end.impulse, (frozen(memory.force) - frozen(force)) * tau)
         return dataclasses.replace(end, q=back.q, v=back.v, a=a, algorithmic=algorithmic, impulse=impulse)
 
-    return lax.cond(jnp.any(turning), finish, lambda live: live[0], (end, shift.mean))
+    return branch(jnp.any(turning), finish, lambda live: live[0], (end, shift.mean))

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.core.branches import branch
 from nsjax.core.operators import momentum
 from nsjax.core.system import System
 from nsjax.linalg import solve
@@ -99,7 +100,7 @@ def decoupled(
         return fly(None)
     # with all gaps open both corrections have nothing to do
     gap = system.gap(s.t, smooth.q, s.params)  # type: ignore[misc]
-    return lax.cond(jnp.all(gap > 0.0), fly, correct, None)
+    return branch(jnp.all(gap > 0.0), fly, correct, None)
 
 
 def levels_of(system: System, options: Options) -> tuple[SmoothLevel, PositionLevel, VelocityLevel]:

@@ -13,6 +13,7 @@ from jax import lax
 from nsjax.contact import ContactProblem, Jump, events, no_jump
 from nsjax.contact.events import Formed, Touch, gap_rates
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
+from nsjax.core.branches import branch
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates, touching
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
@@ -203,7 +204,7 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
 
     if system.nb:
         return look(None)
-    return lax.cond(jnp.any(x.active), look, fly, None) if system.nc else fly(None)
+    return branch(jnp.any(x.active), look, fly, None) if system.nc else fly(None)
 
 
 @record()
