@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.closing import Closing, begin_closing, follow_closing
 from nsjax.contact.events import criteria_of, frozen
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
@@ -47,6 +48,7 @@ class Run:
     first_failure: FirstFailure
     events: Impacts | None
     watch: Watch | None
+    closing: Closing | None
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
@@ -93,7 +95,11 @@ def begin_run(
         )
     failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
     watch = begin_watch(system.nc, system.nt, bits) if watched else None
-    return Run(next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events, watch=watch)
+    timed = system.nc > 0 and "closed_time" in program.keep and scheme.gradient != "discrete"
+    return Run(
+        next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events, watch=watch,
+        closing=begin_closing(follow.carry, timed),
+    )  # fmt: skip
 
 
 def prepare_run(system: System, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:
@@ -129,16 +135,24 @@ def _one_step(
             watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence
         )
         output = dataclasses.replace(output, notes=output.notes | grazing)
+    closing, moves = run.closing, None
+    if closing is not None:
+        closing, moves = follow_closing(
+            criteria_of(scheme), program.system, params, closing, start, carry, output, dt
+        )
     return Run(
         next=Continuation(carry=carry, origin=follow.origin, index=index, dt=dt),
         status=run.status | output.status,
         first_failure=jax.tree.map(lambda a, b: jnp.where(failed, a, b), now, run.first_failure),
         events=_list_impacts(run.events, end, output),
         watch=watch,
-    ), {name: _count(name, value, output, dt, margin) for name, value in tally.items()}
+        closing=closing,
+    ), {name: _count(name, value, output, dt, margin, moves) for name, value in tally.items()}
 
 
-def _count(name: str, value: Array, output: Output, dt: Array, margin: Array | None) -> Array:
+def _count(
+    name: str, value: Array, output: Output, dt: Array, margin: Array | None, moves: Array | None
+) -> Array:
     """What accumulates between two saved rows, after one more step."""
     if name == "margin":
         return value if margin is None else jnp.minimum(value, margin)
@@ -147,7 +161,9 @@ def _count(name: str, value: Array, output: Output, dt: Array, margin: Array | N
     if name == "gap_min":
         return jnp.minimum(value, output.event.gap)
     if name == "closed_time":
-        return value + jnp.where(output.event.active, dt, 0.0)
+        if moves is None:
+            return value + jnp.where(output.event.active, dt, 0.0)
+        return with_tangent(value + jnp.where(output.event.active, frozen(dt), 0.0), moves)
     new: Array = getattr(output, name)
     if name.startswith("impulse") or name in ("constraint_impulse", "iterations"):
         return value + new
