@@ -147,3 +147,13 @@ def test_of_an_elastic_bar(name: str) -> None:
         found.append(n * np.max(np.abs(one - wanted)))
     # measured 40 to 100, most of it in the restitution, by which the last bounces are told
     assert np.max(found) < 150.0, found
+
+
+def test_forward_and_reverse_agree() -> None:
+    def run(x):
+        return closed(schemes.moreau(), 639, x[3], x[2], rows=3, push=x[0], slope=x[1])
+
+    forward, reverse = jax.jit(lambda x: (jax.jacfwd(run)(x), jax.grad(run)(x)))(
+        jnp.array([4.0, 5.0, 0.3, 1.2])
+    )
+    np.testing.assert_allclose(forward, reverse, rtol=1e-12, atol=1e-12)
