@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact.bounded import reported, working
+from nsjax.contact.closing import Closing, begin_closing, follow_closing
 from nsjax.contact.events import Touch, criteria_of, frozen
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
@@ -49,6 +50,7 @@ class Run:
     first_failure: FirstFailure
     events: Impacts | None
     watch: Watch | None
+    closing: Closing | None
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
@@ -80,7 +82,8 @@ def begin_run(
             index=jnp.where(same, carry.index, 0),
             dt=dt,
         )
-    follow = dataclasses.replace(follow, carry=_live_carry(follow.carry, (params, scheme.coef, state, dt)))
+    by = params, scheme.coef, state, dt
+    follow = dataclasses.replace(follow, carry=_live_carry(follow.carry, by))
     none = jnp.asarray(-1, int)
     events = None
     if program.events:
@@ -96,7 +99,14 @@ def begin_run(
         )
     failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
     watch = begin_watch(system.nc, system.nt, bits) if watched else None
-    return Run(next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events, watch=watch)
+    timed = system.nc > 0 and "closed_time" in program.keep and scheme.gradient != "discrete"
+    closing = begin_closing(follow.carry, timed)
+    if closing is not None:
+        closing = dataclasses.replace(closing, shift=made_live(closing.shift, by))
+    return Run(
+        next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events, watch=watch,
+        closing=closing,
+    )  # fmt: skip
 
 
 def _live_carry(carry: Carry, by: PyTree) -> Carry:
@@ -130,7 +140,14 @@ def _one_step(
     state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
     start = dataclasses.replace(follow.carry, state=state)
     params = refreshed(program.system, state.t, state.q, params)
-    carry, output = scheme.step(scheme, working(program.system), params, constants, start, dt)
+    system = working(program.system)
+    carry, output = scheme.step(scheme, system, params, constants, start, dt)
+    closing, moves = run.closing, None
+    if closing is not None:
+        closing, moves = follow_closing(
+            criteria_of(scheme), system, params, closing, start, carry, output, dt
+        )
+        moves = moves[: program.system.nc]
     output = reported(program.system, output)
     index = follow.index + 1
     end = follow.origin + index * dt
@@ -150,10 +167,13 @@ def _one_step(
         first_failure=jax.tree.map(lambda a, b: jnp.where(failed, a, b), now, run.first_failure),
         events=_list_impacts(run.events, end, output),
         watch=watch,
-    ), {name: _count(name, value, output, dt, margin) for name, value in tally.items()}
+        closing=closing,
+    ), {name: _count(name, value, output, dt, margin, moves) for name, value in tally.items()}
 
 
-def _count(name: str, value: Array, output: Output, dt: Array, margin: Array | None) -> Array:
+def _count(
+    name: str, value: Array, output: Output, dt: Array, margin: Array | None, moves: Array | None
+) -> Array:
     """What accumulates between two saved rows, after one more step."""
     if name == "margin":
         return value if margin is None else jnp.minimum(value, margin)
@@ -162,7 +182,9 @@ def _count(name: str, value: Array, output: Output, dt: Array, margin: Array | N
     if name == "gap_min":
         return jnp.minimum(value, output.event.gap)
     if name == "closed_time":
-        return value + jnp.where(output.event.active, dt, 0.0)
+        if moves is None:
+            return value + jnp.where(output.event.active, dt, 0.0)
+        return with_tangent(value + jnp.where(output.event.active, frozen(dt), 0.0), moves)
     new: Array = getattr(output, name)
     if "impulse" in name or name == "iterations":
         return value + new
@@ -197,8 +219,9 @@ def no_tally(program: LoopProgram) -> dict[str, Array]:
 
 
 def _live_tally(tally: dict[str, Array], by: PyTree) -> dict[str, Array]:
-    """Forces, impulses and gaps move with the motion; counts and the books of the solver do not."""
-    moving = {k: x for k, x in tally.items() if k == "gap_min" or "force" in k or "impulse" in k}
+    """Forces, impulses, gaps and times move with the motion; counts and the solver's books do not."""
+    own = "gap_min", "closed_time"
+    moving = {k: x for k, x in tally.items() if k in own or "force" in k or "impulse" in k}
     return tally | made_live(moving, by)
 
 

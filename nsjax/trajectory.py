@@ -105,7 +105,10 @@ class Trajectory:
         impacts (rows, nc): number of impacts since the previous row.
         gap_min (rows, nc): least gap that the scheme tested since the previous row [m].
         closed_time (rows, nc): time with the contact taking part since the previous row [s], a number of
-            steps: it has no derivative (``events.time`` has).
+            steps, those included in which a penetrated contact opens without load. Its derivative is that
+            of the time at rest under load, from landing to release, to first order in the step; after an
+            accumulation of bounces to the part by which the last of them are known. Schemes that remember
+            nothing of rest have that of the count, zero but for the step size.
         iterations (rows,): of the contact solver, summed since the previous row.
         residual (rows,): largest contact residual (certificate) since the previous row.
         notes (rows, nc): bits on what the events of each contact since the previous row mean for
@@ -229,6 +232,7 @@ class Trajectory:
                 rate_before=jnp.zeros_like(kept["gap_min"]),
                 rate_after=jnp.zeros_like(kept["gap_min"]),
                 shift=jnp.zeros_like(kept["gap_min"]),
+                timed=kept["impacts"] > 0,
             ),
             status=jnp.zeros(self.t.shape, int),
             contact=jnp.full(self.t.shape, -1),

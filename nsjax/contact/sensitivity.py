@@ -52,18 +52,21 @@ class Told:
         notes: (nc,) bits of `nsjax.notes`.
         impact: (nc,) bool, impacts: approaches faster than the gate that met an impulse.
         tau: (nc,) zero, with the derivative of the time of each impact [s].
+        timed: (nc,) bool, impacts that have one, whatever a scheme lists as impacts.
     """
 
     touch: Touch
     notes: Array
     impact: Array
     tau: Array
+    timed: Array
 
 
 def nothing_told(touch: Touch) -> Told:
     """Of a step without contacts."""
     zero = jnp.zeros(touch.held.shape)
-    return Told(touch=touch, notes=jnp.zeros(zero.shape, int), impact=jnp.zeros(zero.shape, bool), tau=zero)
+    none = jnp.zeros(zero.shape, bool)
+    return Told(touch=touch, notes=jnp.zeros(zero.shape, int), impact=none, tau=zero, timed=none)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -293,13 +296,15 @@ def _tell(
     """What is remembered and noted of a step."""
     load = loaded(jump, active)
     held = family.held(end, load, touch, found, jump) | hops
+    impact = found.impacts & load
     return Told(
         touch=events.touched(touch, found, active, load, held, slide, stuck),
         notes=found.notes
         | events.settling(touch, held)
         | events.unloaded_partners(found, touch.held if under is None else under, load),
-        impact=found.impacts & load,
+        impact=impact,
         tau=jnp.zeros(load.shape),
+        timed=impact,
     )
 
 

@@ -29,6 +29,7 @@ class Event:
             impulse of another one is not counted.
         rate_before, rate_after: (nc,) normal gap rates around the step [m/s], zero where not active.
         shift: (nc,) zero, with the derivative of the time of each impact [s].
+        timed: (nc,) bool, impacts that have one; it is zero for those too slow for the gate.
     """
 
     gap: Array
@@ -37,6 +38,7 @@ class Event:
     rate_before: Array
     rate_after: Array
     shift: Array | float = 0.0
+    timed: Array | bool = False
 
 
 @record()

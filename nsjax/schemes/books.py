@@ -100,8 +100,8 @@ def impulse_output(
         end: the new state.
         told: of its events; None without contacts.
     """
-    none = jnp.zeros(0)
-    told = told or Told(touch=None, notes=none.astype(int), impact=none.astype(bool), tau=none)  # type: ignore[arg-type]
+    none, no = jnp.zeros(0), jnp.zeros(0, bool)
+    told = told or Told(touch=None, notes=none.astype(int), impact=no, tau=none, timed=no)  # type: ignore[arg-type]
     return Output(
         force_normal=jump.contacts[:, 0] / dt,
         force_tangential=jump.contacts[:, 1:] / dt,
@@ -116,6 +116,7 @@ def impulse_output(
             rate_before=jump.before,
             rate_after=jump.after,
             shift=told.tau,
+            timed=told.timed,
         ),
         iterations=jump.iterations,
         residual=jump.residual,

@@ -61,5 +61,7 @@ def test_derivatives_after_a_landing_that_does_not_last(name: str) -> None:
     for steps in COUNTS:
         off = np.asarray(jax.jit(jax.jacfwd(lambda x, n=steps: end(x, n)))(jnp.asarray(X))) - wanted
         trend.append(steps * np.max(np.abs(off)) / np.max(np.abs(wanted)))
-    # first order: steps by which the impact is late; an error of 3 % that stays would be 60 at the last
+    # first order: steps by which the impact is late; an error of 3 % that stays would be 60 at the last.
+    # Measured over the three counts: 3.3, 2.2, 2.6 for moreau and moreau_theta; 0.5, 2.5, 2.9 for
+    # half_explicit, generalized_alpha, hht, newmark and bathe
     assert np.max(trend) < 20.0, trend

@@ -39,5 +39,6 @@ def test_no_step_count_stands_out(name: str, start: str) -> None:
         assert found.notes == 0
         error = found.jacobian[[1, 2, 4, 5]] - exact[:, :6]
         trend.append(n * np.linalg.norm(error) / np.linalg.norm(exact[:, :6]))
-    assert np.max(trend) <= 5.0 * np.median(trend)
+    # solvers are exact to 1e-11 of the velocities, and over a step of 4e-5 s: below 1e-8 there is no trend
+    assert np.max(trend) <= max(5.0 * np.median(trend), 1e-8 * COUNTS[-1])
     assert np.max(trend) <= 50.0  # in steps: first order, not a constant error with a flat trend

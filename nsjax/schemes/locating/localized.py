@@ -227,6 +227,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
         rate_before=jump.before,
         rate_after=jump.after,
         shift=jnp.where(struck, at.t - (d.carry.state.t + d.dt), 0.0),
+        timed=struck,
     )
     bits = jnp.where(jnp.any(pair, axis=1), notes.TOGETHER, 0)
     own = dataclasses.replace(
@@ -277,6 +278,7 @@ def _added(so_far: Output, now: Output, event: Event) -> Output:
         rate_before=jnp.where(fresh, event.rate_before, old.rate_before),
         rate_after=jnp.where(fresh, event.rate_after, old.rate_after),
         shift=jnp.where(fresh, event.shift, old.shift),
+        timed=old.timed | event.timed,
     )
     return dataclasses.replace(
         now,

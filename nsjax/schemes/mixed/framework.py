@@ -307,6 +307,7 @@ def _step(
             rate_before=jump.before,
             rate_after=jump.after,
             shift=struck.told.tau,
+            timed=struck.told.timed,
         ),
         iterations=end.iterations + jump.iterations,
         residual=jnp.maximum(end.residual, jump.residual),

@@ -1,0 +1,121 @@
+"""Derivative of the time for which contacts are closed: landings and releases move with the data.
+
+A run counts closed time in steps. What the count misses for a derivative is how the ends of a closed phase
+move inside their steps. A landing moves with its last impact. A release is where the gap would open: its
+acceleration with the contact let go, ``A``, passes zero, so that ``dt_release = -dA / (dA/dt)``; the
+force of the contact passes zero there, too, but is known to rounding of its steps alone in schemes of
+impulses. Source: the implicit function theorem; nothing of it is in the papers.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.contact.aftermath import accelerate
+from nsjax.contact.events import Criteria, Touch, frozen, gap_rates
+from nsjax.contact.sliding import sticking
+from nsjax.core.operators import refreshed
+from nsjax.core.scheme import Carry, Output
+from nsjax.core.system import State, System
+from nsjax.nonlinear import only_tangent
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class Closing:
+    """What is remembered of closed phases.
+
+    Args:
+        shift: (nc,) zero, with the derivative of the time of the last impact or release that counts,
+            relative to its step [s].
+        steps: (nc,) int, steps for which the contact has been held.
+    """
+
+    shift: Array
+    steps: Array
+
+
+def touch_of(carry: Carry) -> Touch | None:
+    """What a scheme remembers of its contacts, if it does so as those of the package."""
+    memory = carry.memory
+    touch = memory if isinstance(memory, Touch) else getattr(memory, "touch", None)
+    return touch if isinstance(touch, Touch) else None
+
+
+def begin_closing(carry: Carry, wanted: bool) -> Closing | None:
+    """Nothing has landed yet; None where no derivative is wanted, or the scheme tells nothing of rest."""
+    touch = touch_of(carry)
+    if not wanted or touch is None:
+        return None
+    none = jnp.zeros(touch.held.shape)
+    return Closing(shift=none, steps=none.astype(int))
+
+
+def follow_closing(
+    criteria: Criteria, system: System, params: PyTree, closing: Closing, before: Carry, after: Carry,
+    output: Output, dt: Array,
+) -> tuple[Closing, Array]:  # fmt: skip
+    """What is remembered after a step, and what the derivative of the closed time gains: (nc,), zero.
+
+    A phase begins where a contact comes to rest under load, with its last impact from a long flight, see
+    `Criteria.long`: times of shorter ones are known to parts of themselves alone, and the time from it to
+    the end of all bounces changes by steps. One that only hopped takes its release back. It ends where the
+    contact is held no longer: with an impact elsewhere that throws it off, else with `_release`, and with
+    its landing where it lasted for no more steps than tell a hop from a release: what leaves at once has
+    not been closed.
+    """
+    held, holds = touch_of(before).held, touch_of(after).held  # type: ignore[union-attr]
+    impact = output.event.timed
+    flown = touch_of(before).off > criteria.long  # type: ignore[union-attr]
+    shift = jnp.where(impact & flown, output.event.shift, closing.shift)
+    left = held & ~holds
+    struck = jnp.sum(jnp.where(impact, output.event.shift, 0.0)) / jnp.maximum(jnp.sum(impact), 1)
+    free = lax.cond(
+        jnp.any(left & ~jnp.any(impact)),
+        lambda _: _release(criteria, system, params, before.state, after.state, holds, output, dt),
+        lambda _: jnp.zeros(shift.shape),
+        None,
+    )
+    gone = jnp.where(jnp.any(impact), struck, jnp.where(closing.steps > criteria.hop, free, shift))
+    gained = jnp.where(left, gone, jnp.where(holds & ~held, -shift, 0.0))
+    # what touches without load after a release is counted, but takes part in nothing
+    gained = gained + jnp.where(holds, only_tangent(dt, False), 0.0)
+    steps = jnp.where(holds, closing.steps + 1, 0)
+    return Closing(shift=jnp.where(left, gone, shift), steps=steps), gained
+
+
+def _release(
+    criteria: Criteria, system: System, params: PyTree, start: State, end: State, on: Array, output: Output,
+    dt: Array,
+) -> Array:  # fmt: skip
+    """Time shifts (nc,) of releases in a step: zero where the acceleration of the gap does not pass zero
+    near the step, as of a contact that hops or is let go at a given time.
+    """
+    impulses = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
+    friction = system.law(params).friction_of(system.nc)  # type: ignore[misc]
+    stuck = sticking(*frozen((impulses, friction)))
+
+    def opening(x: tuple[Array, Array, Array]) -> Array:
+        """Accelerations of the gaps with the contacts ``on`` alone."""
+        t, q, v = x
+        p = refreshed(system, t, q, params)
+        a, _ = accelerate(criteria, system, p, State(t=t, q=q, v=v), v, on, stuck)
+
+        def rates(s: Array) -> Array:
+            return gap_rates(system, p, State(t=t + s, q=system.retract(q, s * v), v=v + s * a))
+
+        return jax.jvp(rates, (jnp.zeros(()),), (jnp.ones(()),))[1]
+
+    both = (jnp.stack([jnp.asarray(x), frozen(y)]) for x, y in zip(_parts(start), _parts(end), strict=True))
+    first, last = lax.map(opening, tuple(both))
+    change = frozen(last - first)
+    late = frozen(jnp.abs(first)) <= (1 + criteria.hop) * change
+    passes = late & (frozen(last) > 0.0)
+    # what scales it is frozen: a second derivative is refused, or taken, by the impacts of the run
+    return jnp.where(passes, -only_tangent(first, False) * dt / jnp.where(passes, change, 1.0), 0.0)
+
+
+def _parts(state: State) -> tuple[Array, Array, Array]:
+    return jnp.asarray(state.t), state.q, state.v
