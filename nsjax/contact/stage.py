@@ -275,6 +275,9 @@ def _iterate(
         z, impulses, tangent, k, last, now, iterations, _ = carry
         # the first pass tells how good a full tangent is; a frozen one shows it in the second
         slow = (now > CONTRACTION * last) & (k > 1) if frozen else now > CONTRACTION * last
+        if frozen:  # a full tangent begins where the frozen one has not led astray
+            lost = slow & (now > last)
+            z, impulses = jnp.where(lost, start[0], z), jnp.where(lost, start[1], impulses)
         tangent = branch(
             (k == 0) | slow,
             lambda _: fresh(z, impulses, k == 0),

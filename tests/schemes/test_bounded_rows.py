@@ -16,6 +16,12 @@ from nsjax.analysis import energy_books
 from nsjax.core import Scheme
 
 ALL = [*schemes.REGISTRY, "localized"]
+QUICK = ("moreau", "generalized_alpha", "nsga_decoupled", "localized")
+"""One of every family; the others are slow cases, but for the first test."""
+SLOWLY = [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in ALL]
+
+
+BOOKED = [pytest.param(n, marks=pytest.mark.slow) for n in ("newmark", "ggl_unified", "bathe")]
 
 
 def scheme_of(name: str) -> Scheme:
@@ -132,17 +138,13 @@ def run_end(run, numbers: dict, n: int) -> jax.Array:
     return jnp.concatenate([traj.q[-1], traj.v[-1]])
 
 
-QUICK = ("moreau", "generalized_alpha", "nsga_decoupled", "ggl_unified")
-SLOWLY = [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in ALL]
-
-
 @pytest.mark.parametrize("name", SLOWLY)
 def test_derivatives_through_reversals(name: str) -> None:
     """Of first order: d/d(k, f, m, x) of the state after two reversals against the closed form."""
     assert max(derivatives(name, (331, 1201))) < 25.0
 
 
-@pytest.mark.parametrize("name", SLOWLY)
+@pytest.mark.parametrize("name", ["moreau", *(pytest.param(n, marks=pytest.mark.slow) for n in ALL[1:])])
 def test_reverse_mode(name: str) -> None:
     """The same derivatives in reverse mode."""
     end = functools.partial(run_end, runner(name), n=60)
@@ -169,7 +171,7 @@ def test_energy_books(name: str) -> None:
     assert books.friction.shape == (n + 1, 0)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", SLOWLY)
 def test_motor_that_stalls(name: str) -> None:
     """It holds its speed against a load below its bound; above it, it is turned back."""
     scheme = scheme_of(name)
@@ -230,8 +232,10 @@ class Carriage:
 CARRIAGE = {"m": 2.0, "e": 0.5, "mu": 0.2, "f": 1.2, "push": 0.0}
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("nt", [0, 1, 2])
+@pytest.mark.parametrize("name", SLOWLY)
+@pytest.mark.parametrize(
+    "nt", [1, pytest.param(0, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_beside_contacts(name: str, nt: int) -> None:
     """Sliding on the floor under a brake, in closed form: both forces act until it stops."""
     system = Carriage(nt, held=nt == 1).system()
@@ -254,7 +258,7 @@ def test_beside_contacts(name: str, nt: int) -> None:
         np.testing.assert_allclose(traj.mean_force_tangential[1:, 0, 0], -0.2 * 9.81 * 2.0, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", SLOWLY)
 def test_an_impact_is_not_answered_by_a_brake(name: str) -> None:
     """The ball bounces once: along x the brake takes its bound over the time, the impact mu times its
     normal impulse, and nothing else.

@@ -73,7 +73,7 @@ IMPLICIT = {
     "generalized_alpha": schemes.generalized_alpha, "bathe": schemes.bathe, "ed_alpha": schemes.ed_alpha,
     "newmark": schemes.newmark, "moreau_theta": schemes.moreau_theta, "ggl_unified": schemes.ggl_unified,
 }  # fmt: skip
-QUICK = ("bathe", "moreau_theta", "ggl_unified")
+QUICK = ("moreau_theta",)
 
 
 def numbers(chain: Chain, k: float = 0.0) -> dict:
@@ -85,7 +85,7 @@ def numbers(chain: Chain, k: float = 0.0) -> dict:
 @pytest.mark.parametrize(
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in IMPLICIT]
 )
-@pytest.mark.parametrize("loop", [False, True])
+@pytest.mark.parametrize("loop", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_same_motion(name: str, loop: bool) -> None:
     """Through an impact with friction, and with a closed loop: both to the tolerance of the stage solver,
     1e-12 of the velocities a step, over 300 steps of a motion that does not amplify it by more than 1e3.
@@ -106,11 +106,11 @@ def test_the_same_motion(name: str, loop: bool) -> None:
 
 
 def test_derivatives_are_those_of_the_full_tangent() -> None:
-    chain, start = Chain(4), start_of(Chain(4))
+    chain, start = Chain(3), start_of(Chain(3))
 
     def end(m: jax.Array, tangent: str) -> jax.Array:
         p = {**numbers(chain), "m": m, "k": 3.0}
-        scheme = schemes.generalized_alpha(tangent=tangent)
+        scheme = schemes.moreau_theta(tangent=tangent)
         return nsjax.simulate(chain.system(), p, start, scheme, dt=1e-3, steps=120, every=120).q[-1]
 
     wanted = jax.jacfwd(functools.partial(end, tangent="full"))(0.7)
@@ -120,9 +120,9 @@ def test_derivatives_are_those_of_the_full_tangent() -> None:
 
 
 def test_stiff_forces_get_the_full_tangent() -> None:
-    """Springs that turn by 20 rad in a step: the frozen tangent does not contract at all."""
+    """``(omega dt)^2`` is 10 and more: passes with the frozen tangent grow instead of contracting."""
     chain = Chain(3)
-    p = numbers(chain, k=3e6)
+    p = numbers(chain, k=3e4)
     start = State(t=0.0, q=np.full(3, 0.2), v=np.zeros(3))
     runs = [
         nsjax.simulate(
