@@ -70,7 +70,8 @@ def begin_run(
         params, constants = prepare_run(system, scheme, params, dt)
         params = refreshed(system, jnp.asarray(state.t), state.q, params)
         start = scheme.init(scheme, working(system), params, constants, state)
-        follow = Continuation(carry=start, origin=jnp.asarray(state.t), index=jnp.asarray(0, int), dt=dt)
+        origin, index = jnp.asarray(state.t), jnp.asarray(0, int)
+        follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_made_by(scheme))
         if watched:
             at, p = frozen((State(t=follow.origin, q=state.q, v=state.v), params))
             bits = jammed_at_start(criteria_of(scheme), system, p, at)
@@ -81,6 +82,7 @@ def begin_run(
             origin=jnp.where(same, carry.origin, carry.carry.state.t),
             index=jnp.where(same, carry.index, 0),
             dt=dt,
+            **_made_by(scheme),
         )
     by = params, scheme.coef, state, dt
     follow = dataclasses.replace(follow, carry=_live_carry(follow.carry, by))
@@ -107,6 +109,11 @@ def begin_run(
         next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events, watch=watch,
         closing=closing,
     )  # fmt: skip
+
+
+def _made_by(scheme: Scheme) -> dict[str, Any]:
+    """What a continuation says of the scheme."""
+    return {"scheme": scheme.name, "impulses": scheme.impulses}
 
 
 def _live_carry(carry: Carry, by: PyTree) -> Carry:
@@ -162,7 +169,7 @@ def _one_step(
         )
         output = dataclasses.replace(output, notes=output.notes | grazing)
     return Run(
-        next=Continuation(carry=carry, origin=follow.origin, index=index, dt=dt),
+        next=dataclasses.replace(follow, carry=carry, index=index, dt=dt),
         status=run.status | output.status,
         first_failure=jax.tree.map(lambda a, b: jnp.where(failed, a, b), now, run.first_failure),
         events=_list_impacts(run.events, end, output),

@@ -133,6 +133,11 @@ def _check_carry(
     program: LoopProgram, scheme: Scheme, params: PyTree, step: Array, carry: Continuation
 ) -> None:
     """Refuses what another scheme, or the same on another system, has left."""
+    if carry.scheme not in ("", scheme.name):
+        raise InputError(
+            f"carry: it is of a run of {carry.scheme}, not of {scheme.name}; continue with the scheme that "
+            "made it, or start anew from its state, traj.carry.carry.state"
+        )
     wanted = _memory(program, *_shapes((scheme, params, carry.carry.state, step)))
     if wanted != _shapes(carry.carry.memory):
         raise InputError(

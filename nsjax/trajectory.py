@@ -24,7 +24,7 @@ class RunError(RuntimeError):
     """A run that did not end well; raised by `Trajectory.raise_for_status`."""
 
 
-@record()
+@record(static=("scheme", "impulses"))
 class Continuation:
     """Everything that continues a run bit-identically: ``simulate(..., carry=traj.carry)``.
 
@@ -33,12 +33,16 @@ class Continuation:
         origin: time at which the step counter was zero [s].
         index: steps taken since then; ``t = origin + index dt``, never accumulated.
         dt: step size of these steps; another one starts a new count at the present time.
+        scheme: name of the scheme; "" of files that did not say it.
+        impulses: where its impulses act, see `nsjax.core.Scheme`; "" likewise.
     """
 
     carry: Carry
     origin: Array
     index: Array
     dt: Array
+    scheme: str = ""
+    impulses: str = ""
 
 
 @record()

@@ -72,8 +72,17 @@ def test_continuation_is_bit_identical() -> None:
 def test_a_carry_of_another_scheme_is_refused() -> None:
     ball = models.bouncing_ball()
     first = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=10)
-    with pytest.raises(InputError, match=r"carry: it does not hold what bathe remembers"):
+    with pytest.raises(InputError, match=r"carry: it is of a run of moreau, not of bathe; continue with"):
         nsjax.simulate(*ball, schemes.bathe(), dt=1e-3, steps=10, carry=first.carry)
+    # these two remember the same
+    alpha = nsjax.simulate(*ball, schemes.generalized_alpha(), dt=1e-3, steps=10)
+    with pytest.raises(InputError, match=r"a run of generalized_alpha, not of bathe"):
+        nsjax.simulate(*ball, schemes.bathe(), dt=1e-3, steps=10, carry=alpha.carry)
+    other = models.block(dimension=2)
+    with pytest.raises(
+        InputError, match=r"state.q has shape \(1,\)|it does not hold what moreau remembers"
+    ):
+        nsjax.simulate(*other, schemes.moreau(), dt=1e-3, steps=10, carry=first.carry)
     state = first.carry.carry.state  # as the sentence says
     more = nsjax.simulate(ball.system, ball.params, state, schemes.bathe(), dt=1e-3, steps=10)
     np.testing.assert_allclose(more.t[[0, -1]], [1e-2, 2e-2])

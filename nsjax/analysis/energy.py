@@ -11,13 +11,10 @@ import numpy as np
 
 from nsjax.analysis.rows import by_rows, check_run, impulse_steps
 from nsjax.contact.bounded import working
-from nsjax.contact.events import Touch
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import kinetic_energy, potential_energy, refreshed, row_forces, row_rates
 from nsjax.core.system import System, add
-from nsjax.schemes.impulses.midpoint_contacts import Remembered
-from nsjax.schemes.nsga import step as nsga_step
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, record
 
@@ -112,21 +109,20 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
       work with the mean of ``v_i`` and ``v_{i+1}`` is that of the step's momentum balance. It counts as
       impact where the step has one, else as force.
 
-    Nonsmooth generalized-alpha is recognised: its contacts know one impulse per step, at the end.
+    Contacts of nonsmooth generalized-alpha know one impulse per step, at the end.
 
     Args:
         traj: one run saved with ``every=1`` and all row quantities.
-        forces: one of these, or ``"auto"``: ``"end"`` unless the scheme is memoryless or one of
-            `nsjax.schemes.impulses`, and whenever impulses differ from ``dt force``; else the one of the
-            other two at whose directions the saved impulses fulfil the laws of impact and
-            constraint.
+        forces: one of these, or ``"auto"``: as the scheme says (`Scheme.impulses`), and ``"end"`` whenever
+            impulses differ from ``dt force``; of ``"mean"`` and ``"midpoint"`` the one at whose directions
+            the saved impulses fulfil the laws of impact and constraint.
 
     Returns:
         `EnergyBooks`; ``print`` gives the sums over the run.
 
     Raises:
         InputError: for a batch, rows more than one step apart, quantities not saved, or unknown
-            ``forces``.
+            ``forces``; for a run of an old file that does not say where its impulses act.
 
     Accuracy: the residual is of the scheme's order between impacts. To rounding: impulses of
         ``"end"``; all of the theta-method with ``theta = 1/2`` and Newmark's trapezoidal rule for
@@ -155,7 +151,13 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     check_run(traj, "energy_books", NEEDED, every_step=True)
     bounded, traj, dt = traj.system.nd, _with_bounded_rows(traj), float(traj.carry.dt)
     force, impulse = _rows_of(traj, "force"), _rows_of(traj, "impulse")
-    if forces == "auto" and isinstance(traj.carry.carry.memory, nsga_step.Memory):
+    where = traj.carry.impulses
+    if forces == "auto" and not where:
+        raise InputError(
+            "energy_books: the run does not say where its impulses act: it is of an earlier version's file "
+            f"without its scheme; give forces = one of {', '.join(FORCES[1:])}"
+        )
+    if forces == "auto" and where == "contacts":
         jump, impact = _impulses_at_the_end(traj, force, impulse)
         return _enter(traj, _apart(traj, impulse, jump), impact, bounded)
     jump = impulse - dt * force
@@ -163,7 +165,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
     jump = np.where(np.abs(jump) <= 4 * np.finfo(float).eps * np.abs(impulse), 0.0, jump)
     apart = forces == "end"
     if forces == "auto":
-        apart = not _one_impulse(traj) or bool(jump.any())
+        apart = where == "end" or bool(jump.any())
     if apart:
         jump = np.where(impulse_steps(traj)[:, None], jump, 0.0)
         impact = np.any(jump, axis=1)
@@ -213,14 +215,6 @@ def _impulses_at_the_end(
     smooth = force.copy()
     smooth[:, : force.shape[1] - traj.system.nb] = 0.0
     return np.where(impact[:, None], impulse - dt * smooth, 0.0), impact
-
-
-def _one_impulse(traj: Trajectory) -> bool:
-    """Whether the run's scheme answers a step with one impulse: its carry has the memory of that family,
-    or none at all.
-    """
-    memory = traj.carry.carry.memory
-    return isinstance(memory, Touch | Remembered) or not jax.tree.leaves(memory)
 
 
 def _steps(traj: Trajectory, kernel: Fn, *columns: np.ndarray) -> tuple[np.ndarray, ...]:

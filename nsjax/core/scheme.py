@@ -94,7 +94,7 @@ class Accelerations:
 @record(
     static=(
         "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
-        "criteria", "accelerations",
+        "criteria", "accelerations", "impulses",
     )
 )  # fmt: skip
 class Scheme:
@@ -116,6 +116,9 @@ class Scheme:
             equations too; not where solving again costs less.
         criteria: by which events are told, `nsjax.contact.events.Criteria`; None for its defaults.
         accelerations: what `nsjax.analysis.amplification_matrix` must know of the memory; None: unknown.
+        impulses: where they act, for `nsjax.analysis.energy_books`. ``"end"``: at the end of a step, beside
+            time integrals of forces. ``"contacts"``: at its end, those of contacts their forces included.
+            ``"step"``: one over the whole step.
     """
 
     name: str
@@ -129,3 +132,4 @@ class Scheme:
     stores_solutions: bool = True
     criteria: Any = None
     accelerations: Accelerations | None = None
+    impulses: str = "end"

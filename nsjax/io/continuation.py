@@ -64,6 +64,8 @@ def continuation(
 
     try:
         saved: Continuation = rebuild(described, arrays, known)
+        if not saved.scheme and scheme is not None:  # of an earlier version
+            saved = dataclasses.replace(saved, scheme=scheme.name, impulses=scheme.impulses)
         if int(arrays["nsjax_schema"]) > 1 or scheme is None:
             return saved
         if _shapes(jax.eval_shape(start)) == _shapes(saved.carry):
@@ -82,7 +84,8 @@ def continuation(
         RuntimeWarning,
         stacklevel=3,
     )
-    return Continuation(carry=dataclasses.replace(start(), state=state), **numbers)
+    fresh = dataclasses.replace(start(), state=state)
+    return Continuation(carry=fresh, scheme=scheme.name, impulses=scheme.impulses, **numbers)
 
 
 def _shapes(tree: PyTree) -> Any:

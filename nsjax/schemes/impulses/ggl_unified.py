@@ -293,6 +293,7 @@ def ggl_unified(
         step=_step,
         gradient="saltation",
         criteria=told_by("ggl_unified", criteria),
+        impulses="step",
     )
 
 

@@ -157,6 +157,7 @@ def impulse_scheme(
         step=_step,
         gradient=gradient,
         criteria=told_by(name, criteria),
+        impulses="step",
     )
 
 

@@ -64,6 +64,7 @@ def moreau_family(name: str, coef: Coefficients, options: Options, criteria: Cri
         gradient="saltation",
         criteria=told_by(name, criteria),
         stores_solutions=options.project_contacts,
+        impulses="step",
     )
 
 

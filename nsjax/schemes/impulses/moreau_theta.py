@@ -129,6 +129,7 @@ def moreau_theta(
         step=_step,
         gradient="saltation",
         criteria=told_by("moreau_theta", criteria),
+        impulses="step",
     )
 
 

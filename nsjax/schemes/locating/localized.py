@@ -110,6 +110,7 @@ def localized(
         gradient=scheme.gradient,
         criteria=scheme.criteria,
         accelerations=scheme.accelerations,
+        impulses=scheme.impulses,
     )
 
 

@@ -39,6 +39,7 @@ def _scheme(
         criteria=told_by(name, criteria),
         singular_mass=True,
         accelerations=Accelerations("algorithmic", true="acceleration", algorithmic="a"),
+        impulses="contacts",
     )  # fmt: skip
 
 
