@@ -38,7 +38,7 @@ def gauss_seidel(
         new = local_contact(local, others, problem.friction[i])
         if problem.given is not None:
             bounded = _given_contact(local, others, problem.given.normal[i], problem.friction[i])
-            new = jnp.where(problem.given.on[i], bounded, new)
+            new = jnp.where(jnp.asarray(problem.given.on)[i], bounded, new)
         new = jnp.where(jnp.all(jnp.isfinite(new)), new, old)
         new = jnp.where(problem.mask[i], old + relaxation * (new - old), 0.0)
         return lax.dynamic_update_slice_in_dim(x, new, i * d, 0)

@@ -80,7 +80,7 @@ def test_from_a_landing_to_a_release(name: str) -> None:
     assert np.max(found) < 3.0, found
 
 
-@marked("moreau", "generalized_alpha")
+@marked("moreau")
 def test_from_the_end_of_bounces_on(name: str) -> None:
     """A ball lies at the wall from ``sqrt(2 h / g) (1 + e) / (1 - e)`` to the end."""
     scheme = schemes.REGISTRY[name].factory()
@@ -99,7 +99,7 @@ def test_from_the_end_of_bounces_on(name: str) -> None:
     assert np.all(np.array(found[1:]) / COUNTS[1:] < 0.25 * size), found
 
 
-@marked("moreau", "generalized_alpha")
+@marked("moreau")
 def test_what_leaves_at_once_is_not_closed(name: str) -> None:
     """Neither after a rebound, nor after an impact without one where the wall repels."""
     scheme = schemes.REGISTRY[name].factory()
@@ -129,7 +129,7 @@ def bar_closed(x) -> float:
     return total
 
 
-@marked("generalized_alpha")
+@marked("moreau")
 def test_of_an_elastic_bar(name: str) -> None:
     """It strikes, bounces, rests while a wave runs through it, and leaves."""
     scheme = schemes.REGISTRY[name].factory()

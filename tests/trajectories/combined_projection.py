@@ -80,6 +80,15 @@ class _Equations:
     def nb(self) -> int:
         return 0
 
+    tangent = "full"
+    velocity_rows = False
+
+    def inertia(self, d, z):
+        return lambda w: matvec(self.system.mass(d.state.q, d.params), w)
+
+    def given(self, d):
+        return None
+
     def end(self, d, z):
         q = self.system.retract(d.state.q, d.dt * (d.state.v + 0.5 * z))
         return d.state.t + d.dt, q, d.state.v + z
