@@ -16,6 +16,7 @@ from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import Rows, gap_rows, prepared, refreshed, touching
+from nsjax.core.system import bordered
 from nsjax.linalg import matmul, matvec
 from nsjax.types import Array, PyTree
 
@@ -87,7 +88,7 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
     check_precision()
     if metric not in ("kinetic", "euclidean"):
         raise InputError(f"consistent: metric = {metric!r}; choose one of kinetic, euclidean")
-    system = problem.system
+    system = bordered(problem.system)
     params, state = canonical(problem.params, "params"), canonical(problem.state, "state")
     check_shapes(system, params, state)
     if not system.nc and not system.nb:
@@ -128,7 +129,7 @@ def _velocity(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[
     rows = Rows(
         wt=jnp.concatenate([r.wt for r in parts]), offset=jnp.concatenate([r.offset for r in parts])
     )
-    response = inertia_at(system, q, p).solve(rows.wt.T)
+    response = inertia_at(system, t, q, p).solve(rows.wt.T)
     problem = ContactProblem(
         nc=system.nc, nt=0, nb=system.nb, delassus=matmul(rows.wt, response), free=rows.rate(v),
         friction=jnp.zeros(system.nc), mask=closed,

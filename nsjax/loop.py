@@ -19,7 +19,7 @@ from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.branches import branch
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.scheme import Carry, Output, Scheme
-from nsjax.core.system import State, System
+from nsjax.core.system import State, System, bordered
 from nsjax.core.watch import Watch, begin_watch, watch_gaps
 from nsjax.nonlinear import keep_solutions, made_live, with_tangent
 from nsjax.trajectory import ROWS, Continuation, FirstFailure, Impacts
@@ -69,7 +69,7 @@ def begin_run(
     if carry is None:
         params, constants = prepare_run(system, scheme, params, dt)
         params = refreshed(system, jnp.asarray(state.t), state.q, params)
-        start = scheme.init(scheme, working(system), params, constants, state)
+        start = scheme.init(scheme, worked(scheme, system), params, constants, state)
         origin, index = jnp.asarray(state.t), jnp.asarray(0, int)
         follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_made_by(scheme))
         if watched:
@@ -127,10 +127,17 @@ def _live_carry(carry: Carry, by: PyTree) -> Carry:
     return dataclasses.replace(carry, state=state, memory=jax.tree.unflatten(tree, leaves))
 
 
+def worked(scheme: Scheme, system: System) -> System:
+    """The system as a scheme meets it: bounded rows as contacts, joints in the border unless it takes them
+    inside the structure.
+    """
+    return working(system if scheme.joints_inside else bordered(system))
+
+
 def prepare_run(system: System, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:
     """Parameters with what the model derives from them, and the constants of the scheme."""
     params = prepared(system, params)
-    return params, scheme.prepare(scheme, working(system), params, dt)
+    return params, scheme.prepare(scheme, worked(scheme, system), params, dt)
 
 
 def _one_step(
@@ -147,7 +154,7 @@ def _one_step(
     state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
     start = dataclasses.replace(follow.carry, state=state)
     params = refreshed(program.system, state.t, state.q, params)
-    system = working(program.system)
+    system = worked(scheme, program.system)
     carry, output = scheme.step(scheme, system, params, constants, start, dt)
     closing, moves = run.closing, None
     if closing is not None:

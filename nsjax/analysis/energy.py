@@ -340,7 +340,7 @@ class _EndStep:
         if jump.size:
             there = refreshed(system, t1, q1, p)
             push = row_forces(system, t1, q1, jump, there)
-            left = v1 - inertia_at(system, q1, there).solve(push[:, None])[:, 0]
+            left = v1 - inertia_at(system, t1, q1, there, joints=False).solve(push[:, None])[:, 0]
         _, begin = _rates(system, p, t, q, v)
         full, end = _rates(system, p, t1, q1, left)
         full_after, end_after = _rates(system, p, t1, q1, v1)

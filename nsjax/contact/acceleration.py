@@ -43,13 +43,18 @@ def consistent_forces(
 
     Source: [R&S (25)] with the constraint forces that it omits.
     """
-    inertia = inertia_at(system, q, params)
+    inertia = inertia_at(system, t, q, params)
     force = system.force(t, q, v, params)
     if not system.nc and not system.nb:
         return inertia.solve(force[:, None])[:, 0], jnp.zeros(0)
     rows = all_rows(system, t, q, params)
-    free, response = inertia.answers(force, rows.wt)
     drift = row_drift(system, t, q, v, params)
+    free, response = inertia.answers(force, rows.wt)
+    hold, split = jnp.zeros(0), system.nc * (1 + system.nt)
+    if system.inside:
+        end = split + system.inside
+        free, hold = inertia.held(force, -drift[split:end])
+        drift = jnp.concatenate([drift[:split], drift[end:]])
     friction, given = jnp.zeros(0), None
     if system.nc:
         law = system.law(params)  # type: ignore[misc]
@@ -57,7 +62,7 @@ def consistent_forces(
     problem = ContactProblem(
         nc=system.nc,
         nt=system.nt,
-        nb=system.nb,
+        nb=system.nb - system.inside,
         delassus=matmul(rows.wt, response),
         free=_sliding(criteria, system, rows, v, matvec(rows.wt, free) + drift, stuck),
         friction=friction,
@@ -65,7 +70,11 @@ def consistent_forces(
         given=given,
     )
     answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method)
-    return free + matvec(response, answer.x), answer.x
+    a, x = free + matvec(response, answer.x), answer.x
+    if system.inside:
+        hold = hold + inertia.held(matvec(rows.wt.T, x), jnp.zeros_like(hold))[1]
+        x = rows.whole(x, hold)
+    return a, x
 
 
 def _sliding(

@@ -124,11 +124,12 @@ def _jumps(system: System, p: PyTree, x: Around) -> Callable[[Array, Array, Arra
     """Velocity changes (nv, nc) by the impulse of every contact, as functions of ``(t, q, v)``."""
 
     def jump(t: Array, q: Array, u: Array) -> Array:
-        rows = all_rows(system, t, q, p)
-        response = inertia_at(system, q, p).solve(rows.wt.T)
-        problem = jump_problem(system, p, rows, response, rows.rate(u), jnp.zeros(system.nv), x.active)
-        impulses = newton_step(lax.stop_gradient(problem), x.impulses)(problem)
         count = system.nc * (1 + system.nt)
+        rows = all_rows(system, t, q, p)
+        response = inertia_at(system, t, q, p).solve(rows.wt.T)
+        problem = jump_problem(system, p, rows, response, rows.rate(u), jnp.zeros(system.nv), x.active)
+        border = jnp.concatenate([x.impulses[:count], x.impulses[count + system.inside :]])
+        impulses = newton_step(lax.stop_gradient(problem), border)(problem)
         each = response[:, :count].reshape(system.nv, system.nc, 1 + system.nt)
         return jnp.sum(each * problem.contacts(impulses)[None], axis=2)
 

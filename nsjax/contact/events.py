@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 
 from nsjax import notes
-from nsjax.core.inertia import inertia_at
+from nsjax.core.inertia import Inertia, inertia_at
 from nsjax.core.operators import Rows, all_rows, gap_drift
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
@@ -150,12 +150,14 @@ class Formed:
         rows: of contacts and constraints.
         response: (nv, rows) ``M^-1 W``.
         free: (nv,) acceleration without contact and constraint forces.
+        inertia: there.
     """
 
     at: State
     rows: Rows
     response: Array
     free: Array
+    inertia: Inertia
 
 
 def formed(system: System, p: PyTree, at: State) -> Formed:
@@ -163,8 +165,9 @@ def formed(system: System, p: PyTree, at: State) -> Formed:
     t = jnp.asarray(at.t)
     rows = all_rows(system, t, at.q, p)
     force = system.force(t, at.q, at.v, p)
-    x = inertia_at(system, at.q, p).solve(jnp.concatenate([force[:, None], rows.wt.T], axis=1))
-    return Formed(at=at, rows=rows, response=x[:, 1:], free=x[:, 0])
+    inertia = inertia_at(system, t, at.q, p)
+    x = inertia.solve(jnp.concatenate([force[:, None], rows.wt.T], axis=1))
+    return Formed(at=at, rows=rows, response=x[:, 1:], free=x[:, 0], inertia=inertia)
 
 
 def normals(system: System, rows: Array) -> Array:

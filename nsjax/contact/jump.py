@@ -8,6 +8,7 @@ from nsjax.contact.certificate import worst_contact
 from nsjax.contact.problem import ContactProblem, Factored
 from nsjax.contact.solvers import solve
 from nsjax.core.branches import branch
+from nsjax.core.inertia import Inertia
 from nsjax.core.operators import Rows
 from nsjax.core.system import System
 from nsjax.linalg import matvec
@@ -64,7 +65,7 @@ def jump_problem(
     duration: Array | float = 0.0,
 ) -> ContactProblem:
     """The contact problem of `velocity_jump`; ``before`` are the rates of the rows before it."""
-    nb, nt = system.nb, system.nt
+    nb, nt = system.nb - system.inside, system.nt
     nc = (rows.wt.shape[0] - nb) // (1 + nt)
     free = before + matvec(rows.wt, drift)
     friction, given = jnp.zeros(0), None
@@ -101,6 +102,8 @@ def velocity_jump(
     constraint_rate: Array | None = None,
     duration: Array | float = 0.0,
     method: str = "auto",
+    inertia: Inertia | None = None,
+    push: Array | None = None,
 ) -> Jump:
     """Impulses and velocity change for which every row fulfils its law.
 
@@ -110,34 +113,54 @@ def velocity_jump(
 
     Args:
         rows: contact rows, then bilateral rows; only the latter if no contact can act.
-        response: ``M^-1 W`` (nv, rows).
+        response: ``M^-1 W`` (nv, rows) of those that are no joints inside the inertia.
         v: velocity to which restitution refers.
         drift: velocity change by everything else in the same step (zero at an impact).
         active: (nc,) bool.
         constraint_rate: (nb,) rates that the bilateral rows are to have afterwards, zero if None.
         duration: time over which given forces act [s], zero at an impact.
         method: of the contact solver.
+        inertia: where joints are inside it; else it is not read.
+        push: (nv,) momentum that ``drift`` leaves out, so that the joints answer it [kg m/s]; None: none.
 
     Source: [S&U&S (8)-(13)]; [R&S (46)-(54)].
     """
     before = rows.rate(v)
-    problem = jump_problem(system, params, rows, response, before, drift, active, constraint_rate, duration)
+    lift, hold = _joints_answer(rows, inertia, v + drift, push)
+    free = drift + lift
+    problem = jump_problem(system, params, rows, response, before, free, active, constraint_rate, duration)
     nc = problem.nc
     answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method)
     dv = matvec(response, answer.x)
+    if rows.joints is not None:
+        more = inertia.held(matvec(rows.wt.T, answer.x), jnp.zeros_like(hold))  # type: ignore[union-attr]
+        hold = hold + more[1]
     none = no_jump(system)
-    worst = branch(
-        answer.residual <= tolerance, lambda x: none.worst, lambda x: worst_contact(problem, x), answer.x
-    )
+    worst = none.worst
+    if problem.free.shape[0]:
+        solved, tell = answer.residual <= tolerance, lambda x: worst_contact(problem, x)
+        worst = branch(solved, lambda x: none.worst, tell, answer.x)
     if nc:
-        normal = [problem.contacts(u)[:, 0] for u in (before, rows.rate(v + drift + dv))]
+        normal = [problem.contacts(u)[:, 0] for u in (before, rows.rate(v + free + dv))]
     return Jump(
-        dv=dv,
+        dv=lift + dv,
         contacts=problem.contacts(answer.x) if nc else none.contacts,
-        constraints=problem.bilateral(answer.x),
+        constraints=jnp.concatenate([hold, problem.bilateral(answer.x)]),
         before=jnp.where(active, normal[0], 0.0) if nc else none.before,
         after=jnp.where(active, normal[1], 0.0) if nc else none.after,
         iterations=answer.iterations,
         residual=answer.residual,
         worst=worst,
     )
+
+
+def _joints_answer(
+    rows: Rows, inertia: Inertia | None, v: Array, push: Array | None
+) -> tuple[Array | float, Array]:
+    """Velocity change by ``push`` and by the impulses of the joints inside the inertia, after which their
+    rates are zero, and these impulses.
+    """
+    if rows.joints is None:
+        return 0.0, jnp.zeros(0)
+    push = jnp.zeros_like(v) if push is None else push
+    return inertia.held(push, -rows.joints.rate(v))  # type: ignore[union-attr]

@@ -128,7 +128,7 @@ def correction_directions(
     if system.nb:
         parts.append(gap_rows(system, "constraint", system.nb, t, q, p).wt)
     w = jnp.concatenate(parts).T
-    return inertia_at(system, q, p).solve(w) if kinetic else w
+    return inertia_at(system, t, q, p).solve(w) if kinetic else w
 
 
 def project_position(

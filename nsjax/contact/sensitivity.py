@@ -149,7 +149,7 @@ def _look(
         if not family.turns:
             return a, force, jnp.zeros(count)
         drift = row_drift(system, jnp.asarray(at.t), at.q, start.v, p)
-        return a, force, (matvec(f.rows.wt, a) + drift)[:count]
+        return a, force, matvec(f.rows.wt[:count], a) + drift[:count]
 
     still = none.a, none.force, jnp.zeros(count)
     a, force, change = branch(jnp.any(found.impacts) | jnp.any(slow), motion, lambda _: still, None)
@@ -313,7 +313,7 @@ def settled(family: Family, system: System, params: PyTree, end: State, fresh: A
     t, q = jnp.asarray(end.t), end.q
     p, at_t, at_q = frozen((params, t, q))
     rows = all_rows(system, at_t, at_q, p)
-    response = inertia_at(system, at_q, p).solve(rows.wt.T)
+    response = inertia_at(system, at_t, at_q, p).solve(rows.wt.T)
     q = saltation.settle(system, params, t, q, rows, response, fresh, family.refuse)
     return State(t=t, q=q, v=end.v)
 

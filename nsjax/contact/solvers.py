@@ -243,4 +243,7 @@ def solve(
     """
     if method not in _SOLVERS:
         raise InputError(f"solve: unknown method {method!r}; {nearest(method, _SOLVERS)}")
+    if not problem.free.shape[0]:
+        none = jnp.asarray(0, int)
+        return ContactSolution(x=problem.free, iterations=none, rounds=none, residual=jnp.zeros(()))
     return _SOLVERS[method]((problem, (jnp.asarray(tolerance), jnp.asarray(max_iterations))))

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from nsjax.contact.inside import inside_of
 from nsjax.contact.problem import ContactProblem, Given
 from nsjax.contact.solvers import newton_step
 from nsjax.contact.solvers import solve as solve_contacts
@@ -216,8 +217,10 @@ def _pass(
 
 
 @functools.cache
-def _solver(equations: Equations, max_passes: int, max_iterations: int) -> Callable[[Any], Any]:
-    """The iteration for these equations, with its derivative."""
+def _solver(
+    equations: Equations, measured: int, max_passes: int, max_iterations: int
+) -> Callable[[Any], Any]:
+    """The iteration for these equations, with its derivative; ``measured`` unknowns are velocities."""
     has_rows = _row_count(equations) > 0
 
     def live_step(answer: Any, arguments: Any) -> Callable[[Any], Any]:
@@ -244,12 +247,12 @@ def _solver(equations: Equations, max_passes: int, max_iterations: int) -> Calla
         # them is good enough to iterate with, and a second step squares what its derivative leaves out
         return lambda live: step(live, *step(live))
 
-    iterate = functools.partial(_iterate, equations, max_passes, max_iterations)
+    iterate = functools.partial(_iterate, equations, measured, max_passes, max_iterations)
     return implicit_solution(iterate, live_step)
 
 
 def _iterate(
-    equations: Equations, max_passes: int, max_iterations: int, arguments: Any
+    equations: Equations, measured: int, max_passes: int, max_iterations: int, arguments: Any
 ) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
     data, z, active, settings, kept = arguments
     m = _row_count(equations)
@@ -287,7 +290,7 @@ def _iterate(
         step, impulses, more, residual = _pass(
             equations, data, z, impulses, tangent, active, settings, max_iterations
         )
-        size = jnp.max(jnp.abs(step))
+        size = jnp.max(jnp.abs(step[:measured]))
         return z + step, impulses, tangent, k + 1, now, size, iterations + more, residual
 
     def unsolved(carry: Any) -> Array:
@@ -334,8 +337,14 @@ def solve_stage(
         max_iterations: plain Newton steps of each contact problem.
         kept: tangent for all steps, of `kept_tangent`: then one pass is the solution.
     """
-    solver = _solver(equations, max_passes, max_iterations)
+    n, joints = z.shape[0], inside_of(equations, z.shape[0])
+    if joints is not None:
+        z = jnp.concatenate([z, jnp.zeros(joints.inside * joints.copies)])
+    solver = _solver(joints or equations, n, max_passes, max_iterations)
     (z, impulses), (passes, iterations, estimate, residual) = solver((data, z, active, settings, kept))
+    if joints is not None:
+        z, x = joints.split(z)
+        impulses = joints.whole(impulses, x)
     return StageAnswer(
         z=z,
         impulses=impulses,

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.errors import InputError, nearest
-from nsjax.core.inertia import mass_matrix
-from nsjax.core.operators import gap_rows, prepared, refreshed, touching
+from nsjax.core.inertia import mass_matrix, saddle
+from nsjax.core.operators import Joints, gap_rows, prepared, refreshed, touching
 from nsjax.core.promises import check_promises, sampled
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
@@ -174,10 +174,7 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
         found["gap"] = jnp.where(touching(system, state.t, state.q, p, gap, 0.0), gap, jnp.abs(gap))
     if system.constraint is not None:
         found["constraint"] = system.constraint(state.t, state.q, p)
-        rows = gap_rows(system, "constraint", system.nb, jnp.asarray(state.t), state.q, p)
-        # the rates, and the sums of the magnitudes of their terms
-        found["rate"], found["constraint_rows"] = rows.rate(state.v), rows.wt
-        found["rate_size"] = jnp.sum(jnp.abs(rows.wt) * jnp.abs(state.v), axis=1) + jnp.abs(rows.offset)
+        found |= _constraint_rates(system, state, p)
     if system.drag_bound is not None:
         found["drag_bound"] = jnp.asarray(system.drag_bound(p), float)
     if system.law is not None:
@@ -186,6 +183,24 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
         found["restitution_tangential"] = law.restitution_tangential
         found["friction"] = law.friction
     return found
+
+
+def _constraint_rates(system: System, state: State, p: PyTree) -> dict[str, Any]:
+    """Rates of the constraints, and the sums of the magnitudes of their terms; rows where the mass is
+    looked at with them.
+    """
+    t, v, inside = jnp.asarray(state.t), state.v, system.inside
+    rows = gap_rows(system, "constraint", system.nb - inside, t, state.q, p, first=inside)
+    found: dict[str, Any] = {"constraint_rows": rows.wt} if system.structure.dense else {}
+    rate, size = rows.rate(v), jnp.sum(jnp.abs(rows.wt) * jnp.abs(v), axis=1) + jnp.abs(rows.offset)
+    if inside:
+        joints, structure = Joints(system=system, t=t, q=state.q, params=p), system.structure.saddle  # type: ignore[attr-defined]
+        still, rest = joints.rate(jnp.zeros_like(v)), jnp.zeros(system.nv + inside)
+        matrix = jax.tree.map(jnp.abs, structure.tangent(saddle(system, t, state.q, p), rest))
+        speed = jnp.concatenate([jnp.abs(v), jnp.zeros(inside)])
+        rate = jnp.concatenate([joints.rate(v), rate])
+        size = jnp.concatenate([structure.times(matrix, speed)[system.nv :] + jnp.abs(still), size])
+    return found | {"rate": rate, "rate_size": size}
 
 
 def check_values(system: System, params: PyTree, state: State, scheme: Scheme | None = None) -> None:

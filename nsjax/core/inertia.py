@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 
-from nsjax.core.operators import all_rows, momentum
-from nsjax.core.system import System
+from nsjax.core.operators import Joints, all_rows, momentum
+from nsjax.core.system import System, bordered
 from nsjax.linalg import Dense, Elimination, eliminated, matvec, solve_positive
 from nsjax.types import Array, PyTree, record
 
@@ -22,10 +24,13 @@ class KeptInertia:
 class Inertia:
     """``M(q)``: its product and its inverse. Made by `inertia_at`.
 
+    With constraints that are eliminated with the velocities (`System.inside`) the inverse is that of the
+    system they leave: ``M dv - W x = push``, ``W' dv = 0``.
+
     Args:
         system, q, params: where it is taken.
         matrix: (nv, nv) for dense structures without factors, else None.
-        factors: eliminated matrix, or None.
+        factors: eliminated matrix, of velocities and multipliers where joints are inside; or None.
         response: ``M^-1 W`` (nv, rows) where it is known.
     """
 
@@ -44,9 +49,21 @@ class Inertia:
 
     def solve(self, columns: Array) -> Array:
         """``M^-1 b`` for columns (nv, k)."""
-        if self.factors is not None:
+        if self.factors is None:
+            return solve_positive(self.matrix, columns)  # type: ignore[arg-type]
+        inside, n = self.system.inside, columns.shape[0]
+        if not inside:
             return self.factors.solve(columns)
-        return solve_positive(self.matrix, columns)  # type: ignore[arg-type]
+        return self.factors.solve(jnp.concatenate([columns, jnp.zeros((inside, columns.shape[1]))]))[:n]
+
+    def held(self, push: Array, rates: Array) -> tuple[Array, Array]:
+        """``dv`` (nv,) and impulses ``x`` (inside,) of the joints inside: ``M dv = push + W x`` with
+        ``W' dv = rates``.
+        """
+        if self.factors is None or not self.system.inside:
+            return self.solve(push[:, None])[:, 0], rates
+        both = self.factors.solve(jnp.concatenate([push, rates]))
+        return both[: push.shape[0]], both[push.shape[0] :]
 
     def answers(self, push: Array, wt: Array) -> tuple[Array, Array]:
         """``M^-1 push`` (nv,) and ``M^-1 W`` (nv, rows) of rows ``W'``: all of the system, or the last."""
@@ -64,24 +81,44 @@ def mass_matrix(system: System, q: Array, p: PyTree) -> Array:
     return Dense().tangent(lambda w: momentum(system, q, w, p), jnp.zeros(system.nv, q.dtype))
 
 
-def factored_inertia(system: System, q: Array, p: PyTree) -> Elimination:
-    """``M(q)`` eliminated, for any structure."""
-    return eliminated(system.structure, lambda w: momentum(system, q, w, p), jnp.zeros(system.nv, q.dtype))
+def saddle(system: System, t: Array, q: Array, p: PyTree) -> Callable[[Array], Array]:
+    """``(w, x) -> (M w - W x, W' w)`` (nv + inside,) with the constraints inside the structure; affine."""
+    joints = Joints(system=system, t=t, q=q, params=p)
+
+    def along(y: Array) -> Array:
+        w, x = y[: system.nv], y[system.nv :]
+        return jnp.concatenate([momentum(system, q, w, p) - joints.force(x), joints.rate(w)])
+
+    return along
 
 
-def inertia_at(system: System, q: Array, p: PyTree, kept: KeptInertia | None = None) -> Inertia:
-    """Inertia at ``q``.
+def factored_inertia(system: System, t: Array, q: Array, p: PyTree) -> Elimination:
+    """``M(q)`` eliminated, for any structure, with the constraints inside it."""
+    structure, rest = system.structure, jnp.zeros(system.nv + system.inside, q.dtype)
+    if system.inside:
+        return eliminated(structure.saddle, saddle(system, t, q, p), rest)  # type: ignore[attr-defined]
+    return eliminated(structure, lambda w: momentum(system, q, w, p), rest)
+
+
+def inertia_at(
+    system: System, t: Array | float, q: Array, p: PyTree, kept: KeptInertia | None = None, *,
+    joints: bool = True,
+) -> Inertia:  # fmt: skip
+    """Inertia at ``(t, q)``.
 
     Args:
         kept: of `constant_inertia`, where it is known.
+        joints: whether those inside the structure hold, see `Inertia`.
     """
     matrix, factors, response = None, None, None
+    if not joints:
+        system = bordered(system)
     if kept is not None:
         factors, response = kept.factors, kept.response
     elif system.structure.dense:
         matrix = mass_matrix(system, q, p)
     else:
-        factors = factored_inertia(system, q, p)
+        factors = factored_inertia(system, jnp.asarray(t), q, p)
     return Inertia(system=system, q=q, params=p, matrix=matrix, factors=factors, response=response)
 
 
@@ -90,7 +127,7 @@ def constant_inertia(system: System, p: PyTree) -> KeptInertia | None:
     if not system.structure.constant:
         return None
     rest = jnp.zeros(system.nq)
-    factors = factored_inertia(system, rest, p)
+    factors = factored_inertia(system, jnp.zeros(()), rest, p)
     if not system.nc and not system.nb:
         return KeptInertia(factors=factors, response=jnp.zeros((system.nv, 0)))
     rows = all_rows(system, jnp.zeros(()), rest, p)

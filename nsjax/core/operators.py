@@ -6,6 +6,7 @@ following ``nt`` rows its tangents. Bilateral rows come last.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -38,16 +39,64 @@ def touching(
     return acting(system, t, q, p, gap <= limit)
 
 
-@record()
+@record(static=("system",))
+class Joints:
+    """Constraints that are eliminated with the velocities (`System.inside`), at ``(t, q)``: an operator,
+    whose directions are never formed.
+    """
+
+    system: System
+    t: Array
+    q: Array
+    params: PyTree
+
+    def rate(self, v: Array) -> Array:
+        """Their rates (inside,) at the velocity ``v``."""
+        return row_rates(self.system, self.t, self.q, v, self.params, False)[: self.system.inside]
+
+    def force(self, x: Array) -> Array:
+        """``W x`` (nv,) of their multipliers (inside,)."""
+        closures = jnp.zeros(self.system.nb - self.system.inside)
+        x = jnp.concatenate([x, closures])
+        return row_forces(self.system, self.t, self.q, x, self.params, contacts=False)
+
+
+@record(static=("closures",))
 class Rows:
-    """Relative velocities of all contact and constraint rows, affine in v: ``u = wt v + offset``."""
+    """Relative velocities of contact and constraint rows, affine in v: ``u = wt v + offset``.
+
+    Args:
+        wt, offset: of the contacts, and of the constraints that are not eliminated with the velocities.
+        joints: those that are, if any.
+        closures: how many are not.
+    """
 
     wt: Array
     offset: Array
+    joints: Joints | None = None
+    closures: int = 0
 
     def rate(self, v: Array) -> Array:
-        """``u`` (rows,) at the velocity ``v`` [m/s]."""
+        """``u`` (rows,) at the velocity ``v`` [m/s], without the joints."""
         return matvec(self.wt, v) + self.offset
+
+    def whole(self, border: Array, joints: Array) -> Array:
+        """Values of all rows: contacts, joints, other constraints."""
+        split = border.shape[0] - self.closures
+        return jnp.concatenate([border[:split], joints, border[split:]])
+
+    def all_rates(self, v: Array) -> Array:
+        """``u`` of all rows."""
+        return self.rate(v) if self.joints is None else self.whole(self.rate(v), self.joints.rate(v))
+
+    def force(self, x: Array) -> Array:
+        """``W x`` (nv,) of all rows."""
+        if self.joints is None:
+            return matvec(self.wt.T, x)
+        split = self.wt.shape[0] - self.closures
+        inside = x.shape[0] - self.wt.shape[0]
+        border = jnp.concatenate([x[:split], x[split + inside :]])
+        return matvec(self.wt.T, border) + self.joints.force(x[split : split + inside])
 
 
 def jacobian(f: Callable[[Array], Array], x: Array, rows: int) -> Array:
@@ -55,11 +104,17 @@ def jacobian(f: Callable[[Array], Array], x: Array, rows: int) -> Array:
     return (jax.jacfwd if x.shape[0] <= 2 * rows else jax.jacrev)(f)(x)
 
 
-def gap_rows(system: System, function: str, count: int, t: Array, q: Array, p: PyTree) -> Rows:
+def gap_rows(
+    system: System, function: str, count: int, t: Array, q: Array, p: PyTree, first: int = 0
+) -> Rows:
     """Rows of ``d/dt`` of the gap or the constraint at ``(t, q)``: derivatives with respect to an
-    increment at zero, plus the explicit time derivative of moving obstacles.
+    increment at zero, plus the explicit time derivative of moving obstacles; from the one called
+    ``first`` on.
     """
-    f = getattr(system, function)
+
+    def f(t: Array, q: Array, p: PyTree) -> Array:
+        return getattr(system, function)(t, q, p)[first:]
+
     wt = jacobian(lambda xi: f(t, system.retract(q, xi), p), jnp.zeros(system.nv, q.dtype), count)
     return Rows(wt=wt, offset=jax.jvp(lambda s: f(s, q, p), (t,), (jnp.ones_like(t),))[1])
 
@@ -97,16 +152,19 @@ def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, function:
 
 def all_rows(system: System, t: Array, q: Array, p: PyTree, contacts: bool = True) -> Rows:
     """Contact rows (unless ``contacts`` is false), then the rows of the bilateral constraints."""
-    parts = []
+    parts, closures = [], system.nb - system.inside
     if system.nc and contacts:
         parts.append(contact_rows(system, t, q, p))
-    if system.nb:
-        parts.append(gap_rows(system, "constraint", system.nb, t, q, p))
-    if len(parts) == 1:
-        return parts[0]
-    return Rows(
-        wt=jnp.concatenate([r.wt for r in parts]), offset=jnp.concatenate([r.offset for r in parts])
-    )
+    if closures:
+        parts.append(gap_rows(system, "constraint", closures, t, q, p, first=system.inside))
+    if not parts:
+        parts.append(Rows(wt=jnp.zeros((0, system.nv)), offset=jnp.zeros(0)))
+    joints = Joints(system=system, t=t, q=q, params=p) if system.inside else None
+    one = parts[0]
+    if len(parts) == 2:
+        wt, offset = (jnp.concatenate([getattr(r, x) for r in parts]) for x in ("wt", "offset"))
+        one = Rows(wt=wt, offset=offset)
+    return dataclasses.replace(one, joints=joints, closures=closures)
 
 
 def momentum(system: System, q: Array, w: Array, p: PyTree) -> Array:

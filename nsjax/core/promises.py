@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.errors import InputError
+from nsjax.core.inertia import saddle
 from nsjax.core.operators import gap_rows, momentum
 from nsjax.core.system import State, System
 from nsjax.types import Array, PyTree
@@ -51,6 +52,13 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
     if not structure.dense:
         for name, f in here.items():
             found[f"outside: {name}"] = _off(structure.times(structure.tangent(f, rest), x), along(f))
+        if system.inside:
+            whole, both = saddle(system, jnp.asarray(state.t), state.q, p), jnp.concatenate([x, y])
+            zero = jnp.zeros(n + system.inside)
+            both = both[: zero.shape[0]]
+            matrix = structure.saddle.tangent(whole, zero)  # type: ignore[attr-defined]
+            wanted = jax.jvp(whole, (zero,), (both,))[1]
+            found["outside: joints"] = _off(structure.saddle.times(matrix, both), wanted)  # type: ignore[attr-defined]
         heavy = here["inertia"]
         found["energy"] = jnp.sum(x * heavy(x))
         found["skew"] = jnp.abs(jnp.sum(y * heavy(x)) - jnp.sum(x * heavy(y))) / found["energy"]

@@ -94,7 +94,7 @@ class Accelerations:
 @record(
     static=(
         "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
-        "criteria", "accelerations", "impulses",
+        "criteria", "accelerations", "impulses", "joints_inside",
     )
 )  # fmt: skip
 class Scheme:
@@ -119,6 +119,8 @@ class Scheme:
         impulses: where they act, for `nsjax.analysis.energy_books`. ``"end"``: at the end of a step, beside
             time integrals of forces. ``"contacts"``: at its end, those of contacts their forces included.
             ``"step"``: one over the whole step.
+        joints_inside: whether it leaves joints to a structure that eliminates them with the velocities
+            (`nsjax.linalg.Interleaved`); other schemes meet them as rows of the border.
     """
 
     name: str
@@ -133,3 +135,4 @@ class Scheme:
     criteria: Any = None
     accelerations: Accelerations | None = None
     impulses: str = "end"
+    joints_inside: bool = False

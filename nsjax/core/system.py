@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -97,10 +98,10 @@ class System:
             ``tangent`` of `nsjax.schemes.mixed.framework.mixed_scheme`: ``"mass"`` pays for mechanisms of
             many bodies, whose mass and gyroscopic forces are costly to differentiate; ``"full"`` else.
         structure: promise about the sparsity of the tangent, looked at before a run: `nsjax.linalg.Dense`
-            (up to 2000 velocities), `BlockTridiagonal`, `Sparse`, `Arrow`, or any record of yours with the
-            functions of `nsjax.linalg.Structure`; all but `Dense` need `inertia`. Contacts and
-            constraints are a border and need not fit into it, but where their directions change with the
-            position, the change of their forces must.
+            (up to 2000 velocities), `BlockTridiagonal`, `Sparse`, `Arrow`, `Interleaved` (chains with
+            their joints), or any record of yours with the functions of `nsjax.linalg.Structure`; all but
+            `Dense` need `inertia`. Contacts and (other) constraints are a border and need not fit into it,
+            but where their directions change with the position, the change of their forces must.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
 
@@ -171,6 +172,12 @@ class System:
             return NotImplemented
         return bool(self._values == other._values)  # type: ignore[attr-defined]
 
+    @property
+    def inside(self) -> int:
+        """Constraints, the first of all, that the structure eliminates with the velocities."""
+        own = getattr(self.structure, "inside", None)
+        return own(self.nv) if self.nb and own is not None else 0
+
     def _check(self) -> None:
         if self.mass is None and self.inertia is None:
             raise InputError("System: give mass or inertia")
@@ -185,6 +192,11 @@ class System:
             misfit = "mass, a dense matrix, with a structure; give inertia"
         if misfit is not None:
             raise InputError(f"System: {misfit}")
+        if self.inside > self.nb:
+            raise InputError(
+                f"System: nb = {self.nb} with a structure that interleaves {self.inside} constraints; give "
+                "constraint that many rows, node by node, or grounded=False"
+            )
         if self.refresh is not None and self.structure.constant:
             raise InputError(
                 "System: refresh with a structure that promises to be constant; drop one of them"
@@ -209,6 +221,16 @@ class System:
                 verb = "is missing" if wanted else "is given but never used"
                 sizes = f"nc = {self.nc}, nt = {self.nt}, nb = {self.nb}, nd = {self.nd}"
                 raise InputError(f"System: {function} {verb} with {sizes}")
+
+
+@functools.cache
+def bordered(system: System) -> System:
+    """The system with all constraints in the border of its structure: right in every scheme, at a cost
+    that grows with the cube of their number.
+    """
+    if not system.inside:
+        return system
+    return dataclasses.replace(system, structure=system.structure.free)  # type: ignore[attr-defined]
 
 
 @record()

@@ -2,6 +2,7 @@
 
 from nsjax.linalg.arrow import Arrow, bordered
 from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
+from nsjax.linalg.interleaved import Interleaved
 from nsjax.linalg.sparse import Pattern
 from nsjax.linalg.structure import (
     DENSE_LIMIT,
@@ -20,6 +21,7 @@ __all__ = [
     "BlockTridiagonal",
     "Dense",
     "Elimination",
+    "Interleaved",
     "Pattern",
     "Sparse",
     "Structure",

@@ -230,7 +230,8 @@ class BlockTridiagonal(Coloured):
     def seeds(self, x: Array) -> Array:
         """Columns of every third node in one direction."""
         n, b = x.shape[0], self._width
-        every_third = (np.arange(n // b) % 3 == np.arange(3)[:, None]).astype(x.dtype)
+        nodes = jax.eval_shape(self.to_blocks, x[:, None]).shape[0]
+        every_third = (np.arange(nodes) % 3 == np.arange(3)[:, None]).astype(x.dtype)
         one = (every_third[:, None, :, None] * np.eye(b)[:, None, :]).reshape(3 * b, -1, b)
         return jax.vmap(lambda s: self.from_blocks(s[:, :, None], n)[:, 0])(jnp.asarray(one))
 

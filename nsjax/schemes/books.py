@@ -31,7 +31,7 @@ def step_status(
         return ~jnp.isfinite(jnp.sum(x))
 
     def causes(_: None) -> Array:
-        mass = inertia_at(system, at.q, params)
+        mass = inertia_at(system, at.t, at.q, params)
         force = system.force(at.t, at.q, at.v, params)
         heavy = broken(mass.times(jnp.ones(system.nv)))
         inputs = heavy | broken(force)

@@ -13,7 +13,7 @@ from nsjax.contact.stage import StageSettings, StageTangent, solve_stage
 from nsjax.core.operators import Rows, all_rows, momentum
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import System
-from nsjax.linalg import Structure, matvec
+from nsjax.linalg import Structure
 from nsjax.schemes.books import stage_jump
 from nsjax.types import Array, PyTree, record
 
@@ -87,7 +87,7 @@ class FrozenRowEquations:
 
     def forces(self, d: Any, z: Array, impulses: Array) -> Array:
         """``W P``."""
-        return matvec(d.frozen.rows.wt.T, impulses)
+        return d.frozen.rows.force(impulses)
 
     def directions(self, d: Any, z: Array) -> Array:
         """``W`` (nv, rows)."""
@@ -95,7 +95,7 @@ class FrozenRowEquations:
 
     def rates(self, d: Any, z: Array) -> Array:
         """``u^+ + e u^-`` of every row."""
-        rate, v = d.frozen.rows.rate, d.state.v
+        rate, v = d.frozen.rows.all_rates, d.state.v
         return rate(v + z) + d.frozen.restitution * rate(v)
 
     def replaced(self, rates: Array, normal: Array | None = None, bilateral: Array | None = None) -> Array:
@@ -144,6 +144,6 @@ def solve_frozen(
         equations, data, jnp.zeros(system.nv), active[: equations.nc], settings,
         max_passes=options.max_passes, max_iterations=options.max_iterations, kept=kept,
     )  # fmt: skip
-    before, after = (data.frozen.rows.rate(v + x) for x in (0.0, answer.z))
+    before, after = (data.frozen.rows.all_rates(v + x) for x in (0.0, answer.z))
     jump = stage_jump(system, answer, answer.z, before, after, active, equations.contacts)
     return answer.z, jump, answer.estimate

@@ -318,7 +318,8 @@ def unified_stage(
         contacts: whether rows of the contacts are formed at all.
     """
     options, coef, v = scheme.options, scheme.coef, state.v
-    mass = inertia_at(system, midpoint(system, state, dt).q, params)
+    middle = midpoint(system, state, dt)
+    mass = inertia_at(system, middle.t, middle.q, params)
     data = _Data(params=params, state=state, mass=mass, dt=dt)
     equations = _Equations(
         system=system,

@@ -86,7 +86,7 @@ class ImpulseRun:
         """``M^-1 h`` (nv,) at the start of the step, without contact and constraint forces."""
         s, system = self.state, self.system
         force = system.force(s.t, s.q, s.v, self.params)
-        return inertia_at(system, s.q, self.params).solve(force[:, None])[:, 0]
+        return inertia_at(system, s.t, s.q, self.params).solve(force[:, None])[:, 0]
 
 
 Respond = Callable[[ImpulseRun], Stepped]

@@ -65,6 +65,7 @@ def moreau_family(name: str, coef: Coefficients, options: Options, criteria: Cri
         criteria=told_by(name, criteria),
         stores_solutions=options.project_contacts,
         impulses="step",
+        joints_inside=options.constraint_form == "index_2" and not options.project_contacts,
     )
 
 
@@ -187,9 +188,15 @@ def _velocity_level(
     push = dt * d.force
     if not contacts and not system.nb:
         return d.mass.solve(push[:, None])[:, 0], no_jump(system), none
-    rows = d.frozen.rows
+    rows, target = d.frozen.rows, None
     drift, response = d.mass.answers(push, rows.wt)
-    target = None
+    if rows.joints is not None:
+        # the joints answer the forces together with what is left of their rates
+        still = jnp.zeros(system.nv)
+        jump = _jump(
+            scheme, system, d.params, rows, response, v, still, active, dt, inertia=d.mass, push=push
+        )
+        return jump.dv, jump, none
     if system.nb and scheme.options.constraint_form == "index_1":
         # W' (v_{i+1} - v_i) + dt gamma = 0
         gamma = gap_drift(system, jnp.asarray(d.at.t), d.at.q, v, d.params, "constraint")
@@ -200,19 +207,19 @@ def _velocity_level(
 
 def _jump(
     scheme: Scheme, system: System, params: PyTree, rows: Rows, response: Array, v: Array, drift: Array,
-    active: Array, dt: Array, target: Array | None = None,
+    active: Array, dt: Array, target: Array | None = None, **joints: Any,
 ) -> Jump:  # fmt: skip
     return velocity_jump(
         system, params, rows, response, v, drift, active,
         tolerance=scheme.coef.tolerance, max_iterations=scheme.options.max_iterations,
-        constraint_rate=target, duration=dt,
+        constraint_rate=target, duration=dt, **joints,
     )  # fmt: skip
 
 
 def _shares(scheme: Scheme, system: System, kept: PyTree) -> bool:
     """Whether a step needs no more than what is formed where its contacts are looked at."""
     frozen = scheme.options.constraint_form in ("index_2", "ggl") or not system.nb
-    return frozen and not _needs_forecast(scheme, system) and kept is None
+    return frozen and not system.inside and not _needs_forecast(scheme, system) and kept is None
 
 
 def _project(
@@ -254,7 +261,7 @@ def _respond(
         jump = _jump(scheme, system, params, formed.rows, formed.response, state.v, drift, active, dt)
         return _end(scheme, system, params, state, at, active, dt, drift + jump.dv, jump, jnp.zeros(()))
     v, half = state.v, 0.5 * dt
-    mass = inertia_at(system, at.q, params, kept)
+    mass = inertia_at(system, at.t, at.q, params, kept)
     force = system.force(at.t, at.q, v, params)
     if _needs_forecast(scheme, system):
         forecast = v + mass.solve((half * force)[:, None])[:, 0]

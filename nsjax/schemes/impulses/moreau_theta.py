@@ -130,6 +130,7 @@ def moreau_theta(
         gradient="saltation",
         criteria=told_by("moreau_theta", criteria),
         impulses="step",
+        joints_inside=True,
     )
 
 

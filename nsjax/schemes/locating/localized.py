@@ -111,6 +111,7 @@ def localized(
         criteria=scheme.criteria,
         accelerations=scheme.accelerations,
         impulses=scheme.impulses,
+        joints_inside=scheme.joints_inside,
     )
 
 
@@ -204,7 +205,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     active = first.event.active | struck
     jump = velocity_jump(
         system, there, f.rows, f.response, at.v, jnp.zeros(system.nv), active,
-        tolerance=coef.tolerance, max_iterations=d.scheme.options.max_iterations,
+        tolerance=coef.tolerance, max_iterations=d.scheme.options.max_iterations, inertia=f.inertia,
     )  # fmt: skip
     inner = inside(d.scheme)
     limit, _ = events.gate(events.criteria_of(inner), system, there, f, d.dt)

@@ -11,6 +11,7 @@ from nsjax.contact import ContactProblem, solve
 from nsjax.contact.events import Touch, no_touch
 from nsjax.contact.stage import StageSettings, StageTangent, kept_tangent, solve_stage
 from nsjax.core.branches import branch
+from nsjax.core.errors import InputError
 from nsjax.core.inertia import KeptInertia, constant_inertia
 from nsjax.core.operators import Rows, all_rows
 from nsjax.core.scheme import Scheme
@@ -155,6 +156,9 @@ class Runner:
 
     def rows_at(self, t: Array, q: Array) -> Rows:
         """Rows of the contacts (if any can act in this branch) and constraints."""
+        if self.system.inside:
+            name = self.scheme.name
+            raise InputError(f"{name}: joints inside the structure have no rows; say joints_inside=False")
         return all_rows(self.system, t, q, self.params, self.contacts)
 
     def velocity_level(self, delassus: Array, free: Array) -> Array:

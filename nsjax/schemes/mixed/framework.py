@@ -83,6 +83,7 @@ def mixed_scheme(
     laws_at_start: bool = False,
     carries: str | None = None,
     tangent: str = "auto",
+    joints_inside: bool = True,
     max_passes: int = 20,
     max_iterations: int = 20,
     criteria: Criteria | None = None,
@@ -111,6 +112,7 @@ def mixed_scheme(
             of the inertia alone, with position, velocity and directions frozen; the same solution from
             more but cheaper passes, and the full one where they contract too slowly (stiff forces).
             ``"auto"``: as `System.tangent_hint` says. Derivatives are the same.
+        joints_inside: see `Scheme`; a base step that calls ``run.rows_at`` says False.
         max_passes, max_iterations: of the stage solver and of each contact problem.
         criteria: by which events are told; None: `Criteria` with its defaults.
     """
@@ -137,6 +139,7 @@ def mixed_scheme(
         gradient="saltation",
         criteria=told_by(name, criteria),
         accelerations=None if carries is None else Accelerations(carries),
+        joints_inside=joints_inside and options.constraint_form == "index_2",
     )
 
 
@@ -161,7 +164,7 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
     elif scheme.options.consistent_initial_acceleration:
         a, force = _acceleration(scheme, system, params, state, resting)
     else:
-        a = inertia_at(system, q, params).solve(system.force(t, q, v, params)[:, None])[:, 0]
+        a = inertia_at(system, t, q, params).solve(system.force(t, q, v, params)[:, None])[:, 0]
         force = jnp.zeros(row_count(system))
     touch = dataclasses.replace(touch, held=resting)
     memory = Memory(

@@ -28,7 +28,7 @@ def _accelerate(t: Array, q: Array, v: Array, dt: Array, run: Any) -> tuple[Arra
     """``dt M^-1 h``, ``M^-1 W`` and the rows at a state."""
     system, params = run.system, run.params
     push = dt * system.force(t, q, v, params)
-    inertia = inertia_at(system, q, params, run.kept.inertia)
+    inertia = inertia_at(system, t, q, params, run.kept.inertia)
     if not run.has_rows:
         return inertia.solve(push[:, None])[:, 0], jnp.zeros(0), None
     rows = run.rows_at(t, q)
@@ -137,6 +137,7 @@ def half_explicit(
         acceleration_after_change="keep",
         starting_force=starting_force if averaged_force else None,
         carries="none",
+        joints_inside=False,
         max_iterations=max_iterations,
         criteria=criteria,
     )

@@ -65,7 +65,7 @@ def strike(
         jump = velocity_jump(
             system, p, f.rows, f.response, at.v, jnp.zeros(system.nv), closed,
             tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
-            method="auto_rare",
+            method="auto_rare", inertia=f.inertia,
         )  # fmt: skip
         after = State(t=jnp.asarray(at.t), q=at.q, v=at.v + jump.dv)
         return Stepped(end=after, jump=jump, estimate=jnp.zeros(()))

@@ -156,7 +156,7 @@ class StageEquations:
         push = row_forces(self.system, t, q, psi, params, contacts=False)
         if not kinetic_metric("auto", self.system):
             return push
-        return inertia_at(self.system, q, params).solve(push[:, None])[:, 0]
+        return inertia_at(self.system, t, q, params).solve(push[:, None])[:, 0]
 
     def residual(self, data: Any, z: Array) -> Array:
         """Momentum balance and corrections, without row forces."""

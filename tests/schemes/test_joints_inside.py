@@ -1,0 +1,151 @@
+"""Joints that are eliminated with the velocities: the motion of dense rows, at a cost in proportion to
+the number of bodies.
+"""
+
+import dataclasses
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import schemes
+from nsjax.linalg import Interleaved
+from tests.common.chain import chain
+
+FIELDS = ("q", "v", "constraint_force", "constraint_impulse")
+CONTACT = ("force_normal", "impulse_normal", "impulse_tangential", "impacts", "closed_time")
+
+
+def _both(scheme, links, steps, dt, **kind):
+    run = {"dt": dt, "steps": steps, "every": steps // 20}
+    found, wanted = (nsjax.simulate(*chain(links, k, **kind), scheme, **run) for k in (True, False))
+    found.raise_for_status()
+    return found, wanted
+
+
+def _agree(found, wanted, fields, tolerance):
+    for field in fields:
+        a, b = np.asarray(getattr(found, field)), np.asarray(getattr(wanted, field))
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * (1.0 + np.abs(b).max()), err_msg=field)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "moreau",
+        "generalized_alpha",
+        *[
+            pytest.param(x, marks=pytest.mark.slow)
+            for x in ("moreau_theta", "bathe", "ed_alpha", "newmark", "hht")
+        ],
+    ],
+)
+def test_twenty_bodies_as_with_dense_rows(name):
+    found, wanted = _both(schemes.REGISTRY[name].factory(), 20, 200, 1e-3)
+    # solver tolerances 1e-12 of 1 + |v| a step; the chain is chaotic, but not within 0.2 s
+    _agree(found, wanted, FIELDS, 1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("moreau", {"loop": True}),
+        *[
+            pytest.param(x, kind, marks=pytest.mark.slow)
+            for x in ("moreau", "generalized_alpha", "moreau_theta", "bathe")
+            for kind in ({}, {"grounded": False}, {"loop": True})
+            if (x, kind) != ("moreau", {"loop": True})
+        ],
+    ],
+)
+def test_contacts_and_closures_are_a_border(name, kind):
+    if "loop" in kind:  # slack, lest the floor stays out of reach
+        kind = kind | {"bend": 1.0, "depth": 0.15}
+    found, wanted = _both(schemes.REGISTRY[name].factory(), 4, 800, 5e-4, floor=True, **kind)
+    assert np.asarray(wanted.impacts).sum() > 0, "the chain is to hit the floor"
+    _agree(found, wanted, FIELDS + CONTACT, 1e-10)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(x, marks=pytest.mark.slow)
+        for x in ("ggl_decoupled", "ggl_unified", "nsga_coupled", "half_explicit")
+    ],
+)
+def test_other_schemes_meet_the_joints_as_a_border(name):
+    found, wanted = _both(schemes.REGISTRY[name].factory(), 3, 100, 1e-3)
+    _agree(found, wanted, FIELDS, 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["moreau", "generalized_alpha"])
+def test_derivatives_through_impacts(name):
+    scheme, found = schemes.REGISTRY[name].factory(), []
+    for interleaved in (True, False):
+        problem = chain(4, interleaved, floor=True)
+
+        def end(x, problem=problem):
+            p = dict(problem.params, mass=x[0], restitution=x[1], gravity=x[2])
+            run = nsjax.simulate(problem.system, p, problem.state, scheme, dt=5e-4, steps=600, every=600)
+            return jnp.concatenate([run.q[-1], run.v[-1]])
+
+        at = jnp.array([1.0, 0.4, 9.81])
+        found += [jax.jit(jax.jacfwd(end))(at), jax.jit(jax.jacrev(end))(at)]
+    # rounding of a derivative that grows with every impact: 1e-9 of the largest
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], rtol=0, atol=1e-9 * np.abs(found[0]).max())
+
+
+def test_energy_books():
+    books = []
+    for interleaved in (True, False):
+        run = nsjax.simulate(*chain(4, interleaved), schemes.moreau(), dt=1e-3, steps=40)
+        books.append(nsjax.analysis.energy_books(run))
+    for field in ("energy", "constraint", "residual"):
+        found, wanted = (np.asarray(getattr(b, field)) for b in books)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+
+
+def _with(**changes):
+    problem = chain(4, True)
+    return dataclasses.replace(problem, system=dataclasses.replace(problem.system, **changes))
+
+
+def _far(t, q, p):
+    return chain(4, True).system.constraint(t, q, p) + 0.1 * jnp.sin(q[0]) * np.eye(8)[7]
+
+
+def test_joints_that_reach_too_far_are_refused():
+    with pytest.raises(nsjax.InputError, match="the tangent of the joints is not Interleaved"):
+        nsjax.simulate(*_with(constraint=_far), schemes.moreau(), dt=1e-3, steps=10)
+
+
+def test_sizes_are_checked():
+    with pytest.raises(nsjax.InputError, match="nb = 8 with a structure that interleaves 12 constraints"):
+        _with(structure=Interleaved(3, joint=3))
+    with pytest.raises(nsjax.InputError, match="constant = True with interleaved joints"):
+        _with(structure=Interleaved(3, joint=2, constant=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["moreau", "generalized_alpha"])
+def test_cost_is_in_proportion_to_the_bodies(name):
+    """From 10 to 1000 bodies at most 1.3 times linear."""
+    scheme = schemes.REGISTRY[name].factory()
+
+    def per_body(links):
+        steps, problem = max(20, 20_000 // links), chain(links, True)
+
+        def cost(count):
+            start = time.process_time()
+            jax.block_until_ready(nsjax.simulate(*problem, scheme, dt=1e-4, steps=count, every=count).q)
+            return time.process_time() - start
+
+        cost(steps), cost(1)
+        return min(cost(steps) - cost(1) for _ in range(5)) / links / (steps - 1)
+
+    assert per_body(1000) <= 1.3 * per_body(10)
