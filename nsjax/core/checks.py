@@ -27,6 +27,9 @@ PENETRATION_TOLERANCE = 1e-9
 CONSTRAINT_TOLERANCE = 1e-8
 """A start may violate a bilateral constraint by this much: rounding of a computed start."""
 
+SKEW_TOLERANCE = 1e-9
+"""Of a mass matrix, relative: far above rounding of any assembly, far below a modelling error."""
+
 RATE_TOLERANCE = 1e-8
 """A start may violate a constraint on velocity level by this much, relative to the terms of the rate."""
 
@@ -260,7 +263,7 @@ def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None
         raise InputError("mass has entries that are not finite at the start")
     size = np.max(np.abs(mass))
     skew = np.max(np.abs(mass - mass.T))
-    if skew > 1e-9 * size:  # far above rounding of any assembly, far below a modelling error
+    if skew > SKEW_TOLERANCE * size:
         raise InputError(f"mass is not symmetric at the start: |M - M'| = {skew:.3g}")
     smallest = np.linalg.eigvalsh(mass)[0]
     if smallest > 0:

@@ -12,6 +12,7 @@ import numpy as np
 from nsjax.core import checks
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
+from nsjax.core.sound import sound
 from nsjax.core.system import Problem
 from nsjax.sweep import program, reductions
 from nsjax.sweep.axes import Axes, read_axes
@@ -175,9 +176,9 @@ def _start_refusals(
         some = lanes[start : start + PROBE_LANES]
         full = np.concatenate([some, np.repeat(some[-1:], PROBE_LANES - len(some))])
         found = {name: np.asarray(x) for name, x in _probe(one, common, axes.take(full)).items()}
-        for k, lane in enumerate(some):
+        for k in np.flatnonzero(~sound(found)[: len(some)]):
             try:
                 checks.check_found(one.system, {name: x[k] for name, x in found.items()}, common.scheme)
             except InputError as error:
-                refused[int(lane)] = str(error)
+                refused[int(some[k])] = str(error)
     return refused

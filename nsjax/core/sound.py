@@ -1,0 +1,52 @@
+"""Which starts of a batch are sound, without a loop over its lanes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsjax.core import promises
+from nsjax.core.checks import CONSTRAINT_TOLERANCE, PENETRATION_TOLERANCE, RATE_TOLERANCE, SKEW_TOLERANCE
+
+
+def sound(found: dict[str, np.ndarray]) -> np.ndarray:
+    """Lanes (n,) bool that `nsjax.core.checks.check_found` has nothing to say about; the others it may.
+
+    Args:
+        found: what `nsjax.core.checks.probe` found in all lanes, each with a leading axis (n, ...).
+    """
+    lanes = len(next(iter(found.values()))) if found else 0
+    fine = np.ones(lanes, bool)
+    for name, x in found.items():
+        what = name.partition(":")[0]
+        if what in ("constraint_rows", "rate_size"):
+            continue
+        fine &= _mass(x) if what == "mass" else _within(what, x, found).reshape(lanes, -1).all(axis=1)
+    return fine
+
+
+def _within(what: str, x: np.ndarray, found: dict[str, np.ndarray]) -> np.ndarray:
+    """Entries that are in their range; not a number is in none."""
+    if what in ("restitution", "restitution_tangential"):
+        return (x >= 0) & (x <= 1)
+    if what in ("friction", "drag_bound"):
+        return x >= 0
+    if what in ("outside", "changes", "skew"):
+        return x <= promises.TOLERANCE
+    if what == "energy":
+        return x > 0
+    if what == "gap":
+        return -x <= PENETRATION_TOLERANCE
+    if what == "constraint":
+        return np.abs(x) <= CONSTRAINT_TOLERANCE
+    if what == "rate":
+        return np.abs(x) <= RATE_TOLERANCE * found["rate_size"]
+    return np.zeros(x.shape, bool)
+
+
+def _mass(m: np.ndarray) -> np.ndarray:
+    """Matrices (n, nv, nv) that are finite, symmetric and positive definite."""
+    finite = np.isfinite(m).all(axis=(1, 2))
+    m = np.where(finite[:, None, None], m, 0.0)
+    size = np.abs(m).max(axis=(1, 2))
+    skew = np.abs(m - m.transpose(0, 2, 1)).max(axis=(1, 2))
+    return finite & (skew <= SKEW_TOLERANCE * size) & (np.linalg.eigvalsh(m)[:, 0] > 0)
