@@ -60,10 +60,8 @@ class Inside:
     @property
     def tangent(self) -> str:
         """Of the iteration."""
-        choice: str = self.equations.tangent
+        choice: str = getattr(self.equations, "tangent", "full")
         return choice
-
-    velocity_rows = False
 
     def split(self, y: Array) -> tuple[Array, Array]:
         """``z`` and ``x``."""
@@ -92,10 +90,10 @@ class Inside:
         dynamics = self.equations.residual(data, z) - force
         return jnp.concatenate([dynamics, self.apart(self.equations.rates(data, z))[1]])
 
-    def inertia(self, data: PyTree, y: Array) -> Callable[[Array], Array]:
-        """Inertia and joints."""
+    def frozen(self, data: PyTree, y: Array) -> tuple[Callable[[Array], Array], bool]:
+        """Inertia and joints; rates of the border depend on all unknowns."""
         z, _ = self.split(y)
-        heavy = self.equations.inertia(data, z)
+        heavy, _ = self.equations.frozen(data, z)
         rates = jax.linearize(lambda z: self.equations.rates(data, z), z)[1]
 
         def along(w: Array) -> Array:
@@ -103,7 +101,7 @@ class Inside:
             force = self.equations.forces(data, z, self.whole(self._none(), dx))
             return jnp.concatenate([heavy(dz) - force, self.apart(rates(dz))[1]])
 
-        return along
+        return along, False
 
     def forces(self, data: PyTree, y: Array, impulses: Array) -> Array:
         """``W P`` of the border."""

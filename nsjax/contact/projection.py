@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -85,20 +84,6 @@ class _Equations:
     def rates(self, d: Any, z: Array) -> Array:
         """Gaps and constraint residuals over ``dt``."""
         return position_rows(self.system, d.t, self.system.retract(d.q, d.dt * z), d.params, self.nc) / d.dt
-
-    @property
-    def tangent(self) -> str:
-        """Of the iteration."""
-        return "full"
-
-    @property
-    def velocity_rows(self) -> bool:
-        """Rates are gaps over ``dt``."""
-        return False
-
-    def inertia(self, d: Any, z: Array) -> Callable[[Array], Array]:
-        """The increment itself."""
-        return lambda w: w
 
     def friction(self, d: Any) -> Array:
         """No friction on position level."""

@@ -49,22 +49,11 @@ class Equations(Protocol):
     def nb(self) -> int:
         """Bilateral rows."""
 
-    @property
-    def tangent(self) -> str:
-        """Of the iteration: ``"full"``, or ``"mass"``, frozen in position and velocity."""
-
-    @property
-    def velocity_rows(self) -> bool:
-        """Whether the rates are ``W' z`` and what does not depend on ``z`` at fixed ``W``."""
-
     def __hash__(self) -> int:
         """Equal equations share one compiled solver."""
 
     def residual(self, data: PyTree, z: Array) -> Array:
         """Dynamics without row forces (n,)."""
-
-    def inertia(self, data: PyTree, z: Array) -> Callable[[Array], Array]:
-        """What the inertia at ``z`` makes of changes of ``z`` (n,) in the residual: linear."""
 
     def forces(self, data: PyTree, z: Array, impulses: Array) -> Array:
         """``W(z) P`` (n,)."""
@@ -80,6 +69,23 @@ class Equations(Protocol):
 
     def given(self, data: PyTree) -> Given | None:
         """Normal impulses that are given instead of found, if any."""
+
+
+class Freezing(Equations, Protocol):
+    """Equations that can be iterated with a tangent frozen in position and velocity."""
+
+    @property
+    def tangent(self) -> str:
+        """Of the iteration: ``"full"``, as that of equations without this property, or ``"mass"``."""
+
+    def frozen(self, data: PyTree, z: Array) -> tuple[Callable[[Array], Array], bool]:
+        """What the inertia at ``z`` makes of changes of ``z`` (n,) in the residual, linear; and whether the
+        rates are ``W' z`` and what does not depend on ``z`` at fixed ``W``.
+        """
+
+
+def _freezes(equations: Equations) -> bool:
+    return getattr(equations, "tangent", "full") == "mass"
 
 
 @record()
@@ -143,16 +149,17 @@ def _tangent(equations: Equations, data: PyTree, z: Array, impulses: Array, rows
     return StageTangent(dynamics=done, speed=speed, response=response, delassus=matmul(speed, response))
 
 
-def _mass_tangent(equations: Equations, data: PyTree, z: Array, rows: bool) -> StageTangent:
+def _mass_tangent(equations: Any, data: PyTree, z: Array, rows: bool) -> StageTangent:
     """The tangent frozen in position and velocity: inertia and directions, no derivative of forces."""
     structure, empty = equations.structure, jnp.zeros((0, z.shape[0]))
-    matrix: Any = structure.tangent(equations.inertia(data, z), jnp.zeros_like(z))
+    inertia, velocity_rows = equations.frozen(data, z)
+    matrix: Any = structure.tangent(inertia, jnp.zeros_like(z))
     if not rows:
         done, response = structure.eliminate(matrix, empty.T)
         return StageTangent(dynamics=done, speed=empty, response=response, delassus=jnp.zeros((0, 0)))
     directions = equations.directions(data, z)
     speed = directions.T
-    if not equations.velocity_rows:
+    if not velocity_rows:
         speed = jacobian(lambda z: equations.rates(data, z), z, directions.shape[1])
     done, response = structure.eliminate(matrix, directions)
     return StageTangent(dynamics=done, speed=speed, response=response, delassus=matmul(speed, response))
@@ -263,7 +270,7 @@ def _iterate(
             equations, data, z, impulses, kept, active, settings, max_iterations
         )
         return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual)
-    big, frozen = 1e3 * settings.scale, equations.tangent == "mass"
+    big, frozen = 1e3 * settings.scale, _freezes(equations)
 
     def fresh(z: Array, impulses: Array, first: Array) -> StageTangent:
         whole = lambda _: _tangent(equations, data, z, impulses, m > 0)  # noqa: E731
@@ -323,9 +330,9 @@ def solve_stage(
 
     The tangent is formed in the first pass and kept while passes contract by ten; the iteration stops
     when the estimated next update is below ``tolerance`` times the scale of the velocities, so that no
-    pass is spent on verification. With ``equations.tangent == "mass"`` the first tangent is frozen in
-    position and velocity, and a full one follows where that contracts too slowly. Forward and reverse
-    derivatives of first order, by the full tangent at the answer.
+    pass is spent on verification. Where equations are `Freezing` and say ``"mass"``, the first tangent is
+    frozen in position and velocity, and a full one follows where that contracts too slowly. Forward and
+    reverse derivatives of first order, by the full tangent at the answer.
 
     Args:
         equations: static functions of the step.

@@ -80,12 +80,6 @@ class _Equations:
     def nb(self) -> int:
         return 0
 
-    tangent = "full"
-    velocity_rows = False
-
-    def inertia(self, d, z):
-        return lambda w: matvec(self.system.mass(d.state.q, d.params), w)
-
     def given(self, d):
         return None
 

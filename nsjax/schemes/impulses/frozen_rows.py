@@ -56,14 +56,9 @@ class FrozenRowEquations:
     contacts: bool
     tangent: str = "full"
 
-    @property
-    def velocity_rows(self) -> bool:
-        """The rates are those of frozen rows."""
-        return self.tangent == "mass"
-
-    def inertia(self, d: Any, z: Array) -> Callable[[Array], Array]:
-        """``M w`` at the start of the step."""
-        return lambda w: momentum(self.system, d.state.q, w, d.params)
+    def frozen(self, d: Any, z: Array) -> tuple[Callable[[Array], Array], bool]:
+        """``M w`` at the start of the step; the rates are those of frozen rows."""
+        return lambda w: momentum(self.system, d.state.q, w, d.params), True
 
     @property
     def structure(self) -> Structure:

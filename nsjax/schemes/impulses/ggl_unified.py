@@ -93,15 +93,10 @@ class _Equations:
         """Bilateral rows."""
         return (1 + self.position) * self.system.nb
 
-    @property
-    def velocity_rows(self) -> bool:
-        """Rates are those of velocities alone where the position does not count."""
-        return not self.position
-
-    def inertia(self, d: Any, z: Array) -> Callable[[Array], Array]:
-        """``(M w, x)``."""
+    def frozen(self, d: Any, z: Array) -> tuple[Callable[[Array], Array], bool]:
+        """``(M w, x)``; rates are those of velocities alone where the position does not count."""
         n = self.system.nv
-        return lambda z: jnp.concatenate([d.mass.times(z[:n]), z[n:]])
+        return lambda z: jnp.concatenate([d.mass.times(z[:n]), z[n:]]), not self.position
 
     def motion(self, d: Any, z: Array) -> tuple[Array, Array, Array]:
         """Increment of the position, midpoint, velocity increment."""

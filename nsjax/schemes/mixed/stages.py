@@ -83,11 +83,6 @@ class StageEquations:
     tangent: str = "full"
 
     @property
-    def velocity_rows(self) -> bool:
-        """All rates are those of velocities."""
-        return self.form == "index_2" or not self.system.nb
-
-    @property
     def unknowns(self) -> int:
         """Increments, and corrections of the positions."""
         return self.stages * self.system.nv * (1 + self.corrects)
@@ -167,8 +162,10 @@ class StageEquations:
             parts.append(maps.dt * (inertia - self.system.force(t, q, v, params)))
         return jnp.concatenate([*parts, z[self.stages * self.system.nv :]])
 
-    def inertia(self, data: Any, z: Array) -> Callable[[Array], Array]:
-        """``dt M`` of the accelerations that increments make, and the corrections."""
+    def frozen(self, data: Any, z: Array) -> tuple[Callable[[Array], Array], bool]:
+        """``dt M`` of the accelerations that increments make, and the corrections; whether all rates are
+        those of velocities.
+        """
         params, maps = data
         at = [q for _, q, _, _ in maps.at(self.system, z)]
         n, nv = maps.v.shape
@@ -178,7 +175,7 @@ class StageEquations:
             parts = [maps.dt * momentum(self.system, q, a[k], params) for k, q in enumerate(at)]
             return jnp.concatenate([*parts, w[n * nv :]])
 
-        return along
+        return along, self.form == "index_2" or not self.system.nb
 
     def forces(self, data: Any, z: Array, impulses: Array) -> Array:
         """``W P`` of every stage, and ``D Psi / dt``."""
