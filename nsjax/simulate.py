@@ -15,10 +15,11 @@ from jax import lax
 from nsjax.core import checks
 from nsjax.core.blocks import plan_blocks, scan_blocks, tree_bytes, warn_of_rows
 from nsjax.core.errors import InputError
+from nsjax.core.quantities import ROWS, row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row
-from nsjax.trajectory import ROWS, Continuation, Trajectory
+from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row, trajectory
+from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import Array, PyTree
 
 CHUNK_BYTES = 2**23
@@ -118,15 +119,7 @@ def simulate(
         run, rows = _run_traced(program, scheme, params, run, step, steps // every, every)
     else:
         run, rows = _run_eager(program, scheme, params, run, step, steps // every, every, progress)
-    return Trajectory(
-        system=system,
-        params=params,
-        **rows,
-        status=run.status,
-        first_failure=run.first_failure,
-        events=run.events,
-        carry=run.next,
-    )
+    return trajectory(system, params, run, rows)
 
 
 def _check_carry(
@@ -172,8 +165,7 @@ def _advance(
 
 def _chunk_rows(system: System) -> int:
     """Rows of one compiled call: a power of two that depends on the size of the model alone."""
-    width = system.nq + system.nv + system.nc * (8 + 2 * system.nt) + 2 * (system.nb + system.nd) + 3
-    return int(min(CHUNK_ROWS, max(16, 2 ** int(np.log2(CHUNK_BYTES / (8 * width))))))
+    return int(min(CHUNK_ROWS, max(16, 2 ** int(np.log2(CHUNK_BYTES / (8 * row_numbers(system)))))))
 
 
 def _run_eager(

@@ -14,14 +14,12 @@ from nsjax.contact.bounded import working
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import kinetic_energy, potential_energy, refreshed, row_forces, row_rates
+from nsjax.core.quantities import LOADS
 from nsjax.core.system import System, add
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, record
 
-NEEDED = (
-    "force_normal", "force_tangential", "constraint_force", "impulse_normal", "impulse_tangential",
-    "constraint_impulse", "impacts", "closed_time", "drag_force", "drag_impulse",
-)  # fmt: skip
+NEEDED = (*LOADS, "impacts", "closed_time")
 
 FORCES = ("auto", "end", "mean", "midpoint")
 

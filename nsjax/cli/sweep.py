@@ -30,8 +30,8 @@ SHOWN = 8
 CHAOS = "lyapunov"
 """Quantity that costs a sweep of its own: the finite-time Lyapunov exponent [1/s]."""
 
-CONTACT = {"impacts": "", "penetration": "m", "closed_time": "s"}
-"""Quantities of a lane that has contacts, with units."""
+CONTACT = ("impacts", "penetration", "closed_time")
+"""Quantities of a lane that has contacts."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -307,7 +307,8 @@ def _write(args: argparse.Namespace, plan: SweepPlan, result: nsjax.SweepResult)
 
 def unit(system: System, name: str) -> str:
     """Unit of a quantity of the command, empty for a bare number."""
-    return {"energy_loss": "J", CHAOS: "1/s", **CONTACT}.get(name) or quantity_unit(system, name)
+    own = {"energy_loss": "J", "penetration": "m", CHAOS: "1/s"}
+    return own.get(name) or quantity_unit(system, name)
 
 
 def _summary(

@@ -17,12 +17,12 @@ import numpy as np
 from jax import lax
 
 from nsjax.core.keys import Key, put
+from nsjax.core.quantities import ROWS
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.loop import LoopProgram, begin_run, prepare_run
+from nsjax.loop import LoopProgram, begin_run, prepare_run, trajectory
 from nsjax.sweep.program import map_lanes, spread, traced_row
 from nsjax.sweep.run import lay_out
-from nsjax.trajectory import ROWS, Trajectory
 from nsjax.types import Array, PyTree, record
 
 
@@ -114,10 +114,7 @@ def predict(program: RunProgram, common: Common, track: Tracks, x: Array) -> tup
     row = functools.partial(traced_row, book, common.scheme, ready, constants, common.dt)
     columns: dict[str, Any]
     run, columns = lax.scan(row, run, track.counts)
-    traj = Trajectory(
-        system=system, params=params, **columns, status=run.status, first_failure=run.first_failure,
-        events=None, carry=run.next,
-    )  # fmt: skip
+    traj = trajectory(system, params, run, columns)
     rows = jnp.stack([traj[name] for name in program.names], axis=1)
     w = track.weight[:, None]
     # a plain product would let a row that does not count spoil a value by 0 * inf

@@ -18,11 +18,12 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
 from nsjax.core.keys import Key, put
+from nsjax.core.quantities import ROWS
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
+from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row, trajectory
 from nsjax.sweep.reductions import Fold, Reduction
-from nsjax.trajectory import ROWS, FirstFailure, Trajectory
+from nsjax.trajectory import FirstFailure
 from nsjax.types import Array, PyTree, record
 
 LANES = "lanes"
@@ -102,11 +103,7 @@ def run_lane(program: LaneProgram, common: Common, lane: Lane) -> Found:
     ready, constants = prepare_run(program.system, scheme, params, lane.dt)
     row = functools.partial(traced_row, book, scheme, ready, constants, lane.dt)
 
-    def whole(run: Any, columns: dict[str, Any]) -> Trajectory:
-        return Trajectory(
-            system=program.system, params=params, **columns, status=run.status,
-            first_failure=run.first_failure, events=run.events, carry=run.next,
-        )  # fmt: skip
+    whole = functools.partial(trajectory, program.system, params)
 
     def count(k: Array) -> Array:
         return jnp.where(k == 0, 0, lane.every)  # row 0, the start, takes no steps
@@ -186,9 +183,3 @@ def lane_shapes(program: LaneProgram, common: Common, lane: Lane) -> Found:
     """Shapes and types of what one lane gives, without computing it."""
     shapes: Found = jax.eval_shape(functools.partial(run_lane, program), common, lane)
     return shapes
-
-
-def row_bytes(system: System) -> int:
-    """Upper bound of the memory of one saved row."""
-    width = system.nq + system.nv + system.nc * (8 + 2 * system.nt) + 2 * (system.nb + system.nd) + 4
-    return 8 * width

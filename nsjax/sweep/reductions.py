@@ -15,7 +15,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.core.errors import InputError
-from nsjax.trajectory import ROWS, Trajectory
+from nsjax.core.quantities import ROWS
+from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree
 
 COLUMNS = ("t", "q", "v", *ROWS)

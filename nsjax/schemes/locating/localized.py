@@ -13,6 +13,7 @@ from nsjax.contact import Jump, events, saltation, velocity_jump
 from nsjax.contact.aftermath import Around, accelerate, shift_back
 from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed
+from nsjax.core.quantities import ROWS, accumulated
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.nonlinear import only_tangent
@@ -281,14 +282,7 @@ def _added(so_far: Output, now: Output, event: Event) -> Output:
         shift=jnp.where(fresh, event.shift, old.shift),
         timed=old.timed | event.timed,
     )
+    books = {name: getattr(so_far, name) for name in ROWS if getattr(so_far, name) is not None}
     return dataclasses.replace(
-        now,
-        impulse_normal=so_far.impulse_normal + now.impulse_normal,
-        impulse_tangential=so_far.impulse_tangential + now.impulse_tangential,
-        constraint_impulse=so_far.constraint_impulse + now.constraint_impulse,
-        event=merged,
-        iterations=so_far.iterations + now.iterations,
-        residual=jnp.maximum(so_far.residual, now.residual),
-        status=so_far.status | now.status,
-        notes=so_far.notes | now.notes,
+        now, **accumulated(books, now), event=merged, status=so_far.status | now.status
     )
