@@ -193,7 +193,7 @@ def check_gradient(
     derivative, notes = (np.asarray(x) for x in _derivative(plan, problem, scheme, at, np.float64(dt)))
     if not isinstance(outputs, Sequence):
         names = names or tuple(f"output {k}" for k in range(len(derivative)))
-    impacts = int(middle.events.count)  # type: ignore[union-attr]
+    impacts = int(middle.events.count)
     rows: list[Comparison] = []
     crossed: list[str] = []
     for k, name in enumerate(parameters):

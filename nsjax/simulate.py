@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.core import checks
-from nsjax.core.blocks import plan_blocks, scan_blocks, tree_bytes, warn_of_rows
+from nsjax.core.blocks import plan_blocks, scan_blocks, tree_bytes, tree_shapes, warn_of_rows
 from nsjax.core.errors import InputError
 from nsjax.core.quantities import ROWS, row_numbers
 from nsjax.core.scheme import Scheme
@@ -131,8 +131,8 @@ def _check_carry(
             f"carry: it is of a run of {carry.scheme}, not of {scheme.name}; continue with the scheme that "
             "made it, or start anew from its state, traj.carry.carry.state"
         )
-    wanted = _memory(program, *_shapes((scheme, params, carry.carry.state, step)))
-    if wanted != _shapes(carry.carry.memory):
+    wanted = _memory(program, *tree_shapes((scheme, params, carry.carry.state, step)))
+    if wanted != tree_shapes(carry.carry.memory):
         raise InputError(
             f"carry: it does not hold what {scheme.name} remembers of a run of this system, so it is of "
             "another scheme or system; continue with the scheme that made it, or start anew from its "
@@ -140,17 +140,12 @@ def _check_carry(
         )
 
 
-def _shapes(tree: PyTree) -> tuple[Any, tuple[tuple[Any, Any], ...]]:
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves)
-
-
 @functools.lru_cache(maxsize=256)
 def _memory(program: LoopProgram, structure: Any, leaves: tuple[tuple[Any, Any], ...]) -> Any:
-    """`_shapes` of what a scheme remembers at the start of a run."""
+    """`tree_shapes` of what a scheme remembers at the start of a run."""
     whole = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*x) for x in leaves])
     begin = functools.partial(begin_run, program)
-    return _shapes(jax.eval_shape(lambda x: begin(*x, None).next.carry.memory, whole))
+    return tree_shapes(jax.eval_shape(lambda x: begin(*x, None).next.carry.memory, whole))
 
 
 @functools.partial(jax.jit, static_argnames=("program",))

@@ -136,7 +136,7 @@ class Trajectory(RowQuantities):
     v: Array
     status: Array
     first_failure: FirstFailure
-    events: Impacts | None
+    events: Impacts | Any
     carry: Continuation
 
     mean_force_normal = _mean_force("impulse_normal")

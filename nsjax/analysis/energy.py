@@ -364,7 +364,7 @@ class _WholeStep:
         (full, begin), (full_after, end) = (_rates(system, p, tm, qm, w) for w in (v, v1))
         e = jnp.zeros(system.nb)
         if system.nc:
-            law = system.law(refreshed(system, tm, qm, p))  # type: ignore[misc]
+            law = system.law(refreshed(system, tm, qm, p))
             e = jnp.concatenate([law.row_restitution(system.nc, system.nt), e])
         miss = impulse * (full_after + e * full)
         tangents = np.zeros((system.nc, 1 + system.nt), bool)

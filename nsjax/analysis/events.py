@@ -93,7 +93,7 @@ class Table(Generic[R]):
 
     records: tuple[R, ...]
     note: str
-    kind: type[R]
+    kind: type[Any]
 
     def __iter__(self) -> Iterator[R]:
         return iter(self.records)
@@ -110,7 +110,7 @@ class Table(Generic[R]):
 
     def _cells(self) -> list[list[Any]]:
         """Head and rows; a field of several numbers takes several columns."""
-        names = [f.name for f in dataclasses.fields(self.kind)]  # type: ignore[arg-type]
+        names = [f.name for f in dataclasses.fields(self.kind)]
         head: list[Any] = []
         rows: list[list[Any]] = [[] for _ in self.records]
         for name in names:
@@ -280,7 +280,7 @@ def _intervals(t: np.ndarray, closed: np.ndarray, bridge: float) -> list[tuple[i
 
 
 def _friction(system: System, p: PyTree, t: Array, q: Array) -> Array:
-    return system.law(refreshed(system, t, q, p)).friction_of(system.nc)  # type: ignore[misc]
+    return system.law(refreshed(system, t, q, p)).friction_of(system.nc)
 
 
 def _phase(

@@ -41,7 +41,7 @@ def secant_width(
             same = min(len(one), len(other))
             differ = np.flatnonzero(one[:same] != other[:same])
             same = int(differ[0]) if len(differ) else same
-            times = [np.asarray(traj.events.time)[:same] for traj in ends]  # type: ignore[union-attr]
+            times = [np.asarray(traj.events.time)[:same] for traj in ends]
             shift = float(np.max(np.abs(times[1] - times[0]), initial=0.0) / (2.0 * dt))
         if given is not None or shift >= TEETH or 2.0 * width > WIDEST * size:
             return width, shift

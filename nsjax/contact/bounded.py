@@ -37,23 +37,23 @@ class _Loaded:
         closed = jnp.zeros(self.system.nd)
         if not self.system.nc:
             return closed
-        return jnp.concatenate([self.system.gap(t, q, p), closed])  # type: ignore[misc]
+        return jnp.concatenate([self.system.gap(t, q, p), closed])
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Rates (nc + nd, max(nt, 1)); those of bounded rows come first in theirs."""
         s = self.system
-        rates = s.drag(t, q, v, p)[:, None]  # type: ignore[misc]
+        rates = s.drag(t, q, v, p)[:, None]
         parts = [jnp.concatenate([rates] + [jnp.zeros_like(rates)] * (s.nt - 1), axis=1)]
         if s.nc:
-            contacts = s.slip(t, q, v, p) if s.nt else jnp.zeros((s.nc, 1))  # type: ignore[misc]
+            contacts = s.slip(t, q, v, p) if s.nt else jnp.zeros((s.nc, 1))
             parts = [contacts, *parts]
         return jnp.concatenate(parts)
 
     def law(self, p: PyTree) -> ContactLaw:
         """Laws of the contacts, then bounds as normal forces with ``mu = 1``."""
         s = self.system
-        bound = jnp.broadcast_to(jnp.asarray(s.drag_bound(p), float), (s.nd,))  # type: ignore[misc]
-        own = s.law(p) if s.nc else ContactLaw()  # type: ignore[misc]
+        bound = jnp.broadcast_to(jnp.asarray(s.drag_bound(p), float), (s.nd,))
+        own = s.law(p) if s.nc else ContactLaw()
 
         def every(name: str, last: float) -> Array:
             first = jnp.broadcast_to(jnp.asarray(getattr(own, name), float), (s.nc,))
@@ -71,7 +71,7 @@ class _Loaded:
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
         """Contacts that may act; bounded rows always may."""
-        return jnp.concatenate([self.system.allowed(t, q, p), jnp.ones(self.system.nd, bool)])  # type: ignore[misc]
+        return jnp.concatenate([self.system.allowed(t, q, p), jnp.ones(self.system.nd, bool)])
 
 
 @functools.cache

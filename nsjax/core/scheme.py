@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from nsjax.core.quantities import RowQuantities
-from nsjax.core.system import State
-from nsjax.types import Array, Fn, PyTree, record
+from nsjax.core.system import State, System
+from nsjax.types import Array, PyTree, record
 
 
 @record()
@@ -109,9 +110,9 @@ class Scheme:
     name: str
     coef: PyTree
     options: Any
-    prepare: Fn
-    init: Fn
-    step: Fn
+    prepare: Callable[[Scheme, System, PyTree, Array], PyTree]
+    init: Callable[[Scheme, System, PyTree, PyTree, State], Carry]
+    step: Callable[[Scheme, System, PyTree, PyTree, Carry, Array], tuple[Carry, Output]]
     gradient: str = "discrete"
     singular_mass: bool = False
     stores_solutions: bool = True

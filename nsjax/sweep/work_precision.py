@@ -7,7 +7,7 @@ import dataclasses
 import io
 import os
 import time as clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -280,7 +280,7 @@ def _reference(
                 f"{rows + 1} at equal distances until t = {times[-1]:g}"
             )
         given = given.q, given.v
-    elif isinstance(given, Callable):  # type: ignore[arg-type]
+    elif callable(given):
         both = [given(float(t)) for t in times]
         given = [x[0] for x in both], [x[1] for x in both]
     q, v = (np.asarray(x, float) for x in given)

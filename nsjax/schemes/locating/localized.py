@@ -210,7 +210,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     inner = inside(d.scheme)
     limit, _ = events.gate(events.criteria_of(inner), system, there, f, d.dt)
     slow = jnp.any(struck & (jump.before >= -limit))
-    friction = system.law(there).friction_of(system.nc)  # type: ignore[misc]
+    friction = system.law(there).friction_of(system.nc)
     links = events.linked(events.criteria_of(inner), f.rows, f.response, active, friction, system.nt)
     pair = links & struck[:, None] & struck[None, :] & ~jnp.eye(system.nc, dtype=bool)
     state = State(t=at.t, q=at.q, v=at.v + jump.dv)
