@@ -187,15 +187,11 @@ def _run_eager(
         run, part = _advance(program, scheme, params, run, dt, counts)
         if done < 0:
             warn_of_rows(rows, tree_bytes(part) // length, traced=False)
-        parts.append({k: None if x is None else np.asarray(x)[:fresh] for k, x in part.items()})
+        parts.append(jax.tree.map(lambda x, n=fresh: np.asarray(x)[:n], part))
         done += fresh
         if progress is not None:
             progress(done * every, rows * every)
-    joined = {
-        name: None if value is None else np.concatenate([part[name] for part in parts])
-        for name, value in parts[0].items()
-    }
-    return run, joined
+    return run, jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
 def _run_traced(
@@ -227,8 +223,4 @@ def _run_traced(
 
     group = rows if blocks.size < every else max(1, blocks.size // every)
     run, rest = scan_blocks(body, run, rows, group)
-    joined = {
-        name: None if value is None else jnp.concatenate([value[None], rest[name]])
-        for name, value in first.items()
-    }
-    return run, joined
+    return run, jax.tree.map(lambda x, more: jnp.concatenate([x[None], more]), first, rest)

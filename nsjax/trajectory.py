@@ -150,13 +150,10 @@ class Trajectory(RowQuantities):
             for i, entry in enumerate(entries):
                 if label_name(entry) == name:
                     return values[..., i]
-        if name in DERIVED or (self.system.observe is not None and name in self._observed()):
+        if name in DERIVED or (self.system.observe is not None and name in label_names(self.system)):
             return self._derived()[name]
-        known = [label_name(e) for e in (*labels.q, *labels.v)] + [*self._observed(), *DERIVED]
+        known = [*label_names(self.system), *DERIVED]
         raise KeyError(f"trajectory has no quantity {name!r}; {nearest(name, known)}")
-
-    def _observed(self) -> list[str]:
-        return [label_name(entry) for entry in self.system.labels.observables]
 
     def _derived(self) -> dict[str, Any]:
         if self.t.ndim != 1:
@@ -223,6 +220,17 @@ def _derive(
 def label_name(entry: str) -> str:
     """``"theta1"`` of the label ``"theta1 [rad]"``."""
     return entry.split(" [")[0]
+
+
+def label_names(system: System) -> list[str]:
+    """Names of all positions, velocities and observables that have one."""
+    labels = system.labels
+    return [label_name(entry) for entry in (*labels.q, *labels.v, *labels.observables)]
+
+
+def contact_names(system: System) -> tuple[str, ...]:
+    """Names of the contacts: their labels, or ``"contact 0"`` and so on."""
+    return system.labels.contacts or tuple(f"contact {k}" for k in range(system.nc))
 
 
 def label_unit(entry: str) -> str:

@@ -17,7 +17,7 @@ from nsjax.analysis.rows import by_rows, check_run, row_distance
 from nsjax.core.errors import InputError
 from nsjax.core.operators import refreshed
 from nsjax.core.system import System
-from nsjax.trajectory import Trajectory
+from nsjax.trajectory import Trajectory, contact_names
 from nsjax.types import Array, PyTree
 
 R = TypeVar("R")
@@ -140,11 +140,6 @@ class Table(Generic[R]):
         return "\n".join([*lines, *([self.note] if self.note else [])])
 
 
-def _name(system: System, contact: int) -> str:
-    names = system.labels.contacts
-    return names[contact] if names else f"contact {contact}"
-
-
 def impact_table(traj: Trajectory) -> Table[Impact]:
     """The impacts of a run made with ``events=K``, in the order of time.
 
@@ -190,7 +185,7 @@ def impact_table(traj: Trajectory) -> Table[Impact]:
     records = tuple(
         Impact(
             time=float(times[k]),
-            contact=_name(system, int(contacts[k])),
+            contact=contact_names(system)[contacts[k]],
             rate_before=float(before[k]),
             rate_after=float(after[k]),
             impulse_normal=float(normal[k]),
@@ -292,7 +287,7 @@ def _phase(
     known = bool(traj.system.nt) and bool(loaded.any())
     stick = float(sticks.sum() / loaded.sum()) if known else float("nan")
     return Phase(
-        contact=_name(traj.system, part[1]),
+        contact=contact_names(traj.system)[part[1]],
         start=float(traj.t[first]),
         end=float(traj.t[last]),
         closed_time=float(np.asarray(traj.closed_time)[part].sum()),

@@ -21,7 +21,7 @@ from nsjax.core.quantities import ROWS
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, begin_run, prepare_run, trajectory
-from nsjax.sweep.program import map_lanes, spread, traced_row
+from nsjax.sweep.program import spread, traced_row
 from nsjax.sweep.run import lay_out
 from nsjax.types import Array, PyTree, record
 
@@ -138,10 +138,7 @@ def run_lane(program: RunProgram, common: Common, lane: Lane) -> Found:
 def _call(
     program: RunProgram, devices: tuple[Any, ...], common: Common, lanes: Lane, counts: Array
 ) -> Found:
-    def share(common: Common, lanes: Lane, count: Array) -> Found:
-        return map_lanes(functools.partial(run_lane, program, common), lanes, count[0])
-
-    return spread(share, devices)(common, lanes, counts)
+    return spread(functools.partial(run_lane, program), devices, common, lanes, counts)
 
 
 def evaluate(program: RunProgram, common: Common, tracks: np.ndarray, x: np.ndarray, room: int) -> Found:

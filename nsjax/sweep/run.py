@@ -134,7 +134,7 @@ def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.Fo
     """Lanes of one compiled call on each device, a power of two, and the shapes of what a lane gives."""
     one = plan.one
     lane = jax.tree.map(lambda x: x[0], plan.lanes(np.zeros(1, int)))
-    shapes = program.lane_shapes(one, plan.common, lane)
+    shapes = jax.eval_shape(functools.partial(program.run_lane, one), plan.common, lane)
     size = sum(int(np.prod(x.shape)) * np.dtype(x.dtype).itemsize for x in jax.tree.leaves(shapes))
     work = 0 if one.rows is None else (one.rows + 1) * 8 * row_numbers(one.system)
     together = jax.default_backend() != "cpu"  # there the rows of all lanes of a call exist at once
@@ -225,6 +225,9 @@ def _traced(plan: Plan, gradient: str | None) -> program.Found:
         )
 
     def lane(common: program.Common, own: program.Lane) -> program.Found:
+        return jax.checkpoint(functools.partial(whole, common))(own)
+
+    def whole(common: program.Common, own: program.Lane) -> program.Found:
         params, state, scheme, _ = program.apply(one.keys, common, own.values)
         traj = simulate(
             one.system, params, state, scheme, dt=own.dt, steps=every * lengths.rows, every=every,
@@ -232,11 +235,8 @@ def _traced(plan: Plan, gradient: str | None) -> program.Found:
         )  # fmt: skip
         return program.Found(values=one.reduce(traj), status=traj.status, first_failure=traj.first_failure)
 
-    def share(common: program.Common, lanes: program.Lane, _: Array) -> program.Found:
-        return program.map_lanes(jax.checkpoint(functools.partial(lane, common)), lanes)
-
     devices = tuple(jax.local_devices())
     full = -(-count // len(devices)) * len(devices)
     lanes = jax.tree.map(jnp.asarray, plan.lanes(np.minimum(np.arange(full), count - 1)))
-    found = program.spread(share, devices)(plan.common, lanes, jnp.zeros(len(devices)))
+    found = program.spread(lane, devices, plan.common, lanes)
     return jax.tree.map(lambda x: x[:count], found)
