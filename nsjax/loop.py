@@ -208,14 +208,13 @@ def _list_impacts(events: Impacts | None, end: Array, output: Output) -> Impacts
                 "rate_before": output.event.rate_before[k],
                 "rate_after": output.event.rate_after[k],
                 "impulse_normal": output.impulse_normal[k],
+                "impulse_tangential": output.impulse_tangential[k],
             }
-            new: dict[str, Any] = {
-                name: jnp.where(here, value, getattr(events, name)) for name, value in values.items()
-            }
-            tangential = jnp.where(
-                here[:, None], output.impulse_tangential[k][None, :], events.impulse_tangential
-            )
-            events = Impacts(count=events.count + impact[k], impulse_tangential=tangential, **new)
+            new: dict[str, Any] = {}
+            for name, value in values.items():
+                place = here.reshape(-1, *[1] * value.ndim)
+                new[name] = jnp.where(place, value, getattr(events, name))
+            events = Impacts(count=events.count + impact[k], **new)
         return events
 
     return branch(jnp.any(impact), enter, lambda events: events, events)

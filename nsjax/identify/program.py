@@ -98,14 +98,22 @@ class Found:
     notes: Array
 
 
-def predict(program: RunProgram, common: Common, track: Tracks, x: Array) -> tuple[Array, Any]:
-    """Values at the measured times (n, m), linear between steps; and what happened on the way."""
-    base: dict[str, PyTree] = {"params": common.params, "state": track.start}
+def with_numbers(
+    program: RunProgram, base: dict[str, PyTree], x: Any, roots: tuple[str, ...] = ("params", "state")
+) -> dict[str, PyTree]:
+    """Parameters and start with the trained numbers, those below some ``roots`` only."""
     used = 0
     for key, shape in program.entries:
         size = int(np.prod(shape))
-        base = put(base, key, x[used : used + size].reshape(shape))
+        if key.path[0] in roots:
+            base = put(base, key, x[used : used + size].reshape(shape))
         used += size
+    return base
+
+
+def predict(program: RunProgram, common: Common, track: Tracks, x: Array) -> tuple[Array, Any]:
+    """Values at the measured times (n, m), linear between steps; and what happened on the way."""
+    base = with_numbers(program, {"params": common.params, "state": track.start}, x)
     params, start, system = base["params"], base["state"], program.system
     q = system.retract(start.q, start.xi)
     book = LoopProgram(system=system, keep=ROWS if program.needs_rows else ("impacts", "notes"), events=0)

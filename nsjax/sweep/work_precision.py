@@ -242,10 +242,8 @@ def _named(schemes: Any) -> dict[str, Scheme]:
 
 def _plan(problem: Problem, scheme: Scheme, sizes: np.ndarray, time: float, rows: int) -> Plan:
     plan = make_plan(problem, scheme, {"dt": sizes}, "zip", KEPT, None, None, time, None, rows, 0)
-    plain = dataclasses.replace(plan.common.scheme, gradient="discrete")
-    plan = dataclasses.replace(plan, common=dataclasses.replace(plan.common, scheme=plain))
     refusals(plan)  # raises: the start is common to all lanes
-    return plan
+    return plan.undifferentiated
 
 
 def _one(plan: Plan, lane: int) -> Any:
