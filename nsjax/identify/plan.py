@@ -117,15 +117,15 @@ def _observables(problem: Problem, recordings: Sequence[Recording]) -> tuple[str
 
 def _needs_rows(system: System, params: Any, names: tuple[str, ...]) -> bool:
     """Whether an observable of the model that was measured looks at the output of a step."""
-    labels = system.labels
+    labels, observe = system.labels, system.observe
     plain = {label_name(e) for e in (*labels.q, *labels.v)} | set(DERIVED)
-    if system.observe is None or plain.issuperset(names):
+    if observe is None or plain.issuperset(names):
         return False
 
     def look(p: Any) -> Any:
         t, q = jnp.zeros(()), jnp.zeros(system.nq)
         ready = refreshed(system, t, q, prepared(system, p))
-        return system.observe(t, q, jnp.zeros(system.nv), None, ready)  # type: ignore[misc]
+        return observe(t, q, jnp.zeros(system.nv), None, ready)
 
     try:
         return not set(names).issubset({*jax.eval_shape(look, params), *plain})

@@ -71,14 +71,14 @@ class FlexibleCrank:
 
     basis: RodBasis
 
-    def prepare(self, p: SliderCrankFlexible) -> SliderCrankFlexible:
+    def prepare(self, p: SliderCrankFlexible) -> _Prepared:
         """The shape integrals of rod and slider, once per run."""
         data = {f.name: getattr(p, f.name) for f in dataclasses.fields(SliderCrankFlexible)}
         return _Prepared(**data, rod=_integrals(self.basis, p))
 
     def rod(self, p: SliderCrankFlexible) -> FloatingRod:
         """The shape integrals."""
-        return p.rod if isinstance(p, _Prepared) else self.prepare(p).rod  # type: ignore[attr-defined]
+        return p.rod if isinstance(p, _Prepared) else self.prepare(p).rod
 
     def _times(self, matrix: Any, x: Array) -> Array:
         """Product of a matrix over the deformation."""
