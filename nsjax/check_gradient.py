@@ -33,7 +33,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.notes import SERIOUS, describe
 from nsjax.simulate import simulate
-from nsjax.trajectory import Trajectory, label_name
+from nsjax.trajectory import DERIVED, Trajectory, contact_names, label_name, label_names
 from nsjax.types import Array
 
 NEAR = 20.0
@@ -193,7 +193,7 @@ def check_gradient(
     derivative, notes = (np.asarray(x) for x in _derivative(plan, problem, scheme, at, np.float64(dt)))
     if not isinstance(outputs, Sequence):
         names = names or tuple(f"output {k}" for k in range(len(derivative)))
-    impacts = int(middle.events.count)  # type: ignore[union-attr]
+    impacts = int(middle.events.count)
     rows: list[Comparison] = []
     crossed: list[str] = []
     for k, name in enumerate(parameters):
@@ -270,8 +270,7 @@ def _reader(problem: Problem, outputs: Outputs) -> tuple[tuple[str, ...], Any]:
         return (), outputs
     if isinstance(outputs, str):
         raise InputError(f"outputs = {outputs!r}; give a list of names, such as [{outputs!r}]")
-    known = [label_name(e) for e in (*labels.q, *labels.v, *labels.observables)]
-    known += ["kinetic", "potential", "energy"]
+    known = [*label_names(problem.system), *DERIVED]
     for name in outputs:
         if name not in known:
             raise InputError(f"outputs: unknown quantity {name!r}; {nearest(name, known)}")
@@ -319,8 +318,7 @@ def _nearness(problem: Problem, traj: Trajectory) -> tuple[str, ...]:
     if not margin.size or np.min(margin) >= NEAR:
         return ()
     row, contact = np.unravel_index(np.argmin(margin), margin.shape)
-    names = problem.system.labels.contacts
-    who = names[contact] if names else f"contact {contact}"
+    who = contact_names(problem.system)[contact]
     return (
         f"one-sided: {who} is grazed within {margin[row, contact]:.2g} steps of its acceleration until "
         f"{float(traj.t[row]):.6g} s: small changes of the data or of dt gain or lose this impact, and "

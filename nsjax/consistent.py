@@ -123,7 +123,7 @@ def _velocity(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[
     parts, closed = [], jnp.zeros(0, bool)
     if system.nc:
         parts.append(gap_rows(system, "gap", system.nc, t, q, p))
-        closed = touching(system, t, q, p, system.gap(t, q, p), CLOSED)  # type: ignore[misc]
+        closed = touching(system, t, q, p, system.gap(t, q, p), CLOSED)
     if system.nb:
         parts.append(gap_rows(system, "constraint", system.nb, t, q, p))
     rows = Rows(

@@ -18,11 +18,12 @@ from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.branches import branch
 from nsjax.core.operators import prepared, refreshed
+from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, bordered
 from nsjax.core.watch import Watch, begin_watch, watch_gaps
 from nsjax.nonlinear import keep_solutions, made_live, with_tangent
-from nsjax.trajectory import ROWS, Continuation, FirstFailure, Impacts
+from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
 from nsjax.types import Array, PyTree, record
 
 
@@ -168,13 +169,21 @@ def _one_step(
     carry = dataclasses.replace(carry, state=dataclasses.replace(carry.state, t=end))
     failed = (output.status != 0) & (run.status == 0)
     now = FirstFailure(step=index, time=end, status=output.status, contact=output.contact)
-    watch, margin = run.watch, None
+    watch = run.watch
     if watch is not None:
         criteria = criteria_of(scheme)
         watch, margin, grazing = watch_gaps(
             watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence
         )
-        output = dataclasses.replace(output, notes=output.notes | grazing)
+        notes = grazing if output.notes is None else output.notes | grazing
+        output = dataclasses.replace(output, notes=notes, margin=margin)
+    event, spent = output.event, dt if moves is None else frozen(dt)
+    output = dataclasses.replace(
+        output, impacts=event.impact, gap_min=event.gap, closed_time=jnp.where(event.active, spent, 0.0)
+    )
+    tally = accumulated(tally, output)
+    if moves is not None:
+        tally["closed_time"] = with_tangent(tally["closed_time"], moves)
     return Run(
         next=dataclasses.replace(follow, carry=carry, index=index, dt=dt),
         status=run.status | output.status,
@@ -182,61 +191,13 @@ def _one_step(
         events=_list_impacts(run.events, end, output),
         watch=watch,
         closing=closing,
-    ), {name: _count(name, value, output, dt, margin, moves) for name, value in tally.items()}
-
-
-def _count(
-    name: str, value: Array, output: Output, dt: Array, margin: Array | None, moves: Array | None
-) -> Array:
-    """What accumulates between two saved rows, after one more step."""
-    if name == "margin":
-        return value if margin is None else jnp.minimum(value, margin)
-    if name == "impacts":
-        return value + output.event.impact
-    if name == "gap_min":
-        return jnp.minimum(value, output.event.gap)
-    if name == "closed_time":
-        if moves is None:
-            return value + jnp.where(output.event.active, dt, 0.0)
-        return with_tangent(value + jnp.where(output.event.active, frozen(dt), 0.0), moves)
-    new: Array = getattr(output, name)
-    if "impulse" in name or name == "iterations":
-        return value + new
-    if name == "residual":
-        return jnp.maximum(value, new)
-    return value | new if name == "notes" else new
+    ), tally
 
 
 def no_tally(program: LoopProgram) -> dict[str, Array]:
     """What is to be kept, before any step."""
-    system = program.system
-    nc, nt, nb = system.nc, system.nt, system.nb
-    none = jnp.zeros(nc)
-    tally = {
-        "force_normal": none,
-        "force_tangential": jnp.zeros((nc, nt)),
-        "constraint_force": jnp.zeros(nb),
-        "impulse_normal": none,
-        "impulse_tangential": jnp.zeros((nc, nt)),
-        "constraint_impulse": jnp.zeros(nb),
-        "drag_force": jnp.zeros(system.nd),
-        "drag_impulse": jnp.zeros(system.nd),
-        "impacts": jnp.zeros(nc, int),
-        "gap_min": jnp.full(nc, jnp.inf),
-        "closed_time": none,
-        "iterations": jnp.asarray(0),
-        "residual": jnp.zeros(()),
-        "notes": jnp.zeros(nc, int),
-        "margin": jnp.full(nc, jnp.inf),
-    }
-    return {name: value for name, value in tally.items() if name in program.keep}
-
-
-def _live_tally(tally: dict[str, Array], by: PyTree) -> dict[str, Array]:
-    """Forces, impulses, gaps and times move with the motion; counts and the solver's books do not."""
-    own = "gap_min", "closed_time"
-    moving = {k: x for k, x in tally.items() if k in own or "force" in k or "impulse" in k}
-    return tally | made_live(moving, by)
+    counted = (name for name in program.keep if QUANTITIES[name].fold != "state")
+    return {name: QUANTITIES[name].start(program.system) for name in counted}
 
 
 def _list_impacts(events: Impacts | None, end: Array, output: Output) -> Impacts | None:
@@ -254,14 +215,13 @@ def _list_impacts(events: Impacts | None, end: Array, output: Output) -> Impacts
                 "rate_before": output.event.rate_before[k],
                 "rate_after": output.event.rate_after[k],
                 "impulse_normal": output.impulse_normal[k],
+                "impulse_tangential": output.impulse_tangential[k],
             }
-            new: dict[str, Any] = {
-                name: jnp.where(here, value, getattr(events, name)) for name, value in values.items()
-            }
-            tangential = jnp.where(
-                here[:, None], output.impulse_tangential[k][None, :], events.impulse_tangential
-            )
-            events = Impacts(count=events.count + impact[k], impulse_tangential=tangential, **new)
+            new: dict[str, Any] = {}
+            for name, value in values.items():
+                place = here.reshape(-1, *[1] * value.ndim)
+                new[name] = jnp.where(place, value, getattr(events, name))
+            events = Impacts(count=events.count + impact[k], **new)
         return events
 
     return branch(jnp.any(impact), enter, lambda events: events, events)
@@ -286,7 +246,10 @@ def run_row(
     def step(both: tuple[Run, dict[str, Array]], _: Any = None) -> tuple[Any, None]:
         return _one_step(program, scheme, params, constants, dt, *both), None
 
-    both = run, _live_tally(no_tally(program), (params, run.next))
+    tally = no_tally(program)
+    # counts and the solver's books do not move with the motion
+    moving = {name: x for name, x in tally.items() if QUANTITIES[name].unit}
+    both = run, tally | made_live(moving, (params, run.next))
     if not isinstance(count, int):
         both = lax.fori_loop(0, count, lambda _, both: step(both)[0], both)
     elif count:
@@ -309,3 +272,11 @@ def run_row(
         )
     kept = {name: values[name] if name in program.keep else None for name in ROWS}
     return run, {"t": jnp.asarray(state.t), "q": state.q, "v": state.v, **kept}
+
+
+def trajectory(system: System, params: PyTree, run: Run, rows: dict[str, Any]) -> Trajectory:
+    """What a run returns that has saved these ``rows``."""
+    return Trajectory(
+        system=system, params=params, **rows, status=run.status, first_failure=run.first_failure,
+        events=run.events, carry=run.next,
+    )  # fmt: skip

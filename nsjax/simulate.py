@@ -13,12 +13,13 @@ import numpy as np
 from jax import lax
 
 from nsjax.core import checks
-from nsjax.core.blocks import plan_blocks, scan_blocks, tree_bytes, warn_of_rows
+from nsjax.core.blocks import plan_blocks, scan_blocks, tree_bytes, tree_shapes, warn_of_rows
 from nsjax.core.errors import InputError
+from nsjax.core.quantities import ROWS, row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row
-from nsjax.trajectory import ROWS, Continuation, Trajectory
+from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row, trajectory
+from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import Array, PyTree
 
 CHUNK_BYTES = 2**23
@@ -118,15 +119,7 @@ def simulate(
         run, rows = _run_traced(program, scheme, params, run, step, steps // every, every)
     else:
         run, rows = _run_eager(program, scheme, params, run, step, steps // every, every, progress)
-    return Trajectory(
-        system=system,
-        params=params,
-        **rows,
-        status=run.status,
-        first_failure=run.first_failure,
-        events=run.events,
-        carry=run.next,
-    )
+    return trajectory(system, params, run, rows)
 
 
 def _check_carry(
@@ -138,8 +131,8 @@ def _check_carry(
             f"carry: it is of a run of {carry.scheme}, not of {scheme.name}; continue with the scheme that "
             "made it, or start anew from its state, traj.carry.carry.state"
         )
-    wanted = _memory(program, *_shapes((scheme, params, carry.carry.state, step)))
-    if wanted != _shapes(carry.carry.memory):
+    wanted = _memory(program, *tree_shapes((scheme, params, carry.carry.state, step)))
+    if wanted != tree_shapes(carry.carry.memory):
         raise InputError(
             f"carry: it does not hold what {scheme.name} remembers of a run of this system, so it is of "
             "another scheme or system; continue with the scheme that made it, or start anew from its "
@@ -147,17 +140,12 @@ def _check_carry(
         )
 
 
-def _shapes(tree: PyTree) -> tuple[Any, tuple[tuple[Any, Any], ...]]:
-    leaves, structure = jax.tree.flatten(tree)
-    return structure, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves)
-
-
 @functools.lru_cache(maxsize=256)
 def _memory(program: LoopProgram, structure: Any, leaves: tuple[tuple[Any, Any], ...]) -> Any:
-    """`_shapes` of what a scheme remembers at the start of a run."""
+    """`tree_shapes` of what a scheme remembers at the start of a run."""
     whole = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*x) for x in leaves])
     begin = functools.partial(begin_run, program)
-    return _shapes(jax.eval_shape(lambda x: begin(*x, None).next.carry.memory, whole))
+    return tree_shapes(jax.eval_shape(lambda x: begin(*x, None).next.carry.memory, whole))
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
@@ -172,8 +160,7 @@ def _advance(
 
 def _chunk_rows(system: System) -> int:
     """Rows of one compiled call: a power of two that depends on the size of the model alone."""
-    width = system.nq + system.nv + system.nc * (8 + 2 * system.nt) + 2 * (system.nb + system.nd) + 3
-    return int(min(CHUNK_ROWS, max(16, 2 ** int(np.log2(CHUNK_BYTES / (8 * width))))))
+    return int(min(CHUNK_ROWS, max(16, 2 ** int(np.log2(CHUNK_BYTES / (8 * row_numbers(system)))))))
 
 
 def _run_eager(
@@ -200,15 +187,11 @@ def _run_eager(
         run, part = _advance(program, scheme, params, run, dt, counts)
         if done < 0:
             warn_of_rows(rows, tree_bytes(part) // length, traced=False)
-        parts.append({k: None if x is None else np.asarray(x)[:fresh] for k, x in part.items()})
+        parts.append(jax.tree.map(lambda x, n=fresh: np.asarray(x)[:n], part))
         done += fresh
         if progress is not None:
             progress(done * every, rows * every)
-    joined = {
-        name: None if value is None else np.concatenate([part[name] for part in parts])
-        for name, value in parts[0].items()
-    }
-    return run, joined
+    return run, jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
 def _run_traced(
@@ -240,8 +223,4 @@ def _run_traced(
 
     group = rows if blocks.size < every else max(1, blocks.size // every)
     run, rest = scan_blocks(body, run, rows, group)
-    joined = {
-        name: None if value is None else jnp.concatenate([value[None], rest[name]])
-        for name, value in first.items()
-    }
-    return run, joined
+    return run, jax.tree.map(lambda x, more: jnp.concatenate([x[None], more]), first, rest)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -15,6 +14,7 @@ from nsjax import status as status_bits
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
+from nsjax.core.quantities import QUANTITIES, ROWS, RowQuantities
 from nsjax.core.scheme import Carry, Event, Output
 from nsjax.core.system import System
 from nsjax.types import Array, PyTree, record
@@ -83,46 +83,37 @@ class Impacts:
     impulse_tangential: Array
 
 
-ROWS = (
-    "gap", "force_normal", "force_tangential", "constraint_force", "impulse_normal",
-    "impulse_tangential", "constraint_impulse", "impacts", "gap_min", "closed_time",
-    "iterations", "residual", "notes", "margin", "drag_force", "drag_impulse",
-)  # fmt: skip
-"""Row quantities that `simulate` saves beside ``t, q, v``."""
-
 DERIVED = {"kinetic": "J", "potential": "J", "energy": "J"}
 
 
+def _mean_force(name: str) -> property:
+    """The property of impulses ``name`` over the time since the previous row; zero in row 0."""
+
+    def mean(traj: Trajectory) -> Any:
+        impulse = getattr(traj, name)
+        if impulse is None:
+            raise InputError(f"mean forces need {name}, which is not saved; run simulate with save=None")
+        t, impulse = jnp.asarray(traj.t), jnp.asarray(impulse)
+        rows = t.ndim - 1  # batches have lanes in front of them
+        since = jnp.diff(t, axis=rows)
+        since = since.reshape(*since.shape, *[1] * (impulse.ndim - t.ndim))
+        first = jnp.zeros_like(lax.slice_in_dim(impulse, 0, 1, axis=rows))
+        forces = lax.slice_in_dim(impulse, 1, None, axis=rows) / since
+        found = jnp.concatenate([first, forces], axis=rows)
+        return found if is_traced(found) else np.asarray(found)
+
+    return property(mean, doc=f"Mean forces since the previous row [N]: ``{name}`` over the time.")
+
+
 @record(static=("system",))
-class Trajectory:
+class Trajectory(RowQuantities):
     """Rows of a run; row 0 is the start.
+
+    Row quantities have the rows as first axis: forces of the last step before the row, the others since the
+    previous row; None where not saved. See `nsjax.core.quantities.RowQuantities` for what they are.
 
     Args:
         t (rows,), q (rows, nq), v (rows, nv): time, position, velocity.
-        gap (rows, nc): at the row's state [m].
-        force_normal (rows, nc), force_tangential (rows, nc, nt), constraint_force (rows, nb): of the
-            last step before the row [N]. Schemes that know impulses alone give these over the step: a
-            contact that stays closed on a curved motion is loaded in few steps and by much, see the means.
-        impulse_normal (rows, nc), impulse_tangential (rows, nc, nt), constraint_impulse (rows, nb):
-            since the previous row [N s]: time integrals of the forces with the scheme's own weights, and
-            impulses of impacts, so that momentum balances in every step.
-        impacts (rows, nc): number of impacts since the previous row.
-        gap_min (rows, nc): least gap that the scheme tested since the previous row [m].
-        closed_time (rows, nc): time with the contact taking part since the previous row [s], a number of
-            steps, those included in which a penetrated contact opens without load. Its derivative is that
-            of the time at rest under load, from landing to release, to first order in the step; after an
-            accumulation of bounces to the part by which the last of them are known. Schemes that remember
-            nothing of rest have that of the count, zero but for the step size.
-        iterations (rows,): of the contact solver, summed since the previous row.
-        residual (rows,): largest contact residual (certificate) since the previous row.
-        notes (rows, nc): bits on what the events of each contact since the previous row mean for
-            derivatives (`nsjax.notes`): harmless, one-sided (grazing, a kink), undefined (impacts that
-            move each other, an accumulation, friction above the jamming limit).
-        margin (rows, nc): how near a contact has come to grazing since the previous row, in steps: the
-            rate with which it closed, or would have had to come to close, over what its acceleration
-            changes in a step. Infinite if it did not come near. An impact is lost or won by changes
-            of the data that move its rate by so much, and its derivative is known to about 1 / margin.
-        drag_force, drag_impulse (rows, nd): of bounded rows, like those of the constraints [N], [N s].
         status: union of the status bits of all steps; 0 means that all went well.
         first_failure: when and where the first of them was set.
         events: impact list, None unless ``events=K`` was asked for.
@@ -143,61 +134,15 @@ class Trajectory:
     t: Array
     q: Array
     v: Array
-    gap: Array | None
-    force_normal: Array | None
-    force_tangential: Array | None
-    constraint_force: Array | None
-    impulse_normal: Array | None
-    impulse_tangential: Array | None
-    constraint_impulse: Array | None
-    impacts: Array | None
-    gap_min: Array | None
-    closed_time: Array | None
-    iterations: Array | None
-    residual: Array | None
-    notes: Array | None
-    margin: Array | None
     status: Array
     first_failure: FirstFailure
-    events: Impacts | None
+    events: Impacts | Any
     carry: Continuation
-    drag_force: Array | None = None
-    drag_impulse: Array | None = None
 
-    @property
-    def mean_force_normal(self) -> Array:
-        """Mean normal forces since the previous row (rows, nc) [N]."""
-        return self._mean("impulse_normal")
-
-    @property
-    def mean_force_tangential(self) -> Array:
-        """Mean tangential forces since the previous row (rows, nc, nt) [N]."""
-        return self._mean("impulse_tangential")
-
-    @property
-    def mean_constraint_force(self) -> Array:
-        """Mean forces of the bilateral constraints since the previous row (rows, nb) [N]."""
-        return self._mean("constraint_impulse")
-
-    @property
-    def mean_drag_force(self) -> Array:
-        """Mean forces of the bounded rows since the previous row (rows, nd) [N]."""
-        return self._mean("drag_impulse")
-
-    def _mean(self, name: str) -> Array:
-        """Impulses since the previous row over the time since then; zero in row 0."""
-        impulse = getattr(self, name)
-        if impulse is None:
-            raise InputError(f"mean forces need {name}, which is not saved; run simulate with save=None")
-        t, impulse = jnp.asarray(self.t), jnp.asarray(impulse)
-        rows = t.ndim - 1  # batches have lanes in front of them
-        since = jnp.diff(t, axis=rows)
-        since = since.reshape(*since.shape, *[1] * (impulse.ndim - t.ndim))
-        first = jnp.zeros_like(lax.slice_in_dim(impulse, 0, 1, axis=rows))
-        mean = lax.slice_in_dim(impulse, 1, None, axis=rows) / since
-        found = jnp.concatenate([first, mean], axis=rows)
-        result: Any = found if is_traced(found) else np.asarray(found)
-        return result
+    mean_force_normal = _mean_force("impulse_normal")
+    mean_force_tangential = _mean_force("impulse_tangential")
+    mean_constraint_force = _mean_force("constraint_impulse")
+    mean_drag_force = _mean_force("drag_impulse")
 
     def __getitem__(self, name: str) -> Array:
         labels = self.system.labels
@@ -205,13 +150,10 @@ class Trajectory:
             for i, entry in enumerate(entries):
                 if label_name(entry) == name:
                     return values[..., i]
-        if name in DERIVED or (self.system.observe is not None and name in self._observed()):
+        if name in DERIVED or (self.system.observe is not None and name in label_names(self.system)):
             return self._derived()[name]
-        known = [label_name(e) for e in (*labels.q, *labels.v)] + [*self._observed(), *DERIVED]
+        known = [*label_names(self.system), *DERIVED]
         raise KeyError(f"trajectory has no quantity {name!r}; {nearest(name, known)}")
-
-    def _observed(self) -> list[str]:
-        return [label_name(entry) for entry in self.system.labels.observables]
 
     def _derived(self) -> dict[str, Any]:
         if self.t.ndim != 1:
@@ -226,9 +168,8 @@ class Trajectory:
         kept = {name: getattr(self, name) for name in ROWS}
         if any(value is None for value in kept.values()):
             return None
-        fields = {f.name for f in dataclasses.fields(Output)}
         return Output(
-            **{n: x for n, x in kept.items() if n in fields},
+            **kept,
             event=Event(
                 gap=kept["gap_min"],
                 active=kept["closed_time"] > 0,
@@ -281,18 +222,29 @@ def label_name(entry: str) -> str:
     return entry.split(" [")[0]
 
 
+def label_names(system: System) -> list[str]:
+    """Names of all positions, velocities and observables that have one."""
+    labels = system.labels
+    return [label_name(entry) for entry in (*labels.q, *labels.v, *labels.observables)]
+
+
+def contact_names(system: System) -> tuple[str, ...]:
+    """Names of the contacts: their labels, or ``"contact 0"`` and so on."""
+    return system.labels.contacts or tuple(f"contact {k}" for k in range(system.nc))
+
+
 def label_unit(entry: str) -> str:
     """``"rad"`` of the label ``"theta1 [rad]"``."""
     return entry.split(" [")[1].rstrip("]") if " [" in entry else ""
 
 
 def quantity_unit(system: System, name: str) -> str:
-    """Unit of a label or of an energy, empty if the model gives none."""
+    """Unit of a label, a row quantity or an energy, empty if the model gives none."""
     labels = system.labels
     for entry in (*labels.q, *labels.v, *labels.observables):
         if label_name(entry) == name:
             return label_unit(entry)
-    return DERIVED.get(name, "")
+    return QUANTITIES[name].unit if name in QUANTITIES else DERIVED.get(name, "")
 
 
 def failure_sentence(system: System, first: FirstFailure, lane: int | None = None) -> str:

@@ -11,6 +11,8 @@ import jax
 Array = jax.Array
 PyTree = Any
 Fn = Callable[..., Any]
+Promised = Fn | Any
+"""A function, or None where a size says that it is not needed: who calls it need not ask again."""
 
 T = TypeVar("T")
 
@@ -34,9 +36,8 @@ def record(*, static: tuple[str, ...] = ()) -> Callable[[type[T]], type[T]]:
     """
 
     def decorate(cls: type[T]) -> type[T]:
-        made = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
-        names = [f.name for f in dataclasses.fields(made)]  # type: ignore[arg-type]
-        data = [n for n in names if n not in static]
+        made: type[Any] = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        data = [f.name for f in dataclasses.fields(made) if f.name not in static]
         return jax.tree_util.register_dataclass(made, data_fields=data, meta_fields=list(static))
 
     return decorate

@@ -20,9 +20,9 @@ FLOORS = [
     {"loop"},
     {"simulate"},
     {"models", "analysis"},
-    {"sweep", "check_gradient"},
+    {"sweep", "check_gradient", "io"},
     {"identify"},
-    {"io", "plot"},
+    {"plot"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}

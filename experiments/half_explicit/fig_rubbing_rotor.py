@@ -71,7 +71,7 @@ def with_contact() -> common.Numbers:
     counts, depths = np.array([1009, 1423, 2003, 2903, 4201]), []
     for count in counts:
         problem = models.rubbing_rotor(**RUB, initial_q=(3e-3, 0.0, 0.0), initial_v=(0.0, -1.0, 100.0))
-        depths.append(float(-run(problem, SCHEME, 0.05 / count, int(count)).gap.min()))  # type: ignore[union-attr]
+        depths.append(float(-run(problem, SCHEME, 0.05 / count, int(count)).gap.min()))
     numbers = {
         "order of the penetration on the ring": slope(0.05 / counts, depths),
         "penetration on the ring [m]": depths[-1],

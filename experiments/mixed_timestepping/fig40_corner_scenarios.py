@@ -77,7 +77,7 @@ def pose(problem: Problem, height: float, angle: float) -> Pose:
     centre = np.array([float(seen["x"]), float(seen["y"])])
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     local = np.stack([p.half_length * _SIDE, p.half_height * _TOP], axis=1)
-    gaps = np.asarray(system.gap(0.0, q, p))  # type: ignore[misc]
+    gaps = np.asarray(system.gap(0.0, q, p))
     return Pose(q=np.asarray(q), centre=centre, corners=centre + local @ turn.T, gaps=gaps)
 
 
@@ -92,7 +92,7 @@ def find(problem: Problem, corners: tuple[int, ...]) -> Pose:
 
     def gaps(x: jax.Array) -> jax.Array:
         q = configuration(problem, x[0], x[1])
-        return problem.system.gap(0.0, q, problem.params)[wanted]  # type: ignore[misc]
+        return problem.system.gap(0.0, q, problem.params)[wanted]
 
     both = jax.jit(lambda x: (gaps(x), jax.jacfwd(gaps)(x)))
     for _ in range(20 if corners else 0):

@@ -99,14 +99,14 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     arrows = normal_arrows(problem, found)
     lengths = np.linalg.norm(arrows[:, 1] - arrows[:, 0], axis=1)
     v = jnp.asarray(VELOCITY)
-    slip = problem.system.slip(0.0, jnp.asarray(found.q), v, problem.params)  # type: ignore[misc]
+    slip = problem.system.slip(0.0, jnp.asarray(found.q), v, problem.params)
     numbers: common.Numbers = {f"gap {k} - length drawn": float(g - x) for k, (g, x) in
                                enumerate(zip(found.gaps, lengths, strict=True), 1)}  # fmt: skip
     for k, (model, drawn) in enumerate(zip(slip[:, 0], corner_rates(problem, found), strict=True), 1):
         numbers[f"slip {k} - rate of the corner drawn"] = float(model - drawn)
 
     def gaps(q: jax.Array) -> jax.Array:
-        return problem.system.gap(0.0, q, problem.params)  # type: ignore[misc]
+        return problem.system.gap(0.0, q, problem.params)
 
     turning = np.asarray(jax.jacfwd(gaps)(jnp.asarray(found.q)))[:, 2]
     s, c = np.sin(ANGLE), np.cos(ANGLE)

@@ -14,14 +14,12 @@ from nsjax.contact.bounded import working
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import kinetic_energy, potential_energy, refreshed, row_forces, row_rates
+from nsjax.core.quantities import LOADS
 from nsjax.core.system import System, add
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, Fn, PyTree, record
 
-NEEDED = (
-    "force_normal", "force_tangential", "constraint_force", "impulse_normal", "impulse_tangential",
-    "constraint_impulse", "impacts", "closed_time", "drag_force", "drag_impulse",
-)  # fmt: skip
+NEEDED = (*LOADS, "impacts", "closed_time")
 
 FORCES = ("auto", "end", "mean", "midpoint")
 
@@ -366,7 +364,7 @@ class _WholeStep:
         (full, begin), (full_after, end) = (_rates(system, p, tm, qm, w) for w in (v, v1))
         e = jnp.zeros(system.nb)
         if system.nc:
-            law = system.law(refreshed(system, tm, qm, p))  # type: ignore[misc]
+            law = system.law(refreshed(system, tm, qm, p))
             e = jnp.concatenate([law.row_restitution(system.nc, system.nt), e])
         miss = impulse * (full_after + e * full)
         tangents = np.zeros((system.nc, 1 + system.nt), bool)

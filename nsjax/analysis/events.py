@@ -17,7 +17,7 @@ from nsjax.analysis.rows import by_rows, check_run, row_distance
 from nsjax.core.errors import InputError
 from nsjax.core.operators import refreshed
 from nsjax.core.system import System
-from nsjax.trajectory import Trajectory
+from nsjax.trajectory import Trajectory, contact_names
 from nsjax.types import Array, PyTree
 
 R = TypeVar("R")
@@ -93,7 +93,7 @@ class Table(Generic[R]):
 
     records: tuple[R, ...]
     note: str
-    kind: type[R]
+    kind: type[Any]
 
     def __iter__(self) -> Iterator[R]:
         return iter(self.records)
@@ -110,7 +110,7 @@ class Table(Generic[R]):
 
     def _cells(self) -> list[list[Any]]:
         """Head and rows; a field of several numbers takes several columns."""
-        names = [f.name for f in dataclasses.fields(self.kind)]  # type: ignore[arg-type]
+        names = [f.name for f in dataclasses.fields(self.kind)]
         head: list[Any] = []
         rows: list[list[Any]] = [[] for _ in self.records]
         for name in names:
@@ -138,11 +138,6 @@ class Table(Generic[R]):
         widths = [max(len(row[k]) for row in cells) for k in range(len(cells[0]))]
         lines = ["  ".join(x.rjust(w) for x, w in zip(row, widths, strict=True)) for row in cells]
         return "\n".join([*lines, *([self.note] if self.note else [])])
-
-
-def _name(system: System, contact: int) -> str:
-    names = system.labels.contacts
-    return names[contact] if names else f"contact {contact}"
 
 
 def impact_table(traj: Trajectory) -> Table[Impact]:
@@ -190,7 +185,7 @@ def impact_table(traj: Trajectory) -> Table[Impact]:
     records = tuple(
         Impact(
             time=float(times[k]),
-            contact=_name(system, int(contacts[k])),
+            contact=contact_names(system)[contacts[k]],
             rate_before=float(before[k]),
             rate_after=float(after[k]),
             impulse_normal=float(normal[k]),
@@ -280,7 +275,7 @@ def _intervals(t: np.ndarray, closed: np.ndarray, bridge: float) -> list[tuple[i
 
 
 def _friction(system: System, p: PyTree, t: Array, q: Array) -> Array:
-    return system.law(refreshed(system, t, q, p)).friction_of(system.nc)  # type: ignore[misc]
+    return system.law(refreshed(system, t, q, p)).friction_of(system.nc)
 
 
 def _phase(
@@ -292,7 +287,7 @@ def _phase(
     known = bool(traj.system.nt) and bool(loaded.any())
     stick = float(sticks.sum() / loaded.sum()) if known else float("nan")
     return Phase(
-        contact=_name(traj.system, part[1]),
+        contact=contact_names(traj.system)[part[1]],
         start=float(traj.t[first]),
         end=float(traj.t[last]),
         closed_time=float(np.asarray(traj.closed_time)[part].sum()),

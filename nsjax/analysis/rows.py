@@ -102,7 +102,7 @@ def _closed(system: System, p: PyTree, t: Array, q: Array, v: Array) -> Array:
     p = refreshed(system, t, q, p)
     rates = gap_rows(system, "gap", system.nc, t, q, p).rate(v)
     limit = CLOSED * (1.0 + jnp.max(jnp.abs(v)))
-    closed = touching(system, t, q, p, system.gap(t, q, p), CLOSED)  # type: ignore[misc]
+    closed = touching(system, t, q, p, system.gap(t, q, p), CLOSED)
     return closed & (rates >= -limit)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nsjax.core.system import Problem
-from nsjax.trajectory import Trajectory
+from nsjax.trajectory import Trajectory, contact_names
 
 Read = Callable[[Trajectory], Any]
 
@@ -28,6 +28,13 @@ def sequence(traj: Trajectory) -> np.ndarray:
     return np.asarray(events.contact)[: min(int(events.count), len(events.contact))]
 
 
+def _agreeing(one: np.ndarray, other: np.ndarray) -> int:
+    """How many entries two sequences have in common before they first differ."""
+    same = min(len(one), len(other))
+    differ = np.flatnonzero(one[:same] != other[:same])
+    return int(differ[0]) if len(differ) else same
+
+
 def secant_width(
     runs: Callable[[float], Trajectory], middle: Trajectory, dt: float, size: float, given: float | None
 ) -> tuple[float, float]:
@@ -38,10 +45,8 @@ def secant_width(
         if len(sequence(middle)):
             ends = [runs(s * width) for s in (-1.0, 1.0)]
             one, other = (sequence(traj) for traj in ends)
-            same = min(len(one), len(other))
-            differ = np.flatnonzero(one[:same] != other[:same])
-            same = int(differ[0]) if len(differ) else same
-            times = [np.asarray(traj.events.time)[:same] for traj in ends]  # type: ignore[union-attr]
+            same = _agreeing(one, other)
+            times = [np.asarray(traj.events.time)[:same] for traj in ends]
             shift = float(np.max(np.abs(times[1] - times[0]), initial=0.0) / (2.0 * dt))
         if given is not None or shift >= TEETH or 2.0 * width > WIDEST * size:
             return width, shift
@@ -71,13 +76,10 @@ def changed_impacts(
         other = sequence(traj)
         if np.array_equal(base, other):
             continue
-        same = min(len(base), len(other))
-        differ = np.flatnonzero(base[:same] != other[:same])
-        first = int(differ[0]) if len(differ) else same
+        first = _agreeing(base, other)
         longer = traj if len(other) > first else middle
         events: Any = longer.events
-        contact, names = int(events.contact[first]), problem.system.labels.contacts
-        who = names[contact] if names else f"contact {contact}"
+        who = contact_names(problem.system)[events.contact[first]]
         return [
             f"{name} within {width:.3g}: {len(base)} and {len(other)} impacts, which first differ at "
             f"impact {first + 1} ({who}, {float(events.time[first]):.6g} s)"

@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="example: nsjax sweep slider-crank restitution=0.1:0.9:50 clearance=2e-4:2e-3:50 "
         "--time 0.05 --output map.npz --plot map.png --quantity impacts",
     )  # fmt: skip
-    vary.set_defaults(command=_sweep)
+    vary.set_defaults(command=sweep.run)
     _add_run(vary)
     sweep.add_arguments(vary)
     learn = commands.add_parser(
@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Estimates numbers of a model from recordings, as a TOML file says.",
         epilog=identify.EPILOG,
     )  # fmt: skip
-    learn.set_defaults(command=_identify)
+    learn.set_defaults(command=identify.run)
     identify.add_arguments(learn)
     show = commands.add_parser(
         "list", help="list models and schemes", description="Lists models and schemes."
@@ -122,14 +122,6 @@ def _add_run(add: argparse.ArgumentParser) -> None:
         "(scheme.NAME=VALUE); may be repeated",
     )  # fmt: skip
     add.add_argument("--quiet", action="store_true", help="print nothing but failures")
-
-
-def _sweep(args: argparse.Namespace) -> int:
-    return sweep.run(args)
-
-
-def _identify(args: argparse.Namespace) -> int:
-    return identify.run(args)
 
 
 def _list(_: argparse.Namespace) -> int:

@@ -148,7 +148,7 @@ def _options(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
     _refuse_unknown(given, OPTIONS, where)
     options = dict(given)
     if options.get("method") == "adam":
-        import optax  # type: ignore[import-untyped]
+        import optax
 
         options["method"] = optax.adam(options.pop("learning_rate", 0.02))
     elif "learning_rate" in options:

@@ -12,7 +12,7 @@ import numpy as np
 from nsjax import io
 from nsjax.cli.inputs import Plan
 from nsjax.plot.style import scale
-from nsjax.trajectory import Trajectory
+from nsjax.trajectory import Trajectory, contact_names
 
 PATIENCE = 1.0
 """Seconds before a run shows its progress."""
@@ -101,11 +101,6 @@ def _si(value: float, unit: str) -> str:
     return f"{value * factor:.5g} {printed}"
 
 
-def _names(traj: Trajectory) -> list[str]:
-    names = traj.system.labels.contacts
-    return [names[k] if names else f"contact {k}" for k in range(traj.system.nc)]
-
-
 def _deepest(traj: Trajectory) -> np.ndarray:
     """Largest penetration of each contact (nc,) [m], 0 if it never penetrated."""
     return np.maximum(0.0, -np.min(np.asarray(traj.gap_min), axis=0))
@@ -115,7 +110,7 @@ def _contact_table(traj: Trajectory) -> list[str]:
     impacts = np.sum(np.asarray(traj.impacts), axis=0)
     closed = np.sum(np.asarray(traj.closed_time), axis=0)
     deepest = _deepest(traj)
-    names = _names(traj)
+    names = contact_names(traj.system)
     shown = np.sort(np.lexsort((-deepest, -closed, -impacts))[:LISTED])
     width = max(16, *(len(names[k]) for k in shown))
     lines = [f"{'contact':<{width}} {'impacts':>8} {'contact time':>14} {'penetration':>14}"]
@@ -131,7 +126,7 @@ def _contact_table(traj: Trajectory) -> list[str]:
 def _contact_lines(traj: Trajectory) -> list[str]:
     deepest = _deepest(traj)
     worst = int(np.argmax(deepest))
-    where = f" ({_names(traj)[worst]})" if deepest[worst] > 0 else ""
+    where = f" ({contact_names(traj.system)[worst]})" if deepest[worst] > 0 else ""
     return [
         f"penetration      {_si(deepest[worst], 'm')} at most{where}",
         f"residual         {np.max(np.asarray(traj.residual)):.1e} at most (relative, contact problems)",

@@ -22,7 +22,7 @@ from nsjax.cli.report import Progress, save_figure
 from nsjax.core import InputError, Problem, Scheme, System, nearest
 from nsjax.core.keys import names
 from nsjax.sweep.result import check_form
-from nsjax.trajectory import RunError, label_name, quantity_unit
+from nsjax.trajectory import RunError, label_names, quantity_unit
 
 SHOWN = 8
 """Most values of a varied number in the summary."""
@@ -30,8 +30,8 @@ SHOWN = 8
 CHAOS = "lyapunov"
 """Quantity that costs a sweep of its own: the finite-time Lyapunov exponent [1/s]."""
 
-CONTACT = {"impacts": "", "penetration": "m", "closed_time": "s"}
-"""Quantities of a lane that has contacts, with units."""
+CONTACT = ("impacts", "penetration", "closed_time")
+"""Quantities of a lane that has contacts."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _key(path: Any) -> str:
 
 
 def _check_files(args: argparse.Namespace, plan: SweepPlan) -> None:
-    known = (*plan.quantities, CHAOS, *_labels(plan.problem.system))
+    known = (*plan.quantities, CHAOS, *label_names(plan.problem.system))
     if args.quantity is not None and args.quantity not in known:
         raise InputError(f"--quantity {args.quantity}: {nearest(args.quantity, known)}")
     check_files(args.output, args.plot, args.model)
@@ -207,14 +207,9 @@ def _check_files(args: argparse.Namespace, plan: SweepPlan) -> None:
         raise InputError(f"--plot: a figure shows one or two axes, not {len(plan.shape)}")
 
 
-def _labels(system: System) -> list[str]:
-    labels = system.labels
-    return [label_name(entry) for entry in (*labels.q, *labels.v, *labels.observables)]
-
-
 def _kept(system: System) -> dict[str, Any]:
     """Reductions of a lane; the last row covers the whole run, since it is the only one."""
-    kept: dict[str, Any] = {name: reductions.final(name) for name in _labels(system)}
+    kept: dict[str, Any] = {name: reductions.final(name) for name in label_names(system)}
     kept |= {"energy": reductions.final("energy"), "energy_start": reductions.initial("energy")}
     if system.nc:
         kept |= {name: reductions.total(name) for name in ("impacts", "closed_time")}
@@ -307,7 +302,8 @@ def _write(args: argparse.Namespace, plan: SweepPlan, result: nsjax.SweepResult)
 
 def unit(system: System, name: str) -> str:
     """Unit of a quantity of the command, empty for a bare number."""
-    return {"energy_loss": "J", CHAOS: "1/s", **CONTACT}.get(name) or quantity_unit(system, name)
+    own = {"energy_loss": "J", "penetration": "m", CHAOS: "1/s"}
+    return own.get(name) or quantity_unit(system, name)
 
 
 def _summary(

@@ -57,7 +57,7 @@ def consistent_forces(
         drift = jnp.concatenate([drift[:split], drift[end:]])
     friction, given = jnp.zeros(0), None
     if system.nc:
-        law = system.law(params)  # type: ignore[misc]
+        law = system.law(params)
         friction, given = law.friction_of(system.nc), law.given(system.nc, 1.0)
     problem = ContactProblem(
         nc=system.nc,

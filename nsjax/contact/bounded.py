@@ -15,11 +15,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.law import ContactLaw
-from nsjax.core.scheme import Event, Output
+from nsjax.core.quantities import QUANTITIES
+from nsjax.core.scheme import Output
 from nsjax.core.system import System
 from nsjax.types import Array, PyTree
 
@@ -35,23 +37,23 @@ class _Loaded:
         closed = jnp.zeros(self.system.nd)
         if not self.system.nc:
             return closed
-        return jnp.concatenate([self.system.gap(t, q, p), closed])  # type: ignore[misc]
+        return jnp.concatenate([self.system.gap(t, q, p), closed])
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Rates (nc + nd, max(nt, 1)); those of bounded rows come first in theirs."""
         s = self.system
-        rates = s.drag(t, q, v, p)[:, None]  # type: ignore[misc]
+        rates = s.drag(t, q, v, p)[:, None]
         parts = [jnp.concatenate([rates] + [jnp.zeros_like(rates)] * (s.nt - 1), axis=1)]
         if s.nc:
-            contacts = s.slip(t, q, v, p) if s.nt else jnp.zeros((s.nc, 1))  # type: ignore[misc]
+            contacts = s.slip(t, q, v, p) if s.nt else jnp.zeros((s.nc, 1))
             parts = [contacts, *parts]
         return jnp.concatenate(parts)
 
     def law(self, p: PyTree) -> ContactLaw:
         """Laws of the contacts, then bounds as normal forces with ``mu = 1``."""
         s = self.system
-        bound = jnp.broadcast_to(jnp.asarray(s.drag_bound(p), float), (s.nd,))  # type: ignore[misc]
-        own = s.law(p) if s.nc else ContactLaw()  # type: ignore[misc]
+        bound = jnp.broadcast_to(jnp.asarray(s.drag_bound(p), float), (s.nd,))
+        own = s.law(p) if s.nc else ContactLaw()
 
         def every(name: str, last: float) -> Array:
             first = jnp.broadcast_to(jnp.asarray(getattr(own, name), float), (s.nc,))
@@ -69,7 +71,7 @@ class _Loaded:
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
         """Contacts that may act; bounded rows always may."""
-        return jnp.concatenate([self.system.allowed(t, q, p), jnp.ones(self.system.nd, bool)])  # type: ignore[misc]
+        return jnp.concatenate([self.system.allowed(t, q, p), jnp.ones(self.system.nd, bool)])
 
 
 @functools.cache
@@ -87,28 +89,15 @@ def working(system: System) -> System:
 
 def reported(system: System, output: Output) -> Output:
     """The output of a step of `working` in the terms of the system itself."""
-    nc, nt = system.nc, system.nt
+    nc = system.nc
     if not system.nd:
         none = jnp.zeros(0)
         return dataclasses.replace(output, drag_force=none, drag_impulse=none)
-    event = Event(
-        **{f.name: _of_contacts(getattr(output.event, f.name), nc) for f in dataclasses.fields(Event)}
-    )
-    return dataclasses.replace(
-        output,
-        force_normal=output.force_normal[:nc],
-        force_tangential=output.force_tangential[:nc, :nt],
-        impulse_normal=output.impulse_normal[:nc],
-        impulse_tangential=output.impulse_tangential[:nc, :nt],
-        drag_force=output.force_tangential[nc:, 0],
-        drag_impulse=output.impulse_tangential[nc:, 0],
-        event=event,
-        contact=jnp.where(output.contact < nc, output.contact, -1),
-        notes=_of_contacts(output.notes, nc),
-    )  # fmt: skip
-
-
-def _of_contacts(x: Array | int | float, nc: int) -> Array:
-    """Values of the contacts alone; one number for all stays."""
-    x = jnp.asarray(x)
-    return x[:nc] if x.ndim else x
+    own = {"drag_force": output.force_tangential[nc:, 0], "drag_impulse": output.impulse_tangential[nc:, 0]}
+    for name, kind in QUANTITIES.items():
+        x = getattr(output, name)
+        if x is not None and "nc" in kind.axes:
+            own[name] = x[tuple(slice(size) for size in kind.shape(system))]
+    event = jax.tree.map(lambda x: x[:nc] if jnp.ndim(x) else x, output.event)
+    contact = jnp.where(output.contact < nc, output.contact, -1)
+    return dataclasses.replace(output, **own, event=event, contact=contact)

@@ -9,6 +9,8 @@ impulses. Source: the implicit function theorem; nothing of it is in the papers.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -37,8 +39,8 @@ class Closing:
     steps: Array
 
 
-def touch_of(carry: Carry) -> Touch | None:
-    """What a scheme remembers of its contacts, if it does so as those of the package."""
+def touch_of(carry: Carry) -> Touch | Any:
+    """What a scheme remembers of its contacts, if it does so as those of the package; else None."""
     memory = carry.memory
     touch = memory if isinstance(memory, Touch) else getattr(memory, "touch", None)
     return touch if isinstance(touch, Touch) else None
@@ -66,9 +68,9 @@ def follow_closing(
     its landing where it lasted for no more steps than tell a hop from a release: what leaves at once has
     not been closed.
     """
-    held, holds = touch_of(before).held, touch_of(after).held  # type: ignore[union-attr]
+    held, holds = touch_of(before).held, touch_of(after).held
     impact = output.event.timed
-    flown = touch_of(before).off > criteria.long  # type: ignore[union-attr]
+    flown = touch_of(before).off > criteria.long
     shift = jnp.where(impact & flown, output.event.shift, closing.shift)
     left = held & ~holds
     struck = jnp.sum(jnp.where(impact, output.event.shift, 0.0)) / jnp.maximum(jnp.sum(impact), 1)
@@ -94,7 +96,7 @@ def _release(
     near the step, as of a contact that hops or is let go at a given time.
     """
     impulses = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
-    friction = system.law(params).friction_of(system.nc)  # type: ignore[misc]
+    friction = system.law(params).friction_of(system.nc)
     stuck = sticking(*frozen((impulses, friction)))
 
     def opening(x: tuple[Array, Array, Array]) -> Array:

@@ -192,7 +192,7 @@ def gap_rates(system: System, p: PyTree, at: State) -> Array:
     """Rates of the gaps (nc,) along the velocity of a state."""
 
     def along(s: Array) -> Array:
-        return system.gap(jnp.asarray(at.t) + s, system.retract(at.q, s * at.v), p)  # type: ignore[misc]
+        return system.gap(jnp.asarray(at.t) + s, system.retract(at.q, s * at.v), p)
 
     return jax.jvp(along, (jnp.zeros(()),), (jnp.ones(()),))[1]
 
@@ -280,7 +280,7 @@ def approach(
     comes = ~at_rest(criteria, rates, f.at.v)
     impacts = coming & flown & comes & (rates < -limit)
     gated = coming & ~impacts
-    friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
+    friction = system.law(p).friction_of(system.nc)
     links = linked(criteria, f.rows, f.response, candidates | touch.held, friction, system.nt)
     pair = links & impacts[:, None] & impacts[None, :] & ~jnp.eye(system.nc, dtype=bool)
     apart = _apart(criteria, gap, jnp.where(impacts, rates, -1.0), dt)

@@ -70,7 +70,7 @@ def jump_problem(
     free = before + matvec(rows.wt, drift)
     friction, given = jnp.zeros(0), None
     if nc:
-        law = system.law(params)  # type: ignore[misc]
+        law = system.law(params)
         friction, given = law.friction_of(nc), law.given(nc, duration)
         e = law.row_restitution(nc, nt)
         free = free + (jnp.concatenate([e, jnp.zeros(nb)]) if nb else e) * before

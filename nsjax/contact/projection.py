@@ -97,9 +97,9 @@ def position_rows(system: System, t: Array, q: Array, p: PyTree, nc: int) -> Arr
     """Gaps, if contacts count, and constraint residuals (nc + nb,) [m]."""
     parts = []
     if nc:
-        parts.append(system.gap(t, q, p))  # type: ignore[misc]
+        parts.append(system.gap(t, q, p))
     if system.nb:
-        parts.append(system.constraint(t, q, p))  # type: ignore[misc]
+        parts.append(system.constraint(t, q, p))
     return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
@@ -176,5 +176,5 @@ def project_position(
         return move(None)
     if not nc:
         return stay(None)
-    gap = system.gap(t, q, params)  # type: ignore[misc]
+    gap = system.gap(t, q, params)
     return branch(jnp.any((gap < 0.0) & may), move, stay, None)

@@ -109,6 +109,6 @@ def settle(
     g = jnp.where(both, matmul(wt, back), 0.0)
     # dependent contacts: as in the contact solver
     g = g + jnp.where(resting, REGULARISATION * jnp.diagonal(g), 1.0) * jnp.eye(system.nc)
-    gap = jnp.where(resting, only_tangent(system.gap(t, q, params), refuse), 0.0)  # type: ignore[misc]
+    gap = jnp.where(resting, only_tangent(system.gap(t, q, params), refuse), 0.0)
     correction = -matvec(back, solve(g, gap[:, None])[:, 0])
     return moved(system.retract, q, correction)

@@ -190,15 +190,15 @@ def through_events(
         What the scheme makes of the step, and what is told of it.
     """
     p, start, step, touch, known = frozen((params, state, dt, touch, known))
-    friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
+    friction = system.law(p).friction_of(system.nc)
     slide, slow = touch.slide, jnp.zeros(system.nc, bool)
     if family.turns and system.nt and family.derivative:
-        slide = system.slip(start.t, start.q, start.v, p)  # type: ignore[misc]
+        slide = system.slip(start.t, start.q, start.v, p)
         slow = sliding.slowing(criteria, slide, touch)
     ahead = family.predict(system, start, step)
     new = active & ~touch.held
     at = family.predict(system, state, dt) if family.derivative else ahead
-    gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
+    gap = system.gap(at.t, at.q, params)
     f = None if family.derivative or not family.shares else events.formed(system, p, ahead)
     b = branch(
         jnp.any(new) | jnp.any(slow),
@@ -267,7 +267,7 @@ def _event_shift(
     """Shifts by the gaps of impacts, and by the sliding along its change of contacts that turn."""
     function = gap
     if family.turns and system.nt:
-        slip = system.slip(state.t, state.q, state.v, params)  # type: ignore[misc]
+        slip = system.slip(state.t, state.q, state.v, params)
         function = jnp.where(b.found.impacts, gap, jnp.sum(slip * b.turning, axis=1))
     apart = (jnp.sum(b.found.impacts) > 1) & ~b.found.coupled
     return saltation.event_shift(function, b.rate, b.shifts, apart, family.refuse)

@@ -42,7 +42,7 @@ def jammed(system: System, p: PyTree, at: State, impulse: Array) -> Array:
         normal = normals(system, f.rows.wt)
         g = jnp.sum(normal.T[:, :, None] * back, axis=0)
         force = impulse / jnp.where(impulse[:, :1] > 0.0, impulse[:, :1], 1.0)
-        friction = system.law(p).friction_of(nc)  # type: ignore[misc]
+        friction = system.law(p).friction_of(nc)
         slides = (impulse[:, 0] > 0.0) & ~sticking(impulse, friction)
         return jnp.where(slides & (jnp.sum(g * force, axis=1) <= 0.0), notes.JAMMED, 0)
 
@@ -54,10 +54,10 @@ def jammed_at_start(criteria: Criteria, system: System, p: PyTree, at: State) ->
     """The same for contacts that slide at the start of a run."""
     if not system.nt:
         return jnp.zeros(system.nc, int)
-    slip = system.slip(at.t, at.q, at.v, p)  # type: ignore[misc]
-    closed = touching(system, at.t, at.q, p, system.gap(at.t, at.q, p), 0.0)  # type: ignore[misc]
+    slip = system.slip(at.t, at.q, at.v, p)
+    closed = touching(system, at.t, at.q, p, system.gap(at.t, at.q, p), 0.0)
     closed = closed & sliding(criteria, slip, at.v)
-    friction = system.law(p).friction_of(system.nc)  # type: ignore[misc]
+    friction = system.law(p).friction_of(system.nc)
     normal = jnp.where(closed, 1.0, 0.0)[:, None]
     return jammed(
         system, p, at, jnp.concatenate([normal, -normal * friction[:, None] * direction(slip)], axis=1)

@@ -32,6 +32,12 @@ class Blocks(NamedTuple):
     solutions: bool
 
 
+def tree_shapes(tree: PyTree) -> tuple[Any, tuple[tuple[Any, Any], ...]]:
+    """Structure of a tree, shapes and types of its numbers."""
+    leaves, structure = jax.tree.flatten(tree)
+    return structure, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves)
+
+
 def tree_bytes(tree: PyTree) -> int:
     """Size of all arrays of ``tree``, those of a batch counted once."""
     leaves = jax.tree.leaves(tree)

@@ -19,6 +19,7 @@ from nsjax.core.operators import Joints, gap_rows, prepared, refreshed, touching
 from nsjax.core.promises import check_promises, sampled
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
+from nsjax.startup.cache import CONFIG
 from nsjax.types import Array, PyTree
 
 PENETRATION_TOLERANCE = 1e-9
@@ -44,7 +45,7 @@ def is_traced(tree: PyTree) -> bool:
 
 def check_precision() -> None:
     """Refuses to run in single precision."""
-    if not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+    if not CONFIG.jax_enable_x64:
         raise InputError(
             "64-bit floats are off; contact decisions need them. Call nsjax.configure() before the "
             "first computation (or set JAX_ENABLE_X64=1)"

@@ -122,7 +122,7 @@ def gap_rows(
 def slip_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     """Rows of the tangential velocities, shape (nc, nt, nv) and (nc, nt)."""
     rest = jnp.zeros(system.nv, q.dtype)
-    slip = lambda v: system.slip(t, q, v, p)  # type: ignore[misc]  # noqa: E731
+    slip = lambda v: system.slip(t, q, v, p)  # noqa: E731
     return Rows(wt=jacobian(slip, rest, system.nc * system.nt), offset=slip(rest))
 
 
@@ -171,7 +171,7 @@ def momentum(system: System, q: Array, w: Array, p: PyTree) -> Array:
     """``M(q) w`` (nv,), by the system's inertia if it gives one: that forms no matrix."""
     if system.inertia is not None:
         return system.inertia(q, w, p)
-    return matvec(system.mass(q, p), w)  # type: ignore[misc]
+    return matvec(system.mass(q, p), w)
 
 
 def kinetic_energy(system: System, q: Array, v: Array, p: PyTree) -> Array:
@@ -197,7 +197,7 @@ def row_rates(system: System, t: Array, q: Array, v: Array, p: PyTree, contacts:
     if system.nc and contacts:
         normal = along("gap")
         if system.nt:
-            slip = system.slip(t, q, v, p)  # type: ignore[misc]
+            slip = system.slip(t, q, v, p)
             normal = jnp.concatenate([normal[:, None], slip], axis=1).reshape(-1)
         parts.append(normal)
     if system.nb:
@@ -227,11 +227,11 @@ def row_forces(system: System, t: Array, q: Array, x: Array, p: PyTree, contacts
         moved = system.retract(q, xi)
         total = jnp.zeros(())
         if nc:
-            total = total + jnp.sum(block[:, 0] * system.gap(t, moved, p))  # type: ignore[misc]
+            total = total + jnp.sum(block[:, 0] * system.gap(t, moved, p))
         if nc and nt:
-            total = total + jnp.sum(block[:, 1:] * system.slip(t, q, v, p))  # type: ignore[misc]
+            total = total + jnp.sum(block[:, 1:] * system.slip(t, q, v, p))
         if system.nb:
-            total = total + jnp.sum(x[nc * (1 + nt) :] * system.constraint(t, moved, p))  # type: ignore[misc]
+            total = total + jnp.sum(x[nc * (1 + nt) :] * system.constraint(t, moved, p))
         return total
 
     by_position, by_velocity = jax.grad(work, argnums=(0, 1))(rest, rest)

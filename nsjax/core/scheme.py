@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
-from nsjax.core.system import State
-from nsjax.types import Array, Fn, PyTree, record
+from nsjax.core.quantities import RowQuantities
+from nsjax.core.system import State, System
+from nsjax.types import Array, PyTree, record
 
 
 @record()
@@ -42,38 +44,22 @@ class Event:
 
 
 @record()
-class Output:
-    """Output of one step.
+class Output(RowQuantities):
+    """Output of one step: the row quantities that the scheme knows, and:
 
     Args:
-        force_normal (nc,), force_tangential (nc, nt), constraint_force (nb,): at the end of the
-            step, left limit [N].
-        impulse_normal (nc,), impulse_tangential (nc, nt), constraint_impulse (nb,): over the step,
-            time integrals of the forces with the scheme's own weights included [N s].
         event: the contact decision.
-        iterations: iterations of the contact solver in this step.
-        residual: relative natural-map residual of the contact problem, the certificate.
         status: bits of `nsjax.status`.
         contact: index of the contact that fulfils its law worst, -1 if all do to the tolerance.
-        notes: (nc,) bits of `nsjax.notes` about the derivative of the step.
-        drag_force, drag_impulse: (nd,) the same of bounded rows [N], [N s]; set by the time loop, since
-            schemes meet them as contacts (`nsjax.contact.bounded`).
+
+    A scheme fills forces and impulses of contacts and constraints, ``iterations``, ``residual`` and
+    ``notes``; the time loop what follows from ``event``, and loads of bounded rows, since schemes meet
+    these as contacts (`nsjax.contact.bounded`).
     """
 
-    force_normal: Array
-    force_tangential: Array
-    constraint_force: Array
-    impulse_normal: Array
-    impulse_tangential: Array
-    constraint_impulse: Array
     event: Event
-    iterations: Array
-    residual: Array
     status: Array
     contact: Array
-    notes: Array | int = 0
-    drag_force: Array | None = None
-    drag_impulse: Array | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,9 +112,9 @@ class Scheme:
     name: str
     coef: PyTree
     options: Any
-    prepare: Fn
-    init: Fn
-    step: Fn
+    prepare: Callable[[Scheme, System, PyTree, Array], PyTree]
+    init: Callable[[Scheme, System, PyTree, PyTree, State], Carry]
+    step: Callable[[Scheme, System, PyTree, PyTree, Carry, Array], tuple[Carry, Output]]
     gradient: str = "discrete"
     singular_mass: bool = False
     stores_solutions: bool = True

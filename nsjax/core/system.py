@@ -11,7 +11,7 @@ from typing import Any
 from nsjax.core.changes import changed
 from nsjax.core.errors import InputError
 from nsjax.linalg import Dense, Structure
-from nsjax.types import Array, Fn, PyTree, record
+from nsjax.types import Array, Fn, Promised, PyTree, record
 
 TANGENTS = ("full", "mass")
 """Tangents with which implicit schemes iterate."""
@@ -128,21 +128,21 @@ class System:
     nt: int = 0
     nb: int = 0
     nd: int = 0
-    mass: Fn | None = None
+    mass: Promised = None
     inertia: Fn | None = None
     force: Fn
     potential: Fn | None = None
-    gap: Fn | None = None
-    slip: Fn | None = None
-    constraint: Fn | None = None
-    law: Fn | None = None
-    drag: Fn | None = None
-    drag_bound: Fn | None = None
+    gap: Promised = None
+    slip: Promised = None
+    constraint: Promised = None
+    law: Promised = None
+    drag: Promised = None
+    drag_bound: Promised = None
     retract: Fn = add
     difference: Fn = subtract
     prepare: Fn | None = None
     refresh: Fn | None = None
-    allowed: Fn | None = None
+    allowed: Promised = None
     observe: Fn | None = None
     labels: Labels = Labels()
     structure: Structure = Dense()
@@ -152,25 +152,31 @@ class System:
 
     def __post_init__(self) -> None:
         self._check()
-        values = tuple(_identity(getattr(self, f.name)) for f in dataclasses.fields(self))
         try:
-            object.__setattr__(self, "_hash", hash(values))
+            hash(self)
         except TypeError as error:
             raise InputError(
                 f"System: {error}; functions must be at module level or methods of a frozen, "
                 "hashable record, and choices must be hashable"
             ) from None
-        object.__setattr__(self, "_values", values)
+
+    @functools.cached_property
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(_identity(getattr(self, f.name)) for f in dataclasses.fields(self))
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(self._values)
 
     def __hash__(self) -> int:
-        return self._hash  # type: ignore[attr-defined]
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if not isinstance(other, System):
             return NotImplemented
-        return bool(self._values == other._values)  # type: ignore[attr-defined]
+        return bool(self._values == other._values)
 
     @property
     def inside(self) -> int:

@@ -87,24 +87,24 @@ class Objective:
 
     def to_z(self, x: np.ndarray) -> np.ndarray:
         """Coordinates of numbers."""
-        return np.asarray(
-            [t.inverse(np.asarray(v)) for t, v in zip(self.transforms, x, strict=True)], float
-        )
+        return self._each("inverse", x)
 
     def to_x(self, z: np.ndarray) -> np.ndarray:
         """Numbers of the model."""
-        return np.asarray(
-            [t.forward(np.asarray(v)) for t, v in zip(self.transforms, z, strict=True)], float
-        )
+        return self._each("forward", z)
 
     def slope(self, z: np.ndarray) -> np.ndarray:
         """``dx/dz``."""
-        return np.asarray([t.slope(np.asarray(v)) for t, v in zip(self.transforms, z, strict=True)], float)
+        return self._each("slope", z)
 
     def walls(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the coordinates."""
-        ends = [t.walls(np.asarray(v)) for t, v in zip(self.transforms, z, strict=True)]
-        return np.asarray([e[0] for e in ends], float), np.asarray([e[1] for e in ends], float)
+        low, high = self._each("walls", z).T
+        return low, high
+
+    def _each(self, name: str, values: np.ndarray) -> np.ndarray:
+        pairs = zip(self.transforms, values, strict=True)
+        return np.asarray([getattr(t, name)(np.asarray(v)) for t, v in pairs], float)
 
     def lanes(self, x: np.ndarray, tracks: Sequence[int]) -> np.ndarray:
         """Numbers of each run (L, g + l); recordings held out start as they were given."""

@@ -18,7 +18,7 @@ from nsjax.core.system import System
 from nsjax.identify.data import Recording
 from nsjax.identify.program import Common, RunProgram, Start, Tracks
 from nsjax.identify.transforms import Transform
-from nsjax.trajectory import DERIVED, label_name
+from nsjax.trajectory import DERIVED, label_name, label_names
 
 ON_GRID = 1e-6
 """A measured time this part of a step from the end of a step is that end."""
@@ -88,7 +88,7 @@ def make_plan(
     coef = checks.canonical(scheme.coef, "scheme")
     scheme = dataclasses.replace(scheme, coef=coef, gradient=gradient or scheme.gradient)
     tracks, shape = _tracks(problem, recordings, float(size))
-    for start in _starts(problem, recordings):
+    for start in (_state(problem, x) for x in recordings):
         checks.check_shapes(problem.system, params, start)
         checks.check_values(problem.system, params, start, scheme)
     program = RunProgram(problem.system, entries, names, _needs_rows(problem.system, params, names))
@@ -107,9 +107,7 @@ def _recordings(given: Any, what: str) -> tuple[Recording, ...]:
 
 def _observables(problem: Problem, recordings: Sequence[Recording]) -> tuple[str, ...]:
     """Names of all observables of the data."""
-    labels = problem.system.labels
-    known = [label_name(e) for e in (*labels.q, *labels.v, *labels.observables)]
-    known += DERIVED
+    known = [*label_names(problem.system), *DERIVED]
     found = tuple(dict.fromkeys(name for x in recordings for name in x.values))
     for name in found:
         if name not in known:
@@ -119,15 +117,15 @@ def _observables(problem: Problem, recordings: Sequence[Recording]) -> tuple[str
 
 def _needs_rows(system: System, params: Any, names: tuple[str, ...]) -> bool:
     """Whether an observable of the model that was measured looks at the output of a step."""
-    labels = system.labels
+    labels, observe = system.labels, system.observe
     plain = {label_name(e) for e in (*labels.q, *labels.v)} | set(DERIVED)
-    if system.observe is None or plain.issuperset(names):
+    if observe is None or plain.issuperset(names):
         return False
 
     def look(p: Any) -> Any:
         t, q = jnp.zeros(()), jnp.zeros(system.nq)
         ready = refreshed(system, t, q, prepared(system, p))
-        return system.observe(t, q, jnp.zeros(system.nv), None, ready)  # type: ignore[misc]
+        return observe(t, q, jnp.zeros(system.nv), None, ready)
 
     try:
         return not set(names).issubset({*jax.eval_shape(look, params), *plain})
@@ -208,15 +206,11 @@ def _entry(name: str, transform: Transform, values: np.ndarray, own: bool) -> Tr
 
 
 def _state(problem: Problem, recording: Recording) -> Any:
-    return problem.state if recording.start is None else recording.start
-
-
-def _starts(problem: Problem, recordings: Sequence[Recording]) -> list[Any]:
-    return [checks.canonical(_state(problem, x), "state") for x in recordings]
+    return checks.canonical(problem.state if recording.start is None else recording.start, "state")
 
 
 def _start(problem: Problem, recording: Recording) -> Start:
-    state = checks.canonical(_state(problem, recording), "state")
+    state = _state(problem, recording)
     still: Any = np.zeros(problem.system.nv)
     return Start(q=state.q, v=state.v, xi=still)
 

@@ -17,12 +17,12 @@ import numpy as np
 from jax import lax
 
 from nsjax.core.keys import Key, put
+from nsjax.core.quantities import ROWS
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.loop import LoopProgram, begin_run, prepare_run
-from nsjax.sweep.program import map_lanes, spread, traced_row
+from nsjax.loop import LoopProgram, begin_run, prepare_run, trajectory
+from nsjax.sweep.program import spread, traced_row
 from nsjax.sweep.run import lay_out
-from nsjax.trajectory import ROWS, Trajectory
 from nsjax.types import Array, PyTree, record
 
 
@@ -98,14 +98,22 @@ class Found:
     notes: Array
 
 
-def predict(program: RunProgram, common: Common, track: Tracks, x: Array) -> tuple[Array, Any]:
-    """Values at the measured times (n, m), linear between steps; and what happened on the way."""
-    base: dict[str, PyTree] = {"params": common.params, "state": track.start}
+def with_numbers(
+    program: RunProgram, base: dict[str, PyTree], x: Any, roots: tuple[str, ...] = ("params", "state")
+) -> dict[str, PyTree]:
+    """Parameters and start with the trained numbers, those below some ``roots`` only."""
     used = 0
     for key, shape in program.entries:
         size = int(np.prod(shape))
-        base = put(base, key, x[used : used + size].reshape(shape))
+        if key.path[0] in roots:
+            base = put(base, key, x[used : used + size].reshape(shape))
         used += size
+    return base
+
+
+def predict(program: RunProgram, common: Common, track: Tracks, x: Array) -> tuple[Array, Any]:
+    """Values at the measured times (n, m), linear between steps; and what happened on the way."""
+    base = with_numbers(program, {"params": common.params, "state": track.start}, x)
     params, start, system = base["params"], base["state"], program.system
     q = system.retract(start.q, start.xi)
     book = LoopProgram(system=system, keep=ROWS if program.needs_rows else ("impacts", "notes"), events=0)
@@ -114,10 +122,7 @@ def predict(program: RunProgram, common: Common, track: Tracks, x: Array) -> tup
     row = functools.partial(traced_row, book, common.scheme, ready, constants, common.dt)
     columns: dict[str, Any]
     run, columns = lax.scan(row, run, track.counts)
-    traj = Trajectory(
-        system=system, params=params, **columns, status=run.status, first_failure=run.first_failure,
-        events=None, carry=run.next,
-    )  # fmt: skip
+    traj = trajectory(system, params, run, columns)
     rows = jnp.stack([traj[name] for name in program.names], axis=1)
     w = track.weight[:, None]
     # a plain product would let a row that does not count spoil a value by 0 * inf
@@ -141,10 +146,7 @@ def run_lane(program: RunProgram, common: Common, lane: Lane) -> Found:
 def _call(
     program: RunProgram, devices: tuple[Any, ...], common: Common, lanes: Lane, counts: Array
 ) -> Found:
-    def share(common: Common, lanes: Lane, count: Array) -> Found:
-        return map_lanes(functools.partial(run_lane, program, common), lanes, count[0])
-
-    return spread(share, devices)(common, lanes, counts)
+    return spread(functools.partial(run_lane, program), devices, common, lanes, counts)
 
 
 def evaluate(program: RunProgram, common: Common, tracks: np.ndarray, x: np.ndarray, room: int) -> Found:

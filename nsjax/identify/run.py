@@ -11,12 +11,12 @@ import numpy as np
 
 from nsjax import notes
 from nsjax.core import InputError, Problem, Scheme, State
-from nsjax.core.keys import put
 from nsjax.identify import losses, solve
 from nsjax.identify.data import Recording
 from nsjax.identify.estimate import Estimate, Fit, Run
 from nsjax.identify.objective import Objective, Point
 from nsjax.identify.plan import make_plan
+from nsjax.identify.program import with_numbers
 from nsjax.identify.statistics import Statistics, describe, identifiability, quantile
 from nsjax.identify.transforms import Transform
 
@@ -241,14 +241,8 @@ def _fitted(objective: Objective, x: np.ndarray) -> Problem:
     plan = objective.plan
     start = plan.common.tracks.start
     one = dataclasses.replace(start, **{n: getattr(start, n)[0] for n in ("q", "v", "xi")})
-    base: dict[str, Any] = {"params": plan.common.params, "state": one}
-    used = 0
-    for key, shape in plan.program.entries:
-        size = int(np.prod(shape))
-        if key.path[0] == "params" or plan.fitted == 1:
-            value: Any = x[used : used + size].reshape(shape)
-            base = put(base, key, value)
-        used += size
+    roots = ("params", "state") if plan.fitted == 1 else ("params",)
+    base = with_numbers(plan.program, {"params": plan.common.params, "state": one}, x, roots)
     state = plan.problem.state
     if plan.fitted == 1:
         new = base["state"]

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from nsjax.core import Carry, InputError, Problem, Scheme, State
+from nsjax.core.blocks import tree_shapes
 from nsjax.io.codec import ChangedRecordError, rebuild, record_types
 from nsjax.io.files import PathLike
 from nsjax.loop import LoopProgram, begin_run
@@ -68,7 +69,7 @@ def continuation(
             saved = dataclasses.replace(saved, scheme=scheme.name, impulses=scheme.impulses)
         if int(arrays["nsjax_schema"]) > 1 or scheme is None:
             return saved
-        if _shapes(jax.eval_shape(start)) == _shapes(saved.carry):
+        if tree_shapes(jax.eval_shape(start)) == tree_shapes(saved.carry):
             return saved
         fault = "the saved memory has other shapes than this version's"
     except ChangedRecordError as error:
@@ -86,8 +87,3 @@ def continuation(
     )
     fresh = dataclasses.replace(start(), state=state)
     return Continuation(carry=fresh, scheme=scheme.name, impulses=scheme.impulses, **numbers)
-
-
-def _shapes(tree: PyTree) -> Any:
-    """Structure, shapes and types of the numbers of a tree."""
-    return jax.tree.structure(tree), [(np.shape(x), np.dtype(x.dtype)) for x in jax.tree.leaves(tree)]

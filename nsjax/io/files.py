@@ -34,12 +34,10 @@ def check_writable(path: PathLike) -> None:
         nsjax.core.errors.InputError: no_such_folder/run.npz: the folder no_such_folder does not \
 exist; create it first
     """
-    try:
+    with _refused(path):
         temporary, handle = _temporary(_target(path))
         handle.close()
         temporary.unlink()
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}; choose another place") from None
 
 
 @contextlib.contextmanager
@@ -64,11 +62,9 @@ def replacing(path: PathLike) -> Iterator[BinaryIO]:
         ...     os.listdir(folder)
         ['a.txt']
     """
-    target = _target(path)
-    try:
+    with _refused(path):
+        target = _target(path)
         temporary, handle = _temporary(target)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}; choose another place") from None
     try:
         with handle:
             yield handle
@@ -80,22 +76,26 @@ def replacing(path: PathLike) -> Iterator[BinaryIO]:
         raise
 
 
+@contextlib.contextmanager
+def _refused(path: PathLike) -> Iterator[None]:
+    """What the system has against a place, as a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}; choose another place") from None
+
+
 def _target(path: PathLike) -> pathlib.Path:
     """The file behind ``path`` (links followed), refused if no file can stand there."""
     if not os.fspath(path):
         raise InputError("the file name is empty; give a path")
-    try:
-        target = pathlib.Path(path).resolve()
-        if target.is_dir():
-            raise InputError(f"{path} is a folder; give the name of a file in it")
-        if target.exists() and not target.is_file():
-            raise InputError(f"{path} is no regular file; choose another place")
-        if not target.parent.is_dir():
-            raise InputError(
-                f"{path}: the folder {pathlib.Path(path).parent} does not exist; create it first"
-            )
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}; choose another place") from None
+    target = pathlib.Path(path).resolve()
+    if target.is_dir():
+        raise InputError(f"{path} is a folder; give the name of a file in it")
+    if target.exists() and not target.is_file():
+        raise InputError(f"{path} is no regular file; choose another place")
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: the folder {pathlib.Path(path).parent} does not exist; create it first")
     return target
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from nsjax import schemes
 from nsjax.contact import Criteria
 from nsjax.core import InputError, Scheme, nearest
+from nsjax.core.blocks import tree_shapes
 from nsjax.io.codec import describe
 from nsjax.types import PyTree
 
@@ -118,9 +119,8 @@ def _default(name: str) -> Scheme:
 
 
 def _same(a: Scheme, b: Scheme) -> bool:
-    leaves, others = jax.tree.leaves(a), jax.tree.leaves(b)
-    same = bool(jax.tree.structure(a) == jax.tree.structure(b))  # type: ignore[operator]
-    return same and all(map(np.array_equal, leaves, others))
+    same = tree_shapes(a)[0] == tree_shapes(b)[0]
+    return bool(same) and all(map(np.array_equal, jax.tree.leaves(a), jax.tree.leaves(b)))
 
 
 def _module(scheme: Scheme) -> Any:

@@ -8,11 +8,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.core.checks import is_traced
 from nsjax.math import norm
-from nsjax.models.common import constructor, vector
+from nsjax.models.common import constructor, contact_law, vector
 from nsjax.types import Array, record
 
 
@@ -108,14 +107,6 @@ class Balls:
             slips.append((along - r[i] * vs[i, 2] - r[j] * vs[j, 2])[None])
         return jnp.concatenate(slips)[:, None]
 
-    def law(self, p: BouncingBall) -> ContactLaw:
-        """Impact and friction law of all contacts."""
-        return ContactLaw(
-            restitution=p.restitution,
-            restitution_tangential=p.restitution_tangential,
-            friction=p.friction,
-        )
-
     def observe(self, t: Array, q: Array, v: Array, output: Any, p: BouncingBall) -> dict[str, Array]:
         """Height of the table and its velocity."""
         phase = p.table_frequency * t
@@ -156,7 +147,7 @@ class Balls:
             potential=self.potential,
             gap=self.gap,
             slip=self.slip if planar else None,
-            law=self.law,
+            law=contact_law,
             observe=self.observe,
             labels=self.labels(),
         )

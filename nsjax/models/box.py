@@ -8,9 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System
 from nsjax.math import rotations
+from nsjax.models.common import contact_law
 from nsjax.types import Array, record
 
 
@@ -114,14 +114,6 @@ class Box:
         turn = rotations.matrix(q[3:])[:2]
         return v[:2] + jnp.sum(turn[None, :, :] * local[:, None, :], axis=2)
 
-    def law(self, p: Block) -> ContactLaw:
-        """Impact and friction law of the corners."""
-        return ContactLaw(
-            restitution=p.restitution,
-            restitution_tangential=p.restitution_tangential,
-            friction=p.friction,
-        )
-
     def observe(self, t: Array, q: Array, v: Array, output: Any, p: Block) -> dict[str, Array]:
         """Height of the lowest corner."""
         return {"lowest": jnp.min(self.gap(t, q, p))}
@@ -170,7 +162,7 @@ class Box:
             potential=self.potential,
             gap=self.gap,
             slip=self.slip if self.rough else None,
-            law=self.law,
+            law=contact_law,
             observe=self.observe,
             labels=self.labels(),
             **self.sizes(),

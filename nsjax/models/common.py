@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Problem, nearest
 from nsjax.core.changes import as_number
 from nsjax.core.checks import is_traced
@@ -46,6 +47,15 @@ def constructor(parameters: type[Any]) -> Callable[[Callable[..., Problem]], Cal
         return construct
 
     return decorate
+
+
+def contact_law(p: Any) -> ContactLaw:
+    """Impact and friction law of all contacts of a model whose parameters have their usual names."""
+    return ContactLaw(
+        restitution=p.restitution,
+        restitution_tangential=p.restitution_tangential,
+        friction=p.friction,
+    )
 
 
 def vector(values: Any, size: int | None = None) -> Any:

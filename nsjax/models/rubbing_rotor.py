@@ -6,11 +6,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.contact import ContactLaw
 from nsjax.core import Labels, Output, Problem, State, System
 from nsjax.core.checks import is_traced
 from nsjax.math import direction, norm
-from nsjax.models.common import constructor, vector
+from nsjax.models.common import constructor, contact_law, vector
 from nsjax.types import Array, record
 
 
@@ -74,15 +73,6 @@ def slip(t: Array, q: Array, v: Array, p: RubbingRotor) -> Array:
     return (n[0] * v[1] - n[1] * v[0] + p.radius * v[2])[None, None]
 
 
-def law(p: RubbingRotor) -> ContactLaw:
-    """Impact and friction law of the disc on the ring."""
-    return ContactLaw(
-        restitution=p.restitution,
-        restitution_tangential=p.restitution_tangential,
-        friction=p.friction,
-    )
-
-
 def observe(t: Array, q: Array, v: Array, output: Output | None, p: RubbingRotor) -> dict[str, Array]:
     """Polar coordinates of the whirl; the angular velocity is zero in the centre."""
     square = q[0] ** 2 + q[1] ** 2
@@ -106,7 +96,7 @@ SYSTEM = System(
     potential=potential,
     gap=gap,
     slip=slip,
-    law=law,
+    law=contact_law,
     observe=observe,
     labels=Labels(
         q=("x [m]", "y [m]", "phi [rad]"),

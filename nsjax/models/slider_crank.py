@@ -7,10 +7,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact import ContactLaw
 from nsjax.core import Labels, Output, Problem, State, System
 from nsjax.math import sin_cos
-from nsjax.models.common import constructor, vector
+from nsjax.models.common import constructor, contact_law, vector
 from nsjax.types import Array, record
 
 
@@ -118,15 +117,6 @@ def slip(t: Array, q: Array, v: Array, p: SliderCrank) -> Array:
     return corner_slips(along, (s[2], c[2]), v[2], p)
 
 
-def law(p: SliderCrank) -> ContactLaw:
-    """Impact and friction law of the corners."""
-    return ContactLaw(
-        restitution=p.restitution,
-        restitution_tangential=p.restitution_tangential,
-        friction=p.friction,
-    )
-
-
 def observe(t: Array, q: Array, v: Array, output: Output | None, p: SliderCrank) -> dict[str, Array]:
     """Position of the slider's centre and the bounds of its height."""
     x, y = slider_centre(q, p)
@@ -145,7 +135,7 @@ SYSTEM = System(
     potential=potential,
     gap=gap,
     slip=slip,
-    law=law,
+    law=contact_law,
     observe=observe,
     labels=Labels(
         q=("theta1 [rad]", "theta2 [rad]", "theta3 [rad]"),

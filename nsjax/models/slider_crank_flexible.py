@@ -10,16 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System, from_lagrangian
 from nsjax.core.checks import is_traced
 from nsjax.core.lagrangian import Lagrangian
 from nsjax.fem import FRAMES, FloatingRod, Modes, RodBasis, RodData, unit_rod
 from nsjax.linalg import bordered, matvec
 from nsjax.math import sin_cos
-from nsjax.models.common import constructor, vector
+from nsjax.models.common import constructor, contact_law, vector
 from nsjax.models.slider_crank import CORNERS, SliderCrank, corner_gaps, corner_slips
-from nsjax.models.slider_crank import law as corner_law
 from nsjax.types import Array, record
 
 
@@ -73,14 +71,14 @@ class FlexibleCrank:
 
     basis: RodBasis
 
-    def prepare(self, p: SliderCrankFlexible) -> SliderCrankFlexible:
+    def prepare(self, p: SliderCrankFlexible) -> _Prepared:
         """The shape integrals of rod and slider, once per run."""
         data = {f.name: getattr(p, f.name) for f in dataclasses.fields(SliderCrankFlexible)}
         return _Prepared(**data, rod=_integrals(self.basis, p))
 
     def rod(self, p: SliderCrankFlexible) -> FloatingRod:
         """The shape integrals."""
-        return p.rod if isinstance(p, _Prepared) else self.prepare(p).rod  # type: ignore[attr-defined]
+        return p.rod if isinstance(p, _Prepared) else self.prepare(p).rod
 
     def _times(self, matrix: Any, x: Array) -> Array:
         """Product of a matrix over the deformation."""
@@ -191,10 +189,6 @@ class FlexibleCrank:
         """Velocities of the four corners along the guide (4, 1), rates of [R&S (175)-(178)]."""
         return corner_slips(self._slider(q, v, p)[2], sin_cos(q[2]), v[2], p)
 
-    def law(self, p: SliderCrankFlexible) -> ContactLaw:
-        """Impact and friction law of the corners."""
-        return corner_law(p)
-
     def observe(
         self, t: Array, q: Array, v: Array, output: Any, p: SliderCrankFlexible
     ) -> dict[str, Array]:
@@ -250,7 +244,7 @@ class FlexibleCrank:
             potential=self.potential,
             gap=self.gap,
             slip=self.slip,
-            law=self.law,
+            law=contact_law,
             prepare=self.prepare,
             observe=self.observe,
             labels=self.labels(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsjax.plot import style
-from nsjax.trajectory import Trajectory, label_name, label_unit
+from nsjax.trajectory import Trajectory, contact_names, label_name, label_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -170,8 +170,7 @@ def _busiest(traj: Trajectory) -> np.ndarray:
 
 
 def _contact_names(traj: Trajectory) -> list[str]:
-    names = traj.system.labels.contacts or tuple(f"contact {k}" for k in range(traj.system.nc))
-    return [names[k] for k in _busiest(traj)]
+    return [contact_names(traj.system)[k] for k in _busiest(traj)]
 
 
 def _some(traj: Trajectory) -> str:

@@ -30,7 +30,7 @@ def touch_at_start(
     so before.
     """
     at, p = events.frozen((State(t=jnp.asarray(state.t), q=state.q, v=state.v), params))
-    closed = touching(system, at.t, at.q, p, system.gap(at.t, at.q, p), tolerance)  # type: ignore[misc]
+    closed = touching(system, at.t, at.q, p, system.gap(at.t, at.q, p), tolerance)
     rests = events.at_rest(events.criteria_of(scheme), events.gap_rates(system, p, at), at.v)
     return events.touching(events.no_touch(system), closed & rests)
 

@@ -11,8 +11,12 @@ import secrets
 import sys
 import warnings
 from importlib import metadata
+from typing import Any
 
 import jax
+
+CONFIG: Any = jax.config
+"""JAX's settings: it does not declare their names."""
 
 LEAST_SECONDS = 0.0
 """Programs that compile faster than this are not kept: none, since a first step needs many small ones."""
@@ -51,15 +55,15 @@ def use_cache(choice: CacheChoice = None) -> pathlib.Path | None:
         >>> folder = use_cache()  # None where nothing can be kept
     """
     if choice is False:
-        jax.config.update("jax_enable_compilation_cache", False)
+        CONFIG.update("jax_enable_compilation_cache", False)
         return None
     chosen = None if choice is None or choice is True else pathlib.Path(choice).expanduser()
     if chosen is None:
-        present = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-        if not jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
+        present = CONFIG.jax_compilation_cache_dir
+        if not CONFIG.jax_enable_compilation_cache:
             if choice is None:
                 return None
-            jax.config.update("jax_enable_compilation_cache", True)
+            CONFIG.update("jax_enable_compilation_cache", True)
         if present is not None:
             return pathlib.Path(present)
     base = chosen or user_folder()
@@ -135,11 +139,11 @@ def _set_folder(folder: pathlib.Path) -> None:
     """Points JAX to the folder."""
     from jax.experimental.compilation_cache import compilation_cache
 
-    if jax.config.jax_persistent_cache_min_compile_time_secs == JAX_LEAST_SECONDS:  # type: ignore[attr-defined]
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
-    jax.config.update("jax_enable_compilation_cache", True)
-    if jax.config.jax_compilation_cache_dir != str(folder):  # type: ignore[attr-defined]
-        jax.config.update("jax_compilation_cache_dir", str(folder))
+    if CONFIG.jax_persistent_cache_min_compile_time_secs == JAX_LEAST_SECONDS:
+        CONFIG.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
+    CONFIG.update("jax_enable_compilation_cache", True)
+    if CONFIG.jax_compilation_cache_dir != str(folder):
+        CONFIG.update("jax_compilation_cache_dir", str(folder))
         compilation_cache.reset_cache()  # an earlier computation may have settled on another folder
 
 

@@ -12,6 +12,8 @@ from types import FrameType
 
 import jax
 
+from nsjax.startup.cache import CONFIG
+
 PATIENCE = 3.0
 """Seconds of work on one program before a line says so."""
 
@@ -152,7 +154,7 @@ def _sentence(name: str, frame: FrameType | None) -> str:
 
 def _print(sentence: str) -> None:
     kept = ""
-    if jax.config.jax_compilation_cache_dir and jax.config.jax_enable_compilation_cache:  # type: ignore[attr-defined]
+    if CONFIG.jax_compilation_cache_dir and CONFIG.jax_enable_compilation_cache:
         kept = "; the next process finds it ready"
     with contextlib.suppress(AttributeError, OSError, ValueError):  # no stderr any more
         print(f"{sentence}{kept}", file=sys.stderr, flush=True)

@@ -41,10 +41,7 @@ def _call(
             one.system, params, state, scheme, dt=own.dt, steps=steps, unit_time=both[1]
         )
 
-    def share(both: Any, lanes: program.Lane, count: Array) -> tuple[Array, Array]:
-        return program.map_lanes(functools.partial(lane, both), lanes, count[0])
-
-    return program.spread(share, devices)((common, unit_time), lanes, counts)
+    return program.spread(lane, devices, (common, unit_time), lanes, counts)
 
 
 def sweep_lyapunov(

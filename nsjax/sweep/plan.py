@@ -40,6 +40,12 @@ class Plan:
     axes: Axes
     lengths: Lengths
 
+    @property
+    def undifferentiated(self) -> Plan:
+        """The same outside of transformations: its program needs no derivative."""
+        plain = dataclasses.replace(self.common.scheme, gradient="discrete")
+        return dataclasses.replace(self, common=dataclasses.replace(self.common, scheme=plain))
+
     def lanes(self, lanes: np.ndarray) -> program.Lane:
         """What these lanes (flat numbers) have of their own."""
         lengths = self.lengths

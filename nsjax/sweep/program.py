@@ -18,11 +18,12 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
 from nsjax.core.keys import Key, put
+from nsjax.core.quantities import ROWS
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
+from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row, trajectory
 from nsjax.sweep.reductions import Fold, Reduction
-from nsjax.trajectory import ROWS, FirstFailure, Trajectory
+from nsjax.trajectory import FirstFailure, Trajectory
 from nsjax.types import Array, PyTree, record
 
 LANES = "lanes"
@@ -102,33 +103,26 @@ def run_lane(program: LaneProgram, common: Common, lane: Lane) -> Found:
     ready, constants = prepare_run(program.system, scheme, params, lane.dt)
     row = functools.partial(traced_row, book, scheme, ready, constants, lane.dt)
 
-    def whole(run: Any, columns: dict[str, Any]) -> Trajectory:
-        return Trajectory(
-            system=program.system, params=params, **columns, status=run.status,
-            first_failure=run.first_failure, events=run.events, carry=run.next,
-        )  # fmt: skip
-
     def count(k: Array) -> Array:
         return jnp.where(k == 0, 0, lane.every)  # row 0, the start, takes no steps
 
     if program.rows is not None or not isinstance(program.reduce, Fold):
         counts = count(jnp.arange((program.rows or 0) + 1))
         run, columns = lax.scan(row, run, counts)
-        return Found(
-            values=program.reduce(whole(run, columns)), status=run.status, first_failure=run.first_failure
-        )
+        values = program.reduce(trajectory(program.system, params, run, columns))
+        return Found(values=values, status=run.status, first_failure=run.first_failure)
     fold = program.reduce
 
-    def one(columns: dict[str, Any]) -> dict[str, Any]:
-        return {name: None if x is None else x[None] for name, x in columns.items()}
+    def one(run: Any, columns: dict[str, Any]) -> Trajectory:
+        return trajectory(program.system, params, run, jax.tree.map(lambda x: x[None], columns))
 
     def step(k: Array, both: tuple[Any, PyTree]) -> tuple[Any, PyTree]:
         run, columns = row(both[0], count(k))
-        return run, fold.update(both[1], whole(run, one(columns)))
+        return run, fold.update(both[1], one(run, columns))
 
     shapes = jax.eval_shape(row, run, count(jnp.asarray(0)))[1]
-    zeros = {name: None if x is None else jnp.zeros(x.shape, x.dtype) for name, x in shapes.items()}
-    run, kept = lax.fori_loop(0, common.rows + 1, step, (run, fold.start(whole(run, one(zeros)))))
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    run, kept = lax.fori_loop(0, common.rows + 1, step, (run, fold.start(one(run, zeros))))
     return Found(values=fold.finish(kept), status=run.status, first_failure=run.first_failure)
 
 
@@ -161,13 +155,25 @@ def map_lanes(lane: Callable[[Any], PyTree], lanes: PyTree, count: Array | None 
     return lax.fori_loop(0, count, step, empty)
 
 
-def spread(f: Callable[..., PyTree], devices: tuple[Any, ...]) -> Callable[..., PyTree]:
-    """``f(common, lanes, count)`` over devices: ``lanes`` and ``count`` are split, ``common`` is copied."""
+def spread(
+    lane: Callable[[Any, Any], PyTree], devices: tuple[Any, ...], common: PyTree, lanes: PyTree,
+    counts: Array | None = None,
+) -> PyTree:  # fmt: skip
+    """``lane(common, own)`` for lanes that are dealt to devices: on each the first ``counts[d]`` of its
+    share of the ``lanes``; all of them without counts, see `map_lanes`.
+    """
+
+    def share(common: PyTree, lanes: PyTree, *count: Array) -> PyTree:
+        return map_lanes(functools.partial(lane, common), lanes, *(n[0] for n in count))
+
+    given = () if counts is None else (counts,)
     if len(devices) == 1:
-        return f
+        return share(common, lanes, *given)
     mesh = Mesh(np.asarray(devices), (LANES,))
     split, copied = PartitionSpec(LANES), PartitionSpec()
-    return jax.shard_map(f, mesh=mesh, in_specs=(copied, split, split), out_specs=split, check_vma=False)
+    specs = (copied, split, *(split for _ in given))
+    spread_out = jax.shard_map(share, mesh=mesh, in_specs=specs, out_specs=split, check_vma=False)
+    return spread_out(common, lanes, *given)
 
 
 @functools.partial(jax.jit, static_argnames=("program", "devices"))
@@ -175,20 +181,4 @@ def call(
     program: LaneProgram, devices: tuple[Any, ...], common: Common, lanes: Lane, counts: Array
 ) -> Found:
     """One compiled call: on each device the first ``counts[d]`` of its share of the lanes."""
-
-    def share(common: Common, lanes: Lane, count: Array) -> Found:
-        return map_lanes(functools.partial(run_lane, program, common), lanes, count[0])
-
-    return spread(share, devices)(common, lanes, counts)
-
-
-def lane_shapes(program: LaneProgram, common: Common, lane: Lane) -> Found:
-    """Shapes and types of what one lane gives, without computing it."""
-    shapes: Found = jax.eval_shape(functools.partial(run_lane, program), common, lane)
-    return shapes
-
-
-def row_bytes(system: System) -> int:
-    """Upper bound of the memory of one saved row."""
-    width = system.nq + system.nv + system.nc * (8 + 2 * system.nt) + 2 * (system.nb + system.nd) + 4
-    return 8 * width
+    return spread(functools.partial(run_lane, program), devices, common, lanes, counts)

@@ -11,11 +11,13 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from nsjax.core.errors import InputError
-from nsjax.trajectory import ROWS, Trajectory
+from nsjax.core.quantities import ROWS
+from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree
 
 COLUMNS = ("t", "q", "v", *ROWS)
@@ -61,12 +63,10 @@ class Fold:
     def __call__(self, traj: Trajectory) -> PyTree:
         """The fold over the saved rows of a trajectory."""
         columns: dict[str, Any] = {name: getattr(traj, name) for name in COLUMNS}
-        first: dict[str, Any] = {
-            name: None if x is None else jnp.zeros_like(x[:1]) for name, x in columns.items()
-        }
+        first: dict[str, Any] = jax.tree.map(lambda x: jnp.zeros_like(x[:1]), columns)
 
         def step(kept: PyTree, row: dict[str, Any]) -> tuple[PyTree, None]:
-            one: dict[str, Any] = {name: None if x is None else x[None] for name, x in row.items()}
+            one: dict[str, Any] = jax.tree.map(lambda x: x[None], row)
             return self.update(kept, dataclasses.replace(traj, **one)), None
 
         kept, _ = lax.scan(step, self.start(dataclasses.replace(traj, **first)), columns)

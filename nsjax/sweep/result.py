@@ -92,7 +92,7 @@ class SweepResult:
         first = next(iter(self.failures().values()))
         raise RunError(first if bad == 1 else f"{bad} of {self.axes.count} lanes failed; {first}")
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Any]:
         """Everything under plain names, as `save` writes it: ``over.<key>``, ``values.<name>`` (``values``
         if the reduction returned one array), ``status``, ``first_failure.step``, ``.time``, ``.status``,
         ``.contact``, and the text ``failures``.
@@ -126,7 +126,7 @@ class SweepResult:
         if is_traced(self):
             raise InputError("save: the result is traced; save outside jit and grad")
         if form == "npz":
-            np.savez_compressed(target, **self.arrays())  # type: ignore[arg-type]
+            np.savez_compressed(target, **self.arrays())
             return
         content = _netcdf(self.to_xarray())
         if isinstance(target, str | os.PathLike):

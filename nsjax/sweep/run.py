@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import checks
+from nsjax.core.blocks import tree_bytes
 from nsjax.core.errors import InputError
+from nsjax.core.quantities import row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.simulate import simulate
@@ -121,9 +122,7 @@ def sweep(
     plan = make_plan(problem, scheme, over, mode, reduce, dt, steps, time, every, rows, events)
     if checks.is_traced((plan.common, plan.axes.arrays, plan.lengths.dt)):
         return _result(plan, _traced(plan, gradient))
-    # a sweep outside transformations is never differentiated: its program needs no derivative
-    plain = dataclasses.replace(plan.common.scheme, gradient="discrete")
-    plan = dataclasses.replace(plan, common=dataclasses.replace(plan.common, scheme=plain))
+    plan = plan.undifferentiated
     refused = refusals(plan)
     lanes = np.setdiff1d(np.arange(plan.axes.count), list(refused))
     return _result(plan, _run(plan, lanes, memory_bytes, progress), refused)
@@ -133,9 +132,9 @@ def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.Fo
     """Lanes of one compiled call on each device, a power of two, and the shapes of what a lane gives."""
     one = plan.one
     lane = jax.tree.map(lambda x: x[0], plan.lanes(np.zeros(1, int)))
-    shapes = program.lane_shapes(one, plan.common, lane)
-    size = sum(int(np.prod(x.shape)) * np.dtype(x.dtype).itemsize for x in jax.tree.leaves(shapes))
-    work = 0 if one.rows is None else (one.rows + 1) * program.row_bytes(one.system)
+    shapes = jax.eval_shape(functools.partial(program.run_lane, one), plan.common, lane)
+    size = tree_bytes(shapes)
+    work = 0 if one.rows is None else (one.rows + 1) * 8 * row_numbers(one.system)
     together = jax.default_backend() != "cpu"  # there the rows of all lanes of a call exist at once
     # results exist on the device and, while they are collected, on the host
     free = memory_bytes - (0 if together else devices * work)
@@ -163,14 +162,10 @@ def _run(
         for start in range(0, len(mine), per_call):
             some = mine[start : start + per_call]
             part, order = deal(plan, some, devices, chunk)
-            _enter(found, part, some, order)
+            for whole, new in zip(jax.tree.leaves(found), jax.tree.leaves(part), strict=True):
+                whole[some] = np.asarray(new)[order]
             tell(start + len(some))
     return processes.gather(found, lanes)
-
-
-def _enter(found: program.Found, part: program.Found, lanes: np.ndarray, order: np.ndarray) -> None:
-    for whole, new in zip(jax.tree.leaves(found), jax.tree.leaves(part), strict=True):
-        whole[lanes] = np.asarray(new)[order]
 
 
 def _blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -224,6 +219,9 @@ def _traced(plan: Plan, gradient: str | None) -> program.Found:
         )
 
     def lane(common: program.Common, own: program.Lane) -> program.Found:
+        return jax.checkpoint(functools.partial(whole, common))(own)
+
+    def whole(common: program.Common, own: program.Lane) -> program.Found:
         params, state, scheme, _ = program.apply(one.keys, common, own.values)
         traj = simulate(
             one.system, params, state, scheme, dt=own.dt, steps=every * lengths.rows, every=every,
@@ -231,11 +229,8 @@ def _traced(plan: Plan, gradient: str | None) -> program.Found:
         )  # fmt: skip
         return program.Found(values=one.reduce(traj), status=traj.status, first_failure=traj.first_failure)
 
-    def share(common: program.Common, lanes: program.Lane, _: Array) -> program.Found:
-        return program.map_lanes(jax.checkpoint(functools.partial(lane, common)), lanes)
-
     devices = tuple(jax.local_devices())
     full = -(-count // len(devices)) * len(devices)
     lanes = jax.tree.map(jnp.asarray, plan.lanes(np.minimum(np.arange(full), count - 1)))
-    found = program.spread(share, devices)(plan.common, lanes, jnp.zeros(len(devices)))
+    found = program.spread(lane, devices, plan.common, lanes)
     return jax.tree.map(lambda x: x[:count], found)

@@ -7,7 +7,7 @@ import dataclasses
 import io
 import os
 import time as clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -242,10 +242,8 @@ def _named(schemes: Any) -> dict[str, Scheme]:
 
 def _plan(problem: Problem, scheme: Scheme, sizes: np.ndarray, time: float, rows: int) -> Plan:
     plan = make_plan(problem, scheme, {"dt": sizes}, "zip", KEPT, None, None, time, None, rows, 0)
-    plain = dataclasses.replace(plan.common.scheme, gradient="discrete")
-    plan = dataclasses.replace(plan, common=dataclasses.replace(plan.common, scheme=plain))
     refusals(plan)  # raises: the start is common to all lanes
-    return plan
+    return plan.undifferentiated
 
 
 def _one(plan: Plan, lane: int) -> Any:
@@ -280,7 +278,7 @@ def _reference(
                 f"{rows + 1} at equal distances until t = {times[-1]:g}"
             )
         given = given.q, given.v
-    elif isinstance(given, Callable):  # type: ignore[arg-type]
+    elif callable(given):
         both = [given(float(t)) for t in times]
         given = [x[0] for x in both], [x[1] for x in both]
     q, v = (np.asarray(x, float) for x in given)

@@ -40,7 +40,7 @@ def frozen_rows(system: System, params: PyTree, t: Array, q: Array, contacts: bo
         )
     e = jnp.zeros(system.nb)
     if count:
-        law = system.law(params)  # type: ignore[misc]
+        law = system.law(params)
         e = jnp.concatenate([law.row_restitution(system.nc, system.nt), e])
     return FrozenRows(rows=all_rows(system, t, q, params, contacts), restitution=e)
 
@@ -106,11 +106,11 @@ class FrozenRowEquations:
         """Coefficients (nc,)."""
         if not self.nc:
             return jnp.zeros(0)
-        return self.system.law(d.params).friction_of(self.nc)  # type: ignore[misc]
+        return self.system.law(d.params).friction_of(self.nc)
 
     def given(self, d: Any) -> Given | None:
         """Normal impulses that are given, if any."""
-        return self.system.law(d.params).given(self.nc, d.dt) if self.nc else None  # type: ignore[misc]
+        return self.system.law(d.params).given(self.nc, d.dt) if self.nc else None
 
 
 def solve_frozen(

@@ -176,7 +176,7 @@ class _Equations:
 
         velocity = rate(v + w)
         if nc:
-            e = system.law(d.params).row_restitution(nc, self.nt)  # type: ignore[misc]
+            e = system.law(d.params).row_restitution(nc, self.nt)
             velocity = velocity + jnp.concatenate([e, jnp.zeros(system.nb)]) * rate(v)
         if not self.position:
             return velocity
@@ -195,13 +195,13 @@ class _Equations:
         nc = self.system.nc if self.contacts else 0
         if not nc:
             return jnp.zeros(0)
-        mu = self.system.law(d.params).friction_of(nc)  # type: ignore[misc]
+        mu = self.system.law(d.params).friction_of(nc)
         return jnp.concatenate([mu, jnp.zeros(nc)]) if self.position else mu
 
     def given(self, d: Any) -> Given | None:
         """Normal impulses that are given, if any; none on position level."""
         nc = self.system.nc if self.contacts else 0
-        one = self.system.law(d.params).given(nc, d.dt) if nc else None  # type: ignore[misc]
+        one = self.system.law(d.params).given(nc, d.dt) if nc else None
         if one is None or not self.position:
             return one
         on = np.concatenate([one.on, np.zeros(nc, bool)])

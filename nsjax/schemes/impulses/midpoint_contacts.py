@@ -50,7 +50,7 @@ def midpoint(system: System, state: State, dt: Array) -> State:
 
 def gap_of(system: System, params: PyTree, at: State) -> Array:
     """Gaps (nc,) of a state [m]."""
-    gap: Array = system.gap(at.t, at.q, params)  # type: ignore[misc]
+    gap: Array = system.gap(at.t, at.q, params)
     return gap
 
 

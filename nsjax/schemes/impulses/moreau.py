@@ -169,7 +169,7 @@ class _PositionLevel(FrozenRowEquations):
     def rates(self, d: Any, z: Array) -> Array:
         """``u^+ + e u^-`` of the contacts, ``g_B(q_{i+1}) / dt`` of the constraints."""
         q1 = self.system.retract(d.state.q, 0.5 * d.dt * (2.0 * d.state.v + z))
-        g = self.system.constraint(d.state.t + d.dt, q1, d.params) / d.dt  # type: ignore[misc]
+        g = self.system.constraint(d.state.t + d.dt, q1, d.params) / d.dt
         return self.replaced(super().rates(d, z), bilateral=g)
 
 

@@ -13,6 +13,7 @@ from nsjax.contact import Jump, events, saltation, velocity_jump
 from nsjax.contact.aftermath import Around, accelerate, shift_back
 from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed
+from nsjax.core.quantities import ROWS, accumulated
 from nsjax.core.scheme import Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.nonlinear import only_tangent
@@ -210,7 +211,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     inner = inside(d.scheme)
     limit, _ = events.gate(events.criteria_of(inner), system, there, f, d.dt)
     slow = jnp.any(struck & (jump.before >= -limit))
-    friction = system.law(there).friction_of(system.nc)  # type: ignore[misc]
+    friction = system.law(there).friction_of(system.nc)
     links = events.linked(events.criteria_of(inner), f.rows, f.response, active, friction, system.nt)
     pair = links & struck[:, None] & struck[None, :] & ~jnp.eye(system.nc, dtype=bool)
     state = State(t=at.t, q=at.q, v=at.v + jump.dv)
@@ -282,14 +283,7 @@ def _added(so_far: Output, now: Output, event: Event) -> Output:
         shift=jnp.where(fresh, event.shift, old.shift),
         timed=old.timed | event.timed,
     )
+    books = {name: getattr(so_far, name) for name in ROWS if getattr(so_far, name) is not None}
     return dataclasses.replace(
-        now,
-        impulse_normal=so_far.impulse_normal + now.impulse_normal,
-        impulse_tangential=so_far.impulse_tangential + now.impulse_tangential,
-        constraint_impulse=so_far.constraint_impulse + now.constraint_impulse,
-        event=merged,
-        iterations=so_far.iterations + now.iterations,
-        residual=jnp.maximum(so_far.residual, now.residual),
-        status=so_far.status | now.status,
-        notes=so_far.notes | now.notes,
+        now, **accumulated(books, now), event=merged, status=so_far.status | now.status
     )

@@ -118,7 +118,7 @@ class Stepper:
 
     def gaps(self, d: Start, state: State) -> Array:
         """Gaps (nc,) at a state."""
-        return self.system.gap(jnp.asarray(state.t), state.q, d.params)  # type: ignore[misc]
+        return self.system.gap(jnp.asarray(state.t), state.q, d.params)
 
     def least(self, d: Start, state: State) -> Array:
         """Least gap of the hit contacts above the one at which an impact happens."""

@@ -168,7 +168,7 @@ class Runner:
         nc = self.system.nc if self.contacts else 0
         friction, given = jnp.zeros(0), None
         if nc:
-            law = self.system.law(self.params)  # type: ignore[misc]
+            law = self.system.law(self.params)
             friction, given = law.friction_of(nc), law.given(nc, self.dt)
         problem = ContactProblem(
             nc=nc, nt=self.system.nt, nb=self.system.nb, delassus=delassus, free=free,

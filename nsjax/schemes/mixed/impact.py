@@ -133,7 +133,7 @@ def through_reversal(
         )
         change = motion(a)[1]
         turning = turning | sliding.departure(criteria, now, change, memory.resting, start.v, step)
-    slide = system.slip(state.t, state.q, state.v, params)  # type: ignore[misc]
+    slide = system.slip(state.t, state.q, state.v, params)
     along, rate = jnp.sum(slide * change, axis=1), jnp.sum(change * change, axis=1)
     refuse = derivatives(scheme)["refuse"]
     shift = saltation.event_shift(along, rate, turning, jnp.asarray(False), refuse)

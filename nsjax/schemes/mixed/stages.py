@@ -191,7 +191,7 @@ class StageEquations:
         system = self.system
         if self.form == "index_2" or not system.nb:
             return row_rates(system, t, q, v, params, self.contacts)
-        position = system.constraint(t, q, params) / dt  # type: ignore[misc]
+        position = system.constraint(t, q, params) / dt
         if self.corrects:
             return jnp.concatenate([row_rates(system, t, q, v, params, self.contacts), position])
         contacts = jnp.zeros(0)
@@ -235,7 +235,7 @@ class StageEquations:
         """Coefficients of all contacts of all stages."""
         if not self.nc:
             return jnp.zeros(0)
-        one = self.system.law(data[0]).friction_of(self.system.nc)  # type: ignore[misc]
+        one = self.system.law(data[0]).friction_of(self.system.nc)
         return jnp.concatenate([one] * self.stages)
 
     def given(self, data: Any) -> Given | None:
@@ -243,7 +243,7 @@ class StageEquations:
         params, maps = data
         if not self.nc:
             return None
-        one = self.system.law(params).given(self.system.nc, maps.dt)  # type: ignore[misc]
+        one = self.system.law(params).given(self.system.nc, maps.dt)
         if one is None:
             return None
         on, normal = np.concatenate([one.on] * self.stages), jnp.concatenate([one.normal] * self.stages)

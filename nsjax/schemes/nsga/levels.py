@@ -253,7 +253,7 @@ class PositionLevel(Level):
     def _creep(self, s: Step, tangential: Array) -> Array:
         """``G_T' x`` (nv,) where the step starts."""
         x = tangential.reshape(self.system.nc, self.system.nt)
-        work = lambda v: jnp.sum(x * self.system.slip(s.t - s.dt, s.q, v, s.params))  # type: ignore[misc]  # noqa: E731
+        work = lambda v: jnp.sum(x * self.system.slip(s.t - s.dt, s.q, v, s.params))  # noqa: E731
         return jax.grad(work)(jnp.zeros(self.system.nv))
 
     def _with_tangents(self, x: Array, tangents: Array) -> Array:

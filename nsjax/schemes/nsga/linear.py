@@ -34,7 +34,7 @@ class Linear:
         added: (rows,) bool, rows that the matrix contains.
     """
 
-    matrix: Array | None
+    matrix: Array | Any
     done: Elimination | None
     directions: Array
     values: Array
@@ -90,7 +90,7 @@ def correction(x: Tangent, dynamic: Array, rows: Array) -> tuple[Array, Array]:
         free, response = -a.done.solve(dynamic), matmul(a.directions, x.law)
     else:
         both = jnp.concatenate([-dynamic[:, None], matmul(a.directions, x.law)], axis=1)
-        solved = solve(a.matrix, both)  # type: ignore[arg-type]
+        solved = solve(a.matrix, both)
         free, response = solved[:, 0], solved[:, 1:]
     if not m:
         return free, jnp.zeros(0)

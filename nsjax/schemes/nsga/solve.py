@@ -99,7 +99,7 @@ def decoupled(
     if not system.nc:
         return fly(None)
     # with all gaps open both corrections have nothing to do
-    gap = system.gap(s.t, smooth.q, s.params)  # type: ignore[misc]
+    gap = system.gap(s.t, smooth.q, s.params)
     return branch(jnp.all(gap > 0.0), fly, correct, None)
 
 

@@ -125,7 +125,7 @@ def _predicted(
     a = (alpha_f * memory.acceleration - alpha_m * old) / (1 - alpha_m)
     restitution, friction, given = jnp.zeros(system.nb), jnp.zeros(0), None
     if system.nc:
-        law = system.law(params)  # type: ignore[misc]
+        law = system.law(params)
         e = jnp.concatenate([law.row_restitution(system.nc, system.nt), restitution])
         restitution = e * row_rates(system, t, state.q, v, params)
         friction, given = law.friction_of(system.nc), law.given(system.nc, dt)
@@ -256,7 +256,7 @@ def _closing(scheme: Scheme, system: System, params: PyTree, state: State, dt: A
     """Contacts (nc,) bool that may be closed at the end of the step, see `Criteria.early`."""
     at = _ahead(system, state, dt)
     rates = gap_rates(system, params, at)
-    gap = system.gap(at.t, at.q, params)  # type: ignore[misc]
+    gap = system.gap(at.t, at.q, params)
     limit = events.criteria_of(scheme).early * dt * jnp.abs(rates)
     return touching(system, at.t, at.q, params, gap, limit)
 

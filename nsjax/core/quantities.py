@@ -1,0 +1,130 @@
+"""The row quantities: one table that says of each its shape, its unit, and how it accumulates between rows.
+
+A new one needs its line here, and the scheme that fills it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.core.system import System
+from nsjax.types import Array, record
+
+FOLDS: dict[str, tuple[float, Callable[[Any, Any], Array]]] = {
+    "end": (0.0, lambda old, new: new),
+    "sum": (0.0, operator.add),
+    "min": (jnp.inf, jnp.minimum),
+    "max": (0.0, jnp.maximum),
+    "any": (0.0, operator.or_),
+}
+"""Ways to accumulate: the value before any step (``"max"`` is of what is never negative, ``"any"`` of
+bits), and that after one more.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantity:
+    """What is known of a row quantity.
+
+    Args:
+        axes: names of its sizes in `System`.
+        unit: what has one moves with the motion and has a derivative; counts, bits and ratios do not.
+        fold: one of `FOLDS`; ``"state"``: a function of the row's state, nothing accumulates.
+        kind: type of its numbers.
+    """
+
+    axes: tuple[str, ...]
+    unit: str
+    fold: str
+    kind: type = float
+
+    def shape(self, system: System) -> tuple[int, ...]:
+        """Its shape in a row."""
+        return tuple(getattr(system, axis) for axis in self.axes)
+
+    def start(self, system: System) -> Array:
+        """Its value before any step."""
+        return jnp.full(self.shape(system), FOLDS[self.fold][0], self.kind)
+
+
+def _row(axes: str, unit: str, fold: str, kind: type = float) -> Any:
+    made = Quantity(axes=tuple(axes.split()), unit=unit, fold=fold, kind=kind)
+    return dataclasses.field(default=None, metadata={"quantity": made})
+
+
+@record()
+class RowQuantities:
+    """What happens in a step, or between two saved rows; None: not known, or not saved.
+
+    Args:
+        gap (nc,): at the row's state [m].
+        force_normal (nc,), force_tangential (nc, nt), constraint_force (nb,): at the end of the (last)
+            step, left limit [N]. Schemes that know impulses alone give these over the step: a contact
+            that stays closed on a curved motion is loaded in few steps and by much, see the means.
+        impulse_normal (nc,), impulse_tangential (nc, nt), constraint_impulse (nb,): time integrals of the
+            forces with the scheme's own weights, and impulses of impacts, so that momentum balances in
+            every step [N s].
+        impacts (nc,): number of impacts.
+        gap_min (nc,): least gap that the scheme tested [m].
+        closed_time (nc,): time with the contact taking part [s], a number of steps, those included in
+            which a penetrated contact opens without load. Its derivative is that of the time at rest
+            under load, from landing to release, to first order in the step; after an accumulation of
+            bounces to the part by which the last of them are known. Schemes that remember nothing of
+            rest have that of the count, zero but for the step size.
+        iterations: of the contact solver.
+        residual: largest relative natural-map residual of the contact problem, the certificate.
+        notes (nc,): bits on what the events of each contact mean for derivatives (`nsjax.notes`):
+            harmless, one-sided (grazing, a kink), undefined (impacts that move each other, an
+            accumulation, friction above the jamming limit).
+        margin (nc,): how near a contact has come to grazing, in steps: the rate with which it closed, or
+            would have had to come to close, over what its acceleration changes in a step. Infinite if it
+            did not come near. An impact is lost or won by changes of the data that move its rate by so
+            much, and its derivative is known to about 1 / margin.
+        drag_force, drag_impulse (nd,): of bounded rows, like those of the constraints [N], [N s].
+    """
+
+    gap: Array = _row("nc", "m", "state")
+    force_normal: Array = _row("nc", "N", "end")
+    force_tangential: Array = _row("nc nt", "N", "end")
+    constraint_force: Array = _row("nb", "N", "end")
+    impulse_normal: Array = _row("nc", "N s", "sum")
+    impulse_tangential: Array = _row("nc nt", "N s", "sum")
+    constraint_impulse: Array = _row("nb", "N s", "sum")
+    impacts: Array = _row("nc", "", "sum", int)
+    gap_min: Array = _row("nc", "m", "min")
+    closed_time: Array = _row("nc", "s", "sum")
+    iterations: Array = _row("", "", "sum", int)
+    residual: Array = _row("", "", "max")
+    notes: Array = _row("nc", "", "any", int)
+    margin: Array = _row("nc", "", "min")
+    drag_force: Array = _row("nd", "N", "end")
+    drag_impulse: Array = _row("nd", "N s", "sum")
+
+
+QUANTITIES: dict[str, Quantity] = {
+    f.name: f.metadata["quantity"] for f in dataclasses.fields(RowQuantities)
+}
+
+ROWS = tuple(QUANTITIES)
+"""What `simulate` saves beside ``t, q, v``."""
+
+LOADS = tuple(name for name, x in QUANTITIES.items() if x.unit in ("N", "N s"))
+"""Forces and impulses."""
+
+
+def accumulated(so_far: Mapping[str, Array], new: RowQuantities) -> dict[str, Array]:
+    """Values since the last row after one more step; what the step does not know stays."""
+    found = {name: (old, getattr(new, name)) for name, old in so_far.items()}
+    return {k: old if x is None else FOLDS[QUANTITIES[k].fold][1](old, x) for k, (old, x) in found.items()}
+
+
+def row_numbers(system: System) -> int:
+    """Numbers in a row that holds all quantities."""
+    shapes = (x.shape(system) for x in QUANTITIES.values())
+    return 1 + system.nq + system.nv + sum(math.prod(shape) for shape in shapes)

@@ -1,0 +1,72 @@
+"""The table of row quantities: what it says of shapes and folds is what a run does."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+
+import nsjax
+from nsjax import models, schemes
+from nsjax.core.quantities import QUANTITIES, ROWS, accumulated, row_numbers
+from nsjax.core.scheme import Scheme
+from nsjax.trajectory import Trajectory
+
+FOLD = {
+    "end": lambda x: x[-1],
+    "sum": lambda x: x.sum(axis=0),
+    "min": lambda x: x.min(axis=0),
+    "max": lambda x: x.max(axis=0),
+    "any": lambda x: np.bitwise_or.reduce(x, axis=0),
+    "state": lambda x: x[-1],
+}
+
+
+def crank(every: int, scheme: Scheme | None = None) -> Trajectory:
+    scheme = scheme or schemes.moreau()
+    return nsjax.simulate(*models.slider_crank(), scheme, dt=1e-4, steps=600, every=every)
+
+
+def test_rows_are_folds_of_steps() -> None:
+    """Sums to the rounding of their order; all else bit for bit."""
+    fine, coarse = crank(1), crank(20)
+    assert np.any(coarse.impacts)
+    assert np.any(np.isfinite(coarse.margin))
+    for name, kind in QUANTITIES.items():
+        steps, rows = np.asarray(getattr(fine, name)), np.asarray(getattr(coarse, name))
+        folded = np.stack([FOLD[kind.fold](steps[k - 19 : k + 1]) for k in range(20, 601, 20)])
+        np.testing.assert_allclose(rows[1:], folded, rtol=1e-13 * (kind.fold == "sum"), err_msg=name)
+
+
+def test_shapes_and_types_are_those_of_the_table() -> None:
+    traj = crank(20)
+    for name, kind in QUANTITIES.items():
+        rows = np.asarray(getattr(traj, name))
+        assert rows.shape[1:] == kind.shape(traj.system), name
+        assert rows.dtype == np.dtype(kind.kind), name
+        assert traj.unit(name) == kind.unit
+    saved = [traj.t, traj.q, traj.v, *(getattr(traj, name) for name in ROWS)]
+    assert row_numbers(traj.system) == sum(np.asarray(x)[0].size for x in saved)
+
+
+def _silent(scheme, system, params, constants, carry, dt):
+    inner = schemes.moreau()
+    carry, output = inner.step(inner, system, params, constants, carry, dt)
+    return carry, dataclasses.replace(output, residual=None, iterations=None, notes=None)
+
+
+def test_what_a_scheme_does_not_know_stays_as_before_any_step() -> None:
+    traj = crank(20, dataclasses.replace(schemes.moreau(), step=_silent))
+    whole = crank(20)
+    assert whole.iterations.any()
+    assert not traj.iterations.any()
+    assert not traj.residual.any()
+    # to the rounding of another program, which 600 steps with impacts amplify
+    np.testing.assert_allclose(traj.impulse_normal, whole.impulse_normal, rtol=1e-9, atol=1e-12)
+    start = {"residual": jnp.ones(()), "impacts": jnp.ones(2, int)}
+    empty = dataclasses.replace(whole, residual=None, impacts=jnp.asarray([2, 0]))
+    assert {k: np.asarray(x).tolist() for k, x in accumulated(start, empty).items()} == {
+        "residual": 1.0,
+        "impacts": [3, 1],
+    }
