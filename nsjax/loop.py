@@ -165,7 +165,7 @@ def _one_step(
     if watch is not None:
         criteria = criteria_of(scheme)
         watch, margin, grazing = watch_gaps(
-            watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence
+            watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence, flight=criteria.flight
         )
         output = dataclasses.replace(output, notes=output.notes | grazing)
     return Run(

@@ -22,6 +22,9 @@ from nsjax.types import Array, PyTree, record
 # Accelerations scale shifts; plain Newton steps on few contacts find them to rounding.
 ITERATIONS = 20
 
+Blow = tuple[Array, Array, Array]
+"""Of an impact: what `_jumps` finds."""
+
 
 def accelerate(
     criteria: Criteria, system: System, p: PyTree, at: State, v: Array, on: Array,
@@ -73,7 +76,7 @@ def shift_back(
     ``corrects``: the scheme corrects positions; the state before the step was moved along ``x.aside``.
     """
     nc = system.nc
-    (dv, *blow), (rate, *change) = _alone(system, p, x)
+    alone = (dv, *_), (rate, *_) = _alone(system, p, x)
 
     def one(k: Array, found: tuple[Array, Array]) -> tuple[Array, Array]:
         """Accelerations after all impacts (first), and after each alone; forces after all."""
@@ -89,18 +92,34 @@ def shift_back(
     count = jnp.where(shift.apart, nc + 1, 1)
     none = jnp.zeros((nc + 1, system.nv)), jnp.zeros(x.impulses.shape)
     a, force = lax.fori_loop(0, count, one, none)
-    near = jnp.zeros(nc, bool)
-    if system.nt:
-        friction = system.law(p).friction_of(nc)  # type: ignore[misc]
-        # what sticks at rest after it ends there on either side of the border
-        stays = x.after & sticking(force[: nc * (1 + system.nt)].reshape(nc, 1 + system.nt), friction)
-        near = at_border(friction, blow, change, dt) & ~stays
+    near = _near(system, p, x, alone, force, dt)
     back = saltation.shift_state(system, state, x.end.v, a[0], -shift.mean)
     da = a[1:].T - x.a[:, None] - rate
     if not corrects:
         return saltation.shift_apart(system, back, shift, -dv, -da), force, near
     moved = _moved(system, p, x)
     return saltation.shift_apart(system, back, shift, -dv - x.aside, -da - moved), force, near
+
+
+def near_border(criteria: Criteria, system: System, p: PyTree, x: Around, dt: Array) -> Array:
+    """Contacts (nc,) bool whose impact is at the border of sticking and sliding, see `at_border`."""
+    force = accelerate(criteria, system, p, x.end, x.end.v, x.after, x.stuck)[1]
+    return _near(system, p, x, _alone(system, p, x), force, dt)
+
+
+def _near(
+    system: System, p: PyTree, x: Around, alone: tuple[Blow, Blow], force: Array, dt: Array
+) -> Array:  # fmt: skip
+    """The same, with the row forces after the impact: what sticks at rest then ends there on either side
+    of the border.
+    """
+    nc, d = system.nc, 1 + system.nt
+    if not system.nt:
+        return jnp.zeros(nc, bool)
+    friction = system.law(p).friction_of(nc)  # type: ignore[misc]
+    stays = x.after & sticking(force[: nc * d].reshape(nc, d), friction)
+    (_, *blow), (_, *change) = alone
+    return at_border(friction, blow, change, dt) & ~stays
 
 
 def _moved(system: System, p: PyTree, x: Around) -> Array:
@@ -114,9 +133,6 @@ def _moved(system: System, p: PyTree, x: Around) -> Array:
         return jax.jvp(whole, (jnp.zeros(()),), (jnp.ones(()),))[1]
 
     return jax.vmap(one, in_axes=1, out_axes=1)(x.aside)
-
-
-Blow = tuple[Array, Array, Array]
 
 
 def _alone(system: System, p: PyTree, x: Around) -> tuple[Blow, Blow]:

@@ -167,6 +167,11 @@ def formed(system: System, p: PyTree, at: State) -> Formed:
     return Formed(at=at, rows=rows, response=x[:, 1:], free=x[:, 0])
 
 
+def lasting(criteria: Criteria, touch: Touch, active: Array) -> Array:
+    """Held contacts (nc,) bool that take part in the step or hop, see `Criteria.hop`."""
+    return touch.held & (active | (touch.off + 1 < criteria.hop))
+
+
 def normals(system: System, rows: Array) -> Array:
     """Those of stacked rows that belong to normals (nc, ...)."""
     return rows[: system.nc * (1 + system.nt) : 1 + system.nt]

@@ -195,7 +195,7 @@ def through_events(
     slide, slow = touch.slide, jnp.zeros(system.nc, bool)
     if family.turns and system.nt and family.derivative:
         slide = system.slip(start.t, start.q, start.v, p)  # type: ignore[misc]
-        slow = sliding.slowing(criteria, slide, touch)
+        slow = sliding.slowing(criteria, slide, touch, active)
     ahead = family.predict(system, start, step)
     new = active & ~touch.held
     at = family.predict(system, state, dt) if family.derivative else ahead
@@ -254,9 +254,7 @@ def _after(
 
     rows = _stacked(r.jump)
     none = jnp.zeros(system.nc, int)
-    end, rows, kinks = branch(
-        jnp.any(b.shifts), finish, lambda x: (x[0], x[2], none), (r.end, shift, rows)
-    )
+    end, rows, kinks = branch(jnp.any(b.shifts), finish, lambda x: (x[0], x[2], none), (r.end, shift, rows))
     count = system.nc * (1 + system.nt)
     jump = dataclasses.replace(
         r.jump, contacts=rows[:count].reshape(r.jump.contacts.shape), constraints=rows[count:]
@@ -287,7 +285,7 @@ def _hopping(
     """Held contacts (nc,) bool that are open for a step and have not left: see `Criteria.hop`; an
     impact elsewhere may have sent them away.
     """
-    hops = touch.held & ~active & (touch.off + 1 < criteria.hop)
+    hops = events.lasting(criteria, touch, active) & ~active
 
     def stays(_: None) -> Array:
         rates = events.gap_rates(system, p, State(t=ahead.t, q=ahead.q, v=end.v))

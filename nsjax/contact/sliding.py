@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 
 from nsjax import notes
-from nsjax.contact.events import Criteria, Touch, formed, normals
+from nsjax.contact.events import Criteria, Touch, formed, lasting, normals
 from nsjax.core.branches import branch
 from nsjax.core.operators import touching
 from nsjax.core.system import State, System
@@ -92,9 +92,13 @@ def sliding(criteria: Criteria, tangential: Array, v: Array) -> Array:
     return speed > criteria.slide * (1.0 + jnp.max(jnp.abs(v)))
 
 
-def slowing(criteria: Criteria, slide: Array, touch: Touch) -> Array:
-    """Held contacts (nc,) bool that may turn within the step, by the last change of their sliding."""
-    return touch.held & (norm(slide) <= criteria.slow * norm(slide - touch.slide))
+def slowing(criteria: Criteria, slide: Array, touch: Touch, active: Array) -> Array:
+    """Held contacts (nc,) bool that may turn within the step, by the last change of their sliding.
+
+    One that leaves in it does not turn: the motion after it is that without the contact.
+    """
+    slow = norm(slide) <= criteria.slow * norm(slide - touch.slide)
+    return lasting(criteria, touch, active) & slow
 
 
 def reversal(
