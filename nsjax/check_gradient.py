@@ -138,6 +138,8 @@ def check_gradient(
     grazing                               one-sided and unbounded (``1 / |dg/dt|``); below two steps of
                                           acceleration that of the motion without the impact, finite,
                                           `notes.GRAZING`
+    impact at the border of sticking and  one-sided; noted where it is nearer than a step resolves,
+    sliding                               `notes.KINK`
     accumulation of impacts               converges with order 0.8 to 1; its end is cut off where bounces
                                           are below two steps of acceleration, `notes.ACCUMULATION`
     impact that appears or vanishes       undefined: the motion itself has a kink or a jump there

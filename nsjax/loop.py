@@ -173,7 +173,7 @@ def _one_step(
     if watch is not None:
         criteria = criteria_of(scheme)
         watch, margin, grazing = watch_gaps(
-            watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence
+            watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence, flight=criteria.flight
         )
         notes = grazing if output.notes is None else output.notes | grazing
         output = dataclasses.replace(output, notes=notes, margin=margin)

@@ -4,6 +4,7 @@ Nothing raises inside a compiled run. A step notes for each contact what its eve
 of the motion; rows of a `Trajectory` hold the union since the previous row (``traj.notes``, (rows, nc)).
 Three kinds are told apart: *harmless* (the derivative is right), *one-sided* (the motion has a kink, or
 nearly one) and *undefined* (the motion has no derivative there; what is returned is one selection).
+`KINK` is told by what a derivative needs, and so in runs with ``gradient="saltation"`` alone.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ SENTENCES: dict[int, tuple[str, str]] = {
     ),
     KINK: (
         ONE_SIDED,
-        "sliding turns through rest within a step, or an impact is at the border of sticking and sliding",
+        "sliding turns through rest within a step, or an impact is nearer to the border of sticking and "
+        "sliding than a step resolves",
     ),
     UNLOCATED: (
         HARMLESS,

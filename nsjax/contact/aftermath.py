@@ -12,6 +12,7 @@ from nsjax.contact import saltation
 from nsjax.contact.acceleration import consistent_forces
 from nsjax.contact.events import Criteria
 from nsjax.contact.jump import jump_problem
+from nsjax.contact.sliding import at_border, sticking
 from nsjax.contact.solvers import newton_step
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows
@@ -20,6 +21,9 @@ from nsjax.types import Array, PyTree, record
 
 # Accelerations scale shifts; plain Newton steps on few contacts find them to rounding.
 ITERATIONS = 20
+
+Blow = tuple[Array, Array, Array]
+"""Of an impact: what `_jumps` finds."""
 
 
 def accelerate(
@@ -63,16 +67,16 @@ class Around:
 
 
 def shift_back(
-    criteria: Criteria, system: System, p: PyTree, state: State, shift: saltation.Shift, x: Around, *,
-    corrects: bool = False,
-) -> tuple[State, Array]:  # fmt: skip
-    """The live end ``state`` of a step, shifted back along the motion after the event, and the row forces
-    of that motion.
+    criteria: Criteria, system: System, p: PyTree, state: State, shift: saltation.Shift, x: Around,
+    dt: Array, *, corrects: bool = False,
+) -> tuple[State, Array, Array]:  # fmt: skip
+    """The live end ``state`` of a step, shifted back along the motion after the event, the row forces
+    of that motion, and which contacts (nc,) bool are at the border of sticking and sliding.
 
     ``corrects``: the scheme corrects positions; the state before the step was moved along ``x.aside``.
     """
     nc = system.nc
-    dv, rate = _alone(system, p, x)
+    alone = (dv, *_), (rate, *_) = _alone(system, p, x)
 
     def one(k: Array, found: tuple[Array, Array]) -> tuple[Array, Array]:
         """Accelerations after all impacts (first), and after each alone; forces after all."""
@@ -88,12 +92,34 @@ def shift_back(
     count = jnp.where(shift.apart, nc + 1, 1)
     none = jnp.zeros((nc + 1, system.nv)), jnp.zeros(x.impulses.shape)
     a, force = lax.fori_loop(0, count, one, none)
+    near = _near(system, p, x, alone, force, dt)
     back = saltation.shift_state(system, state, x.end.v, a[0], -shift.mean)
     da = a[1:].T - x.a[:, None] - rate
     if not corrects:
-        return saltation.shift_apart(system, back, shift, -dv, -da), force
+        return saltation.shift_apart(system, back, shift, -dv, -da), force, near
     moved = _moved(system, p, x)
-    return saltation.shift_apart(system, back, shift, -dv - x.aside, -da - moved), force
+    return saltation.shift_apart(system, back, shift, -dv - x.aside, -da - moved), force, near
+
+
+def near_border(criteria: Criteria, system: System, p: PyTree, x: Around, dt: Array) -> Array:
+    """Contacts (nc,) bool whose impact is at the border of sticking and sliding, see `at_border`."""
+    force = accelerate(criteria, system, p, x.end, x.end.v, x.after, x.stuck)[1]
+    return _near(system, p, x, _alone(system, p, x), force, dt)
+
+
+def _near(
+    system: System, p: PyTree, x: Around, alone: tuple[Blow, Blow], force: Array, dt: Array
+) -> Array:  # fmt: skip
+    """The same, with the row forces after the impact: what sticks at rest then ends there on either side
+    of the border.
+    """
+    nc, d = system.nc, 1 + system.nt
+    if not system.nt:
+        return jnp.zeros(nc, bool)
+    friction = system.law(p).friction_of(nc)
+    stays = x.after & sticking(force[: nc * d].reshape(nc, d), friction)
+    (_, *blow), (_, *change) = alone
+    return at_border(friction, blow, change, dt) & ~stays
 
 
 def _moved(system: System, p: PyTree, x: Around) -> Array:
@@ -102,28 +128,30 @@ def _moved(system: System, p: PyTree, x: Around) -> Array:
 
     def one(along: Array) -> Array:
         def whole(s: Array) -> Array:
-            return jnp.sum(jump(jnp.asarray(at.t), system.retract(at.q, s * along), at.v), axis=1)
+            return jnp.sum(jump(jnp.asarray(at.t), system.retract(at.q, s * along), at.v)[0], axis=1)
 
         return jax.jvp(whole, (jnp.zeros(()),), (jnp.ones(()),))[1]
 
     return jax.vmap(one, in_axes=1, out_axes=1)(x.aside)
 
 
-def _alone(system: System, p: PyTree, x: Around) -> tuple[Array, Array]:
-    """Velocity change (nv, nc) by the impulse of every contact, and its rate along the motion before."""
+def _alone(system: System, p: PyTree, x: Around) -> tuple[Blow, Blow]:
+    """What `_jumps` finds, and its rate along the motion before."""
     jump = _jumps(system, p, x)
 
-    def later(s: Array) -> Array:
+    def later(s: Array) -> Blow:
         v = x.at.v
         return jump(jnp.asarray(x.at.t) + s, system.retract(x.at.q, s * v), v + s * x.a)
 
     return jax.jvp(later, (jnp.zeros(()),), (jnp.ones(()),))
 
 
-def _jumps(system: System, p: PyTree, x: Around) -> Callable[[Array, Array, Array], Array]:
-    """Velocity changes (nv, nc) by the impulse of every contact, as functions of ``(t, q, v)``."""
+def _jumps(system: System, p: PyTree, x: Around) -> Callable[[Array, Array, Array], Blow]:
+    """As functions of ``(t, q, v)``: velocity changes (nv, nc) by the impulse of every contact, impulses
+    (nc, 1 + nt), and relative velocities (nc, 1 + nt) to which the law refers.
+    """
 
-    def jump(t: Array, q: Array, u: Array) -> Array:
+    def jump(t: Array, q: Array, u: Array) -> Blow:
         count = system.nc * (1 + system.nt)
         rows = all_rows(system, t, q, p)
         response = inertia_at(system, t, q, p).solve(rows.wt.T)
@@ -131,6 +159,8 @@ def _jumps(system: System, p: PyTree, x: Around) -> Callable[[Array, Array, Arra
         border = jnp.concatenate([x.impulses[:count], x.impulses[count + system.inside :]])
         impulses = newton_step(lax.stop_gradient(problem), border)(problem)
         each = response[:, :count].reshape(system.nv, system.nc, 1 + system.nt)
-        return jnp.sum(each * problem.contacts(impulses)[None], axis=2)
+        contacts = problem.contacts(impulses)
+        after = problem.contacts(problem.velocity(impulses))
+        return jnp.sum(each * contacts[None], axis=2), contacts, after
 
     return jump

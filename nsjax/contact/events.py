@@ -32,6 +32,9 @@ class Criteria:
 
         impact      open before, closed now, loaded, and  r < -gate h |a_N|
 
+    Whether an impact sticks or slides is known to a step of the motion before it, without a number of its
+    own: `nsjax.contact.sliding.at_border`.
+
     Where a number is derived, its reason is given; *chosen* says that it is not, and that it has not been
     varied systematically.
 
@@ -50,7 +53,8 @@ class Criteria:
         flight: 3. Steps that a contact must have been off before an approach is an impact: those between
             the first and the last of the four that a bounce as fast as the gate takes. What comes back
             sooner has hopped or, faster than the gate, was thrown back by another contact or by a
-            correction of positions: it rattles.
+            correction of positions: it rattles. What turns sooner without closing has not grazed, either:
+            a corner on which a body pivots hops.
         long: 8. Gated approaches after more steps off than this graze, if they are slower than half of what
             a flight from the surface and back would make: a bounce as slow as the gate is back after
             four, twice that tells them apart.
@@ -168,6 +172,11 @@ def formed(system: System, p: PyTree, at: State) -> Formed:
     inertia = inertia_at(system, t, at.q, p)
     x = inertia.solve(jnp.concatenate([force[:, None], rows.wt.T], axis=1))
     return Formed(at=at, rows=rows, response=x[:, 1:], free=x[:, 0], inertia=inertia)
+
+
+def lasting(criteria: Criteria, touch: Touch, active: Array) -> Array:
+    """Held contacts (nc,) bool that take part in the step or hop, see `Criteria.hop`."""
+    return touch.held & (active | (touch.off + 1 < criteria.hop))
 
 
 def normals(system: System, rows: Array) -> Array:

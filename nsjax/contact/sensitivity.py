@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 
+from nsjax import notes
 from nsjax.contact import events, saltation, sliding
 from nsjax.contact.aftermath import Around, accelerate, shift_back
 from nsjax.contact.events import Approach, Criteria, Formed, Touch, frozen
@@ -194,7 +195,7 @@ def through_events(
     slide, slow = touch.slide, jnp.zeros(system.nc, bool)
     if family.turns and system.nt and family.derivative:
         slide = system.slip(start.t, start.q, start.v, p)
-        slow = sliding.slowing(criteria, slide, touch)
+        slow = sliding.slowing(criteria, slide, touch, active)
     ahead = family.predict(system, start, step)
     new = active & ~touch.held
     at = family.predict(system, state, dt) if family.derivative else ahead
@@ -226,17 +227,17 @@ def through_events(
     # what the step holds fixed moves with its start
     r = respond(refreshed(system, shifted.t, shifted.q, params), shifted, None)
     told = tell(r)
-    return _after(criteria, family, system, params, ahead, r, told, b, shift, touch, active)
+    return _after(criteria, family, system, params, ahead, r, told, b, shift, touch, active, step)
 
 
 def _after(
     criteria: Criteria, family: Family, system: System, params: PyTree, ahead: State, r: Stepped,
-    told: Told, b: _Before, shift: saltation.Shift, touch: Touch, active: Array,
+    told: Told, b: _Before, shift: saltation.Shift, touch: Touch, active: Array, dt: Array,
 ) -> tuple[Stepped, Told]:  # fmt: skip
     """The step shifted back along the motion after its events."""
     p = frozen(params)
 
-    def finish(live: tuple[State, saltation.Shift, Array]) -> tuple[State, Array]:
+    def finish(live: tuple[State, saltation.Shift, Array]) -> tuple[State, Array, Array]:
         end, shift, impulses = live
         jump = frozen(r.jump)
         # a contact seen too early has no impulse yet: its own shift forth and back then cancels
@@ -245,12 +246,15 @@ def _after(
             stuck=told.touch.stuck if family.turns else None, active=loaded(jump, active),
             impulses=_stacked(jump),
         )  # fmt: skip
-        back, force = shift_back(criteria, system, p, end, shift, x, corrects=family.corrects)
+        back, force, near = shift_back(criteria, system, p, end, shift, x, dt, corrects=family.corrects)
         # what the forces before and after the event make of the time by which it moves
-        return back, with_tangent(impulses, (b.force - force) * shift.mean)
+        rows = with_tangent(impulses, (b.force - force) * shift.mean)
+        struck = jnp.any(b.found.links & b.found.impacts, axis=1)
+        return back, rows, jnp.where(struck & near, notes.KINK, 0)
 
     rows = _stacked(r.jump)
-    end, rows = branch(jnp.any(b.shifts), finish, lambda x: (x[0], x[2]), (r.end, shift, rows))
+    none = jnp.zeros(system.nc, int)
+    end, rows, kinks = branch(jnp.any(b.shifts), finish, lambda x: (x[0], x[2], none), (r.end, shift, rows))
     count = system.nc * (1 + system.nt)
     jump = dataclasses.replace(
         r.jump, contacts=rows[:count].reshape(r.jump.contacts.shape), constraints=rows[count:]
@@ -258,7 +262,8 @@ def _after(
     landed = told.touch.held & ~touch.held
     end = branch(jnp.any(landed), lambda s: settled(family, system, params, s, landed), lambda s: s, end)
     tau = jnp.where(told.impact, shift.tau, 0.0)
-    return dataclasses.replace(r, end=end, jump=jump), dataclasses.replace(told, tau=tau)
+    told = dataclasses.replace(told, notes=told.notes | kinks, tau=tau)
+    return dataclasses.replace(r, end=end, jump=jump), told
 
 
 def _event_shift(
@@ -280,7 +285,7 @@ def _hopping(
     """Held contacts (nc,) bool that are open for a step and have not left: see `Criteria.hop`; an
     impact elsewhere may have sent them away.
     """
-    hops = touch.held & ~active & (touch.off + 1 < criteria.hop)
+    hops = events.lasting(criteria, touch, active) & ~active
 
     def stays(_: None) -> Array:
         rates = events.gap_rates(system, p, State(t=ahead.t, q=ahead.q, v=end.v))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax.numpy as jnp
 
 from nsjax import notes
-from nsjax.contact.events import Criteria, Touch, formed, normals
+from nsjax.contact.events import Criteria, Touch, formed, lasting, normals
 from nsjax.core.branches import branch
 from nsjax.core.operators import touching
 from nsjax.core.system import State, System
@@ -22,6 +24,26 @@ def sticking(contacts: Array, friction: Array) -> Array:
 INSIDE = 1e-8
 """Part of the bound by which friction is inside its cone: an answer on the cone may be off by the
 regularisation of the contact solver, 1e-9 of it."""
+
+
+def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], dt: Array) -> Array:
+    """Contacts (nc,) bool whose impact is nearer to the border of sticking and sliding than a step
+    resolves. A scheme knows the instant of an impact, and so the state before it, to a step of the motion;
+    what that makes of the answer may reach the border::
+
+        sticks:  mu P_N - |P_T|  <=  dt (mu |dP_N/dt| + |dP_T/dt|)
+        slides:  |u_T|           <=  dt |du_T/dt|
+
+    Args:
+        friction: (nc,) coefficients; without friction there is no border.
+        blow: impulses (nc, 1 + nt) and relative velocities (nc, 1 + nt) of the impact.
+        change: their rates along the motion before it.
+    """
+    (p, u), (dp, du) = blow, change
+    inside = friction * p[:, 0] - norm(p[:, 1:])
+    reach = friction * jnp.abs(dp[:, 0]) + norm(dp[:, 1:])
+    near = jnp.where(sticking(p, friction), inside <= dt * reach, norm(u[:, 1:]) <= dt * norm(du[:, 1:]))
+    return near & (friction * p[:, 0] > 0.0)
 
 
 def jammed(system: System, p: PyTree, at: State, impulse: Array) -> Array:
@@ -70,9 +92,13 @@ def sliding(criteria: Criteria, tangential: Array, v: Array) -> Array:
     return speed > criteria.slide * (1.0 + jnp.max(jnp.abs(v)))
 
 
-def slowing(criteria: Criteria, slide: Array, touch: Touch) -> Array:
-    """Held contacts (nc,) bool that may turn within the step, by the last change of their sliding."""
-    return touch.held & (norm(slide) <= criteria.slow * norm(slide - touch.slide))
+def slowing(criteria: Criteria, slide: Array, touch: Touch, active: Array) -> Array:
+    """Held contacts (nc,) bool that may turn within the step, by the last change of their sliding.
+
+    One that leaves in it does not turn: the motion after it is that without the contact.
+    """
+    slow = norm(slide) <= criteria.slow * norm(slide - touch.slide)
+    return lasting(criteria, touch, active) & slow
 
 
 def reversal(

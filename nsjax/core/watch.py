@@ -31,7 +31,7 @@ def begin_watch(nc: int, nt: int, start: Array) -> Watch:
 
 
 def watch_gaps(
-    watch: Watch, output: Output, dt: Array, *, resolved: float, sequence: float
+    watch: Watch, output: Output, dt: Array, *, resolved: float, sequence: float, flight: int
 ) -> tuple[Watch, Array, Array]:
     """The margin of every contact that came near in this step, and notes on unresolved misses: (nc,) both.
 
@@ -46,6 +46,7 @@ def watch_gaps(
         sequence: hits whose flight took up to this many times their margin belong to a sequence of bounces
             and are left out. A miss is no bounce, however short its flight: from the surface a ballistic
             flight comes back to it.
+        flight: what turns after fewer steps off than this has not left: a corner that pivots hops.
     """
     output, watch = lax.stop_gradient((output, watch))
     event = output.event
@@ -54,7 +55,7 @@ def watch_gaps(
     size = jnp.where(known, jnp.abs(bend), 1.0)
     turned = (watch.last > 0.0) & (watch.last <= watch.before) & (watch.last < event.gap) & known
     least = watch.last - (event.gap - watch.before) ** 2 / (8.0 * size)
-    missed = turned & ~event.active
+    missed = turned & ~event.active & (watch.off >= flight)
     # less than zero where the contact closes and opens between two steps, unseen
     margin = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
     margin = jnp.where(event.impact, jnp.abs(event.rate_before) * dt / size, margin)

@@ -134,6 +134,27 @@ def test_turning_and_leaving() -> None:
     np.testing.assert_array_equal(turns, [True, False])
 
 
+def test_what_leaves_in_the_step_does_not_turn() -> None:
+    """Held contacts: closed, open for the first step (a hop), open for the second one (it leaves)."""
+    three, slow = jnp.ones(3, bool), jnp.full((3, 1), 1e-9)
+    touch = events.Touch(
+        held=three, off=jnp.array([0, 0, 1]), bounced=~three, slide=jnp.zeros((3, 1)), stuck=~three
+    )
+    active = jnp.array([True, False, False])
+    np.testing.assert_array_equal(sliding.slowing(DEFAULT, slow, touch, active), [True, True, False])
+
+
+def test_border_of_sticking_and_sliding() -> None:
+    """Stuck within its cone, stuck near it, sliding, hardly sliding, no friction, no impulse."""
+    friction = jnp.array([0.5, 0.5, 0.5, 0.5, 0.0, 0.5])
+    p = jnp.array([[2.0, 0.9], [2.0, 0.99], [2.0, 1.0], [2.0, -1.0], [2.0, 0.0], [0.0, 0.0]])
+    u = jnp.array([[0.0, 0.0], [0.0, 0.0], [0.0, -0.1], [0.0, 0.01], [0.0, 0.01], [0.0, 0.0]])
+    dp = jnp.tile(jnp.array([[1.0, -2.0]]), (6, 1))  # a step of 0.02 moves the margin by up to 0.05
+    du = jnp.tile(jnp.array([[0.0, 2.0]]), (6, 1))  # and the slip by 0.04
+    near = sliding.at_border(friction, (p, u), (dp, du), jnp.asarray(0.02))
+    np.testing.assert_array_equal(near, [False, True, False, True, False, False])
+
+
 def test_what_is_remembered() -> None:
     """A contact that strikes and bounces, one that flies on."""
     found = look([-1.0, 1.0])

@@ -10,7 +10,7 @@ from jax import lax
 
 from nsjax import notes
 from nsjax.contact import Jump, events, saltation, velocity_jump
-from nsjax.contact.aftermath import Around, accelerate, shift_back
+from nsjax.contact.aftermath import Around, accelerate, near_border, shift_back
 from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed
 from nsjax.core.quantities import ROWS, accumulated
@@ -214,11 +214,14 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     friction = system.law(there).friction_of(system.nc)
     links = events.linked(events.criteria_of(inner), f.rows, f.response, active, friction, system.nt)
     pair = links & struck[:, None] & struck[None, :] & ~jnp.eye(system.nc, dtype=bool)
-    state = State(t=at.t, q=at.q, v=at.v + jump.dv)
+    state, near = State(t=at.t, q=at.q, v=at.v + jump.dv), jnp.zeros(system.nc, bool)
     if d.scheme.gradient != "discrete":
         apart = (jnp.sum(struck) > 1) & ~jnp.any(pair)
+        p, around = _around(inner, system, there, at, state, jump, struck, d.may)
+        if system.nt:
+            near = struck & near_border(events.criteria_of(inner), system, p, around, events.frozen(d.dt))
         state = branch(
-            apart, lambda s: _each_in_time(inner, system, there, at, s, jump, struck, d.may, gap),
+            apart, lambda s: _each_in_time(inner, system, p, s, around, jump, struck, gap, d.dt),
             lambda s: s, state,
         )  # fmt: skip
     p = Masked(params=there, may=struck | d.may)
@@ -232,7 +235,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
         shift=jnp.where(struck, at.t - (d.carry.state.t + d.dt), 0.0),
         timed=struck,
     )
-    bits = jnp.where(jnp.any(pair, axis=1), notes.TOGETHER, 0)
+    bits = jnp.where(jnp.any(pair, axis=1), notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0)
     own = dataclasses.replace(
         first,
         impulse_normal=first.impulse_normal + jump.contacts[:, 0],
@@ -249,25 +252,32 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     )  # fmt: skip
 
 
-def _each_in_time(
+def _around(
     inner: Scheme, system: System, p: PyTree, at: State, end: State, jump: Jump, struck: Array,
-    resting: Array, gap: Array,
-) -> State:  # fmt: skip
-    """``end`` whose derivative has every impact at its own time. Impacts of one instant that know nothing
-    of each other are located as the deepest of them, whose time moves with a mean of their data.
-    """
+    resting: Array,
+) -> tuple[PyTree, Around]:  # fmt: skip
+    """The motion around a located impact, with the parameters that it has."""
     criteria = events.criteria_of(inner)
-    tau = jnp.where(struck, -only_tangent(gap, refuse=False) / jnp.where(struck, jump.before, -1.0), 0.0)
-    shift = saltation.Shift(tau=tau, mean=jnp.zeros(()), events=struck, apart=jnp.asarray(True))
     p, here, there, still = events.frozen((p, at, end, jump))
     a, _ = accelerate(criteria, system, p, here, here.v, resting)
-    around = Around(
+    return p, Around(
         at=here, a=a, aside=jnp.zeros((system.nv, system.nc)), end=there, resting=resting,
         after=(resting | struck) & events.at_rest(criteria, still.after, there.v), stuck=None,
         active=struck | resting,
         impulses=jnp.concatenate([still.contacts.reshape(-1), still.constraints]),
     )  # fmt: skip
-    return shift_back(criteria, system, p, end, shift, around)[0]
+
+
+def _each_in_time(
+    inner: Scheme, system: System, p: PyTree, end: State, around: Around, jump: Jump, struck: Array,
+    gap: Array, dt: Array,
+) -> State:  # fmt: skip
+    """``end`` whose derivative has every impact at its own time. Impacts of one instant that know nothing
+    of each other are located as the deepest of them, whose time moves with a mean of their data.
+    """
+    tau = jnp.where(struck, -only_tangent(gap, refuse=False) / jnp.where(struck, jump.before, -1.0), 0.0)
+    shift = saltation.Shift(tau=tau, mean=jnp.zeros(()), events=struck, apart=jnp.asarray(True))
+    return shift_back(events.criteria_of(inner), system, p, end, shift, around, events.frozen(dt))[0]
 
 
 def _added(so_far: Output, now: Output, event: Event) -> Output:
