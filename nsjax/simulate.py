@@ -18,6 +18,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row
+from nsjax.stability import judged, warn_of_step
 from nsjax.trajectory import ROWS, Continuation, Trajectory
 from nsjax.types import Array, PyTree
 
@@ -117,7 +118,9 @@ def simulate(
     if traced:
         run, rows = _run_traced(program, scheme, params, run, step, steps // every, every)
     else:
+        warned = warn_of_step(system, params, state, scheme, step)
         run, rows = _run_eager(program, scheme, params, run, step, steps // every, every, progress)
+        run = judged(system, params, every, warned, rows, run)
     return Trajectory(
         system=system,
         params=params,
