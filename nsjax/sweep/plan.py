@@ -11,6 +11,7 @@ import numpy as np
 
 from nsjax.core import checks
 from nsjax.core.errors import InputError
+from nsjax.core.memory import check_events
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.sweep import program, reductions
@@ -65,6 +66,7 @@ def make_plan(
         scheme=dataclasses.replace(scheme, coef=checks.canonical(scheme.coef, "scheme")),
         rows=0,
     )
+    check_events(events, problem.system.nt)
     base = {"params": common.params, "state": common.state, "scheme": common.scheme.coef}
     axes = read_axes(base, over, mode)
     lengths = _lengths(axes, dt, steps, time, every, rows, events)

@@ -13,6 +13,7 @@ import numpy as np
 
 from nsjax.core import checks
 from nsjax.core.errors import InputError
+from nsjax.core.memory import refuse_more
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.simulate import simulate
@@ -135,6 +136,10 @@ def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.Fo
     lane = jax.tree.map(lambda x: x[0], plan.lanes(np.zeros(1, int)))
     shapes = program.lane_shapes(one, plan.common, lane)
     size = sum(int(np.prod(x.shape)) * np.dtype(x.dtype).itemsize for x in jax.tree.leaves(shapes))
+    refuse_more(
+        f"sweep: results of {plan.axes.count} lanes, {size} bytes each,", float(plan.axes.count * size),
+        "keep less of a run (reduce), or vary fewer numbers at a time",
+    )  # fmt: skip
     work = 0 if one.rows is None else (one.rows + 1) * program.row_bytes(one.system)
     together = jax.default_backend() != "cpu"  # there the rows of all lanes of a call exist at once
     # results exist on the device and, while they are collected, on the host
