@@ -98,13 +98,17 @@ def simulate(
     checks.check_precision()
     steps = checks.check_lengths(dt, steps, time, every, events)
     checks.check_gradient(scheme, gradient)
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress = {progress!r}; give a function of the steps done and of all steps")
     keep = checks.check_save(save, ROWS)
     check_events(events, system.nt)
     params = checks.canonical(params, "params")
     scheme = dataclasses.replace(scheme, coef=checks.canonical(scheme.coef, "scheme"))
+    checks.check_tolerances(scheme)
     step = checks.canonical(dt, "dt")
     if carry is not None:
-        state = carry.carry.state
+        state = _continued(carry)
+    checks.check_state(state)
     state = checks.canonical(state, "state")
     checks.check_shapes(system, params, state)
     traced = checks.is_traced((params, state, scheme, step, carry))
@@ -132,6 +136,13 @@ def simulate(
         events=run.events,
         carry=run.next,
     )
+
+
+def _continued(carry: Any) -> State:
+    """The state to continue from."""
+    if isinstance(carry, Continuation):
+        return carry.carry.state
+    raise InputError(f"carry is of type {type(carry).__name__}; give traj.carry of an earlier run")
 
 
 def _check_carry(

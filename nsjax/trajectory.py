@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from nsjax import status as status_bits
+from nsjax.core.called import observed
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
@@ -270,7 +271,7 @@ def _derive(
         p = refreshed(system, t, q, ready)
         kinetic = kinetic_energy(system, q, v, p)
         potential = potential_energy(system, t, q, p)
-        found = {} if system.observe is None else dict(system.observe(t, q, v, output, p))
+        found = {} if system.observe is None else observed(system.observe, t, q, v, output, p)
         return {**found, "kinetic": kinetic, "potential": potential, "energy": kinetic + potential}
 
     return jax.vmap(at)(t, q, v, output)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ import nsjax
 from nsjax import InputError, models, schemes
 from nsjax.core import blocks, memory
 from nsjax.core.blocks import plan_blocks, scan_blocks
-from nsjax.core.memory import check_rows, tree_bytes
+from nsjax.core.memory import check_rows, seen_around, tree_bytes
 from nsjax.loop import LoopProgram
 from nsjax.simulate import row_bytes
 from nsjax.trajectory import ROWS
@@ -151,10 +150,20 @@ def test_lanes_of_a_batch_in_reverse_mode_are_counted(monkeypatch: pytest.Monkey
     gradient = jax.vmap(jax.grad(lambda x: objective(x, 10**4, 10**4)))
     with pytest.warns(UserWarning, match=r"1 rows of .* in each of 100 lanes and .* \(jax.lax.map\)"):
         jax.eval_shape(gradient, many)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        jax.eval_shape(gradient, many[:10])
-        jax.eval_shape(jax.vmap(lambda x: objective(x, 10**4, 10**4)), many)
+
+
+def test_what_stands_around_a_run_is_seen() -> None:
+    seen = []
+
+    def f(x):
+        seen.append(seen_around({"x": x, "y": 1.0}))
+        return jnp.sum(x * x)
+
+    many = jnp.ones((3, 7, 2))
+    jax.vmap(jax.vmap(jax.grad(f)))(many)
+    jax.vmap(f)(many)
+    f(many)
+    assert seen == [(21, True), (3, False), (1, False)]
 
 
 @pytest.mark.filterwarnings("error")

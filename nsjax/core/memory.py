@@ -116,7 +116,7 @@ def check_rows(
             f"{what} and their derivatives may take {needed / 2**30:.3g} GiB, of {limit / 2**30:.3g} GiB "
             f"of memory (batches outside of a jax.jit are not counted); {FEW_ROWS}{fewer}; for few "
             "parameters use forward mode (jax.jacfwd)",
-            stacklevel=5,
+            stacklevel=4,
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from nsjax.core.changes import changed
 from nsjax.core.errors import InputError
+from nsjax.core.parts import check_functions, check_labels
 from nsjax.linalg import Dense, Structure
 from nsjax.types import Array, Fn, PyTree, record
 
@@ -180,6 +181,13 @@ class System:
                 raise InputError(f"System: {size} = {value!r}; it must be a whole number of entries")
         if self.nt > 2:
             raise InputError(f"System: nt = {self.nt}; a contact has 0, 1 or 2 tangents")
+        check_functions(self)
+        if self.nq != self.nv and (self.retract is add or self.difference is subtract):
+            raise InputError(
+                f"System: nq = {self.nq} and nv = {self.nv} without retract and difference; give both, or "
+                "as many positions as velocities"
+            )
+        check_labels(self)
         misfit = self.structure.misfit(self.nv)
         if misfit is None and self.inertia is None and not self.structure.dense:
             misfit = "mass, a dense matrix, with a structure; give inertia"

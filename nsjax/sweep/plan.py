@@ -60,12 +60,14 @@ def make_plan(
     checks.check_kind(problem.system, scheme)
     checks.check_precision()
     kept = reductions.freeze(reduce)
+    checks.check_state(problem.state)
     common = program.Common(
         params=checks.canonical(problem.params, "params"),
         state=checks.canonical(problem.state, "state"),
         scheme=dataclasses.replace(scheme, coef=checks.canonical(scheme.coef, "scheme")),
         rows=0,
     )
+    checks.check_tolerances(common.scheme)
     check_events(events, problem.system.nt)
     base = {"params": common.params, "state": common.state, "scheme": common.scheme.coef}
     axes = read_axes(base, over, mode)
