@@ -44,8 +44,10 @@ def make_plan(args: argparse.Namespace) -> Plan:
     """
     for_model, for_scheme = read_settings(args.set)
     problem, dt, duration = read_problem(args.model, for_model)
-    scheme = read_scheme(args.scheme, for_scheme)
+    scheme = read_scheme(scheme_name(args), for_scheme)
     dt, steps = read_steps(args, dt, duration, 1 if args.every is None else args.every)
+    if args.output is not None and pathlib.Path(args.output).suffix != ".npz":
+        raise InputError(f"--output {args.output}: runs are saved as .npz; nsjax.io.load reads them")
     check_files(args.output, args.plot, args.model)
     return Plan(problem, scheme, dt, steps, default_every(steps) if args.every is None else args.every)
 
@@ -144,14 +146,21 @@ def read_problem(name: str, values: Mapping[str, Any]) -> tuple[Problem, float |
 
 
 def build(name: str, values: Mapping[str, Any]) -> Problem:
-    """The problem of a registered model with these keywords.
+    """The problem of a registered model with these keywords, and those of a start that shows something.
 
     Raises:
         InputError: for an unknown keyword and for values that the model refuses.
     """
     factory = models.REGISTRY[name].factory
+    values = {**dict(models.REGISTRY[name].shown), **values}
     made: Problem = _call(name, factory, _arrays(values, _parameters(factory())))
     return made
+
+
+def scheme_name(args: argparse.Namespace) -> str:
+    """The scheme that was asked for, or the model's own."""
+    entry = models.REGISTRY.get(args.model.replace("-", "_"))
+    return str(args.scheme or ("moreau" if entry is None else entry.scheme))
 
 
 def read_scheme(name: str, values: Mapping[str, Any]) -> Scheme:

@@ -18,7 +18,15 @@ import numpy as np
 import nsjax
 from nsjax import io, models, reductions
 from nsjax.cli import maps
-from nsjax.cli.inputs import build, check_files, read_problem, read_scheme, read_settings, read_steps
+from nsjax.cli.inputs import (
+    build,
+    check_files,
+    read_problem,
+    read_scheme,
+    read_settings,
+    read_steps,
+    scheme_name,
+)  # fmt: skip
 from nsjax.cli.report import Progress, save_figure
 from nsjax.core import InputError, Problem, Scheme, System, nearest
 from nsjax.core.keys import names
@@ -120,7 +128,7 @@ def make_plan(args: argparse.Namespace) -> SweepPlan:
     """
     for_model, for_scheme = read_settings(args.set)
     problem, step, duration = read_problem(args.model, for_model)
-    scheme = read_scheme(args.scheme, for_scheme)
+    scheme = read_scheme(scheme_name(args), for_scheme)
     pairs = [read_axis(entry) for entry in args.axis]
     axes = dict(pairs)
     if len(axes) < len(pairs):
