@@ -19,6 +19,7 @@ from nsjax.core.operators import kinetic_energy, potential_energy, prepared, ref
 from nsjax.core.scheme import Carry, Event, Output
 from nsjax.core.system import System
 from nsjax.types import Array, PyTree, record
+from nsjax.views import Views
 
 
 class RunError(RuntimeError):
@@ -95,7 +96,7 @@ DERIVED = {"kinetic": "J", "potential": "J", "energy": "J"}
 
 
 @record(static=("system",))
-class Trajectory:
+class Trajectory(Views):
     """Rows of a run; row 0 is the start.
 
     Args:
@@ -201,6 +202,11 @@ class Trajectory:
         return result
 
     def __getitem__(self, name: str) -> Array:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"traj[{name!r}]: quantities have names, traj['energy'] for instance; row k is traj.q[k], "
+                "run k of a batch is jax.tree.map(lambda x: x[k], traj)"
+            )
         labels = self.system.labels
         for values, entries in ((self.q, labels.q), (self.v, labels.v)):
             for i, entry in enumerate(entries):

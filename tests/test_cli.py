@@ -18,6 +18,7 @@ from nsjax import cli, io, models, schemes
 from nsjax.cli import inputs, report
 from nsjax.cli.reproduce import resolve
 from nsjax.io import archive
+from nsjax.report import LISTED, contact_table
 
 BALL = ["simulate", "bouncing-ball"]
 
@@ -296,8 +297,8 @@ def test_many_contacts_are_cut_short() -> None:
         **{name: getattr(traj, name) for name in traj.__dataclass_fields__},
         "system": problem.system, "impacts": rows.astype(int), "closed_time": rows, "gap_min": 1.0 - rows,
     })  # fmt: skip
-    table = report._contact_table(traj)
-    assert len(table) == 1 + report.LISTED + 1
+    table = contact_table(traj)
+    assert len(table) == 1 + LISTED + 1
     assert table[-1] == "(8 more contacts, with fewer impacts)"
 
 

@@ -11,6 +11,7 @@ from nsjax.core.changes import changed
 from nsjax.core.errors import InputError
 from nsjax.core.parts import check_functions, check_labels
 from nsjax.linalg import Dense, Structure
+from nsjax.short import as_html
 from nsjax.types import Array, Fn, PyTree, record
 
 TANGENTS = ("full", "mass")
@@ -162,6 +163,12 @@ class System:
             ) from None
         object.__setattr__(self, "_values", values)
 
+    def __repr__(self) -> str:
+        sizes = (
+            f"{x}={getattr(self, x)}" for x in ("nq", "nv", "nc", "nt", "nb", "nd") if getattr(self, x)
+        )
+        return f"System({', '.join([*([repr(self.name)] if self.name else []), *sizes])})"
+
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined]
 
@@ -248,6 +255,9 @@ class Problem:
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.system, self.params, self.state))
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def replace(self, numbers: Mapping[str, Any] | None = None, /, **changes: Any) -> Problem:
         """The same problem with other numbers.

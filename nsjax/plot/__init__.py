@@ -1,7 +1,7 @@
 """Figures of runs; matplotlib is imported when one is drawn."""
 
 from nsjax.plot.identification import identification
-from nsjax.plot.overview import overview
+from nsjax.plot.overview import named, overview
 from nsjax.plot.style import check_format
 
-__all__ = ["check_format", "identification", "overview"]
+__all__ = ["check_format", "identification", "named", "overview"]

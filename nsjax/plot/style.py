@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import io
 import os
 import pathlib
 import re
@@ -45,6 +47,9 @@ RC: Any = {
     "axes.formatter.use_mathtext": True,
 }
 
+SCREEN_DPI = 110
+"""Of figures in notebooks."""
+
 GREEK = (
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda", "mu", "nu",
     "xi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega",
@@ -59,6 +64,31 @@ def require_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise InputError("figures need matplotlib; install it with: pip install 'nsjax[plot]'") from None
+
+
+@functools.cache
+def _shown_figure() -> Any:
+    """A figure that notebooks show, whatever backend is set and without pyplot."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        """Figure with a picture for notebooks."""
+
+        def _repr_png_(self) -> bytes:
+            drawn = io.BytesIO()
+            self.savefig(drawn, format="png", dpi=SCREEN_DPI)
+            return drawn.getvalue()
+
+    return ShownFigure
+
+
+def new_figure(**options: Any) -> Any:
+    """An empty figure of matplotlib that belongs to no window and that notebooks show.
+
+    Args:
+        options: of `matplotlib.figure.Figure`.
+    """
+    return _shown_figure()(**options)
 
 
 def check_format(path: str | os.PathLike[str]) -> None:

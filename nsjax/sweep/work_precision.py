@@ -18,6 +18,8 @@ from nsjax.analysis.convergence import observed_order
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
+from nsjax.plot.style import new_figure, require_matplotlib
+from nsjax.short import as_html
 from nsjax.sweep import reductions
 from nsjax.sweep.plan import Plan, make_plan, refusals
 from nsjax.sweep.run import deal
@@ -131,6 +133,9 @@ class WorkPrecision:
             )
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
     def figure(self, of: str = "error_q") -> Any:
         """Error over step size and error over CPU time as a matplotlib figure that belongs to no window;
         without the runs that failed or left the motion (`LOST`).
@@ -138,11 +143,8 @@ class WorkPrecision:
         Raises:
             InputError: if matplotlib is missing (extra ``plot``).
         """
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise InputError("figures need matplotlib: pip install 'nsjax[plot]'") from None
-        figure = Figure(figsize=(7.0, 3.2), layout="constrained")
+        require_matplotlib()
+        figure = new_figure(figsize=(7.0, 3.2), layout="constrained")
         by_step, by_cost = figure.subplots(1, 2, sharey=True)
         for k, name in enumerate(dict.fromkeys(self.scheme)):
             rows = self.of(name)
