@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from nsjax import status
-from nsjax.plot.style import scale
-
-if TYPE_CHECKING:
-    from nsjax.trajectory import Trajectory
+from nsjax.short import scale
 
 LISTED = 12
 """Most contacts in the table."""
 
 
-def report(traj: Trajectory) -> str:
+def report(traj: Any) -> str:
     """Model, scheme, times, contacts, energy and what went wrong of one run.
 
     Args:
-        traj: not a batch.
+        traj: a `Trajectory`, not a batch.
 
     Returns:
         Lines, the last one not ended.
@@ -44,12 +41,12 @@ def with_unit(value: float, unit: str) -> str:
     return f"{value * factor:.5g} {printed}"
 
 
-def _names(traj: Trajectory) -> list[str]:
+def _names(traj: Any) -> list[str]:
     names = traj.system.labels.contacts
     return [names[k] if names else f"contact {k}" for k in range(traj.system.nc)]
 
 
-def contact_lines(traj: Trajectory) -> list[str]:
+def contact_lines(traj: Any) -> list[str]:
     """Contacts, penetration and residual, as far as they were saved; none without contacts."""
     needed = (traj.impacts, traj.closed_time, traj.gap_min)
     if not traj.system.nc or any(x is None for x in needed):
@@ -65,12 +62,12 @@ def contact_lines(traj: Trajectory) -> list[str]:
     return lines
 
 
-def _deepest(traj: Trajectory) -> np.ndarray:
+def _deepest(traj: Any) -> np.ndarray:
     """Largest penetration of each contact (nc,) [m], 0 if it never penetrated."""
     return np.maximum(0.0, -np.min(np.asarray(traj.gap_min), axis=0))
 
 
-def contact_table(traj: Trajectory) -> list[str]:
+def contact_table(traj: Any) -> list[str]:
     """Impacts, time and penetration of every contact, or of those with the most impacts."""
     impacts = np.sum(np.asarray(traj.impacts), axis=0)
     closed = np.sum(np.asarray(traj.closed_time), axis=0)
@@ -89,7 +86,7 @@ def contact_table(traj: Trajectory) -> list[str]:
     return lines
 
 
-def energy_line(traj: Trajectory) -> str:
+def energy_line(traj: Any) -> str:
     """Energy at the ends."""
     energy = np.asarray(traj["energy"])
     start, end = float(energy[0]), float(energy[-1])

@@ -1,4 +1,4 @@
-"""Records in one line: arrays by type and shape, functions by name."""
+"""Records in one line, and numbers with prefixed units."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import numpy as np
 
 LISTED = 6
 """Most numbers of an array, and most parts of a tuple or mapping, that are written out."""
+
+
+PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G"}
 
 
 def short(value: Any) -> str:
@@ -42,6 +45,27 @@ def short(value: Any) -> str:
 def _listed(parts: list[str]) -> str:
     more = [f"... {len(parts) - LISTED} more"] if len(parts) > LISTED else []
     return ", ".join(parts[:LISTED] + more)
+
+
+def scale(values: Any, unit: str) -> tuple[float, str]:
+    """Factor and prefixed unit that bring the largest magnitude between 1 and 1000.
+
+    Angles and numbers without unit keep theirs.
+
+    Example:
+        >>> from nsjax.short import scale
+        >>> scale([0.0, 0.2], "s")
+        (1000.0, 'ms')
+    """
+    values = np.abs(np.asarray(values, float))
+    values = values[np.isfinite(values)]
+    largest = float(values.max()) if values.size else 0.0
+    if largest == 0.0 or not unit or unit.startswith("rad"):
+        return 1.0, unit
+    # a little below a power counts as the power: 0.9999 mm of a clearance of 1 mm stays in mm
+    exponent = 3 * int(np.floor(np.log10(largest * 1.05) / 3))
+    exponent = min(max(exponent, -9), 9)
+    return 10.0**-exponent, PREFIXES[exponent] + unit
 
 
 def record_repr(record: Any) -> str:

@@ -19,13 +19,13 @@ import numpy as np
 from jax import lax
 
 from nsjax import status
-from nsjax.analysis.amplification import spectral_radius
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import factored_inertia, mass_matrix
 from nsjax.core.operators import gap_rows, momentum, prepared, refreshed
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import Run
+from nsjax.schemes.amplification import spectral_radius
 from nsjax.schemes.registry import REGISTRY
 from nsjax.types import Array, PyTree, record
 

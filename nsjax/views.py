@@ -9,19 +9,23 @@ import numpy as np
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
 from nsjax.core.system import Problem, State
+from nsjax.report import report
 from nsjax.short import as_html, record_repr
+from nsjax.types import Fn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from nsjax.trajectory import Trajectory
-
 ROW_UNITS = {
     "gap": "m", "force_normal": "N", "force_tangential": "N", "constraint_force": "N",
-    "impulse_normal": "N s", "impulse_tangential": "N s", "constraint_impulse": "N s", "gap_min": "m",
-    "closed_time": "s", "drag_force": "N", "drag_impulse": "N s",
+    "impulse_normal": "N s", "impulse_tangential": "N s", "constraint_impulse": "N s", "impacts": "",
+    "gap_min": "m", "closed_time": "s", "iterations": "", "residual": "", "notes": "", "margin": "",
+    "drag_force": "N", "drag_impulse": "N s",
 }  # fmt: skip
-"""Units of row quantities that have one."""
+"""Row quantities and their units."""
+
+PAINTERS: dict[str, Fn] = {}
+"""Who draws: `nsjax.plot` enters ``overview`` and ``named`` here, so that this does not depend on it."""
 
 
 class Views:
@@ -39,8 +43,6 @@ class Views:
     def __str__(self: Any) -> str:
         if is_traced((self.t, self.q)) or np.ndim(self.t) != 1 or not len(self.t):
             return repr(self)
-        from nsjax.report import report
-
         return report(self)
 
     def _repr_html_(self) -> str:
@@ -61,12 +63,14 @@ class Views:
             >>> [axes.get_ylabel() for axes in traj.plot("y", "energy").axes]
             ['$y$ (m)', 'energy (J)']
         """
-        from nsjax import plot
-
         if names:
-            return plot.named(self, names)
+            figure: Figure = PAINTERS["named"](self, names)
+            return figure
         state = State(t=self.t[..., 0], q=self.q[..., 0, :], v=self.v[..., 0, :])
-        return plot.overview(Problem(system=self.system, params=self.params, state=state), self)
+        whole: Figure = PAINTERS["overview"](
+            Problem(system=self.system, params=self.params, state=state), self
+        )
+        return whole
 
     def to_xarray(self: Any) -> Any:
         """The run as an `xarray.Dataset` over ``time``: every column by its label, with its unit, energies,
@@ -114,14 +118,12 @@ class Views:
         return pandas.DataFrame(table, index=pandas.Index(np.asarray(self.t), name="time"))
 
 
-def columns(traj: Trajectory) -> dict[str, tuple[tuple[str, ...], np.ndarray, str]]:
+def columns(traj: Any) -> dict[str, tuple[tuple[str, ...], np.ndarray, str]]:
     """Dimensions, values and unit of every column by name, rows first.
 
     Raises:
         InputError: for a batch.
     """
-    from nsjax.trajectory import ROWS, label_name
-
     if np.ndim(traj.t) != 1:
         raise InputError(
             f"t has shape {np.shape(traj.t)}; take one run of the batch, jax.tree.map(lambda x: x[k], traj)"
@@ -133,15 +135,15 @@ def columns(traj: Trajectory) -> dict[str, tuple[tuple[str, ...], np.ndarray, st
     ):  # fmt: skip
         if not entries:
             found[whole] = ("time", dim), np.asarray(values), ""
-        for k, name in enumerate(map(label_name, entries)):
+        for k, name in enumerate(entry.split(" [")[0] for entry in entries):
             found[name] = ("time",), np.asarray(values)[:, k], traj.unit(name)
     for name, made in traj._derived().items():
         inner = (f"{name}.{i}" for i in range(np.ndim(made) - 1))
         found[name] = ("time", *inner), np.asarray(made), traj.unit(name)
-    for name in ROWS:
+    for name, unit in ROW_UNITS.items():
         row = getattr(traj, name)
         if row is not None:
             over = "constraint" if "constraint" in name else "drag" if "drag" in name else "contact"
             dims = ("time", over, "tangent")[: np.ndim(row)]
-            found[name] = dims, np.asarray(row), ROW_UNITS.get(name, "")
+            found[name] = dims, np.asarray(row), unit
     return found

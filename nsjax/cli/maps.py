@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.plot.style import QUANTITIES, RC, math_label, new_figure, print_unit, scale
+from nsjax.figures import new_figure
+from nsjax.plot.style import QUANTITIES, RC, math_label, print_unit, scale
 
 
 def draw(axes: Mapping[str, np.ndarray], values: np.ndarray, name: str, unit: str) -> Any:

@@ -8,7 +8,7 @@ import sys
 
 import nsjax
 from nsjax.core import InputError, nearest
-from nsjax.plot.style import require_matplotlib
+from nsjax.figures import require_matplotlib
 
 PACKAGE = "experiments"
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsjax.core import InputError, Problem
+from nsjax.figures import new_figure
 from nsjax.plot import panels, style
 from nsjax.plot.panels import Panel
 from nsjax.trajectory import Trajectory
@@ -131,7 +132,7 @@ def _arrange(traj: Trajectory, chosen: list[Panel]) -> Figure:
 
     layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.04, wspace=0.04, hspace=0.03)
     rows = (len(chosen) + 1) // 2
-    figure = style.new_figure(figsize=(WIDTH, ROW_HEIGHT * rows + 0.25), dpi=DPI, layout=layout)
+    figure = new_figure(figsize=(WIDTH, ROW_HEIGHT * rows + 0.25), dpi=DPI, layout=layout)
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(rows, 2)
     for row in range(rows):

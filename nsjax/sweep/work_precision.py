@@ -18,7 +18,7 @@ from nsjax.analysis.convergence import observed_order
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
-from nsjax.plot.style import new_figure, require_matplotlib
+from nsjax.figures import new_figure, require_matplotlib
 from nsjax.short import as_html
 from nsjax.sweep import reductions
 from nsjax.sweep.plan import Plan, make_plan, refusals
