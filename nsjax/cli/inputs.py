@@ -27,13 +27,16 @@ ROWS = 5000
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A run that has passed all checks that can be made before it."""
+    """A run that has passed all checks that can be made before it; ``shown`` are keywords of the model that
+    the command line chose.
+    """
 
     problem: Problem
     scheme: Scheme
     dt: float
     steps: int
     every: int
+    shown: tuple[tuple[str, Any], ...] = ()
 
 
 def make_plan(args: argparse.Namespace) -> Plan:
@@ -43,13 +46,16 @@ def make_plan(args: argparse.Namespace) -> Plan:
         InputError: for anything that can be refused before the run, places of files included.
     """
     for_model, for_scheme = read_settings(args.set)
-    problem, dt, duration = read_problem(args.model, for_model)
+    entry = models.REGISTRY.get(args.model.replace("-", "_"))
+    shown = {} if entry is None else {k: x for k, x in entry.shown if k not in for_model}
+    problem, dt, duration = read_problem(args.model, {**shown, **for_model})
     scheme = read_scheme(scheme_name(args), for_scheme)
     dt, steps = read_steps(args, dt, duration, 1 if args.every is None else args.every)
     if args.output is not None and pathlib.Path(args.output).suffix != ".npz":
         raise InputError(f"--output {args.output}: runs are saved as .npz; nsjax.io.load reads them")
     check_files(args.output, args.plot, args.model)
-    return Plan(problem, scheme, dt, steps, default_every(steps) if args.every is None else args.every)
+    every = default_every(steps) if args.every is None else args.every
+    return Plan(problem, scheme, dt, steps, every, tuple(shown.items()))
 
 
 def read_steps(
@@ -146,13 +152,12 @@ def read_problem(name: str, values: Mapping[str, Any]) -> tuple[Problem, float |
 
 
 def build(name: str, values: Mapping[str, Any]) -> Problem:
-    """The problem of a registered model with these keywords, and those of a start that shows something.
+    """The problem of a registered model with these keywords.
 
     Raises:
         InputError: for an unknown keyword and for values that the model refuses.
     """
     factory = models.REGISTRY[name].factory
-    values = {**dict(models.REGISTRY[name].shown), **values}
     made: Problem = _call(name, factory, _arrays(values, _parameters(factory())))
     return made
 

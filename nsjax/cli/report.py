@@ -83,6 +83,9 @@ def summary(plan: Plan, traj: Trajectory, start_seconds: float, run_seconds: flo
         f"scheme           {plan.scheme.name}",
         f"steps            {plan.steps} of dt = {plan.dt:g} s, {times}, every {plan.every} saved",
     ]
+    if plan.shown:
+        chosen = ", ".join(f"{name}={value}" for name, value in plan.shown)
+        lines.append(f"set              {chosen}: a start that shows something; --set changes it")
     lines += [
         *contact_lines(traj),
         energy_line(traj),
