@@ -1,9 +1,13 @@
 """Runs that are worthless because the step is too large: looked at before a run, and after it.
 
-Nothing of this is part of a compiled run, and runs inside transformations and sweeps are not looked at.
+Nothing of this is part of a compiled run. Runs inside transformations are not looked at, and of sweeps the
+problem that they vary is before, and nothing after.
 Before an eager run the fastest motion of the model is estimated at one state; a scheme that is not stable
 there is warned of. After it, rows whose speeds stand out are looked at: where motion faster than the step
 holds far more energy than was there, `nsjax.status.DIVERGED` is set.
+
+Limits: energy that a step puts into slow motion is not told from work of forces: a ball that gains speed
+with every bounce on a stiff spring, met by too few steps, is not flagged.
 """
 
 from __future__ import annotations
@@ -190,26 +194,32 @@ def largest_step(scheme: Scheme, modes: Fastest, dt: float) -> float | None:
 
 
 def warn_of_step(
-    system: System, params: PyTree, state: State, scheme: Scheme, dt: Array, *, stacklevel: int = 3
+    system: System, params: PyTree, state: State, scheme: Scheme, dt: Any, *, stacklevel: int = 3
 ) -> bool:
-    """Warns before a run whose step is above the largest stable one, and says whether it is.
+    """Warns before a run, or a sweep of steps ``dt`` (lanes,), above the largest stable one, and says
+    whether any is.
 
     The limit is an estimate: that of one state, with contacts open. A nonlinear model may leave it.
     """
     if not is_conditional(scheme):
         return False
+    sizes = np.asarray(dt, float)
     modes = fastest(system, params, state)
-    step = None if modes is None else largest_step(scheme, modes, float(dt))
+    step = None if modes is None else largest_step(scheme, modes, float(np.max(sizes)))
     if modes is None or step is None:
         return False
-    k = int(np.argmax(modes.stiffness))
-    why = f"fastest oscillation {np.sqrt(modes.stiffness[k]):.4g} rad/s"
+    why = f"fastest oscillation {np.sqrt(np.max(modes.stiffness)):.4g} rad/s"
     if np.max(modes.damping) * step > 0.1:
         why += f", strongest damping {np.max(modes.damping):.4g} 1/s"
+    what, where = f"simulate: dt = {float(np.max(sizes)):g} s", "at the start"
+    if sizes.ndim:
+        above = np.count_nonzero(sizes > step)
+        what = f"sweep: dt of {above} of {sizes.size} lanes, up to {np.max(sizes):g} s,"
+        where = "for the problem that is varied, at its start"
     warnings.warn(
-        f"simulate: dt = {float(dt):g} s is above the largest stable step of {scheme.name} for this model, "
-        f"about {step:.3g} s (estimated at the start: {why}); the run diverges wherever this motion is "
-        "excited. Take a smaller dt, or an implicit scheme, schemes.generalized_alpha() for instance",
+        f"{what} is above the largest stable step of {scheme.name} for this model, about {step:.3g} s "
+        f"(estimated {where}: {why}); the run diverges wherever this motion is excited. Take a smaller dt, or "
+        "an implicit scheme, schemes.generalized_alpha() for instance",
         stacklevel=stacklevel,
     )
     return True

@@ -376,6 +376,19 @@ def test_extras_that_are_missing_are_named(capsys, monkeypatch) -> None:
     )
 
 
+def test_no_traceback_reaches_the_user(capsys, monkeypatch) -> None:
+    def broken(*_):
+        raise ArithmeticError("a fault of our own\nwith details")
+
+    monkeypatch.setattr(cli, "make_plan", broken)
+    assert cli.main(BALL) == 1
+    told = "nsjax: ArithmeticError: a fault of our own; NSJAX_TRACEBACK=1 in the environment shows where\n"
+    assert capsys.readouterr().err == told
+    monkeypatch.setenv("NSJAX_TRACEBACK", "1")
+    with pytest.raises(ArithmeticError):
+        cli.main(BALL)
+
+
 def test_warnings_are_told_in_a_line(capsys) -> None:
     """The stiff bar by an explicit scheme: warned of with the largest step, and failed."""
     argv = ["simulate", "elastic-bar", "--scheme", "moreau", "--dt", "1e-2", "--steps", "100", "--quiet"]

@@ -133,6 +133,18 @@ def test_the_largest_step_is_the_scheme_s_own(damping) -> None:
     assert stability.largest_step(schemes.generalized_alpha(), modes, 100 * limit) is None
 
 
+def test_a_sweep_says_how_many_of_its_steps_are_too_large() -> None:
+    problem = models.mass_spring_chain()  # sqrt(1e7) rad/s: stable up to 0.632 ms
+    over = {"dt": [1e-4, 5e-4, 1e-3, 2e-3]}
+    with pytest.warns(
+        UserWarning, match=r"sweep: dt of 2 of 4 lanes, up to 0.002 s, is above .* about 0.00063"
+    ):
+        nsjax.sweep(problem, schemes.moreau(), over, time=4e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nsjax.sweep(problem, schemes.moreau(), {"dt": [1e-4, 5e-4]}, time=4e-3)
+
+
 def test_constraints_hold_the_stiff_spring() -> None:
     free, held = (models.mass_spring_chain(support=x) for x in ("spring", "constraint"))
     np.testing.assert_allclose(np.sqrt(stability.fastest(*free).stiffness[0]), np.sqrt(1e7 + 1), rtol=1e-6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 import time
 import warnings
@@ -20,6 +21,9 @@ from nsjax.core import InputError
 from nsjax.trajectory import RunError, Trajectory
 
 __all__ = ["main"]
+
+TRACEBACK = "NSJAX_TRACEBACK"
+"""Set in the environment, faults that have no sentence of their own show where they arose."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,6 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         code, sentence = 1, str(error)
     except KeyboardInterrupt:
         code, sentence = 130, "interrupted"
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        first = (str(error).splitlines() or [""])[0]
+        code, sentence = 1, f"{type(error).__name__}: {first}; {TRACEBACK}=1 in the environment shows where"
     print(f"nsjax: {sentence}", file=sys.stderr)
     return code
 

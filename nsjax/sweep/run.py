@@ -17,6 +17,7 @@ from nsjax.core.memory import refuse_more
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.simulate import simulate
+from nsjax.stability import warn_of_step
 from nsjax.sweep import processes, program, reductions
 from nsjax.sweep.plan import Plan, make_plan, refusals
 from nsjax.sweep.progress import meter
@@ -127,6 +128,9 @@ def sweep(
     plan = dataclasses.replace(plan, common=dataclasses.replace(plan.common, scheme=plain))
     refused = refusals(plan)
     lanes = np.setdiff1d(np.arange(plan.axes.count), list(refused))
+    if len(lanes):
+        given = plan.common
+        warn_of_step(problem.system, given.params, given.state, given.scheme, plan.lengths.dt[lanes])
     return _result(plan, _run(plan, lanes, memory_bytes, progress), refused)
 
 
