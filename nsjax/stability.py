@@ -218,8 +218,8 @@ def warn_of_step(
         where = "for the problem that is varied, at its start"
     warnings.warn(
         f"{what} is above the largest stable step of {scheme.name} for this model, about {step:.3g} s "
-        f"(estimated {where}: {why}); a run diverges wherever this motion is excited. Take a smaller dt, or "
-        "an implicit scheme, schemes.generalized_alpha() for instance",
+        f"(estimated {where}: {why}); a run diverges wherever this motion is excited. Take a smaller dt, "
+        "or an implicit scheme, schemes.generalized_alpha() for instance",
         stacklevel=stacklevel,
     )
     return True
