@@ -14,8 +14,10 @@ No number that the package computed is among them: they can all be missed.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import contextvars
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -104,8 +106,39 @@ def compare(numbers: Mapping[str, float], expected: Mapping[str, Mapping[str, An
     return rows
 
 
+_WATCHED: contextvars.ContextVar[tuple[list[Row], bool] | None] = contextvars.ContextVar(
+    "watched", default=None
+)
+
+
+@contextlib.contextmanager
+def watched(quick: bool = False) -> Iterator[list[Row]]:
+    """All rows that are reported inside.
+
+    Args:
+        quick: whether the experiment runs in its quick form, which may leave numbers out: they are listed
+            as not computed then, and left out of the rows.
+    """
+    rows: list[Row] = []
+    token = _WATCHED.set((rows, quick))
+    try:
+        yield rows
+    finally:
+        _WATCHED.reset(token)
+
+
+def missed(rows: list[Row]) -> str:
+    """``"2 of 7 numbers missed: a, b"``; empty if none is."""
+    names = [row.name for row in rows if not row.passed]
+    return f"{len(names)} of {len(rows)} numbers missed: {', '.join(names)}" if names else ""
+
+
 def report(rows: list[Row]) -> str:
     """Prints the rows as a table (asked, ours, difference) and returns it."""
+    seen, quick = _WATCHED.get() or ([], False)
+    absent = [row for row in rows if quick and np.isnan(row.ours)]
+    rows = [row for row in rows if row not in absent]
+    seen += rows
     width = max((len(row.name) for row in rows), default=4)
     lines = [f"{'number':{width}}  {'asked':>26}  {'ours':>13}  {'difference':>10}"]
     for row in rows:
@@ -113,6 +146,8 @@ def report(rows: list[Row]) -> str:
         lines.append(
             f"{row.name:{width}}  {row.asked:>26}  {row.ours:13.6g}  {row.difference:10.2g}{verdict}"
         )
+    if absent:
+        lines.append(f"not computed by the quick form: {', '.join(row.name for row in absent)}")
     table = "\n".join(lines)
     print(table)
     return table
@@ -203,4 +238,6 @@ def command(main: Main) -> None:
     parser.add_argument("--folder", help="where results go (default: results/<paper>)")
     given = parser.parse_args()
     nsjax.configure()
-    main(quick=given.quick, folder=given.folder)
+    with watched(given.quick) as rows:
+        main(quick=given.quick, folder=given.folder)
+    raise SystemExit(missed(rows) or 0)

@@ -13,12 +13,14 @@ import numpy as np
 from jax import lax
 
 from nsjax.core import checks
-from nsjax.core.blocks import plan_blocks, scan_blocks, tree_bytes, tree_shapes, warn_of_rows
+from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
+from nsjax.core.memory import check_events, check_rows, seen_around, tree_bytes
 from nsjax.core.quantities import ROWS, row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row, trajectory
+from nsjax.stability import judged, warn_of_step
 from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import Array, PyTree
 
@@ -97,12 +99,17 @@ def simulate(
     checks.check_precision()
     steps = checks.check_lengths(dt, steps, time, every, events)
     checks.check_gradient(scheme, gradient)
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress = {progress!r}; give a function of the steps done and of all steps")
     keep = checks.check_save(save, ROWS)
+    check_events(events, system.nt)
     params = checks.canonical(params, "params")
     scheme = dataclasses.replace(scheme, coef=checks.canonical(scheme.coef, "scheme"))
+    checks.check_tolerances(scheme)
     step = checks.canonical(dt, "dt")
     if carry is not None:
-        state = carry.carry.state
+        state = _continued(carry)
+    checks.check_state(state)
     state = checks.canonical(state, "state")
     checks.check_shapes(system, params, state)
     traced = checks.is_traced((params, state, scheme, step, carry))
@@ -118,8 +125,17 @@ def simulate(
     if traced:
         run, rows = _run_traced(program, scheme, params, run, step, steps // every, every)
     else:
+        warned = warn_of_step(system, params, state, scheme, step)
         run, rows = _run_eager(program, scheme, params, run, step, steps // every, every, progress)
+        run = judged(system, params, every, warned, rows, run)
     return trajectory(system, params, run, rows)
+
+
+def _continued(carry: Any) -> State:
+    """The state to continue from."""
+    if isinstance(carry, Continuation):
+        return carry.carry.state
+    raise InputError(f"carry is of type {type(carry).__name__}; give traj.carry of an earlier run")
 
 
 def _check_carry(
@@ -163,6 +179,13 @@ def _chunk_rows(system: System) -> int:
     return int(min(CHUNK_ROWS, max(16, 2 ** int(np.log2(CHUNK_BYTES / (8 * row_numbers(system)))))))
 
 
+def row_bytes(program: LoopProgram) -> int:
+    """Size of a saved row."""
+    system = program.system
+    own = 1 + system.nq + system.nv + (system.nc if "gap" in program.keep else 0)
+    return 8 * own + tree_bytes(jax.eval_shape(lambda: no_tally(program)))
+
+
 def _run_eager(
     program: LoopProgram,
     scheme: Scheme,
@@ -174,6 +197,7 @@ def _run_eager(
     progress: Callable[[int, int], None] | None,
 ) -> tuple[Run, dict[str, Any]]:
     """Calls of `_advance` until all rows are there; one program serves any number of steps."""
+    check_rows(rows, row_bytes(program), traced=False)
     length = _chunk_rows(program.system)
     per_call = max(1, min(length, PROGRESS_STEPS // every))
     parts: list[dict[str, Any]] = []
@@ -185,8 +209,6 @@ def _run_eager(
         if done < 0:
             counts[0] = 0
         run, part = _advance(program, scheme, params, run, dt, counts)
-        if done < 0:
-            warn_of_rows(rows, tree_bytes(part) // length, traced=False)
         parts.append(jax.tree.map(lambda x, n=fresh: np.asarray(x)[:n], part))
         done += fresh
         if progress is not None:
@@ -211,12 +233,15 @@ def _run_traced(
     params, constants = prepare_run(program.system, scheme, params, dt)
     row = functools.partial(run_row, program, scheme, params, constants, dt)
     run, first = row(run, 0)
-    warn_of_rows(rows, tree_bytes(first), traced=True)
     carry, solution = tree_bytes((run.next.carry, no_tally(program))), 0
     if scheme.stores_solutions:
         system = program.system
         solution = 8 * SOLVED * (system.nv + system.nc * (1 + system.nt) + system.nb)
-    blocks = plan_blocks(rows * every, carry, solution)
+    steps = rows * every
+    blocks = plan_blocks(steps, carry, solution)
+    lanes, differentiated = seen_around((params, run, dt))
+    kept = kept_bytes(steps, carry, solution, blocks) if differentiated else 0
+    check_rows(rows, tree_bytes(first), traced=True, lanes=lanes, kept=kept)
 
     def body(run: Run, _: None) -> tuple[Run, dict[str, Array | None]]:
         return row(run, every, blocks)

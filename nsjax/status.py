@@ -12,9 +12,17 @@ FORCE_NOT_FINITE = 4
 GAP_NOT_FINITE = 8
 MASS_SINGULAR = 16
 STATE_NOT_FINITE = 32
+DIVERGED = 64
+"""Set after a run outside transformations, from its rows: `nsjax.stability`."""
 
 # In the order in which a cause produces the next one: the first set bit is what failed first.
 SENTENCES: dict[int, tuple[str, str]] = {
+    DIVERGED: (
+        "the motion diverges or overshoots: it oscillates faster than any scheme follows with this dt, "
+        "with far more energy than was there",
+        "take a smaller dt, or a scheme that damps such motion, schemes.bathe() for instance; if the "
+        "scheme is unstable here, a warning at the start of the run names its largest stable dt",
+    ),
     GAP_NOT_FINITE: (
         "the gap function returned a value that is not finite",
         "check `gap` (and `prepare`) at the state before this step",
@@ -25,7 +33,8 @@ SENTENCES: dict[int, tuple[str, str]] = {
     ),
     FORCE_NOT_FINITE: (
         "the force function returned a value that is not finite",
-        "check `force` at the state before this step; a divergence is often cured by a smaller dt",
+        "most often a run that diverges ends so: try a smaller dt or an implicit scheme; else check "
+        "`force` at the state before this step",
     ),
     MASS_SINGULAR: (
         "the mass matrix is singular or indefinite",
@@ -37,7 +46,8 @@ SENTENCES: dict[int, tuple[str, str]] = {
     ),
     STATE_NOT_FINITE: (
         "the state stopped being finite",
-        "check slip, constraint and law, or reduce dt",
+        "most often a run that diverges ends so: try a smaller dt or an implicit scheme; else check slip, "
+        "constraint and law",
     ),
 }
 

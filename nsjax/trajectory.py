@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from nsjax import status as status_bits
+from nsjax.core.called import observed
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
@@ -18,6 +19,7 @@ from nsjax.core.quantities import QUANTITIES, ROWS, RowQuantities
 from nsjax.core.scheme import Carry, Event, Output
 from nsjax.core.system import System
 from nsjax.types import Array, PyTree, record
+from nsjax.views import Views
 
 
 class RunError(RuntimeError):
@@ -106,7 +108,7 @@ def _mean_force(name: str) -> property:
 
 
 @record(static=("system",))
-class Trajectory(RowQuantities):
+class Trajectory(Views, RowQuantities):
     """Rows of a run; row 0 is the start.
 
     Row quantities have the rows as first axis: forces of the last step before the row, the others since the
@@ -145,6 +147,11 @@ class Trajectory(RowQuantities):
     mean_drag_force = _mean_force("drag_impulse")
 
     def __getitem__(self, name: str) -> Array:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"traj[{name!r}]: quantities have names, traj['energy'] for instance; row k is traj.q[k], "
+                "run k of a batch is jax.tree.map(lambda x: x[k], traj)"
+            )
         labels = self.system.labels
         for values, entries in ((self.q, labels.q), (self.v, labels.v)):
             for i, entry in enumerate(entries):
@@ -211,7 +218,7 @@ def _derive(
         p = refreshed(system, t, q, ready)
         kinetic = kinetic_energy(system, q, v, p)
         potential = potential_energy(system, t, q, p)
-        found = {} if system.observe is None else dict(system.observe(t, q, v, output, p))
+        found = {} if system.observe is None else observed(system.observe, t, q, v, output, p)
         return {**found, "kinetic": kinetic, "potential": potential, "energy": kinetic + potential}
 
     return jax.vmap(at)(t, q, v, output)

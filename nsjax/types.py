@@ -8,6 +8,8 @@ from typing import Any, TypeVar, dataclass_transform
 
 import jax
 
+from nsjax.short import record_repr
+
 Array = jax.Array
 PyTree = Any
 Fn = Callable[..., Any]
@@ -22,7 +24,7 @@ def record(*, static: tuple[str, ...] = ()) -> Callable[[type[T]], type[T]]:
     """Frozen, keyword-only dataclass registered as a pytree.
 
     Fields named in ``static`` become part of the tree structure (compared and hashed, never
-    traced); all others are leaves or subtrees.
+    traced); all others are leaves or subtrees. They are written in one line, arrays by type and shape.
 
     Example:
         >>> from nsjax.types import record
@@ -36,8 +38,11 @@ def record(*, static: tuple[str, ...] = ()) -> Callable[[type[T]], type[T]]:
     """
 
     def decorate(cls: type[T]) -> type[T]:
-        made: type[Any] = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        made: Any = dataclasses.dataclass(frozen=True, kw_only=True, repr=False)(cls)
+        if cls.__repr__ is object.__repr__:
+            made.__repr__ = record_repr
         data = [f.name for f in dataclasses.fields(made) if f.name not in static]
-        return jax.tree_util.register_dataclass(made, data_fields=data, meta_fields=list(static))
+        done: type[T] = jax.tree_util.register_dataclass(made, data_fields=data, meta_fields=list(static))
+        return done
 
     return decorate

@@ -7,14 +7,18 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
 
 import nsjax
+from experiments import common
 from nsjax import cli, io, models, schemes
 from nsjax.cli import inputs, report
+from nsjax.cli.reproduce import resolve
 from nsjax.io import archive
+from nsjax.report import LISTED, contact_table
 
 BALL = ["simulate", "bouncing-ball"]
 
@@ -132,9 +136,13 @@ def test_default_number_of_rows(steps: int) -> None:
         (["bouncing-ball", "--steps", "10", "--every", "0"], "every = 0"),
         (["none.py"], "none.py does not exist"),
         (["bouncing-ball", "--output", "none/run.npz"], "the folder none does not exist"),
-        (["bouncing-ball", "--output", "."], "is a folder"),
+        (["bouncing-ball", "--output", "."], "--output .: runs are saved as .npz"),
+        (["bouncing-ball", "--output", "run.txt"], "--output run.txt: runs are saved as .npz"),
+        (["bouncing-ball", "--dt", "-1e-3"], "dt = -0.001; it must be positive"),
+        (["bouncing-ball", "--dt", "1e-3", "--time", "-1e-1"], "time = -0.1; it must be positive"),
+        (["bouncing-ball", "--steps", "1000000000000", "--every", "1"], "1000000000000 rows of"),
         (["bouncing-ball", "--plot", "run.docx"], "no figure format 'docx'"),
-        (["bouncing-ball", "--plot", "run.png", "--output", "./run.png"], "must be different files"),
+        (["bouncing-ball", "--plot", "run.npz", "--output", "./run.npz"], "no figure format 'npz'"),
     ],
 )
 def test_refusals(capsys, argv: list[str], words: str) -> None:
@@ -243,7 +251,11 @@ def test_a_file_that_is_wrong(capsys, text: str, words: str) -> None:
 def test_a_file_is_not_overwritten_and_needs_lengths(capsys) -> None:
     assert run_file(FUNCTION, "--output", "my_ball.py") == 2
     assert pathlib.Path("my_ball.py").read_text() == FUNCTION
-    assert "must be different files" in capsys.readouterr().err
+    assert "runs are saved as .npz" in capsys.readouterr().err
+    pathlib.Path("my_ball.npz").write_text(FUNCTION)  # a file of another name is read as well
+    assert "must be different files" in refused(
+        capsys, "simulate", "my_ball.npz", "--output", "./my_ball.npz", "--dt", "1e-3", "--time", "1"
+    )
     assert "give --dt and --time" in refused(capsys, "simulate", "my_ball.py", "--dt", "1e-3")
 
 
@@ -285,8 +297,8 @@ def test_many_contacts_are_cut_short() -> None:
         **{name: getattr(traj, name) for name in traj.__dataclass_fields__},
         "system": problem.system, "impacts": rows.astype(int), "closed_time": rows, "gap_min": 1.0 - rows,
     })  # fmt: skip
-    table = report._contact_table(traj)
-    assert len(table) == 1 + report.LISTED + 1
+    table = contact_table(traj)
+    assert len(table) == 1 + LISTED + 1
     assert table[-1] == "(8 more contacts, with fewer impacts)"
 
 
@@ -315,6 +327,89 @@ def test_reproduce_lists_and_runs(tmp_path, capsys) -> None:
     assert cli.main(["reproduce", "gear-gupta-leimkuhler/fig04", "--quick", "--folder", str(tmp_path)]) == 0
     assert "MISSED" not in capsys.readouterr().out
     assert (tmp_path / "fig04_moreau_gaps.png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [
+        ("gear/fig04", "gear_gupta_leimkuhler/fig04_moreau_gaps"),
+        ("gear-gupta-leimkuhler/fig0", None),
+        ("mixed_timestepping/fig2", None),
+        ("mixed_timestepping/fig22", "mixed_timestepping/fig22_convergence"),
+        ("mixed_timestepping/table", None),
+        ("mixed_timestepping/table4", "mixed_timestepping/table4_bilateral"),
+        ("mixed_timestepping/table_", "mixed_timestepping/table_cost_flexible"),
+        ("sweeps/fig_v", "sweeps/fig_vibrating_table"),
+        ("nsga", None),
+    ],
+)
+def test_the_beginning_of_a_name_is_enough(name: str, full: str | None) -> None:
+    if full is not None:
+        assert resolve(name) == full
+        return
+    with pytest.raises(nsjax.InputError, match=rf"reproduce: '{name}' may be .* or "):
+        resolve(name)
+
+
+def test_a_missed_number_is_a_failure(tmp_path, capsys, monkeypatch) -> None:
+    """One number missed, one right, one left out by the quick form."""
+    rows = common.compare(
+        {"a": 1.0, "b": 2.0},
+        {name: {"value": 1.0, "tolerance": 0.1, "source": "x"} for name in ("a", "b", "c")},
+    )
+    made = types.SimpleNamespace(main=lambda quick, folder: common.report(rows))
+    monkeypatch.setitem(sys.modules, "experiments.gear_gupta_leimkuhler.fig04_moreau_gaps", made)
+    argv = ["reproduce", "gear_gupta_leimkuhler/fig04", "--folder", str(tmp_path)]
+    assert cli.main([*argv, "--quick"]) == 1
+    out, err = capsys.readouterr()
+    assert out.count("MISSED") == 1
+    assert "not computed by the quick form: c" in out
+    assert err == "nsjax: 1 of 2 numbers missed: b\n"
+    assert cli.main(argv) == 1  # the full form must compute all
+    assert "2 of 3 numbers missed: b, c" in capsys.readouterr().err
+
+
+def test_extras_that_are_missing_are_named(capsys, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "figures need matplotlib; install it with: pip install 'nsjax[plot]'" in refused(
+        capsys, "reproduce", "gear_gupta_leimkuhler/fig04"
+    )
+
+
+def test_no_traceback_reaches_the_user(capsys, monkeypatch) -> None:
+    def broken(*_):
+        raise ArithmeticError("a fault of our own\nwith details")
+
+    monkeypatch.setattr(cli, "make_plan", broken)
+    assert cli.main(BALL) == 1
+    told = "nsjax: ArithmeticError: a fault of our own; NSJAX_TRACEBACK=1 in the environment shows where\n"
+    assert capsys.readouterr().err == told
+    monkeypatch.setenv("NSJAX_TRACEBACK", "1")
+    with pytest.raises(ArithmeticError):
+        cli.main(BALL)
+
+
+def test_warnings_are_told_in_a_line(capsys) -> None:
+    """The stiff bar by an explicit scheme: warned of with the largest step, and failed."""
+    argv = ["simulate", "elastic-bar", "--scheme", "moreau", "--dt", "1e-2", "--steps", "100", "--quiet"]
+    assert cli.main([*argv, "--set", "elements=40"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("nsjax: warning: simulate: dt = 0.01 s is above the largest stable step")
+    assert lines[-1].startswith("nsjax: step ")
+    assert "the motion diverges" in lines[-1]
+    assert all(line.startswith("nsjax: ") for line in lines)
+
+
+@pytest.mark.slow  # compiles every model with its scheme
+@pytest.mark.parametrize("model", models.REGISTRY)
+def test_every_model_shows_something(capsys, model: str) -> None:
+    """A run as the list of models offers it ends well, and something moves."""
+    assert cli.main(["simulate", model, "--output", "run.npz"]) == 0
+    assert capsys.readouterr().err == ""
+    traj = io.load("run.npz").traj
+    assert np.max(np.abs(traj.q - traj.q[0])) > 0.0
+    if traj.system.nc:
+        assert traj.closed_time.sum() > 0.0
 
 
 def test_reproduce_names_the_nearest(capsys) -> None:

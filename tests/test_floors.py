@@ -9,15 +9,17 @@ import re
 import nsjax
 
 FLOORS = [
+    {"short"},
     {"types", "status", "notes", "startup", "version"},
-    {"configure"},
+    {"configure", "report"},
     {"math"},
     {"linalg"},
     {"nonlinear"},
     {"core"},
-    {"contact", "fem"},
+    {"contact", "fem", "figures", "views"},
     {"schemes", "multibody", "trajectory", "consistent"},
     {"loop"},
+    {"stability"},
     {"simulate"},
     {"models", "analysis"},
     {"sweep", "check_gradient", "io"},

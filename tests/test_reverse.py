@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import models, schemes
-from nsjax.core import blocks
-from nsjax.core.blocks import plan_blocks, scan_blocks, tree_bytes, warn_of_rows
+from nsjax import InputError, models, schemes
+from nsjax.core import blocks, memory
+from nsjax.core.blocks import plan_blocks, scan_blocks
+from nsjax.core.memory import check_rows, seen_around, tree_bytes
+from nsjax.loop import LoopProgram
+from nsjax.simulate import row_bytes
+from nsjax.trajectory import ROWS
 
 AT = jnp.array([0.8, 9.81])
 
@@ -105,36 +109,65 @@ def test_a_hundred_thousand_steps_take_little_memory(every: int) -> None:
     assert stored(jax.grad(last), jnp.array([0.1, 0.4])) < 2**20 + 3 * rows
 
 
-def test_rows_that_do_not_fit_are_named() -> None:
-    with pytest.warns(UserWarning, match=r"2000 rows of 1000 bytes.*every lane.*raise every.*jacfwd"):
-        warn_of_rows(2000, 1000, traced=True, limit=10**6)
-    with pytest.warns(UserWarning, match="simulate: 1000000000 rows"):
-        jax.eval_shape(lambda x: objective(x, 10**9, 1), AT)
+def test_rows_that_do_not_fit_are_refused_or_warned_of() -> None:
+    """A gigabyte is 2^30 bytes: 2000 rows of 1000 bytes, twice, are 0.00373 GiB."""
+    with pytest.warns(
+        UserWarning, match=r"2000 rows of 1000 bytes and .* 0.00373 GiB.*raise every.*jacfwd"
+    ):
+        check_rows(2000, 1000, traced=True, limit=10**6)
+    with pytest.raises(InputError, match=r"2000 rows of 1000 bytes: their times alone would take"):
+        check_rows(2000, 1000, traced=True, limit=10**4)
+    with pytest.raises(
+        InputError, match=r"bytes, while they are joined, would take 0.00373 GiB.*save=\[...\]$"
+    ):
+        check_rows(2000, 1000, traced=False, limit=10**6)
+    with pytest.raises(
+        InputError, match=r"simulate: 1000000000000 rows of .* alone would take 7.45e\+03 GiB"
+    ):
+        jax.eval_shape(lambda x: objective(x, 10**12, 1), AT)
 
 
-def test_rows_of_a_run_outside_transformations_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted before all but the first of its compiled calls: here t, q and v of 10 001 rows."""
+def test_rows_are_counted_before_a_run() -> None:
+    problem = models.bouncing_ball()
+    run = functools.partial(nsjax.simulate, *problem, schemes.moreau(), dt=1e-6)
+    with pytest.raises(InputError, match=r"1000000000000 rows of 24 bytes, while"):  # t, q, v
+        run(steps=10**12, save=[])
+    with pytest.raises(InputError, match=r"events = 10000000000 would take 373 GiB, of .* ask for fewer"):
+        run(steps=10, events=10**10)
+    for save in (None, ["gap"], ["margin", "notes"]):
+        traj = run(steps=10, save=save)
+        kept = [
+            x for x in (traj.t, traj.q, traj.v, *(getattr(traj, name) for name in ROWS)) if x is not None
+        ]
+        program = LoopProgram(system=problem.system, keep=ROWS if save is None else tuple(save), events=0)
+        assert row_bytes(program) == sum(np.asarray(x)[0].nbytes for x in kept)
+
+
+def test_lanes_of_a_batch_in_reverse_mode_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each stores at most `REVERSE_BYTES`, whatever the number of its steps."""
+    monkeypatch.setattr(memory, "machine_bytes", lambda: 10.0**7)
+    many = jnp.broadcast_to(AT, (100, 2))
+    gradient = jax.vmap(jax.grad(lambda x: objective(x, 10**4, 10**4)))
+    with pytest.warns(UserWarning, match=r"1 rows of .* in each of 100 lanes and .* \(jax.lax.map\)"):
+        jax.eval_shape(gradient, many)
+
+
+def test_what_stands_around_a_run_is_seen() -> None:
     seen = []
-    loop = sys.modules["nsjax.simulate"]  # the package names the function of the same name
-    monkeypatch.setattr(loop, "warn_of_rows", lambda *a, **b: seen.append((a, b)))
-    problem, calls = models.bouncing_ball(), []
-    nsjax.simulate(
-        *problem,
-        schemes.moreau(),
-        dt=1e-6,
-        steps=10_000,
-        save=[],
-        progress=lambda *_: calls.append(len(seen)),
-    )
-    assert seen == [((10_000, 3 * 8), {"traced": False})]
-    assert calls[0] == 1
-    assert len(calls) > 1
-    with pytest.warns(UserWarning, match=r"2000 rows of 1000 bytes, while they are joined.*save=\[...\]$"):
-        warn_of_rows(2000, 1000, traced=False, limit=10**6)
+
+    def f(x):
+        seen.append(seen_around({"x": x, "y": 1.0}))
+        return jnp.sum(x * x)
+
+    many = jnp.ones((3, 7, 2))
+    jax.vmap(jax.vmap(jax.grad(f)))(many)
+    jax.vmap(f)(many)
+    f(many)
+    assert seen == [(21, True), (3, False), (1, False)]
 
 
 @pytest.mark.filterwarnings("error")
 def test_rows_that_fit_are_not() -> None:
     for traced in (True, False):
-        warn_of_rows(2000, 1000, traced=traced, limit=4 * 10**6)
+        check_rows(2000, 1000, traced=traced, limit=4 * 10**6)
     jax.eval_shape(lambda x: objective(x, 1000, 1), AT)

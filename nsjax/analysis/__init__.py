@@ -1,18 +1,18 @@
 """Properties of schemes and of runs: amplification, convergence, energy, drift, contact events, chaos."""
 
-from nsjax.analysis.amplification import (
-    amplification_matrix,
-    numerical_damping,
-    oscillator,
-    relative_period_error,
-    spectral_radius,
-)
 from nsjax.analysis.convergence import hausdorff, observed_order, paper_error
 from nsjax.analysis.drift import Drift, Growth, growth, measure_drift
 from nsjax.analysis.energy import EnergyBooks, energy_books
 from nsjax.analysis.events import Impact, Phase, Table, contact_phases, impact_table
 from nsjax.analysis.lyapunov import lyapunov_exponent
 from nsjax.analysis.rows import impulse_steps
+from nsjax.schemes.amplification import (
+    amplification_matrix,
+    numerical_damping,
+    oscillator,
+    relative_period_error,
+    spectral_radius,
+)
 
 __all__ = [
     "Drift",

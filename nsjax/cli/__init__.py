@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import nsjax
@@ -18,6 +21,9 @@ from nsjax.core import InputError
 from nsjax.trajectory import RunError, Trajectory
 
 __all__ = ["main"]
+
+TRACEBACK = "NSJAX_TRACEBACK"
+"""Set in the environment, faults that have no sentence of their own show where they arose."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,19 +43,70 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     nsjax.configure(announce=False)  # it has a progress line of its own
     try:
-        args = _parser().parse_args(argv)
+        args = _parser().parse_args(joined(sys.argv[1:] if argv is None else argv))
     except SystemExit as stop:  # argparse has said why
         return stop.code if isinstance(stop.code, int) else 2
     try:
-        return int(args.command(args))
+        with told_warnings():
+            return int(args.command(args))
     except InputError as error:
         code, sentence = 2, str(error)
+    except ImportError as error:  # of an extra that is not installed
+        code, sentence = 2, f"{error}; install the package's extras, pip install 'nsjax[plot]' for instance"
     except (RunError, OSError) as error:
         code, sentence = 1, str(error)
     except KeyboardInterrupt:
         code, sentence = 130, "interrupted"
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        first = (str(error).splitlines() or [""])[0]
+        code, sentence = 1, f"{type(error).__name__}: {first}; {TRACEBACK}=1 in the environment shows where"
     print(f"nsjax: {sentence}", file=sys.stderr)
     return code
+
+
+def joined(argv: Sequence[str]) -> list[str]:
+    """Arguments in which a negative number belongs to the option before it: argparse takes ``-1e-3`` for
+    another option.
+
+    Example:
+        >>> from nsjax.cli import joined
+        >>> joined(["--dt", "-1e-3", "--quiet"])
+        ['--dt=-1e-3', '--quiet']
+    """
+    found: list[str] = []
+    for word in argv:
+        if found and found[-1].startswith("--") and "=" not in found[-1] and _is_negative(word):
+            found[-1] = f"{found[-1]}={word}"
+        else:
+            found.append(word)
+    return found
+
+
+def _is_negative(word: str) -> bool:
+    try:
+        return word.startswith("-") and float(word) <= 0.0
+    except ValueError:
+        return False
+
+
+@contextlib.contextmanager
+def told_warnings() -> Iterator[None]:
+    """Warnings as one line each on stderr, without the place in the source."""
+    before = warnings.showwarning
+
+    def tell(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if issubclass(category, UserWarning | RuntimeWarning):
+            print(f"nsjax: warning: {message}", file=sys.stderr)
+        else:
+            before(message, category, *rest, **more)
+
+    warnings.showwarning = tell
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -93,8 +150,8 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(command=_list)
     again = commands.add_parser(
         "reproduce", help="compute a figure or table of a paper and compare its numbers",
-        description="Computes a figure or table of a source paper, prints paper / ours / difference, "
-        "and saves figure and data. Without a name it lists what there is.",
+        description="Computes a figure or table of a source paper, prints asked / ours / difference, and "
+        "saves figure and data; returns 1 if a number is missed. Without a name it lists what there is.",
         epilog="example: nsjax reproduce gear_gupta_leimkuhler/fig03",
     )  # fmt: skip
     again.set_defaults(command=lambda args: reproduce(args.name, args.folder, args.quick))
@@ -111,7 +168,7 @@ def _add_run(add: argparse.ArgumentParser) -> None:
         help="a model of `nsjax list`, or a Python file with a function problem() that returns an "
         "nsjax.Problem",
     )  # fmt: skip
-    add.add_argument("--scheme", default="moreau", help="a scheme of `nsjax list` (default: moreau)")
+    add.add_argument("--scheme", help="a scheme of `nsjax list` (default: the model's, or moreau)")
     add.add_argument("--dt", type=float, help="step size [s] (default: the model's)")
     length = add.add_mutually_exclusive_group()
     length.add_argument("--time", type=float, help="duration [s] (default: the model's)")
@@ -125,9 +182,10 @@ def _add_run(add: argparse.ArgumentParser) -> None:
 
 
 def _list(_: argparse.Namespace) -> int:
-    print("models (default step size and duration in seconds)")
+    print("models (default step size and duration in seconds, scheme)")
     for name, model in models.REGISTRY.items():
-        print(f"  {name:<24} {f'dt {model.dt:g}, time {model.time:g}':<22} {model.summary}")
+        lengths = f"dt {model.dt:g}, time {model.time:g}"
+        print(f"  {name:<24} {lengths:<22} {model.scheme:<13} {model.summary}")
     print("\nschemes (orders of position, velocity and force on smooth motion)")
     for name, scheme in schemes.REGISTRY.items():
         print(f"  {name:<24} {'orders ' + ', '.join(map(str, scheme.order)):<22} {scheme.summary}")

@@ -17,6 +17,7 @@ import nsjax
 from nsjax import io, plot, transforms
 from nsjax.cli.inputs import check_files, read_problem, read_scheme
 from nsjax.cli.report import save_figure
+from nsjax.cli.tables import read_columns
 from nsjax.core import InputError, State, nearest
 from nsjax.identify.estimate import as_dict
 from nsjax.trajectory import RunError
@@ -163,7 +164,7 @@ def _recording(config: pathlib.Path, given: Mapping[str, Any]) -> nsjax.Recordin
     if "file" not in given:
         raise InputError(f"{config}: a recording has no file")
     path = config.parent / given["file"]
-    columns = _columns(path)
+    columns = read_columns(path)
     clock = given.get("time", "t")
     wanted = given.get("columns", {name: name for name in columns if name != clock})
     for name in (clock, *wanted.values()):
@@ -178,21 +179,3 @@ def _recording(config: pathlib.Path, given: Mapping[str, Any]) -> nsjax.Recordin
         times=columns[clock], values=values, noise=given.get("noise"), start=start,
         mask={name: np.isfinite(x) for name, x in values.items()}, name=given.get("name", path.stem),
     )  # fmt: skip
-
-
-def _columns(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Columns of a CSV file with a heading, or arrays of an npz file; missing entries are not a number."""
-    try:
-        if path.suffix == ".npz":
-            with np.load(path) as file:
-                return {name: np.asarray(file[name], float) for name in file.files}
-        with open(path, encoding="utf-8") as text:
-            names = [name.strip() for name in text.readline().split(",")]
-            table = np.genfromtxt(text, delimiter=",", dtype=float, ndmin=2)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
-    if table.shape[1] != len(names):
-        raise InputError(f"{path}: the heading has {len(names)} names, the rows {table.shape[1]} numbers")
-    return dict(zip(names, table.T, strict=True))

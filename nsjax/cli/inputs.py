@@ -27,13 +27,16 @@ ROWS = 5000
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A run that has passed all checks that can be made before it."""
+    """A run that has passed all checks that can be made before it; ``shown`` are keywords of the model that
+    the command line chose.
+    """
 
     problem: Problem
     scheme: Scheme
     dt: float
     steps: int
     every: int
+    shown: tuple[tuple[str, Any], ...] = ()
 
 
 def make_plan(args: argparse.Namespace) -> Plan:
@@ -43,11 +46,16 @@ def make_plan(args: argparse.Namespace) -> Plan:
         InputError: for anything that can be refused before the run, places of files included.
     """
     for_model, for_scheme = read_settings(args.set)
-    problem, dt, duration = read_problem(args.model, for_model)
-    scheme = read_scheme(args.scheme, for_scheme)
+    entry = models.REGISTRY.get(args.model.replace("-", "_"))
+    shown = {} if entry is None else {k: x for k, x in entry.shown if k not in for_model}
+    problem, dt, duration = read_problem(args.model, {**shown, **for_model})
+    scheme = read_scheme(scheme_name(args), for_scheme)
     dt, steps = read_steps(args, dt, duration, 1 if args.every is None else args.every)
+    if args.output is not None and pathlib.Path(args.output).suffix != ".npz":
+        raise InputError(f"--output {args.output}: runs are saved as .npz; nsjax.io.load reads them")
     check_files(args.output, args.plot, args.model)
-    return Plan(problem, scheme, dt, steps, default_every(steps) if args.every is None else args.every)
+    every = default_every(steps) if args.every is None else args.every
+    return Plan(problem, scheme, dt, steps, every, tuple(shown.items()))
 
 
 def read_steps(
@@ -152,6 +160,12 @@ def build(name: str, values: Mapping[str, Any]) -> Problem:
     factory = models.REGISTRY[name].factory
     made: Problem = _call(name, factory, _arrays(values, _parameters(factory())))
     return made
+
+
+def scheme_name(args: argparse.Namespace) -> str:
+    """The scheme that was asked for, or the model's own."""
+    entry = models.REGISTRY.get(args.model.replace("-", "_"))
+    return str(args.scheme or ("moreau" if entry is None else entry.scheme))
 
 
 def read_scheme(name: str, values: Mapping[str, Any]) -> Scheme:

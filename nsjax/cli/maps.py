@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.figures import new_figure
 from nsjax.plot.style import QUANTITIES, RC, math_label, print_unit, scale
 
 
@@ -19,12 +20,11 @@ def draw(axes: Mapping[str, np.ndarray], values: np.ndarray, name: str, unit: st
         name, unit: of the quantity.
     """
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
     factor, printed = scale(values, unit)
     label = math_label(name) + print_unit(printed)
     with rc_context(RC):
-        figure = Figure(
+        figure = new_figure(
             figsize=(7.0, 3.2) if values.ndim == 1 else (5.2, 4.0), dpi=200, layout="constrained"
         )
         ax = figure.subplots()

@@ -11,17 +11,14 @@ import numpy as np
 
 from nsjax import io
 from nsjax.cli.inputs import Plan
-from nsjax.plot.style import scale
-from nsjax.trajectory import Trajectory, contact_names
+from nsjax.report import contact_lines, energy_line
+from nsjax.trajectory import Trajectory
 
 PATIENCE = 1.0
 """Seconds before a run shows its progress."""
 
 REFRESH = 0.1
 """Seconds between two updates of it."""
-
-LISTED = 12
-"""Most contacts in the closing table."""
 
 
 class Progress:
@@ -86,60 +83,16 @@ def summary(plan: Plan, traj: Trajectory, start_seconds: float, run_seconds: flo
         f"scheme           {plan.scheme.name}",
         f"steps            {plan.steps} of dt = {plan.dt:g} s, {times}, every {plan.every} saved",
     ]
-    if system.nc:
-        lines += ["", *_contact_table(traj), "", *_contact_lines(traj)]
+    if plan.shown:
+        chosen = ", ".join(f"{name}={value}" for name, value in plan.shown)
+        lines.append(f"set              {chosen}: a start that shows something; --set changes it")
     lines += [
-        _energy_line(traj),
+        *contact_lines(traj),
+        energy_line(traj),
         f"time             run {run_seconds:.3g} s, {plan.steps / run_seconds:.3g} steps/s; before it "
         f"{start_seconds:.2f} s for tracing, and compiling or reading the cache",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _si(value: float, unit: str) -> str:
-    factor, printed = scale(value, unit)
-    return f"{value * factor:.5g} {printed}"
-
-
-def _deepest(traj: Trajectory) -> np.ndarray:
-    """Largest penetration of each contact (nc,) [m], 0 if it never penetrated."""
-    return np.maximum(0.0, -np.min(np.asarray(traj.gap_min), axis=0))
-
-
-def _contact_table(traj: Trajectory) -> list[str]:
-    impacts = np.sum(np.asarray(traj.impacts), axis=0)
-    closed = np.sum(np.asarray(traj.closed_time), axis=0)
-    deepest = _deepest(traj)
-    names = contact_names(traj.system)
-    shown = np.sort(np.lexsort((-deepest, -closed, -impacts))[:LISTED])
-    width = max(16, *(len(names[k]) for k in shown))
-    lines = [f"{'contact':<{width}} {'impacts':>8} {'contact time':>14} {'penetration':>14}"]
-    for k in shown:
-        lines.append(
-            f"{names[k]:<{width}} {impacts[k]:>8} {_si(closed[k], 's'):>14} {_si(deepest[k], 'm'):>14}"
-        )
-    if len(shown) < len(names):
-        lines.append(f"({len(names) - len(shown)} more contacts, with fewer impacts)")
-    return lines
-
-
-def _contact_lines(traj: Trajectory) -> list[str]:
-    deepest = _deepest(traj)
-    worst = int(np.argmax(deepest))
-    where = f" ({contact_names(traj.system)[worst]})" if deepest[worst] > 0 else ""
-    return [
-        f"penetration      {_si(deepest[worst], 'm')} at most{where}",
-        f"residual         {np.max(np.asarray(traj.residual)):.1e} at most (relative, contact problems)",
-    ]
-
-
-def _energy_line(traj: Trajectory) -> str:
-    energy = np.asarray(traj["energy"])
-    start, end = float(energy[0]), float(energy[-1])
-    name = "energy" if traj.system.potential is not None else "kinetic energy"
-    part = f" ({100 * (end - start) / abs(start):+.3g} %)" if start else ""
-    ends = f"{_si(start, 'J')} at the start, {_si(end, 'J')} at the end"
-    return f"{name:<16} {ends}, difference {_si(end - start, 'J')}{part}"
 
 
 def save_figure(figure: Any, path: str) -> None:

@@ -8,8 +8,12 @@ import sys
 
 import nsjax
 from nsjax.core import InputError, nearest
+from nsjax.figures import require_matplotlib
 
 PACKAGE = "experiments"
+
+SHOWN = 8
+"""Most names in a sentence."""
 
 
 def _folder() -> pathlib.Path:
@@ -29,34 +33,49 @@ def available() -> list[str]:
 
 
 def resolve(name: str) -> str:
-    """The full name of ``paper/fig03`` or ``paper/table4``: its beginning is enough.
+    """The full name of ``paper/fig03`` or ``paper/table4``: the beginnings of both parts are enough.
 
     Raises:
         InputError: for an unknown or ambiguous name.
     """
     known = available()
     paper, _, wanted = name.replace("-", "_").partition("/")
-    found = [n for n in known if n == f"{paper}/{wanted}"] or [
-        n for n in known if n.startswith(f"{paper}/{wanted}_") and wanted
+    begun = [n for n in known if n.startswith(paper) and n.partition("/")[2].startswith(wanted)]
+    exact = [n for n in begun if n.partition("/")[0] == paper]
+    found = exact or begun
+    # fig3 is no beginning of fig30, if there is a third figure
+    whole = [
+        n for n in found if wanted[-1:].isdigit() and f"{n.partition('/')[2]}_".startswith(f"{wanted}_")
     ]
+    found = [n for n in found if n.partition("/")[2] == wanted] or whole or found
     if len(found) == 1:
         return found[0]
     if found:
-        raise InputError(f"reproduce: {name!r} may be {' or '.join(found)}")
+        more = f" or {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        raise InputError(f"reproduce: {name!r} may be {' or '.join(found[:SHOWN])}{more}")
     raise InputError(f"reproduce: unknown {name!r}; {nearest(name, known)}")
 
 
 def reproduce(name: str | None, folder: str | None, quick: bool) -> int:
-    """Runs one experiment, which prints paper, ours and difference and saves figure and data; without a
+    """Runs one experiment, which prints asked, ours and difference and saves figure and data; without a
     name lists them all.
+
+    Returns:
+        0, or 1 if a number was missed.
     """
     if name is None:
         print("\n".join(available()))
         return 0
     full = resolve(name)
+    require_matplotlib()
     sys.path.insert(0, str(_folder().parent))
     module = importlib.import_module(f"{PACKAGE}.{full.replace('/', '.')}")
-    module.main(quick=quick, folder=folder)
+    common = importlib.import_module(f"{PACKAGE}.common")
+    with common.watched(quick) as rows:
+        module.main(quick=quick, folder=folder)
     place = folder or f"results/{full.split('/')[0]}"
     print(f"saved in {place}")
-    return 0
+    missed = common.missed(rows)
+    if missed:
+        print(f"nsjax: {missed}", file=sys.stderr)
+    return int(bool(missed))

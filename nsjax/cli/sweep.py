@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import inspect
 import itertools
+import math
 import pathlib
 import time
 from collections.abc import Mapping
@@ -17,10 +18,20 @@ import numpy as np
 import nsjax
 from nsjax import io, models, reductions
 from nsjax.cli import maps
-from nsjax.cli.inputs import build, check_files, read_problem, read_scheme, read_settings, read_steps
+from nsjax.cli.inputs import (
+    build,
+    check_files,
+    read_problem,
+    read_scheme,
+    read_settings,
+    read_steps,
+    scheme_name,
+)  # fmt: skip
 from nsjax.cli.report import Progress, save_figure
 from nsjax.core import InputError, Problem, Scheme, System, nearest
 from nsjax.core.keys import names
+from nsjax.core.memory import refuse_more
+from nsjax.sweep.axes import LANE_BYTES
 from nsjax.sweep.result import check_form
 from nsjax.trajectory import RunError, label_names, quantity_unit
 
@@ -87,15 +98,26 @@ def read_axis(entry: str) -> tuple[str, np.ndarray]:
         if len(parts) == 1:
             values = np.asarray([float(x) for x in text.split(",")])
         else:
-            first, last, count = float(parts[0]), float(parts[1]), int(parts[2])
+            first, last, count = float(parts[0]), float(parts[1]), _whole(parts[2])
             if parts[3:] not in ([], ["log"]) or count < 1 or (parts[3:] and not first * last > 0):
                 raise InputError(hint)
+            refuse_more(f"{entry}: {count} values", 8.0 * count, "give fewer")
             values = (np.geomspace if parts[3:] else np.linspace)(first, last, count)
+    except InputError:
+        raise
     except (ValueError, IndexError):
         raise InputError(hint) from None
     if not name:
         raise InputError(hint)
     return name if name.startswith("scheme.") else name.replace("-", "_"), values
+
+
+def _whole(text: str) -> int:
+    """A whole number, also as ``1e3``."""
+    number = float(text)
+    if not number.is_integer():
+        raise ValueError(text)
+    return int(number)
 
 
 def make_plan(args: argparse.Namespace) -> SweepPlan:
@@ -106,7 +128,7 @@ def make_plan(args: argparse.Namespace) -> SweepPlan:
     """
     for_model, for_scheme = read_settings(args.set)
     problem, step, duration = read_problem(args.model, for_model)
-    scheme = read_scheme(args.scheme, for_scheme)
+    scheme = read_scheme(scheme_name(args), for_scheme)
     pairs = [read_axis(entry) for entry in args.axis]
     axes = dict(pairs)
     if len(axes) < len(pairs):
@@ -115,11 +137,13 @@ def make_plan(args: argparse.Namespace) -> SweepPlan:
     if args.zip and len(set(counts)) > 1:
         raise InputError(f"--zip: the axes have {', '.join(map(str, counts))} values; give equally many")
     shape = counts[:1] if args.zip else counts
+    lanes = math.prod(shape)
+    refuse_more(f"sweep: {lanes} lanes", float(LANE_BYTES * lanes), "give fewer values")
     places = (
         (np.arange(counts[0]),) * len(counts) if args.zip else np.indices(counts).reshape(len(counts), -1)
     )
-    lanes = {name: values[k] for (name, values), k in zip(axes.items(), places, strict=True)}
-    over = _leaves(args.model, problem, for_model, lanes)
+    given = {name: values[k] for (name, values), k in zip(axes.items(), places, strict=True)}
+    over = _leaves(args.model, problem, for_model, given)
     quantities = ("energy_loss", *(CONTACT if problem.system.nc else ()))
     plan = SweepPlan(problem, scheme, over, axes, shape, _lengths(args, axes, step, duration), quantities)
     _check_files(args, plan)

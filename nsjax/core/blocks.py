@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -38,12 +36,6 @@ def tree_shapes(tree: PyTree) -> tuple[Any, tuple[tuple[Any, Any], ...]]:
     return structure, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves)
 
 
-def tree_bytes(tree: PyTree) -> int:
-    """Size of all arrays of ``tree``, those of a batch counted once."""
-    leaves = jax.tree.leaves(tree)
-    return int(sum(np.prod(jnp.shape(x), dtype=int) * jnp.result_type(x).itemsize for x in leaves))
-
-
 def plan_blocks(steps: int, carry_bytes: int, solution_bytes: int, budget: int | None = None) -> Blocks:
     """All steps one by one if that fits into the budget, else blocks of about the square root of their
     number: ``steps / size`` carries over the whole run, and ``size`` more in the block at hand.
@@ -63,6 +55,12 @@ def plan_blocks(steps: int, carry_bytes: int, solution_bytes: int, budget: int |
     if steps * (carry_bytes + solution_bytes) > budget:
         return Blocks(max(1, int(np.sqrt(steps))), True)
     return Blocks(steps, solution_bytes > 0)
+
+
+def kept_bytes(steps: int, carry_bytes: int, solution_bytes: int, blocks: Blocks) -> int:
+    """Bytes that reverse mode stores of a run in these blocks."""
+    own = carry_bytes + (solution_bytes if blocks.solutions else 0)
+    return blocks.size * own + (steps // blocks.size * carry_bytes if blocks.size < steps else 0)
 
 
 def _even(length: int, size: int) -> int:
@@ -96,32 +94,3 @@ def scan_blocks(
     starts = size * jnp.arange(blocks)
     carry, found = lax.scan(jax.checkpoint(block, prevent_cse=False), carry, starts)
     return carry, jax.tree.map(lambda y: y.reshape(blocks * size, *y.shape[2:])[:length], found)
-
-
-def warn_of_rows(rows: int, row_bytes: int, *, traced: bool, limit: int | None = None) -> None:
-    """Warns before a run whose saved rows would not fit into memory.
-
-    Twice their size is needed: in a transformation for their derivatives, outside one while the parts of
-    the run are joined. Of a batch (`jax.vmap`) one lane is seen and counted.
-
-    Args:
-        rows, row_bytes: their number and size.
-        traced: whether the run stands in a transformation.
-        limit: bytes, the memory of the machine if None.
-    """
-    if limit is None:
-        try:
-            limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        except (AttributeError, OSError, ValueError):
-            return
-    needed = 2 * rows * row_bytes
-    if needed > limit:
-        what = ", and their derivatives," if traced else ", while they are joined,"
-        whose = " for every lane of a batch" if traced else ""
-        mode = "; for few parameters use forward mode (jax.jacfwd)" if traced else ""
-        warnings.warn(
-            f"simulate: {rows} rows of {row_bytes} bytes{what} take {needed / 2**30:.3g} GiB{whose}, of "
-            f"{limit / 2**30:.3g} GiB of memory; raise every, or name the quantities to keep, "
-            f"save=[...]{mode}",
-            stacklevel=4,
-        )

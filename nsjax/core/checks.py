@@ -6,13 +6,14 @@ Shapes and types are checked for traced values too; ranges only for concrete one
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.core.called import nones, shapes_of
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.inertia import mass_matrix, saddle
 from nsjax.core.operators import Joints, gap_rows, prepared, refreshed, touching
@@ -90,6 +91,28 @@ def check_kind(system: Any, scheme: Any) -> None:
         raise InputError(f"simulate: scheme = {name}; it must be an nsjax.Scheme{hint}")
 
 
+def check_state(state: Any) -> None:
+    """Refuses a start that is no `State` of arrays."""
+    if not isinstance(state, State):
+        raise InputError(
+            f"state = {state!r}; it must be an nsjax.State, State(t=0.0, q=np.zeros(2), v=np.zeros(2)) for "
+            "instance"
+        )
+    for name in ("t", "q", "v"):
+        value = getattr(state, name)
+        if not hasattr(value, "dtype") and not (name == "t" and isinstance(value, int | float)):
+            wanted = "a number" if name == "t" else f"an array, np.asarray({value!r}, float)"
+            raise InputError(f"state.{name} = {value!r}; give {wanted}")
+
+
+def check_tolerances(scheme: Scheme) -> None:
+    """Refuses tolerances below zero; a gap below which contacts act may be negative."""
+    for path, value in jax.tree_util.tree_flatten_with_path(scheme.coef)[0]:
+        name = jax.tree_util.keystr(path)
+        if "tolerance" in name and "gap" not in name and not is_traced(value) and not np.all(value >= 0.0):
+            raise InputError(f"scheme{name} = {np.asarray(value).tolist()}; it must not be negative")
+
+
 def check_shapes(system: System, params: PyTree, state: State) -> None:
     """Shapes and types of the state and of everything the model's functions return."""
     for name, count in (("q", system.nq), ("v", system.nv)):
@@ -108,9 +131,9 @@ def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, str], .
         tree, [jax.ShapeDtypeStruct(shape, np.dtype(dtype)) for shape, dtype in leaves]
     )
     if system.prepare is not None:
-        params = jax.eval_shape(system.prepare, params)
+        params = shapes_of("prepare", system.prepare, params)
     if system.refresh is not None:
-        params = jax.eval_shape(system.refresh, state.t, state.q, params)
+        params = shapes_of("refresh", system.refresh, state.t, state.q, params)
     t, q, v, p = state.t, state.q, state.v, params
     s = system
     wanted = {
@@ -129,20 +152,20 @@ def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, str], .
         function = getattr(system, name)
         if function is None:
             continue
-        result = jax.eval_shape(function, *arguments)
+        result = shapes_of(name, function, *arguments)
         if getattr(result, "shape", None) != shape:
-            found = getattr(result, "shape", type(result).__name__)
-            raise InputError(f"{name} returns shape {found}; the system needs {shape}")
+            found = f"shape {result.shape}" if hasattr(result, "shape") else type(result).__name__
+            raise InputError(f"{name} returns {found}; the system needs shape {shape}")
         if result.dtype != np.float64:
             raise InputError(f"{name} returns type {result.dtype}; it must return float64")
     if system.allowed is not None:
-        _check_allowed(jax.eval_shape(system.allowed, t, q, p), s.nc)
+        _check_allowed(shapes_of("allowed", system.allowed, t, q, p), s.nc)
     if system.drag_bound is not None:
-        bound = jax.eval_shape(system.drag_bound, params)
+        bound = shapes_of("drag_bound", system.drag_bound, params)
         if jnp.shape(bound) not in ((), (s.nd,)):
             raise InputError(f"drag_bound has shape {jnp.shape(bound)}; give one number or ({s.nd},)")
     if system.law is not None:
-        _check_law_shapes(system, jax.eval_shape(system.law, params))
+        _check_law_shapes(system, shapes_of("law", system.law, params), params)
 
 
 def _check_allowed(result: Any, nc: int) -> None:
@@ -151,16 +174,27 @@ def _check_allowed(result: Any, nc: int) -> None:
         raise InputError(f"allowed returns shape {shape} of type {dtype}; it must return ({nc},) bool")
 
 
-def _check_law_shapes(system: System, law: Any) -> None:
+def _check_law_shapes(system: System, law: Any, params: PyTree) -> None:
     for name in ("restitution", "restitution_tangential", "friction"):
         value = getattr(law, name, None)
         if value is None:
-            raise InputError(f"law returns {type(law).__name__} without {name}; return a ContactLaw")
+            none = "".join(f"; params{x} is None: give a number" for x in nones(params))
+            kind = "an array" if hasattr(law, "shape") else type(law).__name__
+            raise InputError(f"law returns {kind} without {name}; return a ContactLaw{none}")
         if jnp.shape(value) not in ((), (system.nc,)):
             raise InputError(
                 f"law: {name} has shape {jnp.shape(value)}; give one number or one per contact "
                 f"({system.nc},)"
             )
+
+
+def _bend(function: Any, state: State, p: PyTree) -> Array:
+    """Second difference of a rate over the velocity, relative to its terms: zero where it is affine."""
+    number = jnp.arange(state.v.shape[0])
+    aside = (1.0 + jnp.max(jnp.abs(state.v))) * jnp.cos(1.0 * number * number)
+    three = jax.vmap(lambda s: function(state.t, state.q, state.v + s * aside, p))(jnp.arange(-1.0, 2.0))
+    size = jnp.max(jnp.abs(three))
+    return jnp.max(jnp.abs(three[0] - 2.0 * three[1] + three[2])) / jnp.where(size > 0.0, size, 1.0)
 
 
 @functools.partial(jax.jit, static_argnames=("system",))
@@ -179,6 +213,9 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
     if system.constraint is not None:
         found["constraint"] = system.constraint(state.t, state.q, p)
         found |= _constraint_rates(system, state, p)
+    for name in ("slip", "drag"):
+        if getattr(system, name) is not None:
+            found[f"{name}: bend"] = _bend(getattr(system, name), state, p)
     if system.drag_bound is not None:
         found["drag_bound"] = jnp.asarray(system.drag_bound(p), float)
     if system.law is not None:
@@ -225,6 +262,12 @@ def check_found(system: System, found: dict[str, np.ndarray], scheme: Scheme | N
         raise InputError(f"friction = {found['friction'].tolist()}; it must not be negative")
     if "drag_bound" in found and not np.all(found["drag_bound"] >= 0):
         raise InputError(f"drag_bound = {found['drag_bound'].tolist()}; bounds must not be negative")
+    for name in ("slip", "drag"):
+        if found.get(f"{name}: bend", 0.0) > RATE_TOLERANCE:
+            raise InputError(
+                f"{name} is not affine in v: its second difference along v is "
+                f"{float(found[f'{name}: bend']):.3g} of its size; return velocities, not squares or norms"
+            )
     check_promises(system, found)
     if "mass" in found:
         _check_mass(found["mass"], found.get("constraint_rows"), scheme)
@@ -291,7 +334,7 @@ def check_gradient(scheme: Scheme, gradient: str | None) -> None:
     """A derivative that exists and that the scheme provides."""
     known = ("saltation", "discrete")
     if gradient is not None and gradient not in known:
-        raise InputError(f"gradient = {gradient!r}; {nearest(gradient, known)}")
+        raise InputError(f"gradient = {gradient!r}; {nearest(str(gradient), known)}")
     if gradient == "saltation" and scheme.gradient != "saltation":
         raise InputError(
             f"gradient = {gradient!r}; the scheme {scheme.name!r} provides {scheme.gradient!r} only"
@@ -300,7 +343,13 @@ def check_gradient(scheme: Scheme, gradient: str | None) -> None:
 
 def concrete_number(value: Array | float, name: str) -> float:
     """A finite positive number [s]."""
-    number = float(np.asarray(value))
+    plain = value if isinstance(value, str | bytes | bool | list | tuple) else np.asarray(value)
+    if not isinstance(plain, np.ndarray) or plain.shape != () or plain.dtype.kind not in "iuf":
+        hint = (
+            "; nsjax.sweep and nsjax.sweep_time_step run several" if name == "dt" and np.ndim(value) else ""
+        )
+        raise InputError(f"{name} = {value!r}; it must be one number{hint}")
+    number = float(plain)
     if not np.isfinite(number) or number <= 0:
         raise InputError(f"{name} = {number}; it must be positive and finite")
     return number
@@ -310,6 +359,8 @@ def check_lengths(dt: Array | float, steps: int | None, time: float | None, ever
     """Number of steps; durations are refused unless they are whole numbers of steps and rows."""
     if not isinstance(dt, jax.core.Tracer):
         dt = concrete_number(dt, "dt")
+    elif jnp.shape(dt) != ():
+        raise InputError(f"dt has shape {jnp.shape(dt)}; it must be one number")
     if (steps is None) == (time is None):
         raise InputError(f"give exactly one of steps and time; got steps = {steps}, time = {time}")
     if not isinstance(every, int | np.integer) or every < 1:
@@ -328,7 +379,7 @@ def check_lengths(dt: Array | float, steps: int | None, time: float | None, ever
                 f"time = {duration:g} is not a whole number of steps of dt = {dt:g}; the nearest are "
                 f"{below * dt:.12g} and {(below + 1) * dt:.12g}"
             )
-    if not isinstance(steps, int | np.integer) or steps < 1:
+    if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
         raise InputError(f"steps = {steps!r}; it must be a whole number, at least 1")
     if steps % every:
         lower = steps - steps % every
@@ -343,9 +394,11 @@ def check_save(save: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str,
     """Names of the row quantities to keep, in the order of ``known``."""
     if save is None:
         return known
-    if isinstance(save, str):
-        raise InputError(f"save = {save!r}; give a list of names, such as [{save!r}]")
+    if isinstance(save, str) or not isinstance(save, Iterable):
+        one = save if isinstance(save, str) else known[0]
+        raise InputError(f"save = {save!r}; give a list of names, such as [{one!r}]")
+    save = list(save)
     for name in save:
         if name not in known:
-            raise InputError(f"save: unknown quantity {name!r}; {nearest(name, known)}")
+            raise InputError(f"save: unknown quantity {name!r}; {nearest(str(name), known)}")
     return tuple(name for name in known if name in save)

@@ -10,7 +10,9 @@ from typing import Any
 
 from nsjax.core.changes import changed
 from nsjax.core.errors import InputError
+from nsjax.core.parts import check_functions, check_labels
 from nsjax.linalg import Dense, Structure
+from nsjax.short import as_html
 from nsjax.types import Array, Fn, Promised, PyTree, record
 
 TANGENTS = ("full", "mass")
@@ -168,6 +170,12 @@ class System:
     def _hash(self) -> int:
         return hash(self._values)
 
+    def __repr__(self) -> str:
+        sizes = (
+            f"{x}={getattr(self, x)}" for x in ("nq", "nv", "nc", "nt", "nb", "nd") if getattr(self, x)
+        )
+        return f"System({', '.join([*([repr(self.name)] if self.name else []), *sizes])})"
+
     def __hash__(self) -> int:
         return self._hash
 
@@ -193,6 +201,13 @@ class System:
                 raise InputError(f"System: {size} = {value!r}; it must be a whole number of entries")
         if self.nt > 2:
             raise InputError(f"System: nt = {self.nt}; a contact has 0, 1 or 2 tangents")
+        check_functions(self)
+        if self.nq != self.nv and (self.retract is add or self.difference is subtract):
+            raise InputError(
+                f"System: nq = {self.nq} and nv = {self.nv} without retract and difference; give both, or "
+                "as many positions as velocities"
+            )
+        check_labels(self)
         misfit = self.structure.misfit(self.nv)
         if misfit is None and self.inertia is None and not self.structure.dense:
             misfit = "mass, a dense matrix, with a structure; give inertia"
@@ -268,6 +283,9 @@ class Problem:
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.system, self.params, self.state))
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def replace(self, numbers: Mapping[str, Any] | None = None, /, **changes: Any) -> Problem:
         """The same problem with other numbers.

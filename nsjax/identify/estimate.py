@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nsjax.core import Problem
+from nsjax.short import as_html
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +117,9 @@ class Estimate:
     def held_out(self) -> tuple[Fit, ...]:
         """Recordings kept from the fit, beside the model: the predictive check."""
         return tuple(fit for fit in self.fits if fit.held_out)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.names)

@@ -16,6 +16,7 @@ from nsjax.core import InputError, Problem, Scheme, System, nearest
 from nsjax.io.codec import describe, rebuild, record_types
 from nsjax.io.continuation import as_run, continuation
 from nsjax.io.files import PathLike, replacing
+from nsjax.io.reading import check_rows, check_state, foreign, read_entry, reading
 from nsjax.io.scheme import UnsavedSchemeError, describe_scheme, rebuild_scheme
 from nsjax.trajectory import Trajectory
 from nsjax.version import __version__
@@ -140,10 +141,20 @@ def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | Non
         if value is not None and not isinstance(value, cls):
             raise InputError(f"load: {name} = {value!r}; it must be an nsjax.{cls.__name__}")
     arrays, content = _read(path)
+    with reading(path):
+        found = _rebuilt(path, arrays, content, problem, scheme)
+    return found
+
+
+def _rebuilt(
+    path: PathLike, arrays: dict[str, np.ndarray], content: dict[str, Any], problem: Problem | None,
+    scheme: Scheme | None,
+) -> Saved:  # fmt: skip
+    """`load` of what stands in the file."""
     note = ""
-    if scheme is None:
-        scheme, note = _scheme(content)
     try:
+        if scheme is None:
+            scheme, note = _scheme(content)
         given = _rebuild_problem(content, arrays) if problem is None else problem
         _check_fit(content, given.system)
         known = record_types(given.params)
@@ -153,12 +164,14 @@ def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | Non
         fields = {name: rebuild(content.get(name), arrays, known) for name in CONTENT if name != "carry"}
         if "drag_force" not in content:  # older files: no bounded rows
             fields["drag_force"] = fields["drag_impulse"] = np.zeros((len(fields["t"]), 0))
+        check_rows(given.system, fields, old_notes=int(arrays["nsjax_schema"]) == 1)
         carry = continuation(path, content["carry"], arrays, made, scheme, note)
+        traj = Trajectory(system=given.system, params=as_run(params), carry=carry, **fields)
+        check_state(given.system, traj)
     except KeyError as error:
         raise InputError(f"{path} is damaged: it lacks {error}") from None
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    traj = Trajectory(system=given.system, params=as_run(params), carry=carry, **fields)
     return Saved(problem=made, traj=traj, scheme=scheme, scheme_note=note, metadata=content["metadata"])
 
 
@@ -183,6 +196,12 @@ def header(path: PathLike) -> dict[str, Any]:
         InputError: as `load`.
     """
     arrays, content = _read(path)
+    with reading(path):
+        found = _header(arrays, content)
+    return found
+
+
+def _header(arrays: dict[str, np.ndarray], content: dict[str, Any]) -> dict[str, Any]:
     return {
         "schema": int(arrays["nsjax_schema"]),
         "version": str(arrays["nsjax_version"]),
@@ -283,26 +302,18 @@ def _write(file: BinaryIO, arrays: dict[str, np.ndarray]) -> None:
 
 def _read(path: PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """All arrays of an archive of our schema, and its header."""
-    foreign = f"{path} is no nsjax archive, or it is damaged; give a file written by nsjax.io.save"
     arrays: dict[str, np.ndarray] = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            if "nsjax_schema.npy" not in names or "nsjax_header.npy" not in names:
-                raise InputError(foreign)
-            for name in ("nsjax_schema.npy", "nsjax_version.npy", *names):
-                with archive.open(name) as part:
-                    arrays[name.removesuffix(".npy")] = np.lib.format.read_array(part, allow_pickle=False)
-                _check_schema(path, arrays)
-        return arrays, json.loads(str(arrays["nsjax_header"]))
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    except InputError:
-        raise
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError):
-        raise InputError(foreign) from None
+    with reading(path), zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        if "nsjax_schema.npy" not in names or "nsjax_header.npy" not in names:
+            raise InputError(foreign(path))
+        for name in ("nsjax_schema.npy", "nsjax_version.npy", *names):
+            arrays[name.removesuffix(".npy")] = read_entry(path, archive, name)
+            _check_schema(path, arrays)
+        content = json.loads(str(arrays["nsjax_header"]))
+        if not isinstance(content, dict):
+            raise InputError(foreign(path))
+    return arrays, content
 
 
 def _check_schema(path: PathLike, arrays: dict[str, np.ndarray]) -> None:

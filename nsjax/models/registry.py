@@ -23,6 +23,8 @@ class ModelEntry:
         factory: constructor; without arguments it gives the default problem.
         dt: step size at which the default problem is well resolved [s].
         time: duration that shows what the model does [s].
+        scheme: with which the default problem shows it, at this step size.
+        shown: keyword arguments of a start that shows something, for the command line.
         small: keyword arguments of a variant that the common tests run.
         stiff: whether explicit forces bound the step size far below ``dt``.
         reference: where the equations come from.
@@ -32,6 +34,8 @@ class ModelEntry:
     factory: Fn
     dt: float
     time: float
+    scheme: str = "moreau"
+    shown: tuple[tuple[str, Any], ...] = ()
     small: tuple[tuple[str, Any], ...] = ()
     stiff: bool = False
     reference: str
@@ -43,6 +47,7 @@ REGISTRY: dict[str, ModelEntry] = {
         factory=block,
         dt=1e-4,
         time=1.0,
+        shown=(("height", 0.05), ("slope", 0.2), ("friction", 0.3), ("restitution", 0.3)),
         small=(("height", 0.02), ("slope", 0.2), ("friction", 0.3), ("restitution", 0.3)),
         reference="[C section 4.1]; free rotation of an unsymmetric top",
         summary="rigid box on a rough inclined plane, in space (quaternion) or in the plane",
@@ -59,6 +64,7 @@ REGISTRY: dict[str, ModelEntry] = {
         factory=elastic_bar,
         dt=2.5e-4,
         time=1.5,
+        scheme="bathe",
         small=(("elements", 6), ("distance", 0.3), ("restitution", 0.5)),
         reference="[C section 4.2]; exact: waves",
         summary="linear elastic bar that flies lengthwise against a wall, with an exact solution",
@@ -108,6 +114,7 @@ REGISTRY: dict[str, ModelEntry] = {
         factory=slider_crank_flexible,
         dt=1e-5,
         time=0.05,
+        scheme="moreau_theta",
         small=(("elements", 2), ("modes", 2)),
         stiff=True,
         reference="[R&S section 3, Appendices C, D]",

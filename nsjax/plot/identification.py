@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.figures import new_figure
 from nsjax.identify import Estimate, Fit
 from nsjax.plot import style
 from nsjax.trajectory import quantity_unit
@@ -52,10 +53,9 @@ def identification(
         raise InputError(f"identification: recording = {recording}; there are {len(estimate.fits)}")
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
     with rc_context(style.RC):
-        figure = Figure(figsize=(7.0, 5.0), dpi=DPI, layout="constrained")
+        figure = new_figure(figsize=(7.0, 5.0), dpi=DPI, layout="constrained")
         FigureCanvasAgg(figure)
         names = list(estimate.fits[recording].measured)[:SHOWN]
         parts: Any = figure.subfigures(1, 2, width_ratios=[1.25, 1.0])

@@ -6,11 +6,13 @@ import dataclasses
 import io
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsjax.core import InputError, Problem
+from nsjax.figures import new_figure
 from nsjax.plot import panels, style
 from nsjax.plot.panels import Panel
 from nsjax.trajectory import Trajectory
@@ -79,6 +81,38 @@ def overview(problem: Problem, traj: Trajectory, path: str | os.PathLike[str] | 
     return figure
 
 
+def named(traj: Trajectory, names: Sequence[str]) -> Figure:
+    """Figure of the quantities ``traj[name]`` over time, one panel a unit.
+
+    Args:
+        traj: one run (not a batch).
+        names: labels, observables of one number, or ``"kinetic"``, ``"potential"``, ``"energy"``.
+
+    Returns:
+        The figure, as `overview`.
+
+    Raises:
+        InputError: if matplotlib is missing, for a batch, and for a quantity of several numbers.
+        KeyError: for an unknown name.
+    """
+    style.require_matplotlib()
+    if np.ndim(traj.t) != 1:
+        raise InputError(f"plot: t has shape {np.shape(traj.t)}; pass one run, not a batch")
+    values = [np.asarray(traj[name]) for name in names]
+    for name, x in zip(names, values, strict=True):
+        if x.ndim != 1:
+            raise InputError(f"plot: {name} has {x.shape[1:]} numbers a row; plot its entries yourself")
+    chosen = []
+    for unit in dict.fromkeys(traj.unit(name) for name in names):
+        some = [k for k, name in enumerate(names) if traj.unit(name) == unit]
+        curves = np.stack([style.finite(values[k]) for k in some], axis=1)
+        chosen.append(panels.curves(traj, [names[k] for k in some], unit, curves))
+    from matplotlib import rc_context
+
+    with rc_context(style.RC):
+        return _arrange(traj, chosen)
+
+
 def _choose(traj: Trajectory) -> list[Panel]:
     """The panels with content: motion, contacts, energy, so that related ones share a row."""
     labels = traj.system.labels
@@ -94,12 +128,11 @@ def _choose(traj: Trajectory) -> list[Panel]:
 def _arrange(traj: Trajectory, chosen: list[Panel]) -> Figure:
     """Panels two by two; a last one alone takes the whole row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     layout = ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.04, wspace=0.04, hspace=0.03)
     rows = (len(chosen) + 1) // 2
-    figure = Figure(figsize=(WIDTH, ROW_HEIGHT * rows + 0.25), dpi=DPI, layout=layout)
+    figure = new_figure(figsize=(WIDTH, ROW_HEIGHT * rows + 0.25), dpi=DPI, layout=layout)
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(rows, 2)
     for row in range(rows):

@@ -84,13 +84,20 @@ def quantities(
     return panels
 
 
+def curves(traj: Trajectory, names: Sequence[str], unit: str, values: np.ndarray) -> Panel:
+    """One panel with these curves (rows, n) of one unit."""
+    title = ", ".join(names) if len(names) <= 3 else f"{len(names)} quantities"
+    return Panel(title, _quantity(traj, title, names, unit, values), legend=len(names) > 1)
+
+
 def _quantity(
     traj: Trajectory, title: str, names: Sequence[str], unit: str, values: np.ndarray
 ) -> Callable[[Axes], None]:
     def draw(axes: Axes) -> None:
         factor, printed = style.scale(values, unit)
         symbols = [style.math_label(name) for name in names]
-        _curves(axes, times(traj), values * factor, symbols, style.QUANTITIES)
+        colors = [style.QUANTITIES[k % SHOWN] for k in range(len(names))]
+        _curves(axes, times(traj), values * factor, symbols, colors)
         one = {"velocities": "velocity", "angular velocities": "angular velocity"}.get(title, title[:-1])
         axes.set_ylabel((", ".join(symbols) if len(symbols) <= 3 else one) + style.print_unit(printed))
 

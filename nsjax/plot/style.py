@@ -10,6 +10,13 @@ from typing import Any
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.figures import require_matplotlib
+from nsjax.short import scale
+
+__all__ = [
+    "CONTACTS", "QUANTITIES", "RC", "check_format", "finite", "math_label", "print_unit",
+    "require_matplotlib", "scale",
+]  # fmt: skip
 
 # Okabe and Ito's colours, told apart with every kind of colour vision and in this order also in grey.
 QUANTITIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -49,16 +56,6 @@ GREEK = (
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "kappa", "lambda", "mu", "nu",
     "xi", "rho", "sigma", "tau", "phi", "chi", "psi", "omega",
 )  # fmt: skip
-
-PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G"}
-
-
-def require_matplotlib() -> None:
-    """Refuses in a sentence where matplotlib is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise InputError("figures need matplotlib; install it with: pip install 'nsjax[plot]'") from None
 
 
 def check_format(path: str | os.PathLike[str]) -> None:
@@ -102,27 +99,6 @@ def math_label(name: str) -> str:
             index = axis + number
             return f"${symbol}_{{{index}}}$" if index else f"${symbol}$"
     return name.replace("_", " ")
-
-
-def scale(values: Any, unit: str) -> tuple[float, str]:
-    """Factor and prefixed unit that bring the largest magnitude between 1 and 1000.
-
-    Angles and numbers without unit keep theirs.
-
-    Example:
-        >>> from nsjax.plot.style import scale
-        >>> scale([0.0, 0.2], "s")
-        (1000.0, 'ms')
-    """
-    values = np.abs(np.asarray(values, float))
-    values = values[np.isfinite(values)]
-    largest = float(values.max()) if values.size else 0.0
-    if largest == 0.0 or not unit or unit.startswith("rad"):
-        return 1.0, unit
-    # a little below a power counts as the power: 0.9999 mm of a clearance of 1 mm stays in mm
-    exponent = 3 * int(np.floor(np.log10(largest * 1.05) / 3))
-    exponent = min(max(exponent, -9), 9)
-    return 10.0**-exponent, PREFIXES[exponent] + unit
 
 
 def print_unit(unit: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,9 +14,13 @@ import numpy as np
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.keys import Key, find, parse, refuse_twice
+from nsjax.core.memory import refuse_more
 from nsjax.types import PyTree
 
 MODES = ("zip", "product")
+
+LANE_BYTES = 64
+"""Least memory of a lane: its number, step size, counts, status and first failure."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +47,7 @@ class Axes:
     @property
     def count(self) -> int:
         """Number of lanes."""
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
     def places(self, lanes: np.ndarray) -> tuple[np.ndarray, ...]:
         """For every key the positions in its array that these lanes (flat numbers) take."""
@@ -86,6 +91,9 @@ def read_axes(base: Mapping[str, PyTree], over: Mapping[str, Any], mode: str) ->
         )
     if axes.count < 1:
         raise InputError("sweep: there is no lane; every key needs at least one value")
+    refuse_more(
+        f"sweep: {axes.count} lanes", float(LANE_BYTES * axes.count), "vary fewer numbers at a time"
+    )
     return axes
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from nsjax.core import checks
 from nsjax.core.errors import InputError
+from nsjax.core.memory import check_events
 from nsjax.core.scheme import Scheme
 from nsjax.core.sound import sound
 from nsjax.core.system import Problem
@@ -66,12 +67,15 @@ def make_plan(
     checks.check_kind(problem.system, scheme)
     checks.check_precision()
     kept = reductions.freeze(reduce)
+    checks.check_state(problem.state)
     common = program.Common(
         params=checks.canonical(problem.params, "params"),
         state=checks.canonical(problem.state, "state"),
         scheme=dataclasses.replace(scheme, coef=checks.canonical(scheme.coef, "scheme")),
         rows=0,
     )
+    checks.check_tolerances(common.scheme)
+    check_events(events, problem.system.nt)
     base = {"params": common.params, "state": common.state, "scheme": common.scheme.coef}
     axes = read_axes(base, over, mode)
     lengths = _lengths(axes, dt, steps, time, every, rows, events)

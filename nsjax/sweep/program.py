@@ -126,6 +126,12 @@ def run_lane(program: LaneProgram, common: Common, lane: Lane) -> Found:
     return Found(values=fold.finish(kept), status=run.status, first_failure=run.first_failure)
 
 
+def lane_shapes(program: LaneProgram, common: Common, lane: Lane) -> Found:
+    """Shapes and types of what one lane gives, without computing it."""
+    shapes: Found = jax.eval_shape(functools.partial(run_lane, program), common, lane)
+    return shapes
+
+
 def map_lanes(lane: Callable[[Any], PyTree], lanes: PyTree, count: Array | None = None) -> PyTree:
     """All lanes on one device, in the way that is fastest there.
 

@@ -14,6 +14,7 @@ from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
 from nsjax.core.keys import Key
 from nsjax.core.system import System
+from nsjax.short import as_html
 from nsjax.sweep.axes import Axes, describe
 from nsjax.trajectory import FirstFailure, RunError, failure_sentence
 from nsjax.types import Array, PyTree, record
@@ -52,6 +53,24 @@ class SweepResult:
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+    def __str__(self) -> str:
+        if is_traced((self.values, self.status)):
+            return repr(self)
+        failed = int(np.count_nonzero(np.asarray(self.status)))
+        lines = [
+            f"model     {self.system.name or 'without a name'}",
+            f"lanes     {' x '.join(map(str, self.shape))} over {', '.join(self.over)}; {failed} failed",
+        ]
+        for path, value in jax.tree_util.tree_flatten_with_path(self.values)[0]:
+            name = jax.tree_util.keystr(path, simple=True, separator=".") or "values"
+            good = np.asarray(value, float)[np.asarray(self.status) == 0]
+            ends = f" from {np.min(good):.5g} to {np.max(good):.5g}" if good.size else ""
+            lines.append(f"{name:<9} {np.shape(value)}{ends}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     @property
     def ok(self) -> Any:

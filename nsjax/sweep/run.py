@@ -11,12 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import checks
-from nsjax.core.blocks import tree_bytes
 from nsjax.core.errors import InputError
+from nsjax.core.memory import refuse_more, tree_bytes
 from nsjax.core.quantities import row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
 from nsjax.simulate import simulate
+from nsjax.stability import warn_of_step
 from nsjax.sweep import processes, program, reductions
 from nsjax.sweep.plan import Plan, make_plan, refusals
 from nsjax.sweep.progress import meter
@@ -125,6 +126,9 @@ def sweep(
     plan = plan.undifferentiated
     refused = refusals(plan)
     lanes = np.setdiff1d(np.arange(plan.axes.count), list(refused))
+    if len(lanes):
+        given = plan.common
+        warn_of_step(problem.system, given.params, given.state, given.scheme, plan.lengths.dt[lanes])
     return _result(plan, _run(plan, lanes, memory_bytes, progress), refused)
 
 
@@ -132,8 +136,12 @@ def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.Fo
     """Lanes of one compiled call on each device, a power of two, and the shapes of what a lane gives."""
     one = plan.one
     lane = jax.tree.map(lambda x: x[0], plan.lanes(np.zeros(1, int)))
-    shapes = jax.eval_shape(functools.partial(program.run_lane, one), plan.common, lane)
+    shapes = program.lane_shapes(one, plan.common, lane)
     size = tree_bytes(shapes)
+    refuse_more(
+        f"sweep: results of {plan.axes.count} lanes, {size} bytes each,", float(plan.axes.count * size),
+        "keep less of a run (reduce), or vary fewer numbers at a time",
+    )  # fmt: skip
     work = 0 if one.rows is None else (one.rows + 1) * 8 * row_numbers(one.system)
     together = jax.default_backend() != "cpu"  # there the rows of all lanes of a call exist at once
     # results exist on the device and, while they are collected, on the host

@@ -14,10 +14,13 @@ import jax
 import numpy as np
 
 from nsjax import schemes as families
+from nsjax import status
 from nsjax.analysis.convergence import observed_order
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
+from nsjax.figures import new_figure, require_matplotlib
+from nsjax.short import as_html
 from nsjax.sweep import reductions
 from nsjax.sweep.plan import Plan, make_plan, refusals
 from nsjax.sweep.run import deal
@@ -37,7 +40,7 @@ RESTING = 1e-9
 """An entry rests if its largest magnitude is this small beside that of all entries."""
 
 LOST = 10.0
-"""A run with a larger relative error has left its motion and is not drawn."""
+"""A run with a larger relative error has left its motion: it counts as diverged and is not drawn."""
 
 COLUMNS = (
     "scheme", "dt", "steps", "error_q", "error_v", "order_q", "order_v", "impacts", "iterations",
@@ -57,11 +60,12 @@ class WorkPrecision:
             relative to its largest magnitude in the reference (to that of all entries where it rests);
             infinite for a failed run.
         order_q, order_v: observed order between this step size and the next larger one of the same
-            scheme; nan for the largest.
+            scheme; nan for the largest, and beside runs that failed or diverged.
         impacts: number of impacts.
         iterations: of the contact solver, in all steps.
         seconds: CPU time of the run, without compilation; the least of a few.
-        status: bits of `nsjax.status`, 0 for a good run.
+        status: bits of `nsjax.status`, 0 for a good run; `nsjax.status.DIVERGED` where an error is above
+            `LOST`.
         failures: sentences of the failed runs.
     """
 
@@ -127,9 +131,20 @@ class WorkPrecision:
             lines.append(
                 f"{name:{width}} {self.dt[k]:9.3g} {self.steps[k]:9d} {self.error_q[k]:9.2e} "
                 f"{self.error_v[k]:9.2e} {self.order_q[k]:7.2f} {self.order_v[k]:7.2f} "
-                f"{self.impacts[k]:7d} {self.seconds[k]:9.2e}{'' if self.status[k] == 0 else '  FAILED'}"
+                f"{self.impacts[k]:7d} {self.seconds[k]:9.2e}{self._mark(k)}"
             )
+        for name in dict.fromkeys(self.scheme):
+            slopes = [self.slope(name, of, largest=LOST) for of in ("error_q", "error_v")]
+            if np.any(np.isfinite(slopes)):
+                lines.append(f"{name:{width}} fitted slopes: q {slopes[0]:.2f}, v {slopes[1]:.2f}")
         return "\n".join(lines)
+
+    def _mark(self, k: int) -> str:
+        bits = int(self.status[k])
+        return "" if bits == 0 else "  DIVERGED" if bits == status.DIVERGED else "  FAILED"
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def figure(self, of: str = "error_q") -> Any:
         """Error over step size and error over CPU time as a matplotlib figure that belongs to no window;
@@ -138,11 +153,8 @@ class WorkPrecision:
         Raises:
             InputError: if matplotlib is missing (extra ``plot``).
         """
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            raise InputError("figures need matplotlib: pip install 'nsjax[plot]'") from None
-        figure = Figure(figsize=(7.0, 3.2), layout="constrained")
+        require_matplotlib()
+        figure = new_figure(figsize=(7.0, 3.2), layout="constrained")
         by_step, by_cost = figure.subplots(1, 2, sharey=True)
         for k, name in enumerate(dict.fromkeys(self.scheme)):
             rows = self.of(name)
@@ -299,7 +311,7 @@ def _error(found: np.ndarray, reference: np.ndarray) -> float:
 
 
 def _order(error: float, before: float | None, ratio: float) -> float:
-    good = before is not None and 0.0 < error < np.inf and 0.0 < before < np.inf
+    good = before is not None and 0.0 < error < LOST and 0.0 < before < LOST
     return float(np.log(before / error) / np.log(ratio)) if good and before is not None else float("nan")
 
 
@@ -323,10 +335,16 @@ def _fill(
             failures.append(
                 f"{name}, dt = {dt:g}: {failure_sentence(plan.one.system, found.first_failure)}"
             )
+        bits, far = int(found.status), max(errors.values())
+        if good and far > LOST:
+            bits = status.DIVERGED
+            failures.append(
+                f"{name}, dt = {dt:g}: it leaves the reference by {far:.2g} of its size; take a smaller dt"
+            )
         row = {
             "scheme": name, "dt": float(dt), "steps": int(plan.lengths.every[lane]) * plan.lengths.rows,
             "impacts": int(np.sum(found.values["impacts"])), "iterations": int(found.values["iterations"]),
-            "seconds": min(seconds), "status": int(found.status),
+            "seconds": min(seconds), "status": bits,
         }  # fmt: skip
         for k, error in errors.items():
             row |= {f"error_{k}": error, f"order_{k}": _order(error, before.get(k), ratio)}

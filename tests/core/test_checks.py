@@ -12,6 +12,7 @@ import pytest
 
 import nsjax
 from nsjax import InputError, models, schemes
+from nsjax.core import checks
 
 BALL = models.bouncing_ball()
 
@@ -39,6 +40,27 @@ def run(problem=BALL, scheme=None, **options):
         ({"steps": None, "time": -1.0}, r"time = -1\.0; it must be positive"),
         ({"save": ["impact"]}, r"unknown quantity 'impact'; did you mean 'impacts'\?"),
         ({"save": "impacts"}, r"give a list of names"),
+        ({"save": 3}, r"save = 3; give a list of names, such as \['gap'\]"),
+        ({"save": [1]}, r"save: unknown quantity 1; Known: gap"),
+        ({"gradient": 3}, r"gradient = 3; Known: saltation, discrete"),
+        ({"dt": np.array([1e-3, 2e-3])}, r"dt = array.*; it must be one number; nsjax\.sweep and"),
+        ({"dt": [1e-3]}, r"dt = \[0\.001\]; it must be one number; nsjax\.sweep"),
+        ({"dt": None}, r"dt = None; it must be one number$"),
+        ({"dt": "1e-3"}, r"dt = '1e-3'; it must be one number$"),
+        ({"steps": None, "time": "1"}, r"time = '1'; it must be one number$"),
+        ({"steps": True}, r"steps = True; it must be a whole number"),
+        ({"carry": 3}, r"carry is of type int; give traj\.carry of an earlier run"),
+        ({"carry": BALL}, r"carry is of type Problem; give traj\.carry"),
+        ({"progress": 3}, r"progress = 3; give a function"),
+        (
+            {"scheme": schemes.moreau(tolerance=-1e-9)},
+            r"scheme\.tolerance = -1e-09; it must not be negative",
+        ),
+        (
+            {"scheme": schemes.bathe(stage_tolerance=-1.0)},
+            r"scheme\.tolerances\.stage = -1\.0; it must not",
+        ),
+        ({"scheme": schemes.moreau(tolerance="a")}, r"scheme\.tolerance = 'a'; numbers"),
         (
             {"gradient": "soltation"},
             r"gradient = 'soltation'; did you mean 'saltation'",
@@ -57,6 +79,10 @@ def test_run_options(options, sentence) -> None:
         ({"restitution": -0.1}, r"restitution = -0\.1; it must lie in \[0, 1\]"),
         ({"restitution_tangential": 2}, r"restitution_tangential = 2\.0; it must lie in \[0, 1\]"),
         ({"friction": -0.1}, r"friction = -0\.1; it must not be negative"),
+        (
+            {"restitution": None},
+            r"law returns ContactLaw without restitution; .*; params\.restitution is None",
+        ),
         ({"restitution": [0.1, 0.2]}, r"restitution has shape \(2,\); give one number or one per"),
         ({"gravity": np.float32(9.81)}, r"params\.gravity has type float32"),
         ({"gravity": float("inf")}, r"params\.gravity = inf; every number must be finite"),
@@ -129,7 +155,7 @@ def none(t, q, v, p):
 @pytest.mark.parametrize(
     ("functions", "sentence"),
     [
-        ({"mass": unit, "force": flat}, r"force returns shape \(3,\); the system needs \(2,\)"),
+        ({"mass": unit, "force": flat}, r"force returns shape \(3,\); the system needs shape \(2,\)"),
         ({"mass": unit, "force": single}, r"force returns type float32; it must return float64"),
         ({"mass": skew, "force": none}, r"mass is not symmetric at the start"),
     ],
@@ -142,6 +168,48 @@ def test_what_model_functions_return(functions, sentence) -> None:
 
 
 @pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        (
+            nsjax.State(t=0.0, q=[0.0, 1.0], v=np.zeros(2)),
+            r"state\.q = \[0\.0, 1\.0\]; give an array, np\.asarray",
+        ),
+        (nsjax.State(t=None, q=np.zeros(2), v=np.zeros(2)), r"state\.t = None; give a number"),
+        ({"q": 1}, r"state = \{'q': 1\}; it must be an nsjax\.State"),
+        (None, r"state = None; it must be an nsjax\.State"),
+    ],
+)
+def test_what_a_start_is_made_of(state, sentence) -> None:
+    system = nsjax.System(nq=2, nv=2, mass=unit, force=none)
+    with pytest.raises(InputError, match=sentence):
+        nsjax.simulate(system, {}, state, schemes.moreau(), dt=1e-3, steps=1)
+
+
+def height(t, q, p):
+    return q[:1]
+
+
+def speed_squared(t, q, v, p):
+    return (v[1:] ** 2)[:, None]
+
+
+def speed(t, q, v, p):
+    return (3.0 * v[1:] - 1.0)[:, None]
+
+
+def test_slip_must_be_affine() -> None:
+    state = nsjax.State(t=0.0, q=np.ones(2), v=np.zeros(2))
+    parts = {"nq": 2, "nv": 2, "nc": 1, "nt": 1, "mass": unit, "force": none, "gap": height, "law": elastic}
+    with pytest.raises(
+        InputError, match=r"slip is not affine in v: .* is [12] of its size; return velocities"
+    ):
+        nsjax.simulate(
+            nsjax.System(**parts, slip=speed_squared), {}, state, schemes.moreau(), dt=1e-3, steps=1
+        )
+    checks.check_values(nsjax.System(**parts, slip=speed), {}, state)
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ({}, r"give mass or inertia"),
@@ -150,6 +218,14 @@ def test_what_model_functions_return(functions, sentence) -> None:
         ({"mass": unit, "nt": 3}, r"nt = 3; a contact has 0, 1 or 2 tangents"),
         ({"mass": unit, "nb": -1}, r"nb = -1; it must be a whole number"),
         ({"mass": unit, "choices": (("a", []),)}, r"unhashable type"),
+        ({"mass": np.eye(2)}, r"System: mass = ndarray; it must be a function"),
+        ({"mass": unit, "force": 3}, r"System: force = 3; it must be a function"),
+        ({"mass": unit, "nq": 3}, r"nq = 3 and nv = 2 without retract and difference; give both"),
+        ({"mass": unit, "labels": ("a", "b")}, r"labels = \('a', 'b'\); it must be an nsjax\.Labels"),
+        ({"mass": unit, "labels": nsjax.Labels(q="ab")}, r"Labels: q = 'ab'; give a tuple of names"),
+        ({"mass": unit, "labels": nsjax.Labels(q=("a",))}, r"Labels: q has 1 names; the system has nq = 2"),
+        ({"mass": unit, "labels": nsjax.Labels(contacts=("a",))}, r"contacts has 1 names; .* nc = 0"),
+        ({"mass": unit, "labels": nsjax.Labels(q=("a [m]", "a"))}, r"'a' is the name of two quantities"),
     ],
 )
 def test_contradictory_systems(arguments, sentence) -> None:

@@ -20,6 +20,7 @@ FAULTS = {
     "skew": (1e-6, np.nan),
     "outside: inertia": (1e-6, np.nan),
     "outside: joints": (1e-3,),
+    "slip: bend": (1e-3,),
 }
 
 

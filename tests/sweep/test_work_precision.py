@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import models, schemes
+from nsjax import models, schemes, status
 from nsjax.sweep.work_precision import COLUMNS
 
 TIME, ROWS = 20.0, 10
@@ -71,6 +71,23 @@ def test_a_failed_step_size_is_told(table) -> None:
     assert len(table.failures) == 1
     assert table.failures[0].startswith("explicit, dt = 0.1: step ")
     assert str(table).splitlines()[1].endswith("FAILED")
+
+
+def test_a_run_that_diverged_without_overflow_is_told() -> None:
+    """The stiff mode, not excited but by rounding, grows over 40 steps of 1.25 times the stable size."""
+    found = nsjax.sweep_time_step(
+        CHAIN, {"explicit": schemes.moreau()}, [0.025, 0.01, 0.005], time=1.0, rows=1, reference=motion,
+        repeats=1,
+    )  # fmt: skip
+    assert np.isfinite(found.error_q[0])
+    assert found.error_q[0] > 1e3
+    assert found.status.tolist() == [status.DIVERGED, 0, 0]
+    assert np.isnan(found.order_q[:2]).all()
+    assert found.order_q[2] == pytest.approx(2.0, abs=1e-2)
+    lines = str(found).splitlines()
+    assert lines[1].endswith("  DIVERGED")
+    assert lines[-1] == "explicit fitted slopes: q 2.00, v 2.00"
+    assert "it leaves the reference by" in found.failures[0]
 
 
 def test_files(table, tmp_path) -> None:

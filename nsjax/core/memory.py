@@ -1,0 +1,129 @@
+"""What a run would need of the memory of the machine, told before it is asked for."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core.errors import InputError
+from nsjax.types import PyTree
+
+_GROUP = pathlib.Path("/sys/fs/cgroup/memory.max")
+"""Where Linux says what a container may use."""
+
+
+def tree_bytes(tree: PyTree) -> int:
+    """Size of all arrays of ``tree``, or of their shapes; those of a batch counted once."""
+    leaves = jax.tree.leaves(tree)
+    return int(sum(np.prod(np.shape(x), dtype=float) * jnp.result_type(x).itemsize for x in leaves))
+
+
+def machine_bytes() -> float:
+    """Memory of the machine, or what this process may use of it; infinite where nobody says."""
+    try:
+        whole: float = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return np.inf
+    try:
+        return min(whole, float(_GROUP.read_text()))
+    except (OSError, ValueError):  # no such file, or "max"
+        return whole
+
+
+def refuse_more(what: str, needed: float, remedy: str, *, limit: float | None = None) -> None:
+    """Refuses what does not fit into memory.
+
+    Args:
+        what: the thing, at the start of the sentence.
+        needed: bytes.
+        remedy: at its end.
+        limit: bytes, `machine_bytes` if None.
+
+    Raises:
+        InputError: with the estimate.
+
+    Example:
+        >>> from nsjax.core.memory import refuse_more
+        >>> refuse_more("events = 5", 3 * 2**30, "ask for fewer", limit=2**30)
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: events = 5 would take 3 GiB, of 1 GiB of memory; ask for fewer
+    """
+    limit = machine_bytes() if limit is None else limit
+    if needed > limit:
+        raise InputError(
+            f"{what} would take {needed / 2**30:.3g} GiB, of {limit / 2**30:.3g} GiB of memory; {remedy}"
+        )
+
+
+def seen_around(tree: PyTree) -> tuple[int, bool]:
+    """Lanes of the batches (`jax.vmap`) that a tree of tracers stands in, and whether it is differentiated,
+    as far as can be seen: what is outside of a `jax.jit` cannot.
+    """
+    most, differentiated = 1, False
+    for leaf in jax.tree.leaves(tree):
+        lanes, seen = 1, leaf
+        while isinstance(seen, jax.core.Tracer):
+            axis = getattr(getattr(seen, "_trace", None), "axis_data", None)
+            lanes *= int(getattr(axis, "size", 1) or 1)
+            differentiated |= hasattr(seen, "primal")
+            seen = getattr(seen, "primal", getattr(seen, "val", None))
+        most = max(most, lanes)
+    return most, differentiated
+
+
+FEW_ROWS = "raise every, or name the quantities to keep, save=[...]"
+
+
+def check_rows(
+    rows: int, row_bytes: int, *, traced: bool, lanes: int = 1, kept: int = 0, limit: float | None = None
+) -> None:
+    """Refuses, or warns of, a run whose saved rows would not fit into memory.
+
+    Outside transformations twice their size is needed while the parts of the run are joined; that is
+    refused. In one twice their size is needed for their derivatives, but rows that nobody uses fall away:
+    that is warned of, and refused where the times of the rows alone do not fit.
+
+    Args:
+        rows, row_bytes: their number and size in a lane.
+        traced: whether the run stands in a transformation.
+        lanes: of the batches it stands in, see `seen_around`.
+        kept: bytes that reverse mode stores of a lane beside the rows.
+        limit: bytes, `machine_bytes` if None.
+
+    Raises:
+        InputError: for rows that do not fit.
+
+    Warns:
+        UserWarning: for rows, and what reverse mode stores, that may not fit.
+    """
+    limit = machine_bytes() if limit is None else limit
+    whose = f" in each of {lanes} lanes" if lanes > 1 else ""
+    what = f"simulate: {rows} rows of {row_bytes} bytes{whose}"
+    if not traced:
+        refuse_more(f"{what}, while they are joined,", 2.0 * rows * row_bytes, FEW_ROWS, limit=limit)
+        return
+    refuse_more(f"{what}: their times alone", 8.0 * rows * lanes, "raise every", limit=limit)
+    needed = lanes * (2.0 * rows * row_bytes + kept)
+    if needed > limit:
+        fewer = ", or take fewer lanes at a time (jax.lax.map)" if lanes > 1 else ""
+        warnings.warn(
+            f"{what} and their derivatives may take {needed / 2**30:.3g} GiB, of {limit / 2**30:.3g} GiB "
+            f"of memory (batches outside of a jax.jit are not counted); {FEW_ROWS}{fewer}; for few "
+            "parameters use forward mode (jax.jacfwd)",
+            stacklevel=4,
+        )
+
+
+def check_events(events: int, nt: int, *, limit: float | None = None) -> None:
+    """Refuses an impact list that does not fit; each step of a run looks at all of it.
+
+    Raises:
+        InputError: for a list that does not fit.
+    """
+    refuse_more(f"events = {events}", 8.0 * events * (5 + nt), "ask for fewer, or for none", limit=limit)

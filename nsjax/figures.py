@@ -1,0 +1,45 @@
+"""Figures of matplotlib that belong to no window, and that notebooks show."""
+
+from __future__ import annotations
+
+import functools
+import io
+from typing import Any
+
+from nsjax.core.errors import InputError
+
+SCREEN_DPI = 110
+"""Of figures in notebooks."""
+
+
+def require_matplotlib() -> None:
+    """Refuses in a sentence where matplotlib is missing."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise InputError("figures need matplotlib; install it with: pip install 'nsjax[plot]'") from None
+
+
+@functools.cache
+def _shown_figure() -> Any:
+    """A figure that notebooks show, whatever backend is set and without pyplot."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        """Figure with a picture for notebooks."""
+
+        def _repr_png_(self) -> bytes:
+            drawn = io.BytesIO()
+            self.savefig(drawn, format="png", dpi=SCREEN_DPI)
+            return drawn.getvalue()
+
+    return ShownFigure
+
+
+def new_figure(**options: Any) -> Any:
+    """An empty figure of matplotlib that belongs to no window and that notebooks show.
+
+    Args:
+        options: of `matplotlib.figure.Figure`.
+    """
+    return _shown_figure()(**options)

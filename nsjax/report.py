@@ -1,0 +1,96 @@
+"""What a run did, in words: ``print(traj)``, and the end of ``nsjax simulate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nsjax import status
+from nsjax.short import scale
+
+LISTED = 12
+"""Most contacts in the table."""
+
+
+def report(traj: Any) -> str:
+    """Model, scheme, times, contacts, energy and what went wrong of one run.
+
+    Args:
+        traj: a `Trajectory`, not a batch.
+
+    Returns:
+        Lines, the last one not ended.
+    """
+    system, t = traj.system, traj.t
+    lines = [
+        f"model            {system.name or 'without a name'}",
+        f"scheme           {traj.carry.scheme or 'not known'}",
+        f"rows             {len(t)}, from t = {t[0]:g} s to {t[-1]:g} s, dt = {float(traj.carry.dt):g} s",
+        *contact_lines(traj),
+        energy_line(traj),
+    ]
+    what = "; then ".join(words for words, _ in status.describe(int(traj.status)))
+    lines.append(f"status           {what or 'all steps went well'}")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def with_unit(value: float, unit: str) -> str:
+    """``"1.5 mm"`` of 0.0015 and ``"m"``."""
+    factor, printed = scale(value, unit)
+    return f"{value * factor:.5g} {printed}"
+
+
+def _names(traj: Any) -> list[str]:
+    names = traj.system.labels.contacts
+    return [names[k] if names else f"contact {k}" for k in range(traj.system.nc)]
+
+
+def contact_lines(traj: Any) -> list[str]:
+    """Contacts, penetration and residual, as far as they were saved; none without contacts."""
+    needed = (traj.impacts, traj.closed_time, traj.gap_min)
+    if not traj.system.nc or any(x is None for x in needed):
+        return []
+    deepest = _deepest(traj)
+    worst = int(np.argmax(deepest))
+    where = f" ({_names(traj)[worst]})" if deepest[worst] > 0 else ""
+    lines = ["", *contact_table(traj), ""]
+    lines.append(f"penetration      {with_unit(deepest[worst], 'm')} at most{where}")
+    if traj.residual is not None:
+        largest = np.max(np.asarray(traj.residual))
+        lines.append(f"residual         {largest:.1e} at most (relative, contact problems)")
+    return lines
+
+
+def _deepest(traj: Any) -> np.ndarray:
+    """Largest penetration of each contact (nc,) [m], 0 if it never penetrated."""
+    return np.maximum(0.0, -np.min(np.asarray(traj.gap_min), axis=0))
+
+
+def contact_table(traj: Any) -> list[str]:
+    """Impacts, time and penetration of every contact, or of those with the most impacts."""
+    impacts = np.sum(np.asarray(traj.impacts), axis=0)
+    closed = np.sum(np.asarray(traj.closed_time), axis=0)
+    deepest = _deepest(traj)
+    names = _names(traj)
+    shown = np.sort(np.lexsort((-deepest, -closed, -impacts))[:LISTED])
+    width = max(16, *(len(names[k]) for k in shown))
+    lines = [f"{'contact':<{width}} {'impacts':>8} {'contact time':>14} {'penetration':>14}"]
+    for k in shown:
+        lines.append(
+            f"{names[k]:<{width}} {impacts[k]:>8} {with_unit(closed[k], 's'):>14} "
+            f"{with_unit(deepest[k], 'm'):>14}"
+        )
+    if len(shown) < len(names):
+        lines.append(f"({len(names) - len(shown)} more contacts, with fewer impacts)")
+    return lines
+
+
+def energy_line(traj: Any) -> str:
+    """Energy at the ends."""
+    energy = np.asarray(traj["energy"])
+    start, end = float(energy[0]), float(energy[-1])
+    name = "energy" if traj.system.potential is not None else "kinetic energy"
+    part = f" ({100 * (end - start) / abs(start):+.3g} %)" if start else ""
+    ends = f"{with_unit(start, 'J')} at the start, {with_unit(end, 'J')} at the end"
+    return f"{name:<16} {ends}, difference {with_unit(end - start, 'J')}{part}"

@@ -1,0 +1,143 @@
+"""Runs in words, figures and tables; records in one line."""
+
+from __future__ import annotations
+
+import functools
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import InputError, models, schemes
+from nsjax.cli.inputs import Plan
+from nsjax.cli.report import summary
+from nsjax.short import short
+from nsjax.trajectory import ROWS
+from nsjax.views import ROW_UNITS
+
+BALLS = models.bouncing_ball(balls=2, dimension=2)
+
+
+@functools.cache
+def run():
+    return nsjax.simulate(*BALLS, schemes.moreau(), dt=1e-3, steps=500, every=5)
+
+
+def test_a_run_is_printed_as_the_command_line_reports_it() -> None:
+    traj = run()
+    told = str(traj).splitlines()
+    plan = Plan(BALLS, schemes.moreau(), 1e-3, 500, 5)
+    reported = summary(plan, traj, 1.0, 1.0).splitlines()
+    assert set(reported) & set(told) >= {
+        x for x in told if x.startswith(("model", "scheme", "contact", "ball"))
+    }
+    assert "status           all steps went well" in told
+    assert len(str(traj)) < 1000
+    assert len(repr(traj)) < 100
+    assert repr(traj) == "Trajectory(bouncing_ball, 101 rows, t = 0 to 0.5 s, status 0)"
+    assert traj._repr_html_() == f"<pre>{traj}</pre>"
+
+
+def test_runs_of_any_kind_can_be_printed() -> None:
+    bare = nsjax.simulate(*BALLS, schemes.moreau(), dt=1e-3, steps=50, save=[])
+    assert "contact" not in str(bare)
+    assert "energy  " in str(bare)
+    batch = jax.tree.map(lambda x: np.stack([x, x]), run())
+    assert str(batch) == repr(batch) == "Trajectory(bouncing_ball, batch (2,), 101 rows each)"
+    seen = []
+
+    @jax.jit
+    def traced(g):
+        traj = nsjax.simulate(
+            *BALLS.replace(gravity=g), schemes.moreau(), dt=1e-3, steps=5, gradient="discrete"
+        )
+        seen.append(str(traj))
+        return traj.q
+
+    jax.eval_shape(traced, jnp.ones(()))
+    assert "q=traced float64(6, 6)" in seen[0]
+
+
+def test_records_are_short() -> None:
+    problem = models.slider_crank()
+    for thing in (problem, problem.system, run().carry, schemes.bathe()):
+        assert len(repr(thing)) < 1000
+        assert "\n" not in repr(thing)
+    assert repr(problem.system) == "System('slider_crank', nq=3, nv=3, nc=4, nt=1)"
+    assert "restitution=0.4" in repr(problem)
+    assert problem._repr_html_().startswith("<pre>Problem(system=System(&#x27;slider_crank")
+    assert short((1,)) == "(1,)"
+    assert short(list(range(9))) == "[0, 1, 2, 3, 4, 5, ... 3 more]"
+    assert short(np.zeros((7, 1))) == "float64(7, 1)"
+
+
+@pytest.mark.parametrize("key", [0, -1, slice(3), ("y1", "y2"), np.int64(2)])
+def test_rows_are_no_items(key) -> None:
+    with pytest.raises(TypeError, match=r"quantities have names, .* row k is traj\.q\[k\]"):
+        run()[key]
+
+
+def test_a_figure_of_what_is_named() -> None:
+    figure = run().plot("y1", "vy1", "y2", "energy")
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "$y_{1}$, $y_{2}$ (m)",
+        "$v_{y1}$ (m/s)",
+        "energy (J)",
+    ]
+    first, second = figure.axes[0].lines
+    np.testing.assert_allclose(first.get_ydata(), run()["y1"])
+    np.testing.assert_allclose(second.get_ydata(), run()["y2"])
+    assert figure._repr_png_().startswith(b"\x89PNG")  # what a notebook shows
+    whole = run().plot()
+    assert whole.axes[0].get_title(loc="left") == "(a) positions"
+    assert len(run().plot(*["y1"] * 9).axes[0].lines) == 9
+    with pytest.raises(KeyError, match="did you mean 'y1'"):
+        run().plot("y11")
+    with pytest.raises(InputError, match=r"pass one run, not a batch"):
+        jax.tree.map(lambda x: np.stack([x, x]), run()).plot("y1")
+
+
+def test_tables_of_other_packages() -> None:
+    xarray, pandas = pytest.importorskip("xarray"), pytest.importorskip("pandas")
+    traj = run()
+    data = traj.to_xarray()
+    assert isinstance(data, xarray.Dataset)
+    assert data["y1"].attrs["units"] == "m"
+    assert data["gap"].dims == ("time", "contact")
+    assert data["force_tangential"].dims == ("time", "contact", "tangent")
+    np.testing.assert_array_equal(data["gap"].sel(contact="ball 2 on table"), traj.gap[:, 1])
+    np.testing.assert_array_equal(data["energy"], traj["energy"])
+    assert data.attrs == {"model": "bouncing_ball", "scheme": "moreau", "status": 0}
+    table = traj.to_pandas()
+    assert isinstance(table, pandas.DataFrame)
+    np.testing.assert_array_equal(table.index, traj.t)
+    np.testing.assert_array_equal(table["gap[ball 2 on table]"], traj.gap[:, 1])
+    np.testing.assert_array_equal(table["vy2"], traj["vy2"])
+    with pytest.raises(InputError, match="take one run of the batch"):
+        jax.tree.map(lambda x: np.stack([x, x]), traj).to_pandas()
+
+
+@pytest.mark.parametrize("package", ["xarray", "pandas"])
+def test_packages_that_are_missing_are_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=rf"to_{package} needs {package}; install it with: pip install"):
+        getattr(run(), f"to_{package}")()
+
+
+def test_a_sweep_is_printed() -> None:
+    ball = models.bouncing_ball(height=0.1)
+    found = nsjax.sweep(
+        ball, schemes.moreau(), {"params.restitution": [0.2, 1.5, 0.8]},
+        reduce={"y": nsjax.reductions.final("y")}, dt=1e-3, steps=10, every=10,
+    )  # fmt: skip
+    lines = str(found).splitlines()
+    assert lines[:2] == ["model     bouncing_ball", "lanes     3 over params.restitution; 1 failed"]
+    assert lines[2].startswith("y         (3,) from 0.1")
+    assert found._repr_html_() == f"<pre>{found}</pre>"
+
+
+def test_every_row_quantity_has_a_place_in_tables() -> None:
+    assert tuple(ROW_UNITS) == ROWS
