@@ -1,8 +1,11 @@
-"""Derivatives made by hand: values that carry a tangent of their own, of first order."""
+"""Derivatives made by hand: values that carry a tangent of their own, of first order.
+
+The value of such a function must have the lanes of a batch (`jax.vmap`) wherever its tangent has them, or
+the derivative of a batch mistakes the one for the other: it takes note of arguments that do not enter it.
+"""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.custom_derivatives import SymbolicZero
 
 from nsjax.types import Array, PyTree
 
@@ -38,9 +40,14 @@ def only_tangent(x: Array, refuse: bool = True) -> Array:
     return _first_tangent(x) if refuse else _open_tangent(x)
 
 
+def _noting(y: Array, x: Array) -> Array:
+    """``y``, with the lanes that ``x`` of the same shape has."""
+    return lax.select(np.zeros(jnp.shape(y), bool), x, y)
+
+
 @jax.custom_jvp
 def _first_tangent(x: Array) -> Array:
-    return jnp.zeros_like(x)
+    return _noting(jnp.zeros_like(x), x)
 
 
 @_first_tangent.defjvp
@@ -50,7 +57,7 @@ def _keep(primals: Any, tangents: Any) -> Any:
 
 @jax.custom_jvp
 def _open_tangent(x: Array) -> Array:
-    return jnp.zeros_like(x)
+    return _noting(jnp.zeros_like(x), x)
 
 
 @_open_tangent.defjvp
@@ -61,7 +68,7 @@ def _keep_open(primals: Any, tangents: Any) -> Any:
 @jax.custom_jvp
 def with_tangent(x: Array, change: Array) -> Array:
     """``x``, with the derivative of ``x + change``; the value of ``change`` is not looked at."""
-    return x
+    return _noting(x, change)
 
 
 @with_tangent.defjvp
@@ -74,7 +81,7 @@ def moved(retract: Callable[[Array, Array], Array], q: Array, xi: Array) -> Arra
 
     @jax.custom_jvp
     def move(q: Array, xi: Array) -> Array:
-        return q
+        return _joined(q, _no_entries(xi))
 
     @move.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
@@ -89,37 +96,29 @@ def made_live(x: PyTree, by: PyTree) -> PyTree:
     """``x``; if ``by`` has a tangent, then every float in ``x`` has one, of zeros where it had none.
 
     JAX differentiates the body of a loop anew each time that it meets another part of the carry with a
-    tangent: three times for a run from a fixed state. With tangents from the start, once is enough.
+    tangent: three times for a run from a fixed state. With tangents from the start, once is enough. Each
+    float is joined to no entries of ``by``, and so has its tangent and, in a batch, its lanes.
     """
     leaves: list[Any]
     tree: Any
     leaves, tree = jax.tree.flatten(x)
-    floats = [k for k, value in enumerate(leaves) if _is_float(value)]
-    kept = _made_live([leaves[k] for k in floats], [y for y in jax.tree.leaves(by) if _is_float(y)])
-    for k, value in zip(floats, kept, strict=True):
-        leaves[k] = value
-    return tree.unflatten(leaves)
+    nothing = [_no_entries(jnp.asarray(y)) for y in jax.tree.leaves(by) if _is_float(y)]
+    if not nothing:
+        return x
+    none = lax.concatenate(nothing, 0) if len(nothing) > 1 else nothing[0]
+    return tree.unflatten([_joined(jnp.asarray(y), none) if _is_float(y) else y for y in leaves])
 
 
 def _is_float(x: Any) -> bool:
     return bool(jnp.issubdtype(jnp.result_type(x), jnp.floating))
 
 
-@jax.custom_jvp
-def _made_live(x: list[Array], by: list[Array]) -> list[Array]:
-    return x
+def _no_entries(y: Array) -> Array:
+    """``y`` without its entries (0,)."""
+    if not y.ndim:
+        return lax.broadcast(y, (0,))
+    return lax.slice_in_dim(y, 0, 0).reshape(0)
 
 
-@functools.partial(_made_live.defjvp, symbolic_zeros=True)
-def _with_zeros(primals: Any, tangents: Any) -> Any:
-    """Zeros made of no entries of a tangent: plain ones are constants, which JAX counts as no tangent."""
-    x, change = primals[0], tangents[0]
-    source = next(dy for dy in [*tangents[1], *change] if not isinstance(dy, SymbolicZero))
-    nothing = jnp.ravel(source)[:0]
-
-    def zeros(y: Array) -> Array:
-        size = int(np.prod(jnp.shape(y), dtype=int))
-        return lax.pad(nothing.astype(y.dtype), np.zeros((), y.dtype), [(size, 0, 0)]).reshape(jnp.shape(y))
-
-    pairs = zip(x, change, strict=True)
-    return x, [zeros(y) if isinstance(dy, SymbolicZero) else dy for y, dy in pairs]
+def _joined(y: Array, none: Array) -> Array:
+    return lax.concatenate([y.reshape(-1), none.astype(y.dtype)], 0).reshape(y.shape)

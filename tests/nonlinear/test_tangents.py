@@ -114,3 +114,31 @@ def final(e: jax.Array, scheme: str) -> jax.Array:
 def test_a_run_differentiated_twice_raises_a_sentence(scheme: str, order: str) -> None:
     with pytest.raises(NotImplementedError, match=SENTENCE):
         jax.eval_shape(TWICE[order](lambda e: final(e, scheme)), jnp.asarray(0.8))
+
+
+def _values(x, y):
+    """All functions of the module, of an ``x`` without lanes and a ``y`` with some."""
+    fixed = jnp.ones(2)
+    return jnp.stack(
+        [
+            with_tangent(fixed, y - jax.lax.stop_gradient(y)),
+            moved(lambda q, xi: q + 3.0 * xi, fixed, y - jax.lax.stop_gradient(y)),
+            fixed + only_tangent(y),
+            fixed + only_tangent(y, refuse=False),
+            made_live(fixed, y) * x,
+        ]
+    )
+
+
+def test_derivatives_of_batches():
+    """Values without lanes whose tangents have lanes, inside a compiled function: JAX then took one for the
+    other, with wrong numbers or an error deep inside.
+    """
+    y = jnp.arange(6.0).reshape(3, 2)
+    whole = jax.vmap(jax.jit(lambda y: _values(2.0, y)))
+    value, tangent = jax.jvp(whole, (y,), (jnp.ones_like(y),))
+    np.testing.assert_array_equal(value, np.broadcast_to([[1.0], [1.0], [1.0], [1.0], [2.0]], (3, 5, 2)))
+    expected = np.broadcast_to([[1.0], [3.0], [1.0], [1.0], [0.0]], (3, 5, 2))
+    np.testing.assert_array_equal(tangent, expected)
+    gradient = jax.grad(lambda y: jnp.sum(whole(y)))(y)
+    np.testing.assert_array_equal(gradient, np.full((3, 2), 6.0))
