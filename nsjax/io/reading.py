@@ -15,6 +15,7 @@ import numpy as np
 
 from nsjax.core import InputError, System
 from nsjax.core.memory import refuse_more
+from nsjax.core.quantities import QUANTITIES
 from nsjax.io.files import PathLike
 from nsjax.trajectory import Impacts, Trajectory
 
@@ -82,14 +83,10 @@ def check_rows(system: System, fields: Mapping[str, Any], old_notes: bool = Fals
     Raises:
         InputError: naming the first one.
     """
-    nc, nt, nb, nd = system.nc, system.nt, system.nb, system.nd
-    widths: dict[str, tuple[int, ...]] = {"t": (), "iterations": (), "residual": ()}
-    widths |= {"q": (system.nq,), "v": (system.nv,)}
-    widths |= dict.fromkeys(("gap", "gap_min", "impacts", "closed_time", "margin"), (nc,))
-    widths |= {"notes": () if old_notes else (nc,)}
-    for kind in ("force", "impulse"):
-        widths |= {f"{kind}_normal": (nc,), f"{kind}_tangential": (nc, nt)}
-        widths |= {f"constraint_{kind}": (nb,), f"drag_{kind}": (nd,)}
+    widths = {"t": (), "q": (system.nq,), "v": (system.nv,)}
+    widths |= {name: x.shape(system) for name, x in QUANTITIES.items()}
+    if old_notes:
+        widths["notes"] = ()
     rows = np.shape(fields["t"])[:1]
     for name, width in widths.items():
         found = np.shape(fields[name])

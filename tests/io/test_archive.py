@@ -326,7 +326,7 @@ def test_nothing_is_allocated_for_a_lie(tmp_path: pathlib.Path, kind: str) -> No
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("t", r"iterations has shape \(5,\); 4 rows of this model have \(4,\)"),
+        ("t", r"q has shape \(5, 3\); 4 rows of this model have \(4, 3\)"),
         ("gap", r"gap has shape \(4, 4\); 5 rows of this model have \(5, 4\)"),
         ("impulse_tangential", r"impulse_tangential has shape \(4, 4, 1\); 5 rows"),
         ("events.time", r"events\.contact has shape \(3,\) beside times \(2,\)"),
