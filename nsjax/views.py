@@ -8,6 +8,7 @@ import numpy as np
 
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
+from nsjax.core.quantities import QUANTITIES
 from nsjax.core.system import Problem, State
 from nsjax.report import report
 from nsjax.short import as_html, record_repr
@@ -16,13 +17,8 @@ from nsjax.types import Fn
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ROW_UNITS = {
-    "gap": "m", "force_normal": "N", "force_tangential": "N", "constraint_force": "N",
-    "impulse_normal": "N s", "impulse_tangential": "N s", "constraint_impulse": "N s", "impacts": "",
-    "gap_min": "m", "closed_time": "s", "iterations": "", "residual": "", "notes": "", "margin": "",
-    "drag_force": "N", "drag_impulse": "N s",
-}  # fmt: skip
-"""Row quantities and their units."""
+DIMENSIONS = {"nc": "contact", "nt": "tangent", "nb": "constraint", "nd": "drag"}
+"""Names of the sizes of row quantities."""
 
 PAINTERS: dict[str, Fn] = {}
 """Who draws: `nsjax.plot` enters ``overview`` and ``named`` here, so that this does not depend on it."""
@@ -140,10 +136,9 @@ def columns(traj: Any) -> dict[str, tuple[tuple[str, ...], np.ndarray, str]]:
     for name, made in traj._derived().items():
         inner = (f"{name}.{i}" for i in range(np.ndim(made) - 1))
         found[name] = ("time", *inner), np.asarray(made), traj.unit(name)
-    for name, unit in ROW_UNITS.items():
+    for name, known in QUANTITIES.items():
         row = getattr(traj, name)
         if row is not None:
-            over = "constraint" if "constraint" in name else "drag" if "drag" in name else "contact"
-            dims = ("time", over, "tangent")[: np.ndim(row)]
-            found[name] = dims, np.asarray(row), unit
+            dims = ("time", *(DIMENSIONS[axis] for axis in known.axes))
+            found[name] = dims, np.asarray(row), known.unit
     return found

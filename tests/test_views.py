@@ -15,8 +15,6 @@ from nsjax import InputError, models, schemes
 from nsjax.cli.inputs import Plan
 from nsjax.cli.report import summary
 from nsjax.short import short
-from nsjax.trajectory import ROWS
-from nsjax.views import ROW_UNITS
 
 BALLS = models.bouncing_ball(balls=2, dimension=2)
 
@@ -137,7 +135,3 @@ def test_a_sweep_is_printed() -> None:
     assert lines[:2] == ["model     bouncing_ball", "lanes     3 over params.restitution; 1 failed"]
     assert lines[2].startswith("y         (3,) from 0.1")
     assert found._repr_html_() == f"<pre>{found}</pre>"
-
-
-def test_every_row_quantity_has_a_place_in_tables() -> None:
-    assert tuple(ROW_UNITS) == ROWS

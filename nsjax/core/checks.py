@@ -15,9 +15,8 @@ import numpy as np
 
 from nsjax.core.called import nones, shapes_of
 from nsjax.core.errors import InputError, nearest
-from nsjax.core.inertia import mass_matrix, saddle
-from nsjax.core.operators import Joints, gap_rows, prepared, refreshed, touching
-from nsjax.core.promises import check_promises, sampled
+from nsjax.core.probe import probe
+from nsjax.core.promises import check_promises
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
 from nsjax.startup.cache import CONFIG
@@ -186,62 +185,6 @@ def _check_law_shapes(system: System, law: Any, params: PyTree) -> None:
                 f"law: {name} has shape {jnp.shape(value)}; give one number or one per contact "
                 f"({system.nc},)"
             )
-
-
-def _bend(function: Any, state: State, p: PyTree) -> Array:
-    """Second difference of a rate over the velocity, relative to its terms: zero where it is affine."""
-    number = jnp.arange(state.v.shape[0])
-    aside = (1.0 + jnp.max(jnp.abs(state.v))) * jnp.cos(1.0 * number * number)
-    three = jax.vmap(lambda s: function(state.t, state.q, state.v + s * aside, p))(jnp.arange(-1.0, 2.0))
-    size = jnp.max(jnp.abs(three))
-    return jnp.max(jnp.abs(three[0] - 2.0 * three[1] + three[2])) / jnp.where(size > 0.0, size, 1.0)
-
-
-@functools.partial(jax.jit, static_argnames=("system",))
-def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
-    """Everything whose value is checked at the start, in one compiled call."""
-    p = prepared(system, params)
-    p = refreshed(system, jnp.asarray(state.t), state.q, p)
-    found: dict[str, Any] = {}
-    if system.structure.dense:
-        found["mass"] = mass_matrix(system, state.q, p)
-    found |= sampled(system, state, p)
-    if system.gap is not None:
-        gap = system.gap(state.t, state.q, p)
-        # contacts that may not act count as open, whatever their gaps
-        found["gap"] = jnp.where(touching(system, state.t, state.q, p, gap, 0.0), gap, jnp.abs(gap))
-    if system.constraint is not None:
-        found["constraint"] = system.constraint(state.t, state.q, p)
-        found |= _constraint_rates(system, state, p)
-    for name in ("slip", "drag"):
-        if getattr(system, name) is not None:
-            found[f"{name}: bend"] = _bend(getattr(system, name), state, p)
-    if system.drag_bound is not None:
-        found["drag_bound"] = jnp.asarray(system.drag_bound(p), float)
-    if system.law is not None:
-        law = system.law(p)
-        found["restitution"] = law.restitution
-        found["restitution_tangential"] = law.restitution_tangential
-        found["friction"] = law.friction
-    return found
-
-
-def _constraint_rates(system: System, state: State, p: PyTree) -> dict[str, Any]:
-    """Rates of the constraints, and the sums of the magnitudes of their terms; rows where the mass is
-    looked at with them.
-    """
-    t, v, inside = jnp.asarray(state.t), state.v, system.inside
-    rows = gap_rows(system, "constraint", system.nb - inside, t, state.q, p, first=inside)
-    found: dict[str, Any] = {"constraint_rows": rows.wt} if system.structure.dense else {}
-    rate, size = rows.rate(v), jnp.sum(jnp.abs(rows.wt) * jnp.abs(v), axis=1) + jnp.abs(rows.offset)
-    if inside:
-        joints, structure = Joints(system=system, t=t, q=state.q, params=p), system.structure.saddle  # type: ignore[attr-defined]
-        still, rest = joints.rate(jnp.zeros_like(v)), jnp.zeros(system.nv + inside)
-        matrix = jax.tree.map(jnp.abs, structure.tangent(saddle(system, t, state.q, p), rest))
-        speed = jnp.concatenate([jnp.abs(v), jnp.zeros(inside)])
-        rate = jnp.concatenate([joints.rate(v), rate])
-        size = jnp.concatenate([structure.times(matrix, speed)[system.nv :] + jnp.abs(still), size])
-    return found | {"rate": rate, "rate_size": size}
 
 
 def check_values(system: System, params: PyTree, state: State, scheme: Scheme | None = None) -> None:
