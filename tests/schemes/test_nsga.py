@@ -235,7 +235,8 @@ def test_refusals():
         InputError, match="formulation = 'nodal' with dimension = 3; choose one of rotation"
     ):
         models.block(formulation="nodal")
-    loose = dataclasses.replace(problem.system, nb=0, constraint=None)
+    labels = dataclasses.replace(problem.system.labels, constraints=())
+    loose = dataclasses.replace(problem.system, nb=0, constraint=None, labels=labels)
     with pytest.raises(InputError, match="mass is not positive definite"):
         nsjax.simulate(loose, problem.params, problem.state, schemes.nsga_decoupled(), dt=1e-3, steps=1)
 
