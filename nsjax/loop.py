@@ -106,10 +106,12 @@ def begin_run(
     closing = begin_closing(follow.carry, timed)
     if closing is not None:
         closing = dataclasses.replace(closing, shift=made_live(closing.shift, by))
-    return Run(
+    run = Run(
         next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events, watch=watch,
         closing=closing,
     )  # fmt: skip
+    # the types with which it comes back from a chunk of rows, lest the next one is compiled anew
+    return jax.tree.map(lambda x: lax.convert_element_type(x, jnp.result_type(x)), run)
 
 
 def _made_by(scheme: Scheme) -> dict[str, Any]:
