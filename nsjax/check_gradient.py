@@ -30,10 +30,10 @@ from nsjax.analysis.secants import (
 from nsjax.core import InputError, checks, nearest
 from nsjax.core.keys import Key, find, parse_parameter, put
 from nsjax.core.scheme import Scheme
-from nsjax.core.system import Problem
+from nsjax.core.system import Problem, contact_names
 from nsjax.notes import SERIOUS, describe
 from nsjax.simulate import simulate
-from nsjax.trajectory import DERIVED, Trajectory, contact_names, label_name, label_names
+from nsjax.trajectory import DERIVED, Trajectory, label_name, label_names
 from nsjax.types import Array
 
 NEAR = 20.0

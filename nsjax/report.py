@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nsjax import status
+from nsjax.core.system import contact_names
 from nsjax.short import scale
 
 LISTED = 12
@@ -41,11 +42,6 @@ def with_unit(value: float, unit: str) -> str:
     return f"{value * factor:.5g} {printed}"
 
 
-def _names(traj: Any) -> list[str]:
-    names = traj.system.labels.contacts
-    return [names[k] if names else f"contact {k}" for k in range(traj.system.nc)]
-
-
 def contact_lines(traj: Any) -> list[str]:
     """Contacts, penetration and residual, as far as they were saved; none without contacts."""
     needed = (traj.impacts, traj.closed_time, traj.gap_min)
@@ -53,7 +49,7 @@ def contact_lines(traj: Any) -> list[str]:
         return []
     deepest = _deepest(traj)
     worst = int(np.argmax(deepest))
-    where = f" ({_names(traj)[worst]})" if deepest[worst] > 0 else ""
+    where = f" ({contact_names(traj.system)[worst]})" if deepest[worst] > 0 else ""
     lines = ["", *contact_table(traj), ""]
     lines.append(f"penetration      {with_unit(deepest[worst], 'm')} at most{where}")
     if traj.residual is not None:
@@ -72,7 +68,7 @@ def contact_table(traj: Any) -> list[str]:
     impacts = np.sum(np.asarray(traj.impacts), axis=0)
     closed = np.sum(np.asarray(traj.closed_time), axis=0)
     deepest = _deepest(traj)
-    names = _names(traj)
+    names = contact_names(traj.system)
     shown = np.sort(np.lexsort((-deepest, -closed, -impacts))[:LISTED])
     width = max(16, *(len(names[k]) for k in shown))
     lines = [f"{'contact':<{width}} {'impacts':>8} {'contact time':>14} {'penetration':>14}"]

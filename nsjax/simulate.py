@@ -181,9 +181,7 @@ def _chunk_rows(system: System) -> int:
 
 def row_bytes(program: LoopProgram) -> int:
     """Size of a saved row."""
-    system = program.system
-    own = 1 + system.nq + system.nv + (system.nc if "gap" in program.keep else 0)
-    return 8 * own + tree_bytes(jax.eval_shape(lambda: no_tally(program)))
+    return 8 * row_numbers(program.system, program.keep)
 
 
 def _run_eager(

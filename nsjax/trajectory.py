@@ -235,11 +235,6 @@ def label_names(system: System) -> list[str]:
     return [label_name(entry) for entry in (*labels.q, *labels.v, *labels.observables)]
 
 
-def contact_names(system: System) -> tuple[str, ...]:
-    """Names of the contacts: their labels, or ``"contact 0"`` and so on."""
-    return system.labels.contacts or tuple(f"contact {k}" for k in range(system.nc))
-
-
 def label_unit(entry: str) -> str:
     """``"rad"`` of the label ``"theta1 [rad]"``."""
     return entry.split(" [")[1].rstrip("]") if " [" in entry else ""

@@ -11,11 +11,12 @@ import nsjax
 FLOORS = [
     {"short"},
     {"types", "status", "notes", "startup", "version"},
-    {"configure", "report"},
+    {"configure"},
     {"math"},
     {"linalg"},
     {"nonlinear"},
     {"core"},
+    {"report"},
     {"contact", "fem", "figures", "views"},
     {"schemes", "multibody", "trajectory", "consistent"},
     {"loop"},

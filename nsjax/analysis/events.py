@@ -16,8 +16,8 @@ from nsjax.analysis.energy import NEEDED, energy_books
 from nsjax.analysis.rows import by_rows, check_run, row_distance
 from nsjax.core.errors import InputError
 from nsjax.core.operators import refreshed
-from nsjax.core.system import System
-from nsjax.trajectory import Trajectory, contact_names
+from nsjax.core.system import System, contact_names
+from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree
 
 R = TypeVar("R")

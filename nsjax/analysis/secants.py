@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.core.system import Problem
-from nsjax.trajectory import Trajectory, contact_names
+from nsjax.core.system import Problem, contact_names
+from nsjax.trajectory import Trajectory
 
 Read = Callable[[Trajectory], Any]
 

@@ -48,13 +48,11 @@ def consistent_forces(
     if not system.nc and not system.nb:
         return inertia.solve(force[:, None])[:, 0], jnp.zeros(0)
     rows = all_rows(system, t, q, params)
-    drift = row_drift(system, t, q, v, params)
-    free, response = inertia.answers(force, rows.wt)
-    hold, split = jnp.zeros(0), system.nc * (1 + system.nt)
-    if system.inside:
-        end = split + system.inside
-        free, hold = inertia.held(force, -drift[split:end])
-        drift = jnp.concatenate([drift[:split], drift[end:]])
+    drift, turning = rows.apart(row_drift(system, t, q, v, params))
+    if rows.joints is None:
+        free, response = inertia.answers(force, rows.wt)
+    else:
+        (free, hold), response = inertia.held(force, -turning), inertia.solve(rows.wt.T)
     friction, given = jnp.zeros(0), None
     if system.nc:
         law = system.law(params)
@@ -71,7 +69,7 @@ def consistent_forces(
     )
     answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method)
     a, x = free + matvec(response, answer.x), answer.x
-    if system.inside:
+    if rows.joints is not None:
         hold = hold + inertia.held(matvec(rows.wt.T, x), jnp.zeros_like(hold))[1]
         x = rows.whole(x, hold)
     return a, x

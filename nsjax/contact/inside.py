@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.linalg import Structure
+from nsjax.linalg import Structure, interleaving
 from nsjax.types import Array, PyTree
 
 
@@ -36,8 +36,7 @@ class Inside:
     @property
     def structure(self) -> Structure:
         """Of velocities and multipliers."""
-        saddle: Structure = self.equations.structure.saddle
-        return saddle
+        return interleaving(self.equations.structure).saddle
 
     @property
     def nc(self) -> int:
@@ -131,7 +130,7 @@ class Inside:
 
 def inside_of(equations: Any, unknowns: int) -> Inside | None:
     """`Inside` of equations whose structure interleaves joints; None for others."""
-    structure = equations.structure
-    if not equations.nb or not hasattr(structure, "saddle"):
+    structure = interleaving(equations.structure)
+    if not equations.nb or structure is None:
         return None
     return Inside(equations, unknowns, structure.inside(unknowns // structure.copies), structure.copies)

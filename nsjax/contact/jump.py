@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 
 from nsjax.contact.certificate import worst_contact
@@ -9,7 +11,7 @@ from nsjax.contact.problem import ContactProblem, Factored
 from nsjax.contact.solvers import solve
 from nsjax.core.branches import branch
 from nsjax.core.inertia import Inertia
-from nsjax.core.operators import Rows
+from nsjax.core.operators import Joints, Rows
 from nsjax.core.system import System
 from nsjax.linalg import matvec
 from nsjax.types import Array, PyTree, record
@@ -126,15 +128,17 @@ def velocity_jump(
     Source: [S&U&S (8)-(13)]; [R&S (46)-(54)].
     """
     before = rows.rate(v)
-    lift, hold = _joints_answer(rows, inertia, v + drift, push)
-    free = drift + lift
+    free, lift, hold = drift, None, None
+    if rows.joints is not None:
+        lift, hold = _joints_answer(rows.joints, inertia, v + drift, push)
+        free = drift + lift
     problem = jump_problem(system, params, rows, response, before, free, active, constraint_rate, duration)
     nc = problem.nc
     answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method)
-    dv = matvec(response, answer.x)
-    if rows.joints is not None:
+    dv, constraints = matvec(response, answer.x), problem.bilateral(answer.x)
+    if hold is not None:
         more = inertia.held(matvec(rows.wt.T, answer.x), jnp.zeros_like(hold))  # type: ignore[union-attr]
-        hold = hold + more[1]
+        constraints = jnp.concatenate([hold + more[1], constraints])
     none = no_jump(system)
     worst = none.worst
     if problem.free.shape[0]:
@@ -143,9 +147,9 @@ def velocity_jump(
     if nc:
         normal = [problem.contacts(u)[:, 0] for u in (before, rows.rate(v + free + dv))]
     return Jump(
-        dv=lift + dv,
+        dv=dv if lift is None else lift + dv,
         contacts=problem.contacts(answer.x) if nc else none.contacts,
-        constraints=jnp.concatenate([hold, problem.bilateral(answer.x)]),
+        constraints=constraints,
         before=jnp.where(active, normal[0], 0.0) if nc else none.before,
         after=jnp.where(active, normal[1], 0.0) if nc else none.after,
         iterations=answer.iterations,
@@ -154,13 +158,10 @@ def velocity_jump(
     )
 
 
-def _joints_answer(
-    rows: Rows, inertia: Inertia | None, v: Array, push: Array | None
-) -> tuple[Array | float, Array]:
+def _joints_answer(joints: Joints, inertia: Any, v: Array, push: Array | None) -> tuple[Array, Array]:
     """Velocity change by ``push`` and by the impulses of the joints inside the inertia, after which their
     rates are zero, and these impulses.
     """
-    if rows.joints is None:
-        return 0.0, jnp.zeros(0)
     push = jnp.zeros_like(v) if push is None else push
-    return inertia.held(push, -rows.joints.rate(v))  # type: ignore[union-attr]
+    change: tuple[Array, Array] = inertia.held(push, -joints.rate(v))
+    return change

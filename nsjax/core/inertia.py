@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from nsjax.core.operators import Joints, all_rows, momentum
 from nsjax.core.system import System, bordered
-from nsjax.linalg import Dense, Elimination, eliminated, matvec, solve_positive
+from nsjax.linalg import Dense, Elimination, eliminated, interleaving, matvec, solve_positive
 from nsjax.types import Array, PyTree, record
 
 
@@ -96,7 +96,7 @@ def factored_inertia(system: System, t: Array, q: Array, p: PyTree) -> Eliminati
     """``M(q)`` eliminated, for any structure, with the constraints inside it."""
     structure, rest = system.structure, jnp.zeros(system.nv + system.inside, q.dtype)
     if system.inside:
-        return eliminated(structure.saddle, saddle(system, t, q, p), rest)  # type: ignore[attr-defined]
+        return eliminated(interleaving(structure).saddle, saddle(system, t, q, p), rest)
     return eliminated(structure, lambda w: momentum(system, q, w, p), rest)
 
 

@@ -89,14 +89,19 @@ class Rows:
         """``u`` of all rows."""
         return self.rate(v) if self.joints is None else self.whole(self.rate(v), self.joints.rate(v))
 
+    def apart(self, x: Array) -> tuple[Array, Array]:
+        """Inverse of `whole`."""
+        if self.joints is None:
+            return x, jnp.zeros(0)
+        split, end = self.wt.shape[0] - self.closures, x.shape[0] - self.closures
+        return jnp.concatenate([x[:split], x[end:]]), x[split:end]
+
     def force(self, x: Array) -> Array:
         """``W x`` (nv,) of all rows."""
         if self.joints is None:
             return matvec(self.wt.T, x)
-        split = self.wt.shape[0] - self.closures
-        inside = x.shape[0] - self.wt.shape[0]
-        border = jnp.concatenate([x[:split], x[split + inside :]])
-        return matvec(self.wt.T, border) + self.joints.force(x[split : split + inside])
+        border, joints = self.apart(x)
+        return matvec(self.wt.T, border) + self.joints.force(joints)
 
 
 def jacobian(f: Callable[[Array], Array], x: Array, rows: int) -> Array:

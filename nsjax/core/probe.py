@@ -12,6 +12,7 @@ from nsjax.core.inertia import mass_matrix, saddle
 from nsjax.core.operators import Joints, gap_rows, prepared, refreshed, touching
 from nsjax.core.promises import sampled
 from nsjax.core.system import State, System
+from nsjax.linalg import interleaving
 from nsjax.types import Array, PyTree
 
 
@@ -62,7 +63,8 @@ def _constraint_rates(system: System, state: State, p: PyTree) -> dict[str, Any]
     found: dict[str, Any] = {"constraint_rows": rows.wt} if system.structure.dense else {}
     rate, size = rows.rate(v), jnp.sum(jnp.abs(rows.wt) * jnp.abs(v), axis=1) + jnp.abs(rows.offset)
     if inside:
-        joints, structure = Joints(system=system, t=t, q=state.q, params=p), system.structure.saddle  # type: ignore[attr-defined]
+        joints = Joints(system=system, t=t, q=state.q, params=p)
+        structure = interleaving(system.structure).saddle
         still, rest = joints.rate(jnp.zeros_like(v)), jnp.zeros(system.nv + inside)
         matrix = jax.tree.map(jnp.abs, structure.tangent(saddle(system, t, state.q, p), rest))
         speed = jnp.concatenate([jnp.abs(v), jnp.zeros(inside)])

@@ -13,6 +13,7 @@ from nsjax.core.errors import InputError
 from nsjax.core.inertia import saddle
 from nsjax.core.operators import gap_rows, momentum
 from nsjax.core.system import State, System
+from nsjax.linalg import interleaving
 from nsjax.types import Array, PyTree
 
 TOLERANCE = 1e-9
@@ -55,10 +56,10 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
         if system.inside:
             whole, both = saddle(system, jnp.asarray(state.t), state.q, p), jnp.concatenate([x, y])
             zero = jnp.zeros(n + system.inside)
-            both = both[: zero.shape[0]]
-            matrix = structure.saddle.tangent(whole, zero)  # type: ignore[attr-defined]
+            both, with_joints = both[: zero.shape[0]], interleaving(structure).saddle
+            matrix = with_joints.tangent(whole, zero)
             wanted = jax.jvp(whole, (zero,), (both,))[1]
-            found["outside: joints"] = _off(structure.saddle.times(matrix, both), wanted)  # type: ignore[attr-defined]
+            found["outside: joints"] = _off(with_joints.times(matrix, both), wanted)
         heavy = here["inertia"]
         found["energy"] = jnp.sum(x * heavy(x))
         found["skew"] = jnp.abs(jnp.sum(y * heavy(x)) - jnp.sum(x * heavy(y))) / found["energy"]

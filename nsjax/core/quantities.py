@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -124,7 +124,7 @@ def accumulated(so_far: Mapping[str, Array], new: RowQuantities) -> dict[str, Ar
     return {k: old if x is None else FOLDS[QUANTITIES[k].fold][1](old, x) for k, (old, x) in found.items()}
 
 
-def row_numbers(system: System) -> int:
-    """Numbers in a row that holds all quantities."""
-    shapes = (x.shape(system) for x in QUANTITIES.values())
+def row_numbers(system: System, keep: Iterable[str] = ROWS) -> int:
+    """Numbers in a row that holds the quantities ``keep``."""
+    shapes = (QUANTITIES[name].shape(system) for name in keep)
     return 1 + system.nq + system.nv + sum(math.prod(shape) for shape in shapes)

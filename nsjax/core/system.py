@@ -11,7 +11,7 @@ from typing import Any
 from nsjax.core.changes import changed
 from nsjax.core.errors import InputError
 from nsjax.core.parts import check_functions, check_labels
-from nsjax.linalg import Dense, Structure
+from nsjax.linalg import Dense, Structure, interleaving
 from nsjax.short import as_html
 from nsjax.types import Array, Fn, Promised, PyTree, record
 
@@ -189,8 +189,8 @@ class System:
     @property
     def inside(self) -> int:
         """Constraints, the first of all, that the structure eliminates with the velocities."""
-        own = getattr(self.structure, "inside", None)
-        return own(self.nv) if self.nb and own is not None else 0
+        structure = interleaving(self.structure)
+        return structure.inside(self.nv) if self.nb and structure is not None else 0
 
     def _check(self) -> None:
         if self.mass is None and self.inertia is None:
@@ -244,6 +244,11 @@ class System:
                 raise InputError(f"System: {function} {verb} with {sizes}")
 
 
+def contact_names(system: System) -> tuple[str, ...]:
+    """Names of the contacts: their labels, or ``"contact 0"`` and so on."""
+    return system.labels.contacts or tuple(f"contact {k}" for k in range(system.nc))
+
+
 @functools.cache
 def bordered(system: System) -> System:
     """The system with all constraints in the border of its structure: right in every scheme, at a cost
@@ -251,7 +256,7 @@ def bordered(system: System) -> System:
     """
     if not system.inside:
         return system
-    return dataclasses.replace(system, structure=system.structure.free)  # type: ignore[attr-defined]
+    return dataclasses.replace(system, structure=interleaving(system.structure).free)
 
 
 @record()

@@ -2,7 +2,7 @@
 
 from nsjax.linalg.arrow import Arrow, bordered
 from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
-from nsjax.linalg.interleaved import Interleaved
+from nsjax.linalg.interleaved import Interleaved, Interleaving, interleaving
 from nsjax.linalg.sparse import Pattern
 from nsjax.linalg.structure import (
     DENSE_LIMIT,
@@ -22,11 +22,13 @@ __all__ = [
     "Dense",
     "Elimination",
     "Interleaved",
+    "Interleaving",
     "Pattern",
     "Sparse",
     "Structure",
     "bordered",
     "eliminated",
+    "interleaving",
     "matmul",
     "matvec",
     "solve",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, Protocol
 
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.linalg.structure import BlockTridiagonal
+from nsjax.linalg.structure import BlockTridiagonal, Structure
 from nsjax.linalg.tridiagonal import Tridiagonal
 from nsjax.types import Array
 
@@ -68,6 +69,28 @@ class Saddle(BlockTridiagonal):
         missing[0, self.block * self.copies :] = 1.0
         unit = missing[:, :, None] * np.eye(self._width)
         return dataclasses.replace(matrix, diagonal=matrix.diagonal + unit)
+
+
+class Interleaving(Structure, Protocol):
+    """A structure that eliminates constraints, the first of all, with the velocities."""
+
+    copies: int
+
+    def inside(self, size: int) -> int:
+        """How many, with ``size`` velocities of a copy."""
+
+    @property
+    def free(self) -> Structure:
+        """The structure without them."""
+
+    @property
+    def saddle(self) -> Structure:
+        """That of velocities and multipliers."""
+
+
+def interleaving(structure: Structure) -> Interleaving | Any:
+    """The structure if it is `Interleaving`, else None."""
+    return structure if hasattr(structure, "saddle") else None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nsjax.core.system import contact_names
 from nsjax.plot import style
-from nsjax.trajectory import Trajectory, contact_names, label_name, label_unit
+from nsjax.trajectory import Trajectory, label_name, label_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

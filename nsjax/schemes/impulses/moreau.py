@@ -189,14 +189,15 @@ def _velocity_level(
     if not contacts and not system.nb:
         return d.mass.solve(push[:, None])[:, 0], no_jump(system), none
     rows, target = d.frozen.rows, None
-    drift, response = d.mass.answers(push, rows.wt)
     if rows.joints is not None:
+        response = d.mass.solve(rows.wt.T)
         # the joints answer the forces together with what is left of their rates
         still = jnp.zeros(system.nv)
         jump = _jump(
             scheme, system, d.params, rows, response, v, still, active, dt, inertia=d.mass, push=push
         )
         return jump.dv, jump, none
+    drift, response = d.mass.answers(push, rows.wt)
     if system.nb and scheme.options.constraint_form == "index_1":
         # W' (v_{i+1} - v_i) + dt gamma = 0
         gamma = gap_drift(system, jnp.asarray(d.at.t), d.at.q, v, d.params, "constraint")

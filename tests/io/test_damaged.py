@@ -1,0 +1,155 @@
+"""Damaged files: refused in a sentence, nothing allocated for what they claim."""
+
+from __future__ import annotations
+
+import io as stdio
+import pathlib
+import zipfile
+
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import InputError, io
+from tests.io.runs import CRANK, SCHEME, assert_same, crank
+
+
+def damage(path: pathlib.Path, kind: str) -> None:
+    """Makes a file that must be refused out of a good one."""
+    whole = path.read_bytes()
+    if kind == "text":
+        path.write_text("no archive")
+    elif kind == "foreign":
+        np.savez(path.with_suffix(""), q=np.zeros(3))
+    elif kind == "truncated":
+        path.write_bytes(whole[: len(whole) // 2])
+    elif kind == "flipped":  # inside the data of a row array
+        middle = whole.index(np.asarray(CRANK.state.v).tobytes())
+        path.write_bytes(whole[:middle] + b"\xff" + whole[middle + 1 :])
+    else:
+        with np.load(path) as file:
+            content = {name: file[name] for name in file.files}
+        if kind == "schema":
+            content["nsjax_schema"] = np.asarray(io.SCHEMA + 1)
+        elif kind == "lacking":
+            del content["impulse_normal"]
+        elif kind == "renamed":
+            content["nsjax_header"] = np.asarray(
+                str(content["nsjax_header"]).replace('"continuation"', '"gone"')
+            )
+        np.savez(path.with_suffix(""), **content)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("text", "is no nsjax archive"),
+        ("foreign", "is no nsjax archive"),
+        ("truncated", "is no nsjax archive"),
+        ("flipped", "is no nsjax archive, or it is damaged"),
+        ("schema", rf"has schema {io.SCHEMA + 1} \(written by nsjax .*reads schemas 1 and {io.SCHEMA}"),
+        ("lacking", "lacks 'impulse_normal'"),
+        ("renamed", "gone does not exist in this version"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path: pathlib.Path, kind: str, words: str) -> None:
+    path = tmp_path / "run.npz"
+    io.save(path, CRANK, crank(40))
+    io.load(path)
+    damage(path, kind)
+    with pytest.raises(InputError, match=words) as caught:
+        io.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_bytes_that_flip_are_found_or_change_nothing(tmp_path: pathlib.Path) -> None:
+    """Anywhere in the file: flags, sizes, names, checksums, headers, data."""
+    path, traj = tmp_path / "run.npz", crank(40)
+    io.save(path, CRANK, traj)
+    whole, draw, refused = path.read_bytes(), np.random.default_rng(1), 0
+    # the list of what the archive holds stands at its end
+    places = [*draw.integers(0, len(whole), 25), *draw.integers(len(whole) - 4000, len(whole), 25)]
+    for place in places:
+        path.write_bytes(
+            whole[:place] + bytes([whole[place] ^ (1 << int(draw.integers(8)))]) + whole[place + 1 :]
+        )
+        try:
+            loaded = io.load(path).traj
+        except InputError:
+            refused += 1
+            continue
+        assert_same(loaded, traj)
+    assert refused > len(places) // 3
+
+
+def header_of(shape: tuple[int, ...]) -> bytes:
+    """The start of an array's entry that promises another shape, and 8 bytes."""
+    file = stdio.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return file.getvalue() + bytes(8)
+
+
+@pytest.mark.parametrize("kind", ["lying", "encrypted", "long", "nested", "compressed"])
+def test_nothing_is_allocated_for_a_lie(tmp_path: pathlib.Path, kind: str) -> None:
+    path, bad = tmp_path / "run.npz", tmp_path / "bad.npz"
+    io.save(path, CRANK, crank(40))
+    with zipfile.ZipFile(path) as old:
+        entries = {name: old.read(name) for name in old.namelist()}
+    if kind == "lying":  # a terabyte
+        entries["q.npy"] = header_of((2**37,))
+    elif kind == "long":
+        entries["q.npy"] += bytes(8)
+    elif kind == "nested":
+        made = stdio.BytesIO()
+        np.lib.format.write_array(made, np.asarray("[" * 10**5))
+        entries["nsjax_header.npy"] = made.getvalue()
+    with zipfile.ZipFile(bad, "w") as archive:
+        for name, data in entries.items():
+            archive.writestr(name, data)
+    if kind == "encrypted":  # bit 0 of the flags of an entry in the list at the end
+        whole = bytearray(bad.read_bytes())
+        whole[whole.index(b"PK\x01\x02") + 8] |= 1
+        bad.write_bytes(whole)
+    elif kind == "compressed":
+        whole = bytearray(bad.read_bytes())
+        whole[whole.index(b"PK\x01\x02") + 10] = 99
+        bad.write_bytes(whole)
+    with pytest.raises(InputError, match=r"bad\.npz is no nsjax archive, or it is damaged"):
+        io.load(bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("t", r"q has shape \(5, 3\); 4 rows of this model have \(4, 3\)"),
+        ("gap", r"gap has shape \(4, 4\); 5 rows of this model have \(5, 4\)"),
+        ("impulse_tangential", r"impulse_tangential has shape \(4, 4, 1\); 5 rows"),
+        ("events.time", r"events\.contact has shape \(3,\) beside times \(2,\)"),
+        ("carry.carry.state.q", r"the state to continue from has q of shape \(2,\)"),
+        ("status", r"status is no single number"),
+    ],
+)
+def test_rows_that_do_not_belong_together_are_refused(
+    tmp_path: pathlib.Path, name: str, words: str
+) -> None:
+    path = tmp_path / "run.npz"
+    traj = nsjax.simulate(*CRANK, SCHEME, dt=2e-5, steps=40, every=10, events=3)
+    io.save(path, CRANK, traj)
+    with np.load(path) as file:
+        content = {key: file[key] for key in file.files}
+    content[name] = np.zeros(2) if name == "status" else content[name][:-1]
+    np.savez(tmp_path / "bad", **content)
+    with pytest.raises(InputError, match=r"bad\.npz: it is damaged: " + words):
+        io.load(tmp_path / "bad.npz")
+
+
+def test_a_file_cannot_run_code(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "run.npz"
+    io.save(path, CRANK, crank(40))
+    with np.load(path) as file:
+        content = {name: file[name] for name in file.files}
+    for address in ("antigravity:anything", "os:system", "nsjax.io.archive:save", "antigravity"):
+        header = str(content["nsjax_header"]).replace('"continuation"', f'"{address}"')
+        np.savez(tmp_path / "bad", **{**content, "nsjax_header": np.asarray(header)})
+        with pytest.raises(InputError, match="saved record"):
+            io.load(tmp_path / "bad.npz")

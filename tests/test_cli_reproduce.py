@@ -1,0 +1,87 @@
+"""``nsjax reproduce``: lists, beginnings of names, exit codes."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import types
+
+import pytest
+
+import nsjax
+from experiments import common
+from nsjax import cli
+from nsjax.cli.reproduce import resolve
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test starts in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """The sentence of a refused command, which prints and writes nothing else."""
+    before = set(pathlib.Path().iterdir())
+    assert cli.main(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("nsjax: ")
+    assert err.count("\n") == 1
+    assert set(pathlib.Path().iterdir()) == before
+    return err
+
+
+def test_reproduce_lists_and_runs(tmp_path, capsys) -> None:
+    assert cli.main(["reproduce"]) == 0
+    listed = capsys.readouterr().out.split()
+    assert "gear_gupta_leimkuhler/fig03_moreau_path" in listed
+    assert cli.main(["reproduce", "gear-gupta-leimkuhler/fig04", "--quick", "--folder", str(tmp_path)]) == 0
+    assert "MISSED" not in capsys.readouterr().out
+    assert (tmp_path / "fig04_moreau_gaps.png").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [
+        ("gear/fig04", "gear_gupta_leimkuhler/fig04_moreau_gaps"),
+        ("gear-gupta-leimkuhler/fig0", None),
+        ("mixed_timestepping/fig2", None),
+        ("mixed_timestepping/fig22", "mixed_timestepping/fig22_convergence"),
+        ("mixed_timestepping/table", None),
+        ("mixed_timestepping/table4", "mixed_timestepping/table4_bilateral"),
+        ("mixed_timestepping/table_", "mixed_timestepping/table_cost_flexible"),
+        ("sweeps/fig_v", "sweeps/fig_vibrating_table"),
+        ("nsga", None),
+    ],
+)
+def test_the_beginning_of_a_name_is_enough(name: str, full: str | None) -> None:
+    if full is not None:
+        assert resolve(name) == full
+        return
+    with pytest.raises(nsjax.InputError, match=rf"reproduce: '{name}' may be .* or "):
+        resolve(name)
+
+
+def test_a_missed_number_is_a_failure(tmp_path, capsys, monkeypatch) -> None:
+    """One number missed, one right, one left out by the quick form."""
+    rows = common.compare(
+        {"a": 1.0, "b": 2.0},
+        {name: {"value": 1.0, "tolerance": 0.1, "source": "x"} for name in ("a", "b", "c")},
+    )
+    made = types.SimpleNamespace(main=lambda quick, folder: common.report(rows))
+    monkeypatch.setitem(sys.modules, "experiments.gear_gupta_leimkuhler.fig04_moreau_gaps", made)
+    argv = ["reproduce", "gear_gupta_leimkuhler/fig04", "--folder", str(tmp_path)]
+    assert cli.main([*argv, "--quick"]) == 1
+    out, err = capsys.readouterr()
+    assert out.count("MISSED") == 1
+    assert "not computed by the quick form: c" in out
+    assert err == "nsjax: 1 of 2 numbers missed: b\n"
+    assert cli.main(argv) == 1  # the full form must compute all
+    assert "2 of 3 numbers missed: b, c" in capsys.readouterr().err
+
+
+def test_reproduce_names_the_nearest(capsys) -> None:
+    assert cli.main(["reproduce", "gear_gupta_leimkuhler/fig03_moreau_pth"]) == 2
+    assert "did you mean 'gear_gupta_leimkuhler/fig03_moreau_path'" in capsys.readouterr().err
