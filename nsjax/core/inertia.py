@@ -49,6 +49,8 @@ class Inertia:
 
     def solve(self, columns: Array) -> Array:
         """``M^-1 b`` for columns (nv, k)."""
+        if not columns.shape[1]:
+            return columns
         if self.factors is None:
             return solve_positive(self.matrix, columns)  # type: ignore[arg-type]
         inside, n = self.system.inside, columns.shape[0]
