@@ -1,0 +1,306 @@
+"""Absolute coordinates: a pose for every body, at its centre of mass, and all joints as constraints.
+
+Bodies and joints of a kind are evaluated at once, so that the program does not grow with their number.
+Where
+the bodies form a chain, in the order in which they are given, the rows of the joints are eliminated with
+the velocities (`nsjax.linalg.Interleaved`): the cost of a step is in proportion to their number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.linalg import Interleaved
+from nsjax.math import rotations, sin_cos
+from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.frames import ALGEBRA, Frame, Scene, ground
+from nsjax.multibody.joints import ROWS, rows_of
+from nsjax.multibody.parts import GROUND, Part
+from nsjax.multibody.spatial import FOLDED
+from nsjax.multibody.topology import SIZES, Topology
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class Folded:
+    """Numbers of all bodies and joints side by side.
+
+    Args:
+        mass (n,), inertia (n,) or (n, 3, 3), com (n, 2 or 3): of the bodies.
+        joints: of each group of joints alike, every number with the joints as first axis.
+    """
+
+    mass: Array
+    inertia: Array
+    com: Array
+    joints: tuple[Any, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Frames(Mapping[str, Frame]):
+    """Frames by name, each taken out of the arrays of all when it is asked for."""
+
+    names: tuple[str, ...]
+    taken: Any
+
+    def __getitem__(self, name: str) -> Frame:
+        made: Frame = self.taken(self.names.index(name) if name != GROUND else None)
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((GROUND, *self.names))
+
+    def __len__(self) -> int:
+        return len(self.names) + 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Bodies:
+    """Functions of the bodies of a `Topology` in absolute coordinates."""
+
+    topology: Topology
+
+    @property
+    def dimension(self) -> int:
+        """2 or 3."""
+        return self.topology.dimension
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """Bodies in the order of their coordinates."""
+        return tuple(x.body for x in sorted(self.topology.links, key=lambda x: x.q))
+
+    @functools.cached_property
+    def groups(self) -> tuple[tuple[Part, ...], ...]:
+        """Joints alike: of one kind, with and without motion."""
+        found: dict[Any, list[Part]] = {}
+        for name in self.topology.closures:
+            part = self.topology.of[name]
+            found.setdefault(part.kind, []).append(part)
+        return tuple(tuple(parts) for parts in found.values())
+
+    @functools.cached_property
+    def order(self) -> np.ndarray | None:
+        """Rows of the groups in the order of the joints; None if they are."""
+        places: dict[str, np.ndarray] = {}
+        first = 0
+        for group in self.groups:
+            rows = ROWS[self.dimension][group[0].kind]
+            for part in group:
+                places[part.name] = np.arange(first, first + rows)
+                first += rows
+        order = np.concatenate([places[name] for name in self.topology.closures])
+        return None if np.array_equal(order, np.arange(len(order))) else order
+
+    def folded(self, p: PyTree) -> Folded:
+        """Numbers side by side."""
+        d, numbers = self.dimension, [p[name] for name in self.names]
+        inertias = [_inertia(x.inertia, d) for x in numbers]
+        return Folded(
+            mass=jnp.stack([jnp.asarray(x.mass, float) for x in numbers]),
+            inertia=jnp.stack(inertias),
+            com=jnp.stack([ALGEBRA[d].array(ALGEBRA[d].vector(x.com)) for x in numbers]),
+            joints=tuple(
+                _stacked([_filled(p[part.name], part, d) for part in group]) for group in self.groups
+            ),
+        )
+
+    def ready(self, p: PyTree) -> Folded:
+        """Of prepared or of plain params."""
+        found: Folded = p[FOLDED] if FOLDED in p else self.folded(p)
+        return found
+
+    def _all(self, q: Array, v: Array | None, p: PyTree) -> tuple[Any, ...]:
+        """Origins, turns, angles, velocities, spins of all bodies and, as the last, of the ground."""
+        x, d, n = self.ready(p), self.dimension, len(self.names)
+        poses = q.reshape(n, -1)
+        if d == 2:
+            s, c = sin_cos(poses[:, 2])
+            arm = -jnp.stack([c * x.com[:, 0] - s * x.com[:, 1], s * x.com[:, 0] + c * x.com[:, 1]], axis=1)
+            turn: Any = (_padded(s), jnp.concatenate([c, jnp.ones(1)]))
+            angle = _padded(poses[:, 2])
+        else:
+            turn = jax.vmap(rotations.matrix)(poses[:, 3:])
+            arm = -jnp.sum(turn * x.com[:, None, :], axis=2)
+            turn, angle = jnp.concatenate([turn, jnp.eye(3)[None]]), None
+        origin = _padded(poses[:, :d] + arm)
+        if v is None:
+            zero = jnp.zeros((n + 1, 3)) if d == 3 else jnp.zeros(n + 1)
+            return origin, turn, angle, jnp.zeros((n + 1, d)), zero
+        rates = v.reshape(n, -1)
+        if d == 2:
+            spin = rates[:, 2]
+            swing = jnp.stack([-spin * arm[:, 1], spin * arm[:, 0]], axis=1)
+        else:
+            spin = jnp.sum(turn[:-1] * rates[:, None, 3:], axis=2)
+            swing = jax.vmap(space.cross)(spin, arm)
+        return origin, turn, angle, _padded(rates[:, :d] + swing), _padded(spin)
+
+    def _frame(self, parts: tuple[Any, ...], k: Any) -> Frame:
+        """One of them."""
+        if k is None:
+            return ground(self.dimension)
+        origin, turn, angle, velocity, spin = parts
+        if self.dimension == 3:
+            return Frame(origin[k], turn[k], None, velocity[k], spin[k])
+        place, motion = (origin[k][0], origin[k][1]), (velocity[k][0], velocity[k][1])
+        return Frame(place, (turn[0][k], turn[1][k]), angle[k], motion, spin[k])
+
+    def frames(self, q: Array, v: Array | None, p: PyTree) -> Mapping[str, Frame]:
+        """Frames of all bodies."""
+        return Frames(self.names, functools.partial(self._frame, self._all(q, v, p)))
+
+    def rows(self, t: Array, q: Array, p: PyTree) -> Array:
+        """Residuals of all joints, joint by joint."""
+        parts, x, found = self._all(q, None, p), self.ready(p), []
+        index = {name: k for k, name in enumerate((*self.names, GROUND))}
+        for group, numbers in zip(self.groups, x.joints, strict=True):
+            ends = [np.array([index[part.bodies[k]] for part in group]) for k in (0, 1)]
+            kind = dataclasses.replace(group[0], bodies=("first", "second"))
+            one, other = (jax.tree.map(lambda y, k=k: y[k], parts) for k in ends)
+
+            def residuals(one: Any, other: Any, numbers: Any, kind: Part = kind) -> Array:
+                frames = {"first": self._frame(_wrap(one), 0), "second": self._frame(_wrap(other), 0)}
+                return jnp.stack(
+                    [plane.value(r) for r in rows_of(Scene(self.dimension, t, frames), kind, numbers)]
+                )
+
+            found.append(jax.vmap(residuals)(one, other, numbers).reshape(-1))
+        all_rows = jnp.concatenate(found)
+        return all_rows if self.order is None else all_rows[self.order]
+
+    def inertia(self, w: Array, p: PyTree) -> Array:
+        """``M w`` (nv,): the inertia does not depend on the position."""
+        x, d, n = self.ready(p), self.dimension, len(self.names)
+        rates = w.reshape(n, -1)
+        turning = x.inertia[:, None] * rates[:, 2:] if d == 2 else _times(x.inertia, rates[:, 3:])
+        return jnp.concatenate([x.mass[:, None] * rates[:, :d], turning], axis=1).reshape(-1)
+
+    def mass(self, q: Array, p: PyTree) -> Array:
+        """Mass matrix (nv, nv)."""
+        n = self.topology.sizes[1]
+        made: Array = jax.vmap(lambda w: self.inertia(w, p))(jnp.eye(n))
+        return made
+
+    def force(self, q: Array, v: Array, gravity: Any, p: PyTree, wrenches: Mapping[str, Any]) -> Array:
+        """Weights, gyroscopic moments and loads (nv,)."""
+        x, d, n = self.ready(p), self.dimension, len(self.names)
+        a = ALGEBRA[d]
+        weight = x.mass[:, None] * a.array(gravity)[None, :]
+        if d == 2:
+            turning = jnp.zeros((n, 1))
+        else:
+            spin = v.reshape(n, -1)[:, 3:]
+            turning = -jax.vmap(space.cross)(spin, _times(x.inertia, spin))
+        total = jnp.concatenate([weight, turning], axis=1)
+        if wrenches:
+            total = total + self._loads(q, p, wrenches)
+        return total.reshape(-1)
+
+    def _loads(self, q: Array, p: PyTree, wrenches: Mapping[str, Any]) -> Array:
+        """Of loads at the origins of bodies: at their centres, moments in body axes in space."""
+        a, zero, rows = ALGEBRA[self.dimension], jnp.zeros(3 * (self.dimension - 1)), []
+        frames = self.frames(q, None, p)
+        for name in self.names:
+            if name not in wrenches:
+                rows.append(zero)
+                continue
+            push, turning = wrenches[name]
+            arm = a.turned(frames[name].turn, a.negative(a.vector(p[name].com)))
+            add = plane.plus if self.dimension == 2 else space.add
+            turning = add(turning, a.moment(arm, push))
+            own = plane.value(turning)[None] if self.dimension == 2 else space.array(
+                space.turned_back(frames[name].turn, turning)
+            )  # fmt: skip
+            rows.append(jnp.concatenate([a.array(push), own]))
+        return jnp.stack(rows)
+
+    def weigh(self, q: Array, p: PyTree, gravity: Any) -> Array:
+        """Energy of gravity [J]."""
+        down = ALGEBRA[self.dimension].array(gravity)
+        places = q.reshape(len(self.names), -1)[:, : self.dimension]
+        return -jnp.sum(self.ready(p).mass * jnp.sum(places * down[None, :], axis=1))
+
+    def retract(self, q: Array, xi: Array) -> Array:
+        """Poses moved along increments."""
+        return jax.vmap(rotations.move_pose)(q.reshape(-1, 7), xi.reshape(-1, 6)).reshape(-1)
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """Inverse of `retract`."""
+        return jax.vmap(rotations.pose_between)(q0.reshape(-1, 7), q1.reshape(-1, 7)).reshape(-1)
+
+    def chain(self) -> tuple[int, bool] | None:
+        """Rows of each joint and whether the first body hangs on the ground, if the first joints, in the
+        order of the bodies, tie each body to the one before it; else None.
+        """
+        table, ends = ROWS[self.dimension], []
+        for name in self.topology.closures:
+            part = self.topology.of[name]
+            ends.append((set(part.bodies), table[part.kind]))
+        grounded = bool(ends) and GROUND in ends[0][0]
+        wanted = [{a, b} for a, b in zip((GROUND, *self.names), self.names, strict=False)][not grounded :]
+        rows = {size for _, size in ends[: len(wanted)]}
+        fits = [bodies for bodies, _ in ends[: len(wanted)]] == wanted and len(rows) == 1
+        return (rows.pop(), grounded) if fits and len(self.names) > 1 else None
+
+    def structure(self, functions: Any, constraints: int) -> dict[str, Any]:
+        """Inertia and structure for the system."""
+        chain = self.chain()
+        if chain is None:
+            return {"mass": self.mass}
+        block = SIZES[self.dimension]["free"][1]
+        structure = Interleaved(block, joint=chain[0], grounded=chain[1])
+        return {"inertia": functions.inertia, "structure": structure}
+
+
+def _padded(x: Array) -> Array:
+    """With zeros for the ground as the last."""
+    return jnp.concatenate([x, jnp.zeros_like(x[:1])])
+
+
+def _wrap(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """One body as the only one of its arrays."""
+    made: tuple[Any, ...] = jax.tree.map(lambda y: y[None], parts)
+    return made
+
+
+def _inertia(inertia: Any, dimension: int) -> Array:
+    if dimension == 2:
+        return plane.value(inertia)
+    inertia = jnp.zeros(3) if inertia is None else jnp.asarray(inertia, float)
+    if inertia.ndim == 2:
+        return inertia
+    return jnp.broadcast_to(inertia, (3,))[:, None] * np.eye(3)
+
+
+def _times(matrices: Array, x: Array) -> Array:
+    return jnp.sum(matrices * x[:, None, :], axis=2)
+
+
+def _filled(numbers: Any, part: Part, dimension: int) -> Any:
+    """Numbers of a joint with its points as vectors, so that joints of a kind can stand side by side."""
+    a = ALGEBRA[dimension]
+    turned = numbers.turned
+    if turned is None and part.kind not in ("ball", "distance", "universal", "revolute_spherical"):
+        turned = 0.0 if dimension == 2 else jnp.zeros(3)
+    axis = numbers.axis
+    if axis is None and part.kind == "slide":
+        axis = jnp.asarray([1.0, 0.0] if dimension == 2 else [1.0, 0.0, 0.0])
+    return type(numbers)(
+        at=a.array(a.vector(numbers.at)), on=a.array(a.vector(numbers.on)),
+        axis=None if axis is None else jnp.asarray(axis, float), turned=turned,
+        second_axis=None if numbers.second_axis is None else jnp.asarray(numbers.second_axis, float),
+        length=numbers.length,
+    )  # fmt: skip
+
+
+def _stacked(records: list[Any]) -> Any:
+    return jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y, float) for y in x]), *records)

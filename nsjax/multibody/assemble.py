@@ -1,0 +1,136 @@
+"""Parts put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError, Problem, State
+from nsjax.core.checks import is_traced
+from nsjax.multibody.loads import only_pull
+from nsjax.multibody.mechanism import Mechanism, presence_of
+from nsjax.multibody.parts import Part, number
+from nsjax.multibody.start import close, poses
+from nsjax.multibody.topology import Topology, absolute_topology, check_names, dimension_of, joint_topology
+
+COORDINATES = ("joint", "absolute")
+
+
+def assemble(
+    *parts: Part, gravity: Any = None, coordinates: str = "joint", start: Mapping[str, Any] | None = None,
+    guess: Mapping[str, Any] | None = None,
+) -> Problem:  # fmt: skip
+    """A mechanism of parts, ready for `nsjax.simulate`.
+
+    Args:
+        parts: bodies, joints, springs, loads and contacts, in any order.
+        gravity: a number points down (-y in the plane, -z in space), or a vector (2,) or (3,) [m/s^2];
+            None: none, which cannot be varied.
+        coordinates: ``"joint"``: a tree of joints, loops closed by constraints: few unknowns.
+            ``"absolute"``: a pose for every body, joints as constraints: long chains.
+        start: ``{name: (position, velocity)}`` of bodies, or of the joints that they hang on; a single
+            value is a position. In the plane a body on a hinge has its angle from the ground's x axis and
+            its rate; a slide its displacement; a free body ``((x, y, angle), (vx, vy, omega))``. In space a
+            hinge has its own angle, a ball a rotation vector (3,) or a quaternion (4,) and the angular
+            velocity in body axes, a free body ``(x, y, z)`` with or without one of these. What is not
+            given is zero; where loops are to be closed, it is solved for.
+        guess: in the same form, where the search for positions that close loops begins; velocities in it
+            are not looked at. Which of several positions is found follows from it.
+
+    Returns:
+        A `Problem`: ``problem.params["rod"].mass`` and so on by the names of the parts,
+        ``problem.params["gravity"]``.
+
+    Raises:
+        InputError: naming the part, for names that are unknown or stand twice, joints that contradict each
+            other, loops that do not close, springs without direction.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import schemes
+        >>> from nsjax.multibody import assemble, body, hinge
+        >>> problem = assemble(
+        ...     body("rod", mass=1.0, inertia=0.1, com=0.5), hinge("pin", "ground", "rod"), gravity=9.81
+        ... )
+        >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=100)
+        >>> round(float(traj["rod.angle"][-1]), 3)
+        -0.07
+    """
+    if coordinates not in COORDINATES:
+        raise InputError(f"assemble: coordinates = {coordinates!r}; choose one of {', '.join(COORDINATES)}")
+    check_names(parts)
+    gravity = number("assemble", "gravity", "gravity", gravity)
+    dimension = dimension_of(parts, gravity)
+    _check_dimension(parts, dimension)
+    tree = _mechanism(parts, joint_topology(parts, dimension))
+    params = {part.name: part.numbers for part in parts} | {"gravity": gravity}
+    _check_leaves(parts, tree)
+    q, v = close(tree, params, dict(start or {}), dict(guess or {}))
+    _check_springs(tree, params, q)
+    made = tree
+    if coordinates == "absolute":
+        made = _mechanism(parts, absolute_topology(parts, dimension))
+        q, v = poses(tree, params, q, v, made.tree.names)
+    return Problem(system=made.system(), params=params, state=State(t=0.0, q=q, v=v))
+
+
+def _mechanism(parts: tuple[Part, ...], topology: Topology) -> Mechanism:
+    return Mechanism(topology, presence_of(parts, topology))
+
+
+def _check_leaves(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
+    """Refuses bodies without mass on which nothing with mass hangs."""
+    masses = {x.name: x.numbers.mass for x in parts if x.kind == "body"}
+    for link in reversed(mechanism.topology.links):
+        if is_traced(masses[link.body]):
+            return
+        if not np.asarray(masses[link.body]) > 0.0:
+            raise InputError(
+                f"body {link.body!r}: mass = {masses[link.body]} and nothing with mass hangs on it; give "
+                "it "
+                "mass, or leave it out"
+            )
+        masses[link.parent] = 1.0
+
+
+def _check_springs(mechanism: Mechanism, params: Any, q: Any) -> None:
+    """Refuses springs that have no direction at the start."""
+    if is_traced((params, q)):
+        return
+    springs = mechanism.topology.all_of("spring")
+    if not springs:
+        return
+    scene = mechanism.scene(jnp.zeros(()), jnp.asarray(q), None, params)
+    for part in springs:
+        x = params[part.name]
+        apart = scene.position(part.bodies[1], x.on) - scene.position(part.bodies[0], x.at)
+        if only_pull(part, x) or float(jnp.max(jnp.abs(apart))) > 0.0:
+            continue
+        raise InputError(
+            f"spring {part.name!r}: its ends coincide at the start, so that its force has no direction; "
+            "move "
+            "them apart, or leave length and damping out: a spring of free length zero needs none"
+        )
+
+
+def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
+    """Refuses what does not fit into a plane, or leaves something open in space."""
+    if dimension not in (2, 3):
+        raise InputError(f"assemble: gravity has {dimension} components; give a number, 2 or 3")
+    for part in parts:
+        x = part.numbers
+        if dimension == 3 and part.kind == "hinge" and x.axis is None:
+            raise InputError(
+                f"hinge {part.name!r}: the mechanism is spatial; give axis=(0, 0, 1), for instance"
+            )
+        scalar = part.kind == "body" and x.inertia is not None and np.ndim(x.inertia) == 0
+        if dimension == 3 and scalar:
+            raise InputError(
+                f"body {part.name!r}: inertia = {x.inertia} in a spatial mechanism; give three moments "
+                "about body axes, or a matrix"
+            )
+        if part.kind == "contact" and part.option("shapes")[1] == "walls" and dimension == 3:
+            raise InputError(f"contact {part.name!r}: walls are planar; use a plane each")

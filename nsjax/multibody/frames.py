@@ -1,0 +1,116 @@
+"""Where the bodies of a mechanism are and how they move: what all elements, joints and contacts see."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import ModuleType
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.core import InputError, nearest
+from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody import spatial_vectors as space
+from nsjax.types import Array
+
+ALGEBRA: dict[int, ModuleType] = {2: plane, 3: space}
+"""Vectors of the plane and of space."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """A body at an instant, in the axes of the ground.
+
+    Args:
+        origin: of its axes.
+        turn: of its axes: ``(sin, cos)`` in the plane, a matrix (3, 3) in space; None: none.
+        angle: in the plane [rad], any number of turns.
+        velocity: of its origin; None or zeros where motion is not asked for.
+        spin: angular velocity.
+    """
+
+    origin: Any
+    turn: Any = None
+    angle: Any = None
+    velocity: Any = None
+    spin: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Scene:
+    """All bodies at an instant, and the coordinates of joints.
+
+    Args:
+        dimension: 2 or 3.
+        time: [s].
+        frames: of the bodies by name, the ground among them.
+        coordinates: of joints that have one, by name: function ``(name) -> (value, rate)``.
+    """
+
+    dimension: int
+    time: Any
+    frames: dict[str, Frame]
+    coordinates: Any = None
+
+    @property
+    def algebra(self) -> Any:
+        """Functions of vectors, see `nsjax.multibody.planar_vectors`."""
+        return ALGEBRA[self.dimension]
+
+    def frame(self, body: str) -> Frame:
+        """The frame of a body.
+
+        Raises:
+            InputError: for an unknown name.
+        """
+        if body not in self.frames:
+            raise InputError(f"scene: unknown body {body!r}; {nearest(body, self.frames)}")
+        return self.frames[body]
+
+    def arm(self, body: str, at: Any = None) -> Any:
+        """Vector from a body's origin to a point in body axes, in the axes of the ground."""
+        a = self.algebra
+        return a.turned(self.frame(body).turn, a.vector(at))
+
+    def point(self, body: str, at: Any = None) -> Any:
+        """Where a point of a body is, as a vector of the algebra."""
+        return self.algebra.add(self.frame(body).origin, self.arm(body, at))
+
+    def motion(self, body: str, arm: Any) -> Any:
+        """Velocity of the point of a body at ``arm`` from its origin, as a vector of the algebra."""
+        a, frame = self.algebra, self.frame(body)
+        return a.add(frame.velocity, a.swing(frame.spin, arm))
+
+    def position(self, body: str, at: Any = None) -> Array:
+        """Where a point of a body is (2,) or (3,) [m]; ``at`` in body axes."""
+        return self.algebra.array(self.point(body, at))
+
+    def velocity(self, body: str, at: Any = None) -> Array:
+        """Velocity of a point of a body (2,) or (3,) [m/s]."""
+        return self.algebra.array(self.motion(body, self.arm(body, at)))
+
+    def rotation(self, body: str) -> Array:
+        """Angle [rad] in the plane, matrix (3, 3) in space, body to ground."""
+        frame = self.frame(body)
+        if self.dimension == 2:
+            return plane.value(frame.angle)
+        return jnp.eye(3) if frame.turn is None else frame.turn
+
+    def spin(self, body: str) -> Array:
+        """Angular velocity [rad/s], a number in the plane, (3,) in space in the axes of the ground."""
+        spin = self.frame(body).spin
+        return plane.value(spin) if self.dimension == 2 else space.array(spin)
+
+    def coordinate(self, joint: str) -> Array:
+        """Angle [rad] or displacement [m] of a hinge or slide."""
+        return self.coordinates(joint)[0]
+
+    def rate(self, joint: str) -> Array:
+        """Rate of the coordinate of a hinge or slide."""
+        return self.coordinates(joint)[1]
+
+
+def ground(dimension: int) -> Frame:
+    """The frame of the ground."""
+    zero = ALGEBRA[dimension].ZERO
+    return Frame(origin=zero, velocity=zero)

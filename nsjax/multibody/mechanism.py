@@ -1,0 +1,256 @@
+"""The functions of the system that a topology makes, of its params by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.contact import ContactLaw
+from nsjax.core import Labels, System, add, subtract
+from nsjax.multibody import joints, meetings
+from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody.absolute import Bodies
+from nsjax.multibody.frames import ALGEBRA, Scene
+from nsjax.multibody.loads import potential, pushes, weigh, wrenches
+from nsjax.multibody.naming import coordinate_labels, observed
+from nsjax.multibody.parts import Part
+from nsjax.multibody.planar import Tree as PlanarTree
+from nsjax.multibody.planar_dynamics import Dynamics
+from nsjax.multibody.spatial import FOLDED
+from nsjax.multibody.spatial import Tree as SpatialTree
+from nsjax.multibody.topology import LOADS, Topology
+from nsjax.types import Array, PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class Presence:
+    """Which numbers are there, as far as the sizes of the system follow from them.
+
+    Args:
+        contacts: names of the contacts of every part, in their order.
+        limits: joints with limits, and which: ``(name, "lower")``.
+        drags: joints with dry friction.
+        motions: joints with a prescribed motion.
+        tangents: per contact.
+    """
+
+    contacts: tuple[str, ...]
+    limits: tuple[tuple[str, str], ...]
+    drags: tuple[str, ...]
+    motions: tuple[str, ...]
+    tangents: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Mechanism:
+    """A topology with what its numbers decide; its methods are the functions of the system."""
+
+    topology: Topology
+    presence: Presence
+
+    @property
+    def dimension(self) -> int:
+        """2 or 3."""
+        return self.topology.dimension
+
+    @functools.cached_property
+    def tree(self) -> Any:
+        """Kinematics of the coordinates."""
+        if self.topology.coordinates == "absolute":
+            return Bodies(self.topology)
+        return PlanarTree(self.topology) if self.dimension == 2 else SpatialTree(self.topology)
+
+    def gravity(self, p: PyTree) -> Any:
+        """As a vector; a number points down: along -y in the plane, along -z in space."""
+        given = p["gravity"]
+        if given is None:
+            return ALGEBRA[self.dimension].ZERO
+        if jnp.ndim(given) == 1:
+            return ALGEBRA[self.dimension].vector(given)
+        if self.dimension == 2:
+            return None, -given
+        return jnp.stack([jnp.zeros(()), jnp.zeros(()), -jnp.asarray(given, float)])
+
+    def prepare(self, p: PyTree) -> PyTree:
+        """Params with the constants of the joints."""
+        return {**p, FOLDED: self.tree.folded(p)}
+
+    def scene(self, t: Array, q: Array, v: Array | None, p: PyTree) -> Scene:
+        """All bodies and joints at an instant."""
+        frames = self.tree.frames(q, v, p)
+        scene = Scene(self.dimension, t, frames)
+        return dataclasses.replace(scene, coordinates=functools.partial(self._coordinate, scene, q, v, p))
+
+    def _coordinate(self, scene: Scene, q: Array, v: Array | None, p: PyTree, name: str) -> tuple[Any, Any]:
+        part, link = self.topology.of[name], self.topology.link_of_joint.get(name)
+        own = link is not None and link.kind in ("hinge", "slide")
+        if own and not (self.dimension == 2 and part.kind == "hinge"):  # absolute angles there
+            return q[link.q], None if v is None else v[link.v]  # type: ignore[union-attr]
+        if v is None:
+            still = dataclasses.replace(scene, frames=_still(scene))
+            return joints.measured(still, part, p[name])[0], None
+        return joints.measured(scene, part, p[name])
+
+    def mass(self, q: Array, p: PyTree) -> Array:
+        """Mass matrix (nv, nv)."""
+        return Dynamics(self.tree, q, p).mass() if self.dimension == 2 else self.tree.mass(q, p)
+
+    def force(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """Generalized forces (nv,)."""
+        loads = {}
+        if self.topology.all_of(*LOADS):
+            scene = self.scene(t, q, v, p)
+            loads = wrenches(scene, pushes(scene, self.topology, p))
+        if self.topology.coordinates == "absolute" or self.dimension == 3:
+            made: Array = self.tree.force(q, v, self.gravity(p), p, loads)
+            return made
+        return Dynamics(self.tree, q, p).force(v, self.gravity(p), loads)
+
+    def inertia(self, q: Array, w: Array, p: PyTree) -> Array:
+        """``M w`` (nv,) in absolute coordinates."""
+        made: Array = self.tree.inertia(w, p)
+        return made
+
+    def potential(self, t: Array, q: Array, p: PyTree) -> Array:
+        """Of gravity and springs [J]."""
+        scene, gravity = self.scene(t, q, None, p), self.gravity(p)
+        springs = potential(scene, self.topology, p)
+        if self.topology.coordinates == "absolute":
+            heights: Array = self.tree.weigh(q, p, gravity)
+            return springs + heights
+        return springs + weigh(scene, self.topology, p, gravity)
+
+    def _met(self, scene: Scene, p: PyTree) -> list[meetings.Meeting]:
+        parts = self.topology.all_of("contact")
+        return [meetings.meetings(scene, part, p[part.name]) for part in parts]
+
+    def gap(self, t: Array, q: Array, p: PyTree) -> Array:
+        """Gaps of the contacts, then of the limits (nc,)."""
+        scene = self.scene(t, q, None, p)
+        found = [x.gap for x in self._met(scene, p)]
+        for name, which in self.presence.limits:
+            x, _ = scene.coordinates(name)
+            bound = getattr(p[name], which)
+            found.append(plane.plus(x, -bound) if which == "lower" else plane.plus(bound, plane.minus(x)))
+        return meetings.flat(found)
+
+    def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """Slips of the contacts, zero for limits (nc, nt)."""
+        scene, nt = self.scene(t, q, v, p), self.presence.tangents
+        rows = [x.slip(scene) for x in self._met(scene, p)]
+        counts = [
+            meetings.count(part, p[part.name], self.dimension) for part in self.topology.all_of("contact")
+        ]
+        for _ in self.presence.limits:
+            rows, counts = [*rows, [None] * nt], [*counts, 1]
+        return meetings.columns(rows, counts)
+
+    def law(self, p: PyTree) -> ContactLaw:
+        """Of all contacts."""
+        columns: dict[str, list[Any]] = {"restitution": [], "restitution_tangential": [], "friction": []}
+        for part in self.topology.all_of("contact"):
+            numbers = p[part.name]
+            n = meetings.count(part, numbers, self.dimension)
+            for name, column in columns.items():
+                x = getattr(numbers, name)
+                column.append(jnp.broadcast_to(0.0 if x is None else jnp.asarray(x, float), (n,)))
+        for name, _ in self.presence.limits:
+            columns["restitution"].append(jnp.broadcast_to(p[name].restitution, (1,)))
+            for other in ("restitution_tangential", "friction"):
+                columns[other].append(jnp.zeros(1))
+        return ContactLaw(**{k: jnp.concatenate(x) for k, x in columns.items()})
+
+    def constraint(self, t: Array, q: Array, p: PyTree) -> Array:
+        """Joints that close loops, then prescribed motions (nb,)."""
+        scene, found = self.scene(t, q, None, p), []
+        batched = self.topology.coordinates == "absolute"
+        for name in () if batched else self.topology.closures:
+            found += joints.rows_of(scene, self.topology.of[name], p[name])
+        for name in self.presence.motions:
+            part, (x, _) = self.topology.of[name], scene.coordinates(name)
+            wanted = part.option("motion")(t)
+            turns = self.dimension == 3 and part.kind == "hinge" and name in self.topology.closures
+            # an angle measured between -pi and pi meets its wanted value modulo full turns
+            found.append(jnp.sin(x - wanted) if turns else plane.plus(x, -wanted))
+        if not batched:
+            return meetings.flat(found)
+        rows: Array = self.tree.rows(t, q, p)
+        return jnp.concatenate([rows, meetings.flat(found)]) if found else rows
+
+    def drag(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """Rates of the joints with dry friction (nd,)."""
+        scene = self.scene(t, q, v, p)
+        return meetings.flat([scene.coordinates(name)[1] for name in self.presence.drags])
+
+    def drag_bound(self, p: PyTree) -> Array:
+        """Their bounds (nd,)."""
+        return jnp.stack([jnp.asarray(p[name].friction, float) for name in self.presence.drags])
+
+    def observe(self, t: Array, q: Array, v: Array, output: Any, p: PyTree) -> dict[str, Array]:
+        """Positions of the bodies by name."""
+        return observed(self.scene(t, q, v, p), self.topology)
+
+    def labels(self) -> Labels:
+        """Names and units."""
+        topology = self.topology
+        q, v, observables = coordinate_labels(topology)
+        rows = [
+            x for name in topology.closures for x in joints.row_names(topology.of[name], self.dimension)
+        ]
+        rows += [f"{name}.motion" for name in self.presence.motions]
+        limits = tuple(f"{name}.{which}" for name, which in self.presence.limits)
+        return Labels(
+            q=q, v=v, contacts=self.presence.contacts + limits, constraints=tuple(rows),
+            drags=self.presence.drags, observables=observables,
+        )  # fmt: skip
+
+    def system(self) -> System:
+        """The system of this mechanism."""
+        (nq, nv), names = self.topology.sizes, self.labels()
+        nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.drags))
+        nt = self.presence.tangents if nc else 0
+        absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
+        given: dict[str, Any] = self.tree.structure(self, nb) if absolute else {"mass": self.mass}
+        flat = not spatial or (not absolute and self.tree.flat)
+        return System(
+            nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd,
+            force=self.force, potential=self.potential,
+            gap=self.gap if nc else None, slip=self.slip if nc and nt else None,
+            law=self.law if nc else None, constraint=self.constraint if nb else None,
+            drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
+            retract=add if flat else self.tree.retract,
+            difference=subtract if flat else self.tree.difference,
+            prepare=self.prepare if spatial or absolute else None,
+            observe=self.observe if names.observables else None,
+            labels=names, tangent_hint="mass" if spatial or nv > PLANAR_FULL else "full", **given,
+        )  # fmt: skip
+
+
+PLANAR_FULL = 5
+"""Velocities up to which a planar mechanism iterates with its full tangent; more gain from that of the
+mass.
+"""
+
+
+def _still(scene: Scene) -> dict[str, Any]:
+    zero = scene.algebra.ZERO
+    return {k: dataclasses.replace(x, velocity=zero, spin=None) for k, x in scene.frames.items()}
+
+
+def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
+    """What the numbers of the parts decide."""
+    contacts: list[str] = []
+    limits, drags, rough = [], [], False
+    for part in parts:
+        if part.kind == "contact":
+            contacts += meetings.names(part, part.numbers, topology.dimension)
+            rough = rough or part.numbers.friction is not None
+        elif part.kind in ("hinge", "slide"):
+            limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
+            drags += [part.name] if part.numbers.friction is not None else []
+    motions = tuple(x.name for x in parts if x.option("motion") is not None)
+    tangents = topology.dimension - 1 if rough else 0
+    return Presence(tuple(contacts), tuple(limits), tuple(drags), motions, tangents)

@@ -1,0 +1,135 @@
+"""The numbers of parts: what stands in `Problem.params` under the name of a part.
+
+A number that is not given is None: it is zero before anything is computed, and cannot be varied. Give 0.0
+to vary one that starts at zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nsjax.types import Array, record
+
+Number = Array | float
+
+
+@record()
+class Body:
+    """Mass [kg], inertia about the centre of mass [kg m^2], centre of mass in body axes [m]."""
+
+    mass: Number
+    inertia: Number | None = None
+    com: Number | None = None
+
+
+@record()
+class Joint:
+    """Geometry of a joint and what acts in it.
+
+    Args:
+        at, on: joint point in the axes of the first and of the second body [m].
+        axis, second_axis: unit vectors, see the joint.
+        turned: how the axes of the second body are turned against those of the first where the
+            coordinate is zero: an angle [rad], or a rotation vector (3,).
+        length: distance that is kept [m].
+        lower, upper: limits of the coordinate [rad] or [m].
+        restitution: of the limits.
+        friction: bound of dry friction [N m] or [N].
+        armature: inertia that is driven with the coordinate [kg m^2] or [kg].
+    """
+
+    at: Number | None = None
+    on: Number | None = None
+    axis: Array | None = None
+    second_axis: Array | None = None
+    turned: Number | None = None
+    length: Number | None = None
+    lower: Number | None = None
+    upper: Number | None = None
+    restitution: Number | None = None
+    friction: Number | None = None
+    armature: Number | None = None
+
+
+@record()
+class Spring:
+    """Tension ``k e + k2 |e| e + k3 e^3 + c e' + c2 |e'| e'`` of the extension ``e``, and ends.
+
+    Args:
+        at, on: ends in the axes of the first and of the second body [m].
+        rest: free length [m] or angle [rad].
+        stiffness, quadratic, cubic: k, k2, k3.
+        damping, quadratic_damping: c, c2.
+        own: what a user's law wants.
+    """
+
+    at: Number | None = None
+    on: Number | None = None
+    rest: Number | None = None
+    stiffness: Number | None = None
+    quadratic: Number | None = None
+    cubic: Number | None = None
+    damping: Number | None = None
+    quadratic_damping: Number | None = None
+    own: Any = None
+
+
+@record()
+class Load:
+    """A force [N] or moment [N m], where it acts, and what a user's law wants."""
+
+    value: Number | None = None
+    at: Number | None = None
+    own: Any = None
+
+
+@record()
+class Points:
+    """Points (k, 2) or (k, 3) in body axes [m]."""
+
+    at: Array
+
+
+@record()
+class Corners:
+    """Half edges of a box [m] around the origin of body axes, or around ``at``."""
+
+    half_length: Number
+    half_height: Number
+    half_depth: Number | None = None
+    at: Number | None = None
+
+
+@record()
+class Ball:
+    """Radius and centre in body axes [m]; without radius a point."""
+
+    radius: Number | None
+    at: Number | None = None
+
+
+@record()
+class Walls:
+    """Heights of the two walls of a guide, in the axes of its body [m]."""
+
+    lower: Number
+    upper: Number
+
+
+@record()
+class Plane:
+    """A point of the plane and its unit normal, in the axes of its body."""
+
+    at: Number | None = None
+    normal: Array | None = None
+
+
+@record()
+class Contact:
+    """Law and shapes of a contact."""
+
+    first: Any
+    second: Any
+    restitution: Number = 0.0
+    restitution_tangential: Number = 0.0
+    friction: Number | None = None

@@ -1,0 +1,147 @@
+"""Vectors of space as arrays (3,), or (3, k) for k of them; None for one that is zero before any number is
+known.
+
+The same names as in `nsjax.multibody.planar_vectors`. Turns are rotation matrices (3, 3), None: no turn;
+spins are
+angular velocities in the axes of the ground.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.math import norm as safe_norm
+from nsjax.types import Array
+
+Vector = Any
+"""(3,), or None: zero."""
+
+Turn = Any
+"""(3, 3), or None: no turn."""
+
+DIMENSION = 3
+ZERO: Vector = None
+
+
+def value(a: Any) -> Array:
+    """A scalar as an array."""
+    return jnp.zeros(()) if a is None else jnp.asarray(a, float)
+
+
+def vector(numbers: Any) -> Vector:
+    """None is zero, a number lies on the x axis, (3,) is any vector."""
+    if numbers is None:
+        return None
+    if jnp.ndim(numbers) == 0:
+        return jnp.stack([jnp.asarray(numbers, float), jnp.zeros(()), jnp.zeros(())])
+    return jnp.asarray(numbers)
+
+
+def _alike(a: Array, b: Array) -> tuple[Array, Array]:
+    """One vector beside many."""
+    if a.ndim < b.ndim:
+        return a[:, None], b
+    return (a, b[:, None]) if b.ndim < a.ndim else (a, b)
+
+
+def add(a: Vector, b: Vector) -> Vector:
+    """``a + b``."""
+    if a is None or b is None:
+        return b if a is None else a
+    a, b = _alike(a, b)
+    return a + b
+
+
+def negative(a: Vector) -> Vector:
+    """``-a``."""
+    return None if a is None else -a
+
+
+def subtract(a: Vector, b: Vector) -> Vector:
+    """``a - b``."""
+    return add(a, negative(b))
+
+
+def scale(k: Any, a: Vector) -> Vector:
+    """``k a``."""
+    return None if a is None or k is None else k * a
+
+
+def dot(a: Vector, b: Vector) -> Any:
+    """``a . b``."""
+    if a is None or b is None:
+        return None
+    a, b = _alike(a, b)
+    return jnp.sum(a * b, axis=0)
+
+
+def cross(a: Vector, b: Vector) -> Vector:
+    """``a x b``; `jax.numpy.cross` moves axes, which costs compile time."""
+    if a is None or b is None:
+        return None
+    x = a[1] * b[2] - a[2] * b[1]
+    y = a[2] * b[0] - a[0] * b[2]
+    z = a[0] * b[1] - a[1] * b[0]
+    return jnp.stack([x, y, z])
+
+
+moment = cross
+swing = cross
+
+
+def turned(turn: Turn, a: Vector) -> Vector:
+    """A vector of body axes in the axes of the ground."""
+    if turn is None or a is None:
+        return a
+    return jnp.sum((turn if a.ndim == 1 else turn[:, :, None]) * a[None], axis=1)
+
+
+def turned_back(turn: Turn, a: Vector) -> Vector:
+    """A vector of the ground's axes in body axes."""
+    return a if turn is None or a is None else jnp.sum(turn * a[:, None], axis=0)
+
+
+def both(first: Turn, second: Turn) -> Turn:
+    """``first second``."""
+    if first is None or second is None:
+        return second if first is None else first
+    return jnp.sum(first[:, :, None] * second[None, :, :], axis=1)
+
+
+def size(a: Vector) -> Array:
+    """Length, with a derivative that is zero at zero."""
+    return safe_norm(array(a), axis=0)
+
+
+def array(a: Vector) -> Array:
+    """As an array (3,)."""
+    return jnp.zeros(3) if a is None else a
+
+
+def tangents(normal: Vector) -> tuple[Vector, ...]:
+    """Two directions across a unit normal, smooth but where its z component changes sign.
+
+    Source: the branch-free basis of Duff and others, *Building an orthonormal basis, revisited*, JCGT 6
+    (2017).
+    """
+    x, y, z = normal[0], normal[1], normal[2]
+    sign = jnp.where(z < 0.0, -1.0, 1.0)
+    a = -1.0 / (sign + z)
+    b = x * y * a
+    first = jnp.stack([1.0 + sign * x * x * a, sign * b, -sign * x])
+    return first, jnp.stack([b, sign + y * y * a, -y])
+
+
+def skew(a: Array) -> Array:
+    """Matrix of ``a x`` (3, 3)."""
+    zero = jnp.zeros(())
+    return jnp.stack([zero, -a[2], a[1], a[2], zero, -a[0], -a[1], a[0], zero]).reshape(3, 3)
+
+
+def about(axis: Array, angle: Array) -> Array:
+    """Rotation matrix (3, 3) about a unit axis."""
+    k = skew(axis)
+    s, c = jnp.sin(angle), jnp.cos(angle)
+    return c * jnp.eye(3) + s * k + (1.0 - c) * axis[:, None] * axis[None, :]

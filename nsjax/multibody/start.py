@@ -1,0 +1,245 @@
+"""Where a mechanism starts: given coordinates are kept, loops are closed by the others."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.core import InputError, nearest
+from nsjax.core.checks import is_traced
+from nsjax.math import rotations
+from nsjax.multibody.mechanism import Mechanism
+from nsjax.multibody.topology import SIZES, Link
+from nsjax.types import Array, PyTree
+
+CLOSED = 1e-11
+"""Residual of a closed loop [m, rad]: rounding of positions of the size of a metre, a thousand times."""
+
+TRIALS = 24
+"""Searches for a closed position, the first from the guess, the others from random ones (fixed seed)."""
+
+PASSES = 60
+"""Newton steps of a search."""
+
+
+class RedundantConstraintsWarning(UserWarning):
+    """Constraints that follow from others: motions are right, single reactions are not unique."""
+
+
+Start = Mapping[str, Any]
+
+
+def given_coordinates(mechanism: Mechanism, start: Start, who: str) -> tuple[Any, Any, Any, Any]:
+    """``q, v`` of what is given, zero else, and masks (nv,) of the velocities and positions given.
+
+    Raises:
+        InputError: for unknown names and shapes that do not fit.
+    """
+    topology = mechanism.topology
+    nv = topology.sizes[1]
+    table, xp = SIZES[topology.dimension], jnp if is_traced(dict(start)) else np
+    q, v = [xp.zeros(0)] * len(topology.links), [xp.zeros(0)] * len(topology.links)
+    held, driven = np.zeros(nv, bool), np.zeros(nv, bool)
+    links = sorted(topology.links, key=lambda x: (x.q, x.v))
+    known = {x.body: k for k, x in enumerate(links)} | {x.joint: k for k, x in enumerate(links) if x.joint}
+    for k, link in enumerate(links):
+        q[k], v[k] = _rest(link, table), np.zeros(table[link.kind][1])
+    for name, value in start.items():
+        if name not in known:
+            loop = name in topology.of and name in topology.closures
+            why = "it closes a loop; give bodies or other joints" if loop else nearest(name, list(known))
+            raise InputError(f"{who}: {name!r} has no coordinates; {why}")
+        k = known[name]
+        link, own = links[k], slice(links[k].v, links[k].v + table[links[k].kind][1])
+        if held[own].any():
+            raise InputError(f"{who}: {link.body!r} is given twice, as body and as joint; give it once")
+        position, rate = _pair(value, link)
+        q[k], held[own] = _position(link, topology.dimension, position, who, xp), True
+        if rate is not None:
+            v[k], driven[own] = _rate(link, table[link.kind][1], rate, who, xp), True
+    return xp.concatenate([*q, np.zeros(0)]), xp.concatenate([*v, np.zeros(0)]), held, driven
+
+
+def _rest(link: Link, table: Mapping[str, Any]) -> np.ndarray:
+    if link.kind in ("ball", "free") and table[link.kind][0] > 3:
+        return np.array([1.0, 0, 0, 0]) if link.kind == "ball" else np.array([0.0, 0, 0, 1, 0, 0, 0])
+    return np.zeros(table[link.kind][0])
+
+
+def _pair(value: Any, link: Link) -> tuple[Any, Any]:
+    """Position and velocity; a single value is a position."""
+    two = isinstance(value, tuple | list) and len(value) == 2
+    scalars = two and all(np.ndim(x) == 0 for x in value)
+    if two and (not scalars or link.kind in ("hinge", "slide")):
+        return value[0], value[1]
+    return value, None
+
+
+def _position(link: Link, dimension: int, value: Any, who: str, xp: Any) -> Any:
+    parts = value if isinstance(value, tuple | list) and any(np.ndim(x) for x in value) else [value]
+    flat = xp.concatenate([xp.asarray(x, float).reshape(-1) for x in parts])
+    size = SIZES[dimension][link.kind][0]
+    if dimension == 3 and link.kind in ("ball", "free"):
+        first = 3 if link.kind == "free" else 0
+        place, turn = flat[:first], flat[first:]
+        if flat.shape[0] not in ((3, 6, 7) if first else (3, 4)):
+            turning = "a rotation vector or quaternion"
+            raise InputError(
+                f"{who}: position of {link.body!r} has {flat.shape[0]} entries; give "
+                + (f"(x, y, z) and {turning}" if first else turning)
+            )
+        if turn.shape[0] == 3:
+            turn = rotations.exponential(jnp.asarray(turn))
+        if turn.shape[0] == 0:
+            turn = np.array([1.0, 0, 0, 0])
+        turn = turn / xp.sqrt(xp.sum(turn * turn))
+        return xp.concatenate([place, xp.asarray(turn)])
+    if flat.shape[0] != size:
+        raise InputError(f"{who}: position of {link.body!r} has {flat.shape[0]} entries; it needs {size}")
+    return flat
+
+
+def _rate(link: Link, size: int, value: Any, who: str, xp: Any) -> Any:
+    parts = value if isinstance(value, tuple | list) and any(np.ndim(x) for x in value) else [value]
+    flat = xp.concatenate([xp.asarray(x, float).reshape(-1) for x in parts])
+    if link.kind == "free" and size == 6 and flat.shape[0] == 3:
+        flat = xp.concatenate([flat, np.zeros(3)])
+    if flat.shape[0] != size:
+        raise InputError(f"{who}: velocity of {link.body!r} has {flat.shape[0]} entries; it needs {size}")
+    return flat
+
+
+@functools.partial(jax.jit, static_argnames=("mechanism",))
+def _search(mechanism: Mechanism, p: PyTree, q: Array, free: Array) -> tuple[Array, Array]:
+    """Closes the loops by Newton steps of least norm in the free directions: position and residuals."""
+    system = mechanism.system()
+
+    def residual(xi: Array, q: Array, p: PyTree) -> Array:
+        made: Array = mechanism.constraint(jnp.zeros(()), system.retract(q, xi), p)
+        return made
+
+    rest, still = jnp.zeros(system.nv), lax.stop_gradient(p)
+
+    def step(q: Array, p: PyTree, frozen: PyTree) -> Array:
+        rows = jax.jacfwd(residual)(rest, q, frozen) * free
+        change = -jnp.linalg.pinv(rows, rtol=1e-10) @ residual(rest, q, p)
+        largest = jnp.max(jnp.abs(change))
+        moved: Array = system.retract(q, change * jnp.where(largest > 0.5, 0.5 / largest, 1.0))
+        return moved
+
+    def unfinished(carry: tuple[Array, Array]) -> Array:
+        q, k = carry
+        return (k < PASSES) & ~(jnp.max(jnp.abs(residual(rest, q, still))) <= CLOSED / 10.0)
+
+    closed, _ = lax.while_loop(
+        unfinished,
+        lambda c: (step(c[0], still, still), c[1] + 1),
+        (lax.stop_gradient(q), jnp.zeros((), int)),
+    )
+    # one live step carries the derivatives of the numbers; given coordinates carry their own
+    q = closed + (q - lax.stop_gradient(q))
+    closed = step(q, p, lax.stop_gradient(p))
+    return closed, residual(rest, closed, p)
+
+
+@functools.partial(jax.jit, static_argnames=("mechanism",))
+def _rates(mechanism: Mechanism, p: PyTree, q: Array, v: Array, free: Array) -> tuple[Array, Array, Array]:
+    """Velocities that keep the loops closed: the free ones by least squares; what is left, and singular
+    values
+    of all rows.
+    """
+    system = mechanism.system()
+    rest, zero = jnp.zeros(system.nv), jnp.zeros(())
+    rows = jax.jacfwd(lambda xi: mechanism.constraint(zero, system.retract(q, xi), p))(rest)
+    offset = jax.jvp(lambda t: mechanism.constraint(t, q, p), (zero,), (jnp.ones(()),))[1]
+    moved = v - jnp.linalg.pinv(rows * free, rtol=1e-10) @ (rows @ v + offset)
+    return moved, rows @ moved + offset, jnp.linalg.svd(rows, compute_uv=False)
+
+
+def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[Any, Any]:
+    """Start in joint coordinates.
+
+    Raises:
+        InputError: if the loops do not close with what is given.
+    """
+    q, v, held, driven = given_coordinates(mechanism, start, "start")
+    if not mechanism.topology.closures and not mechanism.presence.motions:
+        return q, v
+    near = given_coordinates(mechanism, {**guess, **start}, "guess")[0]
+    free, names = ~held, mechanism.labels().constraints
+    p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
+    seeded, system = np.random.default_rng(0), mechanism.system()
+    for trial in range(TRIALS):
+        xi = seeded.uniform(-1.5, 1.5, len(free)) * free * (trial > 0)
+        closed, left = _search(
+            mechanism, p, jnp.asarray(system.retract(jnp.asarray(near), jnp.asarray(xi))), free
+        )
+        if is_traced((closed, left)) or float(jnp.max(jnp.abs(left))) <= CLOSED:
+            break
+    else:
+        worst = int(np.argmax(np.abs(left)))
+        raise InputError(
+            f"assemble: the loop at {names[worst]!r} does not close, {float(left[worst]):.3g} is left; "
+            "check "
+            "lengths, leave the start of one more body open, or give guess= for those that are open"
+        )
+    v, miss, sizes = _rates(mechanism, p, closed, jnp.asarray(v), ~driven)
+    if is_traced((v, miss)):
+        return closed, v
+    if not float(jnp.max(jnp.abs(miss))) <= 1e-9 * max(1.0, float(jnp.max(jnp.abs(v)))):
+        worst = int(np.argmax(np.abs(miss)))
+        raise InputError(
+            f"assemble: the given velocities open the loop at {names[worst]!r} with "
+            f"{float(miss[worst]):.3g}; "
+            "leave the velocity of one of its bodies out"
+        )
+    rank = int(np.sum(np.asarray(sizes) > 1e-9 * max(float(sizes[0]), 1e-300)))
+    if rank < len(names):
+        warnings.warn(
+            f"{len(names) - rank} of {len(names)} constraints follow from the others at the start; the "
+            "motion "
+            "is right, single reactions are not unique",
+            RedundantConstraintsWarning,
+            stacklevel=4,
+        )
+    return np.asarray(closed), np.asarray(v)
+
+
+def poses(mechanism: Mechanism, p: PyTree, q: Any, v: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
+    """Poses and velocities of the centres of mass, from joint coordinates."""
+    scene = mechanism.scene(jnp.zeros(()), jnp.asarray(q), jnp.asarray(v), p)
+    places, rates = [], []
+    for name in names:
+        com = p[name].com
+        places.append(scene.position(name, com))
+        rates.append(scene.velocity(name, com))
+        if mechanism.dimension == 2:
+            places.append(scene.rotation(name)[None])
+            rates.append(scene.spin(name)[None])
+        else:
+            turn = scene.rotation(name)
+            places.append(quaternion(turn))
+            rates.append(jnp.sum(turn * scene.spin(name)[:, None], axis=0))
+    q, v = jnp.concatenate(places), jnp.concatenate(rates)
+    return (q, v) if is_traced((q, v)) else (np.asarray(q), np.asarray(v))
+
+
+def quaternion(turn: Array) -> Array:
+    """Unit quaternion (4,) of a rotation matrix (3, 3), by its largest component."""
+    m, trace = turn, jnp.trace(turn)
+    size = jnp.stack([trace, m[0, 0], m[1, 1], m[2, 2]])
+    candidates = jnp.stack([
+        jnp.stack([1 + trace, m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]]),
+        jnp.stack([m[2, 1] - m[1, 2], 1 + 2 * m[0, 0] - trace, m[0, 1] + m[1, 0], m[0, 2] + m[2, 0]]),
+        jnp.stack([m[0, 2] - m[2, 0], m[0, 1] + m[1, 0], 1 + 2 * m[1, 1] - trace, m[1, 2] + m[2, 1]]),
+        jnp.stack([m[1, 0] - m[0, 1], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], 1 + 2 * m[2, 2] - trace]),
+    ])  # fmt: skip
+    best = candidates[jnp.argmax(size)]
+    return best / jnp.sqrt(jnp.sum(best * best))

@@ -1,0 +1,198 @@
+"""What hangs on what: the tree of joints, the loops, and where coordinates stand in ``q`` and ``v``."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from nsjax.core import InputError, nearest
+from nsjax.multibody.parts import GROUND, Part
+
+SIZES = {
+    2: {"hinge": (1, 1), "slide": (1, 1), "fixed": (0, 0), "free": (3, 3)},
+    3: {
+        "hinge": (1, 1), "slide": (1, 1), "fixed": (0, 0), "free": (7, 6), "ball": (4, 3),
+        "universal": (2, 2), "cylindrical": (2, 2),
+    },
+}  # fmt: skip
+"""Entries of ``q`` and ``v`` of a body that hangs on such a joint."""
+
+JOINTS = ("hinge", "slide", "ball", "universal", "cylindrical", "fixed", "distance", "revolute_spherical")
+LOADS = ("spring", "joint_spring", "actuator", "force", "torque")
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """How a body hangs on its parent.
+
+    Args:
+        body, parent: names.
+        kind: of the joint, or ``"free"``.
+        joint: its name; None for a free body.
+        reversed: whether the joint was given from the body to its parent.
+        q, v: first entries of its coordinates and velocities.
+    """
+
+    body: str
+    parent: str
+    kind: str
+    joint: str | None
+    reversed: bool
+    q: int
+    v: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Topology:
+    """Everything of a mechanism but its numbers: hashable.
+
+    Args:
+        dimension: 2 or 3.
+        coordinates: ``"joint"`` or ``"absolute"``.
+        parts: without their numbers, in the order given.
+        links: of the bodies, parents first.
+        closures: names of the joints that are constraints.
+    """
+
+    dimension: int
+    coordinates: str
+    parts: tuple[Part, ...]
+    links: tuple[Link, ...]
+    closures: tuple[str, ...]
+
+    @functools.cached_property
+    def of(self) -> dict[str, Part]:
+        """Parts by name."""
+        return {part.name: part for part in self.parts}
+
+    @functools.cached_property
+    def link_of(self) -> dict[str, Link]:
+        """Links by body."""
+        return {link.body: link for link in self.links}
+
+    @functools.cached_property
+    def link_of_joint(self) -> dict[str, Link]:
+        """Links by joint."""
+        return {link.joint: link for link in self.links if link.joint is not None}
+
+    def all_of(self, *kinds: str) -> tuple[Part, ...]:
+        """Parts of these kinds, in the order given."""
+        return tuple(part for part in self.parts if part.kind in kinds)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """``nq, nv``."""
+        table = SIZES[self.dimension]
+        return sum(table[x.kind][0] for x in self.links), sum(table[x.kind][1] for x in self.links)
+
+
+def check_names(parts: Sequence[Part]) -> None:
+    """Refuses what is no part, doubled names, and names of bodies and joints that do not exist.
+
+    Raises:
+        InputError: naming the first.
+    """
+    seen: dict[str, Part] = {}
+    for part in parts:
+        if not isinstance(part, Part):
+            hint = "; write assemble(*parts) for a list of parts" if isinstance(part, list | tuple) else ""
+            raise InputError(f"assemble: {part!r} is no part{hint}")
+        if part.name in seen or part.name == "gravity":
+            other = "the gravity" if part.name == "gravity" else f"a {seen[part.name].kind}"
+            raise InputError(f"assemble: {part.kind} {part.name!r}: {other} has that name; choose another")
+        seen[part.name] = part
+    bodies = [GROUND, *(x.name for x in parts if x.kind == "body")]
+    joints = [x.name for x in parts if x.kind in JOINTS]
+    for part in parts:
+        for name in part.bodies:
+            if name not in bodies:
+                raise InputError(
+                    f"{part.kind} {part.name!r}: unknown body {name!r}; {nearest(name, bodies)}"
+                )
+        joint = part.option("joint")
+        if joint is not None and joint not in joints:
+            raise InputError(
+                f"{part.kind} {part.name!r}: unknown joint {joint!r}; {nearest(joint, joints)}"
+            )
+        if joint is not None and seen[joint].kind not in ("hinge", "slide"):
+            raise InputError(
+                f"{part.kind} {part.name!r}: {joint!r} is a {seen[joint].kind} joint; name a hinge or slide"
+            )
+    if len(bodies) == 1:
+        raise InputError("assemble: no body; add body(name, mass=...)")
+
+
+def dimension_of(parts: Iterable[Part], gravity: Any) -> int:
+    """2 unless a part or the gravity is spatial."""
+    if np.ndim(gravity) == 1:
+        return int(np.shape(gravity)[0])
+    for part in parts:
+        x = part.numbers
+        wide = any(np.shape(leaf)[-1:] == (3,) for leaf in _numbers(x))
+        if part.kind in ("ball", "universal", "cylindrical", "revolute_spherical") or wide:
+            return 3
+    return 2
+
+
+def _numbers(record: Any) -> list[Any]:
+    """Arrays of a part's own fields; those of a user's law say nothing about space."""
+    if not dataclasses.is_dataclass(record):
+        return [record] if hasattr(record, "shape") else []
+    inner = [getattr(record, f.name) for f in dataclasses.fields(record) if f.name != "own"]
+    return [x for value in inner for x in _numbers(value)]
+
+
+def joint_topology(parts: Sequence[Part], dimension: int) -> Topology:
+    """A tree from the ground, nearest first, joints in the order given; joints left over close loops."""
+    bare = tuple(dataclasses.replace(part, numbers=None) for part in parts)
+    table, joints = SIZES[dimension], [x for x in bare if x.kind in JOINTS]
+    hung: dict[str, tuple[str, Part | None, bool]] = {}
+    order, used, front = [], set(), [GROUND]
+    bodies = [x.name for x in bare if x.kind == "body"]
+    while True:
+        while front:
+            parent = front.pop(0)
+            for joint in joints:
+                if joint.name in used or joint.option("loop") or joint.kind not in table:
+                    continue
+                if parent in joint.bodies:
+                    child = joint.bodies[1] if joint.bodies[0] == parent else joint.bodies[0]
+                    if child in hung or child == GROUND:
+                        continue
+                    used.add(joint.name)
+                    hung[child] = parent, joint, joint.bodies[0] == child
+                    order.append(child)
+                    front.append(child)
+        free = next((name for name in bodies if name not in hung), None)
+        if free is None:
+            break
+        hung[free] = GROUND, None, False
+        order.append(free)
+        front.append(free)
+    nq, nv, places = 0, 0, {}
+    for name in bodies:  # coordinates stand in the order of the bodies, whatever hangs on what
+        above = hung[name][1]
+        places[name] = nq, nv
+        size = table["free" if above is None else above.kind]
+        nq, nv = nq + size[0], nv + size[1]
+    links = []
+    for name in order:
+        parent, above, backwards = hung[name]
+        kind, title = ("free", None) if above is None else (above.kind, above.name)
+        links.append(Link(name, parent, kind, title, backwards, *places[name]))
+    closures = tuple(x.name for x in joints if x.name not in used)
+    return Topology(dimension, "joint", bare, tuple(links), closures)
+
+
+def absolute_topology(parts: Sequence[Part], dimension: int) -> Topology:
+    """A pose for every body, all joints as constraints."""
+    bare = tuple(dataclasses.replace(part, numbers=None) for part in parts)
+    nq, nv = SIZES[dimension]["free"]
+    bodies = [x.name for x in bare if x.kind == "body"]
+    links = tuple(Link(x, GROUND, "free", None, False, nq * k, nv * k) for k, x in enumerate(bodies))
+    closures = tuple(x.name for x in bare if x.kind in JOINTS)
+    return Topology(dimension, "absolute", bare, links, closures)

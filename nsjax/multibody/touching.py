@@ -1,0 +1,119 @@
+"""Contacts: shapes of bodies, and the part that pairs them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.core.checks import is_traced
+from nsjax.multibody import numbers
+from nsjax.multibody.parts import GROUND, Part, made, number, unit
+from nsjax.types import PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """A shape on a body: what it is, and its numbers."""
+
+    kind: str
+    body: str
+    numbers: PyTree
+
+
+def point(body: str, at: Any = None) -> Shape:
+    """A point of a body, in body axes [m]; a number lies on the x axis, None is the origin."""
+    return Shape("sphere", body, numbers.Ball(radius=None, at=number("point", body, "at", at)))
+
+
+def points(body: str, at: Any) -> Shape:
+    """Points (k, 2) or (k, 3) of a body, in body axes [m]: one contact each."""
+    at = number("points", body, "at", at)
+    if np.ndim(at) != 2:
+        raise InputError(f"points of {body!r}: at has shape {np.shape(at)}; give one row a point")
+    return Shape("points", body, numbers.Points(at=at))
+
+
+def corners(body: str, half_length: Any, half_height: Any, half_depth: Any = None, at: Any = None) -> Shape:
+    """The four corners of a rectangle, or the eight of a box, around the origin of body axes or ``at``.
+
+    In the order upper left, upper right, lower left, lower right; in space those of the positive depth
+    first.
+
+    Args:
+        half_length, half_height, half_depth: half edges along x, y, z of the body [m].
+    """
+    given = {"half_length": half_length, "half_height": half_height, "half_depth": half_depth}
+    kept = {k: number("corners", body, k, v, 0.0) for k, v in given.items()}
+    return Shape("corners", body, numbers.Corners(**kept, at=number("corners", body, "at", at)))
+
+
+def sphere(body: str, radius: Any, at: Any = None) -> Shape:
+    """A sphere, or disc in the plane, around a point in body axes [m]."""
+    kept = number("sphere", body, "radius", radius, 0.0)
+    return Shape("sphere", body, numbers.Ball(radius=kept, at=number("sphere", body, "at", at)))
+
+
+def plane(body: str = GROUND, *, at: Any = None, normal: Any = None) -> Shape:
+    """A half space: the plane through ``at`` with a unit ``normal`` that points out of it, in body axes;
+    None: along y in the plane, along z in space.
+    """
+    kept = unit("plane", body, "normal", normal)
+    return Shape("plane", body, numbers.Plane(at=number("plane", body, "at", at), normal=kept))
+
+
+def walls(lower: Any, upper: Any, body: str = GROUND) -> Shape:
+    """The two walls of a guide along the x axis of its body, in the plane, at the heights ``lower`` and
+    ``upper`` [m]. Corners meet the wall on their own side of the body, points the upper wall first.
+
+    Limits: the body between them does not turn over; a `plane` each has no such limit.
+    """
+    low, high = number("walls", body, "lower", lower), number("walls", body, "upper", upper)
+    if not is_traced((low, high)) and not np.all(np.asarray(low) < np.asarray(high)):
+        raise InputError(f"walls of {body!r}: lower = {low}, upper = {high}; lower must be below upper")
+    return Shape("walls", body, numbers.Walls(lower=low, upper=high))
+
+
+PAIRS = {
+    ("sphere", "plane"), ("points", "plane"), ("corners", "plane"),
+    ("sphere", "walls"), ("points", "walls"), ("corners", "walls"), ("sphere", "sphere"),
+}  # fmt: skip
+"""Shapes that meet: first, second."""
+
+
+def contact(
+    name: str, first: Shape, second: Shape, *, restitution: Any = 0.0, restitution_tangential: Any = 0.0,
+    friction: Any = None,
+) -> Part:  # fmt: skip
+    """A contact between two shapes.
+
+    Args:
+        first: a `point`, `points`, `corners` or `sphere`.
+        second: a `plane`, `walls` or `sphere`.
+        restitution, restitution_tangential: ``e_N``, ``e_T`` in [0, 1]; numbers, or one per point.
+        friction: Coulomb's ``mu``; None: smooth, which makes a smaller problem where all contacts are.
+
+    Raises:
+        InputError: for shapes that do not meet, or stand on one body.
+
+    Example:
+        >>> from nsjax.multibody import contact, plane, sphere
+        >>> contact("floor", sphere("ball", 0.1), plane(), restitution=0.8).bodies
+        ('ball', 'ground')
+    """
+    for shape in (first, second):
+        if not isinstance(shape, Shape):
+            raise InputError(f"contact {name!r}: {shape!r} is no shape; use point, corners, sphere, plane")
+    if (first.kind, second.kind) not in PAIRS:
+        hint = "; exchange them" if (second.kind, first.kind) in PAIRS else ""
+        raise InputError(f"contact {name!r}: {first.kind} against {second.kind} is not known{hint}")
+    if first.body == second.body:
+        raise InputError(f"contact {name!r}: both shapes stand on {first.body!r}; name two bodies")
+    law = {
+        "restitution": restitution, "restitution_tangential": restitution_tangential, "friction": friction,
+    }  # fmt: skip
+    kept = {k: number("contact", name, k, v, 0.0) for k, v in law.items()}
+    both = numbers.Contact(first=first.numbers, second=second.numbers, **kept)
+    return made("contact", name, (first.body, second.body), both, shapes=(first.kind, second.kind))
