@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from nsjax import status as status_bits
+from nsjax.by_name import ByName
 from nsjax.core.called import observed
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
@@ -108,7 +109,7 @@ def _mean_force(name: str) -> property:
 
 
 @record(static=("system",))
-class Trajectory(Views, RowQuantities):
+class Trajectory(Views, ByName, RowQuantities):
     """Rows of a run; row 0 is the start.
 
     Row quantities have the rows as first axis: forces of the last step before the row, the others since the
@@ -128,7 +129,8 @@ class Trajectory(Views, RowQuantities):
     show, with rows some steps apart.
 
     ``traj[name]`` is a column by its label (``traj["theta1"]``), an observable of the model, or
-    ``"kinetic"``, ``"potential"``, ``"energy"``.
+    ``"kinetic"``, ``"potential"``, ``"energy"``. ``traj.body("rod")``, ``traj.joint("pin")`` and
+    ``traj.contact("guide")`` show the parts of a mechanism by name.
     """
 
     system: System

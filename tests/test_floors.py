@@ -17,7 +17,7 @@ FLOORS = [
     {"nonlinear"},
     {"core"},
     {"report"},
-    {"contact", "fem", "figures", "views"},
+    {"contact", "fem", "figures", "views", "by_name"},
     {"schemes", "multibody", "trajectory", "consistent"},
     {"loop"},
     {"stability"},

@@ -84,6 +84,7 @@ def working(system: System) -> System:
         system, nc=system.nc + system.nd, nt=max(system.nt, 1), nd=0, drag=None, drag_bound=None,
         gap=loaded.gap, slip=loaded.slip, law=loaded.law,
         allowed=None if system.allowed is None else loaded.allowed,
+        labels=dataclasses.replace(system.labels, contacts=(), drags=()),
     )  # fmt: skip
 
 

@@ -19,9 +19,10 @@ from nsjax.multibody.naming import coordinate_labels, observed
 from nsjax.multibody.parts import Part
 from nsjax.multibody.planar import Tree as PlanarTree
 from nsjax.multibody.planar_dynamics import Dynamics
+from nsjax.multibody.reactions import Instant, body_row, joint_row, row_loads
 from nsjax.multibody.spatial import FOLDED
 from nsjax.multibody.spatial import Tree as SpatialTree
-from nsjax.multibody.topology import LOADS, Topology
+from nsjax.multibody.topology import JOINTS, LOADS, Topology
 from nsjax.types import Array, PyTree
 
 
@@ -193,6 +194,20 @@ class Mechanism:
         """Positions of the bodies by name."""
         return observed(self.scene(t, q, v, p), self.topology)
 
+    def part_names(self, kind: str) -> tuple[str, ...]:
+        """Names of the bodies, or of the joints."""
+        kinds = ("body",) if kind == "body" else JOINTS
+        return tuple(part.name for part in self.topology.all_of(*kinds))
+
+    def part_row(
+        self, kind: str, name: str, t: Array, q: Array, v: Array, output: Any, p: PyTree
+    ) -> dict[str, Array]:
+        """Quantities of a body or joint at a row, see `nsjax.core.System.parts`."""
+        if kind == "body":
+            return body_row(self.scene(t, q, v, p), name)
+        forces, impulses = row_loads(output)
+        return joint_row(Instant(self, t, q, v, p, forces), name, impulses)
+
     def labels(self) -> Labels:
         """Names and units."""
         topology = self.topology
@@ -225,7 +240,7 @@ class Mechanism:
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute else None,
             observe=self.observe if names.observables else None,
-            labels=names, tangent_hint="mass" if spatial or nv > PLANAR_FULL else "full", **given,
+            labels=names, parts=self, tangent_hint="mass" if spatial or nv > PLANAR_FULL else "full", **given,
         )  # fmt: skip
 
 

@@ -22,13 +22,13 @@ from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.frames import Frame, ground
 from nsjax.multibody.parts import GROUND
 from nsjax.multibody.topology import SIZES, Link, Topology
-from nsjax.types import Array, PyTree
+from nsjax.types import Array, PyTree, record
 
 FOLDED = ""
 """Key of the derived constants in prepared params; no part has it, since names are words."""
 
 
-@dataclasses.dataclass(frozen=True)
+@record()
 class Geometry:
     """A joint as seen from the parent.
 
@@ -40,8 +40,8 @@ class Geometry:
         included.
     """
 
-    at: Any
-    on: Any
+    at: Any = None
+    on: Any = None
     axis: Any = None
     second: Any = None
     frame: Any = None
@@ -112,7 +112,7 @@ class Tree:
             turns = (_hinge(axis, frame),)
         if link.kind == "universal":
             turns = _hinge(axis, frame), _hinge(second, None)
-        return Geometry(at, on, axis, second, frame, turns)
+        return Geometry(at=at, on=on, axis=axis, second=second, frame=frame, turns=turns)
 
     @functools.cached_property
     def angles(self) -> dict[str, tuple[int, ...]]:

@@ -1,0 +1,178 @@
+"""Bodies, joints and contacts of a run by name."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core.checks import is_traced
+from nsjax.core.errors import InputError, nearest
+from nsjax.core.operators import prepared, refreshed
+from nsjax.core.system import System
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class BodyRows:
+    """Motion of a body.
+
+    Args:
+        position (rows, 2) or (rows, 3): of the origin of its axes [m].
+        rotation: angle (rows,) [rad] in the plane, matrices (rows, 3, 3) in space, body to ground.
+        velocity: of the origin [m/s].
+        spin: (rows,) or (rows, 3) [rad/s], in the axes of the ground.
+    """
+
+    position: Array
+    rotation: Array
+    velocity: Array
+    spin: Array
+
+
+@record()
+class JointRows:
+    """What a joint carries, on its second body, in the axes of the ground.
+
+    Args:
+        force (rows, 2) or (rows, 3): at the row's state, contact forces as the scheme gave them [N].
+        torque (rows,) or (rows, 3): about the joint's point on the second body, with drives, stops and dry
+            friction of the joint, without springs and motors, which are parts of their own [N m].
+        impulse: of the force since the row before, impacts included [N s]: from the balance of momentum,
+        with
+            forces of springs and loads by the trapezoidal rule between rows; None where rows are not saved.
+        coordinate, rate (rows,): of a hinge or slide [rad] or [m]; None for others.
+    """
+
+    force: Array
+    torque: Array
+    impulse: Array | None = None
+    coordinate: Array | None = None
+    rate: Array | None = None
+
+
+@record()
+class ContactRows:
+    """A contact, or all contacts of a part as last but one axis.
+
+    Args:
+        gap: [m].
+        force: normal and tangential forces at the row, last axis (1 + nt) [N].
+        impulse: the same since the row before, impacts included [N s].
+        impacts: since the row before.
+    """
+
+    gap: Array
+    force: Array
+    impulse: Array
+    impacts: Array
+
+
+class ByName:
+    """The part of `Trajectory` that knows bodies, joints and contacts."""
+
+    def body(self: Any, name: str) -> BodyRows:
+        """Motion of a body of a mechanism made of parts (`nsjax.multibody`).
+
+        Raises:
+            KeyError: for an unknown name, or a system that is not made of parts.
+            InputError: for a batch.
+
+        Example:
+            >>> import nsjax
+            >>> from nsjax import schemes
+            >>> from nsjax.multibody import assemble, body, hinge
+            >>> parts = [body("rod", mass=1.0, com=0.5), hinge("pin", "ground", "rod")]
+            >>> problem = assemble(*parts, gravity=9.81)
+            >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=100)
+            >>> traj.body("rod").position.shape
+            (101, 2)
+        """
+        return BodyRows(**_rows(self, "body", name))
+
+    def joint(self: Any, name: str) -> JointRows:
+        """What a joint carries, in any coordinates: from the balance of momentum of the bodies.
+
+        Raises:
+            KeyError: for an unknown name, or a system that is not made of parts.
+            InputError: for a batch.
+
+        Example:
+            >>> import nsjax
+            >>> from nsjax import schemes
+            >>> from nsjax.multibody import assemble, body, hinge
+            >>> parts = [body("rod", mass=2.0, inertia=0.1, com=0.5), hinge("pin", "ground", "rod")]
+            >>> problem = assemble(*parts, gravity=9.81, start={"rod": -1.5707963267948966})
+            >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=10)
+            >>> round(float(traj.joint("pin").force[-1, 1]), 6)
+            19.62
+        """
+        found = _rows(self, "joint", name)
+        impulse: Any
+        terms = [found.pop(x, None) for x in ("momentum", "outer", "blow")]
+        impulse = None
+        if terms[0] is not None:
+            momentum, outer, blow = terms
+            step = jnp.diff(jnp.asarray(self.t))[:, None]
+            own = jnp.diff(momentum, axis=0) - 0.5 * (outer[1:] + outer[:-1]) * step - blow[1:]
+            impulse = jnp.concatenate([jnp.zeros_like(momentum[:1]), own])
+            impulse = impulse if is_traced(impulse) else np.asarray(impulse)
+        return JointRows(impulse=impulse, **found)
+
+    def contact(self: Any, name: str) -> ContactRows:
+        """A contact by its label, or all contacts of a part: ``"guide.0"``, or ``"guide"`` of a part
+        ``guide``.
+
+        Raises:
+            KeyError: for an unknown name.
+        """
+        labels = self.system.labels.contacts
+        group = [k for k, x in enumerate(labels) if x.startswith(f"{name}.")]
+        if name not in labels and not group:
+            known = [*dict.fromkeys(x.split(".")[0] for x in labels), *labels]
+            raise KeyError(f"trajectory has no contact {name!r}; {nearest(name, known)}")
+        which: Any = labels.index(name) if name in labels else np.array(group)
+
+        def both(normal: Array, tangential: Array) -> Any:
+            rows = [normal[..., which, None], tangential[..., which, :]]
+            return jnp.concatenate(rows, axis=-1) if is_traced(rows) else np.concatenate(rows, axis=-1)
+
+        return ContactRows(
+            gap=self.gap[..., which],
+            force=both(self.force_normal, self.force_tangential),
+            impulse=both(self.impulse_normal, self.impulse_tangential),
+            impacts=self.impacts[..., which],
+        )
+
+
+def _rows(traj: Any, kind: str, name: str) -> dict[str, Any]:
+    system = traj.system
+    if system.parts is None:
+        raise KeyError(
+            f"{system!r} is not made of parts and has no {kind} {name!r}; see traj['energy'] and so on"
+        )
+    known = system.parts.part_names(kind)
+    if name not in known:
+        raise KeyError(f"trajectory has no {kind} {name!r}; {nearest(name, known)}")
+    if traj.t.ndim != 1:
+        raise InputError(f"{kind} {name!r} of a batch; take one run, jax.tree.map(lambda x: x[k], traj)")
+    found = _evaluated(system, kind, name, traj.params, traj.t, traj.q, traj.v, traj._outputs())
+    return found if is_traced(found) else {k: np.asarray(x) for k, x in found.items()}
+
+
+@functools.partial(jax.jit, static_argnames=("system", "kind", "name"))
+def _evaluated(
+    system: System, kind: str, name: str, params: PyTree, t: Array, q: Array, v: Array, output: Any
+) -> dict[str, Array]:
+    ready = prepared(system, params)
+
+    def at(t: Array, q: Array, v: Array, output: Any) -> dict[str, Array]:
+        found: dict[str, Array] = system.parts.part_row(
+            kind, name, t, q, v, output, refreshed(system, t, q, ready)
+        )
+        return found
+
+    return jax.vmap(at)(t, q, v, output)

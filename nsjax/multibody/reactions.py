@@ -1,0 +1,359 @@
+"""What joints carry, from the balance of momentum of the bodies: the same in all coordinates.
+
+At an instant, with contact forces ``f`` as the scheme gave them, accelerations and multipliers of the
+constraints solve ``M a - G' x = h + W f``, ``G a = -gamma`` (least norm where constraints follow from
+others). A joint of the tree then carries what the bodies behind it need beside everything else that acts on
+them; a joint that is a constraint carries its multipliers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from nsjax.core.inertia import mass_matrix
+from nsjax.core.operators import contact_rows, gap_drift, gap_rows
+from nsjax.core.system import System, bordered
+from nsjax.multibody import joints, loads, meetings
+from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.frames import Frame, Scene
+from nsjax.multibody.parts import GROUND, Part
+from nsjax.types import Array, PyTree
+
+RANK = 1e-12
+"""Singular values of the constraints' operator below this part of the largest are those of dependent
+rows.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Loads:
+    """Forces of rows at an instant, or their impulses: contacts (nc,), (nc, nt), constraints, drags."""
+
+    normal: Array
+    tangential: Array
+    constraint: Array
+    drag: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Instant:
+    """A mechanism at an instant of a run.
+
+    Args:
+        mechanism: the topology.
+        t, q, v, p: where, and prepared params.
+        forces: of contacts and drags as the scheme gave them; None: none act.
+    """
+
+    mechanism: Any
+    t: Array
+    q: Array
+    v: Array
+    p: PyTree
+    forces: Loads | None = None
+
+    @functools.cached_property
+    def system(self) -> System:
+        """With all constraints in the border."""
+        return bordered(self.mechanism.system())
+
+    @functools.cached_property
+    def scene(self) -> Scene:
+        """Bodies and how they move."""
+        made: Scene = self.mechanism.scene(self.t, self.q, self.v, self.p)
+        return made
+
+    @functools.cached_property
+    def balance(self) -> tuple[Array, Array]:
+        """Accelerations (nv,) and multipliers of the constraints (nb,)."""
+        s, t, q, v, p = self.system, self.t, self.q, self.v, self.p
+        push = s.force(t, q, v, p)
+        if self.forces is not None and s.nc:
+            rows = jnp.concatenate([self.forces.normal[:, None], self.forces.tangential], axis=1).reshape(
+                -1
+            )
+            push = push + contact_rows(s, t, q, p).wt.T @ rows
+        if self.forces is not None and s.nd:
+            push = push + jax.vjp(lambda v: s.drag(t, q, v, p), v)[1](self.forces.drag)[0]
+        mass = mass_matrix(s, q, p)
+        if not s.nb:
+            return jnp.linalg.solve(mass, push), jnp.zeros(0)
+        rows = gap_rows(s, "constraint", s.nb, t, q, p).wt
+        answers = jnp.linalg.solve(mass, jnp.concatenate([push[:, None], rows.T], axis=1))
+        free = rows @ answers[:, 0] + gap_drift(s, t, q, v, p, "constraint")
+        x = -jnp.linalg.pinv(rows @ answers[:, 1:], rtol=RANK) @ free
+        return answers[:, 0] + answers[:, 1:] @ x, x
+
+    @functools.cached_property
+    def acting(self) -> Loads:
+        """All forces of rows at the instant."""
+        s, x = self.system, self.balance[1]
+        if self.forces is None:
+            return Loads(jnp.zeros(s.nc), jnp.zeros((s.nc, s.nt)), x, jnp.zeros(s.nd))
+        return dataclasses.replace(self.forces, constraint=x)
+
+    @functools.cached_property
+    def rates(self) -> dict[str, tuple[Array, Array]]:
+        """Mass times acceleration of every body's centre, and rate of its spin about it."""
+        a = self.balance[0]
+
+        def momenta(s: Array) -> dict[str, tuple[Array, Array]]:
+            q = self.system.retract(self.q, s * self.v)
+            # to first order in s the position of a motion with the acceleration a
+            scene = self.mechanism.scene(self.t + s, q, self.v + s * a, self.p)
+            return {part.name: momentum(scene, part, self.p) for part in self.bodies}
+
+        zero = jnp.zeros(())
+        made: dict[str, tuple[Array, Array]] = jax.jvp(momenta, (zero,), (jnp.ones(()),))[1]
+        return made
+
+    @property
+    def bodies(self) -> tuple[Part, ...]:
+        """Parts that are bodies."""
+        made: tuple[Part, ...] = self.mechanism.topology.all_of("body")
+        return made
+
+    def pushes(self, given: Loads) -> Iterator[loads.Push]:
+        """Of contacts, of constraints, and of limits, drags and drives of joints that are constraints."""
+        topology, scene = self.mechanism.topology, self.scene
+        yield from contact_pushes(scene, topology, self.p, given)
+        first = 0
+        for name in topology.closures:
+            part = topology.of[name]
+            count = joints.ROWS[scene.dimension][part.kind]
+            yield from joint_pushes(scene, part, self.p[name], given.constraint[first : first + count])
+            first += count
+        for name, effort in self.efforts(given):
+            if name in topology.closures:
+                yield from loads.joint_effort(scene, topology.of[name], self.p[name], effort)
+
+    def efforts(self, given: Loads) -> Iterator[tuple[str, Array]]:
+        """Moments and forces on the coordinates of joints: drives, limits, dry friction."""
+        presence = self.mechanism.presence
+        drives = given.constraint[self.system.nb - len(presence.motions) :]
+        for k, name in enumerate(presence.motions):
+            yield name, drives[k]
+        stops = given.normal[self.system.nc - len(presence.limits) :]
+        for k, (name, which) in enumerate(presence.limits):
+            yield name, stops[k] if which == "lower" else -stops[k]
+        for k, name in enumerate(presence.drags):
+            yield name, given.drag[k]
+
+    def carried(self, joint: str) -> tuple[Array, Array]:
+        """Force [N] and moment about its point [N m] of a joint on its second body, in the axes of the
+        ground.
+        """
+        topology, scene = self.mechanism.topology, self.scene
+        part = topology.of[joint]
+        point = scene.position(part.bodies[1], self.p[joint].on)
+        link = topology.link_of_joint.get(joint)
+        if link is None:
+            return self.of_constraint(joint, self.acting)
+        outer = self.total(self.pushes(self.acting), loads.pushes(scene, topology, self.p))
+        behind = [x.body for x in topology.links if link.body in self.path(x.body)]
+        force, turning = jnp.zeros(scene.dimension), _no_moment(scene)
+        for name in behind:
+            push, about = outer[name]
+            centre = scene.position(name, self.p[name].com)
+            need, spin = self.rates[name]
+            weight = self.p[name].mass * scene.algebra.array(self.mechanism.gravity(self.p))
+            need = need - weight
+            force = force + need - push
+            # moments about the joint's point; those of `outer` are about the origin of the ground
+            turning = turning + spin + _moment(centre - point, need) - about + _moment(point, push)
+        return (-force, -turning) if link.reversed else (force, turning)
+
+    def path(self, body: str) -> list[str]:
+        """From a body up to the ground."""
+        found = [body]
+        while found[-1] != GROUND:
+            found.append(self.mechanism.topology.link_of[found[-1]].parent)
+        return found
+
+    def of_constraint(self, joint: str, given: Loads) -> tuple[Array, Array]:
+        """Force and moment of a joint that is a constraint, with what acts on its coordinate."""
+        topology, first = self.mechanism.topology, 0
+        for name in topology.closures:
+            count = joints.ROWS[self.scene.dimension][topology.of[name].kind]
+            if name == joint:
+                break
+            first += count
+        part, numbers = topology.of[joint], self.p[joint]
+        rows = given.constraint[first : first + count]
+        found = list(joint_pushes(self.scene, part, numbers, rows))
+        for name, effort in self.efforts(given):
+            if name == joint:
+                found += loads.joint_effort(self.scene, part, numbers, effort)
+        second = part.bodies[1]
+        force, about = self.total(x for x in found if x[0] == second)[second]
+        return force, about - _moment(self.scene.position(second, numbers.on), force)
+
+    def total(self, *found: Iterator[loads.Push]) -> dict[str, tuple[Array, Array]]:
+        """Force on each body and moment about the origin of the ground."""
+        scene, names = self.scene, [part.name for part in self.bodies]
+        start = jnp.zeros(scene.dimension), _no_moment(scene)
+        result = dict.fromkeys((*names, GROUND), start)
+        for body, force, point, turning in (x for source in found for x in source):
+            push, about = result[body]
+            if force is not None:
+                f, where = _array(scene, force), _array(scene, point)
+                push, about = push + f, about + _moment(where, f)
+            if turning is not None:
+                about = about + turning
+            result[body] = push, about
+        return result
+
+
+def momentum(scene: Scene, part: Part, p: PyTree) -> tuple[Array, Array]:
+    """Momentum of a body, and its spin about its centre of mass, in the axes of the ground."""
+    numbers = p[part.name]
+    linear = numbers.mass * scene.velocity(part.name, numbers.com)
+    spin = scene.spin(part.name)
+    if scene.dimension == 2:
+        return linear, plane.value(numbers.inertia) * spin
+    if numbers.inertia is None:
+        return linear, jnp.zeros(3)
+    turn, inertia = scene.rotation(part.name), jnp.asarray(numbers.inertia, float)
+    own = turn.T @ spin
+    own = inertia @ own if inertia.ndim == 2 else inertia * own
+    return linear, turn @ own
+
+
+def _no_moment(scene: Scene) -> Array:
+    return jnp.zeros(()) if scene.dimension == 2 else jnp.zeros(3)
+
+
+def _array(scene: Scene, x: Any) -> Array:
+    made: Array = scene.algebra.array(x)
+    return made
+
+
+def _moment(arm: Array, force: Array) -> Array:
+    return jnp.cross(arm, force) if arm.shape[0] == 3 else arm[0] * force[1] - arm[1] * force[0]
+
+
+def _spread(scene: Scene, x: Any, k: int, n: int) -> Array:
+    """Vector k of n vectors (or of one) as an array."""
+    if scene.dimension == 2:
+        return jnp.stack([jnp.broadcast_to(plane.value(c), (n,))[k] for c in x])
+    x = space.array(x)
+    return x if x.ndim == 1 else x[:, k]
+
+
+def contact_pushes(scene: Scene, topology: Any, p: PyTree, given: Loads) -> Iterator[loads.Push]:
+    """Of contacts on both of their bodies."""
+    first = 0
+    for part in topology.all_of("contact"):
+        met, n = (
+            meetings.meetings(scene, part, p[part.name]),
+            meetings.count(part, p[part.name], scene.dimension),
+        )
+        for k in range(n):
+            force = given.normal[first + k] * _spread(scene, met.normal, k, n)
+            for i, tangent in enumerate(met.tangents[: given.tangential.shape[1]]):
+                force = force + given.tangential[first + k, i] * _spread(scene, tangent, k, n)
+            where = _spread(scene, met.here, k, n)
+            yield met.first, force, where, None
+            yield met.second, -force, where, None
+        first += n
+
+
+def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
+    """Of the multipliers of a joint: virtual work of a displacement and turn of its second body."""
+    a, (one, other) = scene.algebra, part.bodies
+    moved = other if other != GROUND else one
+    point = scene.position(other, numbers.on)
+
+    def work(shift: Array, turn: Array) -> Array:
+        frame = _displaced(scene, scene.frame(moved), shift, turn, point)
+        there = dataclasses.replace(scene, frames={**_both(scene, part), moved: frame})
+        rows = joints.rows_of(there, part, numbers)
+        return jnp.sum(x * jnp.stack([plane.value(r) for r in rows]))
+
+    force, turning = jax.grad(work, argnums=(0, 1))(jnp.zeros(scene.dimension), _no_moment(scene))
+    rest = one if moved == other else other
+    yield moved, a.vector(force), a.vector(point), turning
+    yield rest, a.vector(-force), a.vector(point), -turning
+
+
+def _both(scene: Scene, part: Part) -> dict[str, Frame]:
+    return {name: scene.frame(name) for name in part.bodies}
+
+
+def _displaced(scene: Scene, frame: Frame, shift: Array, turn: Array, point: Array) -> Frame:
+    """A frame after a small displacement, and a small turn about a point."""
+    origin = _array(scene, frame.origin)
+    if scene.dimension == 2:
+        s, c = (0.0, 1.0) if frame.turn is None else frame.turn
+        arm = origin - point
+        place = origin + shift + turn * jnp.stack([-arm[1], arm[0]])
+        angle = plane.plus(frame.angle, turn)
+        return dataclasses.replace(
+            frame, origin=(place[0], place[1]), turn=(s + c * turn, c - s * turn), angle=angle
+        )
+    place = origin + shift + jnp.cross(turn, origin - point)
+    body = jnp.eye(3) if frame.turn is None else frame.turn
+    return dataclasses.replace(frame, origin=place, turn=body + space.skew(turn) @ body)
+
+
+def row_loads(output: Any) -> tuple[Loads | None, Loads | None]:
+    """Forces and impulses of a saved row; None where they were not saved."""
+    if output is None:
+        return None, None
+    forces = Loads(output.force_normal, output.force_tangential, output.constraint_force, output.drag_force)
+    impulses = Loads(
+        output.impulse_normal, output.impulse_tangential, output.constraint_impulse, output.drag_impulse
+    )
+    return forces, impulses
+
+
+def joint_row(instant: Instant, joint: str, impulses: Loads | None) -> dict[str, Array]:
+    """What `Trajectory.joint` shows of a joint at a row: force and torque, and what its impulse follows
+    from.
+
+    Returns:
+        ``force``, ``torque``; ``coordinate`` and ``rate`` of a hinge or slide; ``momentum`` of what hangs
+        on
+        the joint, ``outer`` force on it and ``blow``, the impulses on it since the row before: the joint's
+        own
+        impulse is ``d momentum - int outer dt - blow``; of a joint that is a constraint ``blow`` alone
+        counts.
+    """
+    topology, scene = instant.mechanism.topology, instant.scene
+    force, turning = instant.carried(joint)
+    found = {"force": force, "torque": turning}
+    part, zero = topology.of[joint], jnp.zeros(scene.dimension)
+    if part.kind in ("hinge", "slide"):
+        x, rate = scene.coordinates(joint)
+        found |= {"coordinate": plane.value(x), "rate": plane.value(rate)}
+    if impulses is None:
+        return found
+    link = topology.link_of_joint.get(joint)
+    if link is None:
+        own, _ = instant.of_constraint(joint, impulses)
+        return found | {"momentum": zero, "outer": zero, "blow": -own}
+    blows = instant.total(instant.pushes(impulses))
+    pushes = instant.total(loads.pushes(scene, topology, instant.p))
+    weight = scene.algebra.array(instant.mechanism.gravity(instant.p))
+    momenta, outer, blow = zero, zero, zero
+    for name in (x.body for x in topology.links if link.body in instant.path(x.body)):
+        momenta = momenta + momentum(scene, topology.of[name], instant.p)[0]
+        outer = outer + pushes[name][0] + instant.p[name].mass * weight
+        blow = blow + blows[name][0]
+    sign = -1.0 if link.reversed else 1.0
+    return found | {"momentum": sign * momenta, "outer": sign * outer, "blow": sign * blow}
+
+
+def body_row(scene: Scene, name: str) -> dict[str, Array]:
+    """What `Trajectory.body` shows of a body at a row."""
+    return {
+        "position": scene.position(name), "rotation": scene.rotation(name),
+        "velocity": scene.velocity(name), "spin": scene.spin(name),
+    }  # fmt: skip
