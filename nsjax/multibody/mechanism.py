@@ -230,6 +230,7 @@ class Mechanism:
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = self.tree.structure(self, nb) if absolute else {"mass": self.mass}
         flat = not spatial or (not absolute and self.tree.flat)
+        hint = "mass" if spatial or nv > PLANAR_FULL else "full"
         return System(
             nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd,
             force=self.force, potential=self.potential,
@@ -240,7 +241,7 @@ class Mechanism:
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute else None,
             observe=self.observe if names.observables else None,
-            labels=names, parts=self, tangent_hint="mass" if spatial or nv > PLANAR_FULL else "full", **given,
+            labels=names, parts=self, tangent_hint=hint, **given,
         )  # fmt: skip
 
 
