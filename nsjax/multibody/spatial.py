@@ -265,8 +265,8 @@ class Tree:
         )
         carried = matmul(jnp.asarray(self.moves), carried)  # by velocity: mass, first and second moment
         heavy, first, second = carried[:, :1], carried[:, 1:4], carried[:, 4:].reshape(-1, 3, 3)
-        push = heavy * velocities + _cross(spins, first)
-        twist = jnp.sum(second * spins[:, None, :], axis=2) + _cross(first, velocities)
+        push = heavy * velocities + space.cross(spins, first, 1)
+        twist = jnp.sum(second * spins[:, None, :], axis=2) + space.cross(first, velocities, 1)
         met = matmul(spins, twist.T) + matmul(velocities, push.T)
         before = self.before
         lower = before * (1.0 - before.T)  # those that stand before, not beside
@@ -342,14 +342,6 @@ def _between(link: Link, q0: Array, q1: Array) -> Array:
     if link.kind == "ball":
         return rotations.rotation_between(a, b)
     return rotations.pose_between(a, b) if link.kind == "free" else b - a
-
-
-def _cross(a: Array, b: Array) -> Array:
-    """Cross products of rows (n, 3)."""
-    x = a[:, 1] * b[:, 2] - a[:, 2] * b[:, 1]
-    y = a[:, 2] * b[:, 0] - a[:, 0] * b[:, 2]
-    z = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
-    return jnp.stack([x, y, z], axis=1)
 
 
 def _diagonal(entries: Array | None, n: int) -> Any:

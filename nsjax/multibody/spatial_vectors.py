@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from nsjax.math import norm as safe_norm
@@ -77,14 +78,20 @@ def dot(a: Vector, b: Vector) -> Any:
     return jnp.sum(a * b, axis=0)
 
 
-def cross(a: Vector, b: Vector) -> Vector:
-    """``a x b``; `jax.numpy.cross` moves axes, which costs compile time."""
+def turned_on(a: Array, axis: int = 0) -> Array:
+    """Components ``(y, z, x)``."""
+    first, rest = (jax.lax.slice_in_dim(a, k, m, axis=axis) for k, m in ((0, 1), (1, 3)))
+    return jnp.concatenate([rest, first], axis=axis)
+
+
+def cross(a: Vector, b: Vector, axis: int = 0) -> Vector:
+    """``a x b`` along an axis: ``(a . b' - a' . b)'`` with primes for components one on; a third of the
+    operations of the components one by one.
+    """
     if a is None or b is None:
         return None
-    x = a[1] * b[2] - a[2] * b[1]
-    y = a[2] * b[0] - a[0] * b[2]
-    z = a[0] * b[1] - a[1] * b[0]
-    return jnp.stack([x, y, z])
+    a, b = _alike(a, b)
+    return turned_on(a * turned_on(b, axis) - turned_on(a, axis) * b, axis)
 
 
 moment = cross
