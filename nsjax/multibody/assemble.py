@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from nsjax.core.checks import is_traced
 from nsjax.multibody.loads import only_pull
 from nsjax.multibody.mechanism import Mechanism, presence_of
 from nsjax.multibody.parts import Part, number
-from nsjax.multibody.start import close, poses
+from nsjax.multibody.start import close, dependent_rows, poses
 from nsjax.multibody.topology import Topology, absolute_topology, check_names, dimension_of, joint_topology
 
 COORDINATES = ("joint", "absolute")
@@ -70,10 +71,12 @@ def assemble(
     _check_leaves(parts, tree)
     q, v = close(tree, params, dict(start or {}), dict(guess or {}))
     _check_springs(tree, params, q)
-    made = tree
+    dropped = dependent_rows(tree, params, q)
+    made = tree if coordinates == "joint" else _mechanism(parts, absolute_topology(parts, dimension))
     if coordinates == "absolute":
-        made = _mechanism(parts, absolute_topology(parts, dimension))
         q, v = poses(tree, params, q, v, made.tree.names)
+    if dropped:
+        made = dataclasses.replace(made, presence=dataclasses.replace(made.presence, dropped=dropped))
     return Problem(system=made.system(), params=params, state=State(t=0.0, q=q, v=v))
 
 

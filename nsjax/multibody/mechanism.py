@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
@@ -36,6 +37,7 @@ class Presence:
         drags: joints with dry friction.
         motions: joints with a prescribed motion.
         tangents: per contact.
+        dropped: names of the rows of loops that follow from others and are left out.
     """
 
     contacts: tuple[str, ...]
@@ -43,6 +45,7 @@ class Presence:
     drags: tuple[str, ...]
     motions: tuple[str, ...]
     tangents: int
+    dropped: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,10 +179,30 @@ class Mechanism:
             turns = self.dimension == 3 and part.kind == "hinge" and name in self.topology.closures
             # an angle measured between -pi and pi meets its wanted value modulo full turns
             found.append(jnp.sin(x - wanted) if turns else plane.plus(x, -wanted))
-        if not batched:
-            return meetings.flat(found)
-        rows: Array = self.tree.rows(t, q, p)
-        return jnp.concatenate([rows, meetings.flat(found)]) if found else rows
+        rows = meetings.flat(found) if found else jnp.zeros(0)
+        if batched:
+            rows = jnp.concatenate([self.tree.rows(t, q, p), rows])
+        return rows if self.kept is None else rows[self.kept]
+
+    @functools.cached_property
+    def rows(self) -> tuple[str, ...]:
+        """Names of all constraints, those left out among them."""
+        of, closures = self.topology.of, self.topology.closures
+        found = [x for name in closures for x in joints.row_names(of[name], self.dimension)]
+        return (*found, *(f"{name}.motion" for name in self.presence.motions))
+
+    @functools.cached_property
+    def kept(self) -> np.ndarray | None:
+        """Which of them are not left out; None: all."""
+        if not self.presence.dropped:
+            return None
+        return np.array([k for k, name in enumerate(self.rows) if name not in self.presence.dropped])
+
+    def all_rows(self, x: Array) -> Array:
+        """Multipliers of all constraints, zero for those left out."""
+        if self.kept is None:
+            return x
+        return jnp.zeros(len(self.rows)).at[self.kept].set(x)
 
     def drag(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Rates of the joints with dry friction (nd,)."""
@@ -212,13 +235,10 @@ class Mechanism:
         """Names and units."""
         topology = self.topology
         q, v, observables = coordinate_labels(topology)
-        rows = [
-            x for name in topology.closures for x in joints.row_names(topology.of[name], self.dimension)
-        ]
-        rows += [f"{name}.motion" for name in self.presence.motions]
+        rows = tuple(x for x in self.rows if x not in self.presence.dropped)
         limits = tuple(f"{name}.{which}" for name, which in self.presence.limits)
         return Labels(
-            q=q, v=v, contacts=self.presence.contacts + limits, constraints=tuple(rows),
+            q=q, v=v, contacts=self.presence.contacts + limits, constraints=rows,
             drags=self.presence.drags, observables=observables,
         )  # fmt: skip
 

@@ -95,6 +95,7 @@ class Instant:
     def acting(self) -> Loads:
         """All forces of rows at the instant."""
         s, x = self.system, self.balance[1]
+        x = self.mechanism.all_rows(x)
         if self.forces is None:
             return Loads(jnp.zeros(s.nc), jnp.zeros((s.nc, s.nt)), x, jnp.zeros(s.nd))
         return dataclasses.replace(self.forces, constraint=x)
@@ -137,7 +138,7 @@ class Instant:
     def efforts(self, given: Loads) -> Iterator[tuple[str, Array]]:
         """Moments and forces on the coordinates of joints: drives, limits, dry friction."""
         presence = self.mechanism.presence
-        drives = given.constraint[self.system.nb - len(presence.motions) :]
+        drives = given.constraint[given.constraint.shape[0] - len(presence.motions) :]
         for k, name in enumerate(presence.motions):
             yield name, drives[k]
         stops = given.normal[self.system.nc - len(presence.limits) :]
@@ -335,6 +336,7 @@ def joint_row(instant: Instant, joint: str, impulses: Loads | None) -> dict[str,
         found |= {"coordinate": plane.value(x), "rate": plane.value(rate)}
     if impulses is None:
         return found
+    impulses = dataclasses.replace(impulses, constraint=instant.mechanism.all_rows(impulses.constraint))
     link = topology.link_of_joint.get(joint)
     if link is None:
         own, _ = instant.of_constraint(joint, impulses)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from collections.abc import Mapping
@@ -27,6 +28,16 @@ TRIALS = 24
 
 PASSES = 60
 """Newton steps of a search."""
+
+SAMPLES, ASIDE = 4, 0.3
+"""Closed positions in which dependent rows are looked for, and how far from the start they are sought [rad,
+m].
+"""
+
+RANK = 1e-8
+"""What is left of a dependent row beside the others: rounding of closed positions (`CLOSED`), and of the
+rows.
+"""
 
 
 class RedundantConstraintsWarning(UserWarning):
@@ -151,16 +162,13 @@ def _search(mechanism: Mechanism, p: PyTree, q: Array, free: Array) -> tuple[Arr
 
 @functools.partial(jax.jit, static_argnames=("mechanism",))
 def _rates(mechanism: Mechanism, p: PyTree, q: Array, v: Array, free: Array) -> tuple[Array, Array, Array]:
-    """Velocities that keep the loops closed: the free ones by least squares; what is left, and singular
-    values
-    of all rows.
-    """
+    """Velocities that keep the loops closed, the free ones by least squares, and what is left."""
     system = mechanism.system()
     rest, zero = jnp.zeros(system.nv), jnp.zeros(())
     rows = jax.jacfwd(lambda xi: mechanism.constraint(zero, system.retract(q, xi), p))(rest)
     offset = jax.jvp(lambda t: mechanism.constraint(t, q, p), (zero,), (jnp.ones(()),))[1]
     moved = v - jnp.linalg.pinv(rows * free, rtol=1e-10) @ (rows @ v + offset)
-    return moved, rows @ moved + offset, jnp.linalg.svd(rows, compute_uv=False)
+    return moved, rows @ moved + offset
 
 
 def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[Any, Any]:
@@ -187,29 +195,79 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
         worst = int(np.argmax(np.abs(left)))
         raise InputError(
             f"assemble: the loop at {names[worst]!r} does not close, {float(left[worst]):.3g} is left; "
-            "check "
-            "lengths, leave the start of one more body open, or give guess= for those that are open"
+            "check lengths, leave the start of one more body open, or give guess= for those that are open"
         )
-    v, miss, sizes = _rates(mechanism, p, closed, jnp.asarray(v), ~driven)
+    v, miss = _rates(mechanism, p, closed, jnp.asarray(v), ~driven)
     if is_traced((v, miss)):
         return closed, v
     if not float(jnp.max(jnp.abs(miss))) <= 1e-9 * max(1.0, float(jnp.max(jnp.abs(v)))):
         worst = int(np.argmax(np.abs(miss)))
         raise InputError(
             f"assemble: the given velocities open the loop at {names[worst]!r} with "
-            f"{float(miss[worst]):.3g}; "
-            "leave the velocity of one of its bodies out"
-        )
-    rank = int(np.sum(np.asarray(sizes) > 1e-9 * max(float(sizes[0]), 1e-300)))
-    if rank < len(names):
-        warnings.warn(
-            f"{len(names) - rank} of {len(names)} constraints follow from the others at the start; the "
-            "motion "
-            "is right, single reactions are not unique",
-            RedundantConstraintsWarning,
-            stacklevel=4,
+            f"{float(miss[worst]):.3g}; leave the velocity of one of its bodies out"
         )
     return np.asarray(closed), np.asarray(v)
+
+
+def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
+    """Rows of the loops that follow from the others wherever the loops are closed, to be left out. A
+    position in
+    which more of them depend (a dead centre) is none of it: others near the start are looked at, too.
+    """
+    bare = dataclasses.replace(mechanism.presence, motions=(), dropped=())
+    loops, still = dataclasses.replace(mechanism, presence=bare), jnp.zeros(mechanism.topology.sizes[1])
+    if not mechanism.topology.closures or is_traced((p, q)):
+        return ()
+    p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
+    seeded, system = np.random.default_rng(1), loops.system()
+    kept: tuple[int, ...] = ()
+    for trial in range(SAMPLES):
+        xi = seeded.uniform(-ASIDE, ASIDE, still.shape[0]) * (trial > 0)
+        moved, left = _search(
+            loops, p, system.retract(jnp.asarray(q), jnp.asarray(xi)), np.ones(still.shape[0])
+        )
+        if trial and not float(jnp.max(jnp.abs(left))) <= CLOSED:
+            continue
+        found = _independent(np.asarray(_directions(loops, p, moved)))
+        kept = max(kept, found, key=len)
+    names = loops.labels().constraints
+    dropped = tuple(name for k, name in enumerate(names) if k not in kept)
+    if dropped:
+        warnings.warn(
+            f"{len(dropped)} of {len(names)} constraints follow from the others and are left out "
+            f"({', '.join(dropped)}); the motion is right, but single reactions are not unique: those of "
+            "these rows "
+            "are given as zero",
+            RedundantConstraintsWarning,
+            stacklevel=3,
+        )
+    return dropped
+
+
+@functools.partial(jax.jit, static_argnames=("mechanism",))
+def _directions(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
+    """Directions of the constraints (nb, nv)."""
+    system = mechanism.system()
+    still = jnp.zeros(system.nv)
+    made: Array = jax.jacfwd(lambda xi: mechanism.constraint(jnp.zeros(()), system.retract(q, xi), p))(
+        still
+    )
+    return made
+
+
+def _independent(rows: np.ndarray) -> tuple[int, ...]:
+    """The first rows that depend on none before them."""
+    kept: list[int] = []
+    basis: list[np.ndarray] = []
+    for k, row in enumerate(rows):
+        rest = row.copy()
+        for _ in range(2):  # twice, for rounding
+            for one in basis:
+                rest = rest - one * (one @ rest)
+        if np.linalg.norm(rest) > RANK * (1.0 + float(np.linalg.norm(row))):
+            kept.append(k)
+            basis.append(rest / np.linalg.norm(rest))
+    return tuple(kept)
 
 
 def poses(mechanism: Mechanism, p: PyTree, q: Any, v: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
