@@ -43,12 +43,13 @@ def watch_gaps(
     the rate ``r`` has the margin ``|r| dt / |c|``; one that turns at the gap ``g`` without closing would
     have needed the rate ``sqrt(2 g c) / dt`` less, and has the margin ``sqrt(2 g / c)``: numbers of
     steps, infinite for contacts that do not come near. Derivatives of an impact are known to about one over
-    its margin. Where a contact closes, ``|c|`` is the smaller of the last two: the gap tested in this step
-    may be corrected, or behind the jump, and one of them that spans a jump is the larger. Slow approaches
-    that the step notes as grazing have the margin of a hit.
+    its margin. ``|c|`` is the smaller of the last two: the gap tested in this step may be corrected, or
+    behind a jump, and one of them that spans a jump is the larger. Slow approaches that the step notes as
+    grazing have the margin of a hit.
 
     Args:
-        resolved: misses with a margin up to this are noted.
+        resolved: misses with a margin up to this are noted; with ``|c|`` of this step, so that a contact
+            turned by an impact elsewhere just before it closes is.
         sequence: hits whose flight took up to this many times their margin belong to a sequence of bounces
             and are left out. A miss is no bounce, however short its flight: from the surface a ballistic
             flight comes back to it.
@@ -66,10 +67,12 @@ def watch_gaps(
     least = watch.last - (event.gap - watch.before) ** 2 / (8.0 * size)
     missed = turned & ~event.active & (watch.off >= flight)
     # less than zero where the contact closes and opens between two steps, unseen
-    margin = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
+    short = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
+    # of a turn that an impact elsewhere has made the flight before it tells the acceleration
+    margin = short * jnp.sqrt(size / smaller)
     margin = jnp.where(hit, jnp.abs(event.rate_before) * dt / smaller, margin)
     near = known & (missed | (hit & ((own != 0) | (sequence * margin < watch.off))))
-    grazing = jnp.where(near & missed & (margin < resolved), notes.GRAZING, 0)
+    grazing = jnp.where(missed & (short < resolved), notes.GRAZING, 0)
     off = jnp.where(event.active, 0, watch.off + 1)
     impulse = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
     bend = jnp.where(known, size, jnp.inf)

@@ -67,3 +67,13 @@ def test_a_bounce_of_its_own_flight_has_none() -> None:
     """A hit that comes as fast as it left flies for twice its margin: four times that tells them apart."""
     assert np.isfinite(margins(FREE[-26:], impact=True)[-1])
     assert np.isinf(margins(FREE[-24:], impact=True)[-1])
+
+
+def test_a_contact_turned_by_an_impact_elsewhere_is_as_far_from_grazing_as_its_gap() -> None:
+    """It comes at 0.5 m/s and is sent back as fast: its own acceleration would have needed the gap's."""
+    gap, steps = 0.02, np.arange(20.0, -1.0, -1.0)
+    gaps = gap + DT * 0.5 * steps + 0.5 * BEND * (DT * steps) ** 2
+    gaps = np.append(gaps, gaps[-2])
+    assert abs(gaps[-1] - 2.0 * gaps[-2] + gaps[-3]) > 100.0 * BEND * DT**2
+    found = margins(gaps, impact=False)
+    np.testing.assert_allclose(found[-1], np.sqrt(2.0 * gap / BEND) / DT, rtol=1e-9)
