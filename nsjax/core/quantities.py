@@ -83,8 +83,9 @@ class RowQuantities:
             harmless, one-sided (grazing, a kink), undefined (impacts that move each other, an
             accumulation, friction above the jamming limit).
         margin (nc,): how near a contact has come to grazing, in steps: the rate with which it closed, or
-            would have had to come to close, over what its acceleration changes in a step. Infinite if it
-            did not come near. An impact is lost or won by changes of the data that move its rate by so
+            would have had to come to close, over what its acceleration changes in a step; hits below the
+            gate of `nsjax.Criteria` are among them where they are noted as grazing. Infinite if it did
+            not come near. An impact is lost or won by changes of the data that move its rate by so
             much, and its derivative is known to about 1 / margin.
         drag_force, drag_impulse (nd,): of bounded rows, like those of the constraints [N], [N s].
     """

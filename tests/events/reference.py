@@ -98,8 +98,8 @@ class Run:
             self.phase()
             if len(self.events) > MOST:
                 raise UndecidedError("too many events")
-        y = self.mech.contacts(self.t, self.q, self.v)
-        a = acceleration(self.mech, self.t, self.q, self.v, y, self.mode).a
+        self.ahead = self.directions(self.v, self.t, self.q)
+        a = self.forces(self.t, self.q, self.v)[1].a
         return Motion(self.q, self.v, np.concatenate([self.v, a]), self.events, self.speeds, self.nearest)
 
     def meet(self, candidates, hits, avoid=()) -> None:

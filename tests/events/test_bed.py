@@ -12,7 +12,7 @@ from tests.events import draws, mechanisms, statistics, topologies
 from tests.events.bed import motions, parser
 from tests.events.measure import SCHEMES, STEPS, compare, derivative
 from tests.events.reference import motion
-from tests.events.truth import cached, truth
+from tests.events.truth import cached, placed, truth
 from tests.gradients import cases, particle
 
 CLOSED_FORMS = (
@@ -93,6 +93,15 @@ def test_a_bouncing_point_comes_to_rest_at_its_time():
     found = motion(mechanisms.Point2, list(numbers.values()), 1.2)
     assert abs(found.events[-1][0] - 3.0 * math.sqrt(1.0 / 9.81)) < 1e-6
     assert np.max(np.abs([found.q[1], *found.v])) < 1e-12
+
+
+@pytest.mark.parametrize("key", [("point3", 6), ("point2", 0), ("box2", 1)])
+def test_the_rate_at_the_end_is_that_of_the_motion(key):
+    """In space sliding has turned since its phase began."""
+    m, _ = placed(draws.draw(*key))
+    ends = [motion(mechanisms.ALL[m.name], m.p, m.end + s) for s in (-1e-4, 0.0, 1e-4)]
+    before, _, after = (np.concatenate([x.q, x.v]) for x in ends)
+    np.testing.assert_allclose(ends[1].rate, (after - before) / 2e-4, rtol=1e-5, atol=1e-6)
 
 
 QUICK = 0, 1, 4

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import notes, schemes
+from nsjax import models, notes, schemes
 from tests.gradients import rocking
 from tests.gradients.program import sensitivity
 
@@ -57,3 +58,32 @@ def test_no_step_count_stands_out(name: str, start: str) -> None:
     # solvers are exact to 1e-11 of the velocities, and over a step of 4e-5 s: below 1e-8 there is no trend
     assert np.max(trend) <= max(5.0 * np.median(trend), 1e-8 * COUNTS[-1])
     assert np.max(trend) <= 50.0  # in steps: first order, not a constant error with a flat trend
+
+
+SPATIAL = models.block().system
+
+
+def tilted(x):
+    """A box in space above a rough plane, tilted about its second axis: lowest edge, tilt, spin."""
+    height, angle, spin = x
+    none, size = 0.0 * height, np.array([0.2, 0.15, 0.1])
+    lowest = height + 0.5 * (size[0] * jnp.sin(angle) + size[2] * jnp.cos(angle))
+    turn = [jnp.cos(0.5 * angle), none, jnp.sin(0.5 * angle), none]
+    problem = models.block(
+        size=size, initial_q=jnp.stack([none, none, lowest, *turn]),
+        initial_v=jnp.stack([none, none, none, none, spin, none]),
+    )  # fmt: skip
+    return problem.params, problem.state
+
+
+@pytest.mark.slow
+def test_a_box_in_space_that_has_fallen_flat_does_not_move() -> None:
+    """By an edge and a face, or by its face at once: velocities are zero whatever the start."""
+    for start in ((0.02, 0.25, 0.5), (0.02, 0.0, 0.0)):
+        for n in (250, 500, 1000):
+            found = sensitivity(
+                SPATIAL, tilted, schemes.nsga_decoupled(), np.array(start), 0.25, n
+            )  # fmt: skip
+            assert not found.notes & notes.SERIOUS
+            assert np.max(np.abs(found.x[7:])) < 1e-11
+            assert np.max(np.abs(found.jacobian[7:])) < 1e-11  # of the contact solver

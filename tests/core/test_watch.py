@@ -1,0 +1,79 @@
+"""Margins of hits from the gaps that a scheme tests, against parabolas."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax import notes
+from nsjax.core.scheme import Event, Output
+from nsjax.core.watch import begin_watch, watch_gaps
+
+DT, RATE, BEND = 1e-3, 0.03, 5.0
+"""A gap closes with ``RATE`` under the acceleration ``BEND`` that slows it down: six steps of margin."""
+
+STEPS = np.arange(-90, 1)
+FREE = -RATE * DT * STEPS + 0.5 * BEND * (DT * STEPS) ** 2
+
+
+def told(gap: float, impact: bool, bits: int) -> Output:
+    """Of a step of one contact without friction."""
+    hit = jnp.array([impact or bool(bits)])
+    one, none = jnp.zeros(1), jnp.zeros((1, 0))
+    event = Event(
+        gap=jnp.array([gap]), active=hit, impact=jnp.array([impact]),
+        rate_before=jnp.where(hit, -RATE, 0.0), rate_after=one,
+    )  # fmt: skip
+    return Output(
+        event=event, status=jnp.asarray(0), contact=jnp.asarray(-1), impulse_normal=one,
+        impulse_tangential=none, notes=jnp.array([bits]),
+    )  # fmt: skip
+
+
+def margins(gaps: np.ndarray, impact: bool, bits: int = 0) -> np.ndarray:
+    """Of every step, the last of which closes the contact."""
+    watch, found = begin_watch(1, 0, jnp.zeros(1, int)), []
+    for k, gap in enumerate(gaps):
+        last = k == gaps.size - 1
+        output = told(gap, impact and last, bits if last else 0)
+        watch, margin, _ = watch_gaps(watch, output, jnp.asarray(DT), resolved=2.0, sequence=4.0, flight=3)
+        found.append(margin[0])
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    ("step", "change"),
+    [(-1, 0.0), (-1, 0.02), (-1, -0.02), (-3, 0.02)],
+    ids=["as it is", "corrected", "behind the jump", "corrected three steps before"],
+)
+def test_the_margin_of_a_hit_is_that_of_its_flight(step: int, change: float) -> None:
+    """Whatever the gap tested last or first of four: moved by four times the acceleration of a step."""
+    gaps = FREE.copy()
+    gaps[step if step == -1 else slice(None, step)] += change * DT
+    found = margins(gaps, impact=True)
+    assert np.all(np.isinf(found[:-1]))
+    np.testing.assert_allclose(found[-1], RATE / (BEND * DT), rtol=1e-9)
+
+
+def test_a_slow_approach_has_a_margin_where_it_grazes() -> None:
+    """Below the gate it is no impact; the chatter of a contact at rest has none."""
+    for bits, expected in ((notes.GRAZING, RATE / (BEND * DT)), (notes.SETTLING, np.inf)):
+        found = margins(FREE, impact=False, bits=bits)
+        np.testing.assert_allclose(found[-1], expected, rtol=1e-9)
+
+
+def test_a_bounce_of_its_own_flight_has_none() -> None:
+    """A hit that comes as fast as it left flies for twice its margin: four times that tells them apart."""
+    assert np.isfinite(margins(FREE[-26:], impact=True)[-1])
+    assert np.isinf(margins(FREE[-24:], impact=True)[-1])
+
+
+def test_a_contact_turned_by_an_impact_elsewhere_is_as_far_from_grazing_as_its_gap() -> None:
+    """It comes at 0.5 m/s and is sent back as fast: its own acceleration would have needed the gap's."""
+    gap, steps = 0.02, np.arange(20.0, -1.0, -1.0)
+    gaps = gap + DT * 0.5 * steps + 0.5 * BEND * (DT * steps) ** 2
+    gaps = np.append(gaps, gaps[-2])
+    assert abs(gaps[-1] - 2.0 * gaps[-2] + gaps[-3]) > 100.0 * BEND * DT**2
+    found = margins(gaps, impact=False)
+    np.testing.assert_allclose(found[-1], np.sqrt(2.0 * gap / BEND) / DT, rtol=1e-9)
