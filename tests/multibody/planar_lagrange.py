@@ -1,5 +1,5 @@
-"""Random planar trees, and their equations of motion by d'Alembert's principle: the kinematics is written out
-here, everything else is differentiation.
+"""Random planar trees, and their equations of motion by d'Alembert's principle: the kinematics is written
+out here, everything else is differentiation.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def vec(x: Any) -> Array:
 class RandomTree:
     """Parts of a tree, its problem, its energies and equations.
 
-    A free body, and a hinge, a slide and a fixed joint given from the parent to the body and from the body to
-    its parent, in a random order on random parents, with random numbers; springs of all kinds.
+    A free body, and a hinge, a slide and a fixed joint given from the parent to the body and from the body
+    to its parent, in a random order on random parents, with random numbers; springs of all kinds.
     """
 
     def __init__(self, seed: int) -> None:

@@ -50,7 +50,7 @@ TURN = TURN * np.linalg.det(TURN)
 
 
 def chain(spatial: bool):
-    """Two hinges, a slide that is reversed, a hinge: in the plane, or in space in a plane that is turned."""
+    """Two hinges, a slide given backwards, a hinge: in the plane, or in a plane that is turned in space."""
 
     def point(x, y):
         return TURN @ [x, y, 0.0] if spatial else (x, y)
