@@ -35,8 +35,10 @@ def assemble(
             value is a position. In the plane a body on a hinge has its angle from the ground's x axis and
             its rate; a slide its displacement; a free body ``((x, y, angle), (vx, vy, omega))``. In space a
             hinge has its own angle, a ball a rotation vector (3,) or a quaternion (4,) and the angular
-            velocity in body axes, a free body ``(x, y, z)`` with or without one of these. What is not
-            given is zero; where loops are to be closed, it is solved for.
+            velocity in body axes, a free body ``(x, y, z)`` with or without one of these. A pair of vectors
+            is position and velocity: a turned free body is ``(((x, y, z), turn), velocity)``, None for a
+            velocity that is not given. What is not given is zero; where loops are to be closed, it is solved
+            for.
         guess: in the same form, where the search for positions that close loops begins; velocities in it
             are not looked at. Which of several positions is found follows from it.
 
