@@ -1,4 +1,4 @@
-"""The one-body cases of the folder ``joints`` of the reference data, built from parts as its README says."""
+"""The one-body cases of the folder ``joints`` of the reference data, from parts as its README says."""
 
 from __future__ import annotations
 

@@ -75,6 +75,7 @@ def chain(spatial: bool):
     )
 
 
+@pytest.mark.slow
 def test_spatial_chain_is_the_planar_one() -> None:
     """Accelerations to 1e-11 at 20 states: angles of planar bodies are sums of angles of spatial hinges."""
     flat, round_ = chain(False), chain(True)
