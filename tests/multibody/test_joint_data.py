@@ -15,7 +15,7 @@ STEP = 1e-3
 FINER = {"Distance_Case02": 1e-4, "RevSpherical_Case02": 1e-4}
 """Blows of 2700 N between calm ways: the step is a tenth."""
 
-QUICK = ("Cylindrical_Case03", "RotSpring_Case02", "TranSpringCB_Case04")
+QUICK = ("Cylindrical_Case03", "Prismatic_Case03")
 
 
 def matrices(quaternions: np.ndarray) -> np.ndarray:

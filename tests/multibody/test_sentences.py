@@ -220,7 +220,7 @@ def test_what_is_legal() -> None:
 
 
 def test_redundant_constraints_are_reported() -> None:
-    """A parallelogram with three equal cranks: right, and said to have reactions that are not unique."""
+    """A parallelogram with three equal cranks: said to have reactions that are not unique, started right."""
     parts = [bar("coupler")]
     for k in range(3):
         parts += [
