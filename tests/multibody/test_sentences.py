@@ -220,7 +220,7 @@ def test_what_is_legal() -> None:
 
 
 def test_redundant_constraints_are_reported() -> None:
-    """A parallelogram with three equal cranks: said to have reactions that are not unique, started right."""
+    """A parallelogram with three equal cranks: its reactions are said not to be unique."""
     parts = [bar("coupler")]
     for k in range(3):
         parts += [
