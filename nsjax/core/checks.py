@@ -34,6 +34,11 @@ SKEW_TOLERANCE = 1e-9
 RATE_TOLERANCE = 1e-8
 """A start may violate a constraint on velocity level by this much, relative to the terms of the rate."""
 
+ROUNDING = 1e-13
+"""The same relative to the largest of all rows, a thousand roundings: a row that follows from others may
+have no term but rounding.
+"""
+
 
 REMEDY = "let nsjax.consistent(problem) do it"
 
@@ -227,7 +232,8 @@ def check_found(system: System, found: dict[str, np.ndarray], scheme: Scheme | N
         )  # fmt: skip
         _check_start(
             system.labels.constraints, found["rate"],
-            np.abs(found["rate"]) - RATE_TOLERANCE * found["rate_size"], 0.0, "rate of constraint",
+            np.abs(found["rate"]) - RATE_TOLERANCE * found["rate_size"],
+            ROUNDING * np.max(found["rate_size"], initial=0.0), "rate of constraint",
             f"the start violates it on velocity level; choose initial_v along the constraint, {REMEDY}",
         )  # fmt: skip
 

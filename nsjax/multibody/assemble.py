@@ -15,7 +15,14 @@ from nsjax.multibody.loads import only_pull
 from nsjax.multibody.mechanism import Mechanism, presence_of
 from nsjax.multibody.parts import Part, number
 from nsjax.multibody.start import close, dependent_rows, poses
-from nsjax.multibody.topology import Topology, absolute_topology, check_names, dimension_of, joint_topology
+from nsjax.multibody.topology import (
+    SPATIAL,
+    Topology,
+    absolute_topology,
+    check_names,
+    dimension_of,
+    joint_topology,
+)
 
 COORDINATES = ("joint", "absolute")
 
@@ -36,8 +43,10 @@ def assemble(
             value is a position. In the plane a body on a hinge has its angle from the ground's x axis and
             its rate; a slide its displacement; a free body ``((x, y, angle), (vx, vy, omega))``. In space a
             hinge has its own angle, a ball a rotation vector (3,) or a quaternion (4,) and the angular
-            velocity in body axes, a free body ``(x, y, z)`` with or without one of these. What is not
-            given is zero; where loops are to be closed, it is solved for.
+            velocity in body axes, a free body ``(x, y, z)`` with or without one of these. A pair of vectors
+            is position and velocity: a turned free body is ``(((x, y, z), turn), velocity)``, None for a
+            velocity that is not given. What is not given is zero; where loops are to be closed, it is
+            solved for.
         guess: in the same form, where the search for positions that close loops begins; velocities in it
             are not looked at. Which of several positions is found follows from it.
 
@@ -67,8 +76,12 @@ def assemble(
     dimension = dimension_of(parts, gravity)
     _check_dimension(parts, dimension)
     tree = _mechanism(parts, joint_topology(parts, dimension))
+    if not tree.topology.sizes[1]:
+        names = ", ".join(repr(x.joint) for x in tree.topology.links)
+        raise InputError(f"assemble: nothing can move: all bodies hang on fixed joints ({names}); free one")
     params = {part.name: part.numbers for part in parts} | {"gravity": gravity}
     _check_leaves(parts, tree)
+    _check_turning(parts, tree)
     q, v = close(tree, params, dict(start or {}), dict(guess or {}))
     _check_springs(tree, params, q)
     dropped = dependent_rows(tree, params, q)
@@ -93,10 +106,38 @@ def _check_leaves(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
         if not np.asarray(masses[link.body]) > 0.0:
             raise InputError(
                 f"body {link.body!r}: mass = {masses[link.body]} and nothing with mass hangs on it; give "
-                "it "
-                "mass, or leave it out"
+                "it mass, or leave it out"
             )
         masses[link.parent] = 1.0
+
+
+def _check_turning(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
+    """Refuses bodies at the end of a tree, in no loop, that turn about their centre of mass without
+    inertia.
+    """
+    known = {x.name: x.numbers for x in parts}
+    topology = mechanism.topology
+    held = {link.parent for link in topology.links}
+    held |= {x for name in topology.closures for x in topology.of[name].bodies}
+    for link in mechanism.topology.links:
+        x, joint = known[link.body], None if link.joint is None else known[link.joint]
+        if link.body in held or link.kind in ("slide", "fixed") or is_traced((x, joint)):
+            continue
+        if (x.inertia is not None and np.any(x.inertia)) or (joint and joint.armature is not None):
+            continue
+        centre, own = x.com, None if joint is None else (joint.at if link.reversed else joint.on)
+        if joint is not None and np.any(_point(centre) != _point(own)):
+            continue
+        raise InputError(
+            f"body {link.body!r}: it turns about its centre of mass, and inertia = {x.inertia}; give it one"
+        )
+
+
+def _point(x: Any) -> np.ndarray:
+    """As a vector of space."""
+    found, flat = np.zeros(3), np.zeros(1) if x is None else np.asarray(x, float).reshape(-1)
+    found[: len(flat)] = flat
+    return found
 
 
 def _check_springs(mechanism: Mechanism, params: Any, q: Any) -> None:
@@ -114,8 +155,7 @@ def _check_springs(mechanism: Mechanism, params: Any, q: Any) -> None:
             continue
         raise InputError(
             f"spring {part.name!r}: its ends coincide at the start, so that its force has no direction; "
-            "move "
-            "them apart, or leave length and damping out: a spring of free length zero needs none"
+            "move them apart, or leave length and damping out: a spring of free length zero needs none"
         )
 
 
@@ -125,6 +165,16 @@ def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
         raise InputError(f"assemble: gravity has {dimension} components; give a number, 2 or 3")
     for part in parts:
         x = part.numbers
+        if dimension == 2 and part.kind in SPATIAL:
+            raise InputError(
+                f"{part.kind} {part.name!r}: is a joint of space, but gravity has 2 components; give 3"
+            )
+        if dimension == 2 and part.kind == "hinge" and x.turned is not None:
+            raise InputError(
+                f"hinge {part.name!r}: turned = {x.turned} in the plane, where angles count from the x "
+                "axis of the ground; give start, or rest of a spring"
+            )
+        _check_points(part, dimension)
         if dimension == 3 and part.kind == "hinge" and x.axis is None:
             raise InputError(
                 f"hinge {part.name!r}: the mechanism is spatial; give axis=(0, 0, 1), for instance"
@@ -137,3 +187,20 @@ def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
             )
         if part.kind == "contact" and part.option("shapes")[1] == "walls" and dimension == 3:
             raise InputError(f"contact {part.name!r}: walls are planar; use a plane each")
+
+
+POINTS = ("com", "at", "on", "axis", "second_axis", "normal")
+"""Numbers that are a number on the x axis or a vector."""
+
+
+def _check_points(part: Part, dimension: int) -> None:
+    """Refuses vectors of another number of components."""
+    shapes = (part.numbers.first, part.numbers.second) if part.kind == "contact" else (part.numbers,)
+    for x in shapes:
+        for name in POINTS:
+            shape = np.shape(getattr(x, name, None))
+            if len(shape) == 1 and shape != (dimension,):
+                raise InputError(
+                    f"{part.kind} {part.name!r}: {name} has {shape[0]} components in a mechanism of "
+                    f"{dimension} dimensions; give {dimension}"
+                )

@@ -13,6 +13,7 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.core.changes import as_number
 from nsjax.core.checks import is_traced
+from nsjax.math import rotations
 from nsjax.multibody import numbers
 from nsjax.types import Fn, PyTree
 
@@ -145,8 +146,7 @@ def _check_inertia(name: str, inertia: np.ndarray) -> None:
     if moments.size == 3 and moments[2] > (moments[0] + moments[1]) * (1.0 + UNIT_TOLERANCE):
         raise InputError(
             f"body {name!r}: moments of inertia {moments.tolist()} violate the triangle inequality; no "
-            "body "
-            "has a moment larger than the sum of the two others"
+            "body has a moment larger than the sum of the two others"
         )
 
 
@@ -156,6 +156,8 @@ def _joint(
     limits = given.pop("limits", None)
     if limits is not None:
         given["lower"], given["upper"] = limits
+        if not is_traced(limits) and not given["lower"] < given["upper"]:
+            raise InputError(f"{kind} {name!r}: limits = {limits}; the lower must be below the upper")
         given.setdefault("restitution", 0.0)
     else:
         given.pop("restitution", None)
@@ -247,7 +249,19 @@ def universal(
         axis, second_axis: unit vectors in the axes of the first and of the second body; with ``turned``
         they
             stand across each other.
+
+    Raises:
+        InputError: if they do not.
     """
+    if not is_traced((axis, second_axis, turned)):
+        frame = np.eye(3) if turned is None else rotations.matrix(rotations.exponential(np.asarray(turned)))
+        lean = float(np.asarray(axis, float) @ np.asarray(frame) @ np.asarray(second_axis, float))
+        if abs(lean) > UNIT_TOLERANCE:
+            raise InputError(
+                f"universal {name!r}: axis and second_axis meet at {np.degrees(np.arccos(lean)):.6g} "
+                "degrees; they must stand across each other where the coordinates are zero: change an "
+                "axis, or give turned"
+            )
     return _joint(
         "universal", name, first, second, None, loop, at=at, on=on, axis=axis, second_axis=second_axis,
         turned=turned,

@@ -87,14 +87,19 @@ def _rest(link: Link, table: Mapping[str, Any]) -> np.ndarray:
 def _pair(value: Any, link: Link) -> tuple[Any, Any]:
     """Position and velocity; a single value is a position."""
     two = isinstance(value, tuple | list) and len(value) == 2
-    scalars = two and all(np.ndim(x) == 0 for x in value)
+    scalars = two and not any(map(_wide, value))
     if two and (not scalars or link.kind in ("hinge", "slide")):
         return value[0], value[1]
     return value, None
 
 
+def _wide(x: Any) -> bool:
+    """Whether it is no scalar; a pose may be a ragged pair, which numpy does not look at."""
+    return isinstance(x, tuple | list) or np.ndim(x) > 0
+
+
 def _position(link: Link, dimension: int, value: Any, who: str, xp: Any) -> Any:
-    parts = value if isinstance(value, tuple | list) and any(np.ndim(x) for x in value) else [value]
+    parts = value if isinstance(value, tuple | list) and any(map(_wide, value)) else [value]
     flat = xp.concatenate([xp.asarray(x, float).reshape(-1) for x in parts])
     size = SIZES[dimension][link.kind][0]
     if dimension == 3 and link.kind in ("ball", "free"):
@@ -118,7 +123,7 @@ def _position(link: Link, dimension: int, value: Any, who: str, xp: Any) -> Any:
 
 
 def _rate(link: Link, size: int, value: Any, who: str, xp: Any) -> Any:
-    parts = value if isinstance(value, tuple | list) and any(np.ndim(x) for x in value) else [value]
+    parts = value if isinstance(value, tuple | list) and any(map(_wide, value)) else [value]
     flat = xp.concatenate([xp.asarray(x, float).reshape(-1) for x in parts])
     if link.kind == "free" and size == 6 and flat.shape[0] == 3:
         flat = xp.concatenate([flat, np.zeros(3)])
@@ -161,7 +166,7 @@ def _search(mechanism: Mechanism, p: PyTree, q: Array, free: Array) -> tuple[Arr
 
 
 @functools.partial(jax.jit, static_argnames=("mechanism",))
-def _rates(mechanism: Mechanism, p: PyTree, q: Array, v: Array, free: Array) -> tuple[Array, Array, Array]:
+def _rates(mechanism: Mechanism, p: PyTree, q: Array, v: Array, free: Array) -> tuple[Array, Array]:
     """Velocities that keep the loops closed, the free ones by least squares, and what is left."""
     system = mechanism.system()
     rest, zero = jnp.zeros(system.nv), jnp.zeros(())

@@ -22,6 +22,9 @@ SIZES = {
 """Entries of ``q`` and ``v`` of a body that hangs on such a joint."""
 
 JOINTS = ("hinge", "slide", "ball", "universal", "cylindrical", "fixed", "distance", "revolute_spherical")
+SPATIAL = ("ball", "universal", "cylindrical", "revolute_spherical")
+"""Joints that the plane does not know."""
+
 LOADS = ("spring", "joint_spring", "actuator", "force", "torque")
 
 
@@ -133,7 +136,7 @@ def dimension_of(parts: Iterable[Part], gravity: Any) -> int:
     for part in parts:
         x = part.numbers
         wide = any(np.shape(leaf)[-1:] == (3,) for leaf in _numbers(x))
-        if part.kind in ("ball", "universal", "cylindrical", "revolute_spherical") or wide:
+        if part.kind in SPATIAL or wide:
             return 3
     return 2
 

@@ -1,0 +1,448 @@
+"""Mechanisms with closed forms, or numbers computed without this package.
+
+Torsion over many turns, double pendulum, driven crank, universal joint, springs, four-bar, joint friction,
+limits, free rotations. Numbers without a formula were integrated to eight digits from the equations of the
+rigid bodies.
+"""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import schemes
+from nsjax.core.checks import check_values
+from nsjax.multibody import (
+    assemble,
+    ball,
+    body,
+    hinge,
+    joint_spring,
+    revolute_spherical,
+    slide,
+    spring,
+    universal,
+)
+
+ALPHA = schemes.generalized_alpha(rho_inf=1.0)
+OTHERS = {
+    "moreau": schemes.moreau(),
+    "moreau_theta": schemes.moreau_theta(),
+    "half_explicit": schemes.half_explicit(),
+    "hht": schemes.hht(),
+    "newmark": schemes.newmark(),
+    "bathe": schemes.bathe(),
+    "ed_alpha": schemes.ed_alpha(),
+    "ggl_unified": schemes.ggl_unified(),
+    "nsga_decoupled": schemes.nsga_decoupled(),
+}
+
+
+def run(problem, scheme, dt, time, rows):
+    """Rows at equal times after the start."""
+    steps = round(time / dt)
+    traj = nsjax.simulate(*problem, scheme, dt=dt, steps=steps, every=steps // rows)
+    traj.raise_for_status()
+    return traj
+
+
+def halved(error, dt):
+    """Errors at a step and at half of it."""
+    return error(dt), error(dt / 2)
+
+
+# M1: torsion over many turns, J a'' = -k a - c a' - c2 |a'| a'
+M1 = assemble(
+    body("rotor", mass=1.0, inertia=(0.5, 0.5, 0.5)),
+    hinge("axle", "ground", "rotor", axis=np.array([1.0, 2.0, 2.0]) / 3.0),
+    joint_spring("torsion", "axle", stiffness=2.0, damping=0.05, quadratic_damping=0.02),
+    start={"rotor": (0.0, 60.0)},
+)
+M1_ANGLES = {0.5: 16.63042765, 1.0: 14.11130267, 2.0: -6.64642136, 5.0: -2.02531731, 10.0: 1.76143169}
+
+
+def test_torsion_over_many_turns() -> None:
+    """Of order 2, the error that was published for this scheme: 6.5e-3 at t = 2 for 2.5 ms."""
+
+    def error(dt):
+        traj = run(M1, ALPHA, dt, 10.0, 20)
+        return max(abs(float(traj["axle.angle"][round(2 * t)]) - x) for t, x in M1_ANGLES.items())
+
+    coarse, fine = halved(error, 2.5e-3)
+    assert coarse <= 1e-2
+    assert 3.6 <= coarse / fine <= 4.4
+
+
+# M2: two uniform rods, released along +x
+def double_pendulum():
+    return assemble(
+        body("upper", mass=1.0, inertia=1.0 / 12.0, com=0.5),
+        body("lower", mass=1.0, inertia=1.0 / 12.0, com=0.5),
+        hinge("top", "ground", "upper"),
+        hinge("middle", "upper", "lower", at=1.0),
+        gravity=9.81,
+    )
+
+
+M2_TIPS = {
+    0.25: (1.92682058, -0.28126212),
+    0.5: (1.29668854, -1.40577992),
+    1.0: (-1.66211514, -1.04146664),
+}
+
+
+@pytest.mark.slow
+def test_double_pendulum() -> None:
+    """Tips of rigid rods; the error falls with the square of the step, the energy stays zero."""
+    problem = double_pendulum()
+
+    def error(dt):
+        traj, worst = run(problem, ALPHA, dt, 1.0, 4), 0.0
+        for t, (x, y) in M2_TIPS.items():
+            one, two = (float(traj[f"{b}.angle"][round(4 * t)]) for b in ("upper", "lower"))
+            tip = np.cos(one) + np.cos(two) - x, np.sin(one) + np.sin(two) - y
+            worst = max(worst, float(np.hypot(*tip)))
+        return worst, float(np.max(np.abs(traj["energy"])))
+
+    (coarse, energy), (fine, less) = halved(error, 2e-3)
+    assert coarse <= 1e-3
+    assert 3.5 <= coarse / fine <= 4.5
+    assert less <= energy / 3.5 <= 1e-3
+
+
+# M3: slider-crank without clearance, its crank driven
+def driven_crank(motion):
+    r, rod = 0.15, 0.5
+    return assemble(
+        body("crank", mass=0.3, inertia=1e-3, com=r / 2),
+        body("rod", mass=1.0, inertia=0.02, com=rod / 2),
+        body("slider", mass=1.0),
+        hinge("bearing", "ground", "crank", motion=motion),
+        hinge("pin", "crank", "rod", at=r),
+        slide("guide", "ground", "slider"),
+        hinge("wrist", "rod", "slider", at=rod),
+        gravity=9.81,
+        start={"guide": 0.65},
+        guess={"rod": 0.0},
+    )
+
+
+@pytest.mark.slow
+def test_driven_crank() -> None:
+    """The slider is where the triangle says; constraints hold for velocities, positions follow with the
+    square of the step.
+    """
+    problem = driven_crank(lambda t: 10.0 * t)
+
+    def error(dt):
+        traj = run(problem, ALPHA, dt, 0.2, 4)
+        angle = 10.0 * np.asarray(traj.t)
+        wanted = 0.15 * np.cos(angle) + np.sqrt(0.25 - (0.15 * np.sin(angle)) ** 2)
+        given = [0.6264387595, 0.5648514518, 0.4186148850]
+        assert np.allclose(wanted[[1, 2, 4]], given, rtol=0, atol=1e-10)
+        return np.max(np.abs(traj["guide.position"] - wanted))
+
+    coarse, fine = halved(error, 2e-3)
+    assert coarse <= 2e-5
+    assert 3.6 <= coarse / fine <= 4.4
+
+
+# M4: universal joint between two shafts in bearings, 30 degrees apart
+BETA = np.pi / 6
+X = np.array([1.0, 0.0, 0.0])
+OUT = np.array([0.0, np.sin(BETA), np.cos(BETA)])
+ANGLES = np.radians([0.0, 30.0, 45.0, 60.0, 90.0])
+
+
+def shafts(motion=None, start=None):
+    return assemble(
+        body("driver", mass=1.0, inertia=(0.1, 0.1, 0.02), com=(0.0, 0.0, -0.5)),
+        body("driven", mass=1.0, inertia=(0.1, 0.1, 0.02), com=0.5 * OUT),
+        hinge(
+            "input",
+            "ground",
+            "driver",
+            axis=(0.0, 0.0, 1.0),
+            at=(0, 0, -1.0),
+            on=(0, 0, -1.0),
+            motion=motion,
+        ),
+        hinge("output", "ground", "driven", axis=OUT, at=OUT, on=OUT),
+        universal(
+            "cross", "driver", "driven", axis=(1.0, 0.0, 0.0), second_axis=np.cross(OUT, (1.0, 0, 0))
+        ),
+        start=start,
+    )
+
+
+def hooke(angle):
+    """Angle of the driven shaft, over any number of turns."""
+    return angle + np.arctan2(
+        (np.cos(BETA) - 1) * np.sin(angle) * np.cos(angle),
+        np.cos(angle) ** 2 + np.cos(BETA) * np.sin(angle) ** 2,
+    )
+
+
+@pytest.mark.filterwarnings("ignore::nsjax.multibody.start.RedundantConstraintsWarning")
+def test_universal_joint_ratio() -> None:
+    """Phase and ratio of a closed start: to the tolerance of the loop."""
+    phases, ratios = [], []
+    for angle in ANGLES:
+        start = shafts(start={"driver": (float(angle), 2.0)}).state
+        phases.append(start.q[1])
+        ratios.append(start.v[1] / 2.0)
+    assert np.allclose(ratios, [0.8660254, 0.9237604, 0.9897433, 1.0658774, 1.1547005], rtol=0, atol=1e-7)
+    exact = np.cos(BETA) / (1 - np.sin(BETA) ** 2 * np.sin(ANGLES) ** 2)
+    np.testing.assert_allclose(ratios, exact, rtol=1e-9)
+    np.testing.assert_allclose(np.degrees(phases), [0, 26.565051, 40.893395, 56.309932, 90.0], atol=1e-6)
+
+
+@pytest.mark.slow
+def test_universal_joint_turns() -> None:
+    """Ten turns. Two links hold the end of the driven shaft, so that no constraint follows from the others:
+    one along x, of a revolute-spherical joint, which keeps it across x as well.
+    """
+    arm = np.cross(OUT, X)
+    problem = assemble(
+        body("driver", mass=1.0, inertia=(0.1, 0.1, 0.02), com=(0.0, 0.0, -0.5)),
+        body("driven", mass=1.0, inertia=(0.1, 0.1, 0.02), com=0.5 * OUT),
+        hinge("input", "ground", "driver", axis=(0, 0, 1.0), motion=lambda t: 2 * np.pi * t),
+        universal("cross", "driver", "driven", axis=X, second_axis=arm),
+        revolute_spherical("bearing", "ground", "driven", length=0.5, axis=arm, at=OUT + 0.5 * X, on=OUT),
+    )
+    traj = run(problem, ALPHA, 1e-3, 10.0, 400)
+    turned_arm = traj.body("driven").rotation @ arm
+    found = np.arctan2(np.cross(arm, turned_arm) @ OUT, turned_arm @ arm)
+    off = found - hooke(2 * np.pi * np.asarray(traj.t))
+    np.testing.assert_allclose(np.sin(off / 2), 0.0, rtol=0, atol=0.5e-4)
+    assert np.all(np.cos(off) > 0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::nsjax.multibody.start.RedundantConstraintsWarning")
+def test_rows_of_rounding_are_no_open_start() -> None:
+    check_values(*shafts(motion=lambda t: 2.0 * t), ALPHA)
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="rows that follow from others alone fail the solver")
+@pytest.mark.filterwarnings("ignore::nsjax.multibody.start.RedundantConstraintsWarning")
+def test_universal_joint_between_hinges_turns() -> None:
+    """Three of the four rows of the cross follow from the others."""
+    run(shafts(motion=lambda t: 2 * np.pi * t), ALPHA, 1e-3, 0.025, 1)
+
+
+# M5: spring and dashpot
+M5_PLACES = {
+    1.0: (-0.96266974, -0.16671729, -0.37520658),
+    2.0: (0.37238731, 0.06800871, -1.06714967),
+    5.0: (0.37527084, 0.92615733, -0.07177579),
+}
+
+
+@pytest.mark.slow
+def test_spring_and_dashpot() -> None:
+    problem = assemble(
+        body("mass", mass=1.0, inertia=(1.0, 1.0, 1.0)),
+        spring("leg", "ground", "mass", stiffness=200.0, damping=1.0, length=1.0),
+        gravity=9.81,
+        start={"mass": ((1.0, 0.0, 0.0), (0.0, 0.5, 0.0))},
+    )
+
+    def error(dt):
+        traj = run(problem, ALPHA, dt, 5.0, 5)
+        return max(np.max(np.abs(traj.q[round(t), :3] - np.array(x))) for t, x in M5_PLACES.items())
+
+    coarse, fine = halved(error, 2e-3)
+    assert coarse <= 2e-4
+    assert 3.6 <= coarse / fine <= 4.4
+
+
+def test_cubic_spring_on_a_slide() -> None:
+    problem = assemble(
+        body("mass", mass=1.0),
+        slide("rail", "ground", "mass"),
+        joint_spring("k", "rail", stiffness=100.0, cubic=5e4, damping=0.4),
+        start={"rail": 0.1},
+    )
+    exact = {0.25: 0.048213437, 0.5: -0.043574557, 1.0: 0.005629683, 2.0: 0.041338938}
+
+    def error(dt):
+        traj = run(problem, ALPHA, dt, 2.0, 8)
+        return max(abs(float(traj["rail.position"][round(4 * t)]) - x) for t, x in exact.items())
+
+    coarse, fine = halved(error, 1e-3)
+    assert coarse <= 2e-3
+    assert 3.6 <= coarse / fine <= 4.4
+
+
+# four-bar: ground 0.4, crank 0.1, coupler 0.4, rocker 0.3
+def four_bar(**given):
+    return assemble(
+        body("crank", mass=0.1, inertia=1e-3, com=0.05),
+        body("coupler", mass=0.4, inertia=5e-3, com=0.2),
+        body("rocker", mass=0.3, inertia=2e-3, com=0.15),
+        hinge("o", "ground", "crank", motion=given.pop("motion", None)),
+        hinge("a", "crank", "coupler", at=0.1),
+        hinge("c", "ground", "rocker", at=0.4),
+        hinge("b", "coupler", "rocker", at=0.4, on=0.3),
+        gravity=9.81,
+        guess={"rocker": 1.5, "coupler": 0.5},
+        **given,
+    )
+
+
+def rocker(angle):
+    """Angle of the rocker with the coupler above: two circles."""
+    x, y = 0.4 - 0.1 * np.cos(angle), -0.1 * np.sin(angle)  # from the pin to the rocker's bearing
+    d = np.hypot(x, y)
+    at_bearing = np.arccos((d**2 + 0.3**2 - 0.4**2) / (2 * 0.3 * d))
+    return np.arctan2(-y, -x) % (2 * np.pi) - at_bearing
+
+
+def test_four_bar_start() -> None:
+    """Angle and rate of the rocker against the closed form of the loop."""
+    for angle in (0.0, 0.3, 1.9, 4.0):
+        state = four_bar(start={"crank": (angle, 5.0)}).state
+        slope = (rocker(angle + 1e-5) - rocker(angle - 1e-5)) / 2e-5
+        assert abs(state.q[2] - rocker(angle)) <= 1e-10
+        assert abs(state.v[2] - 5.0 * slope) <= 1e-7
+
+
+@pytest.mark.slow
+def test_driven_four_bar() -> None:
+    """With a scheme that keeps positions as well: to the tolerance of its rows."""
+    traj = run(four_bar(motion=lambda t: 4 * np.pi * t), schemes.nsga_decoupled(), 1e-3, 1.0, 100)
+    np.testing.assert_allclose(
+        traj["rocker.angle"], rocker(4 * np.pi * np.asarray(traj.t)), rtol=0, atol=1e-8
+    )
+
+
+# friction and limits in joints
+def turning_points(friction, start, weight):
+    """Angles from the vertical where a pendulum turns back, the last where it stays.
+
+    From ``a > 0`` it moves to the next ``b < a`` with ``weight (cos b - cos a) = friction (a - b)``, on
+    either side, as long as its weight exceeds the friction.
+    """
+    found, side = [start], 1.0
+    while weight * np.sin(abs(found[-1])) > friction:
+        side = np.sign(found[-1])
+        a = abs(found[-1])
+        low, high = -a, np.arcsin(friction / weight)
+        for _ in range(100):
+            b = (low + high) / 2
+            enough = weight * (np.cos(b) - np.cos(a)) > friction * (a - b)
+            low, high = (low, b) if enough else (b, high)
+        found.append(side * low)
+    return np.array(found)
+
+
+def test_dry_friction_stops_a_pendulum() -> None:
+    """It turns back where the energy says, and once its weight is too small it stays."""
+    weight, friction = 9.81 * 0.5, 0.5
+    problem = assemble(
+        body("rod", mass=1.0, inertia=0.1, com=0.5),
+        hinge("pin", "ground", "rod", friction=friction),
+        gravity=9.81,
+        start={"rod": (0.0, 0.0)},
+    )
+    turns = turning_points(friction, np.pi / 2, weight)
+    assert len(turns) > 4
+    assert turns[-2] * turns[-1] > 0.0  # the last way does not come through the vertical
+    traj = run(problem, schemes.moreau(), 5e-4, 12.0, 2400)
+    angle, rate = np.asarray(traj["rod.angle"]) + np.pi / 2, np.asarray(traj["rod.omega"])
+    back = [angle[0], *(angle[k] for k in range(1, len(rate) - 1) if rate[k - 1] * rate[k] < 0), angle[-1]]
+    # the scheme is of order 1: a step of friction and weight, 5e-4 s of 5 rad/s, for a way
+    np.testing.assert_allclose(back, turns, rtol=0, atol=2.5e-3)
+    assert np.all(rate[-240:] == 0.0)
+    assert np.ptp(angle[-240:]) == 0.0
+
+
+def test_limits_throw_back() -> None:
+    """A slide and a hinge between two limits: each hit keeps its fraction of the speed."""
+    problem = assemble(
+        body("block", mass=2.0),
+        body("flap", mass=1.0, inertia=0.3),
+        slide("rail", "ground", "block", limits=(0.0, 1.0), restitution=0.5),
+        hinge("axle", "block", "flap", limits=(-0.4, 0.3), restitution=0.8),
+        start={"rail": (0.5, -3.0), "flap": (0.0, 2.0)},
+    )
+    traj = run(problem, schemes.moreau(), 1e-3, 1.0, 1000)
+    # rail: at 1/6 s and, with 1.5 m/s, 2/3 s later; flap: 0.15 s, then 0.7 rad with 1.6 and 1.28 rad/s
+    for name, times, speeds in (
+        ("rail.speed", (1 / 6, 5 / 6), (-3.0, 1.5, -0.75)),
+        ("flap.omega", (0.15, 0.15 + 0.7 / 1.6), (2.0, -1.6, 1.28)),
+    ):
+        # a hit comes up to a step late, as far behind the limit as the body moves in it, twice
+        rate, t = np.asarray(traj[name]), np.asarray(traj.t)
+        wanted = np.array(speeds)[np.searchsorted(times, t)]
+        away = np.min(np.abs(t[:, None] - np.array(times)), axis=1) > 5e-3
+        np.testing.assert_allclose(rate[away], wanted[away], rtol=0, atol=1e-9)
+
+
+# rotations
+FREE = assemble(
+    body("stone", mass=1.0, inertia=(1.0, 2.0, 3.0)),
+    start={"stone": ((0.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.3, 5.0, 0.2)))},
+)
+FREE_TURN = np.array([0.22163858, 0.12989281, -0.74757703, -0.61248084])
+FREE_SPIN = np.array([-4.81412577, 1.38354367, 2.78123515])
+TOP = assemble(
+    body("top", mass=15.0, inertia=(0.234375, 0.46875, 0.234375), com=(0.0, 1.0, 0.0)),
+    ball("tip", "ground", "top"),
+    gravity=9.81,
+    start={"top": ((1.0, 0.0, 0.0, 0.0), (0.0, 150.0, -4.61538))},
+)
+TOP_TURN = np.array([0.73294398, -0.27828572, 0.53182461, -0.32017614])
+
+
+def turned(found, wanted) -> float:
+    """Angle between two attitudes."""
+    return float(np.min([np.linalg.norm(found - wanted), np.linalg.norm(found + wanted)]))
+
+
+def free_error(scheme, dt):
+    traj = run(FREE, scheme, dt, 2.0, 1)
+    return turned(traj.q[-1, 3:], FREE_TURN), float(np.linalg.norm(traj.v[-1, 3:] - FREE_SPIN))
+
+
+def order_of_free_body(scheme) -> None:
+    coarse, fine = halved(lambda dt: free_error(scheme, dt), 5e-3)
+    for one, other in zip(coarse, fine, strict=True):
+        assert 3.4 <= one / other <= 4.6, (coarse, fine)
+
+
+def order_of_top(scheme, dt) -> None:
+    coarse, fine = halved(lambda dt: turned(run(TOP, scheme, dt, 1.0, 1).q[-1], TOP_TURN), dt)
+    assert 3.4 <= coarse / fine <= 4.6, (coarse, fine)
+
+
+def test_free_body() -> None:
+    order_of_free_body(schemes.generalized_alpha())
+
+
+@pytest.mark.slow
+def test_heavy_top() -> None:
+    order_of_top(schemes.generalized_alpha(), 5e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_schemes_turn_bodies(name: str) -> None:
+    order_of_free_body(OTHERS[name])
+    order_of_top(OTHERS[name], 2.5e-4)
+
+
+def test_gravity_and_numbers_may_be_traced() -> None:
+    """A mechanism is assembled under a transformation: the end of a swing by mass and weight."""
+
+    def force(mass, gravity):
+        problem = assemble(
+            body("rod", mass=mass, inertia=0.1, com=0.5), hinge("pin", "ground", "rod"), gravity=gravity
+        )
+        return problem.system.force(0.0, problem.state.q, problem.state.v, problem.params)[0]
+
+    assert np.allclose(jax.grad(force, (0, 1))(2.0, 9.81), (-9.81 / 2, -1.0))

@@ -1,0 +1,63 @@
+"""One body on one joint or spring against the runs of a commercial code, 5 s each."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import schemes
+from tests.multibody.joint_cases import CASES
+
+STEP = 1e-3
+FINER = {"Distance_Case02": 1e-4, "RevSpherical_Case02": 1e-4}
+"""Blows of 2700 N between calm ways: the step is a tenth."""
+
+QUICK = ("Cylindrical_Case03", "Prismatic_Case03")
+
+
+def matrices(quaternions: np.ndarray) -> np.ndarray:
+    """Rotation matrices (rows, 3, 3)."""
+    w, x, y, z = (quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True)).T
+    return np.moveaxis(
+        np.array([
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]), -1, 0,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(reference_data: pathlib.Path) -> pathlib.Path:
+    if not (reference_data / "joints").is_dir():
+        pytest.skip(f"no joints in {reference_data}; set NSJAX_DATA to the folder above them")
+    return reference_data / "joints"
+
+
+@pytest.mark.parametrize(
+    "name", [x if x in QUICK else pytest.param(x, marks=pytest.mark.slow) for x in CASES]
+)
+def test_motion(name: str, folder: pathlib.Path) -> None:
+    """Positions, velocities, attitudes and angular velocities at all 501 instants, within 1e-3 of their
+    range, or of 1 where nothing moves.
+    """
+    dt = FINER.get(name, STEP)
+    steps = round(5.0 / dt)
+    traj = nsjax.simulate(
+        *CASES[name](), schemes.generalized_alpha(rho_inf=0.8), dt=dt, steps=steps, every=steps // 500
+    )
+    traj.raise_for_status()
+    rows = traj.body("bob")
+    with np.load(folder / f"{name}.npz") as data:
+        wanted = {
+            "position": data["Pos"][:, 1:], "velocity": data["Vel"][:, 1:],
+            "rotation": matrices(data["Quat"][:, 1:]), "spin": data["Avel"][:, 1:],
+        }  # fmt: skip
+    off = {}
+    for what, there in wanted.items():
+        size = max(np.ptp(there, axis=0).max(), 1.0)
+        off[what] = float(np.max(np.abs(np.asarray(getattr(rows, what)) - there)) / size)
+    assert max(off.values()) <= 1e-3, off

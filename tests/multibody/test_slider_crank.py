@@ -1,0 +1,160 @@
+"""The planar slider-crank from parts is the hand-written one."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from experiments.performance import program_size
+from nsjax import schemes
+from nsjax.loop import begin_run
+from nsjax.multibody import assemble, hinge
+from nsjax.simulate import _advance
+from tests.gradients.program import sensitivity
+from tests.multibody.slider_crank_parts import BY_HAND, FROM_PARTS, PARTS, START, VARIED, vary, vary_by_hand
+
+SCHEMES = {"moreau": schemes.moreau(), "generalized_alpha": schemes.generalized_alpha()}
+P = jnp.asarray(VARIED)
+SHUFFLED = random.Random(3).sample(PARTS, len(PARTS))
+
+
+def evaluated(system, p, q, v):
+    """Mass matrix, forces, gaps, slips and energy."""
+    t = jnp.zeros(())
+    return {
+        "mass": system.mass(q, p), "force": system.force(t, q, v, p), "gap": system.gap(t, q, p),
+        "slip": system.slip(t, q, v, p), "potential": system.potential(t, q, p),
+    }  # fmt: skip
+
+
+def functions(problem):
+    """The same of many states at once."""
+    return jax.jit(jax.vmap(lambda q, v: evaluated(problem.system, problem.params, q, v)))
+
+
+@pytest.fixture(scope="module")
+def states():
+    rng = np.random.default_rng(0)
+    return jnp.asarray(rng.uniform(-3.0, 3.0, (100, 3))), jnp.asarray(100.0 * rng.normal(size=(100, 3)))
+
+
+def test_functions_are_equal(states) -> None:
+    """Rounding alone: 1e-12 of the size of each quantity."""
+    found, wanted = (functions(x)(*states) for x in (FROM_PARTS, BY_HAND))
+    for name, values in wanted.items():
+        size = np.max(np.abs(values), axis=tuple(range(1, values.ndim)), keepdims=True)
+        assert np.max(np.abs(found[name] - values) / size) <= 1e-12, name
+    assert np.array_equal(FROM_PARTS.state.q, BY_HAND.state.q)
+    assert np.array_equal(FROM_PARTS.state.v, BY_HAND.state.v)
+
+
+def test_order_of_parts_is_free(states) -> None:
+    """Another order of bodies is another order of coordinates, and nothing else."""
+    other = assemble(*SHUFFLED, gravity=9.81, start=START)
+    assert jax.tree.all(jax.tree.map(np.array_equal, other.params, FROM_PARTS.params))
+    labels = other.system.labels.q
+    order = np.array([labels.index(x) for x in FROM_PARTS.system.labels.q])
+    assert list(order) != [0, 1, 2]
+    assert np.array_equal(np.asarray(other.state.v)[order], FROM_PARTS.state.v)
+    back = np.argsort(order)
+    found, wanted = functions(other)(*(x[:, back] for x in states)), functions(FROM_PARTS)(*states)
+    for name, values in found.items():
+        values = values[:, order] if name in ("mass", "force") else values
+        values = values[:, :, order] if name == "mass" else values
+        assert np.max(np.abs(values - wanted[name])) <= 1e-12 * np.max(np.abs(wanted[name])), name
+
+
+def run(problem, scheme, steps=2000):
+    traj = nsjax.simulate(*problem, SCHEMES[scheme], dt=1e-5, steps=steps, every=100)
+    traj.raise_for_status()
+    return traj
+
+
+def same_motion(found, wanted) -> None:
+    """To 1e-12 of the largest entry: rounding that the impacts have not yet spread."""
+    for x in ("q", "v"):
+        one, other = getattr(found, x), getattr(wanted, x)
+        assert np.max(np.abs(one - other)) <= 1e-12 * np.max(np.abs(other)), x
+
+
+@pytest.mark.parametrize("scheme", ["moreau", pytest.param("generalized_alpha", marks=pytest.mark.slow)])
+def test_motion_is_equal(scheme: str) -> None:
+    found, wanted = run(FROM_PARTS, scheme), run(BY_HAND, scheme)
+    same_motion(found, wanted)
+    assert np.sum(wanted.impacts) >= 2
+
+
+@pytest.mark.slow
+def test_motion_of_another_order() -> None:
+    other, wanted = run(assemble(*SHUFFLED, gravity=9.81, start=START), "moreau"), run(FROM_PARTS, "moreau")
+    for body_name in ("crank", "rod", "slider"):
+        for what in ("angle", "omega"):
+            one, two = other[f"{body_name}.{what}"], wanted[f"{body_name}.{what}"]
+            assert np.max(np.abs(one - two)) <= 1e-12 * 150.0, (body_name, what)
+
+
+def test_equal_topologies_share_programs() -> None:
+    """Another mechanism of the same parts with other numbers compiles nothing."""
+    run(FROM_PARTS, "moreau", 100)
+    programs = _advance._cache_size(), begin_run._cache_size()
+    parts = [x if x.name != "pin" else hinge("pin", "crank", "rod", at=0.16) for x in PARTS]
+    other = assemble(*parts, gravity=1.62, start=START)
+    assert other.system == FROM_PARTS.system
+    assert hash(other.system) == hash(FROM_PARTS.system)
+    run(other, "moreau", 100)
+    assert (_advance._cache_size(), begin_run._cache_size()) == programs
+
+
+def operations(problem, scheme: str) -> int:
+    """Of the lowered program, counted as in `experiments.performance.program_size`."""
+
+    def end(params):
+        return nsjax.simulate(
+            problem.system, params, problem.state, SCHEMES[scheme], dt=1e-5, steps=1000, every=1000,
+            gradient="discrete",
+        ).q[-1]  # fmt: skip
+
+    text = jax.jit(end).lower(jax.tree.map(jnp.asarray, problem.params)).as_text()
+    return len(re.findall(r"^\s+%", text, re.M))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_programs_are_small(scheme: str) -> None:
+    """At most 1.4 times the operations of the hand-written model."""
+    assert operations(FROM_PARTS, scheme) <= 1.4 * program_size.count(scheme, "plain")
+
+
+def test_functions_have_equal_derivatives(states) -> None:
+    """By mass of the rod, length of the crank and clearance; all that a run looks at."""
+    q, v = (x[:20] for x in states)
+
+    def rates(system, build):
+        return jax.jit(jax.vmap(lambda q, v: jax.jacfwd(lambda p: evaluated(system, build(p)[0], q, v))(P)))
+
+    found, wanted = (f(q, v) for f in (rates(FROM_PARTS.system, vary), rates(BY_HAND.system, vary_by_hand)))
+    for name, values in wanted.items():
+        size = np.max(np.abs(values), axis=tuple(range(values.ndim - 1)))
+        assert np.all(np.abs(found[name] - values) <= 1e-12 * size), name
+        assert np.any(size > 0.0), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_derivatives_are_equal(scheme: str) -> None:
+    """By mass of the rod, length of the crank and clearance through impacts, corrected for their times:
+    to 1e-9, rounding that the impacts spread.
+    """
+    found, wanted = (
+        sensitivity(x.system, build, SCHEMES[scheme], VARIED, 0.02, 2000)
+        for x, build in ((FROM_PARTS, vary), (BY_HAND, vary_by_hand))
+    )
+    assert np.max(np.abs(found.x - wanted.x)) <= 1e-12 * np.max(np.abs(wanted.x))
+    size = np.max(np.abs(wanted.jacobian), axis=0)
+    assert np.all(size > 0.0)
+    assert np.max(np.abs(found.jacobian - wanted.jacobian) / size) <= 1e-9
