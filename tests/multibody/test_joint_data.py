@@ -9,7 +9,7 @@ import pytest
 
 import nsjax
 from nsjax import schemes
-from tests.multibody.joint_cases import CASES
+from tests.multibody.joint_cases import ARM, CASES, POINT
 
 STEP = 1e-3
 FINER = {"Distance_Case02": 1e-4, "RevSpherical_Case02": 1e-4}
@@ -61,3 +61,35 @@ def test_motion(name: str, folder: pathlib.Path) -> None:
         size = max(np.ptp(there, axis=0).max(), 1.0)
         off[what] = float(np.max(np.abs(np.asarray(getattr(rows, what)) - there)) / size)
     assert max(off.values()) <= 1e-3, off
+    if name in REACTIONS:
+        assert max(reactions(traj, folder / f"{name}.npz", *REACTIONS[name])) <= 1e-3
+
+
+REACTIONS: dict[str, tuple[str, tuple[float, float, float], tuple[float, float, float]]] = {
+    "Revolute_Case02": ("Rforce", POINT, ARM),
+    "Spherical_Case02": ("Rforce", POINT, ARM),
+    "Cylindrical_Case03": ("Rforce", POINT, ARM),
+    "Prismatic_Case03": ("Rforce", POINT, ARM),
+    "Distance_Case02": ("Rforce", POINT, (2.0, 0.0, 0.0)),
+    "RevSpherical_Case02": ("Rforce_Body1", POINT, (0.0, -2.0, 0.0)),
+}
+"""Cases whose reactions are those of one joint: their name, the joint's point in the ground, and in the
+body.
+"""
+
+
+def reactions(
+    traj: nsjax.Trajectory, file: pathlib.Path, name: str, point: tuple[float, ...], on: tuple[float, ...]
+) -> tuple[float, float]:
+    """Largest errors of force and moment on the ground at the joint's point in the ground, of their
+    range.
+    """
+    rows, pose = traj.joint("j"), traj.body("bob")
+    with np.load(file) as data:
+        force, moment = data[name][:, 1:], data[name.replace("force", "torque")][:, 1:]
+    arm = pose.position + np.sum(np.asarray(pose.rotation) * np.array(on), axis=2) - np.array(point)
+    found = -(rows.torque + np.cross(arm, rows.force))
+    errors = [
+        np.max(np.abs(a - b)) / max(np.ptp(b), 1.0) for a, b in ((-rows.force, force), (found, moment))
+    ]
+    return float(errors[0]), float(errors[1])
