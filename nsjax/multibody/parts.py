@@ -8,6 +8,7 @@ import dataclasses
 import math
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
@@ -254,7 +255,11 @@ def universal(
         InputError: if they do not.
     """
     if not is_traced((axis, second_axis, turned)):
-        frame = np.eye(3) if turned is None else rotations.matrix(rotations.exponential(np.asarray(turned)))
+        frame = (
+            np.eye(3)
+            if turned is None
+            else rotations.matrix(rotations.exponential(jnp.asarray(turned, float)))
+        )
         lean = float(np.asarray(axis, float) @ np.asarray(frame) @ np.asarray(second_axis, float))
         if abs(lean) > UNIT_TOLERANCE:
             raise InputError(
