@@ -198,8 +198,8 @@ def _check_points(part: Part, dimension: int) -> None:
     shapes = (part.numbers.first, part.numbers.second) if part.kind == "contact" else (part.numbers,)
     for x in shapes:
         for name in POINTS:
-            given: Any = getattr(x, name, None)
-            shape = np.shape(given)
+            value: Any = getattr(x, name, None)
+            shape = np.shape(value)
             if len(shape) == 1 and shape != (dimension,):
                 raise InputError(
                     f"{part.kind} {part.name!r}: {name} has {shape[0]} components in a mechanism of "

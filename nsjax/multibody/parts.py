@@ -256,7 +256,9 @@ def universal(
     """
     if not is_traced((axis, second_axis, turned)):
         frame = (
-            np.eye(3) if turned is None else rotations.matrix(rotations.exponential(jnp.asarray(turned)))
+            np.eye(3)
+            if turned is None
+            else rotations.matrix(rotations.exponential(jnp.asarray(turned, float)))
         )
         lean = float(np.asarray(axis, float) @ np.asarray(frame) @ np.asarray(second_axis, float))
         if abs(lean) > UNIT_TOLERANCE:

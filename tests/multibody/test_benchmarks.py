@@ -11,12 +11,10 @@ import jax
 import numpy as np
 import pytest
 
-import nsjax
 from nsjax import schemes
 from nsjax.core.checks import check_values
 from nsjax.multibody import (
     assemble,
-    ball,
     body,
     hinge,
     joint_spring,
@@ -25,32 +23,9 @@ from nsjax.multibody import (
     spring,
     universal,
 )
+from tests.multibody.benchmark_runs import halved, run
 
 ALPHA = schemes.generalized_alpha(rho_inf=1.0)
-OTHERS = {
-    "moreau": schemes.moreau(),
-    "moreau_theta": schemes.moreau_theta(),
-    "half_explicit": schemes.half_explicit(),
-    "hht": schemes.hht(),
-    "newmark": schemes.newmark(),
-    "bathe": schemes.bathe(),
-    "ed_alpha": schemes.ed_alpha(),
-    "ggl_unified": schemes.ggl_unified(),
-    "nsga_decoupled": schemes.nsga_decoupled(),
-}
-
-
-def run(problem, scheme, dt, time, rows):
-    """Rows at equal times after the start."""
-    steps = round(time / dt)
-    traj = nsjax.simulate(*problem, scheme, dt=dt, steps=steps, every=steps // rows)
-    traj.raise_for_status()
-    return traj
-
-
-def halved(error, dt):
-    """Errors at a step and at half of it."""
-    return error(dt), error(dt / 2)
 
 
 # M1: torsion over many turns, J a'' = -k a - c a' - c2 |a'| a'
@@ -381,59 +356,6 @@ def test_limits_throw_back() -> None:
         wanted = np.array(speeds)[np.searchsorted(times, t)]
         away = np.min(np.abs(t[:, None] - np.array(times)), axis=1) > 5e-3
         np.testing.assert_allclose(rate[away], wanted[away], rtol=0, atol=1e-9)
-
-
-# rotations
-FREE = assemble(
-    body("stone", mass=1.0, inertia=(1.0, 2.0, 3.0)),
-    start={"stone": ((0.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.3, 5.0, 0.2)))},
-)
-FREE_TURN = np.array([0.22163858, 0.12989281, -0.74757703, -0.61248084])
-FREE_SPIN = np.array([-4.81412577, 1.38354367, 2.78123515])
-TOP = assemble(
-    body("top", mass=15.0, inertia=(0.234375, 0.46875, 0.234375), com=(0.0, 1.0, 0.0)),
-    ball("tip", "ground", "top"),
-    gravity=9.81,
-    start={"top": ((1.0, 0.0, 0.0, 0.0), (0.0, 150.0, -4.61538))},
-)
-TOP_TURN = np.array([0.73294398, -0.27828572, 0.53182461, -0.32017614])
-
-
-def turned(found, wanted) -> float:
-    """Angle between two attitudes."""
-    return float(np.min([np.linalg.norm(found - wanted), np.linalg.norm(found + wanted)]))
-
-
-def free_error(scheme, dt):
-    traj = run(FREE, scheme, dt, 2.0, 1)
-    return turned(traj.q[-1, 3:], FREE_TURN), float(np.linalg.norm(traj.v[-1, 3:] - FREE_SPIN))
-
-
-def order_of_free_body(scheme) -> None:
-    coarse, fine = halved(lambda dt: free_error(scheme, dt), 5e-3)
-    for one, other in zip(coarse, fine, strict=True):
-        assert 3.4 <= one / other <= 4.6, (coarse, fine)
-
-
-def order_of_top(scheme, dt) -> None:
-    coarse, fine = halved(lambda dt: turned(run(TOP, scheme, dt, 1.0, 1).q[-1], TOP_TURN), dt)
-    assert 3.4 <= coarse / fine <= 4.6, (coarse, fine)
-
-
-def test_free_body() -> None:
-    order_of_free_body(schemes.generalized_alpha())
-
-
-@pytest.mark.slow
-def test_heavy_top() -> None:
-    order_of_top(schemes.generalized_alpha(), 5e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OTHERS)
-def test_other_schemes_turn_bodies(name: str) -> None:
-    order_of_free_body(OTHERS[name])
-    order_of_top(OTHERS[name], 2.5e-4)
 
 
 def test_gravity_and_numbers_may_be_traced() -> None:
