@@ -165,7 +165,7 @@ def _look(
         found = dataclasses.replace(found, notes=found.notes | kinks)
     aside = none.aside
     if family.corrects:
-        back = f.response[:, :count:d]
+        back = f.response[:, :count:d]  # schemes that correct positions know no islands
         own = jnp.sum(events.normals(system, f.rows.wt).T * back, axis=0)
         aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
     return _Before(
@@ -249,7 +249,9 @@ def _after(
         back, force, near = shift_back(criteria, system, p, end, shift, x, dt, corrects=family.corrects)
         # what the forces before and after the event make of the time by which it moves
         rows = with_tangent(impulses, (b.force - force) * shift.mean)
-        struck = jnp.any(b.found.links & b.found.impacts, axis=1)
+        struck = events.over_links(
+            lambda links, impacts: jnp.any(links & impacts, axis=1), b.found.links, b.found.impacts
+        )
         return back, rows, jnp.where(struck & near, notes.KINK, 0)
 
     rows = _stacked(r.jump)

@@ -1,0 +1,90 @@
+"""Block-diagonal matrices, of which nothing is formed outside of their blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.types import Array, record
+
+_INLINE_PRODUCT = 4096
+
+
+@record()
+class Blocks:
+    """Block-diagonal matrix (n r, n c) of ``n`` blocks that need not be square; `nsjax.linalg.matvec` and
+    `nsjax.linalg.matmul` take it like an array.
+
+    Args:
+        values: (n, r, c).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.linalg import Blocks, matvec
+        >>> rows = Blocks(values=jnp.array([[[1.0, 2.0]], [[3.0, 4.0]]]))
+        >>> rows.shape, matvec(rows, jnp.array([1.0, 1.0, 1.0, -1.0])).tolist()
+        ((2, 4), [3.0, -1.0])
+    """
+
+    values: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the whole matrix."""
+        n, r, c = self.values.shape
+        return n * r, n * c
+
+    @property
+    def T(self) -> Blocks:  # noqa: N802 - as arrays call it
+        """Transposed."""
+        return Blocks(values=jnp.swapaxes(self.values, 1, 2))
+
+    def __mul__(self, factor: Array | float) -> Blocks:
+        """Times a number."""
+        return Blocks(values=self.values * factor)
+
+    __rmul__ = __mul__
+
+    def times(self, x: Array) -> Array:
+        """Product with a vector (n c,) or with columns (n c, k)."""
+        n, r, c = self.values.shape
+        if x.ndim == 1:
+            return jnp.sum(self.values * x.reshape(n, 1, c), axis=2).reshape(n * r)
+        return self.after(Blocks(values=x.reshape(n, c, -1))).values.reshape(n * r, -1)
+
+    def after(self, other: Blocks) -> Blocks:
+        """Product with a matrix of as many blocks."""
+        a, b = self.values, other.values
+        if a.shape[1] * a.shape[2] * b.shape[2] > _INLINE_PRODUCT:
+            return Blocks(values=a @ b)
+        return Blocks(values=jnp.sum(a[:, :, :, None] * b[:, None, :, :], axis=2))
+
+    def dense(self) -> Array:
+        """As an array, for small ones."""
+        n, r, c = self.values.shape
+        one = np.eye(n)[:, None, :, None]
+        return (one * self.values[:, :, None, :]).reshape(n * r, n * c)
+
+
+def magnitude(a: Any) -> Any:
+    """Absolute values of the entries of an array or of `Blocks`."""
+    return jax.tree.map(jnp.abs, a)
+
+
+def every(a: Any, count: int, step: int, *, columns: bool = False) -> Any:
+    """Every ``step``-th of the first ``count`` rows (or columns); of `Blocks` in each block, which have no
+    others.
+    """
+    if isinstance(a, Blocks):
+        return Blocks(values=a.values[:, :, ::step] if columns else a.values[:, ::step])
+    return a[:, :count:step] if columns else a[:count:step]
+
+
+def product_diagonal(a: Any, b: Any) -> Array:
+    """Diagonal of ``a b``, which is not formed."""
+    if isinstance(a, Blocks):
+        return jnp.sum(a.values * b.T.values, axis=2).reshape(-1)
+    return jnp.sum(a * b.T, axis=1)
