@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 
 from nsjax.types import Array, record
 
-_INLINE_PRODUCT = 4096
+_WRITTEN_SUM = 24
 
 
 @record()
@@ -58,9 +59,11 @@ class Blocks:
     def after(self, other: Blocks) -> Blocks:
         """Product with a matrix of as many blocks."""
         a, b = self.values, other.values
-        if a.shape[1] * a.shape[2] * b.shape[2] > _INLINE_PRODUCT:
+        if a.shape[2] > _WRITTEN_SUM:
             return Blocks(values=a @ b)
-        return Blocks(values=jnp.sum(a[:, :, :, None] * b[:, None, :, :], axis=2))
+        # written out: XLA takes a sum of products over many blocks to a library, see `nsjax.linalg.matmul`
+        terms = [a[:, :, k, None] * b[:, None, k, :] for k in range(a.shape[2])]
+        return Blocks(values=functools.reduce(jnp.add, terms))
 
     def dense(self) -> Array:
         """As an array, for small ones."""
