@@ -18,7 +18,7 @@ from nsjax.contact.solvers import newton_step
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows
 from nsjax.core.system import State, System
-from nsjax.linalg import Blocks
+from nsjax.linalg import Blocks, summed
 from nsjax.types import Array, PyTree, record
 
 # Accelerations scale shifts; plain Newton steps on few contacts find them to rounding.
@@ -169,7 +169,8 @@ def _each(response: Any, contacts: Array) -> Array:
     """Velocity changes (nv, nc) by the impulses (nc, d) of every contact."""
     nc, d = contacts.shape
     if isinstance(response, Blocks):
-        parts = jax.vmap(_each)(response.values, contacts.reshape(response.values.shape[0], -1, d))
-        return Blocks(values=parts).dense()
+        n, size, _ = response.values.shape
+        each = response.values.reshape(n, size, -1, d) * contacts.reshape(n, 1, -1, d)
+        return Blocks(values=summed(each)).dense()
     each = response[:, : nc * d].reshape(-1, nc, d)
     return jnp.sum(each * contacts[None], axis=2)

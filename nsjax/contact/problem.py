@@ -142,7 +142,7 @@ class ContactProblem:
         if isinstance(g, Factored):
             diagonal = product_diagonal(g.wt, g.response)
         elif isinstance(g, Blocks):
-            diagonal = jnp.sum(g.values * np.eye(g.values.shape[1]), axis=2).reshape(-1)
+            diagonal = g.diagonal()
         else:
             diagonal = jnp.sum(g * np.eye(self.free.shape[0]), axis=1)
         if self.nt == 2:

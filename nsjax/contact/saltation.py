@@ -109,18 +109,18 @@ def settle(
     count = system.nc * d
     wt, back = lax.stop_gradient((every(rows.wt, count, d), every(response, count, d, columns=True)))
     gap = jnp.where(resting, only_tangent(system.gap(t, q, params), refuse), 0.0)
-    if isinstance(wt, Blocks):
-        own = [x.reshape(wt.values.shape[0], -1) for x in (resting, gap)]
-        correction = -jax.vmap(_projected)(wt.values, back.values, *own).reshape(-1)
+    g = matmul(wt, back)
+    if isinstance(g, Blocks):
+        own = [x.reshape(g.values.shape[0], -1) for x in (resting, gap)]
+        answer = jax.vmap(_answer)(g.values, *own).reshape(-1)
     else:
-        correction = -_projected(wt, back, resting, gap)
-    return moved(system.retract, q, correction)
+        answer = _answer(g, resting, gap)
+    return moved(system.retract, q, -matvec(back, answer))
 
 
-def _projected(wt: Array, back: Array, resting: Array, gap: Array) -> Array:
-    """``M^-1 W_N (W_N' M^-1 W_N)^-1 dg`` (nv,) of the ``resting`` contacts."""
-    both = resting[:, None] & resting[None, :]
-    g = jnp.where(both, matmul(wt, back), 0.0)
+def _answer(g: Array, resting: Array, gap: Array) -> Array:
+    """``(W_N' M^-1 W_N)^-1 dg`` (nc,) of the ``resting`` contacts, zero elsewhere."""
+    g = jnp.where(resting[:, None] & resting[None, :], g, 0.0)
     # dependent contacts: as in the contact solver
     g = g + jnp.where(resting, REGULARISATION * jnp.diagonal(g), 1.0) * jnp.eye(resting.shape[0])
-    return matvec(back, solve(g, gap[:, None])[:, 0])
+    return solve(g, gap[:, None])[:, 0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from nsjax import notes
@@ -13,7 +12,7 @@ from nsjax.contact.events import Criteria, Touch, formed, lasting, normals
 from nsjax.core.branches import branch
 from nsjax.core.operators import touching
 from nsjax.core.system import State, System
-from nsjax.linalg import Blocks
+from nsjax.linalg import Blocks, summed
 from nsjax.math import direction, norm
 from nsjax.types import Array, PyTree
 
@@ -76,8 +75,9 @@ def jammed(system: System, p: PyTree, at: State, impulse: Array) -> Array:
 def _own_rates(normal: Any, response: Any, nc: int, d: int) -> Array:
     """Rates (nc, d) of every normal by the rows of its contact."""
     if isinstance(normal, Blocks):
-        parts = jax.vmap(lambda w, back: _own_rates(w, back, w.shape[0], d))
-        return parts(normal.values, response.values).reshape(nc, d)
+        w, n = normal.values, normal.values.shape[0]
+        back = jnp.moveaxis(response.values.reshape(n, w.shape[2], -1, d), 1, 3)
+        return summed(w[:, :, None] * back).reshape(nc, d)
     back = response[:, : nc * d].reshape(-1, nc, d)
     return jnp.sum(normal.T[:, :, None] * back, axis=0)
 

@@ -1,7 +1,7 @@
 """Linear algebra that stays inside one compiled kernel for small systems, and structure for large ones."""
 
 from nsjax.linalg.arrow import Arrow, bordered
-from nsjax.linalg.blocks import Blocks, every, magnitude, product_diagonal
+from nsjax.linalg.blocks import Blocks, every, magnitude, product_diagonal, summed
 from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
 from nsjax.linalg.diagonal import BlockDiagonal, block_jacobian
 from nsjax.linalg.interleaved import Interleaved, Interleaving, interleaving
@@ -42,4 +42,5 @@ __all__ = [
     "solve",
     "solve_positive",
     "solve_rows",
+    "summed",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -12,6 +11,21 @@ import numpy as np
 from nsjax.types import Array, record
 
 _WRITTEN_SUM = 24
+
+
+def summed(x: Array) -> Array:
+    """Sum over the last axis, half onto half: XLA takes sums of products over many blocks to a library,
+    which costs a time loop its kernel. Exported for such products.
+    """
+    n = x.shape[-1]
+    if n > _WRITTEN_SUM:
+        return jnp.sum(x, axis=-1)
+    odd = []
+    while n > 1:
+        odd += [x[..., -1]] * (n % 2)
+        n = n // 2
+        x = x[..., :n] + x[..., n : 2 * n]
+    return sum(odd, x[..., 0])
 
 
 @record()
@@ -53,7 +67,7 @@ class Blocks:
         """Product with a vector (n c,) or with columns (n c, k)."""
         n, r, c = self.values.shape
         if x.ndim == 1:
-            return jnp.sum(self.values * x.reshape(n, 1, c), axis=2).reshape(n * r)
+            return summed(self.values * x.reshape(n, 1, c)).reshape(n * r)
         return self.after(Blocks(values=x.reshape(n, c, -1))).values.reshape(n * r, -1)
 
     def after(self, other: Blocks) -> Blocks:
@@ -61,9 +75,11 @@ class Blocks:
         a, b = self.values, other.values
         if a.shape[2] > _WRITTEN_SUM:
             return Blocks(values=a @ b)
-        # written out: XLA takes a sum of products over many blocks to a library, see `nsjax.linalg.matmul`
-        terms = [a[:, :, k, None] * b[:, None, k, :] for k in range(a.shape[2])]
-        return Blocks(values=functools.reduce(jnp.add, terms))
+        return Blocks(values=summed(a[:, :, None, :] * jnp.swapaxes(b, 1, 2)[:, None]))
+
+    def diagonal(self) -> Array:
+        """Entries (n r,) of square blocks."""
+        return summed(self.values * np.eye(self.values.shape[1])).reshape(-1)
 
     def dense(self) -> Array:
         """As an array, for small ones."""
@@ -89,5 +105,5 @@ def every(a: Any, count: int, step: int, *, columns: bool = False) -> Any:
 def product_diagonal(a: Any, b: Any) -> Array:
     """Diagonal of ``a b``, which is not formed."""
     if isinstance(a, Blocks):
-        return jnp.sum(a.values * b.T.values, axis=2).reshape(-1)
+        return summed(a.values * b.T.values).reshape(-1)
     return jnp.sum(a * b.T, axis=1)

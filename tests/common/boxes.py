@@ -11,86 +11,114 @@ import numpy as np
 import nsjax
 from nsjax import Problem, State, System
 from nsjax.linalg import BlockDiagonal, Dense
-from nsjax.models.box import Block, Box
+from nsjax.math import rotations
+from nsjax.models.box import SIZE, cross
 
 
 @dataclasses.dataclass(frozen=True)
 class Boxes:
-    """``n`` boxes, each of the registered model `nsjax.models.block`, one after the other."""
+    """``n`` boxes one after the other, each in the coordinates of `nsjax.models.block`: in the plane
+    ``(x, z, phi)``, in space ``(x, y, z, quaternion)`` with angular velocities in body axes.
+    """
 
     n: int
-    box: Box
+    dimension: int
 
-    def _each(self, f, *x):
-        """``f`` of every box, one after the other."""
-        found = jax.vmap(f)(*(jnp.reshape(y, (self.n, -1)) for y in x))
-        return found.reshape(-1, *found.shape[2:])
+    @property
+    def corners(self) -> np.ndarray:
+        """Of a box in its axes, in the order of `nsjax.models.block`."""
+        grid = np.meshgrid(*[[1.0, -1.0]] * self.dimension, indexing="ij")
+        return 0.5 * SIZE[self.dimension] * np.stack([axis.reshape(-1) for axis in grid], axis=1)
+
+    def _weights(self, p):
+        """Diagonal of the mass matrix of a box."""
+        square = SIZE[self.dimension] ** 2
+        about = np.sum(square) - square if self.dimension == 3 else np.sum(square)[None]
+        return p["mass"] * np.concatenate([np.ones(self.dimension), about / 12.0])
+
+    def _turned(self, q, x):
+        """Vectors ``x`` (n or 1, k, dimension) of body axes in the axes of the plane."""
+        if self.dimension == 2:
+            c, s = jnp.cos(q[:, 2:]), jnp.sin(q[:, 2:])
+            return jnp.stack([c * x[..., 0] - s * x[..., 1], s * x[..., 0] + c * x[..., 1]], axis=2)
+        w, u = q[:, None, 3:4], jnp.broadcast_to(q[:, None, 4:], (self.n, x.shape[1], 3))
+        return x + 2.0 * cross(u, cross(u, x) + w * x)
 
     def mass(self, q, p):
         """Mass matrix."""
-        return jnp.kron(jnp.eye(self.n), self.box.mass(q, p["box"]))
+        return jnp.diag(jnp.tile(self._weights(p), self.n))
 
     def inertia(self, q, w, p):
         """Its product."""
-        weights = jnp.diagonal(self.box.mass(q, p["box"]))
-        return (w.reshape(self.n, -1) * weights).reshape(-1)
+        return (w.reshape(self.n, -1) * self._weights(p)).reshape(-1)
 
     def force(self, t, q, v, p):
         """Weight and gyroscopic torques."""
-        return self._each(lambda q, v: self.box.force(t, q, v, p["box"]), q, v)
+        u, weights = v.reshape(self.n, -1), self._weights(p)
+        fall = -p["gravity"] * weights * (np.arange(weights.shape[0]) == self.dimension - 1)
+        if self.dimension == 2:
+            return jnp.tile(fall, self.n)
+        spin = u[:, 3:]
+        torque = -cross(spin, weights[3:] * spin)
+        return (fall + jnp.concatenate([jnp.zeros((self.n, 3)), torque], axis=1)).reshape(-1)
 
     def potential(self, t, q, p):
         """Of the weight."""
-        return jnp.sum(jax.vmap(lambda q: self.box.potential(t, q, p["box"]))(q.reshape(self.n, -1)))
+        return p["mass"] * p["gravity"] * jnp.sum(q.reshape(self.n, -1)[:, self.dimension - 1])
 
     def gap(self, t, q, p):
         """Heights of the corners."""
-        return self._each(lambda q: self.box.gap(t, q, p["box"]), q)
+        at = q.reshape(self.n, -1)
+        up = self._turned(at, self.corners[None])[..., -1]
+        return (at[:, self.dimension - 1 : self.dimension] + up).reshape(-1)
 
     def slip(self, t, q, v, p):
         """Velocities of the corners along the plane."""
-        return self._each(lambda q, v: self.box.slip(t, q, v, p["box"]), q, v)
+        at, u = q.reshape(self.n, -1), v.reshape(self.n, -1)
+        if self.dimension == 2:
+            return (u[:, :1] - u[:, 2:] * self._turned(at, self.corners[None])[..., 1]).reshape(-1, 1)
+        shape = (self.n, *self.corners.shape)
+        local = cross(jnp.broadcast_to(u[:, None, 3:], shape), jnp.broadcast_to(self.corners, shape))
+        return (u[:, None, :2] + self._turned(at, local)[..., :2]).reshape(-1, 2)
 
     def law(self, p):
         """Of the plane."""
-        return nsjax.ContactLaw(restitution=p["box"].restitution, friction=p["box"].friction)
+        return nsjax.ContactLaw(restitution=p["restitution"], friction=p["friction"])
 
     def retract(self, q, xi):
         """Motion of the poses."""
-        return self._each(self.box.sizes()["retract"], q, xi)
+        return jax.vmap(rotations.move_pose)(q.reshape(self.n, 7), xi.reshape(self.n, 6)).reshape(-1)
 
     def difference(self, q0, q1):
         """Its inverse."""
-        return self._each(self.box.sizes()["difference"], q0, q1)
+        between = jax.vmap(rotations.pose_between)
+        return between(q0.reshape(self.n, 7), q1.reshape(self.n, 7)).reshape(-1)
 
 
 def starts(n: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Poses and velocities (n, .) of boxes that slide on the plane; every third falls on an edge first."""
-    k = np.arange(n)
-    if dimension == 2:
-        tilt = np.where(k % 3 == 1, 0.2 + 0.01 * k, 0.0)
-        height = 0.1 * np.abs(np.sin(tilt)) + 0.05 * np.cos(tilt) + np.where(k % 3 == 1, 0.002, 0.0)
-        q = np.stack([0.5 * k, height, tilt], axis=1)
-        return q, np.stack([0.5 + 0.1 * np.cos(k), 0.0 * k, 0.0 * k], axis=1)
+    """Poses and velocities (n, .) of boxes that slide on the plane, but every third falls on an edge first."""
+    k, zero = np.arange(n), np.zeros(n)
     tilt = np.where(k % 3 == 1, 0.2 + 0.01 * k, 0.0)
-    height = 0.1 * np.abs(np.sin(tilt)) + 0.15 * np.cos(tilt) + np.where(k % 3 == 1, 0.002, 0.0)
-    zero = 0.0 * k
+    edges = 0.5 * SIZE[dimension]
+    height = edges[-2] * np.abs(np.sin(tilt)) + edges[-1] * np.cos(tilt) + np.where(tilt > 0, 0.002, 0.0)
+    along = 0.5 + 0.1 * np.cos(k)
+    if dimension == 2:
+        return np.stack([0.5 * k, height, tilt], axis=1), np.stack([along, zero, zero], axis=1)
     q = [0.5 * k, zero, height, np.cos(tilt / 2), np.sin(tilt / 2), zero, zero]
-    v = [0.5 + 0.1 * np.cos(k), 0.2 * np.sin(k), zero, zero, zero, zero]
-    return np.stack(q, axis=1), np.stack(v, axis=1)
+    return np.stack(q, axis=1), np.stack([along, 0.2 * np.sin(k), zero, zero, zero, zero], axis=1)
 
 
 def boxes(n: int, dimension: int = 2, *, islands: bool = True, **numbers) -> Problem:
-    """``n`` boxes; ``numbers`` of `nsjax.models.block`."""
-    box = Box(dimension)
-    b = Boxes(n, box)
-    one = box.system()
+    """``n`` boxes; ``numbers`` of `nsjax.models.block` other than those below."""
+    b = Boxes(n, dimension)
     motion = {} if dimension == 2 else {"retract": b.retract, "difference": b.difference}
+    nq, nv = (3, 3) if dimension == 2 else (7, 6)
     system = System(
-        nq=n * one.nq, nv=n * one.nv, nc=n * one.nc, nt=one.nt, force=b.force, gap=b.gap, slip=b.slip,
-        law=b.law, inertia=b.inertia, mass=None if islands else b.mass, potential=b.potential,
-        structure=BlockDiagonal(one.nv) if islands else Dense(), islands=n if islands else 0, **motion,
+        nq=n * nq, nv=n * nv, nc=n * len(b.corners), nt=dimension - 1, force=b.force, gap=b.gap,
+        slip=b.slip, law=b.law, inertia=b.inertia, mass=None if islands else b.mass,
+        potential=b.potential, structure=BlockDiagonal(nv) if islands else Dense(),
+        islands=n if islands else 0, **motion,
     )  # fmt: skip
     q, v = starts(n, dimension)
-    p = {"box": Block(**{"restitution": 0.2, "friction": 0.4, **numbers})}
+    p = {"mass": 46.8, "gravity": 9.81, "restitution": 0.2, "friction": 0.4, **numbers}
     return Problem(system=system, params=p, state=State(t=0.0, q=q.reshape(-1), v=v.reshape(-1)))
