@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -75,7 +76,8 @@ class Blocks:
         a, b = self.values, other.values
         if a.shape[2] > _WRITTEN_SUM:
             return Blocks(values=a @ b)
-        return Blocks(values=summed(a[:, :, None, :] * jnp.swapaxes(b, 1, 2)[:, None]))
+        terms = (a[:, :, k, None] * b[:, None, k, :] for k in range(a.shape[2]))  # see `summed`
+        return Blocks(values=functools.reduce(jnp.add, terms))
 
     def diagonal(self) -> Array:
         """Entries (n r,) of square blocks."""

@@ -36,13 +36,17 @@ class Boxes:
         about = np.sum(square) - square if self.dimension == 3 else np.sum(square)[None]
         return p["mass"] * np.concatenate([np.ones(self.dimension), about / 12.0])
 
-    def _turned(self, q, x):
-        """Vectors ``x`` (n or 1, k, dimension) of body axes in the axes of the plane."""
+    def _axes(self, q):
+        """Rows of the rotation matrices, entry by entry (n, 1): arrays of arrays are slow to compile."""
         if self.dimension == 2:
             c, s = jnp.cos(q[:, 2:]), jnp.sin(q[:, 2:])
-            return jnp.stack([c * x[..., 0] - s * x[..., 1], s * x[..., 0] + c * x[..., 1]], axis=2)
-        w, u = q[:, None, 3:4], jnp.broadcast_to(q[:, None, 4:], (self.n, x.shape[1], 3))
-        return x + 2.0 * cross(u, cross(u, x) + w * x)
+            return (c, -s), (s, c)
+        w, x, y, z = (q[:, k : k + 1] for k in range(3, 7))
+        return (
+            (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+            (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+            (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+        )
 
     def mass(self, q, p):
         """Mass matrix."""
@@ -69,17 +73,22 @@ class Boxes:
     def gap(self, t, q, p):
         """Heights of the corners."""
         at = q.reshape(self.n, -1)
-        up = self._turned(at, self.corners[None])[..., -1]
+        up = sum(a * x for a, x in zip(self._axes(at)[-1], self.corners.T, strict=True))
         return (at[:, self.dimension - 1 : self.dimension] + up).reshape(-1)
 
     def slip(self, t, q, v, p):
         """Velocities of the corners along the plane."""
         at, u = q.reshape(self.n, -1), v.reshape(self.n, -1)
         if self.dimension == 2:
-            return (u[:, :1] - u[:, 2:] * self._turned(at, self.corners[None])[..., 1]).reshape(-1, 1)
-        shape = (self.n, *self.corners.shape)
-        local = cross(jnp.broadcast_to(u[:, None, 3:], shape), jnp.broadcast_to(self.corners, shape))
-        return (u[:, None, :2] + self._turned(at, local)[..., :2]).reshape(-1, 2)
+            y, x = self.corners.T[::-1]
+            spin = (-u[:, 2:] * y, u[:, 2:] * x)
+        else:
+            (a, b, c), (x, y, z) = (u[:, k : k + 1] for k in (3, 4, 5)), self.corners.T
+            spin = (b * z - c * y, c * x - a * z, a * y - b * x)
+        turned = [sum(a * s for a, s in zip(row, spin, strict=True)) for row in self._axes(at)[:-1]]
+        return jnp.stack([u[:, k : k + 1] + x for k, x in enumerate(turned)], axis=2).reshape(
+            -1, self.dimension - 1
+        )
 
     def law(self, p):
         """Of the plane."""
