@@ -22,7 +22,7 @@ from nsjax.core.branches import branch
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows, refreshed, row_drift
 from nsjax.core.system import State, System
-from nsjax.linalg import matvec
+from nsjax.linalg import every, matvec
 from nsjax.nonlinear import with_tangent
 from nsjax.types import Array, PyTree, record
 
@@ -150,7 +150,7 @@ def _look(
         if not family.turns:
             return a, force, jnp.zeros(count)
         drift = row_drift(system, jnp.asarray(at.t), at.q, start.v, p)
-        return a, force, matvec(f.rows.wt[:count], a) + drift[:count]
+        return a, force, matvec(every(f.rows.wt, count, 1), a) + drift[:count]
 
     still = none.a, none.force, jnp.zeros(count)
     a, force, change = branch(jnp.any(found.impacts) | jnp.any(slow), motion, lambda _: still, None)

@@ -146,7 +146,7 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
     matrix is that of the active contacts where they are few: the others stay at zero.
     """
     if frozen.islands:
-        return lambda problem: in_islands(_island_step, frozen, problem, x)
+        return lambda problem: in_islands(_island_step, frozen, problem, x).reshape(-1)
     frozen = frozen.dense()
     r = frozen.scaling()
     at = branches(frozen, x, frozen.velocity(x), r)
