@@ -191,9 +191,7 @@ def in_islands(f: Callable[..., Any], problem: ContactProblem, *more: Any) -> An
 
 def _island_step(frozen: ContactProblem, problem: ContactProblem, x: Array) -> Array:
     """`newton_step` of an island: nothing moves where no contact takes part."""
-    return branch(
-        jnp.any(frozen.mask), lambda live: newton_step(frozen, x)(live), lambda live: x, problem
-    )
+    return branch(jnp.any(frozen.mask), lambda live: newton_step(frozen, x)(live), lambda live: x, problem)
 
 
 def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> ContactSolution:
@@ -205,7 +203,10 @@ def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> 
             x=jnp.zeros_like(island.free), iterations=none, rounds=none, residual=jnp.zeros(())
         )
         return branch(
-            jnp.any(island.mask), lambda data: _SOLVERS[method](data), lambda data: still, (island, settings)
+            jnp.any(island.mask),
+            lambda data: _SOLVERS[method](data),
+            lambda data: still,
+            (island, settings),
         )
 
     every = in_islands(one, problem)

@@ -96,20 +96,22 @@ class System:
             whatever their gaps.
         observe: ``(t, q, v, output, p) -> dict`` of named quantities.
         labels: names and units.
-        islands: number of equal parts into which velocities and contacts fall, part by part, such as free
-            bodies on the ground: a contact depends on the positions and velocities of its part alone, as the
-            inertia does, so that rows, responses and contact problems are those of one part, and their
-            memory and time grow with the number of parts. Fill up parts of fewer contacts with some that
-            ``allowed`` never lets act. Needs ``BlockDiagonal(nv // islands)`` as structure, and neither
-            constraints nor bounded rows. Looked at before a run. 0: any contact may depend on everything.
         tangent_hint: with which tangent implicit schemes are to iterate unless told otherwise, see
             ``tangent`` of `nsjax.schemes.mixed.framework.mixed_scheme`: ``"mass"`` pays for mechanisms of
             many bodies, whose mass and gyroscopic forces are costly to differentiate; ``"full"`` else.
         structure: promise about the sparsity of the tangent, looked at before a run: `nsjax.linalg.Dense`
-            (up to 2000 velocities), `BlockDiagonal` (free bodies), `BlockTridiagonal`, `Sparse`, `Arrow`, `Interleaved` (chains with
-            their joints), or any record of yours with the functions of `nsjax.linalg.Structure`; all but
-            `Dense` need `inertia`. Contacts and (other) constraints are a border and need not fit into it,
-            but where their directions change with the position, the change of their forces must.
+            (up to 2000 velocities), `BlockDiagonal` (free bodies), `BlockTridiagonal`, `Sparse`, `Arrow`,
+            `Interleaved` (chains with their joints), or any record of yours with the functions of
+            `nsjax.linalg.Structure`; all but `Dense` need `inertia`. Contacts and (other) constraints are a
+            border and need not fit into it, but where their directions change with the position, the change
+            of their forces must.
+        islands: number of equal parts into which velocities and contacts fall, part by part, such as free
+            bodies on the ground: what a contact looks at (gap, slip) moves with the velocities of its part
+            alone. Rows, responses and contact problems are then those of the parts, and memory and time are
+            in proportion to their number. Needs ``BlockDiagonal(nv // islands)`` as structure, and neither
+            constraints nor bounded rows; fill up parts of fewer contacts with some that ``allowed`` never
+            lets act. Looked at before a run. Schemes without islands (those that correct positions, the
+            half-explicit one, nsga) treat all contacts together. 0: contacts may depend on everything.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
 

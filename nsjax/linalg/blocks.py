@@ -54,7 +54,7 @@ class Blocks:
         return n * r, n * c
 
     @property
-    def T(self) -> Blocks:  # noqa: N802 - as arrays call it
+    def T(self) -> Blocks:
         """Transposed."""
         return Blocks(values=jnp.swapaxes(self.values, 1, 2))
 
@@ -87,7 +87,7 @@ class Blocks:
         """As an array, for small ones."""
         n, r, c = self.values.shape
         one = np.eye(n)[:, None, :, None]
-        return (one * self.values[:, :, None, :]).reshape(n * r, n * c)
+        return jnp.reshape(one * self.values[:, :, None, :], (n * r, n * c))
 
 
 def magnitude(a: Any) -> Any:

@@ -105,7 +105,7 @@ class Boxes:
 
 
 def starts(n: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Poses and velocities (n, .) of boxes that slide on the plane, but every third falls on an edge first."""
+    """Poses and velocities (n, .) of boxes that slide on the plane; every third falls on an edge first."""
     k, zero = np.arange(n), np.zeros(n)
     tilt = np.where(k % 3 == 1, 0.2 + 0.01 * k, 0.0)
     edges = 0.5 * SIZE[dimension]

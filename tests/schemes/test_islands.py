@@ -42,7 +42,9 @@ def test_same_motion_as_one_problem() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["generalized_alpha", "moreau_theta", "bathe", "ed_alpha", "half_explicit", "ggl_decoupled"])
+@pytest.mark.parametrize(
+    "name", ["generalized_alpha", "moreau_theta", "bathe", "ed_alpha", "half_explicit", "ggl_decoupled"]
+)
 def test_same_motion_in_other_schemes(name: str) -> None:
     compare(name, 2)
 
@@ -137,8 +139,8 @@ def test_a_coupling_of_bodies_is_refused() -> None:
     def pull(t, q, v, p):
         return -q[::-1]
 
-    system = nsjax.System(
-        nq=6, nv=6, inertia=lambda q, w, p: w, force=pull, structure=BlockDiagonal(2)
-    )
+    system = nsjax.System(nq=6, nv=6, inertia=lambda q, w, p: w, force=pull, structure=BlockDiagonal(2))
     with pytest.raises(InputError, match="force over the positions is not BlockDiagonal"):
-        nsjax.simulate(system, {}, State(t=0.0, q=np.ones(6), v=np.ones(6)), schemes.moreau(), dt=DT, steps=1)
+        nsjax.simulate(
+            system, {}, State(t=0.0, q=np.ones(6), v=np.ones(6)), schemes.moreau(), dt=DT, steps=1
+        )
