@@ -238,14 +238,15 @@ def over_links(f: Callable[..., Array], links: Array, *contacts: Array) -> Array
     return jax.vmap(f)(links, *(x.reshape(links.shape[:2]) for x in contacts)).reshape(-1)
 
 
+def _pairs(links: Array, struck: Array) -> Array:
+    """Pairs of ``struck`` contacts that move each other, as ``links`` are."""
+    s = struck if links.ndim == 2 else struck.reshape(links.shape[:2])
+    return links & s[..., :, None] & s[..., None, :] & ~jnp.eye(s.shape[-1], dtype=bool)
+
+
 def struck_with(links: Array, struck: Array) -> Array:
     """Contacts (nc,) bool of ``struck`` that move another of them."""
-
-    def pairs(links: Array, struck: Array) -> Array:
-        pair = links & struck[:, None] & struck[None, :] & ~jnp.eye(struck.shape[0], dtype=bool)
-        return jnp.any(pair, axis=1)
-
-    return over_links(pairs, links, struck)
+    return jnp.any(_pairs(links, struck), axis=-1).reshape(-1)
 
 
 def _linked(criteria: Criteria, nt: int, g: Array, present: Array, friction: Array) -> Array:
@@ -295,7 +296,7 @@ class Approach:
     @property
     def coupled(self) -> Array:
         """() bool, several impacts of which one moves another."""
-        return jnp.any(struck_with(self.links, self.impacts))
+        return jnp.any(_pairs(self.links, self.impacts))
 
 
 def approach(
@@ -338,7 +339,7 @@ def _pair_notes(
     criteria: Criteria, dt: Array, links: Array, impacts: Array, gap: Array, rates: Array
 ) -> Array:
     """Notes (nc,) on impacts of which one moves another."""
-    pair = links & impacts[:, None] & impacts[None, :] & ~jnp.eye(impacts.shape[0], dtype=bool)
+    pair = _pairs(links, impacts)
     apart = _apart(criteria, gap, rates, dt)
     bits = jnp.where(jnp.any(pair & apart, axis=1), notes.COUPLED, 0)
     return bits | jnp.where(jnp.any(pair & ~apart, axis=1), notes.TOGETHER, 0)
