@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -18,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from nsjax import notes
+from nsjax.contact.links import over_links, pairs
 from nsjax.core.inertia import Inertia, inertia_at
 from nsjax.core.operators import Rows, all_rows, gap_drift
 from nsjax.core.scheme import Scheme
@@ -231,24 +231,6 @@ def linked(
     return jax.vmap(functools.partial(_linked, criteria, nt))(g.values, *own)
 
 
-def over_links(f: Callable[..., Array], links: Array, *contacts: Array) -> Array:
-    """``f(links, *contacts)`` (nc,) of values per contact (nc,), for contacts that may be linked."""
-    if links.ndim == 2:
-        return f(links, *contacts)
-    return jax.vmap(f)(links, *(x.reshape(links.shape[:2]) for x in contacts)).reshape(-1)
-
-
-def _pairs(links: Array, struck: Array) -> Array:
-    """Pairs of ``struck`` contacts that move each other, as ``links`` are."""
-    s = struck if links.ndim == 2 else struck.reshape(links.shape[:2])
-    return links & s[..., :, None] & s[..., None, :] & ~jnp.eye(s.shape[-1], dtype=bool)
-
-
-def struck_with(links: Array, struck: Array) -> Array:
-    """Contacts (nc,) bool of ``struck`` that move another of them."""
-    return jnp.any(_pairs(links, struck), axis=-1).reshape(-1)
-
-
 def _linked(criteria: Criteria, nt: int, g: Array, present: Array, friction: Array) -> Array:
     """`linked` by the magnitudes of a Delassus operator."""
     nc, d = present.shape[0], 1 + nt
@@ -296,7 +278,7 @@ class Approach:
     @property
     def coupled(self) -> Array:
         """() bool, several impacts of which one moves another."""
-        return jnp.any(_pairs(self.links, self.impacts))
+        return jnp.any(pairs(self.links, self.impacts))
 
 
 def approach(
@@ -339,7 +321,7 @@ def _pair_notes(
     criteria: Criteria, dt: Array, links: Array, impacts: Array, gap: Array, rates: Array
 ) -> Array:
     """Notes (nc,) on impacts of which one moves another."""
-    pair = _pairs(links, impacts)
+    pair = pairs(links, impacts)
     apart = _apart(criteria, gap, rates, dt)
     bits = jnp.where(jnp.any(pair & apart, axis=1), notes.COUPLED, 0)
     return bits | jnp.where(jnp.any(pair & ~apart, axis=1), notes.TOGETHER, 0)

@@ -18,6 +18,7 @@ from nsjax.contact import events, saltation, sliding
 from nsjax.contact.aftermath import Around, accelerate, shift_back
 from nsjax.contact.events import Approach, Criteria, Formed, Touch, frozen
 from nsjax.contact.jump import Jump
+from nsjax.contact.links import over_links
 from nsjax.core.branches import branch
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows, refreshed, row_drift
@@ -249,7 +250,7 @@ def _after(
         back, force, near = shift_back(criteria, system, p, end, shift, x, dt, corrects=family.corrects)
         # what the forces before and after the event make of the time by which it moves
         rows = with_tangent(impulses, (b.force - force) * shift.mean)
-        struck = events.over_links(
+        struck = over_links(
             lambda links, impacts: jnp.any(links & impacts, axis=1), b.found.links, b.found.impacts
         )
         return back, rows, jnp.where(struck & near, notes.KINK, 0)

@@ -11,6 +11,7 @@ from jax import lax
 from nsjax import notes
 from nsjax.contact import Jump, events, saltation, velocity_jump
 from nsjax.contact.aftermath import Around, accelerate, near_border, shift_back
+from nsjax.contact.links import struck_with
 from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed
 from nsjax.core.quantities import ROWS, accumulated
@@ -213,7 +214,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     slow = jnp.any(struck & (jump.before >= -limit))
     friction = system.law(there).friction_of(system.nc)
     links = events.linked(events.criteria_of(inner), f.rows, f.response, active, friction, system.nt)
-    pairs = events.struck_with(links, struck)
+    pairs = struck_with(links, struck)
     state, near = State(t=at.t, q=at.q, v=at.v + jump.dv), jnp.zeros(system.nc, bool)
     if d.scheme.gradient != "discrete":
         apart = (jnp.sum(struck) > 1) & ~jnp.any(pairs)
