@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from nsjax.contact.solvers import newton_step
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows
 from nsjax.core.system import State, System
+from nsjax.linalg import Blocks, summed
 from nsjax.types import Array, PyTree, record
 
 # Accelerations scale shifts; plain Newton steps on few contacts find them to rounding.
@@ -152,14 +154,23 @@ def _jumps(system: System, p: PyTree, x: Around) -> Callable[[Array, Array, Arra
     """
 
     def jump(t: Array, q: Array, u: Array) -> Blow:
-        count = system.nc * (1 + system.nt)
         rows = all_rows(system, t, q, p)
         response = inertia_at(system, t, q, p).solve(rows.wt.T)
         problem = jump_problem(system, p, rows, response, rows.rate(u), jnp.zeros(system.nv), x.active)
         impulses = newton_step(lax.stop_gradient(problem), rows.apart(x.impulses)[0])(problem)
-        each = response[:, :count].reshape(system.nv, system.nc, 1 + system.nt)
         contacts = problem.contacts(impulses)
         after = problem.contacts(problem.velocity(impulses))
-        return jnp.sum(each * contacts[None], axis=2), contacts, after
+        return _each(response, contacts), contacts, after
 
     return jump
+
+
+def _each(response: Any, contacts: Array) -> Array:
+    """Velocity changes (nv, nc) by the impulses (nc, d) of every contact."""
+    nc, d = contacts.shape
+    if isinstance(response, Blocks):
+        n, size, _ = response.values.shape
+        each = response.values.reshape(n, size, -1, d) * contacts.reshape(n, 1, -1, d)
+        return Blocks(values=summed(each)).dense()
+    each = response[:, : nc * d].reshape(-1, nc, d)
+    return jnp.sum(each * contacts[None], axis=2)

@@ -8,6 +8,8 @@ made on values alone and has no derivative; what follows from it for derivatives
 from __future__ import annotations
 
 import dataclasses
+import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +17,12 @@ import numpy as np
 from jax import lax
 
 from nsjax import notes
+from nsjax.contact.links import over_links, pairs
 from nsjax.core.inertia import Inertia, inertia_at
 from nsjax.core.operators import Rows, all_rows, gap_drift
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.linalg import matmul, matvec
+from nsjax.linalg import Blocks, every, magnitude, matmul, matvec
 from nsjax.types import Array, PyTree, record
 
 
@@ -159,7 +162,7 @@ class Formed:
 
     at: State
     rows: Rows
-    response: Array
+    response: Any
     free: Array
     inertia: Inertia
 
@@ -170,8 +173,8 @@ def formed(system: System, p: PyTree, at: State) -> Formed:
     rows = all_rows(system, t, at.q, p)
     force = system.force(t, at.q, at.v, p)
     inertia = inertia_at(system, t, at.q, p)
-    x = inertia.solve(jnp.concatenate([force[:, None], rows.wt.T], axis=1))
-    return Formed(at=at, rows=rows, response=x[:, 1:], free=x[:, 0], inertia=inertia)
+    free, response = inertia.answers(force, rows.wt)
+    return Formed(at=at, rows=rows, response=response, free=free, inertia=inertia)
 
 
 def lasting(criteria: Criteria, touch: Touch, active: Array) -> Array:
@@ -179,9 +182,9 @@ def lasting(criteria: Criteria, touch: Touch, active: Array) -> Array:
     return touch.held & (active | (touch.off + 1 < criteria.hop))
 
 
-def normals(system: System, rows: Array) -> Array:
+def normals(system: System, rows: Any) -> Any:
     """Those of stacked rows that belong to normals (nc, ...)."""
-    return rows[: system.nc * (1 + system.nt) : 1 + system.nt]
+    return every(rows, system.nc * (1 + system.nt), 1 + system.nt)
 
 
 def gate(criteria: Criteria, system: System, p: PyTree, f: Formed, dt: Array) -> tuple[Array, Array]:
@@ -191,7 +194,7 @@ def gate(criteria: Criteria, system: System, p: PyTree, f: Formed, dt: Array) ->
     wt = normals(system, f.rows.wt)
     curvature = gap_drift(system, jnp.asarray(f.at.t), f.at.q, f.at.v, p)
     forced = matvec(wt, f.free)
-    least = jnp.abs(forced) + jnp.abs(curvature) + criteria.floor * matvec(jnp.abs(wt), jnp.abs(f.free))
+    least = jnp.abs(forced) + jnp.abs(curvature) + criteria.floor * matvec(magnitude(wt), jnp.abs(f.free))
     free = jnp.abs(forced + curvature)
     least = criteria.cancellation * least
     return criteria.gate * dt * jnp.where(free > least, free, least), dt * free
@@ -212,17 +215,25 @@ def at_rest(criteria: Criteria, rates: Array, v: Array) -> Array:
 
 
 def linked(
-    criteria: Criteria, rows: Rows, response: Array, present: Array, friction: Array, nt: int
+    criteria: Criteria, rows: Rows, response: Any, present: Array, friction: Array, nt: int
 ) -> Array:
     """Which contacts move each other, directly or through others that are ``present``, or through joints:
-    (nc, nc) bool, true on the diagonal.
+    (nc, nc) bool, true on the diagonal; of contacts in islands (islands, k, k) of each.
 
     Args:
         present: (nc,) bool, contacts that strike or are held.
         friction: (nc,) coefficients; tangents without friction carry no impulse.
     """
+    g = magnitude(matmul(rows.wt, response))
+    if not isinstance(g, Blocks):
+        return _linked(criteria, nt, g, present, friction)
+    own = [x.reshape(g.values.shape[0], -1) for x in (present, friction)]
+    return jax.vmap(functools.partial(_linked, criteria, nt))(g.values, *own)
+
+
+def _linked(criteria: Criteria, nt: int, g: Array, present: Array, friction: Array) -> Array:
+    """`linked` by the magnitudes of a Delassus operator."""
     nc, d = present.shape[0], 1 + nt
-    g = jnp.abs(matmul(rows.wt, response))
     diagonal = jnp.diagonal(g)
     strong = g > criteria.coupling * jnp.sqrt(diagonal[:, None] * diagonal[None, :])
     nb = g.shape[0] - nc * d
@@ -253,7 +264,7 @@ class Approach:
         limit: (nc,) see `gate`.
         impacts: (nc,) bool.
         gated: (nc,) bool, approaches that are no impacts.
-        links: (nc, nc) bool, see `linked`.
+        links: bool, see `linked`.
         notes: (nc,) bits of `nsjax.notes`, but for contacts that turn out to take part without load.
     """
 
@@ -267,8 +278,7 @@ class Approach:
     @property
     def coupled(self) -> Array:
         """() bool, several impacts of which one moves another."""
-        both = self.impacts[:, None] & self.impacts[None, :]
-        return jnp.any(self.links & both & ~jnp.eye(self.impacts.shape[0], dtype=bool))
+        return jnp.any(pairs(self.links, self.impacts))
 
 
 def approach(
@@ -291,10 +301,9 @@ def approach(
     gated = coming & ~impacts
     friction = system.law(p).friction_of(system.nc)
     links = linked(criteria, f.rows, f.response, candidates | touch.held, friction, system.nt)
-    pair = links & impacts[:, None] & impacts[None, :] & ~jnp.eye(system.nc, dtype=bool)
-    apart = _apart(criteria, gap, jnp.where(impacts, rates, -1.0), dt)
-    bits = jnp.where(jnp.any(pair & apart, axis=1), notes.COUPLED, 0)
-    bits = bits | jnp.where(jnp.any(pair & ~apart, axis=1), notes.TOGETHER, 0)
+    bits = over_links(
+        functools.partial(_pair_notes, criteria, dt), links, impacts, gap, jnp.where(impacts, rates, -1.0)
+    )
     kind = jnp.where(touch.bounced, notes.ACCUMULATION, notes.SETTLING)
     slow = -4.0 * rates < gain * touch.off  # half of what a flight from the surface and back makes
     # what has come to rest or was let go hops at any length, but has not come from afar
@@ -308,6 +317,16 @@ def approach(
     return Approach(rates=rates, limit=limit, impacts=impacts, gated=gated, links=links, notes=bits)
 
 
+def _pair_notes(
+    criteria: Criteria, dt: Array, links: Array, impacts: Array, gap: Array, rates: Array
+) -> Array:
+    """Notes (nc,) on impacts of which one moves another."""
+    pair = pairs(links, impacts)
+    apart = _apart(criteria, gap, rates, dt)
+    bits = jnp.where(jnp.any(pair & apart, axis=1), notes.COUPLED, 0)
+    return bits | jnp.where(jnp.any(pair & ~apart, axis=1), notes.TOGETHER, 0)
+
+
 def _apart(criteria: Criteria, gap: Array, rates: Array, dt: Array) -> Array:
     """Pairs of impacts (nc, nc) that differ in their instants or rates, see `Criteria.together`."""
     instant = gap / rates
@@ -318,10 +337,11 @@ def _apart(criteria: Criteria, gap: Array, rates: Array, dt: Array) -> Array:
 
 def no_approach(system: System) -> Approach:
     """No contact comes."""
-    none = jnp.zeros(system.nc, bool)
+    none, n = jnp.zeros(system.nc, bool), system.islands
+    shape = (n, system.nc // n, system.nc // n) if n else (system.nc, system.nc)
     return Approach(
         rates=jnp.zeros(system.nc), limit=jnp.full(system.nc, jnp.inf), impacts=none, gated=none,
-        links=jnp.zeros((system.nc, system.nc), bool), notes=jnp.zeros(system.nc, int),
+        links=jnp.zeros(shape, bool), notes=jnp.zeros(system.nc, int),
     )  # fmt: skip
 
 
@@ -335,8 +355,12 @@ def unloaded_partners(found: Approach, under: Array, loaded: Array) -> Array:
         under, loaded: (nc,) bool, under load before and in the step.
     """
     partners = loaded & ~under & ~found.impacts & ~found.gated
-    passed = found.links & found.impacts[:, None] & partners[None, :]
-    return jnp.where(jnp.any(passed, axis=0) | jnp.any(passed, axis=1), notes.COUPLED, 0)
+
+    def either(links: Array, impacts: Array, partners: Array) -> Array:
+        passed = links & impacts[:, None] & partners[None, :]
+        return jnp.any(passed, axis=0) | jnp.any(passed, axis=1)
+
+    return jnp.where(over_links(either, found.links, found.impacts, partners), notes.COUPLED, 0)
 
 
 def touched(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.linalg import matmul, matvec
+from nsjax.linalg import Blocks, matmul, matvec, product_diagonal
 from nsjax.math import direction, norm
 from nsjax.types import Array, record
 
@@ -18,16 +19,21 @@ class Factored:
     """A Delassus operator ``G = wt response`` that is applied without being formed.
 
     Args:
-        wt: ``W'`` (m, nv).
-        response: ``M^-1 W`` (nv, m).
+        wt: ``W'`` (m, nv), an array or `Blocks`.
+        response: ``M^-1 W`` (nv, m), likewise.
     """
 
-    wt: Array
-    response: Array
+    wt: Any
+    response: Any
 
-    def dense(self) -> Array:
-        """``G`` (m, m)."""
+    def dense(self) -> Any:
+        """``G`` (m, m), as they are."""
         return matmul(self.wt, self.response)
+
+    @property
+    def values(self) -> Factored:
+        """That of every block, along a leading axis."""
+        return Factored(wt=self.wt.values, response=self.response.values)
 
 
 @record()
@@ -58,7 +64,8 @@ class ContactProblem:
     Args:
         nc, nt, nb: contacts, tangents per contact, bilateral rows; ``m = nc (1 + nt) + nb``.
         delassus: ``G`` (m, m), rows contact by contact, bilateral rows last; or `Factored`, which
-            the certificate applies as it is and the solvers make dense.
+            the certificate applies as it is and the solvers make dense; or `Blocks`, one per island:
+            contacts of which none moves another of a different one.
         free: ``F`` (m,) [m/s].
         friction: (nc,).
         mask: (nc,) bool, contacts that take part.
@@ -70,7 +77,7 @@ class ContactProblem:
     nc: int
     nt: int
     nb: int
-    delassus: Array | Factored
+    delassus: Any
     free: Array
     friction: Array
     mask: Array
@@ -106,7 +113,25 @@ class ContactProblem:
     def matrix(self) -> Array:
         """``G`` (m, m) of a dense problem."""
         assert not isinstance(self.delassus, Factored), "call dense() first"
-        return self.delassus
+        matrix: Array = self.delassus
+        return matrix
+
+    @property
+    def islands(self) -> int:
+        """How many blocks ``G`` has; 0 for an array."""
+        g = self.delassus.wt if isinstance(self.delassus, Factored) else self.delassus
+        return g.values.shape[0] if isinstance(g, Blocks) else 0
+
+    def by_island(self) -> ContactProblem:
+        """The problems of all islands, along a leading axis."""
+        n = self.islands
+        free, friction, mask, given = jax.tree.map(
+            lambda x: jnp.reshape(x, (n, -1)), (self.free, self.friction, self.mask, self.given)
+        )
+        return ContactProblem(
+            nc=self.nc // n, nt=self.nt, nb=0, delassus=self.delassus.values, free=free, friction=friction,
+            mask=mask, given=given,
+        )  # fmt: skip
 
     def scaling(self) -> Array:
         """Prox parameter of every row, ``1 / G_kk``; one per contact for a pair of tangents.
@@ -115,7 +140,9 @@ class ContactProblem:
         """
         g = self.delassus
         if isinstance(g, Factored):
-            diagonal = jnp.sum(g.wt * g.response.T, axis=1)
+            diagonal = product_diagonal(g.wt, g.response)
+        elif isinstance(g, Blocks):
+            diagonal = g.diagonal()
         else:
             diagonal = jnp.sum(g * np.eye(self.free.shape[0]), axis=1)
         if self.nt == 2:

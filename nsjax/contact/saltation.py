@@ -14,13 +14,16 @@ of the theory of hybrid systems; the shifts are the package's own.
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.branches import REGULARISATION
 from nsjax.core.operators import Rows
 from nsjax.core.system import State, System
-from nsjax.linalg import matmul, matvec, solve
+from nsjax.linalg import Blocks, every, matmul, matvec, solve
 from nsjax.nonlinear import moved, only_tangent, with_tangent
 from nsjax.types import Array, PyTree, record
 
@@ -90,7 +93,7 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
 
 
 def settle(
-    system: System, params: PyTree, t: Array, q: Array, rows: Rows, response: Array, resting: Array,
+    system: System, params: PyTree, t: Array, q: Array, rows: Rows, response: Any, resting: Array,
     refuse: bool = True,
 ) -> Array:  # fmt: skip
     """``q`` whose derivative keeps the gaps of contacts that have come to rest.
@@ -104,11 +107,20 @@ def settle(
     """
     d = 1 + system.nt
     count = system.nc * d
-    wt, back = lax.stop_gradient((rows.wt[:count:d], response[:, :count:d]))
-    both = resting[:, None] & resting[None, :]
-    g = jnp.where(both, matmul(wt, back), 0.0)
-    # dependent contacts: as in the contact solver
-    g = g + jnp.where(resting, REGULARISATION * jnp.diagonal(g), 1.0) * jnp.eye(system.nc)
+    wt, back = lax.stop_gradient((every(rows.wt, count, d), every(response, count, d, columns=True)))
     gap = jnp.where(resting, only_tangent(system.gap(t, q, params), refuse), 0.0)
-    correction = -matvec(back, solve(g, gap[:, None])[:, 0])
-    return moved(system.retract, q, correction)
+    g = matmul(wt, back)
+    if isinstance(g, Blocks):
+        own = [x.reshape(g.values.shape[0], -1) for x in (resting, gap)]
+        answer = jax.vmap(_answer)(g.values, *own).reshape(-1)
+    else:
+        answer = _answer(g, resting, gap)
+    return moved(system.retract, q, -matvec(back, answer))
+
+
+def _answer(g: Array, resting: Array, gap: Array) -> Array:
+    """``(W_N' M^-1 W_N)^-1 dg`` (nc,) of the ``resting`` contacts, zero elsewhere."""
+    g = jnp.where(resting[:, None] & resting[None, :], g, 0.0)
+    # dependent contacts: as in the contact solver
+    g = g + jnp.where(resting, REGULARISATION * jnp.diagonal(g), 1.0) * jnp.eye(resting.shape[0])
+    return solve(g, gap[:, None])[:, 0]

@@ -18,11 +18,12 @@ from nsjax.contact import events, saltation, sliding
 from nsjax.contact.aftermath import Around, accelerate, shift_back
 from nsjax.contact.events import Approach, Criteria, Formed, Touch, frozen
 from nsjax.contact.jump import Jump
+from nsjax.contact.links import over_links
 from nsjax.core.branches import branch
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows, refreshed, row_drift
 from nsjax.core.system import State, System
-from nsjax.linalg import matvec
+from nsjax.linalg import every, matvec
 from nsjax.nonlinear import with_tangent
 from nsjax.types import Array, PyTree, record
 
@@ -150,7 +151,7 @@ def _look(
         if not family.turns:
             return a, force, jnp.zeros(count)
         drift = row_drift(system, jnp.asarray(at.t), at.q, start.v, p)
-        return a, force, matvec(f.rows.wt[:count], a) + drift[:count]
+        return a, force, matvec(every(f.rows.wt, count, 1), a) + drift[:count]
 
     still = none.a, none.force, jnp.zeros(count)
     a, force, change = branch(jnp.any(found.impacts) | jnp.any(slow), motion, lambda _: still, None)
@@ -165,7 +166,7 @@ def _look(
         found = dataclasses.replace(found, notes=found.notes | kinks)
     aside = none.aside
     if family.corrects:
-        back = f.response[:, :count:d]
+        back = f.response[:, :count:d]  # schemes that correct positions know no islands
         own = jnp.sum(events.normals(system, f.rows.wt).T * back, axis=0)
         aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
     return _Before(
@@ -249,7 +250,9 @@ def _after(
         back, force, near = shift_back(criteria, system, p, end, shift, x, dt, corrects=family.corrects)
         # what the forces before and after the event make of the time by which it moves
         rows = with_tangent(impulses, (b.force - force) * shift.mean)
-        struck = jnp.any(b.found.links & b.found.impacts, axis=1)
+        struck = over_links(
+            lambda links, impacts: jnp.any(links & impacts, axis=1), b.found.links, b.found.impacts
+        )
         return back, rows, jnp.where(struck & near, notes.KINK, 0)
 
     rows = _stacked(r.jump)

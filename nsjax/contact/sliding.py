@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -11,6 +12,7 @@ from nsjax.contact.events import Criteria, Touch, formed, lasting, normals
 from nsjax.core.branches import branch
 from nsjax.core.operators import touching
 from nsjax.core.system import State, System
+from nsjax.linalg import Blocks, summed
 from nsjax.math import direction, norm
 from nsjax.types import Array, PyTree
 
@@ -60,9 +62,7 @@ def jammed(system: System, p: PyTree, at: State, impulse: Array) -> Array:
 
     def look(_: None) -> Array:
         f = formed(system, p, at)
-        back = f.response[:, : nc * d].reshape(system.nv, nc, d)
-        normal = normals(system, f.rows.wt)
-        g = jnp.sum(normal.T[:, :, None] * back, axis=0)
+        g = _own_rates(normals(system, f.rows.wt), f.response, nc, d)
         force = impulse / jnp.where(impulse[:, :1] > 0.0, impulse[:, :1], 1.0)
         friction = system.law(p).friction_of(nc)
         slides = (impulse[:, 0] > 0.0) & ~sticking(impulse, friction)
@@ -70,6 +70,16 @@ def jammed(system: System, p: PyTree, at: State, impulse: Array) -> Array:
 
     none = jnp.zeros(nc, int)
     return branch(jnp.any(impulse[:, 0] > 0.0), look, lambda _: none, None) if system.nt else none
+
+
+def _own_rates(normal: Any, response: Any, nc: int, d: int) -> Array:
+    """Rates (nc, d) of every normal by the rows of its contact."""
+    if isinstance(normal, Blocks):
+        w, n = normal.values, normal.values.shape[0]
+        back = jnp.moveaxis(response.values.reshape(n, w.shape[2], -1, d), 1, 3)
+        return summed(w[:, :, None] * back).reshape(nc, d)
+    back = response[:, : nc * d].reshape(-1, nc, d)
+    return jnp.sum(normal.T[:, :, None] * back, axis=0)
 
 
 def jammed_at_start(criteria: Criteria, system: System, p: PyTree, at: State) -> Array:

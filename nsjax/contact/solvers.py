@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -16,6 +18,7 @@ from nsjax.contact.compact import gather
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.newton import ROUND_STEPS, Iterate, beginning, newton, newton_in_rounds
 from nsjax.contact.problem import ContactProblem
+from nsjax.core.branches import branch
 from nsjax.core.errors import InputError, nearest
 from nsjax.linalg import solve as linear_solve
 from nsjax.math import direction
@@ -142,6 +145,8 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
     Only the residual is live: products ``G x`` and never ``G``, if the live problem is `Factored`. The
     matrix is that of the active contacts where they are few: the others stay at zero.
     """
+    if frozen.islands:
+        return lambda problem: in_islands(_island_step, frozen, problem, x).reshape(-1)
     frozen = frozen.dense()
     r = frozen.scaling()
     at = branches(frozen, x, frozen.velocity(x), r)
@@ -168,6 +173,47 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
         return x - lax.switch(branch, [*choices, whole], f)
 
     return step
+
+
+def in_islands(f: Callable[..., Any], problem: ContactProblem, *more: Any) -> Any:
+    """``f(island, *its parts of more)`` of every island of a problem, along a leading axis.
+
+    One after the other, so that each takes its own branches; on an accelerator all at once. ``more`` are
+    problems, and rows (m,).
+    """
+    n = problem.islands
+    parts = [x.by_island() if isinstance(x, ContactProblem) else x.reshape(n, -1) for x in more]
+    arguments = problem.by_island(), *parts
+    if jax.default_backend() != "cpu":
+        return jax.vmap(f)(*arguments)
+    return lax.map(lambda x: f(*x), arguments)
+
+
+def _island_step(frozen: ContactProblem, problem: ContactProblem, x: Array) -> Array:
+    """`newton_step` of an island: nothing moves where no contact takes part."""
+    return branch(jnp.any(frozen.mask), lambda live: newton_step(frozen, x)(live), lambda live: x, problem)
+
+
+def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> ContactSolution:
+    """The answers of all islands, with the largest of their counts and residuals."""
+    none = jnp.asarray(0, int)
+
+    def one(island: ContactProblem) -> ContactSolution:
+        still = ContactSolution(
+            x=jnp.zeros_like(island.free), iterations=none, rounds=none, residual=jnp.zeros(())
+        )
+        return branch(
+            jnp.any(island.mask),
+            lambda data: _SOLVERS[method](data),
+            lambda data: still,
+            (island, settings),
+        )
+
+    every = in_islands(one, problem)
+    return ContactSolution(
+        x=every.x.reshape(-1), iterations=jnp.max(every.iterations), rounds=jnp.max(every.rounds),
+        residual=jnp.max(every.residual),
+    )  # fmt: skip
 
 
 def _differentiable(method: Callable[[Data], ContactSolution]) -> Callable[[Data], ContactSolution]:
@@ -246,4 +292,7 @@ def solve(
     if not problem.free.shape[0]:
         none = jnp.asarray(0, int)
         return ContactSolution(x=problem.free, iterations=none, rounds=none, residual=jnp.zeros(()))
-    return _SOLVERS[method]((problem, (jnp.asarray(tolerance), jnp.asarray(max_iterations))))
+    settings = jnp.asarray(tolerance), jnp.asarray(max_iterations)
+    if problem.islands:
+        return _solve_islands(problem, settings, method)
+    return _SOLVERS[method]((problem, settings))

@@ -21,7 +21,7 @@ from nsjax.contact.solvers import newton_step
 from nsjax.contact.solvers import solve as solve_contacts
 from nsjax.core.branches import branch
 from nsjax.core.operators import jacobian
-from nsjax.linalg import Elimination, Structure, matmul, matvec
+from nsjax.linalg import Elimination, Structure, block_jacobian, matmul, matvec
 from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree, record
 
@@ -58,8 +58,8 @@ class Equations(Protocol):
     def forces(self, data: PyTree, z: Array, impulses: Array) -> Array:
         """``W(z) P`` (n,)."""
 
-    def directions(self, data: PyTree, z: Array) -> Array:
-        """``W(z)`` (n, rows)."""
+    def directions(self, data: PyTree, z: Array) -> Any:
+        """``W(z)`` (n, rows); `Blocks` of equations with a number of ``islands``."""
 
     def rates(self, data: PyTree, z: Array) -> Array:
         """Velocities of the rows that the laws refer to, restitution included (rows,)."""
@@ -82,6 +82,14 @@ class Freezing(Equations, Protocol):
         """What the inertia at ``z`` makes of changes of ``z`` (n,) in the residual, linear; and whether the
         rates are ``W' z`` and what does not depend on ``z`` at fixed ``W``.
         """
+
+
+def _speed(equations: Equations, data: PyTree, z: Array, rows: int) -> Any:
+    """``du/dz`` (rows, n)."""
+    islands = getattr(equations, "islands", 0)
+    if islands:
+        return block_jacobian(lambda z: equations.rates(data, z), z, islands)
+    return jacobian(lambda z: equations.rates(data, z), z, rows)
 
 
 def _freezes(equations: Equations) -> bool:
@@ -125,9 +133,9 @@ class StageTangent:
     """Linearised dynamics: eliminated ``J = df/dz``, ``du/dz``, ``J^-1 W``, and ``G``."""
 
     dynamics: Elimination
-    speed: Array
-    response: Array
-    delassus: Array
+    speed: Any
+    response: Any
+    delassus: Any
 
 
 # A kept tangent is renewed when a pass contracts by less than this factor.
@@ -144,7 +152,7 @@ def _tangent(equations: Equations, data: PyTree, z: Array, impulses: Array, rows
     if not rows:
         done, response = structure.eliminate(matrix, empty.T)
         return StageTangent(dynamics=done, speed=empty, response=response, delassus=jnp.zeros((0, 0)))
-    speed = jacobian(lambda z: equations.rates(data, z), z, impulses.shape[0])
+    speed = _speed(equations, data, z, impulses.shape[0])
     done, response = structure.eliminate(matrix, equations.directions(data, z))
     return StageTangent(dynamics=done, speed=speed, response=response, delassus=matmul(speed, response))
 
@@ -160,7 +168,7 @@ def _mass_tangent(equations: Any, data: PyTree, z: Array, rows: bool) -> StageTa
     directions = equations.directions(data, z)
     speed = directions.T
     if not velocity_rows:
-        speed = jacobian(lambda z: equations.rates(data, z), z, directions.shape[1])
+        speed = _speed(equations, data, z, directions.shape[1])
     done, response = structure.eliminate(matrix, directions)
     return StageTangent(dynamics=done, speed=speed, response=response, delassus=matmul(speed, response))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 
 from nsjax.core.operators import Joints, all_rows, momentum
 from nsjax.core.system import System, bordered
-from nsjax.linalg import Dense, Elimination, eliminated, interleaving, matvec, solve_positive
+from nsjax.linalg import Blocks, Dense, Elimination, eliminated, interleaving, matvec, solve_positive
 from nsjax.types import Array, PyTree, record
 
 
@@ -17,7 +18,7 @@ class KeptInertia:
     """What of the inertia holds for a whole run: factors, and ``M^-1 W`` (nv, rows) of all rows."""
 
     factors: Elimination
-    response: Array
+    response: Any
 
 
 @record(static=("system",))
@@ -39,7 +40,7 @@ class Inertia:
     params: PyTree
     matrix: Array | None
     factors: Elimination | None
-    response: Array | None = None
+    response: Any = None
 
     def times(self, w: Array) -> Array:
         """``M w`` (nv,)."""
@@ -47,8 +48,8 @@ class Inertia:
             return matvec(self.matrix, w)
         return momentum(self.system, self.q, w, self.params)
 
-    def solve(self, columns: Array) -> Array:
-        """``M^-1 b`` for columns (nv, k)."""
+    def solve(self, columns: Any) -> Any:
+        """``M^-1 b`` for columns (nv, k), or in `Blocks`."""
         if not columns.shape[1]:
             return columns
         if self.factors is None:
@@ -67,10 +68,15 @@ class Inertia:
         both = self.factors.solve(jnp.concatenate([push, rates]))
         return both[: push.shape[0]], both[push.shape[0] :]
 
-    def answers(self, push: Array, wt: Array) -> tuple[Array, Array]:
+    def answers(self, push: Array, wt: Any) -> tuple[Array, Any]:
         """``M^-1 push`` (nv,) and ``M^-1 W`` (nv, rows) of rows ``W'``: all of the system, or the last."""
+        if isinstance(wt, Blocks):
+            response = self.solve(wt.T) if self.response is None else self.response
+            return self.solve(push[:, None])[:, 0], response
         if self.response is not None:
             drift = self.solve(push[:, None])[:, 0]
+            if not wt.shape[0]:
+                return drift, wt.T
             return drift, self.response[:, self.response.shape[1] - wt.shape[0] :]
         x = self.solve(jnp.concatenate([push[:, None], wt.T], axis=1))
         return x[:, 0], x[:, 1:]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from nsjax.core.system import System
-from nsjax.linalg import matvec
+from nsjax.linalg import Blocks, block_jacobian, matvec
 from nsjax.types import Array, PyTree, record
 
 
@@ -66,12 +67,13 @@ class Rows:
     """Relative velocities of contact and constraint rows, affine in v: ``u = wt v + offset``.
 
     Args:
-        wt, offset: of the contacts, and of the constraints that are not eliminated with the velocities.
+        wt, offset: of the contacts, and of the constraints that are not eliminated with the velocities; an
+            array, or `nsjax.linalg.Blocks` where contacts fall into islands.
         joints: those that are, if any.
         closures: how many are not.
     """
 
-    wt: Array
+    wt: Any
     offset: Array
     joints: Joints | None = None
     closures: int = 0
@@ -131,8 +133,24 @@ def slip_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     return Rows(wt=jacobian(slip, rest, system.nc * system.nt), offset=slip(rest))
 
 
+def island_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
+    """Rows of all contacts of a system of `System.islands`: those of each part over its own velocities."""
+    n, rest = system.islands, jnp.zeros(system.nv, q.dtype)
+    values = block_jacobian(lambda xi: system.gap(t, system.retract(q, xi), p), rest, n).values
+    offset = jax.jvp(lambda s: system.gap(s, q, p), (t,), (jnp.ones_like(t),))[1]
+    if system.nt:
+        tangent = block_jacobian(lambda v: system.slip(t, q, v, p).reshape(-1), rest, n).values
+        tangent = tangent.reshape(n, -1, system.nt, tangent.shape[2])
+        values = jnp.concatenate([values[:, :, None], tangent], axis=2).reshape(n, -1, values.shape[2])
+        still = system.slip(t, q, rest, p)
+        offset = jnp.concatenate([offset[:, None], still], axis=1).reshape(-1)
+    return Rows(wt=Blocks(values=values), offset=offset)
+
+
 def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     """Rows of all contacts, contact by contact: (nc (1 + nt), nv)."""
+    if system.islands:
+        return island_rows(system, t, q, p)
     normal = gap_rows(system, "gap", system.nc, t, q, p)
     if system.nt == 0:
         return normal

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nsjax.core.errors import InputError
+from nsjax.linalg import BlockDiagonal
 
 FUNCTIONS = (
     "mass", "inertia", "force", "potential", "gap", "slip", "constraint", "law", "drag", "drag_bound",
@@ -57,3 +58,33 @@ def check_labels(system: Any) -> None:
             raise InputError(
                 f"Labels: {double!r} is the name of two quantities; traj[{double!r}] needs one"
             )
+
+
+def check_islands(system: Any) -> None:
+    """Refuses parts into which the sizes do not fall, or that something couples.
+
+    Raises:
+        InputError: naming what it is.
+    """
+    n = system.islands
+    if not isinstance(n, int) or n < 0:
+        raise InputError(f"System: islands = {n!r}; it must be a whole number of parts, or 0")
+    if not n:
+        return
+    for size in ("nv", "nc"):
+        if getattr(system, size) % n or not getattr(system, size):
+            raise InputError(
+                f"System: {size} = {getattr(system, size)} with islands = {n}; each part must have equally "
+                "many: fill up parts of fewer contacts with some that allowed never lets act"
+            )
+    for size, what in (("nb", "constraints"), ("nd", "bounded rows")):
+        if getattr(system, size):
+            raise InputError(
+                f"System: {size} = {getattr(system, size)} with islands = {n}; {what} couple parts: leave "
+                "islands out"
+            )
+    if system.structure != BlockDiagonal(system.nv // n, constant=system.structure.constant):
+        raise InputError(
+            f"System: islands = {n} with structure = {system.structure}; promise "
+            f"BlockDiagonal({system.nv // n})"
+        )

@@ -11,7 +11,7 @@ import numpy as np
 
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import saddle
-from nsjax.core.operators import gap_rows, momentum
+from nsjax.core.operators import contact_rows, gap_rows, momentum, row_rates
 from nsjax.core.system import State, System
 from nsjax.linalg import interleaving
 from nsjax.types import Array, PyTree
@@ -61,6 +61,7 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
             wanted = jax.jvp(whole, (zero,), (both,))[1]
             found["outside: joints"] = _off(with_joints.times(matrix, both), wanted)
         heavy = here["inertia"]
+        found |= _apart(system, state, p, x)
         found["energy"] = jnp.sum(x * heavy(x))
         found["skew"] = jnp.abs(jnp.sum(y * heavy(x)) - jnp.sum(x * heavy(y))) / found["energy"]
     if structure.constant:
@@ -75,6 +76,16 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
     return found
 
 
+def _apart(system: System, state: State, p: PyTree, x: Array) -> dict[str, Array]:
+    """By how much rates of contacts depend on more than the velocities of their islands, if there are."""
+    if not system.islands:
+        return {}
+    t = jnp.asarray(state.t)
+    rows, rest = contact_rows(system, t, state.q, p), jnp.zeros(system.nv)
+    whole = lambda v: row_rates(system, t, state.q, v, p)  # noqa: E731
+    return {"islands: contacts": _off(rows.rate(x) - rows.offset, whole(x) - whole(rest))}
+
+
 def check_promises(system: System, found: dict[str, np.ndarray]) -> None:
     """Refuses a model whose tangents are not what its structure says, or whose inertia is none."""
     kind = type(system.structure).__name__
@@ -84,6 +95,11 @@ def check_promises(system: System, found: dict[str, np.ndarray]) -> None:
             raise InputError(
                 f"structure: the tangent of the {of} is not {kind}, a product misses by {value:.3g} of its "
                 "size; promise a wider block or pattern that holds all couplings"
+            )
+        if what == "islands" and not value <= TOLERANCE:
+            raise InputError(
+                f"islands: rates of the {of} depend on velocities of other parts, by {value:.3g} of their "
+                "size; order contacts part by part, or leave islands out"
             )
         if what == "changes" and not value <= TOLERANCE:
             raise InputError(

@@ -10,7 +10,7 @@ from typing import Any
 
 from nsjax.core.changes import changed
 from nsjax.core.errors import InputError
-from nsjax.core.parts import check_functions, check_labels
+from nsjax.core.parts import check_functions, check_islands, check_labels
 from nsjax.linalg import Dense, Structure, interleaving
 from nsjax.short import as_html
 from nsjax.types import Array, Fn, Promised, PyTree, record
@@ -103,10 +103,18 @@ class System:
             ``tangent`` of `nsjax.schemes.mixed.framework.mixed_scheme`: ``"mass"`` pays for mechanisms of
             many bodies, whose mass and gyroscopic forces are costly to differentiate; ``"full"`` else.
         structure: promise about the sparsity of the tangent, looked at before a run: `nsjax.linalg.Dense`
-            (up to 2000 velocities), `BlockTridiagonal`, `Sparse`, `Arrow`, `Interleaved` (chains with
-            their joints), or any record of yours with the functions of `nsjax.linalg.Structure`; all but
-            `Dense` need `inertia`. Contacts and (other) constraints are a border and need not fit into it,
-            but where their directions change with the position, the change of their forces must.
+            (up to 2000 velocities), `BlockDiagonal` (free bodies), `BlockTridiagonal`, `Sparse`, `Arrow`,
+            `Interleaved` (chains with their joints), or any record of yours with the functions of
+            `nsjax.linalg.Structure`; all but `Dense` need `inertia`. Contacts and (other) constraints are a
+            border and need not fit into it, but where their directions change with the position, the change
+            of their forces must.
+        islands: number of equal parts into which velocities and contacts fall, part by part, such as free
+            bodies on the ground: what a contact looks at (gap, slip) moves with the velocities of its part
+            alone. Rows, responses and contact problems are then those of the parts, and memory and time are
+            in proportion to their number. Needs ``BlockDiagonal(nv // islands)`` as structure, and neither
+            constraints nor bounded rows; fill up parts of fewer contacts with some that ``allowed`` never
+            lets act. Looked at before a run. Schemes without islands (those that correct positions, the
+            half-explicit one, nsga) treat all contacts together. 0: contacts may depend on everything.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
 
@@ -152,6 +160,7 @@ class System:
     labels: Labels = Labels()
     parts: Any = None
     structure: Structure = Dense()
+    islands: int = 0
     tangent_hint: str = "full"
     name: str = ""
     choices: tuple[tuple[str, Any], ...] = ()
@@ -222,6 +231,7 @@ class System:
                 f"System: nb = {self.nb} with a structure that interleaves {self.inside} constraints; give "
                 "constraint that many rows, node by node, or grounded=False"
             )
+        check_islands(self)
         if self.refresh is not None and self.structure.constant:
             raise InputError(
                 "System: refresh with a structure that promises to be constant; drop one of them"
@@ -254,10 +264,17 @@ def contact_names(system: System) -> tuple[str, ...]:
 
 
 @functools.cache
+def joined(system: System) -> System:
+    """The system with all contacts in one problem."""
+    return dataclasses.replace(system, islands=0) if system.islands else system
+
+
+@functools.cache
 def bordered(system: System) -> System:
-    """The system with all constraints in the border of its structure: right in every scheme, at a cost
-    that grows with the cube of their number.
+    """The system with all constraints in the border of its structure, and all contacts in one problem:
+    right in every scheme, at a cost that grows with the cube of their number.
     """
+    system = joined(system)
     if not system.inside:
         return system
     return dataclasses.replace(system, structure=interleaving(system.structure).free)

@@ -1,7 +1,9 @@
 """Linear algebra that stays inside one compiled kernel for small systems, and structure for large ones."""
 
 from nsjax.linalg.arrow import Arrow, bordered
+from nsjax.linalg.blocks import Blocks, every, magnitude, product_diagonal, summed
 from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
+from nsjax.linalg.diagonal import BlockDiagonal, block_jacobian
 from nsjax.linalg.interleaved import Interleaved, Interleaving, interleaving
 from nsjax.linalg.sparse import Pattern
 from nsjax.linalg.structure import (
@@ -18,7 +20,9 @@ __all__ = [
     "DENSE_LIMIT",
     "INLINE_LIMIT",
     "Arrow",
+    "BlockDiagonal",
     "BlockTridiagonal",
+    "Blocks",
     "Dense",
     "Elimination",
     "Interleaved",
@@ -26,12 +30,17 @@ __all__ = [
     "Pattern",
     "Sparse",
     "Structure",
+    "block_jacobian",
     "bordered",
     "eliminated",
+    "every",
     "interleaving",
+    "magnitude",
     "matmul",
     "matvec",
+    "product_diagonal",
     "solve",
     "solve_positive",
     "solve_rows",
+    "summed",
 ]

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
+from nsjax.linalg.blocks import Blocks
 from nsjax.types import Array
 
 INLINE_LIMIT = 24
@@ -25,15 +26,19 @@ _INLINE_PRODUCT = 4096
 _INLINE_MATVEC = 2500
 
 
-def matvec(a: Array, x: Array) -> Array:
+def matvec(a: Array | Blocks, x: Array) -> Array:
     """``a @ x`` for a matrix (m, n) and a vector (n,)."""
+    if isinstance(a, Blocks):
+        return a.times(x)
     if a.size > _INLINE_MATVEC:
         return a @ x
     return jnp.sum(a * x[None, :], axis=1)
 
 
-def matmul(a: Array, b: Array) -> Array:
-    """``a @ b`` for matrices (m, k) and (k, n)."""
+def matmul(a: Any, b: Any) -> Any:
+    """``a @ b`` for matrices (m, k) and (k, n); two of as many blocks each make such a one."""
+    if isinstance(a, Blocks):
+        return a.after(b) if isinstance(b, Blocks) else a.times(b)
     if a.size * b.shape[1] > _INLINE_PRODUCT:
         return a @ b
     return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)

@@ -80,11 +80,16 @@ class FrozenRowEquations:
         """Bilateral rows."""
         return self.system.nb
 
+    @property
+    def islands(self) -> int:
+        """Of the model."""
+        return self.system.islands
+
     def forces(self, d: Any, z: Array, impulses: Array) -> Array:
         """``W P``."""
         return d.frozen.rows.force(impulses)
 
-    def directions(self, d: Any, z: Array) -> Array:
+    def directions(self, d: Any, z: Array) -> Any:
         """``W`` (nv, rows)."""
         return d.frozen.rows.wt.T
 

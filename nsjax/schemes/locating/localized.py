@@ -11,6 +11,7 @@ from jax import lax
 from nsjax import notes
 from nsjax.contact import Jump, events, saltation, velocity_jump
 from nsjax.contact.aftermath import Around, accelerate, near_border, shift_back
+from nsjax.contact.links import struck_with
 from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed
 from nsjax.core.quantities import ROWS, accumulated
@@ -213,10 +214,10 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     slow = jnp.any(struck & (jump.before >= -limit))
     friction = system.law(there).friction_of(system.nc)
     links = events.linked(events.criteria_of(inner), f.rows, f.response, active, friction, system.nt)
-    pair = links & struck[:, None] & struck[None, :] & ~jnp.eye(system.nc, dtype=bool)
+    pairs = struck_with(links, struck)
     state, near = State(t=at.t, q=at.q, v=at.v + jump.dv), jnp.zeros(system.nc, bool)
     if d.scheme.gradient != "discrete":
-        apart = (jnp.sum(struck) > 1) & ~jnp.any(pair)
+        apart = (jnp.sum(struck) > 1) & ~jnp.any(pairs)
         p, around = _around(inner, system, there, at, state, jump, struck, d.may)
         if system.nt:
             near = struck & near_border(events.criteria_of(inner), system, p, around, events.frozen(d.dt))
@@ -235,7 +236,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
         shift=jnp.where(struck, at.t - (d.carry.state.t + d.dt), 0.0),
         timed=struck,
     )
-    bits = jnp.where(jnp.any(pair, axis=1), notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0)
+    bits = jnp.where(pairs, notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0)
     own = dataclasses.replace(
         first,
         impulse_normal=first.impulse_normal + jump.contacts[:, 0],

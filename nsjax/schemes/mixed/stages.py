@@ -13,7 +13,7 @@ from nsjax.contact import Given
 from nsjax.contact.projection import correction_directions
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows, gap_drift, gap_rows, momentum, row_forces, row_rates
-from nsjax.core.system import System
+from nsjax.core.system import System, joined
 from nsjax.linalg import Structure, matvec
 from nsjax.schemes.choices import kinetic_metric
 from nsjax.types import Array, record
@@ -113,6 +113,11 @@ class StageEquations:
         return self.stages * self.system.nb * (1 + self.corrects)
 
     @property
+    def islands(self) -> int:
+        """Of the model, where the stages are solved one by one."""
+        return self.system.islands if self.stages == 1 else 0
+
+    @property
     def _contact_rows(self) -> int:
         """Of a stage."""
         return self.nc // self.stages * (1 + self.nt)
@@ -208,12 +213,16 @@ class StageEquations:
         params, maps = data
         return self._stack([self._rates(params, maps.dt, *at) for at in maps.at(self.system, z)])
 
-    def directions(self, data: Any, z: Array) -> Array:
+    def directions(self, data: Any, z: Array) -> Any:
         """``W`` and ``D`` (unknowns, rows), block by block."""
         params, maps = data
         n, blocks = self.stages, []
-        for k, (t, q, _, _) in enumerate(maps.at(self.system, z)):
-            wt = all_rows(self.system, t, q, params, self.contacts).wt
+        if self.islands:
+            _, q, _, _ = maps.at(self.system, z)[0]
+            return all_rows(self.system, maps.t[0], q, params, self.contacts).wt.T
+        system = joined(self.system)
+        for k, (t, q, _, _) in enumerate(maps.at(system, z)):
+            wt = all_rows(system, t, q, params, self.contacts).wt
             parts = [(k, wt)]
             if self.corrects:
                 parts.append(

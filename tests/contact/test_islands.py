@@ -1,0 +1,59 @@
+"""Contact problems that fall into islands: answers, certificate and derivatives as of one problem."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.contact import ContactProblem, natural_residual, solve
+from nsjax.contact.certificate import worst_contact
+from nsjax.linalg import Blocks
+
+ISLANDS, CONTACTS, NT = 3, 2, 1
+
+
+def problem(islands: bool, scale=1.0) -> ContactProblem:
+    """Contacts that stick, slide and open; none acts in the last island."""
+    size = CONTACTS * (1 + NT)
+    mix = np.random.default_rng(5).normal(size=(ISLANDS, size, size))
+    g = Blocks(values=jnp.asarray(mix @ mix.transpose(0, 2, 1) + np.eye(size)) * scale)
+    free = jnp.array([-1.0, 0.2, -2.0, 5.0, -1.0, 3.0, 0.5, 0.1, -1.0, 0.3, -1.0, 0.3])
+    mask = jnp.arange(ISLANDS * CONTACTS) < 4
+    friction = jnp.linspace(0.2, 0.6, ISLANDS * CONTACTS) * scale
+    return ContactProblem(
+        nc=ISLANDS * CONTACTS, nt=NT, nb=0, delassus=g if islands else g.dense(), free=free * scale,
+        friction=friction, mask=mask,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["auto", "gauss_seidel"])
+def test_same_answer(method: str) -> None:
+    ours, dense = (solve(problem(i), method=method, max_iterations=500) for i in (True, False))
+    assert ours.residual <= 1e-11
+    assert np.sum(dense.x > 0.1) >= 2
+    # both are within 1e-11 of the answer, relative to impulses of about 1, at a condition of about 10
+    np.testing.assert_allclose(ours.x, dense.x, atol=1e-9)
+    # the largest error over islands, each relative to its own size, bounds that of the whole
+    assert natural_residual(problem(True), ours.x) <= 1e-11
+    assert natural_residual(problem(False), ours.x) <= 1e-11
+
+
+def test_the_worst_contact_is_named() -> None:
+    x = solve(problem(True)).x.at[4].add(0.3)
+    assert worst_contact(problem(True), x) == worst_contact(problem(False), x) == 2
+
+
+def test_same_derivatives() -> None:
+    weights = jnp.cos(jnp.arange(ISLANDS * CONTACTS * (1 + NT)))
+
+    def of(islands: bool, scale):
+        return weights @ solve(problem(islands, scale)).x
+
+    ours = [jax.grad(of, argnums=1)(True, 1.1), jax.jvp(lambda s: of(True, s), (1.1,), (1.0,))[1]]
+    h = 1e-5
+    secant = (of(False, 1.1 + h) - of(False, 1.1 - h)) / (2 * h)
+    np.testing.assert_allclose(ours[0], ours[1], rtol=1e-12)
+    np.testing.assert_allclose(ours[0], jax.grad(of, argnums=1)(False, 1.1), rtol=1e-10)
+    np.testing.assert_allclose(ours[0], secant, rtol=1e-7)  # rounding 1e-11 / h
