@@ -39,10 +39,15 @@ def mask(pattern: Pattern, copies: int) -> np.ndarray:
     return np.kron(np.ones((copies, copies)), one)
 
 
+PINNED = Pattern(5, tuple((i - 1, j - 1) for i, j in chain(3, 2).pairs if i > 0))
+"""A chain of three nodes with two unknowns, the first of which has one."""
+
 CASES = [
     (BlockTridiagonal(1), chain(6, 1)),
     (BlockTridiagonal(3), chain(2, 3)),
     (BlockTridiagonal(2).stacked(2), chain(5, 2)),
+    (BlockTridiagonal(2, lacking=1), PINNED),
+    (BlockTridiagonal(2, lacking=1).stacked(2), PINNED),
     (Sparse(TREE), TREE),
     (Sparse(TREE).stacked(2), TREE),
     (Sparse(Pattern(3, ())), Pattern(3, ())),
@@ -111,6 +116,8 @@ def test_patterns_are_compared_by_content() -> None:
 def test_sizes_that_do_not_fit() -> None:
     assert BlockTridiagonal(2).misfit(6) is None
     assert "not a multiple of the block 2" in str(BlockTridiagonal(2).misfit(7))
+    assert BlockTridiagonal(3, lacking=2).misfit(7) is None
+    assert "the block 2 without 2" in str(BlockTridiagonal(2, lacking=2).misfit(6))
     assert "pattern of 7 unknowns" in str(Sparse(TREE).misfit(8))
     assert "promise structure=" in str(Dense().misfit(2001))
     assert "an arrow around Dense(" in str(Arrow((0,), Dense()).misfit(4))  # type: ignore[arg-type]
