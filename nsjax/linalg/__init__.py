@@ -3,6 +3,7 @@
 from nsjax.linalg.arrow import Arrow, bordered
 from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
 from nsjax.linalg.interleaved import Interleaved, Interleaving, interleaving
+from nsjax.linalg.lattice import Lattice
 from nsjax.linalg.sparse import Pattern
 from nsjax.linalg.structure import (
     DENSE_LIMIT,
@@ -23,6 +24,7 @@ __all__ = [
     "Elimination",
     "Interleaved",
     "Interleaving",
+    "Lattice",
     "Pattern",
     "Sparse",
     "Structure",
