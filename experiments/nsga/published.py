@@ -76,6 +76,12 @@ def counts(prefix: str, r: Run) -> common.Numbers:
     }
 
 
+def largest(prefix: str, r: Run) -> common.Numbers:
+    """Largest numbers of solves of the three subproblems of a decoupled run."""
+    each = zip(("smooth", "position", "velocity"), r.each, strict=True)
+    return {f"{prefix}: most solves, {what}": float(n) for what, n in each}
+
+
 def _paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
     """Average and largest number of linear solves per step against the step size; failures are left out."""
     for axis, what in zip(figure.subplots(1, 2), ("average", "largest"), strict=True):
