@@ -35,7 +35,8 @@ def _paint_solid(axis: Any, places: np.ndarray, stress: np.ndarray, top: float, 
 
 
 def _paint(figure: Any, found: dict[str, Any], errors: dict[str, dict[float, float]], solids: Any) -> None:
-    left, right = (figure.add_subplot(2, 2, k) for k in (1, 2))
+    upper, lower = figure.subfigures(2, 1)
+    left, right = upper.subplots(1, 2)
     second = left.twinx()
     for name, (t, z, dz) in found.items():
         left.plot(t, z, label=name)
@@ -43,7 +44,7 @@ def _paint(figure: Any, found: dict[str, Any], errors: dict[str, dict[float, flo
     left.set_xlabel("time $t$ [s]")
     left.set_ylabel("height of the corner [m]")
     second.set_ylabel("its rate [m/s], dashed")
-    left.legend()
+    left.legend(loc="lower left", fontsize=6)
     for name, by_step in errors.items():
         values = list(by_step.values())
         right.loglog(list(by_step), values, "o-", color=published.COLOURS[name], ms=3, label=name)
@@ -53,11 +54,11 @@ def _paint(figure: Any, found: dict[str, Any], errors: dict[str, dict[float, flo
     top = max(stress.max() for _, _, stress in solids)
     for k, (t, places, stress) in enumerate(solids):
         title = f"{1e3 * t:.0f} ms, up to {stress.max():.0f} N/m$^2$"
-        _paint_solid(figure.add_subplot(2, 3, 4 + k, projection="3d"), places, stress, top, title)
+        _paint_solid(lower.add_subplot(1, 3, 1 + k, projection="3d"), places, stress, top, title)
 
 
 def _errors(runs: dict[tuple[str, float], published.Run], numbers: common.Numbers) -> dict[str, Any]:
-    """Of the corner over the window, and of the centroid during contact; also into ``numbers``."""
+    """Of the corner over the window, and of the centroid from contact on; also into ``numbers``."""
     found: dict[str, Any] = {"DS": {}, "DSn": {}}
     exact = runs["DS", REFERENCE]
     corner = cube.whole(exact.traj, REFERENCE, "q", cube.CORNER)
@@ -67,10 +68,10 @@ def _errors(runs: dict[tuple[str, float], published.Run], numbers: common.Number
             continue
         found[name][h] = published.error(cube.whole(r.traj, h, "q", cube.CORNER), corner[::every])
         numbers[f"{name}, {h:g}: error of the corner"] = found[name][h]
-        closed = (r.traj.t >= cube.CONTACT) & (r.traj.t <= cube.RELEASE)
-        at = np.rint((np.asarray(r.traj.t)[closed] - exact.traj.t[0]) / REFERENCE).astype(int)
-        centre = np.asarray(r.traj["centre_z"])[closed], np.asarray(exact.traj["centre_z"])[at]
-        numbers[f"{name}, {h:g}: error of the centroid in contact"] = published.error(*centre)
+        after = r.traj.t >= exact.traj.t[0]
+        at = np.rint((np.asarray(r.traj.t)[after] - exact.traj.t[0]) / REFERENCE).astype(int)
+        centre = np.asarray(r.traj["centre_z"])[after], np.asarray(exact.traj["centre_z"])[at]
+        numbers[f"{name}, {h:g}: error of the centroid from contact on"] = published.error(*centre)
     steps = list(found["DS"])
     numbers["DS: order of the corner"] = published.slope(steps, [found["DS"][h] for h in steps])
     return found

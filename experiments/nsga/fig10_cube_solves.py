@@ -20,7 +20,8 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers: common.Numbers = {}
     found: dict[str, dict[float, published.Run]] = {}
     for name in ("DS",) if quick else ("DS", "DSn", "CS"):
-        ends = COUPLED if name == "CS" else dict.fromkeys(QUICK if quick else cube.STEPS, cube.TIME)
+        steps = QUICK if quick else cube.STEPS if name == "DS" else cube.STEPS[:3]
+        ends = COUPLED if name == "CS" else dict.fromkeys(steps, cube.TIME)
         found[name] = {h: cube.run(name, h, end) for h, end in ends.items()}
         for h, r in found[name].items():
             numbers |= published.counts(f"{name}, {h:g}", r)
