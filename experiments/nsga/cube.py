@@ -76,8 +76,7 @@ def solid(traj: nsjax.Trajectory, time: float) -> tuple[float, np.ndarray, np.nd
     the elements (5, 5, 5) [N/m^2].
     """
     row = int(np.argmin(np.abs(np.asarray(traj.t) - time)))
-    brick: Brick = traj.system.force.__self__
-    q = traj.q[row]
+    brick, q = Brick((5, 5, 5)), traj.q[row]
     stress = np.asarray(brick.stress(q, traj.params)).mean(axis=0).reshape(brick.elements)
     return float(traj.t[row]), np.asarray(q).reshape(*brick.grid, 3), stress
 

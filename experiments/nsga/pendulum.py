@@ -31,8 +31,11 @@ def reference() -> dict[str, Any]:
     As tight as rounding of the stiff forces (1e-7 N) allows.
     """
     scheme: Any = schemes.nsga_decoupled(rho_inf=0.8, tolerance=1e-7, force_tolerance=1e-3, mass_scale=MASS)
+    system, params, state = models.flexible_pendulum()
     traj = nsjax.simulate(
-        *models.flexible_pendulum(),
+        system,
+        params,
+        state,
         scheme,
         dt=REFERENCE_STEP,
         steps=round(TIME / REFERENCE_STEP),
