@@ -50,7 +50,8 @@ def _paint(figure: Any, found: dict[str, Any], errors: dict[str, dict[float, flo
         right.loglog(list(by_step), values, "o-", color=published.COLOURS[name], ms=3, label=name)
     right.set_xlabel(r"time step $h$ [s]")
     right.set_ylabel("relative error of the height")
-    right.legend()
+    if errors:
+        right.legend()
     top = max(stress.max() for _, _, stress in solids)
     for k, (t, places, stress) in enumerate(solids):
         title = f"{1e3 * t:.0f} ms, up to {stress.max():.0f} N/m$^2$"
