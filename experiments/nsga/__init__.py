@@ -1,1 +1,1 @@
-"""Cosimo, Galvez, Cavalieri, Cardona, Bruels 2020: block and bar of the nonsmooth generalized-alpha."""
+"""Cosimo, Galvez, Cavalieri, Cardona, Bruels 2020: the examples of the nonsmooth generalized-alpha."""

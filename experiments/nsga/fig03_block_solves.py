@@ -25,8 +25,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         for h, r in runs.items():
             numbers |= published.counts(f"{kind}, {h:g}", r)
             if name == "DS":
-                each = dict(zip(("smooth", "position", "velocity"), r.each, strict=True))
-                numbers |= {f"{kind}, {h:g}: most solves, {what}": float(n) for what, n in each.items()}
+                numbers |= published.largest(f"{kind}, {h:g}", r)
         if form in ("a", "c"):
             found[f"{name}, ({form})"] = runs
     return published.finish_solves("fig03_block_solves", folder, numbers, found, quick)

@@ -76,6 +76,12 @@ def counts(prefix: str, r: Run) -> common.Numbers:
     }
 
 
+def largest(prefix: str, r: Run) -> common.Numbers:
+    """Largest numbers of solves of the three subproblems of a decoupled run."""
+    each = zip(("smooth", "position", "velocity"), r.each, strict=True)
+    return {f"{prefix}: most solves, {what}": float(n) for what, n in each}
+
+
 def _paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
     """Average and largest number of linear solves per step against the step size; failures are left out."""
     for axis, what in zip(figure.subplots(1, 2), ("average", "largest"), strict=True):
@@ -111,9 +117,13 @@ def finish_solves(
     found: dict[str, dict[float, Run]],
     quick: bool,
 ) -> common.Numbers:
-    """`finish` of a figure of solves per step: saved are step size, average, largest number, failure."""
+    """`finish` of a figure of solves per step: saved are step size, average, largest number, failure,
+    largest numbers of the subproblems; and the solves of every step.
+    """
     arrays = {
-        name: np.array([[h, r.average, r.largest, r.failed] for h, r in runs.items()])
+        name: np.array([[h, r.average, r.largest, r.failed, *r.each] for h, r in runs.items()])
         for name, runs in found.items()
     }
+    for name, runs in found.items():
+        arrays |= {f"{name}, {h:g}, of each step": np.asarray(r.traj.iterations) for h, r in runs.items()}
     return finish(experiment, folder, numbers, arrays, 7.0, lambda f: _paint_solves(f, found), quick)

@@ -14,12 +14,14 @@ from nsjax.types import Array
 
 
 def assembled(left: Array, right: Array) -> Array:
-    """Nodal vector (n + 1,) of what each element (n,) contributes to its left and its right node."""
-    return jnp.pad(left, (0, 1)) + jnp.pad(right, (1, 0))
+    """Nodal vector (n + 1, ...) of what each element (n, ...) contributes to its left and right node."""
+    rest = [(0, 0)] * (left.ndim - 1)
+    return jnp.pad(left, [(0, 1), *rest]) + jnp.pad(right, [(1, 0), *rest])
 
 
 def bar_inertia(w: Array, mass: Array) -> Array:
-    """``M w`` (n + 1,) with the consistent mass ``m / 6 [[2, 1], [1, 2]]`` of elements ``mass`` (n,) [kg].
+    """``M w`` (n + 1, ...) with the consistent mass ``m / 6 [[2, 1], [1, 2]]`` of elements ``mass`` (n,
+    ...) [kg].
 
     Example:
         >>> import jax.numpy as jnp

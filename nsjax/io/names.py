@@ -21,6 +21,8 @@ PLACES = {
     "model.block": "nsjax.models.box:Block",
     "model.bouncing_ball": "nsjax.models.bouncing_ball:BouncingBall",
     "model.elastic_bar": "nsjax.models.elastic_bar:ElasticBar",
+    "model.flexible_cube": "nsjax.models.flexible_cube:FlexibleCube",
+    "model.flexible_pendulum": "nsjax.models.flexible_pendulum:FlexiblePendulum",
     "model.mass_spring_chain": "nsjax.models.mass_spring_chain:MassSpringChain",
     "model.rubbing_rotor": "nsjax.models.rubbing_rotor:RubbingRotor",
     "model.slider_crank": "nsjax.models.slider_crank:SliderCrank",

@@ -5,6 +5,7 @@ from nsjax.linalg.blocks import Blocks, every, magnitude, product_diagonal, summ
 from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
 from nsjax.linalg.diagonal import BlockDiagonal, block_jacobian
 from nsjax.linalg.interleaved import Interleaved, Interleaving, interleaving
+from nsjax.linalg.lattice import Lattice
 from nsjax.linalg.sparse import Pattern
 from nsjax.linalg.structure import (
     DENSE_LIMIT,
@@ -27,6 +28,7 @@ __all__ = [
     "Elimination",
     "Interleaved",
     "Interleaving",
+    "Lattice",
     "Pattern",
     "Sparse",
     "Structure",

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.linalg.structure import BlockTridiagonal, Structure
+from nsjax.linalg.structure import BlockTridiagonal, Structure, completed
 from nsjax.linalg.tridiagonal import Tridiagonal
 from nsjax.types import Array
 
@@ -67,8 +67,7 @@ class Saddle(BlockTridiagonal):
             return matrix
         missing = np.zeros(matrix.diagonal.shape[:2])
         missing[0, self.block * self.copies :] = 1.0
-        unit = missing[:, :, None] * np.eye(self._width)
-        return dataclasses.replace(matrix, diagonal=matrix.diagonal + unit)
+        return completed(matrix, missing)
 
 
 class Interleaving(Structure, Protocol):

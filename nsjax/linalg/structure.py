@@ -132,6 +132,12 @@ class Eliminated:
         return self.structure.from_blocks(x, b.shape[0]).reshape(b.shape)
 
 
+def completed(matrix: Tridiagonal, missing: Any) -> Tridiagonal:
+    """The matrix with rows of the unit matrix at places (N, width) bool that stand for no unknown."""
+    unit = missing[:, :, None] * np.eye(missing.shape[1])
+    return dataclasses.replace(matrix, diagonal=matrix.diagonal + unit)
+
+
 def columns_of(f: Callable[[Array], Array], x: Array, seeds: Array) -> Array:
     """Directional derivatives (seeds, n) of ``f``."""
     return jax.vmap(lambda s: jax.jvp(f, (x,), (s,))[1])(seeds)
@@ -183,6 +189,7 @@ class BlockTridiagonal(Coloured):
         block: unknowns of a node.
         constant: see `Dense`.
         copies: vectors of unknowns, such as the stages of a step, one after the other; set by `stacked`.
+        lacking: first unknowns of the first node that do not exist, such as the place of a pinned end.
 
     Limits: elimination without exchange of rows: masses and tangents with regular leading parts.
 
@@ -199,12 +206,17 @@ class BlockTridiagonal(Coloured):
     block: int
     constant: bool = False
     copies: int = 1
+    lacking: int = 0
 
     def misfit(self, size: int) -> str | None:
         """Why the structure cannot be that of a model with ``size`` unknowns; None if it can."""
-        if self.block >= 1 and size % self.block == 0:
+        if self.block >= 1 and (size + self.lacking) % self.block == 0 and 0 <= self.lacking < self.block:
             return None
-        return f"nv = {size} is not a multiple of the block {self.block} of its block-tridiagonal structure"
+        without = f" without {self.lacking}" if self.lacking else ""
+        return (
+            f"nv = {size} is not a multiple of the block {self.block}{without} of its block-tridiagonal "
+            "structure"
+        )
 
     def stacked(self, copies: int) -> BlockTridiagonal:
         """Of ``copies`` vectors of unknowns one after the other, each coupled as one is."""
@@ -216,6 +228,9 @@ class BlockTridiagonal(Coloured):
 
     def to_blocks(self, x: Array) -> Array:
         """Vectors (n, k) node by node (N, width, k)."""
+        if self.lacking:
+            by_copy = x.reshape(self.copies, -1, x.shape[1])
+            x = jnp.pad(by_copy, ((0, 0), (self.lacking, 0), (0, 0))).reshape(-1, x.shape[1])
         if self.copies == 1:
             return x.reshape(-1, self.block, x.shape[1])
         by_copy = x.reshape(self.copies, -1, self.block, x.shape[1])
@@ -225,6 +240,8 @@ class BlockTridiagonal(Coloured):
         """Inverse of `to_blocks`."""
         if self.copies > 1:
             x = jnp.swapaxes(x.reshape(-1, self.copies, self.block, x.shape[2]), 0, 1)
+        if self.lacking:
+            x = x.reshape(self.copies, -1, x.shape[-1])[:, self.lacking :]
         return x.reshape(size, -1)
 
     def seeds(self, x: Array) -> Array:
@@ -246,7 +263,12 @@ class BlockTridiagonal(Coloured):
             picked = [jnp.where(((colour + d) % 3 == c)[None, :, None], found[c], 0.0) for c in range(3)]
             return jnp.transpose(picked[0] + picked[1] + picked[2], (1, 2, 0))
 
-        return Tridiagonal(lower=beside(-1), diagonal=beside(0), upper=beside(1))
+        matrix = Tridiagonal(lower=beside(-1), diagonal=beside(0), upper=beside(1))
+        if not self.lacking:
+            return matrix
+        missing = np.zeros(matrix.diagonal.shape[:2])
+        missing[0] = np.tile(np.arange(self.block) < self.lacking, self.copies)
+        return completed(matrix, missing)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,8 +332,8 @@ class Sparse(Coloured):
         flat = jnp.transpose(found.reshape(s, count, s, -1), (2, 0, 1, 3)).reshape(s, s, -1)
         entries = jnp.where(way.inside, flat[:, :, way.index], 0.0)
         blocks = jnp.transpose(entries, (2, 3, 0, 4, 1, 5)).reshape(3, -1, s * w, s * w)
-        end = jnp.tile(way.filled, (1, s))[:, :, None] * jnp.eye(s * w)
-        return Tridiagonal(lower=blocks[0], diagonal=blocks[1] + end, upper=blocks[2])
+        matrix = Tridiagonal(lower=blocks[0], diagonal=blocks[1], upper=blocks[2])
+        return completed(matrix, np.tile(way.filled, (1, s)))
 
 
 def eliminated(structure: Structure, f: Callable[[Array], Array], x: Array) -> Any:

@@ -3,6 +3,8 @@
 from nsjax.models.block import SPINNING_BLOCK, block
 from nsjax.models.bouncing_ball import bouncing_ball
 from nsjax.models.elastic_bar import STEEL_BAR, elastic_bar
+from nsjax.models.flexible_cube import flexible_cube
+from nsjax.models.flexible_pendulum import flexible_pendulum
 from nsjax.models.mass_spring_chain import mass_spring_chain
 from nsjax.models.registry import REGISTRY, ModelEntry
 from nsjax.models.rubbing_rotor import rubbing_rotor
@@ -17,6 +19,8 @@ __all__ = [
     "block",
     "bouncing_ball",
     "elastic_bar",
+    "flexible_cube",
+    "flexible_pendulum",
     "mass_spring_chain",
     "rubbing_rotor",
     "slider_crank",

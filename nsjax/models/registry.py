@@ -8,6 +8,8 @@ from typing import Any
 from nsjax.models.block import block
 from nsjax.models.bouncing_ball import bouncing_ball
 from nsjax.models.elastic_bar import elastic_bar
+from nsjax.models.flexible_cube import flexible_cube
+from nsjax.models.flexible_pendulum import flexible_pendulum
 from nsjax.models.mass_spring_chain import mass_spring_chain
 from nsjax.models.rubbing_rotor import rubbing_rotor
 from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
@@ -68,6 +70,45 @@ REGISTRY: dict[str, ModelEntry] = {
         small=(("elements", 6), ("distance", 0.3), ("restitution", 0.5)),
         reference="[C section 4.2]; exact: waves",
         summary="linear elastic bar that flies lengthwise against a wall, with an exact solution",
+    ),
+    "flexible_cube": ModelEntry(
+        factory=flexible_cube,
+        dt=1e-3,
+        time=0.3,
+        scheme="nsga_decoupled",
+        # one large element, which the common tests do not turn inside out
+        small=(
+            ("elements", 1),
+            ("size", 4.0),
+            ("young", 1e4),
+            ("height", 0.05),
+            ("velocity", (1.0, 0.0, -0.5)),
+            ("rough", True),
+            ("friction", 0.3),
+            ("restitution", 0.5),
+        ),
+        reference="[C section 4.4]",
+        summary="soft solid brick of hexahedra that falls on a plane, with friction or without",
+    ),
+    "flexible_pendulum": ModelEntry(
+        factory=flexible_pendulum,
+        dt=1e-4,
+        time=0.35,
+        scheme="nsga_decoupled",
+        # thick and soft, so that explicit schemes run; it hits after 17 ms
+        small=(
+            ("elements", 2),
+            ("area", 1e-2),
+            ("second_moment", 8.33e-6),
+            ("young", 1e6),
+            ("density", 1e3),
+            ("restitution", 0.5),
+            ("angle", -0.7),
+            ("speed", -5.0),
+        ),
+        stiff=True,
+        reference="[C section 4.3]",
+        summary="geometrically exact beam that swings around a pin against a wall",
     ),
     "mass_spring_chain": ModelEntry(
         factory=mass_spring_chain,

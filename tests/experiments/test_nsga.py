@@ -1,4 +1,4 @@
-"""Block and bar of the nonsmooth generalized-alpha: every expected number, the files, the reference."""
+"""Examples of the nonsmooth generalized-alpha: every expected number, the files, the references."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ import pytest
 from experiments import common
 from experiments.nsga import bar, block_motion, fig06_bar_contact, published
 
-FIGURES = ["fig02_block", "fig03_block_solves", "fig04_bar_solves", "fig05_bar_errors", "fig06_bar_contact"]
+FIGURES = [
+    "fig02_block",
+    "fig03_block_solves",
+    "fig04_bar_solves",
+    "fig05_bar_errors",
+    "fig06_bar_contact",
+    "fig07_pendulum",
+    "fig08_pendulum_solves",
+    "fig09_cube",
+    "fig10_cube_solves",
+]
 
 
 def check(name: str, quick: bool, folder: pathlib.Path) -> None:
@@ -25,7 +35,7 @@ def check(name: str, quick: bool, folder: pathlib.Path) -> None:
         assert (folder / name).with_suffix(suffix).stat().st_size > size
 
 
-@pytest.mark.parametrize("name", ["fig04_bar_solves"])
+@pytest.mark.parametrize("name", ["fig04_bar_solves", "fig08_pendulum_solves"])
 def test_quick(name: str, tmp_path: pathlib.Path) -> None:
     check(name, True, tmp_path)
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.linalg import Arrow, BlockTridiagonal, Dense, Pattern, Sparse, bordered, eliminated
+from nsjax.linalg import Arrow, BlockTridiagonal, Dense, Lattice, Pattern, Sparse, bordered, eliminated
 
 RNG = np.random.default_rng(3)
 TREE = Pattern.of_elements(7, [(0, 1), (1, 2), (1, 3), (3, 4), (3, 5), (0, 6)])
@@ -39,10 +39,24 @@ def mask(pattern: Pattern, copies: int) -> np.ndarray:
     return np.kron(np.ones((copies, copies)), one)
 
 
+def box(nodes: tuple[int, int, int], block: int) -> Pattern:
+    """Nodes whose places differ by one at most in every direction."""
+    at = np.indices(nodes).reshape(3, -1).T
+    near = np.all(np.abs(at[:, None] - at[None]) <= 1, axis=2)
+    return Pattern.of_matrix(np.kron(near, np.ones((block, block))))
+
+
+PINNED = Pattern(5, tuple((i - 1, j - 1) for i, j in chain(3, 2).pairs if i > 0))
+"""A chain of three nodes with two unknowns, the first of which has one."""
+
 CASES = [
     (BlockTridiagonal(1), chain(6, 1)),
     (BlockTridiagonal(3), chain(2, 3)),
     (BlockTridiagonal(2).stacked(2), chain(5, 2)),
+    (BlockTridiagonal(2, lacking=1), PINNED),
+    (BlockTridiagonal(2, lacking=1).stacked(2), PINNED),
+    (Lattice((2, 4, 2), 2), box((2, 4, 2), 2)),
+    (Lattice((2, 2, 3), 1).stacked(2), box((2, 2, 3), 1)),
     (Sparse(TREE), TREE),
     (Sparse(TREE).stacked(2), TREE),
     (Sparse(Pattern(3, ())), Pattern(3, ())),
@@ -111,6 +125,9 @@ def test_patterns_are_compared_by_content() -> None:
 def test_sizes_that_do_not_fit() -> None:
     assert BlockTridiagonal(2).misfit(6) is None
     assert "not a multiple of the block 2" in str(BlockTridiagonal(2).misfit(7))
+    assert BlockTridiagonal(3, lacking=2).misfit(7) is None
+    assert "the block 2 without 2" in str(BlockTridiagonal(2, lacking=2).misfit(6))
+    assert "lattice has (2, 2, 3) nodes of 2" in str(Lattice((2, 2, 3), 2).misfit(12))
     assert "pattern of 7 unknowns" in str(Sparse(TREE).misfit(8))
     assert "promise structure=" in str(Dense().misfit(2001))
     assert "an arrow around Dense(" in str(Arrow((0,), Dense()).misfit(4))  # type: ignore[arg-type]

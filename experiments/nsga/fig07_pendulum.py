@@ -1,0 +1,79 @@
+"""[C Fig. 7]: the flexible pendulum; height of its tip and convergence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import common
+from . import pendulum, published
+
+QUICK = (2.5e-3, 1e-3)
+SHOWN = 1e-4
+"""Step size of the paper's curves [s]."""
+
+
+def _paint(
+    figure: Any, curves: dict[str, Any], errors: dict[str, dict[float, tuple[float, float]]]
+) -> None:
+    left, right = figure.subplots(1, 2)
+    second = left.twinx()
+    for name, (t, y, dy) in curves.items():
+        left.plot(t, y, color=published.COLOURS[name], label=name)
+        second.plot(t, dy, "--", color=published.COLOURS[name])
+    left.set_xlabel("time $t$ [s]")
+    left.set_ylabel("height of the tip [m]")
+    second.set_ylabel("its rate [m/s], dashed")
+    left.legend()
+    for name, by_step in errors.items():
+        for k, mark in enumerate(("o-", "s--")):
+            values = [e[k] for e in by_step.values()]
+            label = name if not k else None
+            right.loglog(list(by_step), values, mark, color=published.COLOURS[name], ms=3, label=label)
+    right.set_xlabel(r"time step $h$ [s]")
+    right.set_ylabel("relative error of height (o) and rate")
+    right.legend()
+
+
+def _of_reference() -> common.Numbers:
+    exact = pendulum.reference()
+    return {
+        "reference: first contact [s]": exact["first contact"],
+        "reference: impulse [N s]": exact["impulse"],
+        "reference: x of the tip at 0.35 s [m]": exact["tip"][0],
+        "reference: y of the tip at 0.35 s [m]": exact["tip"][1],
+        "reference: change of energy [J]": exact["energy"],
+    }
+
+
+def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
+    """Computes, saves, draws and compares; ``quick`` runs two step sizes, decoupled, without errors."""
+    kinds = ("DS",) if quick else ("DS", "DSn", "CS")
+    numbers: common.Numbers = {} if quick else _of_reference()
+    errors: dict[str, dict[float, tuple[float, float]]] = {kind: {} for kind in kinds}
+    curves: dict[str, Any] = {}
+    for name in kinds:
+        for h in QUICK if quick else pendulum.STEPS:
+            r = pendulum.run(name, h)
+            if r.failed:
+                continue
+            numbers |= {f"{name}, {h:g}: {what}": x for what, x in pendulum.contact(r).items()}
+            if h == (QUICK[-1] if quick else SHOWN):
+                q, v = np.asarray(r.traj.q), np.asarray(r.traj.v)
+                curves[name] = (np.asarray(r.traj.t), q[:, pendulum.TIP_Y], v[:, pendulum.TIP_Y])
+            if not quick:
+                errors[name][h] = height, rate = pendulum.errors(r, h)
+                numbers |= {f"{name}, {h:g}: error of y": height, f"{name}, {h:g}: error of dy": rate}
+        if len(errors[name]) > 2:
+            steps = list(errors[name])
+            numbers[f"{name}: order of y"] = published.slope(steps, [errors[name][h][0] for h in steps])
+    arrays = {f"{name} {w}": c[k] for name, c in curves.items() for k, w in enumerate(("t", "y", "dy"))}
+    return published.finish(
+        "fig07_pendulum", folder, numbers, arrays, 7.0, lambda f: _paint(f, curves, errors), quick
+    )
+
+
+if __name__ == "__main__":
+    common.command(main)

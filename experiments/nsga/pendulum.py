@@ -1,0 +1,77 @@
+"""The flexible pendulum of [C section 4.3] against its wall."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+import nsjax
+from nsjax import models, schemes
+
+from . import published
+
+TIME, MASS = 0.35, 0.78
+STEPS = (2.5e-3, 1e-3, 5e-4, 2.5e-4, 1e-4, 2.5e-5)
+REFERENCE_STEP, REFERENCE_EVERY = 1e-6, 25
+TIP_X, TIP_Y = -3, -2
+"""Places of the tip in ``q`` and ``v``."""
+
+
+def run(name: str, dt: float) -> published.Run:
+    """One variant."""
+    return published.run(models.flexible_pendulum(), name, dt, TIME, MASS)
+
+
+@functools.cache
+def reference() -> dict[str, Any]:
+    """Decoupled scheme with a small step: rows of the tip, first contact, impulses, end.
+
+    As tight as rounding of the stiff forces (1e-7 N) allows.
+    """
+    scheme: Any = schemes.nsga_decoupled(rho_inf=0.8, tolerance=1e-7, force_tolerance=1e-3, mass_scale=MASS)
+    system, params, state = models.flexible_pendulum()
+    traj = nsjax.simulate(
+        system,
+        params,
+        state,
+        scheme,
+        dt=REFERENCE_STEP,
+        steps=round(TIME / REFERENCE_STEP),
+        every=REFERENCE_EVERY,
+        save=("impulse_normal",),
+        events=4,
+    )
+    traj.raise_for_status()
+    q, v, energy = np.asarray(traj.q), np.asarray(traj.v), np.asarray(traj["energy"])
+    return {
+        "y": q[:, TIP_Y],
+        "dy": v[:, TIP_Y],
+        "first contact": float(np.asarray(traj.events.time)[0]),
+        "impulse": float(np.asarray(traj.impulse_normal).sum()),
+        "tip": (float(q[-1, TIP_X]), float(q[-1, TIP_Y])),
+        "energy": float(energy[-1] - energy[0]),
+    }
+
+
+def errors(r: published.Run, dt: float) -> tuple[float, float]:
+    """[C (52)] of ``y`` and its rate at the tip, reference sub-sampled."""
+    every = round(dt / (REFERENCE_EVERY * REFERENCE_STEP))
+    exact = reference()
+    found = np.asarray(r.traj.q)[:, TIP_Y], np.asarray(r.traj.v)[:, TIP_Y]
+    return (
+        published.error(found[0], exact["y"][::every]),
+        published.error(found[1], exact["dy"][::every]),
+    )
+
+
+def contact(r: published.Run) -> dict[str, float]:
+    """First contact, impulse, and how deep the tip passes the wall."""
+    impulse = np.asarray(r.traj.impulse_normal)[:, 0]
+    loaded = np.flatnonzero(impulse > 0)
+    return {
+        "first contact [s]": float(r.traj.t[loaded[0]]),
+        "impulse [N s]": float(impulse.sum()),
+        "least gap [m]": float(np.asarray(r.traj.gap).min()),
+    }

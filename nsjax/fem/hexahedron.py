@@ -1,0 +1,239 @@
+"""Eight-node hexahedra: trilinear shapes, 2 x 2 x 2 Gauss points, hyperelastic, any displacement.
+
+Arrays keep components first and elements last, so that everything between them is arithmetic on whole rows
+of elements. Corners ``a = 4 i + 2 j + k`` have the reference places ``(-1 or 1)^3``, the third running
+fastest, and so have the Gauss points.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_derivatives import SymbolicZero
+
+from nsjax.fem.bar import bar_inertia
+from nsjax.linalg import matmul
+from nsjax.types import Array, Fn
+
+CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+"""Reference places (8, 3) of the corners."""
+
+POINTS = CORNERS / np.sqrt(3.0)
+"""Gauss points (8, 3), all of weight 1 in a cube of edges 2."""
+
+
+def shape_gradients(xi: np.ndarray) -> np.ndarray:
+    """``dN_a / dxi`` of the trilinear shapes at reference places ``xi`` (p, 3): (p, 8, 3)."""
+    one = 1.0 + CORNERS[None] * xi[:, None]
+    others = np.stack([one[..., 1] * one[..., 2], one[..., 0] * one[..., 2], one[..., 0] * one[..., 1]], -1)
+    return np.asarray(CORNERS[None] * others / 8.0)
+
+
+def brick_gradients(edges: Array) -> Array:
+    """``dN_a / dX`` at the Gauss points of a brick with edges (3,) [m]: (8, 8, 3) points, corners, axes.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.fem.hexahedron import brick_gradients
+        >>> bool(abs(brick_gradients(jnp.ones(3)).sum()) < 1e-14)
+        True
+    """
+    return jnp.asarray(shape_gradients(POINTS)) * (2.0 / edges)
+
+
+def corners_of(nodes: Array) -> Array:
+    """Nodal vectors of the elements of a box of bricks, by slices of the box: no index tables, and a
+    transpose that adds without them.
+
+    Args:
+        nodes: (m + 1, n + 1, o + 1, 3).
+
+    Returns:
+        (8, 3, m n o).
+    """
+    x = jnp.moveaxis(nodes, -1, 0)
+    ends = (slice(None, -1), slice(1, None))
+    parts = [x[:, a, b, c] for a, b, c in itertools.product(ends, repeat=3)]
+    return jnp.stack(parts).reshape(8, 3, -1)
+
+
+def deformation(places: Array, gradients: Array) -> Array:
+    """Deformation gradients ``F = sum x_a dN_a/dX`` at the Gauss points.
+
+    Args:
+        places: of the corners (8, 3, elements) [m].
+        gradients: (8, 8, 3), see `brick_gradients`; the same for all elements.
+
+    Returns:
+        ``F[i, J]`` (3, 3, points, elements).
+    """
+    by_axis = jnp.transpose(gradients, (2, 0, 1)).reshape(24, 8)
+    found = matmul(by_axis, places.reshape(8, -1))
+    return jnp.moveaxis(found.reshape(3, 8, 3, -1), 2, 0)
+
+
+def determinant(f: Array) -> Array:
+    """Of matrices ``f[i, j]`` (3, 3, ...)."""
+    first = f[1, 1] * f[2, 2] - f[1, 2] * f[2, 1]
+    second = f[1, 2] * f[2, 0] - f[1, 0] * f[2, 2]
+    third = f[1, 0] * f[2, 1] - f[1, 1] * f[2, 0]
+    return f[0, 0] * first + f[0, 1] * second + f[0, 2] * third
+
+
+def _three(x: Array) -> Array:
+    """Sum over the first of axes of three, written out: a loop of three costs the vector units."""
+    return x[0] + x[1] + x[2]
+
+
+def green_strain(f: Array) -> Array:
+    """``E = (F'F - 1) / 2`` of deformation gradients (3, 3, ...)."""
+    square = _three(f[:, :, None] * f[:, None, :])
+    return 0.5 * (square - np.eye(3).reshape(3, 3, *[1] * (f.ndim - 2)))
+
+
+def inner(a: Array, b: Array) -> Array:
+    """``A : B`` of matrices (3, 3, ...)."""
+    return _three(_three(a * b))
+
+
+def trace(a: Array) -> Array:
+    """Of matrices (3, 3, ...)."""
+    return a[0, 0] + a[1, 1] + a[2, 2]
+
+
+def st_venant_kirchhoff(f: Array, first: Array, shear: Array) -> Array:
+    """``W = lambda/2 tr(E)^2 + mu E:E`` [J/m^3] of deformation gradients (3, 3, ...); not a number where an
+    element is inverted, ``det F <= 0``.
+
+    Limits: loses its stability in compression: along one axis below a stretch of ``1 / sqrt(3)``.
+    """
+    e = green_strain(f)
+    energy = 0.5 * first * trace(e) ** 2 + shear * inner(e, e)
+    return energy * jnp.where(determinant(f) > 0.0, 1.0, jnp.nan)
+
+
+def neo_hooke(f: Array, first: Array, shear: Array) -> Array:
+    """``W = mu/2 (tr(F'F) - 3) - mu ln J + lambda/2 (ln J)^2`` [J/m^3] with ``J = det F``, of deformation
+    gradients (3, 3, ...); not a number where an element is inverted, ``J <= 0``.
+    """
+    j = determinant(f)
+    log = jnp.log(jnp.where(j > 0.0, j, jnp.nan))
+    return 0.5 * shear * (inner(f, f) - 3.0) - shear * log + 0.5 * first * log**2
+
+
+INLINE_POINTS = 9 * 8 * 8
+"""Entries of deformation gradients, of eight elements, up to which products with moduli are written out."""
+
+MATERIALS: dict[str, Fn] = {"st_venant_kirchhoff": st_venant_kirchhoff, "neo_hooke": neo_hooke}
+"""Energy densities ``W(F, lambda, mu)``; all are linear elastic for small strains."""
+
+
+def lame(young: Array | float, poisson: Array | float) -> tuple[Array, Array]:
+    """Lame's ``(lambda, mu)`` [N/m^2].
+
+    Example:
+        >>> from nsjax.fem.hexahedron import lame
+        >>> [round(x, 3) for x in lame(90.0, 0.3)]
+        [51.923, 34.615]
+    """
+    first: Array = young * poisson / ((1.0 + poisson) * (1.0 - 2.0 * poisson))  # type: ignore[assignment]
+    shear: Array = 0.5 * young / (1.0 + poisson)  # type: ignore[assignment]
+    return first, shear
+
+
+def box_inertia(w: Array, mass: Array) -> Array:
+    """Consistent mass times ``w`` of a box of equal bricks: the product of those of three bars, exactly.
+
+    Args:
+        w: (m + 1, n + 1, o + 1, 3).
+        mass: of an element [kg].
+    """
+    for axis in range(3):
+        x = jnp.moveaxis(w, axis, 0)
+        w = jnp.moveaxis(bar_inertia(x, jnp.ones((x.shape[0] - 1, 1, 1, 1))), 0, axis)
+    return mass * w
+
+
+def _contracted(moduli: Array, df: Array) -> Array:
+    """``A : dF``. Written out for few points, which keeps a time loop one kernel; for more as a product,
+    for which the compiler stores the moduli instead of forming them anew for every direction.
+    """
+    if df.size <= INLINE_POINTS:
+        return _three(_three(moduli * df[:, :, None, None]))
+    product: Array = jnp.einsum("klij...,kl...->ij...", moduli, df)
+    return product
+
+
+def _along(function: Fn, constants: Any, change: Any) -> Array | float:
+    """Derivative of ``function(constants)`` along changes, those that are known to be zero left out."""
+    live = [k for k, x in enumerate(change) if not isinstance(x, SymbolicZero)]
+    if not live:
+        return 0.0
+
+    def of(values: Any) -> Array:
+        full = list(constants)
+        for k, x in zip(live, values, strict=True):
+            full[k] = x
+        return function(*full)
+
+    found: Array = jax.jvp(of, ([constants[k] for k in live],), ([change[k] for k in live],))[1]
+    return found
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def energy_density(material: Fn, f: Array, *constants: Array) -> Array:
+    """``W(F)`` (...) of a material of `MATERIALS` and deformation gradients (3, 3, ...), whose derivatives
+    are those of `piola`.
+    """
+    density: Array = material(f, *constants)
+    return density
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def piola(material: Fn, f: Array, *constants: Array) -> Array:
+    """First Piola-Kirchhoff stress ``P = dW/dF`` (3, 3, ...) [N/m^2].
+
+    Its derivative goes by the tangent moduli (3, 3, 3, 3, ...), formed once for all directions: a tangent
+    matrix has many.
+    """
+    return jax.grad(lambda f: jnp.sum(material(f, *constants)))(f)
+
+
+@functools.partial(energy_density.defjvp, symbolic_zeros=True)
+def _energy_rule(material: Fn, primals: Any, tangents: Any) -> Any:
+    (f, *constants), (df, *dc) = primals, tangents
+    change = _along(lambda *c: material(f, *c), constants, dc)
+    if not isinstance(df, SymbolicZero):
+        change = change + inner(piola(material, f, *constants), df)
+    value = energy_density(material, f, *constants)
+    return value, change * jnp.ones_like(value)
+
+
+@functools.partial(piola.defjvp, symbolic_zeros=True)
+def _piola_rule(material: Fn, primals: Any, tangents: Any) -> Any:
+    (f, *constants), (df, *dc) = primals, tangents
+    stress = lambda f, *c: jax.grad(lambda f: jnp.sum(material(f, *c)))(f)  # noqa: E731
+    change = _along(lambda *c: stress(f, *c), constants, dc)
+    if not isinstance(df, SymbolicZero):
+        unit = np.eye(9).reshape(9, 3, 3, *[1] * (f.ndim - 2))
+        along = lambda d: jax.jvp(lambda f: stress(f, *constants), (f,), (d + 0.0 * f,))[1]  # noqa: E731
+        moduli = jax.vmap(along)(jnp.asarray(unit)).reshape(3, 3, *f.shape)
+        change = change + _contracted(moduli, df)
+    value = piola(material, f, *constants)
+    return value, change * jnp.ones_like(value)
+
+
+def von_mises(material: Fn, f: Array, *constants: Array) -> Array:
+    """Equivalent true stress ``sqrt(3/2 s:s)`` [N/m^2] (...) of deformation gradients (3, 3, ...), with the
+    deviator ``s`` of ``P F' / det F``.
+    """
+    stress = jnp.sum(piola(material, f, *constants)[:, None] * f[None], axis=2) / determinant(f)
+    eye = np.eye(3).reshape(3, 3, *[1] * (f.ndim - 2))
+    deviator = stress - trace(stress) / 3.0 * eye
+    square = inner(deviator, deviator)
+    return jnp.where(square > 0.0, jnp.sqrt(1.5 * jnp.where(square > 0.0, square, 1.0)), 0.0)

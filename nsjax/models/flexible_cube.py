@@ -1,0 +1,326 @@
+"""A soft solid brick that falls on a plane."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError, Labels, Problem, State, System, nearest
+from nsjax.core.checks import is_traced
+from nsjax.fem.hexahedron import (
+    MATERIALS,
+    box_inertia,
+    brick_gradients,
+    corners_of,
+    deformation,
+    determinant,
+    energy_density,
+    green_strain,
+    inner,
+    lame,
+    von_mises,
+)
+from nsjax.linalg import Lattice
+from nsjax.models.common import constructor, contact_law, vector
+from nsjax.types import Array, record
+
+HELD = ("none", "upper")
+"""Faces whose nodes are prescribed."""
+
+
+@record()
+class FlexibleCube:
+    """Parameters of `flexible_cube`; the field names are its keyword names."""
+
+    size: Array | float = 0.1
+    young: Array | float = 90.0
+    poisson: Array | float = 0.3
+    density: Array | float = 1.0
+    gravity: Array | float = 9.81
+    slope: Array | float = 0.0
+    ground: Array | float = 0.0
+    table_amplitude: Array | float = 0.0
+    table_frequency: Array | float = 0.0
+    belt: Array | float = 0.0
+    level: Array | float = 0.0
+    base_amplitude: Array | float = 0.0
+    base_frequency: Array | float = 0.0
+    restitution: Array | float = 0.0
+    restitution_tangential: Array | float = 0.0
+    friction: Array | float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Brick:
+    """Topology: numbers of elements along the edges, material, whether contacts have tangents and the upper
+    face is held. Its methods are the functions of the system.
+
+    ``q`` are the places ``(x, y, z)`` of the free nodes, z running fastest; of a held brick relative to its
+    base along ``x``.
+    """
+
+    elements: tuple[int, int, int]
+    material: str = "st_venant_kirchhoff"
+    rough: bool = False
+    held: bool = False
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Free nodes along the edges."""
+        m, n, o = self.elements
+        return m + 1, n + 1, o + (not self.held)
+
+    def edges(self, p: FlexibleCube) -> Array:
+        """Of the brick (3,) [m]."""
+        return jnp.broadcast_to(jnp.asarray(p.size, float), (3,))
+
+    def reference(self, p: FlexibleCube) -> Array:
+        """Places of all nodes without load, (m + 1, n + 1, o + 1, 3); the lower face at ``p.level``."""
+        edges, (m, n, o) = self.edges(p), self.elements
+        x, y, z = (np.linspace(-0.5, 0.5, k + 1) for k in (m, n, o))
+        unit = np.stack(np.meshgrid(x, y, z + 0.5, indexing="ij"), axis=-1)
+        return edges * unit + jnp.stack([0.0, 0.0, 1.0 * p.level])
+
+    def nodes(self, q: Array, p: FlexibleCube) -> Array:
+        """Places of all nodes (m + 1, n + 1, o + 1, 3)."""
+        free = q.reshape(*self.grid, 3)
+        return jnp.concatenate([free, self.reference(p)[:, :, -1:]], axis=2) if self.held else free
+
+    def _element(self, p: FlexibleCube) -> tuple[Array, Array]:
+        """Edges (3,) and volume of an element."""
+        edges = self.edges(p) / np.array(self.elements)
+        return edges, edges[0] * edges[1] * edges[2]
+
+    def deformation(self, q: Array, p: FlexibleCube) -> Array:
+        """Deformation gradients at the Gauss points (3, 3, 8, elements)."""
+        edges, _ = self._element(p)
+        return deformation(corners_of(self.nodes(q, p)), brick_gradients(edges))
+
+    def density(self, f: Array, p: FlexibleCube) -> Array:
+        """Strain energy density [J/m^3] of deformation gradients (3, 3, ...)."""
+        return energy_density(MATERIALS[self.material], f, *self._lame(p))
+
+    def _lame(self, p: FlexibleCube) -> tuple[Array, Array]:
+        first, shear = lame(p.young, p.poisson)
+        return jnp.asarray(first, float), jnp.asarray(shear, float)
+
+    def _times_mass(self, w: Array, p: FlexibleCube) -> Array:
+        """``M w`` of all nodes."""
+        return box_inertia(w, p.density * self._element(p)[1])
+
+    def inertia(self, q: Array, w: Array, p: FlexibleCube) -> Array:
+        """Consistent mass times ``w``."""
+        w = w.reshape(*self.grid, 3)
+        if not self.held:
+            return self._times_mass(w, p).reshape(-1)
+        return self._times_mass(jnp.pad(w, ((0, 0), (0, 0), (0, 1), (0, 0))), p)[:, :, :-1].reshape(-1)
+
+    def weights(self, p: FlexibleCube) -> Array:
+        """Masses of the free nodes under a uniform acceleration (m + 1, n + 1, o + 1 or o) [kg]."""
+        full = jnp.ones((*(k + 1 for k in self.elements), 1))
+        return self._times_mass(full, p)[:, :, : self.grid[2], 0]
+
+    def _pull(self, t: Array, p: FlexibleCube) -> Array:
+        """Acceleration (3,) of the weight, and that of the base with a minus sign [m/s^2]."""
+        shaken = p.base_amplitude * p.base_frequency**2 * jnp.sin(p.base_frequency * t)
+        along = p.gravity * jnp.sin(p.slope) + (shaken if self.held else 0.0)
+        return jnp.stack([along, 0.0 * along, -p.gravity * jnp.cos(p.slope)])
+
+    def potential(self, t: Array, q: Array, p: FlexibleCube) -> Array:
+        """Strain energy, and that of the weight and of the acceleration of the base."""
+        strained = jnp.sum(self.density(self.deformation(q, p), p)) * self._element(p)[1] / 8.0
+        pulled = jnp.sum(self.weights(p)[..., None] * q.reshape(*self.grid, 3) * self._pull(t, p))
+        return strained - pulled
+
+    def force(self, t: Array, q: Array, v: Array, p: FlexibleCube) -> Array:
+        """Of the potential: there is no other."""
+        return -jax.grad(self.potential, argnums=1)(t, q, p)
+
+    def lower(self, x: Array) -> Array:
+        """Nodal vectors (nc, 3) of the lower face, of those of the free nodes."""
+        return x.reshape(*self.grid, 3)[:, :, 0].reshape(-1, 3)
+
+    def gap(self, t: Array, q: Array, p: FlexibleCube) -> Array:
+        """Heights of the nodes of the lower face over the plane (nc,)."""
+        table = p.ground + p.table_amplitude * jnp.sin(p.table_frequency * t)
+        return self.lower(q)[:, 2] - table
+
+    def slip(self, t: Array, q: Array, v: Array, p: FlexibleCube) -> Array:
+        """Velocities of these nodes along the plane, relative to its belt (nc, 2)."""
+        base = p.base_amplitude * p.base_frequency * jnp.cos(p.base_frequency * t)
+        drawn = (base if self.held else 0.0) - p.belt
+        return self.lower(v)[:, :2] + jnp.stack([drawn, 0.0 * drawn])
+
+    def stress(self, q: Array, p: FlexibleCube) -> Array:
+        """Equivalent (von Mises) true stress at the Gauss points (8, elements) [N/m^2]."""
+        return von_mises(MATERIALS[self.material], self.deformation(q, p), *self._lame(p))
+
+    def observe(self, t: Array, q: Array, v: Array, output: Any, p: FlexibleCube) -> dict[str, Array]:
+        """Centre of mass of the free nodes, its velocity, and the largest stress and strain."""
+        f, weights = self.deformation(q, p), self.weights(p)[..., None]
+        strain = green_strain(f)
+        mean = lambda x: jnp.sum(weights * x.reshape(*self.grid, 3), axis=(0, 1, 2)) / jnp.sum(weights)  # noqa: E731
+        return {
+            "centre_x": mean(q)[0],
+            "centre_z": mean(q)[2],
+            "centre_dx": mean(v)[0],
+            "centre_dz": mean(v)[2],
+            "stress": jnp.max(self.stress(q, p)),
+            "strain": jnp.sqrt(jnp.max(inner(strain, strain))),
+            "volume_ratio": jnp.min(determinant(f)),
+        }
+
+    def _labels(self) -> Labels:
+        m, n, o = self.grid
+        named = range(m * n * o) if m * n * o <= LABELLED else ()
+        return Labels(
+            q=tuple(f"{axis}{k} [m]" for k in named for axis in "xyz"),
+            v=tuple(f"d{axis}{k} [m/s]" for k in named for axis in "xyz"),
+            contacts=tuple(f"node {i * o * n + j * o}" for i in range(m) for j in range(n)),
+            observables=(
+                "centre_x [m]", "centre_z [m]", "centre_dx [m/s]", "centre_dz [m/s]", "stress [N/m^2]",
+                "strain [-]", "volume_ratio [-]",
+            ),
+            path=("centre_x", "centre_z"),
+        )  # fmt: skip
+
+    def system(self) -> System:
+        """The system of this mesh."""
+        m, n, o = self.grid
+        return System(
+            name="flexible_cube",
+            choices=(
+                ("elements", self.elements),
+                ("material", self.material),
+                ("rough", self.rough),
+                ("held", HELD[self.held]),
+            ),
+            nq=3 * m * n * o,
+            nv=3 * m * n * o,
+            nc=m * n,
+            nt=2 if self.rough else 0,
+            inertia=self.inertia,
+            force=self.force,
+            potential=self.potential,
+            gap=self.gap,
+            slip=self.slip if self.rough else None,
+            law=contact_law,
+            structure=Lattice(self.grid, 3),
+            observe=self.observe,
+            labels=self._labels(),
+        )
+
+
+# Nodes up to which they get names; beyond, nobody asks for one by name.
+LABELLED = 1000
+
+
+@constructor(FlexibleCube)
+def flexible_cube(
+    params: FlexibleCube,
+    *,
+    elements: Any = 5,
+    material: str = "st_venant_kirchhoff",
+    rough: bool = False,
+    held: str = "none",
+    height: Any = 0.3,
+    velocity: Any = 0.0,
+    initial_q: Any = None,
+    initial_v: Any = None,
+    initial_time: Any = 0.0,
+) -> Problem:
+    """A soft solid brick falls on a plane; every node of its lower face may hit, stick and slide.
+
+    Eight-node hexahedra for any displacement (`nsjax.fem.hexahedron`). The defaults are the cube of
+    [C section 4.4]: it touches after 0.247 s with 2.43 m/s, rests for 0.03 s and leaves again.
+
+    Args:
+        elements: along the edges, three numbers or one.
+        material: ``"st_venant_kirchhoff"`` or ``"neo_hooke"``.
+        rough: True gives the contacts tangents, which ``friction`` needs; without, the contact problem is a
+            third of the size.
+        held: ``"upper"``: the nodes of the upper face are prescribed, the brick hangs from a base.
+        height: of the lower face over the plane at the start [m].
+        velocity: of all nodes at the start [m/s], (3,) or one for all three directions.
+        initial_q, initial_v, initial_time: full start: places and velocities of the free nodes, z running
+            fastest.
+        size: edges [m], (3,) or one.
+        young, poisson, density: of the material [N/m^2], [-], [kg/m^3].
+        gravity: [m/s^2].
+        slope: inclination of the plane [rad], downhill is +x; axes stay along and normal to it.
+        ground: position of the plane along its normal [m].
+        table_amplitude, table_frequency: the plane moves as ``A sin(w t)`` along its normal [m], [rad/s].
+        belt: velocity of the plane along x [m/s].
+        level: of the lower face of a held brick without load [m], set from ``height`` here.
+        base_amplitude, base_frequency: a held face moves along x as ``A sin(w t)`` [m], [rad/s]; places and
+            velocities are relative to it.
+        restitution, restitution_tangential, friction: of the nodes, scalars or one per contact. An impact
+            of a node alone: their effect vanishes with the mesh.
+
+    Returns:
+        A `Problem` with one contact per node of the lower face.
+
+    Raises:
+        InputError: for an unknown parameter, material or face, numbers of elements that are none, and
+            friction without ``rough``.
+
+    Limits: an inverted element (``det F <= 0``) has a force that is not a number and ends the run.
+    St. Venant-Kirchhoff loses its stability below a stretch of 0.577. Contacts are nodes against a plane.
+
+    Source: [C section 4.4].
+
+    Example:
+        >>> from nsjax import models
+        >>> system = models.flexible_cube(elements=(2, 1, 1)).system
+        >>> system.nv, system.nc
+        (36, 6)
+    """
+    counts = _counts(elements)
+    if material not in MATERIALS:
+        raise InputError(
+            f"flexible_cube: unknown material {material!r}; {nearest(str(material), MATERIALS)}"
+        )
+    if held not in HELD:
+        raise InputError(f"flexible_cube: held = {held!r}; choose one of {', '.join(HELD)}")
+    if not rough and not is_traced(params.friction) and np.any(np.asarray(params.friction) != 0.0):
+        raise InputError(
+            f"flexible_cube: friction = {params.friction} without tangents; give rough=True, too"
+        )
+    brick = Brick(counts, material, bool(rough), held == "upper")
+    if brick.held:
+        params = dataclasses.replace(params, level=params.ground + height)
+    q, v = _start(brick, params, height, velocity)
+    q = q if initial_q is None else vector(initial_q)
+    v = v if initial_v is None else vector(initial_v)
+    return Problem(system=brick.system(), params=params, state=State(t=initial_time, q=q, v=v))
+
+
+def _counts(elements: Any) -> tuple[int, int, int]:
+    """Numbers of elements along the edges."""
+    try:
+        m, n, o = np.broadcast_to(np.asarray(elements), (3,)).tolist()
+    except ValueError:
+        m = n = o = 0
+    if not all(isinstance(k, int) and k >= 1 for k in (m, n, o)):
+        raise InputError(
+            f"flexible_cube: elements = {elements!r}; give one whole number above zero, or one per edge"
+        )
+    return m, n, o
+
+
+def _start(brick: Brick, p: FlexibleCube, height: Any, velocity: Any) -> tuple[Any, Any]:
+    """The undeformed brick over the plane, moving as a whole."""
+    m, n, o = brick.elements
+    x, y, z = (np.linspace(-0.5, 0.5, k + 1) for k in (m, n, o))
+    unit = np.stack(np.meshgrid(x, y, z + 0.5, indexing="ij"), axis=-1)[:, :, : brick.grid[2]]
+    traced = is_traced((p.size, p.ground, height))
+    xp: Any = jnp if traced else np
+    lift = p.ground + height
+    q = xp.broadcast_to(xp.asarray(p.size, float), (3,)) * unit + xp.stack([0.0 * lift, 0.0 * lift, lift])
+    whole = vector(velocity, 3)
+    v = (jnp if is_traced(whole) else np).broadcast_to(whole, unit.shape)
+    return q.reshape(-1), v.reshape(-1)
