@@ -1,9 +1,8 @@
 """Absolute coordinates: a pose for every body, at its centre of mass, and all joints as constraints.
 
 Bodies and joints of a kind are evaluated at once, so that the program does not grow with their number.
-Where
-the bodies form a chain, in the order in which they are given, the rows of the joints are eliminated with
-the velocities (`nsjax.linalg.Interleaved`): the cost of a step is in proportion to their number.
+Where the bodies form a chain, in the order in which they are given, the rows of the joints are eliminated
+with the velocities (`nsjax.linalg.Interleaved`): the cost of a step is in proportion to their number.
 """
 
 from __future__ import annotations

@@ -114,9 +114,8 @@ def force(
         body: a name (its origin) or ``("rod", point)`` in body axes.
         value: constant (2,) or (3,) [N], in the axes of the ground.
         follower: in the axes of the body, with which it turns.
-        law: ``(t, scene, own) -> (2,) or (3,)``; ``scene`` is a `nsjax.multibody.frames.Scene`: positions
-        and
-            velocities of all bodies by name.
+        law: ``(t, scene, own) -> (2,) or (3,)``; ``scene`` is a `nsjax.multibody.frames.Scene`:
+            positions and velocities of all bodies by name.
         own: numbers for ``law``.
     """
     return _load("force", name, _end("force", name, body), value, follower, law, own)

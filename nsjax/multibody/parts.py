@@ -181,9 +181,8 @@ def hinge(
 
     Args:
         name, first, second: of the joint and of its bodies, ``"ground"`` among them.
-        at, on: joint point in the axes of the first and of the second body [m]; a number lies on the x
-        axis,
-            None is the origin.
+        at, on: joint point in the axes of the first and of the second body [m]; a number lies on the
+            x axis, None is the origin.
         axis: unit vector in the axes of the first body; None in the plane.
         turned: in space, rotation vector (3,) of the second body's axes against the first's where the angle
             is zero.
@@ -247,9 +246,8 @@ def universal(
     """A universal (Hooke) joint: ``axis`` of the first body stays across ``second_axis`` of the second.
 
     Args:
-        axis, second_axis: unit vectors in the axes of the first and of the second body; with ``turned``
-        they
-            stand across each other.
+        axis, second_axis: unit vectors in the axes of the first and of the second body; with
+            ``turned`` they stand across each other.
 
     Raises:
         InputError: if they do not.
@@ -302,8 +300,7 @@ def revolute_spherical(
     name: str, first: str, second: str, *, length: Any, axis: Any, at: Any = None, on: Any = None
 ) -> Part:
     """A massless link with a hinge at the first body and a ball at the second: the vector between the
-    points
-    has a ``length`` [m] and stays across ``axis`` of the first body.
+    points has a ``length`` [m] and stays across ``axis`` of the first body.
     """
     return _joint(
         "revolute_spherical", name, first, second, None, True, at=at, on=on, length=length, axis=axis

@@ -321,11 +321,9 @@ def joint_row(instant: Instant, joint: str, impulses: Loads | None) -> dict[str,
 
     Returns:
         ``force``, ``torque``; ``coordinate`` and ``rate`` of a hinge or slide; ``momentum`` of what hangs
-        on
-        the joint, ``outer`` force on it and ``blow``, the impulses on it since the row before: the joint's
-        own
-        impulse is ``d momentum - int outer dt - blow``; of a joint that is a constraint ``blow`` alone
-        counts.
+        on the joint, ``outer`` force on it and ``blow``, the impulses on it since the row before: the
+        joint's own impulse is ``d momentum - int outer dt - blow``; of a joint that is a constraint
+        ``blow`` alone counts.
     """
     topology, scene = instant.mechanism.topology, instant.scene
     force, turning = instant.carried(joint)

@@ -1,9 +1,8 @@
 """Joint coordinates in space: Newton-Euler recursion body by body, mass matrix from composite bodies.
 
 Every velocity moves what hangs on it as a screw ``S = (spin, velocity of the point at the origin)``: a
-hinge
-``(a, o x a)``, a slide ``(0, a)``, a ball three hinges about its body axes. With the inertia ``I_k`` of
-everything that velocity ``k`` moves, ``M_jk = S_j . I_k S_k`` for those ``j`` on the way to ``k``.
+hinge ``(a, o x a)``, a slide ``(0, a)``, a ball three hinges about its body axes. With the inertia ``I_k``
+of everything that velocity ``k`` moves, ``M_jk = S_j . I_k S_k`` for those ``j`` on the way to ``k``.
 Gravity is an acceleration of the ground.
 """
 

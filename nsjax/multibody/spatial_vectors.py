@@ -2,8 +2,7 @@
 known.
 
 The same names as in `nsjax.multibody.planar_vectors`. Turns are rotation matrices (3, 3), None: no turn;
-spins are
-angular velocities in the axes of the ground.
+spins are angular velocities in the axes of the ground.
 """
 
 from __future__ import annotations

@@ -216,8 +216,8 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
 
 def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
     """Rows of the loops that follow from the others wherever the loops are closed, to be left out. A
-    position in
-    which more of them depend (a dead centre) is none of it: others near the start are looked at, too.
+    position in which more of them depend (a dead centre) is none of it: others near the start are looked
+    at, too.
     """
     bare = dataclasses.replace(mechanism.presence, motions=(), dropped=())
     loops, still = dataclasses.replace(mechanism, presence=bare), jnp.zeros(mechanism.topology.sizes[1])

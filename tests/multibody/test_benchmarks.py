@@ -205,8 +205,7 @@ def test_rows_of_rounding_are_no_open_start() -> None:
 @pytest.mark.filterwarnings("ignore::nsjax.multibody.start.RedundantConstraintsWarning")
 def test_universal_joint_between_hinges_turns() -> None:
     """Three of the four rows of the cross follow from the others and are left out; the motion is the exact
-    one
-    to the second order of the scheme.
+    one to the second order of the scheme.
     """
     problem = shafts(motion=lambda t: 2 * np.pi * t)
     assert problem.system.nb == 2
