@@ -42,7 +42,8 @@ class JointRows:
         torque (rows,) or (rows, 3): about the joint's point on the second body, with drives, stops and dry
             friction of the joint, without springs and motors, which are parts of their own [N m].
         impulse: of the force since the row before, impacts included [N s]: from the balance of momentum,
-            with forces of springs and loads by the trapezoidal rule between rows; None where rows are not saved.
+            with forces of springs and loads by the trapezoidal rule between rows; None where rows are not
+            saved.
         coordinate, rate (rows,): of a hinge or slide [rad] or [m]; None for others.
     """
 

@@ -186,12 +186,12 @@ def hinge(
         axis: unit vector in the axes of the first body; None in the plane.
         turned: in space, rotation vector (3,) of the second body's axes against the first's where the angle
             is zero.
-        limits: lower and upper of the angle of the second body against the first [rad], with
-        ``restitution``.
+        limits: lower and upper of the angle of the second body against the first [rad],
+            with ``restitution``.
         friction: bound of its dry friction [N m].
         armature: inertia driven with the angle [kg m^2].
         motion: prescribed angle ``(t) -> [rad]``; the joint exerts the moment that it takes.
-        loop: this joint closes a loop; None of them needs to be named where any may.
+        loop: this joint closes a loop; where several may, one is found unless it is named so.
 
     Example:
         >>> from nsjax.multibody import hinge
