@@ -231,6 +231,13 @@ class Mechanism:
         forces, impulses = row_loads(output)
         return joint_row(Instant(self, t, q, v, p, forces), name, impulses)
 
+    @property
+    def title(self) -> str:
+        """What reports call it."""
+        bodies = self.part_names("body")
+        more = f" and {len(bodies) - TITLED} more" if len(bodies) > TITLED else ""
+        return f"mechanism of {', '.join(bodies[:TITLED])}{more}"
+
     def labels(self) -> Labels:
         """Names and units."""
         topology = self.topology
@@ -252,7 +259,7 @@ class Mechanism:
         flat = not spatial or (not absolute and self.tree.flat)
         hint = "mass" if spatial or nv > PLANAR_FULL else "full"
         return System(
-            nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd,
+            name=self.title, nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd,
             force=self.force, potential=self.potential,
             gap=self.gap if nc else None, slip=self.slip if nc and nt else None,
             law=self.law if nc else None, constraint=self.constraint if nb else None,
@@ -264,6 +271,9 @@ class Mechanism:
             labels=names, parts=self, tangent_hint=hint, **given,
         )  # fmt: skip
 
+
+TITLED = 4
+"""Most bodies that a title names."""
 
 PLANAR_FULL = 5
 """Velocities up to which a planar mechanism iterates with its full tangent; more gain from that of the
