@@ -145,7 +145,9 @@ def test_motions_meet(make) -> None:
 
 @pytest.mark.slow
 def test_impacts_meet() -> None:
-    """A chain that falls on the floor: of order 1 with Moreau's scheme."""
-    found = [ends(planar, schemes.moreau(), dt, 0.8) for dt in (1e-3, 2.5e-4)]
-    assert found[1] <= 2e-2
-    assert found[1] <= found[0]
+    """A chain that falls on the floor: the difference of the two, at four steps of Moreau's scheme, falls with
+    the step (0.0964, 0.0482, 0.0241, 0.0121 when this was written).
+    """
+    found = [ends(planar, schemes.moreau(), dt, 0.8) for dt in (1e-3, 5e-4, 2.5e-4, 1.25e-4)]
+    ratios = np.array(found[:-1]) / np.array(found[1:])
+    assert np.all((ratios > 1.8) & (ratios < 2.2))
