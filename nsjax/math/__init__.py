@@ -1,7 +1,8 @@
-"""Rotations, norms and trigonometric functions with derivatives that are finite and cheap."""
+"""Rotations, norms, trigonometric functions and selections with derivatives that are finite and cheap."""
 
 from nsjax.math import rotations
 from nsjax.math.safe import direction, norm
+from nsjax.math.taking import taken
 from nsjax.math.trigonometry import sin_cos
 
-__all__ = ["direction", "norm", "rotations", "sin_cos"]
+__all__ = ["direction", "norm", "rotations", "sin_cos", "taken"]

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.linalg import Interleaved
-from nsjax.math import rotations, sin_cos
+from nsjax.math import rotations, sin_cos, taken
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.frames import ALGEBRA, Frame, Scene, ground
@@ -51,7 +51,7 @@ class Frames(Mapping[str, Frame]):
     taken: Any
 
     def __getitem__(self, name: str) -> Frame:
-        made: Frame = self.taken(self.names.index(name) if name != GROUND else None)
+        made: Frame = self.taken(self.names.index(name) + 1 if name != GROUND else None)
         return made
 
     def __iter__(self) -> Iterator[str]:
@@ -118,18 +118,18 @@ class Bodies:
         return found
 
     def _all(self, q: Array, v: Array | None, p: PyTree) -> tuple[Any, ...]:
-        """Origins, turns, angles, velocities, spins of all bodies and, as the last, of the ground."""
+        """Origins, turns, angles, velocities, spins of the ground and, after it, all bodies."""
         x, d, n = self.ready(p), self.dimension, len(self.names)
         poses = q.reshape(n, -1)
         if d == 2:
             s, c = sin_cos(poses[:, 2])
             arm = -jnp.stack([c * x.com[:, 0] - s * x.com[:, 1], s * x.com[:, 0] + c * x.com[:, 1]], axis=1)
-            turn: Any = (_padded(s), jnp.concatenate([c, jnp.ones(1)]))
+            turn: Any = (_padded(s), jnp.concatenate([jnp.ones(1), c]))
             angle = _padded(poses[:, 2])
         else:
             turn = jax.vmap(rotations.matrix)(poses[:, 3:])
             arm = -jnp.sum(turn * x.com[:, None, :], axis=2)
-            turn, angle = jnp.concatenate([turn, jnp.eye(3)[None]]), None
+            turn, angle = jnp.concatenate([jnp.eye(3)[None], turn]), None
         origin = _padded(poses[:, :d] + arm)
         if v is None:
             zero = jnp.zeros((n + 1, 3)) if d == 3 else jnp.zeros(n + 1)
@@ -139,7 +139,7 @@ class Bodies:
             spin = rates[:, 2]
             swing = jnp.stack([-spin * arm[:, 1], spin * arm[:, 0]], axis=1)
         else:
-            spin = jnp.sum(turn[:-1] * rates[:, None, 3:], axis=2)
+            spin = jnp.sum(turn[1:] * rates[:, None, 3:], axis=2)
             swing = jax.vmap(space.cross)(spin, arm)
         return origin, turn, angle, _padded(rates[:, :d] + swing), _padded(spin)
 
@@ -160,11 +160,11 @@ class Bodies:
     def rows(self, t: Array, q: Array, p: PyTree) -> Array:
         """Residuals of all joints, joint by joint."""
         parts, x, found = self._all(q, None, p), self.ready(p), []
-        index = {name: k for k, name in enumerate((*self.names, GROUND))}
+        index = {name: k for k, name in enumerate((GROUND, *self.names))}
         for group, numbers in zip(self.groups, x.joints, strict=True):
             ends = [np.array([index[part.bodies[k]] for part in group]) for k in (0, 1)]
             kind = dataclasses.replace(group[0], bodies=("first", "second"))
-            one, other = (jax.tree.map(lambda y, k=k: y[k], parts) for k in ends)
+            one, other = (jax.tree.map(lambda y, k=k: taken(y, k), parts) for k in ends)
 
             def residuals(one: Any, other: Any, numbers: Any, kind: Part = kind) -> Array:
                 frames = {"first": self._frame(_wrap(one), 0), "second": self._frame(_wrap(other), 0)}
@@ -174,7 +174,7 @@ class Bodies:
 
             found.append(jax.vmap(residuals)(one, other, numbers).reshape(-1))
         all_rows = jnp.concatenate(found)
-        return all_rows if self.order is None else all_rows[self.order]
+        return all_rows if self.order is None else taken(all_rows, self.order)
 
     def inertia(self, w: Array, p: PyTree) -> Array:
         """``M w`` (nv,): the inertia does not depend on the position."""
@@ -261,8 +261,10 @@ class Bodies:
 
 
 def _padded(x: Array) -> Array:
-    """With zeros for the ground as the last."""
-    return jnp.concatenate([x, jnp.zeros_like(x[:1])])
+    """With zeros for the ground as the first: a joint to the body before it, in a chain from the ground,
+    takes neighbours.
+    """
+    return jnp.concatenate([jnp.zeros_like(x[:1]), x])
 
 
 def _wrap(parts: tuple[Any, ...]) -> tuple[Any, ...]:

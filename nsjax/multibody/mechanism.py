@@ -11,6 +11,7 @@ import numpy as np
 
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
+from nsjax.math import taken
 from nsjax.multibody import joints, meetings
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
@@ -179,10 +180,11 @@ class Mechanism:
             turns = self.dimension == 3 and part.kind == "hinge" and name in self.topology.closures
             # an angle measured between -pi and pi meets its wanted value modulo full turns
             found.append(jnp.sin(x - wanted) if turns else plane.plus(x, -wanted))
-        rows = meetings.flat(found) if found else jnp.zeros(0)
         if batched:
-            rows = jnp.concatenate([self.tree.rows(t, q, p), rows])
-        return rows if self.kept is None else rows[self.kept]
+            own = self.tree.rows(t, q, p)
+            rows = jnp.concatenate([own, meetings.flat(found)]) if found else own
+            return rows if self.kept is None else taken(rows, np.array(self.kept))
+        return meetings.flat(found if self.kept is None else [found[k] for k in self.kept])
 
     @functools.cached_property
     def rows(self) -> tuple[str, ...]:
@@ -192,17 +194,18 @@ class Mechanism:
         return (*found, *(f"{name}.motion" for name in self.presence.motions))
 
     @functools.cached_property
-    def kept(self) -> np.ndarray | None:
+    def kept(self) -> tuple[int, ...] | None:
         """Which of them are not left out; None: all."""
         if not self.presence.dropped:
             return None
-        return np.array([k for k, name in enumerate(self.rows) if name not in self.presence.dropped])
+        return tuple(k for k, name in enumerate(self.rows) if name not in self.presence.dropped)
 
     def all_rows(self, x: Array) -> Array:
         """Multipliers of all constraints, zero for those left out."""
         if self.kept is None:
             return x
-        return jnp.zeros(len(self.rows)).at[self.kept].set(x)
+        places = [self.kept.index(k) if k in self.kept else len(self.kept) for k in range(len(self.rows))]
+        return taken(jnp.concatenate([x, jnp.zeros(1)]), np.array(places))
 
     def drag(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Rates of the joints with dry friction (nd,)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -18,6 +18,7 @@ from nsjax.core.checks import is_traced
 from nsjax.math import rotations
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.topology import SIZES, Link
+from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree
 
 CLOSED = 1e-11
@@ -45,6 +46,7 @@ class RedundantConstraintsWarning(UserWarning):
 
 
 Start = Mapping[str, Any]
+Data = tuple[PyTree, Array, Array]
 
 
 def given_coordinates(mechanism: Mechanism, start: Start, who: str) -> tuple[Any, Any, Any, Any]:
@@ -134,35 +136,50 @@ def _rate(link: Link, size: int, value: Any, who: str, xp: Any) -> Any:
 
 @functools.partial(jax.jit, static_argnames=("mechanism",))
 def _search(mechanism: Mechanism, p: PyTree, q: Array, free: Array) -> tuple[Array, Array]:
-    """Closes the loops by Newton steps of least norm in the free directions: position and residuals."""
+    """Closes the loops by Newton steps of least norm in the free directions: position and residuals.
+
+    The answer moves with the numbers and with the coordinates that are kept.
+    """
     system = mechanism.system()
+    rest = np.zeros(system.nv)  # a constant: rules for derivatives may not hold traced values
 
-    def residual(xi: Array, q: Array, p: PyTree) -> Array:
-        made: Array = mechanism.constraint(jnp.zeros(()), system.retract(q, xi), p)
-        return made
+    def residual(q: Array, p: PyTree) -> Array:
+        return mechanism.constraint(jnp.zeros(()), q, p)
 
-    rest, still = jnp.zeros(system.nv), lax.stop_gradient(p)
+    def change(q: Array, p: PyTree, free: Array) -> Callable[[Array], Array]:
+        rows = jax.jacfwd(lambda xi: residual(system.retract(q, xi), p))(rest) * free
+        inverse = jnp.linalg.pinv(rows, rtol=1e-10)
+        return lambda found: -inverse @ found
 
-    def step(q: Array, p: PyTree, frozen: PyTree) -> Array:
-        rows = jax.jacfwd(residual)(rest, q, frozen) * free
-        change = -jnp.linalg.pinv(rows, rtol=1e-10) @ residual(rest, q, p)
-        largest = jnp.max(jnp.abs(change))
-        moved: Array = system.retract(q, change * jnp.where(largest > 0.5, 0.5 / largest, 1.0))
-        return moved
+    def solver(data: Data) -> tuple[Array, Array]:
+        p, q, free = data
 
-    def unfinished(carry: tuple[Array, Array]) -> Array:
-        q, k = carry
-        return (k < PASSES) & ~(jnp.max(jnp.abs(residual(rest, q, still))) <= CLOSED / 10.0)
+        def step(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            q, k = carry
+            xi = change(q, p, free)(residual(q, p))
+            largest = jnp.max(jnp.abs(xi))
+            return system.retract(q, xi * jnp.where(largest > 0.5, 0.5 / largest, 1.0)), k + 1
 
-    closed, _ = lax.while_loop(
-        unfinished,
-        lambda c: (step(c[0], still, still), c[1] + 1),
-        (lax.stop_gradient(q), jnp.zeros((), int)),
-    )
-    # one live step carries the derivatives of the numbers; given coordinates carry their own
-    q = closed + (q - lax.stop_gradient(q))
-    closed = step(q, p, lax.stop_gradient(p))
-    return closed, residual(rest, closed, p)
+        def unfinished(carry: tuple[Array, Array]) -> Array:
+            q, k = carry
+            return (k < PASSES) & ~(jnp.max(jnp.abs(residual(q, p))) <= CLOSED / 10.0)
+
+        return lax.while_loop(unfinished, step, (q, jnp.zeros((), int)))
+
+    def live_step(closed: Array, data: Data) -> Callable[[Data], Array]:
+        p, before, free = data
+        back = change(closed, p, free)
+
+        def step(data: Data) -> Array:
+            p, q, free = data
+            moved = system.retract(closed, system.difference(before, q) * (1.0 - free))
+            made: Array = system.retract(moved, back(residual(moved, p)))
+            return made
+
+        return step
+
+    closed, _ = implicit_solution(solver, live_step)((p, q, jnp.asarray(free, float)))
+    return closed, residual(closed, p)
 
 
 @functools.partial(jax.jit, static_argnames=("mechanism",))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +13,7 @@ from scipy.integrate import solve_ivp
 
 import nsjax
 from nsjax import Criteria, InputError, State, System, models, schemes
-from nsjax.loop import LoopProgram, begin_run
-from nsjax.simulate import _advance, _chunk_rows
-from nsjax.trajectory import ROWS
+from tests.common.kernel import BLOCKERS, is_one_kernel, loop_text
 from tests.common.own import OWN
 
 SCHEMES = {**schemes.REGISTRY, **OWN}
@@ -146,21 +143,14 @@ def test_lanes_equal_single_runs(scheme: str, model: str) -> None:
 def check_kernel(scheme: str, model: str, gradient: str) -> None:
     """A LAPACK call, scatter, sort or library product in the loop costs a factor six, silently."""
     s, problem, dt = setting(scheme, model)
-    s, problem = numbers(s), numbers(problem)
-    s = dataclasses.replace(s, gradient=gradient)
-    program = LoopProgram(system=problem.system, keep=ROWS, events=4)
-    dt = jnp.asarray(dt, float)
-    start = begin_run(program, s, problem.params, problem.state, dt, None)
-    counts = np.zeros(_chunk_rows(problem.system), int)  # as in a run: compiled already
-    text = _advance.lower(program, s, problem.params, start, dt, counts).compile().as_text()
+    text = loop_text(problem, dataclasses.replace(s, gradient=gradient), dt)
     # 48 rows at once, of two levels or two stages: above `INLINE_LIMIT` the library is faster
     library = model == "block" and scheme in ("ed_alpha", "ggl_unified")
-    assert bool(re.findall(r"custom_call_target|\b(?:scatter|sort|dot)\(", text)) == library
+    assert bool(BLOCKERS.findall(text)) == library
     # An implicit step of the spatial block touches more bytes than configure() lets into one kernel: as
     # one it compiles twice as long. Nothing in it blocks the kernel, as the line above checks.
     if model != "block" or scheme in ("moreau", "half_explicit"):
-        assert 'xla_cpu_small_call="true"' in text
-        assert " while(" not in text[text.index("ENTRY") :]
+        assert is_one_kernel(text)
 
 
 @pytest.mark.parametrize(("scheme", "model"), PAIRS)

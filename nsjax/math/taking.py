@@ -1,0 +1,55 @@
+"""Entries of an array at places that are known, without a gather: scatters are its transposes, and on a
+processor each ends the one kernel of a time loop.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.types import Array
+
+SLICES = 64
+"""Slices up to which a gather is replaced: a program grows by two operations with each."""
+
+
+def taken(x: Array, places: np.ndarray) -> Array:
+    """``x[places]`` along the first axis, as slices of neighbours and repetitions of one entry.
+
+    Args:
+        x (n, ...): what is taken from.
+        places (m,): which entries; numbers, not traced ones.
+
+    Returns:
+        The entries (m, ...). Places in no order, of more than `SLICES` runs, are gathered.
+
+    Example:
+        >>> import jax.numpy as jnp, numpy as np
+        >>> from nsjax.math import taken
+        >>> taken(jnp.arange(5.0), np.array([3, 4, 0, 0])).tolist()
+        [3.0, 4.0, 0.0, 0.0]
+    """
+    runs = _runs([int(k) for k in places])
+    if len(runs) > SLICES:
+        return x[np.asarray(places)]
+    found = []
+    for first, step, count in runs:
+        part = x[first : first + count] if step else x[first : first + 1]
+        found.append(part if step or count == 1 else jnp.broadcast_to(part, (count, *x.shape[1:])))
+    return jnp.concatenate(found) if found else x[:0]
+
+
+def _runs(places: list[int]) -> list[tuple[int, int, int]]:
+    """First place, step of 1 or 0, and length of each run."""
+    runs: list[tuple[int, int, int]] = []
+    for place in places:
+        if runs:
+            first, step, count = runs[-1]
+            if count == 1 and place - first in (0, 1):
+                runs[-1] = first, place - first, 2
+                continue
+            if count > 1 and place == first + step * count:
+                runs[-1] = first, step, count + 1
+                continue
+        runs.append((place, 1, 1))
+    return runs
