@@ -280,7 +280,8 @@ TITLED = 4
 
 PLANAR_FULL = 5
 """Velocities up to which a planar mechanism iterates with its full tangent; more gain from that of the
-mass.
+mass. Measured on hinged chains, generalized-alpha, us a step with the full tangent and that of the mass:
+0.38 and 0.60 for 2 bodies, 1.88 and 2.08 for 5, 2.62 and 2.54 for 6, 9.7 and 5.7 for 10.
 """
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 import sys
 import types
 
@@ -12,25 +11,6 @@ import nsjax
 from experiments import common
 from nsjax import cli
 from nsjax.cli.reproduce import resolve
-
-
-@pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test starts in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-
-
-def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    """The sentence of a refused command, which prints and writes nothing else."""
-    before = set(pathlib.Path().iterdir())
-    assert cli.main(argv) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("nsjax: ")
-    assert err.count("\n") == 1
-    assert set(pathlib.Path().iterdir()) == before
-    return err
 
 
 def test_reproduce_lists_and_runs(tmp_path, capsys) -> None:

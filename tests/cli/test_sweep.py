@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 
 import numpy as np
 import pytest
@@ -16,12 +15,6 @@ from nsjax.cli.sweep import read_axis
 # 0.5 s: as many impacts as steps resolve, in one program for all tests with these axes
 BALL = ["sweep", "bouncing-ball", "--set", "height=0.05", "--set", "radius=0.0", "--time", "0.5"]
 AXES = ["restitution=0.3:0.9:4", "gravity=5,9.81"]
-
-
-@pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 @pytest.mark.parametrize(

@@ -16,27 +16,9 @@ from nsjax import cli, io, models, schemes
 from nsjax.cli import inputs, report
 from nsjax.io import archive
 from nsjax.report import LISTED, contact_table
+from tests.cli.refusals import refused
 
 BALL = ["simulate", "bouncing-ball"]
-
-
-@pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test starts in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-
-
-def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
-    """The sentence of a refused command, which prints and writes nothing else."""
-    before = set(pathlib.Path().iterdir())
-    assert cli.main(argv) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("nsjax: ")
-    assert err.count("\n") == 1
-    assert set(pathlib.Path().iterdir()) == before
-    return err
 
 
 def test_a_run_is_summed_up_and_saved(capsys) -> None:
