@@ -2,7 +2,8 @@
 
 Bodies and joints of a kind are evaluated at once, so that the program does not grow with their number.
 Where the bodies form a chain, in the order in which they are given, the rows of the joints are eliminated
-with the velocities (`nsjax.linalg.Interleaved`): the cost of a step is in proportion to their number.
+with the velocities (`nsjax.linalg.Interleaved`); where nothing joins them, they are islands: the cost of a
+step is in proportion to their number.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.linalg import Interleaved
+from nsjax.linalg import BlockDiagonal, Interleaved
 from nsjax.math import rotations, sin_cos, taken
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
@@ -24,7 +25,7 @@ from nsjax.multibody.frames import ALGEBRA, Frame, Scene, ground
 from nsjax.multibody.joints import ROWS, rows_of
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.spatial import FOLDED
-from nsjax.multibody.topology import SIZES, Topology
+from nsjax.multibody.topology import JOINTS, LOADS, SIZES, Topology
 from nsjax.types import Array, PyTree, record
 
 
@@ -250,9 +251,27 @@ class Bodies:
         fits = [bodies for bodies, _ in ends[: len(wanted)]] == wanted and len(rows) == 1
         return (rows.pop(), grounded) if fits and len(self.names) > 1 else None
 
-    def structure(self, functions: Any, constraints: int) -> dict[str, Any]:
+    def loose(self, touching: tuple[str, ...]) -> bool:
+        """Whether the bodies fall into islands: nothing joins two of them, and each touches the ground with
+        as many contacts, body by body.
+
+        Args:
+            touching: the body of every contact with the ground, "" for one between two bodies.
+        """
+        topology, n = self.topology, len(self.names)
+        loads = topology.all_of(*LOADS)
+        apart = all(len(x.bodies) == 1 or GROUND in x.bodies for x in loads)
+        if n < 2 or topology.all_of(*JOINTS) or not apart or any(x.option("law") for x in loads):
+            return False
+        return touching == tuple(x for x in self.names for _ in range(len(touching) // n))
+
+    def structure(self, functions: Any, touching: tuple[str, ...]) -> dict[str, Any]:
         """Inertia and structure for the system."""
         chain = self.chain()
+        if self.loose(touching):
+            block, islands = SIZES[self.dimension]["free"][1], len(self.names) if touching else 0
+            given = {"inertia": functions.inertia, "structure": BlockDiagonal(block)}
+            return given | {"islands": islands}
         if chain is None:
             return {"mass": self.mass}
         block = SIZES[self.dimension]["free"][1]

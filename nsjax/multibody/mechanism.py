@@ -18,7 +18,7 @@ from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.frames import ALGEBRA, Scene
 from nsjax.multibody.loads import potential, pushes, weigh, wrenches
 from nsjax.multibody.naming import coordinate_labels, observed
-from nsjax.multibody.parts import Part
+from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.planar import Tree as PlanarTree
 from nsjax.multibody.planar_dynamics import Dynamics
 from nsjax.multibody.reactions import Instant, body_row, joint_row, row_loads
@@ -34,6 +34,7 @@ class Presence:
 
     Args:
         contacts: names of the contacts of every part, in their order.
+        touching: the body of each that touches the ground, "" for contacts between two bodies.
         limits: joints with limits, and which: ``(name, "lower")``.
         drags: joints with dry friction.
         motions: joints with a prescribed motion.
@@ -42,6 +43,7 @@ class Presence:
     """
 
     contacts: tuple[str, ...]
+    touching: tuple[str, ...]
     limits: tuple[tuple[str, str], ...]
     drags: tuple[str, ...]
     motions: tuple[str, ...]
@@ -258,7 +260,9 @@ class Mechanism:
         nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.drags))
         nt = self.presence.tangents if nc else 0
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
-        given: dict[str, Any] = self.tree.structure(self, nb) if absolute else {"mass": self.mass}
+        given: dict[str, Any] = {"mass": self.mass}
+        if absolute:
+            given = self.tree.structure(self, self.presence.touching)
         flat = not spatial or (not absolute and self.tree.flat)
         hint = "mass" if spatial or nv > PLANAR_FULL else "full"
         return System(
@@ -293,14 +297,17 @@ def _still(scene: Scene) -> dict[str, Any]:
 def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     """What the numbers of the parts decide."""
     contacts: list[str] = []
+    touching: list[str] = []
     limits, drags, rough = [], [], False
     for part in parts:
         if part.kind == "contact":
-            contacts += meetings.names(part, part.numbers, topology.dimension)
+            names = meetings.names(part, part.numbers, topology.dimension)
+            contacts += names
+            touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
             rough = rough or part.numbers.friction is not None
         elif part.kind in ("hinge", "slide"):
             limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
             drags += [part.name] if part.numbers.friction is not None else []
     motions = tuple(x.name for x in parts if x.option("motion") is not None)
     tangents = topology.dimension - 1 if rough else 0
-    return Presence(tuple(contacts), tuple(limits), tuple(drags), motions, tangents)
+    return Presence(tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents)
