@@ -77,6 +77,10 @@ def joint_spring(
     Moment or force on the second body ``-(k e + k2 |e| e + k3 e^3 + c e' + c2 |e'| e')`` with
     ``e = coordinate - rest``; arguments as of `spring`, in [N m/rad] and so on for a hinge.
 
+    On a ball joint ``stiffness`` and ``damping`` alone: ``-(k phi + c omega)`` with the rotation vector
+    ``phi`` of the second body against the first and its angular velocity. Limits: ``phi`` jumps at half a
+    turn, where the spring has no direction.
+
     Example:
         >>> from nsjax.multibody import joint_spring
         >>> joint_spring("torsion", "bearing", stiffness=2.0, damping=0.05)

@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.frames import Scene
 from nsjax.multibody.joints import axis_of
 from nsjax.multibody.parts import GROUND, Part
@@ -99,6 +100,34 @@ def joint_effort(scene: Scene, joint: Part, numbers: Any, effort: Any) -> Iterat
     yield first, a.negative(push), where, None
 
 
+SERIES = 1e-8
+"""Squared sine below which an angle over its sine is ``1 + sine^2 / 6``, to rounding."""
+
+
+def rotation_vector(scene: Scene, joint: Part) -> Array:
+    """Of the second body of a joint of space against its first, in the axes of the ground (3,), below half
+    a turn; zero for half a turn, which has no direction.
+    """
+    one, other = (scene.rotation(x) for x in joint.bodies)
+    m = space.both(other, one.T)
+    across = 0.5 * jnp.stack([m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
+    cosine, square = 0.5 * (m[0, 0] + m[1, 1] + m[2, 2] - 1.0), jnp.sum(across * across)
+    small = square < SERIES
+    sine = jnp.sqrt(jnp.where(small, 1.0, square))
+    wide = jnp.where(small, 0.0, jnp.arctan2(sine, cosine) / sine)
+    return across * jnp.where(small, jnp.where(cosine > 0.0, 1.0 + square / 6.0, 0.0), wide)
+
+
+def _ball_spring(scene: Scene, joint: Part, numbers: Any) -> Iterator[Push]:
+    first, second = joint.bodies
+    spun = scene.algebra.subtract(scene.frame(second).spin, scene.frame(first).spin)
+    pull = scene.algebra.scale(numbers.damping, spun)
+    if numbers.stiffness is not None:
+        pull = scene.algebra.add(pull, numbers.stiffness * rotation_vector(scene, joint))
+    yield first, None, None, pull
+    yield second, None, None, scene.algebra.negative(pull)
+
+
 def _load(scene: Scene, part: Part, numbers: Any) -> Iterator[Push]:
     a, body = scene.algebra, part.bodies[0]
     law = part.option("law")
@@ -121,6 +150,9 @@ def pushes(scene: Scene, topology: Topology, p: PyTree) -> Iterator[Push]:
             yield from _spring(scene, part, numbers)
         elif part.kind in ("joint_spring", "actuator"):
             joint = topology.of[part.option("joint")]
+            if joint.kind == "ball":
+                yield from _ball_spring(scene, joint, numbers)
+                continue
             x, rate = scene.coordinates(joint.name)
             if part.kind == "joint_spring":
                 pull = tension(part, numbers, plane.plus(x, plane.minus(numbers.rest)), rate)
@@ -160,21 +192,22 @@ def weigh(scene: Scene, topology: Topology, p: PyTree, gravity: Any) -> Array:
 
 def potential(scene: Scene, topology: Topology, p: PyTree) -> Array:
     """Energy of all springs [J]."""
-    a, total = scene.algebra, None
+    total = None
     for part in topology.all_of("spring", "joint_spring"):
-        numbers = p[part.name]
-        if part.kind == "spring":
-            gone = a.subtract(
-                scene.point(part.bodies[1], numbers.on), scene.point(part.bodies[0], numbers.at)
-            )
-            if only_pull(part, numbers):
-                total = plane.plus(
-                    total, plane.times(0.5, plane.times(numbers.stiffness, a.dot(gone, gone)))
-                )
-                continue
-            extension = plane.plus(a.size(gone), plane.minus(numbers.rest))
-        else:
-            x, _ = scene.coordinates(part.option("joint"))
-            extension = plane.plus(x, plane.minus(numbers.rest))
-        total = plane.plus(total, stored(part, numbers, extension))
+        total = plane.plus(total, _stored(scene, topology, part, p[part.name]))
     return plane.value(total)
+
+
+def _stored(scene: Scene, topology: Topology, part: Part, numbers: Any) -> Any:
+    a = scene.algebra
+    if part.kind == "spring":
+        gone = a.subtract(scene.point(part.bodies[1], numbers.on), scene.point(part.bodies[0], numbers.at))
+        if only_pull(part, numbers):
+            return plane.times(0.5, plane.times(numbers.stiffness, a.dot(gone, gone)))
+        return stored(part, numbers, plane.plus(a.size(gone), plane.minus(numbers.rest)))
+    joint = topology.of[part.option("joint")]
+    if joint.kind == "ball":
+        turned = rotation_vector(scene, joint)
+        return plane.times(0.5, plane.times(numbers.stiffness, a.dot(turned, turned)))
+    x, _ = scene.coordinates(joint.name)
+    return stored(part, numbers, plane.plus(x, plane.minus(numbers.rest)))

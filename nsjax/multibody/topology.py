@@ -121,12 +121,31 @@ def check_names(parts: Sequence[Part]) -> None:
             raise InputError(
                 f"{part.kind} {part.name!r}: unknown joint {joint!r}; {nearest(joint, joints)}"
             )
-        if joint is not None and seen[joint].kind not in ("hinge", "slide"):
-            raise InputError(
-                f"{part.kind} {part.name!r}: {joint!r} is a {seen[joint].kind} joint; name a hinge or slide"
-            )
+        if joint is not None:
+            _check_driven(part, seen[joint])
     if len(bodies) == 1:
         raise InputError("assemble: no body; add body(name, mass=...)")
+
+
+BALL_SPRING = ("stiffness", "damping")
+"""What a spring on a ball joint has; the other numbers belong to a coordinate."""
+
+
+def _check_driven(part: Part, joint: Part) -> None:
+    """Refuses springs and motors on joints without a coordinate."""
+    if joint.kind in ("hinge", "slide"):
+        return
+    if part.kind != "joint_spring" or joint.kind != "ball":
+        raise InputError(
+            f"{part.kind} {part.name!r}: {joint.name!r} is a {joint.kind} joint; name a hinge or slide"
+        )
+    given = dataclasses.asdict(part.numbers) | {"law": part.option("law")}
+    for name, value in given.items():
+        if value is not None and name not in BALL_SPRING:
+            raise InputError(
+                f"joint_spring {part.name!r}: {name} on the ball joint {joint.name!r}, which has no angle; "
+                "give stiffness and damping alone"
+            )
 
 
 def dimension_of(parts: Iterable[Part], gravity: Any) -> int:
