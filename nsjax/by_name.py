@@ -1,4 +1,4 @@
-"""Bodies, joints and contacts of a run by name."""
+"""Bodies, joints, loads and contacts of a run by name."""
 
 from __future__ import annotations
 
@@ -25,12 +25,16 @@ class BodyRows:
         rotation: angle (rows,) [rad] in the plane, matrices (rows, 3, 3) in space, body to ground.
         velocity: of the origin [m/s].
         spin: (rows,) or (rows, 3) [rad/s], in the axes of the ground.
+        kinetic, potential (rows,): energy of its motion, without armatures of joints, and of its weight,
+            zero where its centre of mass is at the height of the ground's origin [J].
     """
 
     position: Array
     rotation: Array
     velocity: Array
     spin: Array
+    kinetic: Array
+    potential: Array
 
 
 @record()
@@ -55,6 +59,23 @@ class JointRows:
 
 
 @record()
+class LoadRows:
+    """What a spring, motor, force or torque does, on its second (or only) body, in the axes of the ground.
+
+    Args:
+        force (rows, 2) or (rows, 3): [N].
+        torque (rows,) or (rows, 3): beside the force, about the point where it acts [N m].
+        power (rows,): what it gives to the mechanism, on all its bodies [W].
+        energy (rows,): stored in a spring [J], zero for others.
+    """
+
+    force: Array
+    torque: Array
+    power: Array
+    energy: Array
+
+
+@record()
 class ContactRows:
     """A contact, or all contacts of a part as last but one axis.
 
@@ -72,7 +93,7 @@ class ContactRows:
 
 
 class ByName:
-    """The part of `Trajectory` that knows bodies, joints and contacts."""
+    """The part of `Trajectory` that knows bodies, joints, loads and contacts."""
 
     def body(self: Any, name: str) -> BodyRows:
         """Motion of a body of a mechanism made of parts (`nsjax.multibody`).
@@ -121,6 +142,25 @@ class ByName:
             impulse = jnp.concatenate([jnp.zeros_like(momentum[:1]), own])
             impulse = impulse if is_traced(impulse) else np.asarray(impulse)
         return JointRows(impulse=impulse, **found)
+
+    def load(self: Any, name: str) -> LoadRows:
+        """What a spring, motor, force or torque does.
+
+        Raises:
+            KeyError: for an unknown name, or a system that is not made of parts.
+            InputError: for a batch.
+
+        Example:
+            >>> import nsjax
+            >>> from nsjax import schemes
+            >>> from nsjax.multibody import assemble, body, spring
+            >>> coil = spring("coil", "ground", "bob", stiffness=100.0, length=1.0)
+            >>> problem = assemble(body("bob", mass=1.0), coil, start={"bob": (1.2, 0.0, 0.0)})
+            >>> traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=10)
+            >>> traj.load("coil").force[0].round(9).tolist(), round(float(traj.load("coil").energy[0]), 9)
+            ([-20.0, 0.0], 2.0)
+        """
+        return LoadRows(**_rows(self, "load", name))
 
     def contact(self: Any, name: str) -> ContactRows:
         """A contact by its label, or all contacts of a part: ``"guide.0"``, or ``"guide"`` of a part

@@ -129,8 +129,8 @@ class Trajectory(Views, ByName, RowQuantities):
     show, with rows some steps apart.
 
     ``traj[name]`` is a column by its label (``traj["theta1"]``), an observable of the model, or
-    ``"kinetic"``, ``"potential"``, ``"energy"``. ``traj.body("rod")``, ``traj.joint("pin")`` and
-    ``traj.contact("guide")`` show the parts of a mechanism by name.
+    ``"kinetic"``, ``"potential"``, ``"energy"``. ``traj.body("rod")``, ``traj.joint("pin")``,
+    ``traj.load("coil")`` and ``traj.contact("guide")`` show the parts of a mechanism by name.
     """
 
     system: System

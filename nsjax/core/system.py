@@ -96,9 +96,9 @@ class System:
             whatever their gaps.
         observe: ``(t, q, v, output, p) -> dict`` of named quantities.
         labels: names and units.
-        parts: what `Trajectory.body` and `Trajectory.joint` ask, a frozen record with the methods
+        parts: what `Trajectory.body`, `joint` and `load` ask, a frozen record with the methods
             ``part_names(kind)`` and ``part_row(kind, name, t, q, v, output, p) -> dict``, with ``kind``
-            ``"body"`` or ``"joint"``; None for a system that is not made of parts.
+            ``"body"``, ``"joint"`` or ``"load"``; None for a system that is not made of parts.
         tangent_hint: with which tangent implicit schemes are to iterate unless told otherwise, see
             ``tangent`` of `nsjax.schemes.mixed.framework.mixed_scheme`: ``"mass"`` pays for mechanisms of
             many bodies, whose mass and gyroscopic forces are costly to differentiate; ``"full"`` else.

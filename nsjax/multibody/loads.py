@@ -145,25 +145,30 @@ def _load(scene: Scene, part: Part, numbers: Any) -> Iterator[Push]:
 def pushes(scene: Scene, topology: Topology, p: PyTree) -> Iterator[Push]:
     """Of all force elements."""
     for part in topology.all_of(*LOADS):
-        numbers = p[part.name]
-        if part.kind == "spring":
-            yield from _spring(scene, part, numbers)
-        elif part.kind in ("joint_spring", "actuator"):
-            joint = topology.of[part.option("joint")]
-            if joint.kind == "ball":
-                yield from _ball_spring(scene, joint, numbers)
-                continue
-            x, rate = scene.coordinates(joint.name)
-            if part.kind == "joint_spring":
-                pull = tension(part, numbers, plane.plus(x, plane.minus(numbers.rest)), rate)
-                effort = plane.minus(pull)
-            else:
-                law = part.option("law")
-                own = (scene.time, plane.value(x), plane.value(rate), numbers.own)
-                effort = numbers.value if law is None else law(*own)
-            yield from joint_effort(scene, joint, p[joint.name], effort)
-        else:
-            yield from _load(scene, part, numbers)
+        yield from pushes_of(scene, topology, part, p)
+
+
+def pushes_of(scene: Scene, topology: Topology, part: Part, p: PyTree) -> Iterator[Push]:
+    """Of one."""
+    numbers = p[part.name]
+    if part.kind == "spring":
+        yield from _spring(scene, part, numbers)
+        return
+    if part.kind not in ("joint_spring", "actuator"):
+        yield from _load(scene, part, numbers)
+        return
+    joint = topology.of[part.option("joint")]
+    if joint.kind == "ball":
+        yield from _ball_spring(scene, joint, numbers)
+        return
+    x, rate = scene.coordinates(joint.name)
+    if part.kind == "joint_spring":
+        effort = plane.minus(tension(part, numbers, plane.plus(x, plane.minus(numbers.rest)), rate))
+    else:
+        law = part.option("law")
+        own = (scene.time, plane.value(x), plane.value(rate), numbers.own)
+        effort = numbers.value if law is None else law(*own)
+    yield from joint_effort(scene, joint, p[joint.name], effort)
 
 
 def wrenches(scene: Scene, found: Iterator[Push]) -> dict[str, tuple[Any, Any]]:
@@ -194,11 +199,12 @@ def potential(scene: Scene, topology: Topology, p: PyTree) -> Array:
     """Energy of all springs [J]."""
     total = None
     for part in topology.all_of("spring", "joint_spring"):
-        total = plane.plus(total, _stored(scene, topology, part, p[part.name]))
+        total = plane.plus(total, energy_of(scene, topology, part, p[part.name]))
     return plane.value(total)
 
 
-def _stored(scene: Scene, topology: Topology, part: Part, numbers: Any) -> Any:
+def energy_of(scene: Scene, topology: Topology, part: Part, numbers: Any) -> Any:
+    """Of a spring [J]; a scalar, or None for none."""
     a = scene.algebra
     if part.kind == "spring":
         gone = a.subtract(scene.point(part.bodies[1], numbers.on), scene.point(part.bodies[0], numbers.at))

@@ -21,7 +21,8 @@ from nsjax.multibody.naming import coordinate_labels, observed
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.planar import Tree as PlanarTree
 from nsjax.multibody.planar_dynamics import Dynamics
-from nsjax.multibody.reactions import Instant, body_row, joint_row, row_loads
+from nsjax.multibody.reactions import Instant, joint_row, row_loads
+from nsjax.multibody.rows import body_row, load_row
 from nsjax.multibody.spatial import FOLDED
 from nsjax.multibody.spatial import Tree as SpatialTree
 from nsjax.multibody.topology import JOINTS, LOADS, Topology
@@ -223,16 +224,18 @@ class Mechanism:
         return observed(self.scene(t, q, v, p), self.topology)
 
     def part_names(self, kind: str) -> tuple[str, ...]:
-        """Names of the bodies, or of the joints."""
-        kinds = ("body",) if kind == "body" else JOINTS
+        """Names of the bodies, of the joints, or of the springs, motors and loads."""
+        kinds = {"body": ("body",), "joint": JOINTS, "load": LOADS}[kind]
         return tuple(part.name for part in self.topology.all_of(*kinds))
 
     def part_row(
         self, kind: str, name: str, t: Array, q: Array, v: Array, output: Any, p: PyTree
     ) -> dict[str, Array]:
-        """Quantities of a body or joint at a row, see `nsjax.core.System.parts`."""
+        """Quantities of a body, joint or load at a row, see `nsjax.core.System.parts`."""
         if kind == "body":
-            return body_row(self.scene(t, q, v, p), name)
+            return body_row(self.scene(t, q, v, p), name, self.gravity(p), p)
+        if kind == "load":
+            return load_row(self.scene(t, q, v, p), self.topology, name, p)
         forces, impulses = row_loads(output)
         return joint_row(Instant(self, t, q, v, p, forces), name, impulses)
 

@@ -349,11 +349,3 @@ def joint_row(instant: Instant, joint: str, impulses: Loads | None) -> dict[str,
         blow = blow + blows[name][0]
     sign = -1.0 if link.reversed else 1.0
     return found | {"momentum": sign * momenta, "outer": sign * outer, "blow": sign * blow}
-
-
-def body_row(scene: Scene, name: str) -> dict[str, Array]:
-    """What `Trajectory.body` shows of a body at a row."""
-    return {
-        "position": scene.position(name), "rotation": scene.rotation(name),
-        "velocity": scene.velocity(name), "spin": scene.spin(name),
-    }  # fmt: skip

@@ -17,6 +17,8 @@ FINER = {"Distance_Case02": 1e-4, "RevSpherical_Case02": 1e-4}
 
 QUICK = ("Cylindrical_Case03", "Prismatic_Case03")
 
+Point = tuple[float, float, float]
+
 
 def matrices(quaternions: np.ndarray) -> np.ndarray:
     """Rotation matrices (rows, 3, 3)."""
@@ -65,31 +67,42 @@ def test_motion(name: str, folder: pathlib.Path) -> None:
         assert max(reactions(traj, folder / f"{name}.npz", *REACTIONS[name])) <= 1e-3
 
 
-REACTIONS: dict[str, tuple[str, tuple[float, float, float], tuple[float, float, float]]] = {
-    "Revolute_Case02": ("Rforce", POINT, ARM),
-    "Spherical_Case02": ("Rforce", POINT, ARM),
-    "Cylindrical_Case03": ("Rforce", POINT, ARM),
-    "Prismatic_Case03": ("Rforce", POINT, ARM),
-    "Distance_Case02": ("Rforce", POINT, (2.0, 0.0, 0.0)),
-    "RevSpherical_Case02": ("Rforce_Body1", POINT, (0.0, -2.0, 0.0)),
+ORIGIN = (0.0, 0.0, 0.0)
+REACTIONS: dict[str, tuple[str, tuple[float, float, float], tuple[float, float, float], str]] = {
+    "Revolute_Case02": ("Rforce", POINT, ARM, "j"),
+    "Spherical_Case02": ("Rforce", POINT, ARM, "j"),
+    "Cylindrical_Case03": ("Rforce", POINT, ARM, "j"),
+    "Prismatic_Case03": ("Rforce", POINT, ARM, "j"),
+    "Universal_Case02": ("Rforce", ORIGIN, (0.0, 0.0, 2.0), "j"),
+    "Distance_Case02": ("Rforce", POINT, (2.0, 0.0, 0.0), "j"),
+    "RevSpherical_Case02": ("Rforce_Body1", POINT, (0.0, -2.0, 0.0), "j"),
+    "RotSpring_Case02": ("Rforce", ORIGIN, ARM, "jk"),
+    "TranSpring_Case02": ("Rforce", ORIGIN, None, "k"),
+    "TranSpringCB_Case02": ("Rforce", ORIGIN, None, "k"),
+    "TranSpringCB_Case04": ("Rforce", ORIGIN, None, "k"),
+    "LinActuator_Case01": ("RforceA", ORIGIN, ORIGIN, "j"),
 }
-"""Cases whose reactions are those of one joint: their name, the joint's point in the ground, and in the
-body.
+"""Reactions: their name, the joint's point in the ground and in the body (None for springs, which pull
+along their line), and who carries them: the joint ``j``, the spring ``k``, or both.
 """
 
 
 def reactions(
-    traj: nsjax.Trajectory, file: pathlib.Path, name: str, point: tuple[float, ...], on: tuple[float, ...]
+    traj: nsjax.Trajectory, file: pathlib.Path, name: str, point: Point, on: Point | None, who: str
 ) -> tuple[float, float]:
     """Largest errors of force and moment on the ground at the joint's point in the ground, of their
     range.
     """
-    rows, pose = traj.joint("j"), traj.body("bob")
+    rows, pose = [traj.joint(x) if x == "j" else traj.load(x) for x in who], traj.body("bob")
+    own = sum(x.force for x in rows), sum(x.torque for x in rows)
     with np.load(file) as data:
         force, moment = data[name][:, 1:], data[name.replace("force", "torque")][:, 1:]
-    arm = pose.position + np.sum(np.asarray(pose.rotation) * np.array(on), axis=2) - np.array(point)
-    found = -(rows.torque + np.cross(arm, rows.force))
-    errors = [
-        np.max(np.abs(a - b)) / max(np.ptp(b), 1.0) for a, b in ((-rows.force, force), (found, moment))
-    ]
+    if name == "RforceA":  # the actuator's, on the body; the joint itself carries nothing
+        force = -force
+    if on is None:
+        arm = np.zeros(3)
+    else:
+        arm = pose.position + np.sum(np.asarray(pose.rotation) * np.array(on), axis=2) - np.array(point)
+    found = -(own[1] + np.cross(arm, own[0]))
+    errors = [np.max(np.abs(a - b)) / max(np.ptp(b), 1.0) for a, b in ((-own[0], force), (found, moment))]
     return float(errors[0]), float(errors[1])
