@@ -2,6 +2,7 @@
 
 from nsjax.multibody.assemble import assemble
 from nsjax.multibody.elements import actuator, force, joint_spring, spring, torque
+from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
 from nsjax.multibody.parts import (
     Part,
     ball,
@@ -18,7 +19,8 @@ from nsjax.multibody.parts import (
 from nsjax.multibody.touching import Shape, contact, corners, plane, point, points, sphere, walls
 
 __all__ = [
-    "Part", "Shape", "actuator", "assemble", "ball", "body", "contact", "corners", "cylindrical",
-    "distance", "fixed", "force", "hinge", "joint_spring", "pin", "plane", "point", "points",
-    "revolute_spherical", "slide", "sphere", "spring", "torque", "universal", "walls",
+    "LeftOutWarning", "ModelFile", "Part", "Shape", "actuator", "assemble", "ball", "body", "contact",
+    "corners", "cylindrical", "distance", "fixed", "force", "hinge", "joint_spring", "pin", "plane",
+    "point", "points", "read_mjcf", "read_urdf", "revolute_spherical", "slide", "sphere", "spring",
+    "torque", "universal", "walls",
 ]  # fmt: skip
