@@ -135,6 +135,8 @@ def read_urdf(
     model = compiled(spec, title, "read_urdf")
     source = Source(library(), model, title, restitution, friction, own_friction=False)
     for root in roots if not free else []:
+        if not model.body(root.name).mass > 0.0:
+            continue
         said.append(
             f"root link {root.name!r} is held by the ground, and its inertia without effect; free=True "
             "lets it move"
