@@ -16,9 +16,6 @@ from nsjax.multibody.parts import Part
 GEOMETRIES = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}
 """Kinds that are shapes, by the numbers of `mujoco.mjtGeom`."""
 
-SIGNS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
-"""Of the corners of a box."""
-
 
 def kind_of(source: Source, g: int) -> str:
     """Kind of a geometry, as sentences call it."""
@@ -26,18 +23,21 @@ def kind_of(source: Source, g: int) -> str:
     return GEOMETRIES.get(int(source.model.geom_type[g]), named)
 
 
-def _shape(source: Source, g: int, other: str) -> touching.Shape | None:
-    """The shape of a geometry against another kind."""
+def _shape(source: Source, g: int) -> touching.Shape | None:
+    """The shape of a geometry."""
     model, kind = source.model, kind_of(source, g)
     place = source.place(int(model.geom_bodyid[g]))
     at, turn = place.point(model.geom_pos[g]), place.turn @ source.turn(model.geom_quat[g])
-    size = np.array(model.geom_size[g], float)
+    size, axis = [float(x) for x in model.geom_size[g]], turn[:, 2] / np.linalg.norm(turn[:, 2])
     if kind == "plane":
-        return touching.plane(place.body, at=at, normal=turn[:, 2])
+        return touching.plane(place.body, at=at, normal=axis)
     if kind == "sphere":
-        return touching.sphere(place.body, float(size[0]), at=at)
-    if kind == "box" and other == "plane":
-        return touching.points(place.body, at + (SIGNS * size) @ turn.T)
+        return touching.sphere(place.body, size[0], at=at)
+    if kind == "box":
+        return touching.box(place.body, *size, at=at, turned=source.rotation_vector(turn))
+    if kind in ("capsule", "cylinder"):
+        make = touching.capsule if kind == "capsule" else touching.cylinder
+        return make(place.body, size[0], size[1], at=at, axis=axis)
     return None
 
 
@@ -47,7 +47,7 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
     taken, unknown = set(source.names.values()), collections.defaultdict(list)
     for one, other, friction in pairs(source):
         kinds = kind_of(source, one), kind_of(source, other)
-        shapes = _shape(source, one, kinds[1]), _shape(source, other, kinds[0])
+        shapes = _shape(source, one), _shape(source, other)
         names = source.names["geom", one], source.names["geom", other]
         met = _ordered(*shapes)
         if met is None:
