@@ -165,8 +165,8 @@ def _add_run(add: argparse.ArgumentParser) -> None:
     """The arguments that `simulate` and `sweep` share."""
     add.add_argument(
         "model", metavar="MODEL|FILE",
-        help="a model of `nsjax list`, or a Python file with a function problem() that returns an "
-        "nsjax.Problem",
+        help="a model of `nsjax list`, a Python file with a function problem() that returns an "
+        "nsjax.Problem, or a mechanism in URDF or MJCF (.urdf, .xml)",
     )  # fmt: skip
     add.add_argument("--scheme", help="a scheme of `nsjax list` (default: the model's, or moreau)")
     add.add_argument("--dt", type=float, help="step size [s] (default: the model's)")
@@ -175,8 +175,9 @@ def _add_run(add: argparse.ArgumentParser) -> None:
     length.add_argument("--steps", type=int, help="number of steps, instead of --time")
     add.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE",
-        help="a keyword of the model (friction=0.1, initial_v=[1,2,3]) or of the scheme "
-        "(scheme.NAME=VALUE); may be repeated",
+        help="a keyword of the model (friction=0.1, initial_v=[1,2,3]; of a mechanism restitution=0.3, "
+        "rod.mass=0.05, free=True, start={'joint':0.3}) or of the scheme (scheme.NAME=VALUE); may be "
+        "repeated",
     )  # fmt: skip
     add.add_argument("--quiet", action="store_true", help="print nothing but failures")
 

@@ -17,12 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from nsjax import io, models, plot, schemes
+from nsjax import io, models, multibody, plot, schemes
 from nsjax.core import InputError, Problem, Scheme, nearest
 from nsjax.core.checks import check_lengths, concrete_number
 
 ROWS = 5000
 """About so many rows are saved at most unless ``--every`` is given."""
+
+MODEL_FILES = (".urdf", ".xml", ".mjcf")
+"""Suffixes of files that `nsjax.multibody.read_urdf` and `read_mjcf` read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,9 +149,13 @@ def read_problem(name: str, values: Mapping[str, Any]) -> tuple[Problem, float |
     if known in models.REGISTRY:
         entry = models.REGISTRY[known]
         return build(known, values), entry.dt, entry.time
+    if pathlib.Path(name).suffix.lower() in MODEL_FILES:
+        return _from_model_file(pathlib.Path(name), values), None, None
     if name.endswith(".py") or os.path.isfile(name):
         return _from_file(pathlib.Path(name), values), None, None
-    raise InputError(f"unknown model {name!r}; {nearest(known, models.REGISTRY)}; or give a Python file")
+    raise InputError(
+        f"unknown model {name!r}; {nearest(known, models.REGISTRY)}; or give a Python file, a URDF or MJCF"
+    )
 
 
 def build(name: str, values: Mapping[str, Any]) -> Problem:
@@ -242,6 +249,22 @@ def _from_file(path: pathlib.Path, values: Mapping[str, Any]) -> Problem:
             "returns an nsjax.Problem"
         )
     return found
+
+
+def _from_model_file(path: pathlib.Path, values: Mapping[str, Any]) -> Problem:
+    """The problem of a file in URDF or MJCF. Keywords are those of its reader, of `assemble` (start,
+    coordinates), and numbers of parts by name.
+    """
+    reader = multibody.read_urdf if path.suffix.lower() == ".urdf" else multibody.read_mjcf
+    known = list(inspect.signature(reader).parameters)[1:]
+    file = reader(path, **{k: x for k, x in values.items() if k in known})
+    given = {k: x for k, x in values.items() if k in ("start", "coordinates")}
+    start = given.pop("start", {})
+    if not isinstance(start, Mapping):
+        raise InputError(f"--set start={start!r}: write it as {{'joint': 0.3}}")
+    problem = multibody.assemble(*file, gravity=file.gravity, start={**file.start, **start}, **given)
+    numbers = {k: x for k, x in values.items() if k not in (*known, "start", "coordinates")}
+    return problem.replace(_arrays(numbers, list(numbers)))
 
 
 def _module(path: pathlib.Path) -> Any:

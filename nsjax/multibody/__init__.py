@@ -2,6 +2,7 @@
 
 from nsjax.multibody.assemble import assemble
 from nsjax.multibody.elements import actuator, force, joint_spring, spring, torque
+from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
 from nsjax.multibody.parts import (
     Part,
     ball,
@@ -15,10 +16,25 @@ from nsjax.multibody.parts import (
     slide,
     universal,
 )
-from nsjax.multibody.touching import Shape, contact, corners, plane, point, points, sphere, walls
+from nsjax.multibody.touching import (
+    Shape,
+    box,
+    capsule,
+    contact,
+    corners,
+    cylinder,
+    hole,
+    plane,
+    point,
+    points,
+    profile,
+    sphere,
+    walls,
+)
 
 __all__ = [
-    "Part", "Shape", "actuator", "assemble", "ball", "body", "contact", "corners", "cylindrical",
-    "distance", "fixed", "force", "hinge", "joint_spring", "pin", "plane", "point", "points",
+    "LeftOutWarning", "ModelFile", "Part", "Shape", "actuator", "assemble", "ball", "body", "box",
+    "capsule", "contact", "corners", "cylinder", "cylindrical", "distance", "fixed", "force", "hinge",
+    "hole", "joint_spring", "pin", "plane", "point", "points", "profile", "read_mjcf", "read_urdf",
     "revolute_spherical", "slide", "sphere", "spring", "torque", "universal", "walls",
 ]  # fmt: skip

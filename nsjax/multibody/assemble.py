@@ -185,8 +185,27 @@ def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
                 f"body {part.name!r}: inertia = {x.inertia} in a spatial mechanism; give three moments "
                 "about body axes, or a matrix"
             )
-        if part.kind == "contact" and part.option("shapes")[1] == "walls" and dimension == 3:
-            raise InputError(f"contact {part.name!r}: walls are planar; use a plane each")
+        if part.kind == "contact":
+            _check_shapes(part, dimension)
+
+
+FLAT = {
+    "walls": "walls are planar; use a plane each",
+    "profile": "a profile is planar; use a capsule, cylinder or box",
+}
+"""Shapes of the plane, and what space has in their place."""
+
+
+def _check_shapes(part: Part, dimension: int) -> None:
+    """Refuses shapes that the plane or space does not know."""
+    both = zip(part.option("shapes"), (part.numbers.first, part.numbers.second), strict=True)
+    for kind, x in both:
+        if kind in FLAT and dimension == 3:
+            raise InputError(f"contact {part.name!r}: {FLAT[kind]}")
+        if kind == "cylinder" and dimension == 2:
+            raise InputError(f"contact {part.name!r}: a cylinder is spatial; use a sphere, box or capsule")
+        if kind in ("box", "corners") and dimension == 3 and x.half_depth is None:
+            raise InputError(f"contact {part.name!r}: a {kind} in space needs half_depth; give it")
 
 
 POINTS = ("com", "at", "on", "axis", "second_axis", "normal")

@@ -12,7 +12,7 @@ import numpy as np
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
 from nsjax.math import taken
-from nsjax.multibody import joints, meetings
+from nsjax.multibody import joints, meetings, pairs
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.frames import ALGEBRA, Scene
@@ -133,7 +133,19 @@ class Mechanism:
 
     def _met(self, scene: Scene, p: PyTree) -> list[meetings.Meeting]:
         parts = self.topology.all_of("contact")
-        return [meetings.meetings(scene, part, p[part.name]) for part in parts]
+        near = p.get(NEAREST, {})
+        return [meetings.meetings(scene, part, p[part.name], near.get(part.name)) for part in parts]
+
+    @property
+    def profiles(self) -> tuple[Part, ...]:
+        """Contacts with profiles, whose closest points are searched for."""
+        parts = self.topology.all_of("contact")
+        return tuple(part for part in parts if part.option("shapes")[1] == "profile")
+
+    def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
+        """Params with the closest points of profiles."""
+        scene = self.scene(t, q, None, p)
+        return {**p, NEAREST: {x.name: pairs.nearby(scene, x, p[x.name]) for x in self.profiles}}
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
         """Gaps of the contacts, then of the limits (nc,)."""
@@ -277,10 +289,14 @@ class Mechanism:
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute else None,
+            refresh=self.refresh if self.profiles else None,
             observe=self.observe if names.observables else None,
             labels=names, parts=self, tangent_hint=hint, **given,
         )  # fmt: skip
 
+
+NEAREST = "closest points"
+"""Key of the parameters of closest points in refreshed params; no part has it, since names are words."""
 
 TITLED = 4
 """Most bodies that a title names."""

@@ -10,8 +10,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.multibody import pairs
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.frames import Scene
+from nsjax.multibody.pairs import PAIRS, turn_of
 from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
@@ -52,13 +54,17 @@ CORNERS = {
 """Signs of the corners of a box: upper left, upper right, lower left, lower right."""
 
 
+COUNTS = {("capsule", "plane"): 2, ("cylinder", "plane"): 10, ("capsule", "capsule"): 5}
+"""Contacts of pairs that have several, whatever their numbers."""
+
+
 def count(part: Part, numbers: Any, dimension: int) -> int:
     """Contacts of a part."""
     first, second = part.option("shapes")
-    points = {"sphere": 1, "corners": len(CORNERS[dimension])}.get(first)
-    if points is None:
-        points = int(np.shape(numbers.first.at)[0])
-    return points * (2 if second == "walls" and first != "corners" else 1)
+    if first in ("corners", "box"):
+        return len(CORNERS[dimension])
+    points = int(np.shape(numbers.first.at)[0]) if first == "points" else COUNTS.get((first, second), 1)
+    return points * (2 if second == "walls" else 1)
 
 
 def names(part: Part, numbers: Any, dimension: int) -> list[str]:
@@ -74,20 +80,30 @@ def _points(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
     if kind == "sphere":
         return scene.point(body, shape.at), shape.radius
     turn, origin = scene.frame(body).turn, scene.frame(body).origin
+    if kind == "cylinder":  # its points follow from the plane
+        return None, None
+    if kind == "capsule":
+        return a.vector(pairs.ends(scene, body, shape)), shape.radius
     if kind == "points":
         columns = jnp.asarray(shape.at).T
-        local = (columns[0], columns[1]) if scene.dimension == 2 else columns
-        return a.add(origin, a.turned(turn, local)), None
+        several = (columns[0], columns[1]) if scene.dimension == 2 else columns
+        return a.add(origin, a.turned(turn, several)), None
     half = [shape.half_length, shape.half_height, shape.half_depth][: scene.dimension]
-    local = tuple(signs * x for signs, x in zip(CORNERS[scene.dimension].T, half, strict=True))
-    corners = a.turned(turn, local if scene.dimension == 2 else jnp.stack(local))
-    return a.add(scene.point(body, shape.at), corners), None
+    local: Any = tuple(signs * x for signs, x in zip(CORNERS[scene.dimension].T, half, strict=True))
+    local = local if scene.dimension == 2 else jnp.stack(local)
+    local = a.turned(turn_of(shape.turned, scene.dimension), local)
+    return a.add(scene.point(body, shape.at), a.turned(turn, local)), None
 
 
-def meetings(scene: Scene, part: Part, numbers: Any) -> Meeting:
-    """The contacts of a part."""
+def meetings(scene: Scene, part: Part, numbers: Any, near: Any = None) -> Meeting:
+    """The contacts of a part; ``near`` is what `nearby` has found for it, None: it is looked for."""
     a, (first, second) = scene.algebra, part.bodies
-    kind = part.option("shapes")[1]
+    kinds = part.option("shapes")
+    kind = kinds[1]
+    if kinds in PAIRS:
+        met = PAIRS[kinds](scene, part, numbers, near)
+        here, there, normal = (a.vector(x) for x in (met.here, met.there, met.normal))
+        return Meeting(met.gap, first, second, here, there, normal, a.tangents(normal))
     point, radius = _points(scene, part, numbers)
     if kind == "walls":
         return _between_walls(scene, part, numbers, point, radius)
@@ -106,6 +122,8 @@ def meetings(scene: Scene, part: Part, numbers: Any) -> Meeting:
     else:
         up = a.vector(other.normal)
     normal = a.turned(scene.frame(second).turn, up)
+    if kinds[0] == "cylinder":
+        point = pairs.rim_points(scene, first, numbers.first, normal)
     gap = plane.plus(a.dot(normal, a.subtract(point, there)), plane.minus(radius))
     here = a.subtract(point, a.scale(radius, normal))
     return Meeting(gap, first, second, here, here, normal, a.tangents(normal))

@@ -92,12 +92,13 @@ class Points:
 
 @record()
 class Corners:
-    """Half edges of a box [m] around the origin of body axes, or around ``at``."""
+    """Half edges of a box [m] around the origin of body axes, or around ``at``; ``turned`` against them."""
 
     half_length: Number
     half_height: Number
     half_depth: Number | None = None
     at: Number | None = None
+    turned: Number | None = None
 
 
 @record()
@@ -106,6 +107,25 @@ class Ball:
 
     radius: Number | None
     at: Number | None = None
+
+
+@record()
+class Round:
+    """Radius [m] around a line through ``at`` along a unit ``axis`` in body axes, ``half_length`` [m] to
+    both sides; without axis around a point, without half length around the whole line.
+    """
+
+    radius: Number
+    at: Number | None = None
+    axis: Array | None = None
+    half_length: Number | None = None
+
+
+@record()
+class Profile:
+    """Control points (n, 2) of a periodic cubic spline, in body axes [m]."""
+
+    control: Array
 
 
 @record()

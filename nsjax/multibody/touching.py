@@ -9,7 +9,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
-from nsjax.multibody import numbers
+from nsjax.multibody import numbers, profiles
 from nsjax.multibody.parts import GROUND, Part, made, number, unit
 from nsjax.types import PyTree
 
@@ -56,6 +56,81 @@ def sphere(body: str, radius: Any, at: Any = None) -> Shape:
     return Shape("sphere", body, numbers.Ball(radius=kept, at=number("sphere", body, "at", at)))
 
 
+def box(
+    body: str, half_length: Any, half_height: Any, half_depth: Any = None, *, at: Any = None,
+    turned: Any = None,
+) -> Shape:  # fmt: skip
+    """A rectangle, or a box in space, around the origin of body axes or ``at``.
+
+    Args:
+        half_length, half_height, half_depth: half edges along its axes x, y, z [m].
+        turned: how its axes are turned against those of the body: an angle [rad], a rotation vector (3,).
+    """
+    given = {"half_length": half_length, "half_height": half_height, "half_depth": half_depth}
+    kept = {k: number("box", body, k, v, 0.0) for k, v in given.items()}
+    more = {"at": number("box", body, "at", at), "turned": number("box", body, "turned", turned)}
+    return Shape("box", body, numbers.Corners(**kept, **more))
+
+
+def _round(kind: str, body: str, radius: Any, half_length: Any, at: Any, axis: Any) -> Shape:
+    half_length = number(kind, body, "half_length", half_length, 0.0)
+    kept = numbers.Round(
+        radius=number(kind, body, "radius", radius, 0.0), at=number(kind, body, "at", at),
+        axis=unit(kind, body, "axis", axis), half_length=half_length,
+    )  # fmt: skip
+    return Shape(kind, body, kept)
+
+
+def capsule(body: str, radius: Any, half_length: Any, *, at: Any = None, axis: Any = None) -> Shape:
+    """A cylinder with half spheres at its ends, around ``at`` in body axes [m].
+
+    Args:
+        half_length: of the axis between the centres of the half spheres [m].
+        axis: unit vector in body axes; None: their x axis.
+    """
+    return _round("capsule", body, radius, half_length, at, axis)
+
+
+def cylinder(body: str, radius: Any, half_length: Any, *, at: Any = None, axis: Any = None) -> Shape:
+    """A cylinder with flat ends, in space; arguments as of `capsule`."""
+    return _round("cylinder", body, radius, half_length, at, axis)
+
+
+def hole(body: str, radius: Any, *, at: Any = None, axis: Any = None, half_length: Any = None) -> Shape:
+    """A hollow in which a sphere, or a disc in the plane, has its clearance.
+
+    Args:
+        radius: of the hollow [m].
+        axis: unit vector in body axes; None: a round hole in the plane, a socket in space. Given: a
+            hollow cylinder (a slot in the plane), without ends for ``half_length`` None.
+        half_length: of the axis of a slot with round ends [m].
+
+    Example:
+        >>> from nsjax.multibody import contact, hole, sphere
+        >>> bearing = contact("bearing", sphere("shaft", 0.0099), hole("ground", 0.01), friction=0.1)
+    """
+    if half_length is not None and axis is None:
+        raise InputError(f"hole of {body!r}: half_length = {half_length} of no axis; give axis")
+    return _round("hole", body, radius, half_length, at, axis)
+
+
+def profile(body: str, curve: Any, *, samples: int = profiles.SAMPLES) -> Shape:
+    """A closed curve in the plane, a cam, filled: the periodic cubic spline through points.
+
+    Args:
+        curve: points (n, 2) in body axes [m], without or with the first one again as the last; or a
+            function of an angle in [0, 2 pi] that returns ``(x, y)``.
+        samples: at so many angles a function is taken.
+
+    Raises:
+        InputError: for curves that are open or cross themselves.
+
+    Limits: smooth curves: a corner is rounded over about two points. Where two points of the curve are
+    nearest, the contact is with one of them.
+    """
+    return Shape("profile", body, numbers.Profile(control=profiles.control_points(body, curve, samples)))
+
+
 def plane(body: str = GROUND, *, at: Any = None, normal: Any = None) -> Shape:
     """A half space: the plane through ``at`` with a unit ``normal`` that points out of it, in body axes;
     None: along y in the plane, along z in space.
@@ -79,6 +154,9 @@ def walls(lower: Any, upper: Any, body: str = GROUND) -> Shape:
 PAIRS = {
     ("sphere", "plane"), ("points", "plane"), ("corners", "plane"),
     ("sphere", "walls"), ("points", "walls"), ("corners", "walls"), ("sphere", "sphere"),
+    ("box", "plane"), ("capsule", "plane"), ("cylinder", "plane"), ("sphere", "box"),
+    ("sphere", "capsule"), ("sphere", "cylinder"), ("sphere", "hole"), ("sphere", "profile"),
+    ("capsule", "capsule"),
 }  # fmt: skip
 """Shapes that meet: first, second."""
 
@@ -90,8 +168,10 @@ def contact(
     """A contact between two shapes.
 
     Args:
-        first: a `point`, `points`, `corners` or `sphere`.
-        second: a `plane`, `walls` or `sphere`.
+        first: a `point`, `points`, `corners` or `sphere`; a `box`, `capsule` or `cylinder` against a
+            plane, a capsule against a capsule.
+        second: a `plane`, `walls` or `sphere`; for a sphere or point also a `box`, `capsule`, `cylinder`,
+            `hole` or `profile`.
         restitution, restitution_tangential: ``e_N``, ``e_T`` in [0, 1]; numbers, or one per point.
         friction: Coulomb's ``mu``; None: smooth, which makes a smaller problem where all contacts are.
 

@@ -15,6 +15,7 @@ import nsjax
 from nsjax import cli, io, models, schemes
 from nsjax.cli import inputs, report
 from nsjax.io import archive
+from nsjax.multibody import LeftOutWarning, assemble, read_urdf
 from nsjax.report import LISTED, contact_table
 from tests.cli.refusals import refused
 
@@ -225,6 +226,33 @@ def test_a_file_that_is_wrong(capsys, text: str, words: str) -> None:
     err = capsys.readouterr().err
     assert words in err
     assert err.count("\n") == 1
+
+
+PENDULUM = """<robot name="pendulum"><link name="world"/><link name="bob">
+<inertial><origin xyz="0 0 -0.5"/><mass value="2"/>
+<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="pin" type="revolute"><parent link="world"/><child link="bob"/><axis xyz="0 1 0"/>
+<limit lower="-1" upper="0.5" effort="1" velocity="1"/></joint></robot>"""
+
+
+def test_a_mechanism_of_a_model_file(capsys) -> None:
+    """Keywords of the reader, the start and numbers by name; the report names joints."""
+    pytest.importorskip("mujoco")
+    pathlib.Path("arm.urdf").write_text(PENDULUM)
+    settings = ["restitution=0.3", "start={'pin': (0.499, 2.0)}", "bob.mass=3.0"]
+    argv = ["simulate", "arm.urdf", "--dt", "1e-3", "--steps", "2", "--output", "run.npz"]
+    assert cli.main([*argv, *(word for x in settings for word in ("--set", x))]) == 0
+    out, err = capsys.readouterr()
+    assert "velocity of <limit>" in err
+    assert next(x.split()[1] for x in out.splitlines() if x.startswith("pin.upper")) == "1"
+    with pytest.warns(LeftOutWarning):
+        file = read_urdf("arm.urdf")
+    problem, traj = io.load("run.npz", problem=assemble(*file, gravity=file.gravity))
+    assert problem.params["bob"].mass == 3.0
+    assert traj["pin.omega"][0] == 2.0
+    assert np.isclose(traj["pin.omega"][-1], -0.6, atol=0.02)  # one impact, gravity for 2 ms
+    words = refused(capsys, "simulate", "gone.urdf", "--dt", "1e-3", "--steps", "2")
+    assert "gone.urdf does not exist" in words
 
 
 def test_a_file_is_not_overwritten_and_needs_lengths(capsys) -> None:

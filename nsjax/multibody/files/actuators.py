@@ -1,0 +1,99 @@
+"""Actuators of a model file: motors, position and velocity servos in hinges and slides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.multibody.elements import actuator
+from nsjax.multibody.files.source import Source
+from nsjax.multibody.files.tree import HINGE, SLIDE
+from nsjax.multibody.parts import Part
+from nsjax.types import Array, record
+
+
+@record()
+class Servo:
+    """Numbers of an actuator: the effort is ``gear (g . (1, l, l') u + b . (1, l, l'))`` with the length
+    ``l = gear q``.
+
+    Args:
+        control: u, constant; clipped to ``control_range`` (2,).
+        gear: joint to motor.
+        gain, bias: g, b (3,).
+        control_range, force_range: (2,), or None for no bounds.
+    """
+
+    control: Array | float
+    gear: Array | float
+    gain: Any
+    bias: Any
+    control_range: Any = None
+    force_range: Any = None
+
+
+def serve(t: Array, x: Array, rate: Array, own: Servo) -> Array:
+    """Effort of a `Servo` at a joint's coordinate and rate."""
+    length, speed = own.gear * x, own.gear * rate
+    gain, bias = (k[0] + k[1] * length + k[2] * speed for k in (own.gain, own.bias))
+    push = gain * _within(jnp.asarray(own.control, float), own.control_range) + bias
+    return own.gear * _within(push, own.force_range)
+
+
+def _within(x: Array, bounds: Any) -> Array:
+    if bounds is None:
+        return x
+    return jnp.where(x < bounds[0], bounds[0], jnp.where(x > bounds[1], bounds[1], x))
+
+
+def actuators(source: Source) -> tuple[list[Part], list[str]]:
+    """Those that map, and sentences about the others."""
+    parts, said = [], []
+    for k in range(source.model.nu):
+        why = _obstacle(source, k)
+        if why:
+            said.append(f"{source.said('actuator', k)} {why}; it is left out")
+            continue
+        joint = source.names["joint", int(source.model.actuator_trnid[k][0])]
+        parts.append(actuator(source.names["actuator", k], joint, law=serve, own=_servo(source, k)))
+    return parts, said
+
+
+def _obstacle(source: Source, k: int) -> str:
+    """What of an actuator does not map; empty if all does."""
+    model, mujoco = source.model, source.mujoco
+    if int(model.actuator_trntype[k]) != mujoco.mjtTrn.mjTRN_JOINT:
+        return "does not act on a joint"
+    if int(model.jnt_type[int(model.actuator_trnid[k][0])]) not in (HINGE, SLIDE):
+        return "acts on a ball or free joint"
+    if int(model.actuator_dyntype[k]) != mujoco.mjtDyn.mjDYN_NONE:
+        return "has an activation with dynamics of its own"
+    plain = (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE)
+    if int(model.actuator_gaintype[k]) not in plain:
+        return "has a gain that is neither fixed nor affine"
+    if int(model.actuator_biastype[k]) not in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE):
+        return "has a bias that is not affine"
+    for what in ("damping", "armature", "dampingpoly"):
+        if np.any(getattr(model, f"actuator_{what}", np.zeros(model.nu))[k]):
+            return f"has a {what} of its own"
+    return ""
+
+
+def _servo(source: Source, k: int) -> Servo:
+    model, mujoco = source.model, source.mujoco
+    gain, bias = (np.array(x[k][:3], float) for x in (model.actuator_gainprm, model.actuator_biasprm))
+    if int(model.actuator_gaintype[k]) == mujoco.mjtGain.mjGAIN_FIXED:
+        gain[1:] = 0.0
+    if int(model.actuator_biastype[k]) == mujoco.mjtBias.mjBIAS_NONE:
+        bias[:] = 0.0
+    bounds = {
+        "control_range": (model.actuator_ctrllimited, model.actuator_ctrlrange),
+        "force_range": (model.actuator_forcelimited, model.actuator_forcerange),
+    }
+    ranges = {
+        name: np.array(values[k], float).reshape(-1)[:2] if np.any(limited[k]) else None
+        for name, (limited, values) in bounds.items()
+    }
+    return Servo(control=0.0, gear=float(model.actuator_gear[k][0]), gain=gain, bias=bias, **ranges)

@@ -1,0 +1,161 @@
+"""`read_mjcf` and `read_urdf`."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nsjax.multibody.files.actuators import actuators
+from nsjax.multibody.files.left_out import left_out
+from nsjax.multibody.files.loops import loops
+from nsjax.multibody.files.opening import compiled, library, opened, sentence, strange_elements
+from nsjax.multibody.files.shapes import contacts
+from nsjax.multibody.files.source import Source
+from nsjax.multibody.files.tree import bodies, start
+from nsjax.multibody.parts import Part
+
+Path = str | os.PathLike[str]
+
+
+class LeftOutWarning(UserWarning):
+    """Something of a model file has no equal here."""
+
+
+class ModelFile(list[Part]):
+    """Parts that were read from a model file, and what stands beside them in it.
+
+    Args:
+        parts: of it.
+        gravity: (3,) [m/s^2].
+        start: positions of the file that are not zero, for `assemble`.
+        names: identifiers by ``(kind, name in the file)``.
+        left_out: what was not taken over, a sentence each.
+        title: the file.
+    """
+
+    def __init__(
+        self, parts: Sequence[Part], *, gravity: Any, start: dict[str, Any],
+        names: dict[tuple[str, str], str], left_out: tuple[str, ...], title: str,
+    ) -> None:  # fmt: skip
+        super().__init__(parts)
+        self.gravity, self.start, self.names = gravity, start, names
+        self.left_out, self.title = left_out, title
+
+
+def read_mjcf(
+    path_or_text: Path, *, restitution: Any = 0.0, friction: Any = None, contact: bool = True
+) -> ModelFile:
+    """Parts of a mechanism in MuJoCo's format MJCF.
+
+    Bodies with their inertias, hinges, slides, balls and free bodies with limits, damping, armature, dry
+    friction and springs, several on one body (by bodies without mass between them, named
+    ``body_joint``); equality constraints connect and weld as a `ball` and a `fixed` joint that close
+    loops; motors and servos (position, velocity) in hinges and slides, whose control is
+    ``params["name"].own.control``; geometries as contacts, as far as `contact` knows their pairs. Names
+    become words of letters, digits and _; a name that two elements have gets the kind of the second.
+    Coordinates are those of the file, but for balls: their quaternion turns the axes of the body against
+    those of its parent.
+
+    What has no equal here is told in a `LeftOutWarning`, and stands in ``left_out``. MuJoCo's contacts,
+    limits and equality constraints are soft; here they are rigid, with the restitution and friction
+    given.
+
+    Args:
+        path_or_text: a file, or what stands in one.
+        restitution: of contacts and limits, in [0, 1].
+        friction: of all contacts; None: the sliding friction of the file (1 where it says nothing).
+        contact: whether geometries become contacts.
+
+    Returns:
+        A list of parts with the attributes ``gravity``, ``start``, ``names``, ``left_out``, ``title``.
+
+    Raises:
+        InputError: naming file, element and remedy.
+        ImportError: without the package `mujoco`, naming the extra.
+
+    Limits: coordinates="absolute" of `assemble` refuses nothing, but bodies without mass have no
+    acceleration there. A pair of geometries is a contact whether they ever meet or not: many geometries
+    make many contacts; take those away that cannot meet, by the file's contact exclusions.
+
+    Example:
+        >>> from nsjax.multibody import assemble, read_mjcf
+        >>> text = '''<mujoco><worldbody><body name="bob" pos="0 0 1"><joint name="pin" axis="0 1 0"/>
+        ... <inertial pos="0 0 -0.5" mass="2" diaginertia="0.1 0.1 0.01"/></body></worldbody></mujoco>'''
+        >>> model = read_mjcf(text)
+        >>> [part.name for part in model]
+        ['bob', 'pin']
+        >>> assemble(*model, gravity=model.gravity, start=model.start).system.labels.q
+        ('pin.angle [rad]',)
+    """
+    spec, title, _ = opened(path_or_text, "read_mjcf")
+    model = compiled(spec, title, "read_mjcf")
+    source = Source(library(), model, title, restitution, friction)
+    return _made(source, contact, [])
+
+
+def read_urdf(
+    path_or_text: Path, free: bool = False, *, restitution: Any = 0.0, friction: Any = None,
+    contact: bool = True,
+) -> ModelFile:  # fmt: skip
+    """Parts of a mechanism in the format URDF; as `read_mjcf`.
+
+    Args:
+        path_or_text: a file, or what stands in one.
+        free: whether the root link moves freely; else the ground holds it.
+        restitution: of contacts and limits.
+        friction: of all contacts; None: none, a URDF has no friction.
+        contact: whether collision geometries become contacts.
+
+    Raises:
+        InputError: naming file, element and remedy.
+        ImportError: without the package `mujoco`, naming the extra.
+
+    Limits: there is no ground in a URDF: add ``contact(...)`` against a `plane` of the ground, with
+    shapes of your own. Meshes as collision geometry are not known.
+
+    Example:
+        >>> from nsjax.multibody import read_urdf
+        >>> text = '''<robot name="r"><link name="a"><inertial><mass value="1"/>
+        ... <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>'''
+        >>> read_urdf(text, free=True).start
+        {}
+    """
+    spec, title, text = opened(path_or_text, "read_urdf")
+    said, roots = strange_elements(text), list(spec.worldbody.bodies)
+    if free:
+        for root in roots:
+            try:
+                root.add_freejoint()
+            except (ValueError, RuntimeError) as error:
+                raise sentence("read_urdf", title, error) from None
+    model = compiled(spec, title, "read_urdf")
+    source = Source(library(), model, title, restitution, friction, own_friction=False)
+    for root in roots if not free else []:
+        if not model.body(root.name).mass > 0.0:
+            continue
+        said.append(
+            f"root link {root.name!r} is held by the ground, and its inertia without effect; free=True "
+            "lets it move"
+        )
+    return _made(source, contact, said)
+
+
+def _made(source: Source, contact: bool, said: list[str]) -> ModelFile:
+    """All parts; what is left out as a warning."""
+    closed, more = loops(source)
+    driven, still_more = actuators(source)
+    met, unknown = contacts(source) if contact else ([], [])
+    said = [*said, *left_out(source), *more, *still_more, *unknown]
+    if said:
+        warnings.warn(f"{source.title}: {'; '.join(said)}", LeftOutWarning, stacklevel=3)
+    names = {
+        (kind, own): word for (kind, k), word in source.names.items() if (own := source.own_name(kind, k))
+    }
+    return ModelFile(
+        [*bodies(source), *closed, *driven, *met], gravity=np.array(source.model.opt.gravity, float),
+        start=start(source), names=names, left_out=tuple(said), title=source.title,
+    )  # fmt: skip

@@ -1,0 +1,125 @@
+"""Geometries of a model file as shapes, and the pairs of them that meet as contacts."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from nsjax.multibody import touching
+from nsjax.multibody.files.source import Source, free
+from nsjax.multibody.parts import Part
+
+GEOMETRIES = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}
+"""Kinds that are shapes, by the numbers of `mujoco.mjtGeom`."""
+
+
+def kind_of(source: Source, g: int) -> str:
+    """Kind of a geometry, as sentences call it."""
+    named = source.mujoco.mjtGeom(int(source.model.geom_type[g])).name.removeprefix("mjGEOM_").lower()
+    return GEOMETRIES.get(int(source.model.geom_type[g]), named)
+
+
+def _shape(source: Source, g: int) -> touching.Shape | None:
+    """The shape of a geometry."""
+    model, kind = source.model, kind_of(source, g)
+    place = source.place(int(model.geom_bodyid[g]))
+    at, turn = place.point(model.geom_pos[g]), place.turn @ source.turn(model.geom_quat[g])
+    size, axis = [float(x) for x in model.geom_size[g]], turn[:, 2] / np.linalg.norm(turn[:, 2])
+    if kind == "plane":
+        return touching.plane(place.body, at=at, normal=axis)
+    if kind == "sphere":
+        return touching.sphere(place.body, size[0], at=at)
+    if kind == "box":
+        return touching.box(place.body, *size, at=at, turned=source.rotation_vector(turn))
+    if kind in ("capsule", "cylinder"):
+        make = touching.capsule if kind == "capsule" else touching.cylinder
+        return make(place.body, size[0], size[1], at=at, axis=axis)
+    return None
+
+
+def contacts(source: Source) -> tuple[list[Part], list[str]]:
+    """Contacts of all pairs that may meet, and sentences about those that are not known."""
+    parts: list[Part] = []
+    taken, unknown = set(source.names.values()), collections.defaultdict(list)
+    for one, other, friction in pairs(source):
+        kinds = kind_of(source, one), kind_of(source, other)
+        shapes = _shape(source, one), _shape(source, other)
+        names = source.names["geom", one], source.names["geom", other]
+        met = _ordered(*shapes)
+        if met is None:
+            unknown[" and ".join(sorted(kinds))].append(" - ".join(names))
+            continue
+        name = free("_".join(names), taken)
+        taken.add(name)
+        if source.friction is not None or not source.own_friction:
+            friction = source.friction
+        parts.append(touching.contact(name, *met, restitution=source.restitution, friction=friction))
+    said = [
+        f"contact of {kinds} is not known: {listed(found)} pass through each other"
+        for kinds, found in unknown.items()
+    ]
+    return parts, said
+
+
+def listed(names: list[str], most: int = 4) -> str:
+    """The first names, and how many more."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _ordered(one: Any, other: Any) -> tuple[Any, Any] | None:
+    """The shapes in the order in which they are known; None if they are not."""
+    if one is None or other is None:
+        return None
+    for pair in ((one, other), (other, one)):
+        if (pair[0].kind, pair[1].kind) in touching.PAIRS:
+            return pair
+    return None
+
+
+def pairs(source: Source) -> Iterator[tuple[int, int, float | None]]:
+    """Geometries that may meet, with their coefficient of friction; None: none."""
+    model = source.model
+    given = {
+        tuple(sorted((int(model.pair_geom1[k]), int(model.pair_geom2[k])))): k for k in range(model.npair)
+    }
+    for pair in itertools.combinations(range(model.ngeom), 2):
+        if pair in given:
+            k = given[pair]
+            yield *pair, float(model.pair_friction[k][0]) if model.pair_dim[k] > 1 else None
+        elif _may_meet(source, *pair):
+            yield *pair, _friction(source, *pair)
+
+
+def _friction(source: Source, one: int, other: int) -> float | None:
+    """Of the geometry of higher priority, else the larger one."""
+    model, chosen = source.model, [one, other]
+    first, second = (int(model.geom_priority[g]) for g in chosen)
+    if first != second:
+        chosen = [one if first > second else other]
+    if max(int(model.geom_condim[g]) for g in chosen) == 1:
+        return None
+    return max(float(model.geom_friction[g][0]) for g in chosen)
+
+
+def _may_meet(source: Source, one: int, other: int) -> bool:
+    """By types, affinities, exclusions, and not between a body and what it is welded to or hangs on."""
+    model = source.model
+    meet = model.geom_contype[one] & model.geom_conaffinity[other]
+    if not meet | (model.geom_contype[other] & model.geom_conaffinity[one]):
+        return False
+    bodies = [int(model.geom_bodyid[g]) for g in (one, other)]
+    signature = (min(bodies) << 16) + max(bodies)
+    if signature in model.exclude_signature or (max(bodies) << 16) + min(bodies) in model.exclude_signature:
+        return False
+    welds = [int(model.body_weldid[b]) for b in bodies]
+    if welds[0] == welds[1]:
+        return False
+    above = [int(model.body_weldid[int(model.body_parentid[w])]) for w in welds]
+    relatives = 0 not in welds and (welds[0] == above[1] or welds[1] == above[0])
+    flags = int(model.opt.disableflags) & int(source.mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
+    return not relatives or bool(flags)

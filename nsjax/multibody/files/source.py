@@ -1,0 +1,130 @@
+"""A compiled model with names for everything, as the readers of its elements see it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from nsjax.multibody.parts import GROUND
+
+KINDS = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("equality", "neq"), ("actuator", "nu"))
+"""What has names, in the order in which it gets them: bodies keep theirs."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Place:
+    """Axes of a body of the file in the axes of a part: its name, a rotation (3, 3) and a point (3,)."""
+
+    body: str
+    turn: np.ndarray
+    origin: np.ndarray
+
+    def point(self, at: Any) -> np.ndarray:
+        """A point of the body in the axes of the part."""
+        return self.origin + self.turn @ np.asarray(at, float)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Source:
+    """What is read.
+
+    Args:
+        mujoco: the package.
+        model: `mujoco.MjModel`.
+        title: of the file.
+        restitution, friction: of all contacts and limits, given by the user.
+        own_friction: whether contacts take the file's friction where the user gives none.
+    """
+
+    mujoco: ModuleType
+    model: Any
+    title: str
+    restitution: Any = 0.0
+    friction: Any = None
+    own_friction: bool = True
+
+    def own_name(self, kind: str, k: int) -> str:
+        """Name in the file, empty without one."""
+        return str(getattr(self.model, {"joint": "jnt", "equality": "eq"}.get(kind, kind))(k).name)
+
+    def said(self, kind: str, k: int) -> str:
+        """How sentences call it."""
+        own = self.own_name(kind, k)
+        return f"{kind} {own!r}" if own else f"{kind} number {k}"
+
+    @functools.cached_property
+    def names(self) -> dict[tuple[str, int], str]:
+        """Identifiers of everything: the file's own names as far as they are free and words."""
+        found: dict[tuple[str, int], str] = {("body", 0): GROUND}
+        taken = {GROUND, "gravity"}
+        for kind, size in KINDS:
+            for k in range(getattr(self.model, size)):
+                if (kind, k) in found:
+                    continue
+                name = identifier(self.own_name(kind, k) or self._made_up(kind, k, found))
+                if name in taken:
+                    name = f"{name}_{kind}"
+                found[kind, k] = free(name, taken)
+                taken.add(found[kind, k])
+        return found
+
+    def _made_up(self, kind: str, k: int, found: dict[tuple[str, int], str]) -> str:
+        """For what the file does not name."""
+        if kind == "joint":
+            return f"{found['body', int(self.model.jnt_bodyid[k])]}_joint"
+        if kind == "geom":
+            shape = self.mujoco.mjtGeom(int(self.model.geom_type[k])).name.removeprefix("mjGEOM_").lower()
+            return f"{found['body', int(self.model.geom_bodyid[k])]}_{shape}"
+        return f"{kind}{k}"
+
+    def turn(self, quaternion: Any) -> np.ndarray:
+        """Rotation matrix (3, 3) of a quaternion."""
+        found = np.zeros(9)
+        self.mujoco.mju_quat2Mat(found, np.asarray(quaternion, float))
+        return found.reshape(3, 3)
+
+    def rotation_vector(self, matrix: np.ndarray) -> np.ndarray | None:
+        """Of a rotation matrix; None for no rotation."""
+        if np.array_equal(matrix, np.eye(3)):
+            return None
+        quaternion, vector = np.zeros(4), np.zeros(3)
+        self.mujoco.mju_mat2Quat(quaternion, matrix.reshape(-1))
+        self.mujoco.mju_quat2Vel(vector, quaternion, 1.0)
+        return vector
+
+    def merged(self, b: int) -> bool:
+        """Whether a body is no part of its own: it has no mass and no joint."""
+        model = self.model
+        return b > 0 and not model.body_jntnum[b] and not model.body_mass[b] > 0.0
+
+    def place(self, b: int) -> Place:
+        """Which part a body of the file is, or is fixed to."""
+        if b == 0 or not self.merged(b):
+            return Place(self.names["body", b], np.eye(3), np.zeros(3))
+        above = self.place(int(self.model.body_parentid[b]))
+        turn = self.turn(self.model.body_quat[b])
+        return Place(above.body, above.turn @ turn, above.point(self.model.body_pos[b]))
+
+
+def identifier(name: str) -> str:
+    """A word of letters, digits and _ out of any name.
+
+    Example:
+        >>> from nsjax.multibody.files.source import identifier
+        >>> identifier("left arm/1"), identifier("2nd")
+        ('left_arm_1', '_2nd')
+    """
+    word = re.sub(r"\W", "_", name)
+    return word if word.isidentifier() else f"_{word}"
+
+
+def free(name: str, taken: set[str]) -> str:
+    """The name, with a number if somebody has it."""
+    if name not in taken:
+        return name
+    return next(x for x in (f"{name}_{k}" for k in range(2, len(taken) + 3)) if x not in taken)

@@ -1,0 +1,172 @@
+"""Bodies and joints of a model file."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from nsjax.multibody.elements import force, joint_spring, torque
+from nsjax.multibody.files.source import Place, Source, free
+from nsjax.multibody.frames import Scene
+from nsjax.multibody.parts import GROUND, Part, ball, body, fixed, hinge, slide
+from nsjax.types import Array
+
+FREE, BALL, SLIDE, HINGE = range(4)
+"""Joints in the numbers of `mujoco.mjtJoint`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Drag:
+    """Damping of a ball or free joint: against the velocity of the body's origin, or against its spin
+    relative to the parent. ``own`` is the coefficient.
+    """
+
+    body: str
+    parent: str
+    turning: bool
+    sign: float = 1.0
+
+    def __call__(self, t: Array, scene: Scene, own: Any) -> Array:
+        """Force [N] or moment [N m]."""
+        if not self.turning:
+            return -own * scene.velocity(self.body)
+        return -own * self.sign * (scene.spin(self.body) - scene.spin(self.parent))
+
+
+def bodies(source: Source) -> Iterator[Part]:
+    """Bodies with the joints on which they hang, in the order of the file."""
+    for b in range(1, source.model.nbody):
+        if not source.merged(b):
+            yield from _body(source, b)
+
+
+def _body(source: Source, b: int) -> Iterator[Part]:
+    model, name = source.model, source.names["body", b]
+    above = source.place(int(model.body_parentid[b]))
+    first = int(model.body_jntadr[b])
+    joints = range(first, first + int(model.body_jntnum[b]))
+    frame = Place(above.body, above.turn @ source.turn(model.body_quat[b]), above.point(model.body_pos[b]))
+    parents = frame
+    for k in joints:
+        last = k == joints[-1]
+        child = name if last else free(f"{name}_{source.names['joint', k]}", set(source.names.values()))
+        yield _massive(source, b, child) if last else body(child, mass=0.0)
+        yield from _joint(source, k, parents, child)
+        parents = Place(child, np.eye(3), np.zeros(3))
+    if not joints:
+        yield _massive(source, b, name)
+        turned = source.rotation_vector(frame.turn)
+        yield fixed(f"{name}_held", frame.body, name, at=nonzero(frame.origin), turned=turned)
+
+
+def _massive(source: Source, b: int, name: str) -> Part:
+    """A body with its mass."""
+    model, turn = source.model, source.turn(source.model.body_iquat[b])
+    moments = np.array(model.body_inertia[b], float)
+    inertia = moments if np.array_equal(turn, np.eye(3)) else turn @ np.diag(moments) @ turn.T
+    if inertia.ndim == 2:
+        inertia = (inertia + inertia.T) / 2.0
+    return body(name, mass=float(model.body_mass[b]), inertia=inertia, com=np.array(model.body_ipos[b]))
+
+
+def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]:
+    """A joint of a body whose axes, before it, stand so in those of the part above."""
+    model, kind, name = source.model, int(source.model.jnt_type[k]), source.names["joint", k]
+    point, damping = np.array(model.jnt_pos[k]), float(model.dof_damping[model.jnt_dofadr[k]])
+    at, on = nonzero(parents.point(point)), nonzero(point)
+    if kind in (FREE, BALL):
+        if kind == BALL:
+            yield ball(name, parents.body, child, at=at, on=on)
+        if damping:
+            yield from _drags(name, parents.body, child, damping, kind)
+        return
+    axis, ref = parents.turn @ model.jnt_axis[k], float(model.qpos0[model.jnt_qposadr[k]])
+    axis = axis / np.linalg.norm(axis)
+    turn, given = parents.turn, _limits(source, k)
+    if kind == HINGE and ref:
+        back = np.zeros(4)
+        source.mujoco.mju_axisAngle2Quat(back, axis, -ref)
+        turn = source.turn(back) @ turn
+    if kind == SLIDE and ref:
+        at = parents.point(point) - ref * axis
+    make, dof = (hinge if kind == HINGE else slide), int(model.jnt_dofadr[k])
+    armature, friction = float(model.dof_armature[dof]), float(model.dof_frictionloss[dof])
+    yield make(
+        name, parents.body, child, at=at, on=on, axis=axis, turned=source.rotation_vector(turn),
+        armature=armature or None, friction=friction or None, **given,
+    )  # fmt: skip
+    stiffness = float(np.reshape(model.jnt_stiffness[k], -1)[0])
+    if stiffness or damping:
+        rest = float(model.qpos_spring[model.jnt_qposadr[k]]) if stiffness else None
+        yield joint_spring(
+            f"{name}_spring", name, stiffness=stiffness or None, rest=rest, damping=damping or None
+        )
+
+
+def _limits(source: Source, k: int) -> dict[str, Any]:
+    if not source.model.jnt_limited[k]:
+        return {}
+    lower, upper = (float(x) for x in source.model.jnt_range[k])
+    return {"limits": (lower, upper), "restitution": source.restitution}
+
+
+def _drags(name: str, parent: str, child: str, damping: float, kind: int) -> Iterator[Part]:
+    """Of a ball or free joint."""
+    if kind == FREE:
+        law = Drag(body=child, parent=GROUND, turning=False)
+        yield force(f"{name}_damping", child, law=law, own=damping)
+    yield torque(f"{name}_turning", child, law=Drag(body=child, parent=parent, turning=True), own=damping)
+    if parent != GROUND:
+        back = Drag(body=child, parent=parent, turning=True, sign=-1.0)
+        yield torque(f"{name}_turning_back", parent, law=back, own=damping)
+
+
+def start(source: Source) -> dict[str, Any]:
+    """Where the file's reference position has coordinates that are not zero: `assemble(start=...)`."""
+    model = source.model
+    found: dict[str, Any] = {}
+    for k in range(model.njnt):
+        b, q = int(model.jnt_bodyid[k]), int(model.jnt_qposadr[k])
+        name, kind = source.names["joint", k], int(model.jnt_type[k])
+        if kind == FREE:
+            pose = np.array(model.qpos0[q : q + 7])
+            if not np.array_equal(pose, [0, 0, 0, 1, 0, 0, 0]):
+                found[source.names["body", b]] = ((pose[:3], pose[3:]), None)
+        elif kind == BALL:
+            turn = ball_pose(source, k, model.qpos0[q : q + 4])
+            if not np.array_equal(turn, [1, 0, 0, 0]):
+                found[name] = turn
+        elif model.qpos0[q]:
+            found[name] = float(model.qpos0[q])
+    return found
+
+
+def ball_pose(source: Source, k: int, quaternion: Any) -> np.ndarray:
+    """A ball's quaternion of the file as the rotation of the body's axes against those of the part above:
+    the file counts from the pose of the body in its parent.
+    """
+    model, b, found = source.model, int(source.model.jnt_bodyid[k]), np.array(quaternion, float)
+    if k > int(model.body_jntadr[b]):
+        return found
+    for quat in _quats_above(source, b):
+        product = np.zeros(4)
+        source.mujoco.mju_mulQuat(product, quat, found)
+        found = product
+    return found
+
+
+def _quats_above(source: Source, b: int) -> Iterator[np.ndarray]:
+    """Of a body and of those without mass and joint that it is fixed to, from below."""
+    yield np.array(source.model.body_quat[b])
+    above = int(source.model.body_parentid[b])
+    while source.merged(above):
+        yield np.array(source.model.body_quat[above])
+        above = int(source.model.body_parentid[above])
+
+
+def nonzero(point: np.ndarray) -> np.ndarray | None:
+    """None for the origin, which costs nothing."""
+    return np.array(point, float) if np.any(point) else None

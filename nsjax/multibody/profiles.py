@@ -1,0 +1,154 @@
+"""Closed curves of the plane through points: cams. A periodic cubic spline of uniform parameter."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.core import InputError
+from nsjax.core.checks import is_traced
+from nsjax.types import Array
+
+SAMPLES = 128
+"""Points at which a curve given as a function is taken."""
+
+OPEN = 4.0
+"""A last chord longer than this many times the longest other one is a gap in the curve."""
+
+STEPS = 8
+"""Newton steps from the nearest point of the spline's knots; quadratic, they end after four."""
+
+
+def control_points(name: str, curve: Any, samples: int) -> Any:
+    """Control points (n, 2) of the spline through a curve, counter-clockwise.
+
+    Args:
+        curve: points (n, 2), or a function of an angle in [0, 2 pi) that returns ``(x, y)``.
+
+    Raises:
+        InputError: for curves that are open or cross themselves.
+    """
+    if callable(curve):
+        angles = np.linspace(0.0, 2.0 * np.pi, samples + 1)
+        taken = [jnp.stack([jnp.asarray(x, float) for x in curve(a)]) for a in angles]
+        curve = jnp.stack(taken) if is_traced(taken) else np.array(taken)
+    if np.ndim(curve) != 2 or np.shape(curve)[1] != 2 or np.shape(curve)[0] < 4:
+        raise InputError(
+            f"profile of {name!r}: the curve has shape {np.shape(curve)}; give (n, 2), four points or more"
+        )
+    if is_traced(curve):  # whether the last point is the first one cannot be asked
+        return _interpolated(curve[:-1] if callable(curve) else curve)
+    curve = np.asarray(curve, float)
+    if np.allclose(curve[0], curve[-1], rtol=0.0, atol=1e-9 * np.ptp(curve)):
+        curve = curve[:-1]
+    _check(name, curve)
+    x, y = curve.T
+    area = np.sum(x * np.roll(y, -1) - y * np.roll(x, -1))
+    return np.asarray(_interpolated(curve if area > 0.0 else curve[::-1].copy()))
+
+
+def _interpolated(points: Any) -> Any:
+    n = np.shape(points)[0]
+    rows = (4.0 * np.eye(n) + np.roll(np.eye(n), 1, 1) + np.roll(np.eye(n), -1, 1)) / 6.0
+    return np.linalg.inv(rows) @ points
+
+
+def _check(name: str, points: np.ndarray) -> None:
+    """Refuses what is open or crosses itself."""
+    chords = np.roll(points, -1, axis=0) - points
+    lengths = np.hypot(*chords.T)
+    if not np.all(lengths > 0.0):
+        k = int(np.argmin(lengths))
+        raise InputError(f"profile of {name!r}: points {k} and {k + 1} coincide; leave one out")
+    if lengths[-1] > OPEN * np.max(lengths[:-1]):
+        raise InputError(
+            f"profile of {name!r}: it is open: {lengths[-1]:.4g} m from its last point to its first, and "
+            f"{np.max(lengths[:-1]):.4g} m at most between others; close it"
+        )
+    crossing = _crossing(points, chords)
+    if crossing is not None:
+        raise InputError(
+            f"profile of {name!r}: it crosses itself between the points {crossing[0]} and {crossing[1]}; "
+            "give points in the order of the curve"
+        )
+
+
+def _crossing(points: np.ndarray, chords: np.ndarray) -> tuple[int, int] | None:
+    """Two chords that cross, None without any."""
+    n = len(points)
+
+    def side(k: int, x: np.ndarray) -> np.ndarray:
+        apart = x - points[k]
+        made: np.ndarray = np.sign(chords[k, 0] * apart[..., 1] - chords[k, 1] * apart[..., 0])
+        return made
+
+    ends = np.roll(points, -1, axis=0)
+    for k in range(n - 2):
+        others = np.arange(k + 2, n - (k == 0))
+        astride = side(k, points[others]) * side(k, ends[others]) < 0.0
+        for m in others[astride]:
+            if side(int(m), points[k]) * side(int(m), ends[k]) < 0.0:
+                return k, int(m)
+    return None
+
+
+def evaluated(control: Array, s: Array) -> tuple[Array, Array, Array]:
+    """Point, first and second derivative (2,) of the spline at a parameter in knots."""
+    n = control.shape[0]
+    x = jnp.mod(s - np.arange(n) + n / 2.0, n) - n / 2.0
+    a = jnp.abs(x)
+    near, far = a < 1.0, a < 2.0
+    rest = jnp.where(far, 2.0 - a, 0.0)
+    sign = jnp.where(x < 0.0, -1.0, 1.0)
+    value = jnp.where(near, 2.0 / 3.0 - a * a + a * a * a / 2.0, rest**3 / 6.0)
+    slope = sign * jnp.where(near, -2.0 * a + 1.5 * a * a, -rest * rest / 2.0)
+    bend = jnp.where(near, -2.0 + 3.0 * a, rest)
+    point, first, second = (jnp.sum(w[:, None] * control, axis=0) for w in (value, slope, bend))
+    return point, first, second
+
+
+def _newton(control: Array, point: Array, s: Array) -> tuple[Array, Array]:
+    """Residual of the condition of a closest point, and its slope; where that is none of a minimum, the one
+    of a straight curve.
+    """
+    place, first, second = evaluated(control, s)
+    apart = point - place
+    straight = -jnp.sum(first * first)
+    slope = jnp.sum(second * apart) + straight
+    return jnp.sum(first * apart), jnp.where(slope < 0.1 * straight, slope, straight)
+
+
+def _stepped(control: Array, point: Array, s: Array) -> Array:
+    residual, slope = _newton(control, point, s)
+    step = -residual / slope
+    return s + jnp.where(step > 1.0, 1.0, jnp.where(step < -1.0, -1.0, step))
+
+
+def searched(control: Array, point: Array) -> Array:
+    """Parameter of the closest point, held fixed: from the nearest knot by Newton steps."""
+    control, point = lax.stop_gradient((control, point))
+    knots = (jnp.roll(control, 1, axis=0) + 4.0 * control + jnp.roll(control, -1, axis=0)) / 6.0
+    apart = jnp.sum((knots - point) ** 2, axis=1)
+    return functools.reduce(
+        lambda s, _: _stepped(control, point, s), range(STEPS), jnp.argmin(apart).astype(float)
+    )
+
+
+def closest(control: Array, point: Array, near: Array) -> tuple[Array, Array]:
+    """Distance of a point (2,) from the curve, negative inside, and the outward normal.
+
+    From a parameter nearby, held fixed, one Newton step follows, and one that carries derivatives: the
+    first derivatives of the parameter are exact, those of the distance to second order.
+    """
+    still = lax.stop_gradient((control, point, near))
+    s = lax.stop_gradient(_stepped(*still))
+    residual, slope = _newton(control, point, s)
+    s = s - residual / lax.stop_gradient(slope)
+    place, first, _ = evaluated(control, s)
+    size = jnp.sqrt(jnp.sum(first * first))
+    normal = jnp.stack([first[1], -first[0]]) / size
+    return jnp.sum(normal * (point - place)), normal

@@ -1,0 +1,214 @@
+"""Contacts of mechanisms from parts against closed forms: cam, rolling, row of spheres, stack, drop."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import InputError, schemes
+from nsjax.multibody import (
+    assemble,
+    body,
+    contact,
+    hinge,
+    joint_spring,
+    plane,
+    points,
+    profile,
+    read_mjcf,
+    slide,
+    sphere,
+)
+
+# M6: eccentric circular cam R = 0.04, eccentricity 0.012, roller 0.01, spring 2000 N/m with 20 N preload
+RADIUS, ECCENTRICITY, ROLLER, MASS, STIFFNESS, PRELOAD = 0.04, 0.012, 0.01, 0.5, 2000.0, 20.0
+REACH = RADIUS + ROLLER
+LIFT_OFF = 98.990
+
+
+def cam() -> Any:
+    """The cam's drive is an inertia that the follower, with some 10 J, slows by 1e-6 of its speed."""
+    lowest = REACH - ECCENTRICITY
+    return assemble(
+        body("cam", mass=1.0, inertia=1e4),
+        body("follower", mass=MASS),
+        hinge("shaft", "ground", "cam"),
+        slide("guide", "ground", "follower", axis=(0.0, 1.0)),
+        joint_spring("spring", "guide", stiffness=STIFFNESS, rest=lowest - PRELOAD / STIFFNESS),
+        contact("nose", sphere("follower", ROLLER), profile("cam", eccentric)),
+        gravity=9.81,
+    )
+
+
+def eccentric(angle: float) -> tuple[float, float]:
+    return ECCENTRICITY + RADIUS * np.cos(angle), RADIUS * np.sin(angle)
+
+
+def lift(theta: np.ndarray) -> np.ndarray:
+    """Of the follower at an angle from top dead centre."""
+    return ECCENTRICITY * np.cos(theta) + np.sqrt(REACH**2 - (ECCENTRICITY * np.sin(theta)) ** 2)
+
+
+STEPS = 1000
+
+
+def turning(speed: float, turns: float = 1.0) -> Any:
+    """A run from the middle of the rise, always of as many steps."""
+    height = float(lift(np.array(-np.pi / 2)))
+    problem = cam().replace(initial_q=[0.0, height], initial_v=[speed, ECCENTRICITY * speed])
+    dt = turns * 2 * np.pi / speed / STEPS
+    traj = nsjax.simulate(*problem, schemes.nsga_decoupled(), dt=dt, steps=STEPS)
+    traj.raise_for_status()
+    return traj
+
+
+def force(theta: np.ndarray, speed: float) -> np.ndarray:
+    """Normal force from the equation of motion of the follower, its acceleration by differences."""
+    h = 1e-4
+    bend = (lift(theta + h) - 2.0 * lift(theta) + lift(theta - h)) / h**2
+    along = MASS * (bend * speed**2 + 9.81) + PRELOAD + STIFFNESS * (lift(theta) - (REACH - ECCENTRICITY))
+    return along / np.sqrt(1.0 - (ECCENTRICITY * np.sin(theta) / REACH) ** 2)
+
+
+@pytest.mark.slow
+def test_cam_and_follower() -> None:
+    """Below lift-off the follower keeps to the cam, the force to 1 %; lift-off at 98.990 rad/s within 1 %;
+    above it no penetration.
+    """
+    traj = turning(50.0)
+    theta = np.asarray(traj["cam.angle"]) - np.pi / 2
+    drift = 1e-8  # of the spline of 128 points, h^4 / 384 of the cam's fourth derivative: 6e-10
+    assert np.max(np.abs(traj["guide.position"] - lift(theta))) <= drift
+    found = np.asarray(traj.contact("nose").force)[1:, 0]
+    assert np.max(np.abs(found / force(theta, 50.0)[1:] - 1.0)[5:]) <= 0.01
+    below, above = (turning(LIFT_OFF * x) for x in (0.99, 1.01))
+    assert np.max(below.gap) <= drift
+    assert np.min(np.asarray(below.contact("nose").force)[5:]) > 0.0
+    assert np.max(above.gap) > 1e-6
+    fast = turning(120.0, 2.0)
+    assert np.max(fast.gap) > 1e-3
+    assert np.min(fast.gap) >= -1e-12
+
+
+def test_from_sliding_to_rolling() -> None:
+    """A sphere that starts sliding rolls with 5/7 of its speed, whatever the friction and the step."""
+    radius, mass = 0.1, 2.0
+    problem = assemble(
+        body("ball", mass=mass, inertia=np.full(3, 0.4 * mass * radius**2)),
+        contact("floor", sphere("ball", radius), plane(), friction=0.3),
+        gravity=9.81,
+        start={"ball": ((0.0, 0.0, radius), (3.0, 4.0, 0.0))},
+    )
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=2e-3, time=1.0, every=10)
+    speed = traj.body("ball").velocity
+    assert np.allclose(speed[-1], np.array([3.0, 4.0, 0.0]) * 5.0 / 7.0, atol=1e-10)
+    sliding = traj.t < 2.0 / 7.0 * 5.0 / (0.3 * 9.81)
+    wanted = 5.0 - 0.3 * 9.81 * traj.t[sliding]
+    assert np.max(np.abs(np.linalg.norm(speed[sliding], axis=1) - wanted)) <= 1e-9
+
+
+def collided(x: np.ndarray, v: np.ndarray, size: float, restitution: float, until: float) -> np.ndarray:
+    """Velocities of equal spheres in a row after their impacts one by one."""
+    t, x, v = 0.0, x.copy(), v.copy()
+    while True:
+        closing = v[:-1] - v[1:]
+        room = np.where(closing > 1e-12, np.diff(x) - size, np.inf) / np.where(
+            closing > 1e-12, closing, 1.0
+        )
+        k = int(np.argmin(room))
+        if t + room[k] > until:
+            return v
+        t, x = t + room[k], x + room[k] * v
+        change = (1.0 + restitution) * closing[k] / 2.0
+        v[k], v[k + 1] = v[k] - change, v[k + 1] + change
+
+
+@pytest.mark.parametrize("restitution", [1.0, 0.7])
+def test_row_of_spheres(restitution: float) -> None:
+    """Four equal spheres with room between them: velocities after all impacts, and momentum."""
+    names, places = "abcd", np.array([0.0, 0.35, 0.68, 1.03])
+    problem = assemble(
+        *(body(x, mass=1.5) for x in names),
+        *(slide(f"rail_{x}", "ground", x) for x in names),
+        *(
+            contact(f"{x}{y}", sphere(x, 0.1), sphere(y, 0.1), restitution=restitution)
+            for x, y in itertools.pairwise(names)
+        ),
+        start={f"rail_{x}": (float(s), 2.0 * (x == "a")) for x, s in zip(names, places, strict=True)},
+    )
+    problem = problem.replace({f"{x}{y}.restitution": restitution for x, y in ("ab", "bc", "cd")})
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-4, time=1.0, every=1000)
+    found = collided(places, np.array([2.0, 0.0, 0.0, 0.0]), 0.2, restitution, 1.0)
+    assert np.allclose(traj.v[-1], found, atol=1e-12)
+    assert np.allclose(np.sum(traj.v, axis=1), 2.0, atol=1e-13)
+    if restitution == 1.0:
+        assert np.allclose(found, [0.0, 0.0, 0.0, 2.0], atol=1e-13)
+
+
+def stack(n: int) -> Any:
+    """Boxes on one another: the lower corners of each against the top of the one below."""
+    half, parts = 0.05, []
+    feet = np.array([[-half, -half], [half, -half]])
+    for k in range(n):
+        parts.append(body(f"box{k}", mass=1.0, inertia=2.0 / 3.0 * half**2))
+        below = plane() if k == 0 else plane(f"box{k - 1}", at=(0.0, half))
+        parts.append(contact(f"on{k}", points(f"box{k}", feet), below, friction=0.5))
+    start = {f"box{k}": (0.0, half * (2 * k + 1), 0.0) for k in range(n)}
+    return assemble(*parts, gravity=9.81, start=start)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "steps"), [(3, 1000), (10, 100_000)])
+def test_stack_at_rest(n: int, steps: int) -> None:
+    """Nothing moves, and every pair of feet carries the weight above it."""
+    problem = stack(n)
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=steps, every=steps // 10)
+    traj.raise_for_status()
+    assert np.max(np.abs(traj.v)) <= 1e-9
+    # rest of the solver's tolerance, which may add up over the steps
+    assert np.max(np.abs(traj.q - problem.state.q)) <= 1e-12 * steps
+    for k in range(n):
+        load = np.sum(np.asarray(traj.contact(f"on{k}").force)[-1].reshape(2, -1)[:, 0])
+        assert abs(load - (n - k) * 9.81) <= 1e-6
+
+
+DROP = """<mujoco><option gravity="0 0 -9.81" timestep="1e-3"/><worldbody>
+<geom name="floor" type="plane" size="1 1 1"/>
+<body name="ball" pos="0 0 0.3"><freejoint/><geom name="skin" type="sphere" size="0.1" mass="1"/></body>
+</worldbody></mujoco>"""
+
+
+def fallen(t: np.ndarray) -> np.ndarray:
+    """Height of the ball that falls by 0.2 m and stays."""
+    return np.where(t < np.sqrt(0.4 / 9.81), 0.3 - 9.81 / 2.0 * t**2, 0.1)
+
+
+@pytest.mark.slow
+def test_a_drop_converges_here_and_not_there() -> None:
+    """Errors of the height fall with the step; those of the library, whose contact is soft, do not."""
+    mujoco = pytest.importorskip("mujoco")
+    file = read_mjcf(DROP, restitution=0.0, friction=0.5)
+    problem = assemble(*file, gravity=file.gravity, start=file.start)
+    assert [part.name for part in file] == ["ball", "floor_skin"]
+    here, there = [], []
+    for dt in (4e-3, 1e-3, 2.5e-4):
+        traj = nsjax.simulate(*problem, schemes.moreau(), dt=dt, time=0.4)
+        here.append(np.max(np.abs(np.asarray(traj["ball.z"]) - fallen(np.asarray(traj.t)))))
+        model = mujoco.MjModel.from_xml_string(DROP)
+        model.opt.timestep, data = dt, mujoco.MjData(model)
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        heights = [data.qpos[2]]
+        for _ in range(round(0.4 / dt)):
+            mujoco.mj_step(model, data)
+            heights.append(data.qpos[2])
+        there.append(np.max(np.abs(heights - fallen(dt * np.arange(len(heights))))))
+        assert here[-1] <= dt * np.sqrt(0.4 * 9.81) * (1.0 + 1e-6)  # the impact noticed a step late
+    assert there[2] >= there[0] / 2.0
+    assert there[2] >= 10.0 * here[2]
+    low = problem.replace(initial_q=[0.0, 0.0, 0.05, 1.0, 0.0, 0.0, 0.0])
+    with pytest.raises(InputError, match=r"floor_skin\) = -0.05.*penetrates"):
+        nsjax.simulate(*low, schemes.moreau(), dt=1e-3, steps=1)
