@@ -128,7 +128,8 @@ def resampled(
     g, drawn, good = len(objective.shared), [], 0
     for _ in range(resamples):
         one = copy.copy(objective)
-        one.weights = rng.multinomial(objective.fitted, np.full(objective.fitted, 1.0 / objective.fitted))
+        draws = rng.integers(objective.fitted, size=objective.fitted)
+        one.weights = np.bincount(draws, minlength=objective.fitted).astype(float)
         end = solve.search(one, [point.z], solve.METHODS[0], tolerance, most)[0]
         objective.calls = one.calls
         good += end.converged
