@@ -131,9 +131,9 @@ def newton_in_rounds(
     residual. At the very end, near an answer, come `LAST_STEPS` plain steps from the best. One loop serves
     all phases, sweeps included, so that there is one certificate and one elimination to compile.
 
-    Returns the best iterate; ``steps`` counts all Newton steps, plain ones first. Where that is not solved and
-    holds impulses beyond `LARGEST_RATIO`, the problem has no answer: laws that contradict each other (a body
-    jammed between walls and a prescribed motion, friction above the jamming limit) are fulfilled the
+    Returns the best iterate; ``steps`` counts all Newton steps, plain ones first. Where that is not solved
+    and holds impulses beyond `LARGEST_RATIO`, the problem has no answer: laws that contradict each other (a
+    body jammed between walls and a prescribed motion, friction above the jamming limit) are fulfilled the
     better, the larger the impulses. It returns those of the first sweeps instead, a compromise of the size
     of single rows, with an infinite residual.
     """
