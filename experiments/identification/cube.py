@@ -114,7 +114,7 @@ def tracks_each(points: Toss, q: Array, v: Array, samples: int) -> Array:
     """Tracked middles (K, samples, 3) of starts (K, 7), (K, 6) with a set of numbers each; not a number
     where a run failed.
     """
-    return lax.map(lambda x: _track(*x, samples), (points, q, v))
+    return lax.map(lambda x: _track(x[0], x[1], x[2], samples), (points, q, v))
 
 
 def tracks(points: Toss, q: np.ndarray, v: np.ndarray, samples: int) -> np.ndarray:

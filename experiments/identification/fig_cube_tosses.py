@@ -60,8 +60,8 @@ def numbers_at(z: np.ndarray) -> np.ndarray:
 
 def with_numbers(base: cube.Toss, x: np.ndarray) -> cube.Toss:
     """Sets of numbers (M, 6) beside the geometry of ``base``."""
-    every = {f.name: np.broadcast_to(getattr(base, f.name), len(x)) for f in dataclasses.fields(base)
-             if f.name != "offset"}  # fmt: skip
+    shared = [f.name for f in dataclasses.fields(base) if f.name != "offset"]
+    every: dict[str, Any] = {name: np.broadcast_to(getattr(base, name), len(x)) for name in shared}
     own = {"friction": x[:, 0], "restitution": x[:, 1], "inertia": x[:, 2], "offset": x[:, 3:]}
     return cube.Toss(**(every | own))
 

@@ -55,7 +55,7 @@ def folder() -> Path | None:
     return place if (place / "cube_tosses.npz").is_file() else None
 
 
-def nominal(place: Path) -> dict[str, float]:
+def nominal(place: Path) -> dict[str, Any]:
     """The authors' parameters, in the lengths of the data."""
     given = json.loads((place / "nominal_parameters.json").read_text(encoding="utf-8"))
     return {

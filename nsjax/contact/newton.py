@@ -173,9 +173,9 @@ def newton_in_rounds(
         s = _Search(now=_choose(again, first, s.now), best=s.best, swept=s.swept, first=s.first, k=k)
         d, now, swept, k = lax.cond(begins & ~again, sweep, descend, s)
         now = _along(rows, now, d, (_damping(k) > 0.0) & ~begins)
-        first = jnp.where(s.k <= 1, swept, s.first)
+        early = jnp.where(s.k <= 1, swept, s.first)
         best = _choose(_is_better(now, s.best), now, s.best)
-        return _Search(now=now, best=best, swept=swept, first=first, k=k)
+        return _Search(now=now, best=best, swept=swept, first=early, k=k)
 
     zero = jnp.asarray(0, int)
     none = jnp.zeros_like(start.x)
