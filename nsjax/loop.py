@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from nsjax.contact.bounded import reported, working
@@ -16,12 +15,12 @@ from nsjax.contact.closing import Closing, begin_closing, follow_closing
 from nsjax.contact.events import Touch, criteria_of, frozen
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
-from nsjax.core.branches import branch
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
-from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.core.scheme import Carry, Scheme
 from nsjax.core.system import State, System, bordered
 from nsjax.core.watch import Watch, begin_watch, watch_gaps
+from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
 from nsjax.nonlinear import keep_solutions, made_live, with_tangent
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
 from nsjax.types import Array, PyTree, record
@@ -44,12 +43,15 @@ class LoopProgram:
 
 @record()
 class Run:
-    """What the time loop carries from step to step for the whole run."""
+    """What the time loop carries from step to step for the whole run; ``closed``: (nc,) bool, contacts that
+    touch at its start, none if it goes on from an earlier one.
+    """
 
     next: Continuation
     status: Array
     first_failure: FirstFailure
     events: Impacts | None
+    closed: Array
     watch: Watch | None
     closing: Closing | None
 
@@ -88,18 +90,9 @@ def begin_run(
     by = params, scheme.coef, state, dt
     follow = dataclasses.replace(follow, carry=_live_carry(follow.carry, by))
     none = jnp.asarray(-1, int)
-    events = None
-    if program.events:
-        empty = jnp.full(program.events, jnp.nan)
-        events = Impacts(
-            count=jnp.asarray(0, int),
-            time=empty,
-            contact=jnp.full(program.events, -1),
-            rate_before=empty,
-            rate_after=empty,
-            impulse_normal=empty,
-            impulse_tangential=jnp.full((program.events, system.nt), jnp.nan),
-        )
+    closed = jnp.zeros(system.nc, bool)
+    if carry is None and system.nc:
+        closed = closed_at_start(system, params, state)
     failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
     watch = begin_watch(system.nc, system.nt, bits) if watched else None
     timed = system.nc > 0 and "closed_time" in program.keep and scheme.gradient != "discrete"
@@ -107,8 +100,8 @@ def begin_run(
     if closing is not None:
         closing = dataclasses.replace(closing, shift=made_live(closing.shift, by))
     run = Run(
-        next=follow, status=jnp.asarray(0, int), first_failure=failure, events=events, watch=watch,
-        closing=closing,
+        next=follow, status=jnp.asarray(0, int), first_failure=failure,
+        events=no_impacts(system, program.events), closed=closed, watch=watch, closing=closing,
     )  # fmt: skip
     # the types with which it comes back from a chunk of rows, lest the next one is compiled anew
     return jax.tree.map(lambda x: lax.convert_element_type(x, jnp.result_type(x)), run)
@@ -180,8 +173,10 @@ def _one_step(
         notes = grazing if output.notes is None else output.notes | grazing
         output = dataclasses.replace(output, notes=notes, margin=margin)
     event, spent = output.event, dt if moves is None else frozen(dt)
+    # what touches at the start of a run was never open
+    impacts = event.impact & ~(run.closed & (index == 1))
     output = dataclasses.replace(
-        output, impacts=event.impact, gap_min=event.gap, closed_time=jnp.where(event.active, spent, 0.0)
+        output, impacts=impacts, gap_min=event.gap, closed_time=jnp.where(event.active, spent, 0.0)
     )
     tally = accumulated(tally, output)
     if moves is not None:
@@ -190,7 +185,8 @@ def _one_step(
         next=dataclasses.replace(follow, carry=carry, index=index, dt=dt),
         status=run.status | output.status,
         first_failure=jax.tree.map(lambda a, b: jnp.where(failed, a, b), now, run.first_failure),
-        events=_list_impacts(run.events, end, output),
+        events=enter_impacts(run.events, program.system, params, state, output, dt, end),
+        closed=run.closed,
         watch=watch,
         closing=closing,
     ), tally
@@ -200,33 +196,6 @@ def no_tally(program: LoopProgram) -> dict[str, Array]:
     """What is to be kept, before any step."""
     counted = (name for name in program.keep if QUANTITIES[name].fold != "state")
     return {name: QUANTITIES[name].start(program.system) for name in counted}
-
-
-def _list_impacts(events: Impacts | None, end: Array, output: Output) -> Impacts | None:
-    """The impact list with the impacts of this step entered, one contact after the other."""
-    if events is None:
-        return None
-    impact = output.event.impact
-
-    def enter(events: Impacts) -> Impacts:
-        for k in range(impact.shape[0]):
-            here = (np.arange(events.time.shape[0]) == events.count) & impact[k]
-            values = {
-                "time": with_tangent(end, jnp.broadcast_to(output.event.shift, impact.shape)[k]),
-                "contact": jnp.asarray(k),
-                "rate_before": output.event.rate_before[k],
-                "rate_after": output.event.rate_after[k],
-                "impulse_normal": output.impulse_normal[k],
-                "impulse_tangential": output.impulse_tangential[k],
-            }
-            new: dict[str, Any] = {}
-            for name, value in values.items():
-                place = here.reshape(-1, *[1] * value.ndim)
-                new[name] = jnp.where(place, value, getattr(events, name))
-            events = Impacts(count=events.count + impact[k], **new)
-        return events
-
-    return branch(jnp.any(impact), enter, lambda events: events, events)
 
 
 def run_row(

@@ -15,6 +15,8 @@ STATE_NOT_FINITE = 32
 DIVERGED = 64
 """Set after a run outside transformations, from its rows: `nsjax.stability`."""
 
+CONTACT_JAMMED = 128
+
 # In the order in which a cause produces the next one: the first set bit is what failed first.
 SENTENCES: dict[int, tuple[str, str]] = {
     DIVERGED: (
@@ -39,6 +41,12 @@ SENTENCES: dict[int, tuple[str, str]] = {
     MASS_SINGULAR: (
         "the mass matrix is singular or indefinite",
         "check masses and inertias, and that every velocity carries inertia",
+    ),
+    CONTACT_JAMMED: (
+        "no impulses fulfil the contact laws: something is jammed, or its friction is above the jamming "
+        "limit; the impulses of the step are a compromise",
+        "check the contact named, prescribed motions and friction there; let a wall or the drive give way "
+        "(a spring), or lower the friction: what follows in this run means nothing",
     ),
     CONTACT_UNSOLVED: (
         "the contact problem was not solved to its tolerance",

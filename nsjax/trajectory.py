@@ -67,12 +67,15 @@ class FirstFailure:
 
 @record()
 class Impacts:
-    """The first impacts of a run, in the order of time (``events=K`` of `simulate`).
+    """The first impacts of a run, step by step, in each in the order of time (``events=K`` of `simulate`).
+
+    A contact that touches at the start of a run has no impact there: it was never open.
 
     Args:
         count: number of impacts seen, which may exceed the K kept.
-        time (K,), contact (K,): end of the step [s], with the derivative of the time of the impact;
-            contact -1 marks an unused place, whose numbers are NaN.
+        time (K,), contact (K,): instant at which the gap closes, by its own rate inside the step [s]
+            (`nsjax.impacts.crossings`), with the derivative of the time of the impact; contact -1 marks an
+            unused place, whose numbers are NaN.
         rate_before, rate_after (K,): normal gap rates around the impact [m/s].
         impulse_normal (K,), impulse_tangential (K, nt): over the step [N s].
     """

@@ -129,7 +129,9 @@ def test_impact_list_agrees_with_the_rows() -> None:
     rows, contacts = np.nonzero(traj.impacts)
     count = int(traj.events.count)
     assert 4 <= count == traj.impacts.sum() <= 12
-    np.testing.assert_array_equal(traj.events.time[:count], traj.t[rows])
+    # the instant lies inside the step, or before it, where the midpoint saw the gap late
+    late = np.asarray(traj.t)[rows] - np.asarray(traj.events.time[:count])
+    assert np.all((late >= 0.0) & (late <= 2.0 * DT))
     np.testing.assert_array_equal(traj.events.contact[:count], contacts)
     assert np.all(traj.events.contact[count:] == -1)
     np.testing.assert_array_equal(traj.events.impulse_normal[:count], traj.impulse_normal[rows, contacts])

@@ -1,11 +1,11 @@
-"""Measured cube tosses: reading them, their flights, and the model of what was measured.
+"""Measured cube tosses: reading them, and their flights.
 
 Data: S. Pfrommer, M. Halm, M. Posa, "ContactNets", Conference on Robot Learning (CoRL) 2020; every
 fifth of 570 tosses. Lengths in the file are in half sides of 52.4 mm.
 
 Free fall in the data is 9.61 m/s^2 and the cube rests at 0.978 half sides: lengths are read about 2 %
-short. The model works in the lengths of the data: with the scale ``s`` the cube has the side ``0.1048
-s`` and falls with ``9.81 s``.
+short. The model (`cube`) works in the lengths of the data: with the scale ``s`` the cube has the side
+``0.1048 s`` and falls with ``9.81 s``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
-from nsjax import Problem, Recording, State, models
+from nsjax import State
 from nsjax.math import rotations
-from nsjax.models.block import Block
-from nsjax.types import Array, record
 
 HALF = 0.0524
 """Half side of the cube, the unit of length of the data [m]."""
@@ -32,29 +29,6 @@ SAMPLE = 1.0 / 148.0
 """Sampling interval [s]."""
 CLEAR = 0.002
 """A cube whose corners are higher than this above the ground at a sample is in flight [m]."""
-
-
-@record()
-class Toss:
-    """Parameters of the measured cube: `Block` in the lengths of the data."""
-
-    friction: Array | float = 0.18
-    restitution: Array | float = 0.125
-    scale: Array | float = 1.0
-    ground: Array | float = 0.0
-    inertia: Array | float = 8.1e-4
-    mass: Array | float = 0.37
-
-
-def prepare(p: Toss) -> Block:
-    """The block in the lengths of the data; forces scale with them."""
-    return Block(
-        size=2.0 * HALF * p.scale * jnp.ones(3), mass=p.mass, inertia=p.inertia * p.scale**2 * jnp.ones(3),
-        gravity=GRAVITY * p.scale, ground=p.ground, restitution=p.restitution, friction=p.friction,
-    )  # fmt: skip
-
-
-SYSTEM = dataclasses.replace(models.block().system, prepare=prepare, name="measured cube")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,23 +55,33 @@ def folder() -> Path | None:
     return place if (place / "cube_tosses.npz").is_file() else None
 
 
-def nominal(place: Path) -> Toss:
-    """The authors' parameters."""
+def nominal(place: Path) -> dict[str, Any]:
+    """The authors' parameters, in the lengths of the data."""
     given = json.loads((place / "nominal_parameters.json").read_text(encoding="utf-8"))
-    return Toss(
-        friction=given["mu"], restitution=given["restitution"], inertia=given["inertia"] * HALF**2,
-        mass=given["mass"],
-    )  # fmt: skip
+    return {
+        "friction": given["mu"], "restitution": given["restitution"], "inertia": given["inertia"] * HALF**2,
+        "mass": given["mass"],
+    }  # fmt: skip
+
+
+def matrices(attitude: np.ndarray) -> np.ndarray:
+    """Rotation matrices (n, 3, 3) of quaternions (n, 4)."""
+    w, x, y, z = attitude.T
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.moveaxis(np.asarray(rows), 2, 0)
 
 
 def lowest(position: np.ndarray, attitude: np.ndarray) -> np.ndarray:
     """Height of the lowest corner of the nominal cube (n,)."""
-    w, x, y, z = attitude.T
-    up = np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=1)
+    up = matrices(attitude)[:, 2]
     return np.asarray(position[:, 2] - HALF * np.abs(up).sum(axis=1))
 
 
-def _turns(attitude: np.ndarray) -> np.ndarray:
+def turns(attitude: np.ndarray) -> np.ndarray:
     """Rotation vectors (n, 3) in the body frame from the first attitude to each, up to a whole turn (where
     `nsjax.math.rotations.rotation_between` takes the shortest way).
     """
@@ -117,7 +101,7 @@ def _start(position: np.ndarray, attitude: np.ndarray) -> State:
     line = np.stack([np.ones_like(t), t], axis=1)
     along = np.linalg.lstsq(line, position[:, :2], rcond=None)[0]
     up = np.linalg.lstsq(np.stack([np.ones_like(t), t, t * t], axis=1), position[:, 2], rcond=None)[0]
-    turn = np.linalg.lstsq(line, _turns(attitude), rcond=None)[0]
+    turn = np.linalg.lstsq(line, turns(attitude), rcond=None)[0]
     centre = np.array([*along[0], up[0]])
     q: Any = np.concatenate([centre, rotations.rotate(attitude[0], turn[0])])
     v: Any = np.concatenate([along[1], up[1:2], turn[1]])
@@ -139,21 +123,3 @@ def read(place: Path) -> tuple[Measured, ...]:
         start = _start(position[:flight], attitude[:flight])
         found.append(Measured(int(number), position, attitude, flight, start))
     return tuple(found)
-
-
-def recording(toss: Measured, duration: float, every: int, sigma: tuple[float, float]) -> Recording:
-    """Every ``every``-th pose of the first part of a toss, with noise levels of position [m] and of the
-    components of the quaternion.
-    """
-    rows = np.arange(every, min(len(toss.position), round(duration / SAMPLE) + 1), every)
-    values = {name: toss.position[rows, k] for k, name in enumerate("xyz")}
-    values |= {f"q{name}": toss.attitude[rows, k] for k, name in enumerate("wxyz")}
-    noise = {name: sigma[0] if len(name) == 1 else sigma[1] for name in values}
-    return Recording(
-        times=SAMPLE * rows, values=values, noise=noise, start=toss.start, name=f"toss {toss.number}"
-    )
-
-
-def problem(params: Toss, toss: Measured) -> Problem:
-    """The cube with the start of one toss."""
-    return Problem(system=SYSTEM, params=params, state=toss.start)

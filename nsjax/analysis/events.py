@@ -31,7 +31,7 @@ class Impact:
     """One contact in one impact.
 
     Args:
-        time: end of the step with the impact [s].
+        time: at which the gap closes, by its own rate inside the step [s].
         contact: its name, or ``"contact 0"`` if the model gives none.
         rate_before, rate_after: normal gap rates [m/s].
         impulse_normal, impulse_tangential: over the step [N s]; the latter has nt entries.
@@ -181,6 +181,11 @@ def impact_table(traj: Trajectory) -> Table[Impact]:
     before, after = (np.asarray(x)[:count] for x in (events.rate_before, events.rate_after))
     normal, tangential = (np.asarray(x)[:count] for x in (events.impulse_normal, events.impulse_tangential))
     times = np.asarray(events.time)[:count]
+    # a scheme sees some impacts a part of a step late, after others of that step
+    order = np.argsort(times, kind="stable")
+    times, contacts, before, after, normal, tangential = (
+        x[order] for x in (times, contacts, before, after, normal, tangential)
+    )
     lost = _tangential_loss(traj, times, contacts)
     records = tuple(
         Impact(
@@ -207,8 +212,18 @@ def _tangential_loss(traj: Trajectory, times: np.ndarray, contacts: np.ndarray) 
         return np.full(len(times), np.nan)
     if not len(times):
         return np.zeros(0)
-    rows = np.rint((times - float(traj.t[0])) / float(traj.carry.dt)).astype(int)
-    return energy_books(traj).lost_friction[rows, contacts]
+    return energy_books(traj).lost_friction[_rows(traj, times, contacts), contacts]
+
+
+def _rows(traj: Trajectory, times: np.ndarray, contacts: np.ndarray) -> np.ndarray:
+    """Rows of listed impacts in a run with a row per step: the first with an impact of the contact whose
+    step does not end before its instant, rounding apart.
+    """
+    impacts, t = np.asarray(traj.impacts) > 0, np.asarray(traj.t)
+    early = 1e-6 * float(traj.carry.dt)
+    return np.array(
+        [np.argmax(impacts[:, c] & (t > s - early)) for s, c in zip(times, contacts, strict=True)], int
+    )
 
 
 def contact_phases(traj: Trajectory, *, shortest: float = 0.0, bridge: float = 0.0) -> Table[Phase]:

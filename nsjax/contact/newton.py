@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.branches import REGULARISATION, branch_residual, branches, tangent
-from nsjax.contact.certificate import impulse_scale, relative_residual
+from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, relative_residual
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.problem import ContactProblem
 from nsjax.linalg import solve_rows
@@ -110,11 +110,14 @@ def newton(
 
 @record()
 class _Search:
-    """State of `newton_in_rounds`: present and best iterate, end of the sweeps so far, round."""
+    """State of `newton_in_rounds`: present and best iterate, end of the sweeps so far and of the first
+    round's, round.
+    """
 
     now: Iterate
     best: Iterate
     swept: Array
+    first: Array
     k: Array
 
 
@@ -128,7 +131,11 @@ def newton_in_rounds(
     residual. At the very end, near an answer, come `LAST_STEPS` plain steps from the best. One loop serves
     all phases, sweeps included, so that there is one certificate and one elimination to compile.
 
-    Returns the best iterate; ``steps`` counts all Newton steps, plain ones first.
+    Returns the best iterate; ``steps`` counts all Newton steps, plain ones first. Where that is not solved
+    and holds impulses beyond `LARGEST_RATIO`, the problem has no answer: laws that contradict each other (a
+    body jammed between walls and a prescribed motion, friction above the jamming limit) are fulfilled the
+    better, the larger the impulses. It returns those of the first sweeps instead, a compromise of the size
+    of single rows, with an infinite residual.
     """
     rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
     last_plain = cap + ROUNDS * ROUND_STEPS
@@ -163,15 +170,23 @@ def newton_in_rounds(
         k = s.k + begins
         again = begins & (k > ROUNDS)
         first = dataclasses.replace(s.best, steps=last_plain, sweeps=s.now.sweeps)
-        s = _Search(now=_choose(again, first, s.now), best=s.best, swept=s.swept, k=k)
+        s = _Search(now=_choose(again, first, s.now), best=s.best, swept=s.swept, first=s.first, k=k)
         d, now, swept, k = lax.cond(begins & ~again, sweep, descend, s)
         now = _along(rows, now, d, (_damping(k) > 0.0) & ~begins)
-        return _Search(now=now, best=_choose(_is_better(now, s.best), now, s.best), swept=swept, k=k)
+        early = jnp.where(s.k <= 1, swept, s.first)
+        best = _choose(_is_better(now, s.best), now, s.best)
+        return _Search(now=now, best=best, swept=swept, first=early, k=k)
 
     zero = jnp.asarray(0, int)
-    begin = _Search(now=start, best=start, swept=jnp.zeros_like(start.x), k=zero)
+    none = jnp.zeros_like(start.x)
+    begin = _Search(now=start, best=start, swept=none, first=none, k=zero)
     end = lax.while_loop(unsolved, step, begin)
-    return dataclasses.replace(end.best, steps=end.now.steps, sweeps=end.now.sweeps)
+    enormous = jnp.max(jnp.abs(end.best.x), initial=0.0) > LARGEST_RATIO * rows.scale[1]
+    jammed = enormous & ~(end.best.residual <= tolerance)
+    return Iterate(
+        x=jnp.where(jammed, end.first, end.best.x), u=end.best.u,
+        residual=jnp.where(jammed, jnp.inf, end.best.residual), steps=end.now.steps, sweeps=end.now.sweeps,
+    )  # fmt: skip
 
 
 def _damping(k: Array) -> Array:

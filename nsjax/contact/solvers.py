@@ -42,7 +42,8 @@ class ContactSolution:
         x: (m,) impulses, rows as in `ContactProblem` [N s].
         iterations: Newton steps, sweeps or ADMM iterations taken in all.
         rounds: fallback rounds; 0 means that the plain Newton iteration was enough.
-        residual: relative natural-map residual of ``x``.
+        residual: relative natural-map residual of ``x``; infinite where the problem has no answer, see
+            `nsjax.contact.newton.newton_in_rounds`.
     """
 
     x: Array
@@ -272,7 +273,8 @@ def solve(
 
     Limits: where contacts depend on each other (``G`` singular) individual impulses are not unique,
     but velocities are; Newton's answer is the one nearest to zero on the branches found. For strong
-    coupling of friction and normal impulses Coulomb's law itself can have several answers or none.
+    coupling of friction and normal impulses Coulomb's law itself can have several answers or none: the
+    residual is then infinite, the impulses are a compromise (``"auto"`` alone).
 
     Source: [R&S (43)-(54)] with the exact derivative.
 

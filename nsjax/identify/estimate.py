@@ -76,6 +76,9 @@ class Estimate:
         problem: the problem with the estimated parameters (and, of one recording, its start).
         calls: compiled calls, of one program.
         level: of the intervals.
+        intervals: what they are made from: ``"noise"``, ``"recordings"`` or ``"bootstrap"``.
+        holds: whether they hold the truth with the probability ``level``, as far as the fit can tell; a
+            sentence says why not, and the level is then not printed.
     """
 
     names: tuple[str, ...]
@@ -93,6 +96,8 @@ class Estimate:
     problem: Problem
     calls: int
     level: float
+    intervals: str = "noise"
+    holds: bool = True
 
     def __getitem__(self, name: str) -> float:
         try:
@@ -123,7 +128,7 @@ class Estimate:
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.names)
-        head = f"{100 * self.level:g} % interval"
+        head = f"{100 * self.level:g} % interval" if self.holds else "interval, of no known level"
         lines = [f"{'':{width}} {'estimate':>13} {'std. dev.':>10}   {head}"]
         for name, x, s, (a, b) in zip(self.names, self.values, self.deviation, self.interval, strict=True):
             lines.append(f"{name:{width}} {x:13.6g} {s:10.2g}   [{a:.6g}, {b:.6g}]")
@@ -148,6 +153,8 @@ def as_dict(estimate: Estimate) -> dict[str, Any]:
         "values": plain(estimate.values),
         "deviation": plain(estimate.deviation),
         "interval": [plain(row) for row in estimate.interval],
+        "level": estimate.level if estimate.holds else None,
+        "intervals": estimate.intervals,
         "covariance": [plain(row) for row in estimate.covariance],
         "singular_values": plain(estimate.singular_values),
         "chi_squared": estimate.chi_squared,

@@ -45,7 +45,7 @@ class Point:
 
 class Objective:
     """The cost as a function of the search's coordinates ``z``: first the numbers common to all
-    recordings, then those of each recording.
+    recordings, then those of each recording. ``weights`` (K,): how often each recording counts.
     """
 
     def __init__(self, plan: Plan, loss: Loss, starts: int) -> None:
@@ -54,6 +54,7 @@ class Objective:
         self.own = [x for x in plan.trained if x.own]
         self.fitted = plan.fitted
         self.calls = 0
+        self.weights = np.ones(self.fitted)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -142,8 +143,9 @@ class Objective:
             jacobian[i] = jacobian[i] * part
         status = np.asarray(found.status)
         ok = bool(np.all(status == 0) and np.all(np.isfinite(residual)) and np.all(np.isfinite(jacobian)))
-        cost = 0.5 * float(np.sum(self.loss.rho(residual))) if ok else np.inf
-        root = np.sqrt(self.loss.weight(residual)) if ok else np.zeros_like(residual)
+        times = self.weights[:, None, None]
+        cost = 0.5 * float(np.sum(times * self.loss.rho(residual))) if ok else np.inf
+        root = np.sqrt(times * self.loss.weight(residual)) if ok else np.zeros_like(residual)
         matrix, rest = self.compress(np.nan_to_num(jacobian) * root[..., None], residual * root)
         return Point(
             z=z, cost=cost, gradient=matrix.T @ rest, matrix=matrix, rest=rest, residual=residual,

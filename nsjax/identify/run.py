@@ -11,13 +11,20 @@ import numpy as np
 
 from nsjax import notes
 from nsjax.core import InputError, Problem, Scheme, State
-from nsjax.identify import losses, solve
+from nsjax.core.errors import nearest
+from nsjax.identify import clusters, losses, solve
 from nsjax.identify.data import Recording
 from nsjax.identify.estimate import Estimate, Fit, Run
 from nsjax.identify.objective import Objective, Point
 from nsjax.identify.plan import make_plan
 from nsjax.identify.program import with_numbers
-from nsjax.identify.statistics import Statistics, describe, identifiability, quantile
+from nsjax.identify.statistics import (
+    Statistics,
+    describe,
+    identifiability,
+    noise_alone,
+    quantile,
+)
 from nsjax.identify.transforms import Transform
 
 
@@ -37,14 +44,17 @@ def identify(
     tolerance: float = 1e-8,
     max_runs: int = 60,
     level: float = 0.95,
+    intervals: str | None = None,
+    resamples: int = 200,
     holdout: Recording | Sequence[Recording] | None = None,
 ) -> Estimate:
     """Estimates numbers of a model from recordings of its motion.
 
     Minimises ``sum rho(((model - measured) / noise)^2) / 2`` over all values that count. The model runs
     with steps ``dt`` on the grid of its start; between steps it is linear. Derivatives are those of the
-    run, in forward mode, through impacts as ``gradient`` says. The covariance is that of the linearised
-    problem at the end, with the noise level given, or estimated from the residuals.
+    run, in forward mode, through impacts as ``gradient`` says. Intervals come from the linearised problem
+    at the end and the noise level, or from the scatter between recordings, see ``intervals``; where the fit
+    shows that they have not their level, ``estimate.holds`` is False and the level is not printed.
 
     All searches, iterations and seeds are served by one compiled program: numbers, data of the same
     shape, step size and times may change without compiling again. Recordings and searches are lanes of it,
@@ -69,6 +79,12 @@ def identify(
         tolerance: the search has converged when a step promises to reduce the cost by this part.
         max_runs: points looked at by each search.
         level: of the confidence intervals.
+        intervals: what they are made from. ``"noise"``: the linearised model and the noise level; right if
+            nothing but independent noise lies between model and data. ``"recordings"``: the scatter between
+            recordings (each left out in turn, to first order); holds under model error and robust losses
+            as well. ``"bootstrap"``: fits to recordings drawn with replacement. None: recordings if there
+            are at least ten, else noise. Numbers that a recording has of its own keep those of the noise.
+        resamples: fits of the bootstrap, each some runs of all recordings.
         holdout: recordings kept from the fit; the model's error for them is reported.
 
     Returns:
@@ -104,6 +120,7 @@ def identify(
     plan = make_plan(problem, scheme, data, train, dt, gradient, holdout)
     objective = Objective(plan, kind, starts)
     _check_options(objective, starts, spread, level, max_runs)
+    _check_intervals(objective, intervals, resamples)
     first = objective.to_z(objective.begin)
     rng = np.random.default_rng(seed)
     begins = [first] + [_sample(objective, spread, rng) for _ in range(starts - 1)]
@@ -116,7 +133,8 @@ def identify(
             f"identify: no search could begin: {ended[0].why} (status {best.status.tolist()}); give "
             "another initial value or a smaller dt"
         )
-    return _report(objective, ended, best, level)
+    draw = {"resamples": resamples, "seed": seed, "tolerance": tolerance, "most": max_runs}
+    return _report(objective, ended, best, level, clusters.kind_of(objective, intervals), draw)
 
 
 def _check_options(objective: Objective, starts: int, spread: float, level: float, most: int) -> None:
@@ -135,23 +153,63 @@ def _check_options(objective: Objective, starts: int, spread: float, level: floa
         raise InputError(f"identify: {size} numbers cannot be found from {count} values; train fewer")
 
 
+def _check_intervals(objective: Objective, intervals: str | None, resamples: int) -> None:
+    if intervals is not None and intervals not in clusters.KINDS:
+        hint = nearest(str(intervals), clusters.KINDS)
+        raise InputError(f"identify: intervals = {intervals!r}; {hint}")
+    if intervals in clusters.KINDS[1:] and (objective.fitted < 2 or not objective.shared):
+        raise InputError(
+            f"identify: intervals = {intervals!r} needs several recordings with a number in common; there "
+            f"are {objective.fitted}: give more, or intervals='noise'"
+        )
+    if not isinstance(resamples, int | np.integer) or resamples < 2:
+        raise InputError(f"identify: resamples = {resamples!r}; it must be a whole number, at least 2")
+
+
 def _sample(objective: Objective, spread: float, rng: np.random.Generator) -> np.ndarray:
     pairs = zip(objective.transforms, objective.begin, strict=True)
     return objective.to_z(np.asarray([t.sample(np.asarray(x), spread, rng) for t, x in pairs], float))
 
 
-def _report(objective: Objective, ended: list[solve.Search], best: Point, level: float) -> Estimate:
-    plan = objective.plan
-    found = describe(objective, best)
-    x = objective.to_x(best.z)
+def _intervals(
+    objective: Objective, best: Point, level: float, kind: str, draw: dict[str, Any]
+) -> tuple[Statistics, np.ndarray, str]:
+    """Statistics, intervals (p, 2) and why they have not their level, empty if they have."""
+    plan, found, why = objective.plan, describe(objective, best), ""
+    ends = np.full((len(best.z), 2), np.nan)
     half = quantile(level, None if plan.known else objective.freedom) * found.deviation_z
+    if kind == "bootstrap":
+        scatter = clusters.resampled(objective, best, found, level=level, **draw)
+        found, ends, why = scatter.statistics, scatter.quantiles, scatter.sentence
+    elif kind == "recordings":
+        scatter = clusters.left_out(objective, best, found)
+        found, why, shared = scatter.statistics, scatter.sentence, len(objective.shared)
+        wide = quantile(level, objective.fitted - 1) * found.deviation_z
+        half[:shared] = wide[:shared]
+    else:
+        why = noise_alone(objective, best, found)
     low, high = objective.walls(objective.to_z(objective.begin))
     walled = np.asarray([t.kind in ("free", "box") for t in objective.transforms])
-    ends = [np.where(walled, np.clip(best.z + s * half, low, high), best.z + s * half) for s in (-1, 1)]
+    for k, s in enumerate((-1, 1)):
+        end = np.where(np.isnan(ends[:, k]), best.z + s * half, ends[:, k])
+        ends[:, k] = np.where(walled, np.clip(end, low, high), end)
     with np.errstate(over="ignore"):
-        interval = np.stack([objective.to_x(end) for end in ends], axis=1)
+        return found, np.stack([objective.to_x(end) for end in ends.T], axis=1), why
+
+
+def _report(
+    objective: Objective, ended: list[solve.Search], best: Point, level: float, kind: str,
+    draw: dict[str, Any],
+) -> Estimate:  # fmt: skip
+    plan = objective.plan
+    found, interval, why = _intervals(objective, best, level, kind, draw)
+    why = why if ended[0].converged else "the search has not converged"
+    x = objective.to_x(best.z)
     unknown = identifiability(objective, found, int(best.impacts.sum()))
     messages = [_ending(ended), *_walls(objective, x), *unknown, *_quality(objective, best, found)]
+    walls = bool(_walls(objective, x))
+    if why:
+        messages.append(f"the intervals are no {100 * level:g} % intervals: {why}")
     runs = tuple(
         Run(
             objective.to_x(s.best.z), s.best.cost, s.converged, s.why,
@@ -167,6 +225,7 @@ def _report(objective: Objective, ended: list[solve.Search], best: Point, level:
         messages=tuple(messages), chi_squared=found.variance,
         noise=None if plan.known else float(np.sqrt(found.variance)), runs=runs,
         fits=_fits(objective, x), problem=_fitted(objective, x), calls=objective.calls, level=level,
+        intervals=kind, holds=not why and not walls,
     )  # fmt: skip
 
 
@@ -202,7 +261,7 @@ def _quality(objective: Objective, best: Point, found: Statistics) -> list[str]:
         if found.variance > 1.0 + 4.0 * np.sqrt(2.0 / objective.freedom):
             sentences.append(
                 f"the residuals are {np.sqrt(found.variance):.3g} times the noise level: the model does "
-                "not explain the data, or the noise is larger than given; intervals are too narrow"
+                "not explain the data, or the noise is larger than given"
             )
     else:
         sentences.append(f"noise level estimated from the residuals: {np.sqrt(found.variance):.3g}")

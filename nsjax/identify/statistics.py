@@ -131,6 +131,27 @@ def quantile(level: float, freedom: int | None) -> float:
     return low
 
 
+def noise_alone(objective: Objective, point: Point, found: Statistics) -> str:
+    """Why residuals are not the independent noise that intervals from the noise level rest on, empty if
+    nothing shows.
+
+    Looked at: their size, where the level is given and the loss is squares; and how a value pulls the same
+    way as the one before it. Of ``n`` pairs of independent pulls the mean product over the mean square has
+    the deviation ``1 / sqrt(n)``; four of them are no accident.
+    """
+    plan, loss = objective.plan, objective.loss
+    large = found.variance > 1.0 + 4.0 * np.sqrt(2.0 / objective.freedom)
+    if large and plan.known and loss.kind == "squares":
+        return f"the residuals are {np.sqrt(found.variance):.3g} times the noise level"
+    pull = point.residual * loss.weight(point.residual)
+    both = plan.mask[: plan.fitted, 1:] & plan.mask[: plan.fitted, :-1]
+    square = float(np.sum(np.where(both, pull[:, 1:] ** 2 + pull[:, :-1] ** 2, 0.0))) / 2.0
+    alike = float(np.sum(np.where(both, pull[:, 1:] * pull[:, :-1], 0.0)))
+    if square > 0.0 and alike > 4.0 / np.sqrt(both.sum()) * square:
+        return f"neighbouring residuals are alike (correlation {alike / square:.2g}), as of a model error"
+    return ""
+
+
 def identifiability(objective: Objective, found: Statistics, impacts: int) -> list[str]:
     """Sentences about directions in which the data say nothing, or next to nothing."""
     names = objective.names

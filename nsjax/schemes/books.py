@@ -16,8 +16,9 @@ from nsjax.types import Array, PyTree
 
 
 def step_status(
-    system: System, params: PyTree, at: State, gap: Array, v: Array, q: Array, solved: Array
-) -> Array:
+    system: System, params: PyTree, at: State, gap: Array, v: Array, q: Array, solved: Array,
+    residual: Array,
+) -> Array:  # fmt: skip
     """Status bits of a step. Causes are told apart only when something is wrong.
 
     Args:
@@ -25,6 +26,7 @@ def step_status(
         gap: as tested by the scheme.
         v, q: the new state.
         solved: whether the contact problems met their tolerance.
+        residual: of them; infinite where one has no answer.
     """
 
     def broken(x: Array) -> Array:
@@ -43,7 +45,8 @@ def step_status(
             status.FORCE_NOT_FINITE: broken(force),
             status.MASS_SINGULAR: singular,
             status.STATE_NOT_FINITE: state,
-            status.CONTACT_UNSOLVED: ~solved,
+            status.CONTACT_JAMMED: ~inputs & ~singular & jnp.isinf(residual),
+            status.CONTACT_UNSOLVED: ~solved & ~jnp.isinf(residual),
         }
         return sum((jnp.where(on, bit, 0) for bit, on in found.items()), start=jnp.asarray(0))
 
@@ -120,7 +123,7 @@ def impulse_output(
         ),
         iterations=jump.iterations,
         residual=jump.residual,
-        status=step_status(system, params, at, gap, end.v, end.q, solved),
+        status=step_status(system, params, at, gap, end.v, end.q, solved, jump.residual),
         contact=jump.worst,
         notes=told.notes,
     )

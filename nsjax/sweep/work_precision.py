@@ -63,7 +63,8 @@ class WorkPrecision:
             scheme; nan for the largest, and beside runs that failed or diverged.
         impacts: number of impacts.
         iterations: of the contact solver, in all steps.
-        seconds: CPU time of the run, without compilation; the least of a few.
+        seconds: CPU time of the run, without compilation; the least of a few. The fixed cost of a call is
+            in it: `cost` tells it from that of the steps.
         status: bits of `nsjax.status`, 0 for a good run; `nsjax.status.DIVERGED` where an error is above
             `LOST`.
         failures: sentences of the failed runs.
@@ -103,6 +104,26 @@ class WorkPrecision:
         fit = np.isfinite(error) & (error < largest) & (error > least)
         return observed_order(rows.dt[fit], error[fit]) if np.count_nonzero(fit) > 1 else float("nan")
 
+    def cost(self, scheme: str) -> tuple[float, float]:
+        """Fixed cost of a call and cost of a step [s], neither negative: the line through the CPU times
+        over the numbers of steps, deviations relative to the times; nan with fewer than two good runs.
+
+        Limits: steps that iterate less when they are shorter count as equally dear, and lie below the line.
+        """
+        rows = self.of(scheme)
+        good = (rows.status == 0) & (rows.seconds > 0.0)
+        if np.count_nonzero(good) < 2:
+            return float("nan"), float("nan")
+        time, steps = rows.seconds[good], rows.steps[good].astype(float)
+        matrix = np.stack([np.ones_like(steps), steps], axis=1) / time[:, None]
+        fixed, each = np.linalg.lstsq(matrix, np.ones_like(time), rcond=None)[0]
+        # the end of the range that a negative one is pushed back to, the other fitted alone
+        if fixed < 0.0:
+            return 0.0, float(np.sum(steps / time) / np.sum((steps / time) ** 2))
+        if each < 0.0:
+            return float(np.sum(1.0 / time) / np.sum(1.0 / time**2)), 0.0
+        return float(fixed), float(each)
+
     def csv(self) -> str:
         """The table as comma-separated values with a heading."""
         buffer = io.StringIO()
@@ -134,6 +155,9 @@ class WorkPrecision:
                 f"{self.impacts[k]:7d} {self.seconds[k]:9.2e}{self._mark(k)}"
             )
         for name in dict.fromkeys(self.scheme):
+            fixed, each = self.cost(name)
+            if np.isfinite(fixed):
+                lines.append(f"{name:{width}} CPU time: {fixed:.2e} s a call and {each:.2e} s a step")
             slopes = [self.slope(name, of, largest=LOST) for of in ("error_q", "error_v")]
             if np.any(np.isfinite(slopes)):
                 lines.append(f"{name:{width}} fitted slopes: q {slopes[0]:.2f}, v {slopes[1]:.2f}")

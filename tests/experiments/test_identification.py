@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments import common
-from experiments.identification import fig_cube_tosses, fig_slider_crank, tosses
+from experiments.identification import cube, design, fig_cube_tosses, fig_slider_crank, tosses
 
 
 def missed(module, name, numbers):
@@ -49,7 +49,7 @@ def folder(reference_data, monkeypatch):
 def test_tosses_are_what_their_description_says(folder):
     measured = tosses.read(folder)
     assert len(measured) == 114
-    assert tosses.nominal(folder).friction == 0.18
+    assert tosses.nominal(folder)["friction"] == 0.18
     falls = []
     for toss in measured:
         n = toss.flight
@@ -77,18 +77,76 @@ def test_flights_give_the_start(folder):
     assert np.median(off) < 0.15
 
 
-def test_recordings_hold_poses(folder):
+def test_the_geometry_is_measured_without_impacts(folder):
+    """Free fall and rest of the description: scale 9.61 / 9.81, and 0.978 half sides."""
+    found = cube.geometry(tosses.read(folder)[::4])
+    assert found.scale == pytest.approx(9.61 / 9.81, abs=2e-3)
+    assert found.ground == pytest.approx((0.978 - found.scale) * tosses.HALF, abs=2e-4)
+    assert 1e-3 < found.radius < 5e-3
+
+
+def test_the_start_of_a_flight_with_the_gravity_of_all(folder):
+    """The parabola of a start has the tracked heights, to the noise of flights (0.06 mm)."""
     toss = tosses.read(folder)[3]
-    found = tosses.recording(toss, 0.1, 2, (1e-3, 0.1))
-    assert found.times[0] == pytest.approx(2 / 148)
-    assert list(found.values) == ["x", "y", "z", "qw", "qx", "qy", "qz"]
-    np.testing.assert_array_equal(found.values["z"], toss.position[2 : 2 + 2 * len(found.times) : 2, 2])
+    q, v = cube.starts([toss], 9.6)
+    t = toss.times[: toss.flight]
+    height = q[0, 2] + v[0, 2] * t - 4.8 * t**2
+    assert np.sqrt(np.mean((height - toss.position[: toss.flight, 2]) ** 2)) < 2e-4
+    np.testing.assert_allclose(q[0, 3:], toss.start.q[3:], atol=1e-12)
 
 
 def test_without_data_it_says_so(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("NSJAX_DATA", str(tmp_path))
     assert fig_cube_tosses.main(folder=tmp_path) == {}
     assert "NSJAX_DATA" in capsys.readouterr().out
+
+
+def test_corners_of_the_cube():
+    """On a corner the middle stands at ``sqrt(3) (half - r) + r``; sliding is that of the lowest points."""
+    axis = np.array([1.0, -1.0, 0.0]) / np.sqrt(2.0)  # turns the diagonal upright
+    angle = np.arccos(1.0 / np.sqrt(3.0))
+    q = np.concatenate([[0.0, 0.0, 1.0, np.cos(angle / 2)], np.sin(angle / 2) * axis])
+    radius, offset = 3e-3, np.array([1e-3, 0.0, -6e-3])
+    for moved in (np.zeros(3), offset):
+        p = cube.prepare(cube.Toss(radius=radius, offset=moved))
+        at = q.copy()
+        turn = tosses.matrices(q[None, 3:])[0]
+        at[:3] -= turn @ moved  # pose of the mass centre
+        gaps = np.asarray(cube.SYSTEM.gap(0.0, at, p))
+        assert gaps.min() == pytest.approx(1.0 - np.sqrt(3.0) * (tosses.HALF - radius) - radius, abs=1e-12)
+        spin = np.array([0.0, 0.0, 0.0, *(turn.T @ [0.0, 2.0, 0.0])])  # about the world's y
+        slip = np.asarray(cube.SYSTEM.slip(0.0, at, spin, p))[np.argmin(gaps)]
+        lever = -(np.sqrt(3.0) * (tosses.HALF - radius) + radius) + (turn @ moved)[2]
+        np.testing.assert_allclose(slip, [2.0 * lever, 0.0], atol=1e-12)
+
+
+def test_a_design_finds_the_least_value_of_a_quadratic():
+    z = design.spread(200, 3)
+    for row in z.T:  # evenly spread: 20 in every tenth; random ones scatter by 4, the worst of 30 by 10
+        assert np.all(np.abs(np.histogram(row, bins=10, range=(-1.0, 1.0))[0] - 20) <= 5)
+    at = np.array([0.3, -0.5, 0.1])
+    bend = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 3.0]])
+    cost = 1.0 + 0.5 * np.einsum("mi,ij,mj->m", z - at, bend, z - at)
+    found = design.least(z, cost)
+    np.testing.assert_allclose(found.z, at, atol=1e-9)
+    assert found.cost == pytest.approx(1.0, abs=1e-9)
+    assert found.inside.all()
+    beyond = design.least(z, cost + 5.0 * z[:, 0])
+    assert beyond.z[0] == -1.0
+    assert beyond.inside.tolist() == [False, True, True]
+
+
+def test_resampled_designs_scatter_as_means_do():
+    """Every recording has its own minimum: the fit is their mean, its deviation theirs over sqrt(K)."""
+    rng = np.random.default_rng(0)
+    own = 0.1 * rng.normal(size=(40, 2))
+    z = design.spread(64, 2)
+    costs = np.sum((z[:, None] - own) ** 2, axis=2)
+    found = design.fit(z, costs, seed=1, resamples=300)
+    np.testing.assert_allclose(found.answer.z, own.mean(axis=0), atol=1e-9)
+    # 300 resamples know a deviation to 4 %; four of them
+    np.testing.assert_allclose(found.deviation, own.std(axis=0) / np.sqrt(40), rtol=0.16)
+    np.testing.assert_allclose(found.half / found.deviation, 2.0227, atol=1e-3)  # Student, 39 degrees
 
 
 @pytest.mark.slow

@@ -56,5 +56,6 @@ def test_every_approach_is_listed(name: str) -> None:
             near = np.min(np.abs(times[contacts == corner] - time))
             assert near <= most * DT, (time, wall, rate, near / DT)
     # nothing is invented: approaches of the accumulations that are slower, and no more
-    assert len(np.unique(times)) <= len(expected) + 8
+    # (both corners strike within a step)
+    assert len(np.unique(np.ceil(times / DT))) <= len(expected) + 8
     assert np.all(np.isnan(np.asarray(traj.events.time)[count:]))

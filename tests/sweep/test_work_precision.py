@@ -10,7 +10,7 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes, status
-from nsjax.sweep.work_precision import COLUMNS
+from nsjax.sweep.work_precision import COLUMNS, WorkPrecision
 
 TIME, ROWS = 20.0, 10
 DTS = [0.1, 0.002, 0.01, 0.005]
@@ -149,3 +149,23 @@ def test_refusals(given, dts, words: str) -> None:
 def test_an_unknown_scheme_is_answered_with_the_nearest(table) -> None:
     with pytest.raises(nsjax.InputError, match="did you mean 'explicit'"):
         table.of("explict")
+
+
+def test_the_fixed_cost_of_a_call_is_told_from_that_of_a_step() -> None:
+    """Times that lie on a line; on one through the origin; and two that fall, which no step costs."""
+    steps = np.array([100, 200, 400])
+
+    def table(seconds: np.ndarray) -> WorkPrecision:
+        none = np.full(3, np.nan)
+        return WorkPrecision(
+            scheme=("a",) * 3, dt=1.0 / steps, steps=steps, error_q=none, error_v=none, order_q=none,
+            order_v=none, impacts=np.zeros(3, int), iterations=np.zeros(3, int), seconds=seconds,
+            status=np.zeros(3, int), failures=(),
+        )  # fmt: skip
+
+    one = table(5e-3 + 2e-6 * steps)
+    assert one.cost("a") == pytest.approx((5e-3, 2e-6), rel=1e-9)
+    assert "5.00e-03 s a call and 2.00e-06 s a step" in str(one)
+    assert table(3e-6 * steps).cost("a") == pytest.approx((0.0, 3e-6), abs=1e-12)
+    assert table(3e-6 * steps - 1e-5).cost("a")[0] == 0.0
+    assert table(5e-3 - 2e-6 * steps).cost("a")[1] == 0.0

@@ -314,7 +314,7 @@ def _step(
         ),
         iterations=end.iterations + jump.iterations,
         residual=jnp.maximum(end.residual, jump.residual),
-        status=step_status(system, params, ahead, gap, after.v, after.q, solved),
+        status=step_status(system, params, ahead, gap, after.v, after.q, solved, jump.residual),
         contact=jump.worst,
         notes=end.notes | struck.told.notes | events.settling(memory.touch, kept.resting),
     )

@@ -1,0 +1,145 @@
+"""Intervals from the scatter between recordings: what holds under robust losses and model error.
+
+The noise level says how well the data of one run are repeated, not how well the model fits runs that
+differ by what it leaves out. Recordings are independent, values within one are not: recordings are the
+clusters of the estimates below. Numbers that a recording has of its own (its start) are eliminated first.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+
+import numpy as np
+
+from nsjax.identify import solve
+from nsjax.identify.objective import Objective, Point
+from nsjax.identify.statistics import Statistics
+
+KINDS = ("noise", "recordings", "bootstrap")
+
+FEWEST = 10
+"""Recordings from which intervals are taken from their scatter, unless one is asked for: with fewer,
+Student's quantile of a variance of so few parts (2.26 at ten) makes them wide and still uncertain."""
+
+ALONE = 1.0 - 1e-6
+"""Leverage from which a recording alone decides about a direction: leaving it out, nothing is known."""
+
+CONVERGED = 0.95
+"""Share of the resampled fits that must converge for their quantiles to count."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Scatter:
+    """What recordings say about the uncertainty of the numbers common to them.
+
+    Args:
+        statistics: with their covariance and deviations; those of single recordings keep the noise's.
+        quantiles: (p, 2) ends of the interval in coordinates of the search, nan where not from resamples.
+        sentence: why these are not intervals of their level, empty if they are.
+    """
+
+    statistics: Statistics
+    quantiles: np.ndarray
+    sentence: str
+
+
+def kind_of(objective: Objective, asked: str | None) -> str:
+    """How intervals are made if nothing is asked for: from recordings where there are enough."""
+    if asked is not None:
+        return asked
+    return "recordings" if objective.shared and objective.fitted >= FEWEST else "noise"
+
+
+def _parts(objective: Objective, point: Point, exact: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Second derivatives (K, g, g) and gradients (K, g) of the cost of each recording in the shared
+    numbers, its own ones eliminated; ``exact``: with the slope of the pull of the loss, else its weight.
+    """
+    g, loss = len(objective.shared), objective.loss
+    hessian, gradient = [], []
+    for k in range(objective.fitted):
+        j = point.jacobian[k].reshape(-1, point.jacobian.shape[-1])
+        r = point.residual[k].reshape(-1)
+        bend = loss.slope_of_pull(r) if exact else loss.weight(r)
+        h, b = j.T @ (bend[:, None] * j), j.T @ (r * loss.weight(r))
+        back = h[:g, g:] @ np.linalg.pinv(h[g:, g:])
+        hessian.append(h[:g, :g] - back @ h[g:, :g])
+        gradient.append(b[:g] - back @ b[g:])
+    return np.stack(hessian), np.stack(gradient)
+
+
+def left_out(objective: Objective, point: Point, found: Statistics) -> Scatter:
+    """Covariance from leaving out one recording after the other, to first order (a sandwich estimate)::
+
+        cov = (K - 1) / K  sum_k d_k d_k',      d_k = (A - H_k)^-1 g_k,   A = sum_k H_k
+
+    with the gradient ``g_k`` and the second derivative ``H_k`` of the cost of recording ``k``, that of
+    Gauss and Newton with the slope of the pull of the loss; where that has no minimum here, with its
+    weights. Unlike ``A^-1 (sum g g') A^-1`` it is not too small for few recordings (Bell & McCaffrey 2002).
+    """
+    free = np.flatnonzero(np.isfinite(found.deviation_z[: len(objective.shared)]))
+    none = np.full((len(found.deviation_z), 2), np.nan)
+    if not free.size:
+        return Scatter(found, none, "nothing common to the recordings is known")
+    for exact in (True, False):
+        hessian, gradient = _parts(objective, point, exact)
+        hessian, gradient = hessian[:, free][:, :, free], gradient[:, free]
+        size = np.sqrt(np.maximum(np.einsum("kii->i", hessian), np.finfo(float).tiny))
+        hessian, gradient = hessian / np.outer(size, size), gradient / size
+        values, vectors = np.linalg.eigh(hessian.sum(axis=0))
+        if values[0] > 1e-10 * values[-1]:
+            break
+    else:
+        return Scatter(found, none, "the cost has no minimum here to second order")
+    root = vectors / np.sqrt(np.maximum(values, 1e-300))
+    count, moved = len(hessian), []
+    for h, b in zip(hessian, gradient, strict=True):
+        share, along = np.linalg.eigh(root.T @ h @ root)
+        if share[-1] >= ALONE:
+            return Scatter(found, none, "a number rests on one recording alone")
+        moved.append(root @ along @ ((along.T @ root.T @ b) / (1.0 - share)) / size)
+    moves = np.stack(moved)
+    return Scatter(_with(objective, point, found, free, (count - 1) / count * moves.T @ moves), none, "")
+
+
+def _with(
+    objective: Objective, point: Point, found: Statistics, free: np.ndarray, inner: np.ndarray
+) -> Statistics:
+    """Statistics with another covariance of these coordinates; beside own numbers none is known."""
+    slope = objective.slope(point.z)
+    shared = len(objective.shared)
+    covariance, deviation = found.covariance.copy(), found.deviation_z.copy()
+    covariance[:shared, shared:] = covariance[shared:, :shared] = np.nan
+    covariance[np.ix_(free, free)] = inner * np.outer(slope[free], slope[free])
+    deviation[free] = np.sqrt(np.diag(inner))
+    return dataclasses.replace(found, covariance=covariance, deviation_z=deviation)
+
+
+def resampled(
+    objective: Objective, point: Point, found: Statistics, *, level: float, resamples: int, seed: int,
+    tolerance: float, most: int,
+) -> Scatter:  # fmt: skip
+    """Quantiles and covariance of fits to as many recordings, drawn with replacement (bootstrap).
+
+    Every fit goes on from the estimate. It sees what a linearised interval does not: bent valleys of the
+    cost, and numbers near a bound; it costs some runs of all recordings for every resample.
+    """
+    rng = np.random.default_rng(seed)
+    g, drawn, good = len(objective.shared), [], 0
+    for _ in range(resamples):
+        one = copy.copy(objective)
+        draws = rng.integers(objective.fitted, size=objective.fitted)
+        one.weights = np.bincount(draws, minlength=objective.fitted).astype(float)
+        end = solve.search(one, [point.z], solve.METHODS[0], tolerance, most)[0]
+        objective.calls = one.calls
+        good += end.converged
+        drawn.append(point.z if end.best is None else end.best.z)
+    z = np.stack(drawn)[:, :g]
+    free = np.flatnonzero(np.isfinite(found.deviation_z[:g]))
+    quantiles = np.full((len(found.deviation_z), 2), np.nan)
+    quantiles[:g] = np.quantile(z, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=0).T
+    inner = np.atleast_2d(np.cov(z[:, free], rowvar=False)) if free.size else np.zeros((0, 0))
+    missed = resamples - good
+    why = f"{missed} of {resamples} resampled fits did not converge"
+    enough = good >= CONVERGED * resamples
+    return Scatter(_with(objective, point, found, free, inner), quantiles, "" if enough else why)

@@ -1,0 +1,103 @@
+"""The impact list of a run: which impacts count, and at which instant inside their step they happen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.contact.events import frozen, gap_rates
+from nsjax.core.branches import branch
+from nsjax.core.scheme import Output
+from nsjax.core.system import State, System
+from nsjax.nonlinear import with_tangent
+from nsjax.trajectory import Impacts
+from nsjax.types import Array, PyTree
+
+TOUCHING = 1e-12
+"""A gap up to this part of ``1 + |q|`` is closed at the start of a run: rounding of positions."""
+
+
+def no_impacts(system: System, kept: int) -> Impacts | None:
+    """An empty list with so many places; None for none."""
+    if not kept:
+        return None
+    empty = jnp.full(kept, jnp.nan)
+    return Impacts(
+        count=jnp.asarray(0, int), time=empty, contact=jnp.full(kept, -1), rate_before=empty,
+        rate_after=empty, impulse_normal=empty, impulse_tangential=jnp.full((kept, system.nt), jnp.nan),
+    )  # fmt: skip
+
+
+def closed_at_start(system: System, p: PyTree, state: State) -> Array:
+    """Contacts (nc,) bool that touch in the first state of a run: what they do in its first step is no
+    impact, because none of them was open before.
+    """
+    if system.gap is None:
+        return jnp.zeros(system.nc, bool)
+    gap = system.gap(jnp.asarray(state.t), state.q, p)
+    return frozen(gap) <= TOUCHING * (1.0 + jnp.max(jnp.abs(frozen(state.q)), initial=0.0))
+
+
+def crossings(system: System, p: PyTree, start: State, rate_before: Array, dt: Array) -> Array:
+    """Time (nc,) from the start of a step to the instant at which each gap crosses zero [s].
+
+    With the gap ``g`` and its rate ``r`` at the start of the step, and the rate ``r-`` before the impact,
+    the mean rate closes the gap: ``s = -2 g / (r + r-)``. It is exact for a steady acceleration where
+    ``r-`` is the rate of the impact itself, else off by ``h^2 a / r``. A scheme that tests gaps inside its
+    step sees some impacts a part of a step late: ``s`` is negative then, and at least ``-dt``.
+
+    Args:
+        start: state before the step.
+        rate_before: (nc,) of the impact, negative where there is one [m/s].
+        dt: step size [s].
+    """
+    state = State(t=jnp.asarray(start.t), q=start.q, v=start.v)
+    p, state, rate_before, dt = frozen((p, state, rate_before, dt))
+    assert system.gap is not None
+    gap = system.gap(state.t, state.q, p)
+    closing = gap_rates(system, p, state) + rate_before
+    comes = closing < 0.0
+    return jnp.clip(jnp.where(comes, -2.0 * gap / jnp.where(comes, closing, 1.0), dt), -dt, dt)
+
+
+def enter_impacts(
+    listed: Impacts | None, system: System, p: PyTree, start: State, output: Output, dt: Array, end: Array
+) -> Impacts | None:
+    """The list with the impacts of a step entered, in the order of their instants.
+
+    Args:
+        start: state before the step.
+        output: of the step; ``output.impacts`` says what counts.
+        end: time at the end of the step [s].
+    """
+    if listed is None or not system.nc:
+        return listed
+    impact = output.impacts
+
+    def enter(listed: Impacts) -> Impacts:
+        event = output.event
+        instant = crossings(system, p, start, event.rate_before, dt)
+        shift = jnp.broadcast_to(event.shift, impact.shape)
+        values: dict[str, Any] = {
+            "time": with_tangent(end + frozen(instant - dt), shift),
+            "contact": np.arange(system.nc),
+            "rate_before": event.rate_before,
+            "rate_after": event.rate_after,
+            "impulse_normal": output.impulse_normal,
+            "impulse_tangential": output.impulse_tangential,
+        }
+        count, kept = listed.count, np.arange(listed.time.shape[0])
+        for k in range(system.nc):
+            # those of the step that come before this one, contacts of one instant in their order
+            first = (instant < instant[k]) | ((instant == instant[k]) & (np.arange(system.nc) < k))
+            here = (kept == count + jnp.sum(impact & first)) & impact[k]
+            new: dict[str, Any] = {}
+            for name, x in values.items():
+                place = here.reshape(-1, *[1] * (x.ndim - 1))
+                new[name] = jnp.where(place, x[k], getattr(listed, name))
+            listed = Impacts(count=count, **new)
+        return Impacts(count=count + jnp.sum(impact), **new)
+
+    return branch(jnp.any(impact), enter, lambda listed: listed, listed)
