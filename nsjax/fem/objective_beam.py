@@ -1,8 +1,8 @@
 """Geometrically exact spatial beam of two nodes: strains that no rigid motion changes, for any path.
 
 Nodes have a place ``x`` and a unit quaternion ``p`` of their section, whose axes are those of the ground
-where the beam is without strain. An element has its length and axes ``D = (d1, d2, d3)`` there, ``d3`` along
-it; its strains, in section axes and in the middle of the element, are::
+where the beam is without strain. An element has its length and axes ``D = (d1, d2, d3)`` there, ``d3``
+along it; its strains, in section axes and in the middle of the element, are::
 
     eta = D' A_m' (x2 - x1) / l - e3,    kappa = D' log(A_1' A_2) / l - kappa_0
 

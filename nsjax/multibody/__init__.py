@@ -1,6 +1,7 @@
 """Mechanisms from parts: bodies, joints, springs, loads and contacts, put together by `assemble`."""
 
 from nsjax.multibody.assemble import assemble
+from nsjax.multibody.beams import beam, circular, rectangular, section
 from nsjax.multibody.elements import actuator, force, joint_spring, spring, torque
 from nsjax.multibody.parts import (
     Part,
@@ -18,7 +19,7 @@ from nsjax.multibody.parts import (
 from nsjax.multibody.touching import Shape, contact, corners, plane, point, points, sphere, walls
 
 __all__ = [
-    "Part", "Shape", "actuator", "assemble", "ball", "body", "contact", "corners", "cylindrical",
+    "Part", "Shape", "actuator", "assemble", "ball", "beam", "body", "circular", "contact", "corners", "cylindrical",
     "distance", "fixed", "force", "hinge", "joint_spring", "pin", "plane", "point", "points",
-    "revolute_spherical", "slide", "sphere", "spring", "torque", "universal", "walls",
+    "rectangular", "revolute_spherical", "section", "slide", "sphere", "spring", "torque", "universal", "walls",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ STIFFNESSES = ("EA", "GA", "EI", "GJ")
 
 
 def section(
-    *, EA: Any, GA: Any, EI: Any, GJ: Any, rhoA: Any = None, rhoI: Any = None
+    *, EA: Any, GA: Any, EI: Any, GJ: Any, line_mass: Any = None, line_inertia: Any = None
 ) -> Section:  # fmt: skip
     """A section by its stiffness and inertia.
 
@@ -36,8 +36,8 @@ def section(
         GA: against shear, shear factors included [N]: a number, or two along ``d1`` and ``d2``.
         EI: against bending [N m^2]: a number, or two about ``d1`` and ``d2``.
         GJ: against twist [N m^2].
-        rhoA: mass per length [kg/m]; None: none, for static analysis.
-        rhoI: rotary inertia per length about ``d1`` and ``d2`` [kg m]: a number, or two; about the axis it
+        line_mass: mass per length [kg/m]; None: none, for static analysis.
+        line_inertia: rotary inertia per length about ``d1`` and ``d2`` [kg m]: a number, or two; about the axis it
             is their sum.
 
     Raises:
@@ -48,7 +48,7 @@ def section(
         >>> section(EA=1e4, GA=5e3, EI=100.0, GJ=100.0).EI
         100.0
     """
-    given = {"EA": EA, "GA": GA, "EI": EI, "GJ": GJ, "rhoA": rhoA, "rhoI": rhoI}
+    given = {"EA": EA, "GA": GA, "EI": EI, "GJ": GJ, "line_mass": line_mass, "line_inertia": line_inertia}
     kept = {}
     for name, value in given.items():
         value = number("section", "of a beam", name, value, 0.0)
@@ -58,10 +58,10 @@ def section(
         if name in STIFFNESSES and not is_traced(value) and not np.all(np.asarray(value) > 0.0):
             raise InputError(f"section: {name} = {value}; a stiffness is above zero")
         if value is not None and np.shape(value) not in (
-            ((), (2,)) if name in ("GA", "EI", "rhoI") else ((),)
+            ((), (2,)) if name in ("GA", "EI", "line_inertia") else ((),)
         ):
             raise InputError(f"section: {name} has shape {np.shape(value)}; give a number" + (
-                " or two, for both section axes" if name in ("GA", "EI", "rhoI") else ""))  # fmt: skip
+                " or two, for both section axes" if name in ("GA", "EI", "line_inertia") else ""))  # fmt: skip
     return Section(**kept)
 
 
@@ -93,7 +93,7 @@ def circular(radius: Any, *, E: Any, nu: Any = 0.3, rho: Any = None, inner: Any 
     tube = not is_traced(inner) and inner != 0.0
     factor = 0.5 if tube else 6.0 * (1.0 + nu) / (7.0 + 6.0 * nu)
     G = E / (2.0 * (1.0 + nu))
-    mass = {} if rho is None else {"rhoA": rho * area, "rhoI": rho * second}
+    mass = {} if rho is None else {"line_mass": rho * area, "line_inertia": rho * second}
     return section(EA=E * area, GA=factor * G * area, EI=E * second, GJ=2.0 * G * second, **mass)
 
 
@@ -118,7 +118,7 @@ def rectangular(width: Any, height: Any, *, E: Any, nu: Any = 0.3, rho: Any = No
     odd = np.arange(1, 2 * TORSION_TERMS, 2)
     series = xp.sum(xp.tanh(odd * math.pi * a / (2.0 * b)) / odd**5)
     torsion = a * b**3 * (1.0 / 3.0 - 64.0 / math.pi**5 * b / a * series)
-    inertia = {} if rho is None else {"rhoA": rho * area, "rhoI": rho * xp.stack([first, second])}
+    inertia = {} if rho is None else {"line_mass": rho * area, "line_inertia": rho * xp.stack([first, second])}
     return section(
         EA=E * area, GA=5.0 / 6.0 * G * area, EI=E * xp.stack([first, second]), GJ=G * torsion, **inertia
     )

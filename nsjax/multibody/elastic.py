@@ -64,8 +64,8 @@ def beam_piece(x: Beam, consistent: bool) -> Piece:
     """
     lengths, axes = section_axes(jnp.asarray(x.points, float), jnp.asarray(x.first_axis, float))
     s, n = x.section, lengths.shape[0]
-    line = jnp.asarray(0.0 if s.rhoA is None else s.rhoA, float) * lengths
-    two = _two(0.0 if s.rhoI is None else s.rhoI)
+    line = jnp.asarray(0.0 if s.line_mass is None else s.line_mass, float) * lengths
+    two = _two(0.0 if s.line_inertia is None else s.line_inertia)
     turning = jnp.concatenate([two, jnp.sum(two)[None]])
     each = jnp.sum(axes[:, :, None, :] * axes[:, None, :, :] * turning, axis=3) * lengths[:, None, None]
     curvature = jnp.zeros(3) if x.curvature is None else jnp.asarray(x.curvature, float)
@@ -73,7 +73,7 @@ def beam_piece(x: Beam, consistent: bool) -> Piece:
         length=lengths, axes=axes, curvature=jnp.broadcast_to(curvature, (n, 3)),
         stiffness=jnp.broadcast_to(stiffness_of(s), (n, 6)),
         damping=None if x.damping is None else jnp.broadcast_to(jnp.asarray(x.damping, float), (n,)),
-        coupling=line / 6.0 if consistent and s.rhoA is not None else None,
+        coupling=line / 6.0 if consistent and s.line_mass is not None else None,
     )  # fmt: skip
     return Piece(mass=_ends(0.5 * line), inertia=_ends(0.5 * each), elastic=elastic)
 

@@ -23,7 +23,7 @@ from nsjax.multibody.planar_dynamics import Dynamics
 from nsjax.multibody.reactions import Instant, body_row, joint_row, row_loads
 from nsjax.multibody.spatial import FOLDED
 from nsjax.multibody.spatial import Tree as SpatialTree
-from nsjax.multibody.topology import JOINTS, LOADS, Topology
+from nsjax.multibody.topology import BODIES, JOINTS, LOADS, Topology
 from nsjax.types import Array, PyTree
 
 
@@ -219,7 +219,7 @@ class Mechanism:
 
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the bodies, or of the joints."""
-        kinds = ("body",) if kind == "body" else JOINTS
+        kinds = BODIES if kind == "body" else JOINTS
         return tuple(part.name for part in self.topology.all_of(*kinds))
 
     def part_row(
@@ -234,7 +234,7 @@ class Mechanism:
     @property
     def title(self) -> str:
         """What reports call it."""
-        bodies = self.part_names("body")
+        bodies = tuple(x.name for x in self.topology.all_of("body", "beam"))
         more = f" and {len(bodies) - TITLED} more" if len(bodies) > TITLED else ""
         return f"mechanism of {', '.join(bodies[:TITLED])}{more}"
 

@@ -137,16 +137,16 @@ class Contact:
 
 @record()
 class Section:
-    """Stiffness of a beam's section, EA, GA [N] and EI, GJ [N m^2], and inertia per length, rhoA [kg/m] and
-    rhoI [kg m]; GA, EI, rhoI numbers or (2,) along and about both section axes.
+    """Stiffness of a beam's section, EA, GA [N] and EI, GJ [N m^2], and inertia per length, line_mass [kg/m] and
+    line_inertia [kg m]; GA, EI, line_inertia numbers or (2,) along and about both section axes.
     """
 
     EA: Number
     GA: Number
     EI: Number
     GJ: Number
-    rhoA: Number | None = None
-    rhoI: Number | None = None
+    line_mass: Number | None = None
+    line_inertia: Number | None = None
 
 
 @record()

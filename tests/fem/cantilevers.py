@@ -15,7 +15,6 @@ from nsjax.fem import (
     incremental_energy,
     incremental_strains,
     objective_forces,
-    objective_strains,
     section_axes,
     started,
 )
@@ -64,13 +63,6 @@ def objective(points, stiffness, force=(0, 0, 0), moment=(0, 0, 0), steps=1, fol
                 break
         assert change < TOLERANCE
     return np.asarray(nodes)
-
-
-def strains_of(points, nodes):
-    lengths, axes = section_axes(jnp.asarray(points), jnp.array([0.0, 0.0, 1.0]))
-    return jax.vmap(lambda a, b, length, d: objective_strains(a[:3], a[3:], b[:3], b[3:], length, d, jnp.zeros(3)))(
-        nodes[:-1], nodes[1:], lengths, axes
-    )  # fmt: skip
 
 
 def _elements(x, per):
