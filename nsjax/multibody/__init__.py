@@ -19,7 +19,8 @@ from nsjax.multibody.parts import (
 from nsjax.multibody.touching import Shape, contact, corners, plane, point, points, sphere, walls
 
 __all__ = [
-    "Part", "Shape", "actuator", "assemble", "ball", "beam", "body", "circular", "contact", "corners", "cylindrical",
-    "distance", "fixed", "force", "hinge", "joint_spring", "pin", "plane", "point", "points",
-    "rectangular", "revolute_spherical", "section", "slide", "sphere", "spring", "torque", "universal", "walls",
+    "Part", "Shape", "actuator", "assemble", "ball", "beam", "body", "circular", "contact", "corners",
+    "cylindrical", "distance", "fixed", "force", "hinge", "joint_spring", "pin", "plane", "point",
+    "points", "rectangular", "revolute_spherical", "section", "slide", "sphere", "spring", "torque",
+    "universal", "walls",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -36,19 +37,19 @@ def _drawn(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> dict[st
     found = dict(start)
     for part in mechanism.topology.all_of("beam"):
         whole, link = found.pop(part.name, None), Link(part.name, "", "free", None, False, 0, 0)
-        points = jnp.asarray(p[part.name].points, float)
+        xp = jnp if is_traced((whole, p[part.name].points)) else np
+        points = xp.asarray(p[part.name].points, float)
         pose, speed = np.array([0.0, 0, 0, 1, 0, 0, 0]), np.zeros(6)
         if whole is not None:
             place, rate = _pair(whole, link)
-            xp = jnp if is_traced(whole) else np
-            pose = _position(link, 3, place, "start", xp)
+            pose = pose if place is None else _position(link, 3, place, "start", xp)
             speed = speed if rate is None else _rate(link, 6, rate, "start", xp)
-        turn = rotations.matrix(jnp.asarray(pose[3:]))
-        swing = jnp.cross(jnp.broadcast_to(jnp.asarray(speed[3:]), points.shape), points)
-        places = pose[:3] + jnp.sum(turn[None] * points[:, None, :], axis=2)
-        rates = speed[:3] + jnp.sum(turn[None] * swing[:, None, :], axis=2)
+        turn = xp.asarray(rotations.matrix(jnp.asarray(pose[3:])))
+        swing = xp.cross(xp.asarray(speed[3:])[None], points)
+        places = pose[:3] + xp.sum(turn[None] * points[:, None, :], axis=2)
+        rates = speed[:3] + xp.sum(turn[None] * swing[:, None, :], axis=2)
         for k, name in enumerate(nodes_of(part)):
-            own = ((places[k], pose[3:]), jnp.concatenate([rates[k], speed[3:]]))
+            own = ((places[k], pose[3:]), xp.concatenate([rates[k], speed[3:]]))
             if name in found:
                 given, rate = _pair(found[name], link)
                 own = (given, own[1] if rate is None else rate)
@@ -63,18 +64,24 @@ def beam_start(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> tup
         InputError: naming the joint that is open, or that the velocities open.
     """
     q, v, _, _ = given_coordinates(mechanism, _drawn(mechanism, p, start), "start")
+    q, v = _at_centres(mechanism, p, jnp.asarray(q), jnp.asarray(v))
+    if is_traced((p, q, v)):
+        return q, v
+    _check_closed(mechanism, p, q, v)
+    return np.asarray(q), np.asarray(v)
+
+
+@functools.partial(jax.jit, static_argnames="mechanism")
+def _at_centres(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> tuple[Array, Array]:
+    """Poses and velocities of origins at the centres of mass."""
     com = mechanism.tree.ready(p).com
-    poses, rates = jnp.asarray(q).reshape(-1, 7), jnp.asarray(v).reshape(-1, 6)
+    poses, rates = q.reshape(-1, 7), v.reshape(-1, 6)
     turn = jax.vmap(rotations.matrix)(poses[:, 3:])
     swing = jnp.cross(rates[:, 3:], com)
     places = poses[:, :3] + jnp.sum(turn * com[:, None, :], axis=2)
     speeds = rates[:, :3] + jnp.sum(turn * swing[:, None, :], axis=2)
     q = jnp.concatenate([places, poses[:, 3:]], axis=1).reshape(-1)
-    v = jnp.concatenate([speeds, rates[:, 3:]], axis=1).reshape(-1)
-    if is_traced((p, q, v)):
-        return q, v
-    _check_closed(mechanism, p, q, v)
-    return np.asarray(q), np.asarray(v)
+    return q, jnp.concatenate([speeds, rates[:, 3:]], axis=1).reshape(-1)
 
 
 def _check_closed(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> None:
@@ -82,13 +89,7 @@ def _check_closed(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> None:
     if not names:
         return
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
-
-    def rows(t: Any, q: Array) -> Array:
-        made: Array = mechanism.constraint(t, q, p)
-        return made
-
-    zero = jnp.zeros(())
-    left = np.asarray(rows(zero, q))
+    left, rate = (np.asarray(x) for x in _openings(mechanism, p, q, v))
     worst = int(np.argmax(np.abs(left)))
     if not abs(left[worst]) <= OPEN * max(1.0, float(jnp.max(jnp.abs(q)))):
         raise InputError(
@@ -96,18 +97,23 @@ def _check_closed(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> None:
             "meet, with points at= and on= in the axes of the ground as they are drawn, and give start= of "
             "rigid bodies"
         )
-    left = np.asarray(jax.jvp(rows, (zero, q), (jnp.ones(()), _moved(mechanism, q, v)))[1])
-    worst = int(np.argmax(np.abs(left)))
-    if not abs(left[worst]) <= OPEN * max(1.0, float(jnp.max(jnp.abs(v)))):
+    worst = int(np.argmax(np.abs(rate)))
+    if not abs(rate[worst]) <= OPEN * max(1.0, float(jnp.max(jnp.abs(v)))):
         raise InputError(
-            f"assemble: the given velocities open the joint at {names[worst]!r} with {left[worst]:.3g}; "
+            f"assemble: the given velocities open the joint at {names[worst]!r} with {rate[worst]:.3g}; "
             "give velocities that fit, to all nodes of the beams that the joint holds"
         )
 
 
-def _moved(mechanism: Mechanism, q: Array, v: Array) -> Array:
-    """Rate of ``q``."""
-    made: Array = jax.jvp(lambda s: mechanism.tree.retract(q, s * v), (jnp.zeros(()),), (jnp.ones(()),))[1]
+@functools.partial(jax.jit, static_argnames="mechanism")
+def _openings(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> tuple[Array, Array]:
+    """Residuals of the constraints, and their rates."""
+
+    def rows(s: Array) -> Array:
+        made: Array = mechanism.constraint(s, mechanism.tree.retract(q, s * v), p)
+        return made
+
+    made: tuple[Array, Array] = jax.jvp(rows, (jnp.zeros(()),), (jnp.ones(()),))
     return made
 
 

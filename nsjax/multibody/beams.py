@@ -24,6 +24,8 @@ is not defined: what printed digits leave of parallels.
 """
 
 STIFFNESSES = ("EA", "GA", "EI", "GJ")
+PAIRS = ("GA", "EI", "line_inertia")
+"""Numbers that may differ between both section axes."""
 
 
 def section(
@@ -37,8 +39,8 @@ def section(
         EI: against bending [N m^2]: a number, or two about ``d1`` and ``d2``.
         GJ: against twist [N m^2].
         line_mass: mass per length [kg/m]; None: none, for static analysis.
-        line_inertia: rotary inertia per length about ``d1`` and ``d2`` [kg m]: a number, or two; about the axis it
-            is their sum.
+        line_inertia: rotary inertia per length about ``d1`` and ``d2`` [kg m]: a number, or two; about the
+            axis it is their sum.
 
     Raises:
         InputError: for a stiffness that is not positive, inertia below zero.
@@ -53,15 +55,13 @@ def section(
     for name, value in given.items():
         value = number("section", "of a beam", name, value, 0.0)
         kept[name] = value
-        if value is None and name in STIFFNESSES:
-            raise InputError(f"section: {name} = None; give a stiffness above zero")
-        if name in STIFFNESSES and not is_traced(value) and not np.all(np.asarray(value) > 0.0):
-            raise InputError(f"section: {name} = {value}; a stiffness is above zero")
-        if value is not None and np.shape(value) not in (
-            ((), (2,)) if name in ("GA", "EI", "line_inertia") else ((),)
+        if name in STIFFNESSES and (
+            value is None or not (is_traced(value) or np.all(np.asarray(value) > 0))
         ):
-            raise InputError(f"section: {name} has shape {np.shape(value)}; give a number" + (
-                " or two, for both section axes" if name in ("GA", "EI", "line_inertia") else ""))  # fmt: skip
+            raise InputError(f"section: {name} = {value}; give a stiffness above zero")
+        if value is not None and np.shape(value) not in ((), *([(2,)] if name in PAIRS else [])):
+            more = " or two, for both section axes" if name in PAIRS else ""
+            raise InputError(f"section: {name} has shape {np.shape(value)}; give a number{more}")
     return Section(**kept)
 
 
@@ -118,7 +118,9 @@ def rectangular(width: Any, height: Any, *, E: Any, nu: Any = 0.3, rho: Any = No
     odd = np.arange(1, 2 * TORSION_TERMS, 2)
     series = xp.sum(xp.tanh(odd * math.pi * a / (2.0 * b)) / odd**5)
     torsion = a * b**3 * (1.0 / 3.0 - 64.0 / math.pi**5 * b / a * series)
-    inertia = {} if rho is None else {"line_mass": rho * area, "line_inertia": rho * xp.stack([first, second])}
+    inertia = (
+        {} if rho is None else {"line_mass": rho * area, "line_inertia": rho * xp.stack([first, second])}
+    )
     return section(
         EA=E * area, GA=5.0 / 6.0 * G * area, EI=E * xp.stack([first, second]), GJ=G * torsion, **inertia
     )

@@ -137,8 +137,8 @@ class Contact:
 
 @record()
 class Section:
-    """Stiffness of a beam's section, EA, GA [N] and EI, GJ [N m^2], and inertia per length, line_mass [kg/m] and
-    line_inertia [kg m]; GA, EI, line_inertia numbers or (2,) along and about both section axes.
+    """Stiffness of a beam's section, EA, GA [N] and EI, GJ [N m^2], and inertia per length, line_mass
+    [kg/m] and line_inertia [kg m]; GA, EI, line_inertia numbers or (2,) along and about both section axes.
     """
 
     EA: Number
