@@ -257,7 +257,8 @@ class Mechanism:
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = self.tree.structure(self, nb) if absolute else {"mass": self.mass}
         flat = not spatial or (not absolute and self.tree.flat)
-        hint = "mass" if spatial or nv > PLANAR_FULL else "full"
+        stiff = bool(self.topology.all_of("beam"))  # their stiffness belongs into the tangent
+        hint = "mass" if (spatial or nv > PLANAR_FULL) and not stiff else "full"
         return System(
             name=self.title, nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd,
             force=self.force, potential=self.potential,

@@ -1,0 +1,90 @@
+"""Motions of beams against exact momenta, published numbers and convergence in the step."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import schemes
+from nsjax.math import rotations
+from nsjax.multibody import assemble, beam, fixed, force, section, torque
+
+pytestmark = pytest.mark.slow
+
+
+def _pulse(t):
+    """Triangle from 0 to 200 at 2.5 s and back."""
+    return jnp.where(t < 2.5, 80.0 * t, jnp.where(t < 5.0, 80.0 * (5.0 - t), 0.0))
+
+
+def _push(t, scene, own):
+    return jnp.stack([_pulse(t) / 10.0, 0.0 * t, 0.0 * t])
+
+
+def _turn(t, scene, own):
+    return jnp.stack([0.0 * t, -_pulse(t) / 2.0, -_pulse(t)])
+
+
+def _spins(problem, traj, q):
+    """Angular momentum about the origin (rows, 3)."""
+    s, p = problem.system, problem.system.prepare(problem.params)
+    momenta = jax.jit(jax.vmap(lambda q, v: s.inertia(q, v, p)))(traj.q, traj.v)
+    momenta = np.asarray(momenta).reshape(len(q), -1, 6)
+    turns = np.asarray(jax.vmap(jax.vmap(rotations.matrix))(jnp.asarray(q[:, :, 3:])))
+    own = np.einsum("tnij,tnj->tni", turns, momenta[:, :, 3:])
+    return (np.cross(q[:, :, :3], momenta[:, :, :3]) + own).sum(axis=1)
+
+
+def test_flying_beam() -> None:
+    """V6 (Simo and Vu-Quoc 1988): exact momentum and path of the centre, books of energy and spin."""
+    soft = section(EA=1e4, GA=1e4, EI=500.0, GJ=500.0, line_mass=1.0, line_inertia=10.0)
+    problem = assemble(
+        beam("flying", (6, 0, 0), (0, 8, 0), elements=10, section=soft),
+        force("F", "flying.start", law=_push), torque("M", "flying.start", law=_turn),
+    )  # fmt: skip
+    dt = 0.025
+    traj = nsjax.simulate(*problem, schemes.newmark(), dt=dt, time=10.0)
+    five = round(5.0 / dt)
+    q = np.asarray(traj.q).reshape(len(traj.t), -1, 7)
+    mass = np.where(np.isin(np.arange(11), (0, 10)), 0.5, 1.0)
+    momentum = np.einsum("n,tni->ti", mass, np.asarray(traj.v).reshape(len(q), -1, 6)[:, :, :3])
+    np.testing.assert_allclose(momentum[five:] - [50.0, 0.0, 0.0], 0.0, atol=1e-10)
+    centre = np.einsum("n,tni->ti", mass, q[:, :, :3]) / 10.0
+    np.testing.assert_allclose(centre[[five, -1], 0], (15.5, 40.5), atol=1e-10)
+    energy = np.asarray(traj["energy"])[five:]
+    assert energy[0] == pytest.approx(724.2, rel=2e-2)
+    assert np.ptp(energy) < 1e-3 * energy[0]
+    np.testing.assert_allclose(q[five, 0, :3], (19.213, 1.632, -2.135), atol=0.02 * 19.4)
+    spin = _spins(problem, traj, q)[five:]
+    assert np.max(np.abs(spin - spin[0])) < 2e-4 * np.linalg.norm(spin[0])  # printed: 4e-5, quadratic
+
+
+def _kick(t, scene, own):
+    return jnp.stack(
+        [0.0 * t, 0.0 * t, jnp.where(t < 1.0, 50.0 * t, jnp.where(t < 2.0, 50.0 * (2.0 - t), 0.0))]
+    )
+
+
+def test_right_angle_frame() -> None:
+    """V4 (Simo and Vu-Quoc 1988): second order in the step, energy kept after the load."""
+    stiff = section(EA=1e6, GA=1e6, EI=1e3, GJ=1e3, line_mass=1.0, line_inertia=10.0)
+    s = np.linspace(0.0, 10.0, 4)
+    points = np.concatenate(
+        [np.stack([s, 0 * s, 0 * s], axis=1), np.stack([10 + 0 * s, s, 0 * s], axis=1)[1:]]
+    )
+    problem = assemble(
+        beam("frame", points, section=stiff, first_axis=(0, 0, 1)), fixed("clamp", "ground", "frame.start"),
+        force("load", "frame.3", law=_kick),
+    )  # fmt: skip
+    tips, drifts = [], []
+    for dt in (0.05, 0.025, 0.0125):
+        traj = nsjax.simulate(*problem, schemes.newmark(), dt=dt, time=6.0)
+        tips.append(np.asarray(traj.q)[-1].reshape(-1, 7)[-1, :3])
+        energy = np.asarray(traj["energy"])[round(2.0 / dt) :]
+        drifts.append(np.ptp(energy) / energy[0])
+    ratio = np.linalg.norm(tips[0] - tips[1]) / np.linalg.norm(tips[1] - tips[2])
+    assert ratio == pytest.approx(4.0, rel=0.2)
+    assert drifts[2] < 0.3 * drifts[1]
