@@ -122,6 +122,7 @@ def test_incremental_strains_after_a_rigid_rotation() -> None:
     np.testing.assert_allclose(incremental_strains(places, steps, history), 0.0, atol=1e-14)
 
 
+@pytest.mark.slow  # of four elements, beside the quick tests of equilibria
 def test_roll_up_is_exact() -> None:
     """V1: a full circle, of five objective elements a closed pentagon."""
     nodes = cantilevers.objective(straight(5), STIFF["roll"], moment=CIRCLE, steps=10)

@@ -10,7 +10,7 @@ import pytest
 import nsjax
 from nsjax import schemes
 from nsjax.math import rotations
-from nsjax.multibody import assemble, beam, fixed, force, section, torque
+from nsjax.multibody import assemble, beam, fixed, force, hinge, rectangular, section, torque
 
 pytestmark = pytest.mark.slow
 
@@ -88,3 +88,20 @@ def test_right_angle_frame() -> None:
     ratio = np.linalg.norm(tips[0] - tips[1]) / np.linalg.norm(tips[1] - tips[2])
     assert ratio == pytest.approx(4.0, rel=0.2)
     assert drifts[2] < 0.3 * drifts[1]
+
+
+def test_double_pendulum_of_stiff_rods() -> None:
+    """M2: the tip at 0.5 s as printed for two steps, and second order towards the rigid one."""
+    rod = rectangular(0.02, 0.02, E=2e11, nu=0.3, rho=2500.0)
+    problem = assemble(
+        beam("one", (0, 0, 0), (1, 0, 0), elements=4, section=rod),
+        beam("two", (1, 0, 0), (2, 0, 0), elements=4, section=rod),
+        hinge("top", "ground", "one.start", axis=(0, 0, 1)),
+        hinge("middle", "one.end", "two.start", axis=(0, 0, 1)), gravity=(0.0, -9.81, 0.0),
+    )  # fmt: skip
+    printed = {0.005: (1.29685, -1.40558), 0.0025: (1.29678, -1.40566)}
+    for dt, tip in printed.items():
+        traj = nsjax.simulate(*problem, schemes.newmark(), dt=dt, time=0.5)
+        q = np.asarray(traj.q).reshape(len(traj.t), -1, 7)
+        np.testing.assert_allclose(q[-1, -1, :2], tip, atol=1e-5)
+        assert np.max(np.abs(q[:, 4, :3] - q[:, 5, :3])) < 1e-14  # the joint, closed by every step
