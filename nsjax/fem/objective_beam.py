@@ -86,9 +86,9 @@ def objective_strains(
     Example:
         >>> import jax.numpy as jnp
         >>> from nsjax.fem import objective_strains
-        >>> x, p = jnp.array([0.0, 0.0, 1.1]), jnp.array([1.0, 0, 0, 0])
+        >>> x, p = jnp.array([0.0, 0.0, 1.25]), jnp.array([1.0, 0, 0, 0])
         >>> objective_strains(0 * x, p, x, p, 1.0, jnp.eye(3), jnp.zeros(3)).round(12).tolist()
-        [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]
+        [0.0, 0.0, 0.25, 0.0, 0.0, 0.0]
     """
     middle = halfway(p1, p2)
     turn = _bilinear(_MATRIX, middle, middle)

@@ -81,14 +81,14 @@ def test_flutter_of_the_beck_column(elements: int, published: float) -> None:
 
 @pytest.mark.slow
 def test_limit_load_of_lees_frame() -> None:
-    """V8: 18556.73 at a deflection of 48.735, shear rigid; beyond it the load falls."""
+    """V8: 18544.53 with shear, at a deflection of about 48.7; beyond it the load falls."""
     problem, node = lees_frame(10)
     full = 20000.0
     found = load_path(
-        problem, {"P.value": (0.0, -full, 0.0)}, arc=20.0, longest=60.0, points=400,
+        problem, {"P.value": (0.0, -full, 0.0)}, arc=20.0, longest=100.0, points=400,
         until=lambda s, q: s < -0.1,
     )  # fmt: skip
-    assert found.limits[0] * full == pytest.approx(18556.73, rel=5e-3)
+    assert found.limits[0] * full == pytest.approx(18544.53, rel=5e-3)
     deflection = 120.0 - found.limit_positions[0].reshape(-1, 7)[node, 1]
     assert deflection == pytest.approx(48.735, rel=2e-2)
     assert found.levels.min() < 0.0  # snaps through

@@ -105,3 +105,27 @@ def test_double_pendulum_of_stiff_rods() -> None:
         q = np.asarray(traj.q).reshape(len(traj.t), -1, 7)
         np.testing.assert_allclose(q[-1, -1, :2], tip, atol=1e-5)
         assert np.max(np.abs(q[:, 4, :3] - q[:, 5, :3])) < 1e-14  # the joint, closed by every step
+
+
+def _spun_up(t):
+    """The prescribed angle of V5: 6 rad/s from 15 s on."""
+    w = 15.0 / (2.0 * np.pi)
+    rising = 6.0 / 15.0 * (t**2 / 2.0 + w**2 * (jnp.cos(t / w) - 1.0))
+    return jnp.where(t < 15.0, rising, 6.0 * t - 45.0)
+
+
+def test_spin_up_of_an_arm() -> None:
+    """V5 (Simo and Vu-Quoc 1986): largest lag of the tip, steady extension ``omega^2 rho A L^3 / (3 EA)``."""
+    stiff = section(EA=2.8e7, GA=1e7, EI=1.4e4, GJ=1.4e4, line_mass=1.2, line_inertia=6e-4)
+    problem = assemble(
+        beam("arm", (0, 0, 0), (10, 0, 0), elements=10, section=stiff),
+        hinge("drive", "ground", "arm.start", axis=(0, 0, 1), motion=_spun_up),
+    )
+    traj = nsjax.simulate(*problem, schemes.generalized_alpha(0.9), dt=0.005, time=20.0)
+    t, q = np.asarray(traj.t), np.asarray(traj.q)
+    tip, angle = q.reshape(len(t), -1, 7)[:, -1], np.asarray(jax.vmap(_spun_up)(t))
+    along = np.cos(angle) * tip[:, 0] + np.sin(angle) * tip[:, 1] - 10.0
+    across = np.cos(angle) * tip[:, 1] - np.sin(angle) * tip[:, 0]
+    assert across.min() == pytest.approx(-0.573, abs=1e-3)
+    assert t[across.argmin()] == pytest.approx(6.76, abs=0.02)
+    assert along[t > 15.5].mean() == pytest.approx(5.143e-4, rel=2e-3)  # ten elements: 5.140e-4
