@@ -115,7 +115,7 @@ def _spun_up(t):
 
 
 def test_spin_up_of_an_arm() -> None:
-    """V5 (Simo and Vu-Quoc 1986): largest lag of the tip, steady extension ``omega^2 rho A L^3 / (3 EA)``."""
+    """V5 (Simo and Vu-Quoc 1986): largest lag of the tip, extension ``omega^2 rho A L^3 / (3 EA)``."""
     stiff = section(EA=2.8e7, GA=1e7, EI=1.4e4, GJ=1.4e4, line_mass=1.2, line_inertia=6e-4)
     problem = assemble(
         beam("arm", (0, 0, 0), (10, 0, 0), elements=10, section=stiff),
