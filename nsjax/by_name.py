@@ -26,7 +26,8 @@ class BodyRows:
         velocity: of the origin [m/s].
         spin: (rows,) or (rows, 3) [rad/s], in the axes of the ground.
         kinetic, potential (rows,): energy of its motion, without armatures of joints, and of its weight,
-            zero where its centre of mass is at the height of the ground's origin [J].
+            zero where its centre of mass is at the height of the ground's origin [J]. Of a node of a beam:
+            of half of the elements beside it.
     """
 
     position: Array

@@ -4,8 +4,10 @@ from nsjax.analysis.convergence import hausdorff, observed_order, paper_error
 from nsjax.analysis.drift import Drift, Growth, growth, measure_drift
 from nsjax.analysis.energy import EnergyBooks, energy_books
 from nsjax.analysis.events import Impact, Phase, Table, contact_phases, impact_table
+from nsjax.analysis.load_path import load_path
 from nsjax.analysis.lyapunov import lyapunov_exponent
 from nsjax.analysis.rows import impulse_steps
+from nsjax.analysis.statics import Equilibria, Modes, equilibrium, modes
 from nsjax.schemes.amplification import (
     amplification_matrix,
     numerical_damping,
@@ -17,19 +19,24 @@ from nsjax.schemes.amplification import (
 __all__ = [
     "Drift",
     "EnergyBooks",
+    "Equilibria",
     "Growth",
     "Impact",
+    "Modes",
     "Phase",
     "Table",
     "amplification_matrix",
     "contact_phases",
     "energy_books",
+    "equilibrium",
     "growth",
     "hausdorff",
     "impact_table",
     "impulse_steps",
+    "load_path",
     "lyapunov_exponent",
     "measure_drift",
+    "modes",
     "numerical_damping",
     "observed_order",
     "oscillator",

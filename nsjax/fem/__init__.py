@@ -1,7 +1,15 @@
 """Finite elements: beam elements, quadrature, assembly, modes, and a rod in a floating frame."""
 
 from nsjax.fem.beam import UnitRod, assemble, rod_shapes, shape_functions, strains, unit_rod
+from nsjax.fem.incremental_beam import History, committed, incremental_energy, incremental_strains, started
 from nsjax.fem.modes import CONDITIONS, Modes, UnitModes, unit_modes, vibrations
+from nsjax.fem.objective_beam import (
+    objective_energy,
+    objective_forces,
+    objective_strains,
+    relative_rotation,
+    section_axes,
+)
 from nsjax.fem.quadrature import gauss, integrate
 from nsjax.fem.rod import FRAMES, FloatingRod, RodBasis, RodData
 
@@ -9,16 +17,26 @@ __all__ = [
     "CONDITIONS",
     "FRAMES",
     "FloatingRod",
+    "History",
     "Modes",
     "RodBasis",
     "RodData",
     "UnitModes",
     "UnitRod",
     "assemble",
+    "committed",
     "gauss",
+    "incremental_energy",
+    "incremental_strains",
     "integrate",
+    "objective_energy",
+    "objective_forces",
+    "objective_strains",
+    "relative_rotation",
     "rod_shapes",
+    "section_axes",
     "shape_functions",
+    "started",
     "strains",
     "unit_modes",
     "unit_rod",

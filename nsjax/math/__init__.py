@@ -1,8 +1,8 @@
 """Rotations, norms, trigonometric functions and selections with derivatives that are finite and cheap."""
 
-from nsjax.math import rotations
+from nsjax.math import rodrigues, rotations
 from nsjax.math.safe import direction, norm
 from nsjax.math.taking import taken
 from nsjax.math.trigonometry import sin_cos
 
-__all__ = ["direction", "norm", "rotations", "sin_cos", "taken"]
+__all__ = ["direction", "norm", "rodrigues", "rotations", "sin_cos", "taken"]

@@ -1,6 +1,7 @@
 """Mechanisms from parts: bodies, joints, springs, loads and contacts, put together by `assemble`."""
 
 from nsjax.multibody.assemble import assemble
+from nsjax.multibody.beams import beam, circular, rectangular, section
 from nsjax.multibody.elements import actuator, force, joint_spring, spring, torque
 from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
 from nsjax.multibody.parts import (
@@ -33,8 +34,9 @@ from nsjax.multibody.touching import (
 )
 
 __all__ = [
-    "LeftOutWarning", "ModelFile", "Part", "Shape", "actuator", "assemble", "ball", "body", "box",
-    "capsule", "contact", "corners", "cylinder", "cylindrical", "distance", "fixed", "force", "hinge",
-    "hole", "joint_spring", "pin", "plane", "point", "points", "profile", "read_mjcf", "read_urdf",
-    "revolute_spherical", "slide", "sphere", "spring", "torque", "universal", "walls",
+    "LeftOutWarning", "ModelFile", "Part", "Shape", "actuator", "assemble", "ball", "beam", "body",
+    "box", "capsule", "circular", "contact", "corners", "cylinder", "cylindrical", "distance", "fixed",
+    "force", "hinge", "hole", "joint_spring", "pin", "plane", "point", "points", "profile", "read_mjcf",
+    "read_urdf", "rectangular", "revolute_spherical", "section", "slide", "sphere", "spring", "torque",
+    "universal", "walls",
 ]  # fmt: skip

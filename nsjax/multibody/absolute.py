@@ -1,6 +1,7 @@
 """Absolute coordinates: a pose for every body, at its centre of mass, and all joints as constraints.
 
 Bodies and joints of a kind are evaluated at once, so that the program does not grow with their number.
+Nodes of beams are bodies, with elastic elements between them (`nsjax.multibody.elastic`).
 Where the bodies form a chain, in the order in which they are given, the rows of the joints are eliminated
 with the velocities (`nsjax.linalg.Interleaved`); where nothing joins them, they are islands: the cost of a
 step is in proportion to their number.
@@ -17,10 +18,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.linalg import BlockDiagonal, Interleaved
+from nsjax.linalg import BlockDiagonal, BlockTridiagonal, Interleaved
 from nsjax.math import rotations, sin_cos, taken
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.elastic import (
+    Elastic,
+    Piece,
+    beam_piece,
+    coupled_momenta,
+    elastic_energy,
+    elastic_forces,
+    joined,
+)
 from nsjax.multibody.frames import ALGEBRA, Frame, Scene, ground
 from nsjax.multibody.joints import ROWS, rows_of
 from nsjax.multibody.parts import GROUND, Part
@@ -36,23 +46,28 @@ class Folded:
     Args:
         mass (n,), inertia (n,) or (n, 3, 3), com (n, 2 or 3): of the bodies.
         joints: of each group of joints alike, every number with the joints as first axis.
+        elastic: elements of beams; None without any.
     """
 
     mass: Array
     inertia: Array
     com: Array
     joints: tuple[Any, ...]
+    elastic: Elastic | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Frames(Mapping[str, Frame]):
-    """Frames by name, each taken out of the arrays of all when it is asked for."""
+    """Frames by name, each taken out of the arrays of all when it is asked for; those of all nodes of a
+    beam, side by side (3, k) and without turns, by its name.
+    """
 
     names: tuple[str, ...]
+    places: Mapping[str, Any]
     taken: Any
 
     def __getitem__(self, name: str) -> Frame:
-        made: Frame = self.taken(self.names.index(name) + 1 if name != GROUND else None)
+        made: Frame = self.taken(self.places[name])
         return made
 
     def __iter__(self) -> Iterator[str]:
@@ -79,6 +94,15 @@ class Bodies:
         return tuple(x.body for x in sorted(self.topology.links, key=lambda x: x.q))
 
     @functools.cached_property
+    def places(self) -> dict[str, Any]:
+        """Where a body stands after the ground, and the nodes of a beam; None for the ground."""
+        found: dict[str, Any] = {GROUND: None} | {name: k for k, name in enumerate(self.names, 1)}
+        for part in self.topology.all_of("beam"):
+            first = found[f"{part.name}.0"]
+            found[part.name] = slice(first, first + part.option("nodes"))
+        return found
+
+    @functools.cached_property
     def groups(self) -> tuple[tuple[Part, ...], ...]:
         """Joints alike: of one kind, with and without motion."""
         found: dict[Any, list[Part]] = {}
@@ -97,20 +121,30 @@ class Bodies:
             for part in group:
                 places[part.name] = np.arange(first, first + rows)
                 first += rows
+        if not places:
+            return None
         order = np.concatenate([places[name] for name in self.topology.closures])
         return None if np.array_equal(order, np.arange(len(order))) else order
 
     def folded(self, p: PyTree) -> Folded:
         """Numbers side by side."""
-        d, numbers = self.dimension, [p[name] for name in self.names]
-        inertias = [_inertia(x.inertia, d) for x in numbers]
+        d, pieces, coms = self.dimension, [], []
+        for part in self.topology.all_of("body", "beam"):
+            x = p[part.name]
+            if part.kind == "beam":
+                pieces.append(beam_piece(x, part.option("mass") == "consistent"))
+                coms.append(jnp.zeros((part.option("nodes"), d)))
+                continue
+            pieces.append(_alone(x, d))
+            coms.append(ALGEBRA[d].array(ALGEBRA[d].vector(x.com))[None])
         return Folded(
-            mass=jnp.stack([jnp.asarray(x.mass, float) for x in numbers]),
-            inertia=jnp.stack(inertias),
-            com=jnp.stack([ALGEBRA[d].array(ALGEBRA[d].vector(x.com)) for x in numbers]),
+            mass=jnp.concatenate([x.mass for x in pieces]),
+            inertia=jnp.concatenate([x.inertia for x in pieces]),
+            com=jnp.concatenate(coms),
             joints=tuple(
                 _stacked([_filled(p[part.name], part, d) for part in group]) for group in self.groups
             ),
+            elastic=joined(pieces),
         )
 
     def ready(self, p: PyTree) -> Folded:
@@ -149,6 +183,8 @@ class Bodies:
         if k is None:
             return ground(self.dimension)
         origin, turn, angle, velocity, spin = parts
+        if isinstance(k, slice):
+            return Frame(origin[k].T, None, None, velocity[k].T, spin[k].T)
         if self.dimension == 3:
             return Frame(origin[k], turn[k], None, velocity[k], spin[k])
         place, motion = (origin[k][0], origin[k][1]), (velocity[k][0], velocity[k][1])
@@ -156,7 +192,7 @@ class Bodies:
 
     def frames(self, q: Array, v: Array | None, p: PyTree) -> Mapping[str, Frame]:
         """Frames of all bodies."""
-        return Frames(self.names, functools.partial(self._frame, self._all(q, v, p)))
+        return Frames(self.names, self.places, functools.partial(self._frame, self._all(q, v, p)))
 
     def rows(self, t: Array, q: Array, p: PyTree) -> Array:
         """Residuals of all joints, joint by joint."""
@@ -174,7 +210,7 @@ class Bodies:
                 )
 
             found.append(jax.vmap(residuals)(one, other, numbers).reshape(-1))
-        all_rows = jnp.concatenate(found)
+        all_rows = jnp.concatenate(found) if found else jnp.zeros(0)
         return all_rows if self.order is None else taken(all_rows, self.order)
 
     def inertia(self, w: Array, p: PyTree) -> Array:
@@ -182,7 +218,15 @@ class Bodies:
         x, d, n = self.ready(p), self.dimension, len(self.names)
         rates = w.reshape(n, -1)
         turning = x.inertia[:, None] * rates[:, 2:] if d == 2 else _times(x.inertia, rates[:, 3:])
-        return jnp.concatenate([x.mass[:, None] * rates[:, :d], turning], axis=1).reshape(-1)
+        moving = x.mass[:, None] * rates[:, :d]
+        if x.elastic is not None and x.elastic.coupling is not None:
+            moving = moving + coupled_momenta(x.elastic.coupling, rates[:, :3])
+        return jnp.concatenate([moving, turning], axis=1).reshape(-1)
+
+    def weight_of(self, name: str, p: PyTree) -> tuple[Array, Array, Array]:
+        """Mass, inertia and mass centre of a body, or of what a node carries."""
+        x, k = self.ready(p), self.places[name] - 1
+        return x.mass[k], x.inertia[k], x.com[k]
 
     def mass(self, q: Array, p: PyTree) -> Array:
         """Mass matrix (nv, nv)."""
@@ -201,33 +245,35 @@ class Bodies:
             spin = v.reshape(n, -1)[:, 3:]
             turning = -jax.vmap(space.cross)(spin, _times(x.inertia, spin))
         total = jnp.concatenate([weight, turning], axis=1)
+        if x.elastic is not None:
+            total = total + elastic_forces(x.elastic, q.reshape(n, -1), v.reshape(n, -1))
         if wrenches:
             total = total + self._loads(q, p, wrenches)
         return total.reshape(-1)
 
     def _loads(self, q: Array, p: PyTree, wrenches: Mapping[str, Any]) -> Array:
         """Of loads at the origins of bodies: at their centres, moments in body axes in space."""
-        a, zero, rows = ALGEBRA[self.dimension], jnp.zeros(3 * (self.dimension - 1)), []
-        frames = self.frames(q, None, p)
-        for name in self.names:
-            if name not in wrenches:
-                rows.append(zero)
-                continue
-            push, turning = wrenches[name]
-            arm = a.turned(frames[name].turn, a.negative(a.vector(p[name].com)))
+        a, com = ALGEBRA[self.dimension], self.ready(p).com
+        total, frames = jnp.zeros((len(self.names), 3 * (self.dimension - 1))), self.frames(q, None, p)
+        for name, (push, turning) in wrenches.items():
+            k = self.places[name] - 1
+            centre = (com[k, 0], com[k, 1]) if self.dimension == 2 else com[k]
+            arm = a.turned(frames[name].turn, a.negative(centre))
             add = plane.plus if self.dimension == 2 else space.add
             turning = add(turning, a.moment(arm, push))
             own = plane.value(turning)[None] if self.dimension == 2 else space.array(
                 space.turned_back(frames[name].turn, turning)
             )  # fmt: skip
-            rows.append(jnp.concatenate([a.array(push), own]))
-        return jnp.stack(rows)
+            row = jnp.concatenate([a.array(push), own])
+            total = total + (np.arange(len(self.names)) == k)[:, None] * row[None, :]
+        return total
 
     def weigh(self, q: Array, p: PyTree, gravity: Any) -> Array:
-        """Energy of gravity [J]."""
-        down = ALGEBRA[self.dimension].array(gravity)
-        places = q.reshape(len(self.names), -1)[:, : self.dimension]
-        return -jnp.sum(self.ready(p).mass * jnp.sum(places * down[None, :], axis=1))
+        """Energy of gravity, and of strains [J]."""
+        x, down = self.ready(p), ALGEBRA[self.dimension].array(gravity)
+        poses = q.reshape(len(self.names), -1)
+        heights = -jnp.sum(x.mass * jnp.sum(poses[:, : self.dimension] * down[None, :], axis=1))
+        return heights if x.elastic is None else heights + elastic_energy(x.elastic, poses)
 
     def retract(self, q: Array, xi: Array) -> Array:
         """Poses moved along increments."""
@@ -265,18 +311,38 @@ class Bodies:
             return False
         return touching == tuple(x for x in self.names for _ in range(len(touching) // n))
 
+    @property
+    def near(self) -> bool:
+        """Whether springs and drives act between neighbours only, in the order of the bodies."""
+        ends = [part.bodies for part in self.topology.all_of("spring")]
+        for part in self.topology.all_of("joint_spring", "actuator"):
+            ends.append(self.topology.of[part.option("joint")].bodies)
+        places = [[self.places[x] for x in pair if x != GROUND] for pair in ends]
+        return len(self.names) > 1 and all(max(x) - min(x) <= 1 for x in places)
+
     def structure(self, functions: Any, touching: tuple[str, ...]) -> dict[str, Any]:
         """Inertia and structure for the system."""
+        block = SIZES[self.dimension]["free"][1]
+        if self.topology.all_of("beam"):
+            if not self.near:
+                return {"mass": self.mass}
+            return {"inertia": functions.inertia, "structure": BlockTridiagonal(block)}
         chain = self.chain()
         if self.loose(touching):
-            block, islands = SIZES[self.dimension]["free"][1], len(self.names) if touching else 0
+            islands = len(self.names) if touching else 0
             given = {"inertia": functions.inertia, "structure": BlockDiagonal(block)}
             return given | {"islands": islands}
         if chain is None:
             return {"mass": self.mass}
-        block = SIZES[self.dimension]["free"][1]
         structure = Interleaved(block, joint=chain[0], grounded=chain[1])
         return {"inertia": functions.inertia, "structure": structure}
+
+
+def _alone(x: Any, dimension: int) -> Piece:
+    """A rigid body."""
+    return Piece(
+        mass=jnp.asarray(x.mass, float)[None], inertia=_inertia(x.inertia, dimension)[None], elastic=None
+    )
 
 
 def _padded(x: Array) -> Array:

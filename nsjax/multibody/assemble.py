@@ -11,6 +11,8 @@ import numpy as np
 
 from nsjax.core import InputError, Problem, State
 from nsjax.core.checks import is_traced
+from nsjax.multibody.beam_start import beam_start, dependent_beam_rows
+from nsjax.multibody.beams import with_nodes
 from nsjax.multibody.loads import only_pull
 from nsjax.multibody.mechanism import Mechanism, presence_of
 from nsjax.multibody.parts import Part, number
@@ -38,7 +40,8 @@ def assemble(
         gravity: a number points down (-y in the plane, -z in space), or a vector (2,) or (3,) [m/s^2];
             None: none, which cannot be varied.
         coordinates: ``"joint"``: a tree of joints, loops closed by constraints: few unknowns.
-            ``"absolute"``: a pose for every body, joints as constraints: long chains.
+            ``"absolute"``: a pose for every body, joints as constraints: long chains, and always with
+            beams.
         start: ``{name: (position, velocity)}`` of bodies, or of the joints that they hang on; a single
             value is a position. In the plane a body on a hinge has its angle from the ground's x axis and
             its rate; a slide its displacement; a free body ``((x, y, angle), (vx, vy, omega))``. In space a
@@ -46,7 +49,8 @@ def assemble(
             velocity in body axes, a free body ``(x, y, z)`` with or without one of these. A pair of vectors
             is position and velocity: a turned free body is ``(((x, y, z), turn), velocity)``, None for a
             velocity that is not given. What is not given is zero; where loops are to be closed, it is
-            solved for.
+            solved for. A beam, and all bodies beside one, are given like a free body of space, a beam by
+            how it is moved from where it is drawn; nodes may have a start of their own.
         guess: in the same form, where the search for positions that close loops begins; velocities in it
             are not looked at. Which of several positions is found follows from it.
 
@@ -71,10 +75,13 @@ def assemble(
     """
     if coordinates not in COORDINATES:
         raise InputError(f"assemble: coordinates = {coordinates!r}; choose one of {', '.join(COORDINATES)}")
+    parts = with_nodes(parts)
     check_names(parts)
     gravity = number("assemble", "gravity", "gravity", gravity)
     dimension = dimension_of(parts, gravity)
     _check_dimension(parts, dimension)
+    if any(part.kind == "beam" for part in parts):
+        return _with_beams(parts, gravity, dict(start or {}), guess)
     tree = _mechanism(parts, joint_topology(parts, dimension))
     if not tree.topology.sizes[1]:
         names = ", ".join(repr(x.joint) for x in tree.topology.links)
@@ -88,6 +95,20 @@ def assemble(
     made = tree if coordinates == "joint" else _mechanism(parts, absolute_topology(parts, dimension))
     if coordinates == "absolute":
         q, v = poses(tree, params, q, v, made.tree.names)
+    if dropped:
+        made = dataclasses.replace(made, presence=dataclasses.replace(made.presence, dropped=dropped))
+    return Problem(system=made.system(), params=params, state=State(t=0.0, q=q, v=v))
+
+
+def _with_beams(parts: tuple[Part, ...], gravity: Any, start: dict[str, Any], guess: Any) -> Problem:
+    """In absolute coordinates, from where it is drawn."""
+    if guess:
+        raise InputError("assemble: guess with beams, which start where they are drawn; give start")
+    params = {part.name: part.numbers for part in parts if part.kind != "node"} | {"gravity": gravity}
+    made = _mechanism(parts, absolute_topology(parts, 3))
+    q, v = beam_start(made, params, start)
+    _check_springs(made, params, q)
+    dropped = dependent_beam_rows(made, params, q)
     if dropped:
         made = dataclasses.replace(made, presence=dataclasses.replace(made.presence, dropped=dropped))
     return Problem(system=made.system(), params=params, state=State(t=0.0, q=q, v=v))

@@ -25,7 +25,7 @@ from nsjax.multibody.reactions import Instant, joint_row, row_loads
 from nsjax.multibody.rows import body_row, load_row
 from nsjax.multibody.spatial import FOLDED
 from nsjax.multibody.spatial import Tree as SpatialTree
-from nsjax.multibody.topology import JOINTS, LOADS, Topology
+from nsjax.multibody.topology import BODIES, JOINTS, LOADS, Topology
 from nsjax.types import Array, PyTree
 
 
@@ -237,7 +237,7 @@ class Mechanism:
 
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the bodies, of the joints, or of the springs, motors and loads."""
-        kinds = {"body": ("body",), "joint": JOINTS, "load": LOADS}[kind]
+        kinds = {"body": BODIES, "joint": JOINTS, "load": LOADS}[kind]
         return tuple(part.name for part in self.topology.all_of(*kinds))
 
     def part_row(
@@ -245,7 +245,10 @@ class Mechanism:
     ) -> dict[str, Array]:
         """Quantities of a body, joint or load at a row, see `nsjax.core.System.parts`."""
         if kind == "body":
-            return body_row(self.scene(t, q, v, p), name, self.gravity(p), p)
+            node = self.topology.of[name].kind == "node"
+            own = None if node else (p[name].mass, p[name].inertia, p[name].com)
+            weight = own or self.tree.weight_of(name, p)
+            return body_row(self.scene(t, q, v, p), name, self.gravity(p), weight)
         if kind == "load":
             return load_row(self.scene(t, q, v, p), self.topology, name, p)
         forces, impulses = row_loads(output)
@@ -254,7 +257,7 @@ class Mechanism:
     @property
     def title(self) -> str:
         """What reports call it."""
-        bodies = self.part_names("body")
+        bodies = tuple(x.name for x in self.topology.all_of("body", "beam"))
         more = f" and {len(bodies) - TITLED} more" if len(bodies) > TITLED else ""
         return f"mechanism of {', '.join(bodies[:TITLED])}{more}"
 
@@ -279,7 +282,8 @@ class Mechanism:
         if absolute:
             given = self.tree.structure(self, self.presence.touching)
         flat = not spatial or (not absolute and self.tree.flat)
-        hint = "mass" if spatial or nv > PLANAR_FULL else "full"
+        stiff = bool(self.topology.all_of("beam"))  # their stiffness belongs into the tangent
+        hint = "mass" if (spatial or nv > PLANAR_FULL) and not stiff else "full"
         return System(
             name=self.title, nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd,
             force=self.force, potential=self.potential,

@@ -61,6 +61,9 @@ COUNTS = {("capsule", "plane"): 2, ("cylinder", "plane"): 10, ("capsule", "capsu
 def count(part: Part, numbers: Any, dimension: int) -> int:
     """Contacts of a part."""
     first, second = part.option("shapes")
+    nodes = part.option("nodes")
+    if nodes is not None:
+        return int(nodes)
     if first in ("corners", "box"):
         return len(CORNERS[dimension])
     points = int(np.shape(numbers.first.at)[0]) if first == "points" else COUNTS.get((first, second), 1)

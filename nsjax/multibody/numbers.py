@@ -153,3 +153,30 @@ class Contact:
     restitution: Number = 0.0
     restitution_tangential: Number = 0.0
     friction: Number | None = None
+
+
+@record()
+class Section:
+    """Stiffness of a beam's section, EA, GA [N] and EI, GJ [N m^2], and inertia per length, line_mass
+    [kg/m] and line_inertia [kg m]; GA, EI, line_inertia numbers or (2,) along and about both section axes.
+    """
+
+    EA: Number
+    GA: Number
+    EI: Number
+    GJ: Number
+    line_mass: Number | None = None
+    line_inertia: Number | None = None
+
+
+@record()
+class Beam:
+    """Nodes (n + 1, 3) of a beam without strain [m], its section, direction of the first section axis,
+    curvature without moments [1/m], and damping [s].
+    """
+
+    points: Array
+    section: Section
+    first_axis: Array
+    curvature: Number | None = None
+    damping: Number | None = None

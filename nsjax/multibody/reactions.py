@@ -24,6 +24,7 @@ from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.frames import Frame, Scene
 from nsjax.multibody.parts import GROUND, Part
+from nsjax.multibody.topology import BODIES
 from nsjax.types import Array, PyTree
 
 RANK = 1e-12
@@ -118,7 +119,7 @@ class Instant:
     @property
     def bodies(self) -> tuple[Part, ...]:
         """Parts that are bodies."""
-        made: tuple[Part, ...] = self.mechanism.topology.all_of("body")
+        made: tuple[Part, ...] = self.mechanism.topology.all_of(*BODIES)
         return made
 
     def pushes(self, given: Loads) -> Iterator[loads.Push]:
@@ -261,7 +262,8 @@ def contact_pushes(scene: Scene, topology: Any, p: PyTree, given: Loads) -> Iter
             for i, tangent in enumerate(met.tangents[: given.tangential.shape[1]]):
                 force = force + given.tangential[first + k, i] * _spread(scene, tangent, k, n)
             where = _spread(scene, met.here, k, n)
-            yield met.first, force, where, None
+            first_body = met.first if part.option("nodes") is None else f"{met.first}.{k}"
+            yield first_body, force, where, None
             yield met.second, -force, where, None
         first += n
 

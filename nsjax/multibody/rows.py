@@ -14,22 +14,22 @@ from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree
 
 
-def body_row(scene: Scene, name: str, gravity: Any, p: PyTree) -> dict[str, Array]:
-    """Motion and energies of a body."""
-    a, x, frame = scene.algebra, p[name], scene.frame(name)
-    centre = scene.velocity(name, x.com)
+def body_row(scene: Scene, name: str, gravity: Any, weight: tuple[Any, Any, Any]) -> dict[str, Array]:
+    """Motion and energies of a body of a ``weight``: mass, inertia, mass centre."""
+    a, (mass, inertia, com), frame = scene.algebra, weight, scene.frame(name)
+    centre = scene.velocity(name, com)
     if scene.dimension == 2:
-        turning = plane.value(plane.times(x.inertia, plane.times(frame.spin, frame.spin)))
+        turning = plane.value(plane.times(inertia, plane.times(frame.spin, frame.spin)))
     else:
         spin = space.array(space.turned_back(frame.turn, frame.spin))
-        inertia = jnp.zeros(3) if x.inertia is None else jnp.asarray(x.inertia, float)
+        inertia = jnp.zeros(3) if inertia is None else jnp.asarray(inertia, float)
         own = jnp.sum(inertia * spin, axis=1) if inertia.ndim == 2 else inertia * spin
         turning = jnp.sum(spin * own)
-    weight = plane.times(-x.mass, a.dot(gravity, scene.point(name, x.com)))
+    height = plane.times(-mass, a.dot(gravity, scene.point(name, com)))
     return {
         "position": scene.position(name), "rotation": scene.rotation(name),
         "velocity": scene.velocity(name), "spin": scene.spin(name),
-        "kinetic": 0.5 * (x.mass * jnp.sum(centre * centre) + turning), "potential": plane.value(weight),
+        "kinetic": 0.5 * (mass * jnp.sum(centre * centre) + turning), "potential": plane.value(height),
     }  # fmt: skip
 
 

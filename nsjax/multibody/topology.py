@@ -25,6 +25,9 @@ JOINTS = ("hinge", "slide", "ball", "universal", "cylindrical", "fixed", "distan
 SPATIAL = ("ball", "universal", "cylindrical", "revolute_spherical")
 """Joints that the plane does not know."""
 
+BODIES = ("body", "node")
+"""What has a pose of its own: rigid bodies, and nodes of beams."""
+
 LOADS = ("spring", "joint_spring", "actuator", "force", "torque")
 
 
@@ -108,10 +111,11 @@ def check_names(parts: Sequence[Part]) -> None:
             other = "the gravity" if part.name == "gravity" else f"a {seen[part.name].kind}"
             raise InputError(f"assemble: {part.kind} {part.name!r}: {other} has that name; choose another")
         seen[part.name] = part
-    bodies = [GROUND, *(x.name for x in parts if x.kind == "body")]
+    bodies = [GROUND, *(x.name for x in parts if x.kind in BODIES)]
     joints = [x.name for x in parts if x.kind in JOINTS]
     for part in parts:
-        for name in part.bodies:
+        whole = part.kind == "contact" and part.option("nodes") is not None
+        for name in part.bodies[1 if whole else 0 :]:
             if name not in bodies:
                 raise InputError(
                     f"{part.kind} {part.name!r}: unknown body {name!r}; {nearest(name, bodies)}"
@@ -214,7 +218,7 @@ def absolute_topology(parts: Sequence[Part], dimension: int) -> Topology:
     """A pose for every body, all joints as constraints."""
     bare = tuple(dataclasses.replace(part, numbers=None) for part in parts)
     nq, nv = SIZES[dimension]["free"]
-    bodies = [x.name for x in bare if x.kind == "body"]
+    bodies = [x.name for x in bare if x.kind in BODIES]
     links = tuple(Link(x, GROUND, "free", None, False, nq * k, nv * k) for k, x in enumerate(bodies))
     closures = tuple(x.name for x in bare if x.kind in JOINTS)
     return Topology(dimension, "absolute", bare, links, closures)

@@ -1,0 +1,337 @@
+"""Equilibria: loads in steps, paths through limit points by arc length.
+
+An equilibrium at rest holds ``h(t, q, 0) + W x = 0`` and ``g(t, q) = 0`` with multipliers ``x`` of the
+constraints. Numbers of the problem (loads, gravity, lengths, prescribed places) go from those it has to
+given ones as ``p(s) = p_0 + s (p_1 - p_0)``. Outside of any program: Newton's method on dense matrices.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError, Problem, System
+from nsjax.core.checks import canonical, check_precision
+from nsjax.core.inertia import mass_matrix
+from nsjax.core.operators import prepared
+from nsjax.core.system import bordered
+from nsjax.types import Array, PyTree
+
+SETTLED = 1e-9
+"""Largest last step of Newton's method, of the size of the places (at least 1 m, 1 rad): it squares, so
+that the next would be rounding.
+"""
+
+PASSES = 25
+"""Newton steps after which a load step is halved."""
+
+HALVINGS = 12
+"""Halvings of a step before the steps end."""
+
+MECHANISM = 1e-13
+"""Part of the largest stiffness, with unit diagonal, below which a direction has none: rounding."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Equilibria:
+    """Equilibria in a row.
+
+    Args:
+        problem: with the last position at rest, and its numbers.
+        levels: ``s`` of every equilibrium (k,), from 0 at the start.
+        positions: (k, nq).
+        multipliers: of the constraints (k, nb) [N, N m].
+        iterations: Newton steps of each (k,).
+        limits: levels of limit points that were passed.
+        limit_positions: positions there.
+    """
+
+    problem: Problem
+    levels: np.ndarray
+    positions: np.ndarray
+    multipliers: np.ndarray
+    iterations: np.ndarray
+    limits: tuple[float, ...] = ()
+    limit_positions: tuple[np.ndarray, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Ramp:
+    """A problem whose numbers go from one set to another."""
+
+    system: System
+    start: PyTree
+    end: PyTree
+    t: Array
+
+    def at(self, s: float) -> PyTree:
+        """Numbers at a level."""
+        return jax.tree.map(lambda a, b: a + s * (b - a), self.start, self.end)
+
+    def tangents(self, q: np.ndarray, x: np.ndarray, s: float) -> tuple[np.ndarray, ...]:
+        """Residuals, their derivatives along ``(xi, x)`` and along ``s``."""
+        found = _tangents(self.system, self.t, jnp.asarray(q), jnp.asarray(x), self.start, self.end, s)
+        return tuple(np.asarray(y) for y in found)
+
+
+@functools.partial(jax.jit, static_argnames="system")
+def moved(system: System, q: Array, xi: Array) -> Array:
+    """``q`` along an increment."""
+    made: Array = system.retract(q, xi)
+    return made
+
+
+def _residual(system: System, t: Array, q: Array, xi: Array, x: Array, p: PyTree) -> Array:
+    """Forces at rest and constraints (nv + nb,) at ``q`` moved along ``xi``."""
+    p = prepared(system, p)
+    here, zero = system.retract(q, xi), jnp.zeros(system.nv)
+    push = system.force(t, here, zero, p)
+    if not system.nb:
+        return push
+
+    def rows(step: Array) -> Array:
+        made: Array = system.constraint(t, system.retract(here, step), p)
+        return made
+
+    gaps, back = jax.vjp(rows, zero)
+    return jnp.concatenate([push + back(x)[0], gaps])
+
+
+@functools.partial(jax.jit, static_argnames="system")
+def _tangents(
+    system: System, t: Array, q: Array, x: Array, start: PyTree, end: PyTree, s: Array
+) -> tuple[Array, Array, Array]:
+    def residual(y: Array, s: Array) -> Array:
+        p = jax.tree.map(lambda a, b: a + s * (b - a), start, end)
+        return _residual(system, t, q, y[: system.nv], x + y[system.nv :], p)
+
+    zero = jnp.zeros(system.nv + system.nb)
+    value, slope = jax.jvp(lambda s: residual(zero, s), (s,), (jnp.ones(()),))
+    return value, jax.jacfwd(residual)(zero, s), slope
+
+
+def ramp_of(problem: Problem, to: Mapping[str, Any] | None) -> tuple[Ramp, np.ndarray]:
+    """The ramp, and where it starts."""
+    check_precision()
+    other = problem.replace(dict(to)) if to else problem
+    start, end = (jax.tree.map(jnp.asarray, canonical(x.params, "params")) for x in (problem, other))
+    state = canonical(problem.state, "state")
+    made = Ramp(bordered(problem.system), start, end, jnp.asarray(state.t, float))
+    return made, np.asarray(state.q, float)
+
+
+def size(q: np.ndarray) -> float:
+    """Of the places, at least 1."""
+    return max(1.0, float(np.max(np.abs(q))))
+
+
+def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Of linear equations; nan where they are singular."""
+    try:
+        found: np.ndarray = np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        return np.full(right.shape, np.nan)
+    return found
+
+
+def settle(ramp: Ramp, q: np.ndarray, x: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray, int] | None:
+    """Equilibrium at a level by Newton's method; None if it is not found."""
+    nv = ramp.system.nv
+    for k in range(1, PASSES + 1):
+        value, matrix, _ = ramp.tangents(q, x, s)
+        change = -solved(matrix, value)
+        largest = float(np.max(np.abs(change[:nv])))
+        if not np.isfinite(change).all() or largest > 1e3 * size(q):
+            return None
+        q, x = np.asarray(moved(ramp.system, q, change[:nv])), x + change[nv:]
+        if largest <= SETTLED * size(q):
+            return q, x, k
+    return None
+
+
+def check_stiff(ramp: Ramp, q: np.ndarray, x: np.ndarray) -> None:
+    """Refuses what can move without any force: a mechanism, a body that nothing holds.
+
+    Raises:
+        InputError: naming the velocity that moves most.
+    """
+    nv = ramp.system.nv
+    _, matrix, _ = ramp.tangents(q, x, 0.0)
+    free = null_space(matrix[nv:, :nv])
+    stiff = matrix[:nv, :nv] @ free
+    rows = np.sqrt(np.sum(stiff * stiff, axis=0))
+    rows = np.where(rows > 0.0, rows, 1.0)
+    _, values, vectors = np.linalg.svd(free.T @ (stiff / rows))
+    if len(values) and values[-1] <= MECHANISM * values[0]:
+        way = np.abs(free @ (vectors[-1] / rows))
+        worst = int(np.argmax(way))
+        labels = ramp.system.labels.v
+        name = labels[worst].split(" [")[0] if labels else f"entry {worst} of v"
+        raise InputError(
+            f"statics: a mechanism: {name} moves without any force; hold it by a joint or spring, or ask "
+            "for its motion with nsjax.simulate"
+        )
+
+
+def null_space(rows: np.ndarray) -> np.ndarray:
+    """Orthonormal directions (nv, k) that rows (nb, nv) leave free."""
+    if not rows.shape[0]:
+        return np.eye(rows.shape[1])
+    q, r = np.linalg.qr(rows.T, mode="complete")
+    rank = int(np.sum(np.abs(np.diag(r)) > 1e-12 * np.max(np.abs(r))))
+    found: np.ndarray = q[:, rank:]
+    return found
+
+
+def equilibrium(problem: Problem, to: Mapping[str, Any] | None = None, *, steps: int = 1) -> Equilibria:
+    """Equilibrium of a problem, its numbers brought to others in steps.
+
+    Args:
+        problem: where it starts; its velocity is not looked at.
+        to: numbers by name, as of `Problem.replace`: ``{"tip.value": (0, 0, 600.0)}``. None: those that it
+            has.
+        steps: of equal size, each halved where Newton's method does not end, and enlarged again. A load
+            that follows its body does so in every step.
+
+    Returns:
+        `Equilibria`, the last one of the numbers asked for.
+
+    Raises:
+        InputError: for a mechanism, and for steps that end before.
+
+    Limits: dense matrices: some hundred bodies. Contacts are left out. Loads are taken at the time of the
+    start.
+
+    Example:
+        >>> from nsjax.analysis import equilibrium
+        >>> from nsjax.multibody import assemble, beam, fixed, section, torque
+        >>> soft = section(EA=1e4, GA=5e3, EI=100.0, GJ=100.0)
+        >>> problem = assemble(
+        ...     beam("arm", (0, 0, 0), (10, 0, 0), elements=2, section=soft),
+        ...     fixed("clamp", "ground", "arm.start"), torque("bend", "arm.end", (0.0, 0.0, 0.0)),
+        ... )
+        >>> found = equilibrium(problem, {"bend.value": (0.0, 0.0, 1.0)})
+        >>> float(found.positions[-1, -6].round(2))
+        0.5
+    """
+    ramp, q = ramp_of(problem, to)
+    x, base = np.zeros(ramp.system.nb), 1.0 / steps
+    check_stiff(ramp, q, x)
+    first = settle(ramp, q, x, 0.0) if to else None
+    if to and first is not None:
+        q, x, _ = first
+    rows, s, step = [(0.0, q, x, 0 if first is None else first[2])], 0.0, base
+    while s < 1.0:
+        wanted = 1.0 if s + 1.001 * step >= 1.0 else s + step
+        found = settle(ramp, q, x, wanted)
+        if found is None:
+            step *= 0.5
+            if step < base * 0.5**HALVINGS:
+                raise InputError(
+                    f"statics: the load steps end at {s:.6g} of what is asked for, a step of {step:.2g} "
+                    "finds no equilibrium; the structure may snap or buckle there: follow its path with "
+                    "nsjax.analysis.load_path"
+                )
+            continue
+        (q, x, k), s = found, wanted
+        rows.append((s, q, x, k))
+        step = min(base, 2.0 * step)
+    return collected(problem, ramp, rows)
+
+
+def collected(problem: Problem, ramp: Ramp, rows: list[Any], **limits: Any) -> Equilibria:
+    """Equilibria of rows ``(level, position, multipliers, iterations)``."""
+    levels, positions, multipliers, iterations = (np.array(x) for x in zip(*rows, strict=True))
+    done = dataclasses.replace(problem, params=ramp.at(float(levels[-1])))
+    done = done.replace(initial_q=positions[-1], initial_v=np.zeros(ramp.system.nv))
+    return Equilibria(done, levels, positions, multipliers, iterations, **limits)
+
+
+@dataclasses.dataclass(frozen=True)
+class Modes:
+    """Small motions about an equilibrium, ``exp(lambda t)``, slowest first.
+
+    Args:
+        values: ``lambda`` (k,) complex [1/s]; of a pair of conjugates the one of positive imaginary part.
+        shapes: increments along which the position moves (k, nv), complex, largest entry 1.
+    """
+
+    values: np.ndarray
+    shapes: np.ndarray
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """[Hz] of the imaginary parts."""
+        return self.values.imag / (2.0 * np.pi)
+
+    @property
+    def growth(self) -> float:
+        """Largest real part [1/s]: above zero the equilibrium is unstable."""
+        return float(np.max(self.values.real))
+
+
+@functools.partial(jax.jit, static_argnames="system")
+def _linearised(system: System, t: Array, q: Array, p: PyTree) -> tuple[Array, ...]:
+    zero = jnp.zeros(system.nv)
+
+    def rows(xi: Array) -> Array:
+        made: Array = system.constraint(t, system.retract(q, xi), prepared(system, p))
+        return made
+
+    ready = prepared(system, p)
+    held = jax.jacfwd(rows)(zero) if system.nb else jnp.zeros((0, system.nv))
+    push = system.force(t, q, zero, ready)
+    x = -jnp.linalg.lstsq(held.T, push)[0] if system.nb else jnp.zeros(0)
+    stiffness = -jax.jacfwd(lambda xi: _residual(system, t, q, xi, x, p)[: system.nv])(zero)
+    damping = -jax.jacfwd(lambda v: system.force(t, q, v, ready))(zero)
+    return mass_matrix(system, q, ready), damping, stiffness, held, push + held.T @ x
+
+
+AT_REST = 1e-6
+"""Forces that are left over, of the largest multiplier or load, above which it is no equilibrium."""
+
+
+def modes(problem: Problem, count: int = 6) -> Modes:
+    """Modes and eigenvalues of small motions about an equilibrium, loads that follow and damping included.
+
+    Args:
+        problem: at an equilibrium, of `equilibrium` for instance; an unloaded beam is one.
+        count: how many.
+
+    Raises:
+        InputError: away from equilibrium.
+
+    Limits: dense matrices; about rest only. Contacts are left out.
+    """
+    ramp, q = ramp_of(problem, None)
+    found = _linearised(ramp.system, ramp.t, jnp.asarray(q), ramp.start)
+    mass, damping, stiffness, held, left = (np.asarray(x) for x in found)
+    free = null_space(held)
+    scale = float(np.max(np.abs(stiffness))) * 1e-9 + 1e-300
+    if not float(np.max(np.abs(free.T @ left), initial=0.0)) <= AT_REST + scale:
+        raise InputError(
+            f"modes: forces up to {float(np.max(np.abs(left))):.3g} are left over at the start; bring it "
+            "to rest with nsjax.analysis.equilibrium"
+        )
+    M, C, K = (free.T @ x @ free for x in (mass, damping, stiffness))
+    n = len(M)
+    if np.any(C):
+        first = np.linalg.solve(M, np.concatenate([K, C], axis=1))
+        whole = np.block([[np.zeros((n, n)), np.eye(n)], [-first]])
+        values, vectors = np.linalg.eig(whole)
+        pick = values.imag >= 0.0
+        values, vectors = values[pick], vectors[:n, pick]
+    else:
+        squares, vectors = np.linalg.eig(np.linalg.solve(M, K))
+        values = 1j * np.sqrt(squares.astype(complex))
+        values = np.where(values.imag < 0.0, -values, values)
+    order = np.argsort(np.abs(values), kind="stable")[:count]
+    shapes = (free @ vectors[:, order]).T
+    largest = np.take_along_axis(shapes, np.argmax(np.abs(shapes), axis=1)[:, None], axis=1)
+    return Modes(values=values[order], shapes=shapes / largest)

@@ -1,0 +1,270 @@
+"""Beams as parts: a curve, a section, elements; and the bodies that their nodes are."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.core.checks import is_traced
+from nsjax.multibody.numbers import Beam, Section
+from nsjax.multibody.parts import Part, made, number
+
+MASSES = ("consistent", "lumped")
+"""Translational masses of beams."""
+
+CROSSED = 1e-6
+"""Sine of the angle between an element and the direction of its first section axis below which that axis
+is not defined: what printed digits leave of parallels.
+"""
+
+STIFFNESSES = ("EA", "GA", "EI", "GJ")
+PAIRS = ("GA", "EI", "line_inertia")
+"""Numbers that may differ between both section axes."""
+
+
+def section(
+    *, EA: Any, GA: Any, EI: Any, GJ: Any, line_mass: Any = None, line_inertia: Any = None
+) -> Section:  # fmt: skip
+    """A section by its stiffness and inertia.
+
+    Args:
+        EA: against extension [N].
+        GA: against shear, shear factors included [N]: a number, or two along ``d1`` and ``d2``.
+        EI: against bending [N m^2]: a number, or two about ``d1`` and ``d2``.
+        GJ: against twist [N m^2].
+        line_mass: mass per length [kg/m]; None: none, for static analysis.
+        line_inertia: rotary inertia per length about ``d1`` and ``d2`` [kg m]: a number, or two; about the
+            axis it is their sum.
+
+    Raises:
+        InputError: for a stiffness that is not positive, inertia below zero.
+
+    Example:
+        >>> from nsjax.multibody import section
+        >>> section(EA=1e4, GA=5e3, EI=100.0, GJ=100.0).EI
+        100.0
+    """
+    given = {"EA": EA, "GA": GA, "EI": EI, "GJ": GJ, "line_mass": line_mass, "line_inertia": line_inertia}
+    kept = {}
+    for name, value in given.items():
+        value = number("section", "of a beam", name, value, 0.0)
+        kept[name] = value
+        if name in STIFFNESSES and (
+            value is None or not (is_traced(value) or np.all(np.asarray(value) > 0))
+        ):
+            raise InputError(f"section: {name} = {value}; give a stiffness above zero")
+        if value is not None and np.shape(value) not in ((), *([(2,)] if name in PAIRS else [])):
+            more = " or two, for both section axes" if name in PAIRS else ""
+            raise InputError(f"section: {name} has shape {np.shape(value)}; give a number{more}")
+    return Section(**kept)
+
+
+def _positive(who: str, **given: Any) -> None:
+    for name, value in given.items():
+        if not is_traced(value) and not (np.ndim(value) == 0 and value > 0.0):
+            raise InputError(f"{who}: {name} = {value}; give a number above zero")
+
+
+def circular(radius: Any, *, E: Any, nu: Any = 0.3, rho: Any = None, inner: Any = 0.0) -> Section:
+    """A circular section or, with an inner radius, a tube.
+
+    Args:
+        radius, inner: [m].
+        E, nu: Young's modulus [Pa] and Poisson's ratio.
+        rho: density [kg/m^3].
+
+    Shear factor ``6 (1 + nu) / (7 + 6 nu)`` of a full circle, after Cowper; 0.5 is that of a thin tube, and
+    is taken where ``inner`` is not zero.
+
+    Example:
+        >>> from nsjax.multibody import circular
+        >>> round(circular(0.005, E=2.1e11, rho=7850.0).EI, 4)
+        103.0835
+    """
+    _positive("circular", radius=radius, E=E)
+    area = math.pi * (radius**2 - inner**2)
+    second = 0.25 * math.pi * (radius**4 - inner**4)
+    tube = not is_traced(inner) and inner != 0.0
+    factor = 0.5 if tube else 6.0 * (1.0 + nu) / (7.0 + 6.0 * nu)
+    G = E / (2.0 * (1.0 + nu))
+    mass = {} if rho is None else {"line_mass": rho * area, "line_inertia": rho * second}
+    return section(EA=E * area, GA=factor * G * area, EI=E * second, GJ=2.0 * G * second, **mass)
+
+
+TORSION_TERMS = 7
+"""Terms of the series of a rectangle's torsion: the next is below 1e-6 of the first."""
+
+
+def rectangular(width: Any, height: Any, *, E: Any, nu: Any = 0.3, rho: Any = None) -> Section:
+    """A rectangle: ``width`` along the first section axis ``d1``, ``height`` along ``d2``.
+
+    Shear factor 5/6; torsion after Saint-Venant, by its series.
+
+    Args:
+        width, height: [m].
+        E, nu, rho: see `circular`.
+    """
+    _positive("rectangular", width=width, height=height, E=E)
+    area, G = width * height, E / (2.0 * (1.0 + nu))
+    first, second = width * height**3 / 12.0, height * width**3 / 12.0
+    xp = jnp if is_traced((width, height)) else np
+    a, b = xp.maximum(width, height), xp.minimum(width, height)
+    odd = np.arange(1, 2 * TORSION_TERMS, 2)
+    series = xp.sum(xp.tanh(odd * math.pi * a / (2.0 * b)) / odd**5)
+    torsion = a * b**3 * (1.0 / 3.0 - 64.0 / math.pi**5 * b / a * series)
+    inertia = (
+        {} if rho is None else {"line_mass": rho * area, "line_inertia": rho * xp.stack([first, second])}
+    )
+    return section(
+        EA=E * area, GA=5.0 / 6.0 * G * area, EI=E * xp.stack([first, second]), GJ=G * torsion, **inertia
+    )
+
+
+def beam(
+    name: str, start: Any, end: Any = None, *, section: Section, elements: int | None = None,
+    first_axis: Any = None, curvature: Any = None, damping: Any = None, mass: str = "consistent",
+) -> Part:  # fmt: skip
+    """A flexible beam: its nodes are bodies ``"arm.0"``, ``"arm.1"`` ... to ``"arm.start"`` and
+    ``"arm.end"``, on which joints, springs, loads and contacts act like on any other.
+
+    Geometrically exact (stretch, shear, bending, twist; any displacement and rotation), of elements of two
+    nodes, see `nsjax.fem.objective_beam`. As it is drawn, in the axes of the ground, it is free of strain,
+    and the axes of all nodes are those of the ground: so are joint axes and points given.
+
+    Args:
+        start, end: of a straight beam [m]; or all nodes of any curve (n + 1, 3) as ``start`` alone.
+        section: see `section`, `circular`, `rectangular`.
+        elements: of a straight beam, of equal length.
+        first_axis: direction (3,) next to which the section axis ``d1`` lies, made square to each element;
+            ``d3`` is along it and ``d2 = d3 x d1``. None: the axis of the ground most across the beam.
+        curvature: (3,) [1/m] in section axes, of the beam without moments against how it is drawn.
+        damping: time [s]: stresses are ``stiffness (strain + damping d strain/dt)``.
+        mass: of translations: ``"consistent"`` with linear shapes, or ``"lumped"`` at the nodes. Rotary
+            inertia is lumped.
+
+    Raises:
+        InputError: for elements of no length, a section axis along the beam, a number of elements that is
+            none.
+
+    Limits: neighbours turn less than half a turn against each other.
+
+    Example:
+        >>> from nsjax.multibody import beam, circular
+        >>> arm = beam("arm", (0, 0, 0), (2, 0, 0), elements=8, section=circular(0.005, E=2.1e11, rho=7850))
+        >>> arm.numbers.points.shape
+        (9, 3)
+    """
+    points = _points(name, start, end, elements)
+    if mass not in MASSES:
+        raise InputError(f"beam {name!r}: mass = {mass!r}; choose one of {', '.join(MASSES)}")
+    if not isinstance(section, Section):
+        raise InputError(
+            f"beam {name!r}: section = {section!r}; use section(...), circular(...) or rectangular(...)"
+        )
+    numbers = Beam(
+        points=points, section=section, first_axis=_first_axis(name, points, first_axis),
+        curvature=number("beam", name, "curvature", curvature),
+        damping=number("beam", name, "damping", damping, 0.0),
+    )  # fmt: skip
+    return made("beam", name, (), numbers, nodes=int(points.shape[0]), mass=mass)
+
+
+def _points(name: str, start: Any, end: Any, elements: int | None) -> Any:
+    start, end = (number("beam", name, k, v) for k, v in (("start", start), ("end", end)))
+    if end is None:
+        if np.ndim(start) != 2 or np.shape(start)[0] < 2 or np.shape(start)[1] != 3:
+            raise InputError(
+                f"beam {name!r}: start has shape {np.shape(start)} and there is no end; give both ends "
+                "(3,), or all nodes (n + 1, 3)"
+            )
+        if elements is not None:
+            raise InputError(f"beam {name!r}: elements = {elements} beside all nodes; leave elements out")
+        points = start
+    else:
+        if not isinstance(elements, int) or elements < 1:
+            raise InputError(f"beam {name!r}: elements = {elements!r}; give a whole number above zero")
+        if np.shape(start) != (3,) or np.shape(end) != (3,):
+            raise InputError(f"beam {name!r}: ends of shapes {np.shape(start)}, {np.shape(end)}; give (3,)")
+        points = start + np.linspace(0.0, 1.0, elements + 1)[:, None] * (end - start)
+    if not is_traced(points):
+        lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
+        short = int(np.argmin(lengths))
+        if not lengths[short] > 1e-12 * max(1.0, float(np.max(np.abs(points)))):
+            raise InputError(
+                f"beam {name!r}: element {short} has length {lengths[short]:g}; its nodes {short} and "
+                f"{short + 1} must stand apart"
+            )
+    return points
+
+
+def _first_axis(name: str, points: Any, given: Any) -> Any:
+    given = number("beam", name, "first_axis", given)
+    if is_traced((points, given)):
+        if given is None:
+            raise InputError(f"beam {name!r}: give first_axis where the nodes are traced")
+        return given
+    gone = np.diff(points, axis=0)
+    along = gone / np.linalg.norm(gone, axis=1)[:, None]
+    if given is None:
+        return np.eye(3)[int(np.argmin(np.max(np.abs(along), axis=0)))]
+    if np.shape(given) != (3,) or not np.linalg.norm(given) > 0.0:
+        raise InputError(f"beam {name!r}: first_axis = {np.asarray(given).tolist()}; give a direction (3,)")
+    sines = np.linalg.norm(np.cross(along, given / np.linalg.norm(given)), axis=1)
+    worst = int(np.argmin(sines))
+    if sines[worst] < CROSSED:
+        raise InputError(
+            f"beam {name!r}: first_axis = {np.asarray(given).tolist()} lies along element {worst}, so that "
+            "its section axes are not defined; give a direction across the beam"
+        )
+    return given
+
+
+def nodes_of(part: Part) -> tuple[str, ...]:
+    """Names of the nodes of a beam."""
+    return tuple(f"{part.name}.{k}" for k in range(part.option("nodes")))
+
+
+def with_nodes(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Every beam followed by its nodes as parts, ``"arm.start"`` and ``"arm.end"`` by their numbers.
+
+    Raises:
+        InputError: for contacts of whole beams that are none.
+    """
+    beams = {x.name: x for x in parts if isinstance(x, Part) and x.kind == "beam"}
+    if not beams:
+        return tuple(parts)
+    ends = {f"{name}.start": f"{name}.0" for name in beams}
+    ends |= {f"{name}.end": nodes_of(part)[-1] for name, part in beams.items()}
+    found: list[Part] = []
+    for part in parts:
+        if not isinstance(part, Part):
+            found.append(part)
+            continue
+        part = dataclasses.replace(part, bodies=tuple(ends.get(x, x) for x in part.bodies))
+        found.append(_of_all_nodes(part, beams) if part.kind == "contact" else part)
+        if part.kind == "beam":
+            found += [Part("node", name) for name in nodes_of(part)]
+    return tuple(found)
+
+
+def _of_all_nodes(part: Part, beams: dict[str, Part]) -> Part:
+    """A contact whose first shape stands on a beam: one contact for every node."""
+    first, second = part.bodies
+    if second in beams:
+        raise InputError(f"contact {part.name!r}: the beam {second!r} is the second; exchange the shapes")
+    if first not in beams:
+        return part
+    shape = part.option("shapes")[0]
+    if shape != "sphere" or part.numbers.first.at is not None:
+        raise InputError(
+            f"contact {part.name!r}: {shape} of the beam {first!r}; give sphere({first!r}, radius) or "
+            f"point({first!r}) for all of its nodes, or name a node"
+        )
+    nodes = beams[first].option("nodes")
+    return dataclasses.replace(part, options=(*part.options, ("nodes", nodes)))

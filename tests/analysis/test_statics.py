@@ -1,0 +1,94 @@
+"""Equilibria of beams against closed forms and published loads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nsjax.analysis import equilibrium, load_path, modes
+from nsjax.core import InputError
+from nsjax.multibody import assemble, beam, hinge, section
+from tests.multibody.beam_cases import COLUMN, ELEMENTS, LENGTH, cantilever, lees_frame
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return cantilever()
+
+
+def tip(found) -> np.ndarray:
+    return found.positions[-1].reshape(-1, 7)[-1]
+
+
+def test_small_deflection_of_the_discrete_cantilever(problem) -> None:
+    """``P L^3 / (3 EI) (1 - 1 / (4 n^2)) + P L / GA``, exactly for linear elements of one point."""
+    P = 1e-4
+    found = equilibrium(problem, {"tip.value": (0.0, P, 0.0)})
+    wanted = P * LENGTH**3 / 3.0 * (1.0 - 0.25 / ELEMENTS**2) + P * LENGTH / COLUMN["GA"]
+    # the next term is of the order of the square of the deflection, 1e-9
+    assert tip(found)[1] == pytest.approx(wanted, rel=1e-8)
+
+
+def test_roll_up_by_load_steps(problem) -> None:
+    """V1: a closed square, exactly; the reactions of the clamp are the moment."""
+    moment = 2.0 * np.pi / LENGTH
+    found = equilibrium(problem, {"bend.value": (0.0, 0.0, moment)}, steps=8)
+    assert np.linalg.norm(tip(found)[:3]) < 1e-12
+    forces = np.asarray(found.multipliers[-1])
+    np.testing.assert_allclose(forces[:3], 0.0, atol=1e-8)  # of a stiffness 1e6, rounding
+    assert np.max(np.abs(forces[3:])) == pytest.approx(moment, rel=1e-9)
+
+
+def test_steps_that_end_are_refused(problem) -> None:
+    with pytest.raises(InputError, match="load steps end at 0 of what is asked for"):
+        equilibrium(problem, {"tip.value": (0.0, 0.0, 1e12)})
+
+
+def test_modes_of_the_unloaded_beam(problem) -> None:
+    """First mode about ``1.8751^2 sqrt(EI / rho A) / L^2``, linear elements stiffer by a few percent; the
+    other plane is ``sqrt(10)`` as stiff.
+    """
+    found = modes(problem, 2)
+    np.testing.assert_allclose(found.values.real, 0.0, atol=1e-6)
+    assert 1.0 < found.values[0].imag / 1.87510407**2 < 1.03
+    assert found.values[1].imag / found.values[0].imag == pytest.approx(np.sqrt(10.0), rel=1e-4)
+
+
+def test_a_mechanism_is_refused() -> None:
+    loose = assemble(
+        beam("arm", (0, 0, 0), (1, 0, 0), elements=1, section=section(**COLUMN)),
+        hinge("pin", "ground", "arm.start", axis=(0, 0, 1)),
+    )
+    with pytest.raises(InputError, match=r"a mechanism: arm\.[01]\.\w+ moves without any force"):
+        equilibrium(loose)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("elements", "published"), [(8, 21.61), (16, 20.42)])
+def test_flutter_of_the_beck_column(elements: int, published: float) -> None:
+    """V3: the load of flutter under a following force, to the digits printed."""
+    column = cantilever(elements)
+
+    def flutters(P: float) -> bool:
+        return modes(equilibrium(column, {"push.value": (-P, 0.0, 0.0)}).problem, 8).growth > 1e-3
+
+    low, high = 15.0, 25.0
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if flutters(middle) else (middle, high)
+    assert 0.5 * (low + high) == pytest.approx(published, abs=0.006)
+
+
+@pytest.mark.slow
+def test_limit_load_of_lees_frame() -> None:
+    """V8: 18544.53 with shear, at a deflection of about 48.7; beyond it the load falls."""
+    problem, node = lees_frame(10)
+    full = 20000.0
+    found = load_path(
+        problem, {"P.value": (0.0, -full, 0.0)}, arc=20.0, longest=100.0, points=400,
+        until=lambda s, q: s < -0.1,
+    )  # fmt: skip
+    assert found.limits[0] * full == pytest.approx(18544.53, rel=5e-3)
+    deflection = 120.0 - found.limit_positions[0].reshape(-1, 7)[node, 1]
+    assert deflection == pytest.approx(48.735, rel=2e-2)
+    assert found.levels.min() < 0.0  # snaps through
