@@ -20,7 +20,7 @@ OPEN = 4.0
 """A last chord longer than this many times the longest other one is a gap in the curve."""
 
 STEPS = 8
-"""Newton steps from the nearest point of the spline's knots; quadratic, they end after four."""
+"""Newton steps from the nearest of the spline's knots, twice what their quadratic convergence takes."""
 
 
 def control_points(name: str, curve: Any, samples: int) -> Any:
@@ -32,7 +32,8 @@ def control_points(name: str, curve: Any, samples: int) -> Any:
     Raises:
         InputError: for curves that are open or cross themselves.
     """
-    if callable(curve):
+    whole = callable(curve)
+    if whole:
         angles = np.linspace(0.0, 2.0 * np.pi, samples + 1)
         taken = [jnp.stack([jnp.asarray(x, float) for x in curve(a)]) for a in angles]
         curve = jnp.stack(taken) if is_traced(taken) else np.array(taken)
@@ -40,8 +41,8 @@ def control_points(name: str, curve: Any, samples: int) -> Any:
         raise InputError(
             f"profile of {name!r}: the curve has shape {np.shape(curve)}; give (n, 2), four points or more"
         )
-    if is_traced(curve):  # whether the last point is the first one cannot be asked
-        return _interpolated(curve[:-1] if callable(curve) else curve)
+    if is_traced(curve):  # whether the last point is the first one can be asked of a function alone
+        return _interpolated(curve[:-1] if whole else curve)
     curve = np.asarray(curve, float)
     if np.allclose(curve[0], curve[-1], rtol=0.0, atol=1e-9 * np.ptp(curve)):
         curve = curve[:-1]

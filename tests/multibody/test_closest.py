@@ -311,3 +311,15 @@ def test_points_and_directions_of_a_profile() -> None:
     ]  # fmt: skip
     assert np.allclose(made[0].numbers.control, made[1].numbers.control, atol=1e-12)
     assert np.allclose(made[2].numbers.control, np.roll(made[1].numbers.control, -1, axis=0), atol=1e-12)
+
+
+def test_a_profile_of_a_traced_number() -> None:
+    """Control points scale with the radius, through the interpolation."""
+
+    def control(radius: jax.Array) -> jax.Array:
+        return profile("b", lambda a: (radius * jnp.cos(a), jnp.sin(a)), samples=16).numbers.control
+
+    plain = profile("b", lambda a: (2.0 * np.cos(a), np.sin(a)), samples=16).numbers.control
+    value, slope = jax.jvp(control, (2.0,), (1.0,))
+    assert np.allclose(value, plain, atol=1e-13)
+    assert np.allclose(slope[:, 0], plain[:, 0] / 2.0, atol=1e-13)

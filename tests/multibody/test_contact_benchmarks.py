@@ -162,9 +162,9 @@ def stack(n: int) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "steps"), [(3, 1000), (10, 100_000)])
-def test_stack_at_rest(n: int, steps: int) -> None:
+def test_stack_at_rest() -> None:
     """Nothing moves, and every pair of feet carries the weight above it."""
+    n, steps = 3, 1000
     problem = stack(n)
     traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=steps, every=steps // 10)
     traj.raise_for_status()
@@ -189,7 +189,9 @@ def fallen(t: np.ndarray) -> np.ndarray:
 
 @pytest.mark.slow
 def test_a_drop_converges_here_and_not_there() -> None:
-    """Errors of the height fall with the step; those of the library, whose contact is soft, do not."""
+    """Errors of the height stay below a bound that falls with the step, the way of one step at impact;
+    those of the library, whose contact is soft, do not.
+    """
     mujoco = pytest.importorskip("mujoco")
     file = read_mjcf(DROP, restitution=0.0, friction=0.5)
     problem = assemble(*file, gravity=file.gravity, start=file.start)
