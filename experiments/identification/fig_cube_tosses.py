@@ -89,8 +89,8 @@ def means(distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def costs(model: np.ndarray, path: np.ndarray) -> np.ndarray:
-    """Cost of every run (..., K). Runs that failed (two or three in a hundred, whose contact problem was not
-    solved to its tolerance) cost what the others of their toss do in the mean: they say nothing.
+    """Cost of every run (..., K). Runs that failed (two or three in a hundred of a design) cost what the
+    others of their toss do in the mean: they say nothing.
     """
     failed = ~np.isfinite(model).all(axis=(-1, -2))
     found = [np.sqrt(x) for x in means(distances(np.where(failed[..., None, None], 0.0, model), path))]
