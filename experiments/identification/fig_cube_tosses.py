@@ -11,8 +11,9 @@ The mass centre is what mattered. With it in the middle, held-out errors (four f
 the nominal ones over half a second and 0.85 to 1.0 over one, with round corners and with sharp ones. On all
 tosses, without holding any out, neither tangential restitution nor friction that depends on the slip, an
 inclined ground or another restitution of faces brought more than a few hundredths. With the mass centre
-6 mm beside the middle they are 0.65 and 0.75. Flights alone say so too, with 3 mm: the middle swings around
-the line of fall.
+6 mm beside the middle they were 0.65 and 0.76 (both halves held out in turn). These choices were made with
+another program of the same scheme, written for the purpose; with this one, half B was predicted from half A
+with 0.72 and 0.77. Flights alone say so too, with 3 mm: the middle swings around the line of fall.
 
 Compared is, for every toss, the mean distance between measured and predicted middle over its first half
 second and its first second, in half sides of the cube, and the median over tosses that had no part in the
@@ -23,6 +24,8 @@ Intervals come from fits to tosses drawn with replacement, Student's with one de
 geometry is held. The simulated study tries them: sets of tosses of the fitted model, each toss with
 numbers that scatter around the fitted ones, so that the model with one set of numbers is wrong for each of
 them; the truth is what a fit to all sets finds.
+
+A half takes about four minutes of CPU time, the study one or two.
 """
 
 from __future__ import annotations
@@ -86,11 +89,17 @@ def means(distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def costs(model: np.ndarray, path: np.ndarray) -> np.ndarray:
-    """Cost of every run (..., K); runs that failed cost as much as the worst."""
-    found = [np.sqrt(x) for x in means(distances(model, path))]
-    cost = 0.5 * (found[0] + found[1])
+    """Cost of every run (..., K). Runs that failed (two or three in a hundred of a design) cost what the
+    others of their toss do in the mean: they say nothing.
+    """
     failed = ~np.isfinite(model).all(axis=(-1, -2))
-    return np.asarray(np.where(failed, np.nanmax(cost), cost))
+    found = [np.sqrt(x) for x in means(distances(np.where(failed[..., None, None], 0.0, model), path))]
+    cost = np.where(failed, np.nan, 0.5 * (found[0] + found[1]))
+    flat = cost.reshape(-1, cost.shape[-1])
+    good = np.isfinite(flat)
+    typical = np.where(good, flat, 0.0).sum(axis=0) / np.maximum(good.sum(axis=0), 1)
+    typical = np.where(good.any(axis=0), typical, np.nanmax(cost))
+    return np.asarray(np.where(failed, typical, cost))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,6 +187,8 @@ def _numbers(halves: list[Half], cover: np.ndarray) -> common.Numbers:
         numbers[f"half {label}: numbers inside the box of the design"] = float(
             one.fitted.answer.inside.sum()
         )
+        lost = ~np.isfinite(one.runs).all(axis=(-1, -2))
+        numbers[f"half {label}: runs that failed [%]"] = 100.0 * float(lost.mean())
         numbers[f"half {label}: cost at the estimate / least of the design"] = one.gain
     a, b = halves
     apart = np.abs(a.values - b.values) / np.hypot(a.half, b.half)

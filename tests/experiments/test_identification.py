@@ -136,6 +136,16 @@ def test_a_design_finds_the_least_value_of_a_quadratic():
     assert beyond.inside.tolist() == [False, True, True]
 
 
+def test_failed_runs_say_nothing():
+    """One of three points failed for the second toss: there it costs the mean of the others."""
+    path = np.zeros((2, 4, 3))
+    model = np.zeros((3, 2, 4, 3))
+    model[..., 0] = tosses.HALF * np.array([[1.0, 4.0], [4.0, 9.0], [9.0, 1.0]])[..., None]
+    model[1, 1, 2:] = np.nan
+    found = fig_cube_tosses.costs(model, path)
+    np.testing.assert_allclose(found, [[1.0, 2.0], [2.0, 1.5], [3.0, 1.0]], rtol=1e-12)
+
+
 def test_resampled_designs_scatter_as_means_do():
     """Every recording has its own minimum: the fit is their mean, its deviation theirs over sqrt(K)."""
     rng = np.random.default_rng(0)
