@@ -77,8 +77,9 @@ def joint_spring(
     Moment or force on the second body ``-(k e + k2 |e| e + k3 e^3 + c e' + c2 |e'| e')`` with
     ``e = coordinate - rest``; arguments as of `spring`, in [N m/rad] and so on for a hinge.
 
-    On a ball joint ``stiffness`` and ``damping`` alone: ``-(k phi + c omega)`` with the rotation vector
-    ``phi`` of the second body against the first and its angular velocity. Limits: ``phi`` jumps at half a
+    On a ball joint ``stiffness``, ``damping`` and ``rest`` alone: ``-(k phi + c omega)`` with the angular
+    velocity of the second body against the first and the rotation vector ``phi`` to it from its rest: where
+    it is turned by the rotation vector ``rest`` (3,) against the first. Limits: ``phi`` jumps at half a
     turn, where the spring has no direction.
 
     Example:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.frames import Scene
-from nsjax.multibody.joints import axis_of
+from nsjax.multibody.joints import axis_of, rotation_of
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import LOADS, Topology
 from nsjax.types import Array, PyTree
@@ -104,11 +104,12 @@ SERIES = 1e-8
 """Squared sine below which an angle over its sine is ``1 + sine^2 / 6``, to rounding."""
 
 
-def rotation_vector(scene: Scene, joint: Part) -> Array:
-    """Of the second body of a joint of space against its first, in the axes of the ground (3,), below half
-    a turn; zero for half a turn, which has no direction.
+def rotation_vector(scene: Scene, joint: Part, rest: Any) -> Array:
+    """Of the second body of a joint of space, from where it stands turned by ``rest`` (3,) against the
+    first; in the axes of the ground (3,), below half a turn; zero for half a turn, which has no direction.
     """
     one, other = (scene.rotation(x) for x in joint.bodies)
+    one = one if rest is None else space.both(one, rotation_of(rest))
     m = space.both(other, one.T)
     across = 0.5 * jnp.stack([m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
     cosine, square = 0.5 * (m[0, 0] + m[1, 1] + m[2, 2] - 1.0), jnp.sum(across * across)
@@ -123,7 +124,7 @@ def _ball_spring(scene: Scene, joint: Part, numbers: Any) -> Iterator[Push]:
     spun = scene.algebra.subtract(scene.frame(second).spin, scene.frame(first).spin)
     pull = scene.algebra.scale(numbers.damping, spun)
     if numbers.stiffness is not None:
-        pull = scene.algebra.add(pull, numbers.stiffness * rotation_vector(scene, joint))
+        pull = scene.algebra.add(pull, numbers.stiffness * rotation_vector(scene, joint, numbers.rest))
     yield first, None, None, pull
     yield second, None, None, scene.algebra.negative(pull)
 
@@ -213,7 +214,7 @@ def energy_of(scene: Scene, topology: Topology, part: Part, numbers: Any) -> Any
         return stored(part, numbers, plane.plus(a.size(gone), plane.minus(numbers.rest)))
     joint = topology.of[part.option("joint")]
     if joint.kind == "ball":
-        turned = rotation_vector(scene, joint)
+        turned = rotation_vector(scene, joint, numbers.rest)
         return plane.times(0.5, plane.times(numbers.stiffness, a.dot(turned, turned)))
     x, _ = scene.coordinates(joint.name)
     return stored(part, numbers, plane.plus(x, plane.minus(numbers.rest)))

@@ -131,7 +131,7 @@ def check_names(parts: Sequence[Part]) -> None:
         raise InputError("assemble: no body; add body(name, mass=...)")
 
 
-BALL_SPRING = ("stiffness", "damping")
+BALL_SPRING = ("stiffness", "damping", "rest")
 """What a spring on a ball joint has; the other numbers belong to a coordinate."""
 
 
@@ -143,12 +143,18 @@ def _check_driven(part: Part, joint: Part) -> None:
         raise InputError(
             f"{part.kind} {part.name!r}: {joint.name!r} is a {joint.kind} joint; name a hinge or slide"
         )
+    rest = part.numbers.rest
+    if rest is not None and np.shape(rest) != (3,):
+        raise InputError(
+            f"joint_spring {part.name!r}: rest has shape {np.shape(rest)} on the ball joint "
+            f"{joint.name!r}; give a rotation vector (3,)"
+        )
     given = dataclasses.asdict(part.numbers) | {"law": part.option("law")}
     for name, value in given.items():
         if value is not None and name not in BALL_SPRING:
             raise InputError(
                 f"joint_spring {part.name!r}: {name} on the ball joint {joint.name!r}, which has no angle; "
-                "give stiffness and damping alone"
+                "give stiffness, damping and rest alone"
             )
 
 

@@ -66,5 +66,7 @@ def test_energy_is_kept() -> None:
 
 
 def test_what_belongs_to_an_angle_is_refused() -> None:
-    with pytest.raises(InputError, match=r"'coil': rest on the ball joint 'joint', which has no angle"):
+    with pytest.raises(InputError, match=r"'coil': cubic on the ball joint 'joint', which has no angle"):
+        gyroscope(stiffness=1.0, cubic=0.3)
+    with pytest.raises(InputError, match=r"'coil': rest has shape \(\) on the ball joint 'joint'; "):
         gyroscope(stiffness=1.0, rest=0.3)

@@ -46,8 +46,8 @@ def _of_joints(source: Source) -> Iterator[str]:
             for field, what in RIGID_DOFS:
                 if getattr(model, field)[dof]:
                     yield f"{who} is a ball or free joint: its {what} is left out"
-            if np.any(model.jnt_stiffness[k]):
-                yield f"{who} is a ball or free joint: its stiffness is left out"
+            if np.any(model.jnt_stiffness[k]) and kind == FREE:
+                yield f"{who} is a free joint: its stiffness is left out"
             if model.jnt_limited[k]:
                 yield f"{who} is a ball: its limit (a cone) is left out"
         poly = getattr(model, "dof_dampingpoly", None)

@@ -11,7 +11,7 @@ import numpy as np
 from nsjax.multibody.elements import force, joint_spring, torque
 from nsjax.multibody.files.source import Place, Source, free
 from nsjax.multibody.frames import Scene
-from nsjax.multibody.parts import GROUND, Part, ball, body, fixed, hinge, slide
+from nsjax.multibody.parts import Part, ball, body, fixed, hinge, slide
 from nsjax.types import Array
 
 FREE, BALL, SLIDE, HINGE = range(4)
@@ -20,20 +20,16 @@ FREE, BALL, SLIDE, HINGE = range(4)
 
 @dataclasses.dataclass(frozen=True)
 class Drag:
-    """Damping of a ball or free joint: against the velocity of the body's origin, or against its spin
-    relative to the parent. ``own`` is the coefficient.
+    """Damping of a free body: against the velocity of its origin, or against its spin. ``own`` is the
+    coefficient.
     """
 
     body: str
-    parent: str
     turning: bool
-    sign: float = 1.0
 
     def __call__(self, t: Array, scene: Scene, own: Any) -> Array:
         """Force [N] or moment [N m]."""
-        if not self.turning:
-            return -own * scene.velocity(self.body)
-        return -own * self.sign * (scene.spin(self.body) - scene.spin(self.parent))
+        return -own * (scene.spin(self.body) if self.turning else scene.velocity(self.body))
 
 
 def bodies(source: Source) -> Iterator[Part]:
@@ -77,11 +73,19 @@ def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]
     model, kind, name = source.model, int(source.model.jnt_type[k]), source.names["joint", k]
     point, damping = np.array(model.jnt_pos[k]), float(model.dof_damping[model.jnt_dofadr[k]])
     at, on = nonzero(parents.point(point)), nonzero(point)
-    if kind in (FREE, BALL):
-        if kind == BALL:
-            yield ball(name, parents.body, child, at=at, on=on)
+    stiffness = float(np.reshape(model.jnt_stiffness[k], -1)[0])
+    if kind == FREE:
         if damping:
-            yield from _drags(name, parents.body, child, damping, kind)
+            yield force(f"{name}_damping", child, law=Drag(child, turning=False), own=damping)
+            yield torque(f"{name}_turning", child, law=Drag(child, turning=True), own=damping)
+        return
+    if kind == BALL:
+        yield ball(name, parents.body, child, at=at, on=on)
+        if stiffness or damping:
+            still = _ball_rest(source, k) if stiffness else None
+            yield joint_spring(
+                f"{name}_spring", name, stiffness=stiffness or None, rest=still, damping=damping or None
+            )
         return
     axis, ref = parents.turn @ model.jnt_axis[k], float(model.qpos0[model.jnt_qposadr[k]])
     axis = axis / np.linalg.norm(axis)
@@ -98,7 +102,6 @@ def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]
         name, parents.body, child, at=at, on=on, axis=axis, turned=source.rotation_vector(turn),
         armature=armature or None, friction=friction or None, **given,
     )  # fmt: skip
-    stiffness = float(np.reshape(model.jnt_stiffness[k], -1)[0])
     if stiffness or damping:
         rest = float(model.qpos_spring[model.jnt_qposadr[k]]) if stiffness else None
         yield joint_spring(
@@ -113,15 +116,10 @@ def _limits(source: Source, k: int) -> dict[str, Any]:
     return {"limits": (lower, upper), "restitution": source.restitution}
 
 
-def _drags(name: str, parent: str, child: str, damping: float, kind: int) -> Iterator[Part]:
-    """Of a ball or free joint."""
-    if kind == FREE:
-        law = Drag(body=child, parent=GROUND, turning=False)
-        yield force(f"{name}_damping", child, law=law, own=damping)
-    yield torque(f"{name}_turning", child, law=Drag(body=child, parent=parent, turning=True), own=damping)
-    if parent != GROUND:
-        back = Drag(body=child, parent=parent, turning=True, sign=-1.0)
-        yield torque(f"{name}_turning_back", parent, law=back, own=damping)
+def _ball_rest(source: Source, k: int) -> np.ndarray | None:
+    """Rotation vector of the body against the part above where the spring of its ball rests."""
+    q = int(source.model.jnt_qposadr[k])
+    return source.rotation_vector(source.turn(ball_pose(source, k, source.model.qpos_spring[q : q + 4])))
 
 
 def start(source: Source) -> dict[str, Any]:
