@@ -19,6 +19,7 @@ FLOORS = [
     {"report"},
     {"contact", "fem", "figures", "views", "by_name"},
     {"schemes", "multibody", "trajectory", "consistent"},
+    {"impacts"},
     {"loop"},
     {"stability"},
     {"simulate"},
