@@ -17,7 +17,7 @@ from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
-from nsjax.core.scheme import Carry, Scheme
+from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, bordered
 from nsjax.core.watch import Watch, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
@@ -164,14 +164,7 @@ def _one_step(
     carry = dataclasses.replace(carry, state=dataclasses.replace(carry.state, t=end))
     failed = (output.status != 0) & (run.status == 0)
     now = FirstFailure(step=index, time=end, status=output.status, contact=output.contact)
-    watch = run.watch
-    if watch is not None:
-        criteria = criteria_of(scheme)
-        watch, margin, grazing = watch_gaps(
-            watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence, flight=criteria.flight
-        )
-        notes = grazing if output.notes is None else output.notes | grazing
-        output = dataclasses.replace(output, notes=notes, margin=margin)
+    watch, output = _watched(run.watch, scheme, output, dt)
     event, spent = output.event, dt if moves is None else frozen(dt)
     # what touches at the start of a run was never open
     impacts = event.impact & ~(run.closed & (index == 1))
@@ -190,6 +183,18 @@ def _one_step(
         watch=watch,
         closing=closing,
     ), tally
+
+
+def _watched(watch: Watch | None, scheme: Scheme, output: Output, dt: Array) -> tuple[Watch | None, Output]:
+    """Notes and margin of hits that are missed, or nearly."""
+    if watch is None:
+        return None, output
+    criteria = criteria_of(scheme)
+    watch, margin, grazing = watch_gaps(
+        watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence, flight=criteria.flight
+    )
+    notes = grazing if output.notes is None else output.notes | grazing
+    return watch, dataclasses.replace(output, notes=notes, margin=margin)
 
 
 def no_tally(program: LoopProgram) -> dict[str, Array]:

@@ -180,7 +180,11 @@ def newton_in_rounds(
     zero = jnp.asarray(0, int)
     none = jnp.zeros_like(start.x)
     begin = _Search(now=start, best=start, swept=none, first=none, k=zero)
-    end = lax.while_loop(unsolved, step, begin)
+    return _answer(lax.while_loop(unsolved, step, begin), rows, tolerance)
+
+
+def _answer(end: _Search, rows: _Rows, tolerance: Array) -> Iterate:
+    """The best iterate; of a problem without an answer the first sweeps."""
     enormous = jnp.max(jnp.abs(end.best.x), initial=0.0) > LARGEST_RATIO * rows.scale[1]
     jammed = enormous & ~(end.best.residual <= tolerance)
     return Iterate(

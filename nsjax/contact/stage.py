@@ -273,9 +273,8 @@ def _iterate(
     m = _row_count(equations)
     if kept is not None:
         # linear: one pass is the solution
-        impulses = jnp.zeros(m)
         step, impulses, iterations, residual = _pass(
-            equations, data, z, impulses, kept, active, settings, max_iterations
+            equations, data, z, jnp.zeros(m), kept, active, settings, max_iterations
         )
         return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual)
     big, frozen = 1e3 * settings.scale, _freezes(equations)
@@ -296,12 +295,7 @@ def _iterate(
         if frozen:  # a full tangent begins where the frozen one has not led astray
             lost = slow & (now > last)
             z, impulses = jnp.where(lost, start[0], z), jnp.where(lost, start[1], impulses)
-        tangent = branch(
-            (k == 0) | slow,
-            lambda _: fresh(z, impulses, k == 0),
-            lambda _: tangent,
-            None,
-        )
+        tangent = branch((k == 0) | slow, lambda _: fresh(z, impulses, k == 0), lambda _: tangent, None)
         step, impulses, more, residual = _pass(
             equations, data, z, impulses, tangent, active, settings, max_iterations
         )

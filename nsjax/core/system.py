@@ -242,6 +242,10 @@ class System:
             raise InputError(
                 f"System: tangent_hint = {self.tangent_hint!r}; choose {' or '.join(TANGENTS)}"
             )
+        self._check_given()
+
+    def _check_given(self) -> None:
+        """Refuses functions that the sizes miss, or never use."""
         needed = {
             "gap": self.nc > 0,
             "law": self.nc > 0,

@@ -228,29 +228,28 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     p = Masked(params=there, may=struck | d.may)
     after = inner.init(inner, stepper.masked, p, d.constants, state)
     event = Event(
-        gap=jnp.where(struck, -DEPTH, gap),
-        active=active,
-        impact=struck,
-        rate_before=jump.before,
-        rate_after=jump.after,
-        shift=jnp.where(struck, at.t - (d.carry.state.t + d.dt), 0.0),
-        timed=struck,
-    )
-    bits = jnp.where(pairs, notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0)
-    own = dataclasses.replace(
-        first,
-        impulse_normal=first.impulse_normal + jump.contacts[:, 0],
-        impulse_tangential=first.impulse_tangential + jump.contacts[:, 1:],
-        constraint_impulse=first.constraint_impulse + jump.constraints,
-        iterations=first.iterations + jump.iterations,
-        residual=jnp.maximum(first.residual, jump.residual),
-        notes=first.notes | bits,
-    )
+        gap=jnp.where(struck, -DEPTH, gap), active=active, impact=struck, rate_before=jump.before,
+        rate_after=jump.after, shift=jnp.where(struck, at.t - (d.carry.state.t + d.dt), 0.0), timed=struck,
+    )  # fmt: skip
+    own = _with_jump(first, jump, jnp.where(pairs, notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0))
     bad = ~located | slow | ~(jump.residual <= coef.tolerance) | jnp.any(first.event.impact)
     return _Part(
         carry=after, left=d.dt - sigma, output=_added(part.output, own, event),
         done=part.done, failed=part.failed | bad,
     )  # fmt: skip
+
+
+def _with_jump(output: Output, jump: Jump, bits: Array) -> Output:
+    """The part before an impact, and the impact."""
+    return dataclasses.replace(
+        output,
+        impulse_normal=output.impulse_normal + jump.contacts[:, 0],
+        impulse_tangential=output.impulse_tangential + jump.contacts[:, 1:],
+        constraint_impulse=output.constraint_impulse + jump.constraints,
+        iterations=output.iterations + jump.iterations,
+        residual=jnp.maximum(output.residual, jump.residual),
+        notes=output.notes | bits,
+    )
 
 
 def _around(

@@ -125,12 +125,8 @@ def through_reversal(
     if scheme.options.laws_at_start:
         # the stored acceleration of a contact that has just come to a stop is not that with which it leaves
         still = memory.resting & ~sliding.sliding(criteria, now, start.v)
-        a = branch(
-            jnp.any(still),
-            lambda _: accelerate(criteria, system, p, start, start.v, memory.resting)[0],
-            lambda _: a,
-            None,
-        )
+        own = lambda _: accelerate(criteria, system, p, start, start.v, memory.resting)[0]  # noqa: E731
+        a = branch(jnp.any(still), own, lambda _: a, None)
         change = motion(a)[1]
         turning = turning | sliding.departure(criteria, now, change, memory.resting, start.v, step)
     slide = system.slip(state.t, state.q, state.v, params)
