@@ -20,10 +20,12 @@ import numpy as np
 from jax import lax
 
 from nsjax.core.operators import jacobian
+from nsjax.core.system import is_local
 from nsjax.math import norm
 from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga.levels import Level
 from nsjax.schemes.nsga.linear import Linear, Tangent, correction, linearised, regularisation
+from nsjax.schemes.nsga.local import AtNodes, correction_at_nodes, law_blocks, left_inverse
 from nsjax.types import Array, PyTree, record
 
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
@@ -85,10 +87,33 @@ def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Res
     return Residual(dynamic=dynamic, rows=rows, pi=pi, converged=converged)
 
 
-def tangent(level: Level, d: PyTree, z: Unknown, kept: Linear | None = None) -> Tangent:
+def _at_nodes(level: Level, d: PyTree, z: Unknown, s: Array) -> AtNodes:
+    """Linearisation of a subproblem with contacts at single nodes."""
+    nc, n, structure = level.system.nc, level.system.nv, level.system.structure
+    pi, wt = level.law(d, s), level.node_directions(d, z.w)
+    matrix = structure.tangent(lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)), z.w)
+    # no columns: responses of contacts are never formed
+    done, _ = structure.eliminate(matrix, jnp.zeros((n, 0)))
+    law = law_blocks(lambda x: level.by_contact(level.law(d, level.in_rows(x))), level.by_contact(s))
+    k, p = (level.by_contact(jnp.broadcast_to(x, (level.rows,))) for x in level.factors(d))
+    assert law.shape[0] == nc
+    return AtNodes(done=done, wt=wt, back=left_inverse(wt), law=law, k=k, p=p)
+
+
+def corrected(level: Level, x: Tangent | AtNodes, dynamic: Array, rows: Array) -> tuple[Array, Array]:
+    """Change of increment and multipliers, of any kind of linearisation."""
+    if not isinstance(x, AtNodes):
+        return correction(x, dynamic, rows)
+    dw, dx = correction_at_nodes(x, dynamic, level.by_contact(rows))
+    return dw, level.in_rows(dx)
+
+
+def tangent(level: Level, d: PyTree, z: Unknown, kept: Linear | None = None) -> Any:
     """Linearisation of one subproblem at an iterate; ``kept`` where it is the same everywhere."""
     s = sigma(level, d, z)
     m = level.rows
+    if m and is_local(level.system):
+        return _at_nodes(level, d, z, s)
     k, p = (jnp.broadcast_to(x, (m,)) for x in level.factors(d))
     if kept is None:
         pi = level.law(d, s)
@@ -112,7 +137,7 @@ def correct(
     level: Level, d: PyTree, z: Unknown, r: Residual, kept: Linear | None = None
 ) -> tuple[Unknown, Array]:
     """One linear solve: the next iterate and the size of its update."""
-    dw, dx = correction(tangent(level, d, z, kept), r.dynamic, r.rows)
+    dw, dx = corrected(level, tangent(level, d, z, kept), r.dynamic, r.rows)
     return _moved(z, dw, dx), jnp.max(jnp.abs(dw))
 
 
@@ -173,7 +198,7 @@ def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
 
         def step(live: Any) -> Unknown:
             r = evaluate(level, live[0], z, live[1])
-            return _moved(z, *correction(x, r.dynamic, r.rows))
+            return _moved(z, *corrected(level, x, r.dynamic, r.rows))
 
         return step
 
