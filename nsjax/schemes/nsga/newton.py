@@ -31,6 +31,12 @@ from nsjax.types import Array, PyTree, record
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
 ROUNDING = 1e-14
 
+# The same where an update is no smaller than half of the one before. Newton's updates shrink as squares
+# once they are below half of the digits; those that do not are rounding of stiff forces, whose updates are
+# larger than that of velocities: with waves of the speed c through elements of the length l, about
+# c^2 h / l^2 times the rounding of places.
+STAGNATION = 1.5e-8
+
 
 @record()
 class Tolerances:
@@ -147,6 +153,7 @@ def _iterated(
     corrected: Callable[[Any, Any], tuple[Any, Array]],
     floor: Array,
     max_iterations: int,
+    newton: bool = False,
 ) -> tuple[Any, Array, Array]:
     """Corrections until the criterion is met, or an update is rounding.
 
@@ -154,26 +161,36 @@ def _iterated(
         residual: ``z -> (r, converged)``.
         corrected: ``(z, r) -> (z, size of the update)``.
         floor: size of updates that are rounding.
+        newton: whether convergence is that of Newton, so that stagnation tells rounding, see `STAGNATION`.
 
     Returns:
         The last iterate, the number of corrections, and whether it is an answer.
     """
 
     def body(carry: Any) -> Any:
-        z, count, small, _ = carry
+        z, count, small, _, before = carry
         r, converged = residual(z)
         done = converged | small
         stop = done | (count >= max_iterations)
 
-        def more(_: None) -> tuple[Any, Array]:
+        def more(_: None) -> tuple[Any, Array, Array]:
             z1, size = corrected(z, r)
-            return z1, size <= floor
+            fine = size <= floor
+            if newton:
+                fine = fine | ((size <= STAGNATION / ROUNDING * floor) & (size > 0.5 * before))
+            return z1, fine, size
 
-        z, small = lax.cond(stop, lambda _: (z, small), more, None)
-        return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0)
+        z, small, before = lax.cond(stop, lambda _: (z, small, before), more, None)
+        return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0), before
 
-    first = start, jnp.asarray(0, int), jnp.asarray(False), jnp.asarray(0, int)
-    z, count, _, state = lax.while_loop(lambda carry: carry[3] == 0, body, first)
+    first = (
+        start,
+        jnp.asarray(0, int),
+        jnp.asarray(False),
+        jnp.asarray(0, int),
+        jnp.full_like(floor, jnp.inf),
+    )
+    z, count, _, state, _ = lax.while_loop(lambda carry: carry[3] == 0, body, first)
     return z, count, state == 2
 
 
@@ -189,8 +206,9 @@ def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
             return r, r.converged
 
         z, count, solved = _iterated(
-            no_unknown(level), residual, lambda z, r: correct(level, d, z, r, kept), floor, max_iterations
-        )
+            no_unknown(level), residual, lambda z, r: correct(level, d, z, r, kept), floor, max_iterations,
+            newton=True,
+        )  # fmt: skip
         return z, (count, solved)
 
     def live_step(z: Unknown, arguments: Any) -> Callable[[Any], Unknown]:
