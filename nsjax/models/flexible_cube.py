@@ -286,8 +286,8 @@ def flexible_cube(
             friction without ``rough``.
 
     Limits: an inverted element (``det F <= 0``) has a force that is not a number and ends the run.
-    St. Venant-Kirchhoff loses its stability below a stretch of 0.577: with the default impact, meshes of 10 and
-    of 20 elements along an edge turn inside out within 0.012 s of contact; with neo-Hooke they rebound.
+    St. Venant-Kirchhoff loses its stability below a stretch of 0.577: with the default impact, meshes of 10
+    and of 20 elements along an edge turn inside out within 0.012 s of contact; with neo-Hooke they rebound.
     Contacts are nodes against a plane.
 
     Source: [C section 4.4].
