@@ -18,7 +18,7 @@ from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
 from nsjax.core.scheme import Carry, Output, Scheme
-from nsjax.core.system import State, System, bordered
+from nsjax.core.system import State, System, at_nodes_alone, bordered
 from nsjax.core.watch import Watch, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
 from nsjax.nonlinear import keep_solutions, made_live, with_tangent
@@ -125,8 +125,10 @@ def _live_carry(carry: Carry, by: PyTree) -> Carry:
 
 def worked(scheme: Scheme, system: System) -> System:
     """The system as a scheme meets it: bounded rows as contacts, joints in the border unless it takes them
-    inside the structure.
+    inside the structure; contacts at their nodes alone where it can take them so.
     """
+    if scheme.node_contacts:
+        return at_nodes_alone(working(bordered(system)))
     return working(system if scheme.joints_inside else bordered(system))
 
 

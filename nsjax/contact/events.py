@@ -21,7 +21,7 @@ from nsjax.contact.links import over_links, pairs
 from nsjax.core.inertia import Inertia, inertia_at
 from nsjax.core.operators import Rows, all_rows, gap_drift
 from nsjax.core.scheme import Scheme
-from nsjax.core.system import State, System
+from nsjax.core.system import State, System, is_local
 from nsjax.linalg import Blocks, every, magnitude, matmul, matvec
 from nsjax.types import Array, PyTree, record
 
@@ -155,7 +155,7 @@ class Formed:
     Args:
         at: that state, with the velocity before an impact.
         rows: of contacts and constraints.
-        response: (nv, rows) ``M^-1 W``.
+        response: (nv, rows) ``M^-1 W``; None where contacts are those of single nodes of one body.
         free: (nv,) acceleration without contact and constraint forces.
         inertia: there.
     """
@@ -173,6 +173,9 @@ def formed(system: System, p: PyTree, at: State) -> Formed:
     rows = all_rows(system, t, at.q, p)
     force = system.force(t, at.q, at.v, p)
     inertia = inertia_at(system, t, at.q, p)
+    if is_local(system):
+        free = inertia.solve(force[:, None])[:, 0]
+        return Formed(at=at, rows=rows, response=None, free=free, inertia=inertia)
     free, response = inertia.answers(force, rows.wt)
     return Formed(at=at, rows=rows, response=response, free=free, inertia=inertia)
 
@@ -224,6 +227,8 @@ def linked(
         present: (nc,) bool, contacts that strike or are held.
         friction: (nc,) coefficients; tangents without friction carry no impulse.
     """
+    if response is None:  # nodes of one body
+        return (present[:, None] & present[None, :]) | np.eye(len(present), dtype=bool)
     g = magnitude(matmul(rows.wt, response))
     if not isinstance(g, Blocks):
         return _linked(criteria, nt, g, present, friction)

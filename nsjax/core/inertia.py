@@ -9,8 +9,23 @@ import jax.numpy as jnp
 
 from nsjax.core.operators import Joints, all_rows, momentum
 from nsjax.core.system import System, bordered
-from nsjax.linalg import Blocks, Dense, Elimination, eliminated, interleaving, matvec, solve_positive
+from nsjax.linalg import (
+    Blocks,
+    Dense,
+    Elimination,
+    Local,
+    eliminated,
+    interleaving,
+    matvec,
+    solve_positive,
+)
 from nsjax.types import Array, PyTree, record
+
+NO_RESPONSES = (
+    "derivative of a run with contacts and structure ConjugateGradients: the responses of all contacts "
+    'would be formed. Use a structure that eliminates (flexible_cube: solver="direct")'
+)
+"""Why contacts at single nodes are not differentiated."""
 
 
 @record()
@@ -70,6 +85,8 @@ class Inertia:
 
     def answers(self, push: Array, wt: Any) -> tuple[Array, Any]:
         """``M^-1 push`` (nv,) and ``M^-1 W`` (nv, rows) of rows ``W'``: all of the system, or the last."""
+        if isinstance(wt, Local):
+            raise NotImplementedError(NO_RESPONSES)
         if isinstance(wt, Blocks):
             response = self.solve(wt.T) if self.response is None else self.response
             return self.solve(push[:, None])[:, 0], response

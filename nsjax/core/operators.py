@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.core.system import System
-from nsjax.linalg import Blocks, block_jacobian, matvec
+from nsjax.core.system import System, is_local
+from nsjax.linalg import Blocks, Local, block_jacobian, local_jacobian, matvec
 from nsjax.types import Array, PyTree, record
 
 
@@ -147,8 +147,27 @@ def island_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     return Rows(wt=Blocks(values=values), offset=offset)
 
 
+def node_rows(system: System, f: Callable[[Array], Array], x: Array, rows: int) -> Local:
+    """Jacobian of ``f``, ``(nv,) -> (nc rows,)``, of contacts that look at one node each."""
+    nodes = system.structure.touched  # type: ignore[attr-defined]
+    block = system.structure.preconditioner.block  # type: ignore[attr-defined]
+    return local_jacobian(f, x, rows, nodes, block)
+
+
+def local_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
+    """Rows of contacts that look at one node each, see `nsjax.core.system.at_nodes_alone`."""
+    rest = jnp.zeros(system.nv, q.dtype)
+
+    def along(v: Array) -> Array:
+        return row_rates(system, t, q, v, p)
+
+    return Rows(wt=node_rows(system, along, rest, 1 + system.nt), offset=along(rest))
+
+
 def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     """Rows of all contacts, contact by contact: (nc (1 + nt), nv)."""
+    if is_local(system):
+        return local_rows(system, t, q, p)
     if system.islands:
         return island_rows(system, t, q, p)
     normal = gap_rows(system, "gap", system.nc, t, q, p)

@@ -81,6 +81,7 @@ class Accelerations:
     static=(
         "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
         "criteria", "accelerations", "impulses", "joints_inside",
+        "node_contacts",
     )
 )  # fmt: skip
 class Scheme:
@@ -107,6 +108,8 @@ class Scheme:
             ``"step"``: one over the whole step.
         joints_inside: whether it leaves joints to a structure that eliminates them with the velocities
             (`nsjax.linalg.Interleaved`); other schemes meet them as rows of the border.
+        node_contacts: whether it takes contacts of single nodes into the iteration of a structure that
+            solves by one (`nsjax.linalg.ConjugateGradients`).
     """
 
     name: str
@@ -122,3 +125,4 @@ class Scheme:
     accelerations: Accelerations | None = None
     impulses: str = "end"
     joints_inside: bool = False
+    node_contacts: bool = False

@@ -284,6 +284,23 @@ def bordered(system: System) -> System:
     return dataclasses.replace(system, structure=interleaving(system.structure).free)
 
 
+@functools.cache
+def at_nodes_alone(system: System) -> System:
+    """The system with rows of contacts at their nodes alone (`nsjax.linalg.Local`), where its structure
+    promises that they look at nothing else and nothing else stands in the border.
+    """
+    touched = getattr(system.structure, "touched", ())
+    if not touched or len(touched) != system.nc or system.nb or system.nd or system.retract is not add:
+        return system
+    structure: Any = system.structure
+    return dataclasses.replace(system, structure=dataclasses.replace(structure, local=True))
+
+
+def is_local(system: System) -> bool:
+    """Whether rows of contacts are formed at their nodes alone."""
+    return bool(getattr(system.structure, "local", False))
+
+
 @record()
 class State:
     """Time [s], position ``q`` (nq,) and velocity ``v`` (nv,)."""

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
 from nsjax.fem.bar import bar_inertia
@@ -126,11 +127,101 @@ def neo_hooke(f: Array, first: Array, shear: Array) -> Array:
     return 0.5 * shear * (inner(f, f) - 3.0) - shear * log + 0.5 * first * log**2
 
 
+def _cofactors(f: Array) -> Array:
+    """``det(F) F^-T`` of matrices (3, 3, ...)."""
+    rows = [[f[(i + 1) % 3, (j + 1) % 3] * f[(i + 2) % 3, (j + 2) % 3]
+             - f[(i + 1) % 3, (j + 2) % 3] * f[(i + 2) % 3, (j + 1) % 3] for j in range(3)]
+            for i in range(3)]  # fmt: skip
+    return jnp.stack([jnp.stack(row) for row in rows])
+
+
+def _unit(f: Array) -> np.ndarray:
+    """The unit matrix (3, 3, 1, ...) beside matrices (3, 3, ...)."""
+    return np.eye(3).reshape(3, 3, *[1] * (f.ndim - 2))
+
+
+def _svk_stress(f: Array, first: Array, shear: Array) -> tuple[Array, Array]:
+    """First and second Piola-Kirchhoff stress ``F S`` and ``S`` of `st_venant_kirchhoff`."""
+    e = green_strain(f)
+    s = (first * trace(e)) * _unit(f) + 2.0 * shear * e
+    s = s * jnp.where(determinant(f) > 0.0, 1.0, jnp.nan)
+    return _three(jnp.moveaxis(f[:, :, None] * s[None], 1, 0)), s
+
+
+def _svk_moduli(f: Array, first: Array, shear: Array) -> Array:
+    """``dP/dF`` (i, J, k, L, ...) of `st_venant_kirchhoff`::
+
+    d_ik S_JL + lambda F_iJ F_kL + mu (F_iL F_kJ + (F F')_ik d_JL)
+    """
+    _, s = _svk_stress(f, first, shear)
+    square = _three(jnp.moveaxis(f[:, None] * f[None], 2, 0))
+    one = _unit(f)
+    across = f[:, None, None, :] * jnp.swapaxes(f, 0, 1)[None, :, :, None]
+    found = first * f[:, :, None, None] * f[None, None] + shear * across
+    return (
+        found
+        + one[:, None, :, None] * s[None, :, None, :]
+        + (shear * square[:, None, :, None] * one[None, :, None, :])
+    )
+
+
+def _hooke_parts(f: Array, first: Array, shear: Array) -> tuple[Array, Array]:
+    """``F^-T`` and ``lambda ln J - mu`` of `neo_hooke`."""
+    j = determinant(f)
+    j = jnp.where(j > 0.0, j, jnp.nan)
+    return _cofactors(f) / j, first * jnp.log(j) - shear
+
+
+def _hooke_stress(f: Array, first: Array, shear: Array) -> tuple[Array, Array]:
+    """First Piola-Kirchhoff stress ``mu F + (lambda ln J - mu) F^-T`` of `neo_hooke`, and ``F^-T``."""
+    inverse, factor = _hooke_parts(f, first, shear)
+    return shear * f + factor * inverse, inverse
+
+
+def _hooke_moduli(f: Array, first: Array, shear: Array) -> Array:
+    """``dP/dF`` (i, J, k, L, ...) of `neo_hooke`, with ``H = F^-T``::
+
+    mu d_ik d_JL + lambda H_iJ H_kL - (lambda ln J - mu) H_iL H_kJ
+    """
+    h, factor = _hooke_parts(f, first, shear)
+    one = _unit(f)
+    across = h[:, None, None, :] * jnp.swapaxes(h, 0, 1)[None, :, :, None]
+    found = first * h[:, :, None, None] * h[None, None] - factor * across
+    return found + shear * one[:, None, :, None] * one[None, :, None, :]
+
+
 INLINE_POINTS = 9 * 8 * 8
-"""Entries of deformation gradients, of eight elements, up to which products with moduli are written out."""
+"""Entries of deformation gradients, of eight elements, up to which a program is left to one kernel."""
+
+ELIMINATED_POINTS = 9 * 8 * 1000
+"""The same of the largest meshes whose tangents are formed and eliminated."""
 
 MATERIALS: dict[str, Fn] = {"st_venant_kirchhoff": st_venant_kirchhoff, "neo_hooke": neo_hooke}
 """Energy densities ``W(F, lambda, mu)``; all are linear elastic for small strains."""
+
+_WRITTEN: dict[Fn, tuple[Fn, Fn]] = {
+    st_venant_kirchhoff: (_svk_stress, _svk_moduli),
+    neo_hooke: (_hooke_stress, _hooke_moduli),
+}
+"""Stress and moduli written out: forming them by differentiation costs ten times as much."""
+
+
+def _stress(material: Fn, f: Array, *constants: Array) -> Array:
+    """``dW/dF`` (3, 3, ...)."""
+    if material in _WRITTEN:
+        found: Array = _WRITTEN[material][0](f, *constants)[0]
+        return found
+    return jax.grad(lambda f: jnp.sum(material(f, *constants)))(f)
+
+
+def _moduli(material: Fn, f: Array, *constants: Array) -> Array:
+    """``d^2W/dF^2`` (3, 3, 3, 3, ...)."""
+    if material in _WRITTEN and f.size > INLINE_POINTS:
+        found: Array = _WRITTEN[material][1](f, *constants)
+        return found
+    unit = np.eye(9).reshape(9, 3, 3, *[1] * (f.ndim - 2))
+    along = lambda d: jax.jvp(lambda f: _stress(material, f, *constants), (f,), (d + 0.0 * f,))[1]  # noqa: E731
+    return jax.vmap(along)(jnp.asarray(unit)).reshape(3, 3, *f.shape)
 
 
 def lame(young: Array | float, poisson: Array | float) -> tuple[Array, Array]:
@@ -160,13 +251,18 @@ def box_inertia(w: Array, mass: Array) -> Array:
 
 
 def _contracted(moduli: Array, df: Array) -> Array:
-    """``A : dF``. Written out for few points, which keeps a time loop one kernel; for more as a product,
-    for which the compiler stores the moduli instead of forming them anew for every direction.
+    """``A : dF``. Written out for few points, which keeps a time loop one kernel; as a product of many
+    directions at once for meshes that are eliminated; written out again for large ones, which are
+    multiplied by one direction at a time: there the product takes ten times as long. The compiler is kept
+    from forming the moduli anew each time.
     """
     if df.size <= INLINE_POINTS:
         return _three(_three(moduli * df[:, :, None, None]))
-    product: Array = jnp.einsum("klij...,kl...->ij...", moduli, df)
-    return product
+    if df.size <= ELIMINATED_POINTS:
+        product: Array = jnp.einsum("klij...,kl...->ij...", moduli, df)
+        return product
+    moduli = lax.optimization_barrier(moduli)
+    return functools.reduce(jnp.add, [moduli[k, j] * df[k, j] for k in range(3) for j in range(3)])
 
 
 def _along(function: Fn, constants: Any, change: Any) -> Array | float:
@@ -201,7 +297,7 @@ def piola(material: Fn, f: Array, *constants: Array) -> Array:
     Its derivative goes by the tangent moduli (3, 3, 3, 3, ...), formed once for all directions: a tangent
     matrix has many.
     """
-    return jax.grad(lambda f: jnp.sum(material(f, *constants)))(f)
+    return _stress(material, f, *constants)
 
 
 @functools.partial(energy_density.defjvp, symbolic_zeros=True)
@@ -217,13 +313,9 @@ def _energy_rule(material: Fn, primals: Any, tangents: Any) -> Any:
 @functools.partial(piola.defjvp, symbolic_zeros=True)
 def _piola_rule(material: Fn, primals: Any, tangents: Any) -> Any:
     (f, *constants), (df, *dc) = primals, tangents
-    stress = lambda f, *c: jax.grad(lambda f: jnp.sum(material(f, *c)))(f)  # noqa: E731
-    change = _along(lambda *c: stress(f, *c), constants, dc)
+    change = _along(lambda *c: _stress(material, f, *c), constants, dc)
     if not isinstance(df, SymbolicZero):
-        unit = np.eye(9).reshape(9, 3, 3, *[1] * (f.ndim - 2))
-        along = lambda d: jax.jvp(lambda f: stress(f, *constants), (f,), (d + 0.0 * f,))[1]  # noqa: E731
-        moduli = jax.vmap(along)(jnp.asarray(unit)).reshape(3, 3, *f.shape)
-        change = change + _contracted(moduli, df)
+        change = change + _contracted(_moduli(material, f, *constants), df)
     value = piola(material, f, *constants)
     return value, change * jnp.ones_like(value)
 

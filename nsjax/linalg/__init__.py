@@ -2,10 +2,13 @@
 
 from nsjax.linalg.arrow import Arrow, bordered
 from nsjax.linalg.blocks import Blocks, every, magnitude, product_diagonal, summed
+from nsjax.linalg.conjugate import ConjugateGradients
 from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
 from nsjax.linalg.diagonal import BlockDiagonal, block_jacobian
 from nsjax.linalg.interleaved import Interleaved, Interleaving, interleaving
 from nsjax.linalg.lattice import Lattice
+from nsjax.linalg.local import Local, at_nodes, local_jacobian, onto_nodes
+from nsjax.linalg.preconditioners import NodeBlocks, Separable, box_colours, coloured
 from nsjax.linalg.sparse import Pattern
 from nsjax.linalg.structure import (
     DENSE_LIMIT,
@@ -24,22 +27,31 @@ __all__ = [
     "BlockDiagonal",
     "BlockTridiagonal",
     "Blocks",
+    "ConjugateGradients",
     "Dense",
     "Elimination",
     "Interleaved",
     "Interleaving",
     "Lattice",
+    "Local",
+    "NodeBlocks",
     "Pattern",
+    "Separable",
     "Sparse",
     "Structure",
+    "at_nodes",
     "block_jacobian",
     "bordered",
+    "box_colours",
+    "coloured",
     "eliminated",
     "every",
     "interleaving",
+    "local_jacobian",
     "magnitude",
     "matmul",
     "matvec",
+    "onto_nodes",
     "product_diagonal",
     "solve",
     "solve_positive",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -91,7 +92,7 @@ class Blocks:
 
 
 def magnitude(a: Any) -> Any:
-    """Absolute values of the entries of an array or of `Blocks`."""
+    """Absolute values of the entries of an array, of `Blocks`, or of `nsjax.linalg.Local`."""
     return jax.tree.map(jnp.abs, a)
 
 
@@ -101,6 +102,8 @@ def every(a: Any, count: int, step: int, *, columns: bool = False) -> Any:
     """
     if isinstance(a, Blocks):
         return Blocks(values=a.values[:, :, ::step] if columns else a.values[:, ::step])
+    if hasattr(a, "nodes"):  # `nsjax.linalg.Local`
+        return dataclasses.replace(a, values=a.values[:, ::step])
     return a[:, :count:step] if columns else a[:count:step]
 
 

@@ -15,105 +15,28 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from nsjax.contact import Given
 from nsjax.contact.projection import position_rows
 from nsjax.core.operators import (
-    Rows,
     acting,
-    all_rows,
     gap_rows,
     jacobian,
     momentum,
+    node_rows,
     row_rates,
     slip_rows,
 )
 from nsjax.core.system import System, add
-from nsjax.linalg import matvec
+from nsjax.linalg import Local, matvec
 from nsjax.math import direction, norm
-from nsjax.types import Array, PyTree, record
-
-
-@record()
-class Step:
-    """What a step knows before anything is solved.
-
-    Args:
-        params, dt: of the model and the run.
-        t: end of the step.
-        q: (nq,) position at its start.
-        xi, v: (nv,) predicted increment of the position and velocity, without the unknown.
-        c1, c2: ``dv/dt = c1 delta`` and position increment ``xi + c2 delta`` of the unknown ``delta``.
-        scale: characteristic mass [kg].
-        creep: (nc, nt) see `PositionLevel` [N s^2].
-        restitution: (rows,) ``e G(q_n) v_n`` of contact and bilateral rows.
-        friction: (nc,).
-        given: normal impulses of the step that are given, if any.
-    """
-
-    params: PyTree
-    dt: Array
-    t: Array
-    q: Array
-    xi: Array
-    v: Array
-    c1: Array
-    c2: Array
-    scale: Array
-    creep: Array
-    restitution: Array
-    friction: Array
-    given: Given | None = None
-
-
-@record()
-class Smooth:
-    """The smooth motion at the end of the step: position, velocity, acceleration, and the whole force
-    there, that of the bilateral multipliers ``lam`` [N] included.
-    """
-
-    q: Array
-    v: Array
-    a: Array
-    lam: Array
-    force: Array
-
-
-@record()
-class Total:
-    """A total state with the rows there, the contacts (nc,) bool that may carry an impulse, and the masses
-    (rows,) or () that scale their multipliers [kg].
-    """
-
-    q: Array
-    rows: Rows
-    active: Array
-    masses: Array
-
-
-def smooth_motion(system: System, s: Step, delta: Array) -> tuple[Array, Array, Array]:
-    """Smooth position, velocity and acceleration of the unknown, [C (44)]."""
-    return system.retract(s.q, s.xi + s.c2 * delta), s.v + delta, s.c1 * delta
-
-
-def bilateral_forces(system: System, s: Step, q: Array, x: Array, nc: int = 0) -> Array:
-    """``G(q)' x`` (nv,) of the gaps (if ``nc``) and the constraints."""
-    if not nc and not system.nb:
-        return jnp.zeros(system.nv)
-    rest = jnp.zeros(system.nv)
-    work = lambda xi: jnp.sum(x * position_rows(system, s.t, system.retract(q, xi), s.params, nc))  # noqa: E731
-    return jax.grad(work)(rest)
-
-
-def whole_force(system: System, s: Step, q: Array, v: Array, lam: Array) -> Array:
-    """``f(q, v) + G_b(q)' lam``."""
-    return system.force(s.t, q, v, s.params) + bilateral_forces(system, s, q, lam)
-
-
-def decided(on: Array) -> Array:
-    """A decision, without derivative."""
-    return lax.stop_gradient(on)
+from nsjax.schemes.nsga.states import (
+    Step,
+    bilateral_forces,
+    decided,
+    smooth_motion,
+    whole_force,
+)
+from nsjax.types import Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +82,18 @@ class Level:
     def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
         """``W`` (nv, rows) and ``dy/dw`` (rows, nv)."""
         raise NotImplementedError
+
+    def node_directions(self, d: Any, w: Array) -> Local:
+        """``W'`` of contacts at single nodes."""
+        raise NotImplementedError
+
+    def by_contact(self, x: Array) -> Array:
+        """Rows of contacts (nc, m)."""
+        return x.reshape(self.system.nc, -1)
+
+    def in_rows(self, x: Array) -> Array:
+        """Inverse of `by_contact`."""
+        return x.reshape(-1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,6 +245,26 @@ class PositionLevel(Level):
             slip = slip_rows(self.system, s.t - s.dt, s.q, s.params).wt.reshape(-1, n)
         return self._with_tangents(wt, slip).T, self._with_tangents(y, jnp.zeros_like(slip))
 
+    def node_directions(self, d: Any, w: Array) -> Local:
+        """``G'`` and, for the creep correction, the tangents where the step starts."""
+        s, nc, system = d[0], self.system.nc, self.system
+        q = self.total(d, w)
+        normal = node_rows(system, lambda xi: system.gap(s.t, q + xi, s.params), jnp.zeros_like(w), 1)
+        if not self.tangents:
+            return normal
+        slip = lambda v: system.slip(s.t - s.dt, s.q, v, s.params).reshape(-1)  # noqa: E731
+        tangent = node_rows(system, slip, jnp.zeros_like(w), self.tangents // nc)
+        return dataclasses.replace(normal, values=jnp.concatenate([normal.values, tangent.values], axis=1))
+
+    def by_contact(self, x: Array) -> Array:
+        """Gaps and tangents of a contact together."""
+        nc = self.system.nc
+        return jnp.concatenate([x[:nc, None], x[nc:].reshape(nc, -1)], axis=1)
+
+    def in_rows(self, x: Array) -> Array:
+        """Inverse of `by_contact`."""
+        return jnp.concatenate([x[:, 0], x[:, 1:].reshape(-1)])
+
 
 @dataclasses.dataclass(frozen=True)
 class VelocityLevel(Level):
@@ -372,17 +327,7 @@ class VelocityLevel(Level):
         wt = d[2].rows.wt
         return wt.T, wt
 
-
-def smooth_state(system: System, s: Step, delta: Array, lam: Array) -> Smooth:
-    """What the other subproblems read of the smooth motion; ``lam`` [N]."""
-    q, v, a = smooth_motion(system, s, delta)
-    return Smooth(q=q, v=v, a=a, lam=lam, force=whole_force(system, s, q, v, lam))
-
-
-def total_state(system: System, s: Step, q: Array, active: Array) -> Total:
-    """Rows at the corrected position, scaled by the characteristic mass."""
-    if not system.nc and not system.nb:
-        rows = Rows(wt=jnp.zeros((0, system.nv)), offset=jnp.zeros(0))
-    else:
-        rows = all_rows(system, s.t, q, s.params)
-    return Total(q=q, rows=rows, active=active, masses=s.scale)
+    def node_directions(self, d: Any, w: Array) -> Local:
+        """``G``."""
+        found: Local = d[2].rows.wt
+        return found

@@ -20,14 +20,22 @@ import numpy as np
 from jax import lax
 
 from nsjax.core.operators import jacobian
+from nsjax.core.system import is_local
 from nsjax.math import norm
 from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga.levels import Level
 from nsjax.schemes.nsga.linear import Linear, Tangent, correction, linearised, regularisation
+from nsjax.schemes.nsga.local import AtNodes, correction_at_nodes, law_blocks, left_inverse
 from nsjax.types import Array, PyTree, record
 
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
 ROUNDING = 1e-14
+
+# The same where an update is no smaller than half of the one before. Newton's updates shrink as squares
+# once they are below half of the digits; those that do not are rounding of stiff forces, whose updates are
+# larger than that of velocities: with waves of the speed c through elements of the length l, about
+# c^2 h / l^2 times the rounding of places.
+STAGNATION = 1.5e-8
 
 
 @record()
@@ -85,10 +93,33 @@ def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Res
     return Residual(dynamic=dynamic, rows=rows, pi=pi, converged=converged)
 
 
-def tangent(level: Level, d: PyTree, z: Unknown, kept: Linear | None = None) -> Tangent:
+def _at_nodes(level: Level, d: PyTree, z: Unknown, s: Array) -> AtNodes:
+    """Linearisation of a subproblem with contacts at single nodes."""
+    nc, n, structure = level.system.nc, level.system.nv, level.system.structure
+    pi, wt = level.law(d, s), level.node_directions(d, z.w)
+    matrix = structure.tangent(lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)), z.w)
+    # no columns: responses of contacts are never formed
+    done, _ = structure.eliminate(matrix, jnp.zeros((n, 0)))
+    law = law_blocks(lambda x: level.by_contact(level.law(d, level.in_rows(x))), level.by_contact(s))
+    k, p = (level.by_contact(jnp.broadcast_to(x, (level.rows,))) for x in level.factors(d))
+    assert law.shape[0] == nc
+    return AtNodes(done=done, wt=wt, back=left_inverse(wt), law=law, k=k, p=p)
+
+
+def corrected(level: Level, x: Tangent | AtNodes, dynamic: Array, rows: Array) -> tuple[Array, Array]:
+    """Change of increment and multipliers, of any kind of linearisation."""
+    if not isinstance(x, AtNodes):
+        return correction(x, dynamic, rows)
+    dw, dx = correction_at_nodes(x, dynamic, level.by_contact(rows))
+    return dw, level.in_rows(dx)
+
+
+def tangent(level: Level, d: PyTree, z: Unknown, kept: Linear | None = None) -> Any:
     """Linearisation of one subproblem at an iterate; ``kept`` where it is the same everywhere."""
     s = sigma(level, d, z)
     m = level.rows
+    if m and is_local(level.system):
+        return _at_nodes(level, d, z, s)
     k, p = (jnp.broadcast_to(x, (m,)) for x in level.factors(d))
     if kept is None:
         pi = level.law(d, s)
@@ -112,7 +143,7 @@ def correct(
     level: Level, d: PyTree, z: Unknown, r: Residual, kept: Linear | None = None
 ) -> tuple[Unknown, Array]:
     """One linear solve: the next iterate and the size of its update."""
-    dw, dx = correction(tangent(level, d, z, kept), r.dynamic, r.rows)
+    dw, dx = corrected(level, tangent(level, d, z, kept), r.dynamic, r.rows)
     return _moved(z, dw, dx), jnp.max(jnp.abs(dw))
 
 
@@ -122,6 +153,7 @@ def _iterated(
     corrected: Callable[[Any, Any], tuple[Any, Array]],
     floor: Array,
     max_iterations: int,
+    newton: bool = False,
 ) -> tuple[Any, Array, Array]:
     """Corrections until the criterion is met, or an update is rounding.
 
@@ -129,26 +161,36 @@ def _iterated(
         residual: ``z -> (r, converged)``.
         corrected: ``(z, r) -> (z, size of the update)``.
         floor: size of updates that are rounding.
+        newton: whether convergence is that of Newton, so that stagnation tells rounding, see `STAGNATION`.
 
     Returns:
         The last iterate, the number of corrections, and whether it is an answer.
     """
 
     def body(carry: Any) -> Any:
-        z, count, small, _ = carry
+        z, count, small, _, before = carry
         r, converged = residual(z)
         done = converged | small
         stop = done | (count >= max_iterations)
 
-        def more(_: None) -> tuple[Any, Array]:
+        def more(_: None) -> tuple[Any, Array, Array]:
             z1, size = corrected(z, r)
-            return z1, size <= floor
+            fine = size <= floor
+            if newton:
+                fine = fine | ((size <= STAGNATION / ROUNDING * floor) & (size > 0.5 * before))
+            return z1, fine, size
 
-        z, small = lax.cond(stop, lambda _: (z, small), more, None)
-        return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0)
+        z, small, before = lax.cond(stop, lambda _: (z, small, before), more, None)
+        return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0), before
 
-    first = start, jnp.asarray(0, int), jnp.asarray(False), jnp.asarray(0, int)
-    z, count, _, state = lax.while_loop(lambda carry: carry[3] == 0, body, first)
+    first = (
+        start,
+        jnp.asarray(0, int),
+        jnp.asarray(False),
+        jnp.asarray(0, int),
+        jnp.full_like(floor, jnp.inf),
+    )
+    z, count, _, state, _ = lax.while_loop(lambda carry: carry[3] == 0, body, first)
     return z, count, state == 2
 
 
@@ -164,8 +206,9 @@ def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
             return r, r.converged
 
         z, count, solved = _iterated(
-            no_unknown(level), residual, lambda z, r: correct(level, d, z, r, kept), floor, max_iterations
-        )
+            no_unknown(level), residual, lambda z, r: correct(level, d, z, r, kept), floor, max_iterations,
+            newton=True,
+        )  # fmt: skip
         return z, (count, solved)
 
     def live_step(z: Unknown, arguments: Any) -> Callable[[Any], Unknown]:
@@ -173,7 +216,7 @@ def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
 
         def step(live: Any) -> Unknown:
             r = evaluate(level, live[0], z, live[1])
-            return _moved(z, *correction(x, r.dynamic, r.rows))
+            return _moved(z, *corrected(level, x, r.dynamic, r.rows))
 
         return step
 

@@ -11,18 +11,9 @@ from jax import lax
 
 from nsjax.core.branches import branch
 from nsjax.core.operators import momentum
-from nsjax.core.system import System
-from nsjax.linalg import solve
-from nsjax.schemes.nsga.levels import (
-    PositionLevel,
-    Smooth,
-    SmoothLevel,
-    Step,
-    Total,
-    VelocityLevel,
-    smooth_state,
-    total_state,
-)
+from nsjax.core.system import System, is_local
+from nsjax.linalg import at_nodes, solve
+from nsjax.schemes.nsga.levels import PositionLevel, SmoothLevel, VelocityLevel
 from nsjax.schemes.nsga.newton import (
     ROUNDING,
     Coupled,
@@ -34,6 +25,7 @@ from nsjax.schemes.nsga.newton import (
     solve_coupled,
     solve_level,
 )
+from nsjax.schemes.nsga.states import Smooth, Step, Total, smooth_state, total_state
 from nsjax.types import Array, PyTree, record
 
 
@@ -124,6 +116,8 @@ def _total(level: PositionLevel, d: Any, z: Unknown) -> Total:
 def _masses(system: System, s: Step, at: Total) -> Array:
     """Effective masses of contact rows, one for the tangents of a contact; the scale for constraints."""
     nc, nb = system.nc, system.nb
+    if is_local(system):
+        return _node_masses(system, s, at)
     q, wt, p, scale = lax.stop_gradient((at.q, at.rows.wt, s.params, s.scale))
     m = wt.shape[0]
     linear = linearised(
@@ -132,9 +126,23 @@ def _masses(system: System, s: Step, at: Total) -> Array:
     )  # fmt: skip
     response = linear.directions if linear.matrix is None else solve(linear.matrix, wt.T)
     g = jnp.sum(wt.T * response, axis=0)[: m - nb].reshape(nc, -1)
+    return jnp.concatenate([_inverses(system, g, scale), jnp.full(nb, scale)])
+
+
+def _inverses(system: System, g: Array, scale: Array) -> Array:
+    """Masses (rows,) by the responses (nc, 1 + nt) of contacts to their own impulses."""
     g = jnp.concatenate([g[:, :1], *[jnp.max(g[:, 1:], axis=1, keepdims=True)] * system.nt], axis=1)
-    masses = jnp.where(g > 0.0, 1.0 / jnp.where(g > 0.0, g, 1.0), scale).reshape(-1)
-    return jnp.concatenate([masses, jnp.full(nb, scale)])
+    return jnp.where(g > 0.0, 1.0 / jnp.where(g > 0.0, g, 1.0), scale).reshape(-1)
+
+
+def _node_masses(system: System, s: Step, at: Total) -> Array:
+    """The same of contacts at single nodes, by the diagonal of the preconditioner of the inertia."""
+    q, wt, p, scale = lax.stop_gradient((at.q, at.rows.wt, s.params, s.scale))
+    structure: Any = system.structure
+    heavy = structure.tangent(lambda w: momentum(system, q, w, p), jnp.zeros(system.nv))
+    made = structure.preconditioner.made(heavy, system.nv)
+    own = at_nodes(structure.preconditioner.diagonal(made), wt.nodes, wt.values.shape[2])
+    return _inverses(system, jnp.sum(wt.values**2 * own[:, None], axis=2), scale)
 
 
 def _coupled_data(levels: Any, s: Step, z: Any) -> Any:

@@ -16,13 +16,15 @@ from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, throu
 from nsjax.core.branches import branch
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates, touching
 from nsjax.core.scheme import Carry, Output, Scheme
-from nsjax.core.system import State, System
+from nsjax.core.system import State, System, is_local
+from nsjax.linalg import magnitude, matvec
 from nsjax.schemes.at_events import derivatives, held_contacts, touch_at_start
 from nsjax.schemes.books import impulse_output
-from nsjax.schemes.nsga.levels import Step, smooth_state, total_state
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised
+from nsjax.schemes.nsga.local import refused
 from nsjax.schemes.nsga.newton import Tolerances, no_unknown, tangent
 from nsjax.schemes.nsga.solve import Answer, coupled, decoupled, levels_of
+from nsjax.schemes.nsga.states import Step, smooth_state, total_state
 from nsjax.schemes.parameters import chung_hulbert
 from nsjax.types import Array, PyTree, record
 
@@ -178,7 +180,7 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
         at = total_state(system, s, x.q, x.active)
         v = x.smooth.v + x.w
         values, free = at.rows.rate(v) + s.restitution, at.rows.rate(x.smooth.v) + s.restitution
-        size = jnp.sum(jnp.abs(at.rows.wt) * jnp.abs(v), axis=1)
+        size = matvec(magnitude(at.rows.wt), jnp.abs(v))
         residual = _certificate(system, s, x, values, free, size)
         d, count = 1 + system.nt, system.nc * (1 + system.nt)
         start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
@@ -243,7 +245,10 @@ def _respond(
         lam=x.smooth.lam, impulse=dt * ((1 - gamma) * old + gamma * force),
         active=x.active, solves=x.solves, solved=x.solved,
     )  # fmt: skip
-    end = State(t=s.t, q=x.q, v=x.smooth.v + x.w)
+    q, v = x.q, x.smooth.v + x.w
+    if is_local(system):
+        q, v = refused((q, v))
+    end = State(t=s.t, q=q, v=v)
     return Stepped(end=end, jump=jump, estimate=jnp.zeros(()), more=more)
 
 
@@ -290,7 +295,7 @@ def nsga_step(
     if system.nc:
         family = Family(
             predict=_ahead, held=functools.partial(held_contacts, criteria), corrects=True, turns=True,
-            **derivatives(scheme),
+            **(derivatives(scheme) | ({"derivative": False} if is_local(system) else {})),
         )  # fmt: skip
         closing = _closing(scheme, system, params, state, dt)
         r, told = through_events(step, family, criteria, system, params, state, memory.touch, closing, dt)

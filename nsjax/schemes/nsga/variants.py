@@ -40,6 +40,7 @@ def _scheme(
         singular_mass=True,
         accelerations=Accelerations("algorithmic", true="acceleration", algorithmic="a"),
         impulses="contacts",
+        node_contacts=iteration is None,
     )  # fmt: skip
 
 

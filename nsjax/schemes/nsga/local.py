@@ -1,0 +1,131 @@
+"""Corrections of large solids whose contacts look at single nodes: the laws stand in the iteration.
+
+At a node with a contact, forces ``dpi`` and increments ``dw`` obey the linearised laws; eliminating the
+forces with the left inverse ``W^+`` of their directions leaves a system for the increments alone::
+
+    J dw - W dpi = -r,     (1 - D) dpi + D p Y dw = -D rows,     dpi = W^+ (J dw + r)
+    =>  (1 - W D W^+) J dw + W D p Y dw = -(1 - W D W^+) r - W D rows
+
+Rows that hold (``D = 1``: closed contacts, sticking ones) are constraints on ``dw``, kept by projecting
+preconditioner and search onto what they leave free. Without tangents what remains is symmetric and solved
+by conjugate gradients, else by BiCGStab. Nothing grows with the square of the number of contacts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core.inertia import NO_RESPONSES
+from nsjax.linalg import Local, at_nodes, matmul, onto_nodes, solve
+from nsjax.linalg.conjugate import Iterative
+from nsjax.linalg.krylov import conjugate_gradients, stabilised
+from nsjax.types import Array, record
+
+
+@record()
+class AtNodes:
+    """Linearised subproblem; entries of contacts at their nodes.
+
+    Args:
+        done: the tangent ``J``.
+        wt: ``W'``, also ``Y``.
+        back: ``W^+`` (nc, m, c).
+        law: ``D`` (nc, m, m).
+        k, p: factors (nc, m).
+    """
+
+    done: Iterative
+    wt: Local
+    back: Array
+    law: Array
+    k: Array
+    p: Array
+
+    def at(self, x: Array) -> Array:
+        """Entries (nc, c) at the nodes of contacts."""
+        return at_nodes(x, self.wt.nodes, self.wt.values.shape[2])
+
+    def onto(self, x: Array) -> Array:
+        """Vector (nv,) of these entries."""
+        return onto_nodes(x, self.wt.nodes, self.wt.size)
+
+    def forces(self, x: Array) -> Array:
+        """``W x`` (nc, c) of rows (nc, m)."""
+        return _times(jnp.swapaxes(self.wt.values, 1, 2), x)
+
+    def lifted(self, x: Array) -> Array:
+        """Least increments (nc, c) with rates ``x`` (nc, m)."""
+        return _times(jnp.swapaxes(self.back, 1, 2), x)
+
+
+def _times(a: Array, x: Array) -> Array:
+    """Products (nc, i) of matrices (nc, i, j) with (nc, j)."""
+    return jnp.sum(a * x[:, None, :], axis=2)
+
+
+def left_inverse(wt: Local) -> Array:
+    """``W^+ = (W' W)^-1 W'`` (nc, m, c)."""
+    w = wt.values
+    return jax.vmap(lambda a: solve(matmul(a, a.T), a))(w)
+
+
+def law_blocks(law: Callable[[Array], Array], sigma: Array) -> Array:
+    """``D`` (nc, m, m) of a law (nc, m) -> (nc, m), contact by contact."""
+    nc, m = sigma.shape
+    columns = [jax.jvp(law, (sigma,), (jnp.broadcast_to(one, (nc, m)),))[1] for one in np.eye(m)]
+    return jnp.stack(columns, axis=2)
+
+
+def correction_at_nodes(x: AtNodes, dynamic: Array, rows: Array) -> tuple[Array, Array]:
+    """``(dw, dx)`` (nv,), (nc, m) of the linearised rows.
+
+    Args:
+        dynamic: residual ``r`` (nv,).
+        rows: of the laws (nc, m).
+    """
+    held = jnp.diagonal(x.law, axis1=1, axis2=2) >= 1.0
+    s = x.done.structure
+
+    def kept(r: Array) -> Array:
+        """What held rows leave free."""
+        return r - x.onto(x.forces(jnp.where(held, _times(x.back, x.at(r)), 0.0)))
+
+    def free(w: Array) -> Array:
+        """The same of increments."""
+        return w - x.onto(x.lifted(jnp.where(held, _times(x.wt.values, x.at(w)), 0.0)))
+
+    def lawful(rho: Array, w: Array, shift: Array | float = 0.0) -> Array:
+        """``(1 - W D W^+) rho + W D (p Y w + shift)``."""
+        act = x.p * _times(x.wt.values, x.at(w)) + shift - _times(x.back, x.at(rho))
+        return rho + x.onto(x.forces(_times(x.law, act)))
+
+    start = x.onto(x.lifted(jnp.where(held, -rows / x.p, 0.0)))
+    known = -lawful(dynamic + x.done.product(start), start, rows)
+    precondition = lambda r: free(x.done.precondition(kept(r)))  # noqa: E731
+    if x.law.shape[1] == 1:
+        found = conjugate_gradients(
+            lambda w: kept(x.done.product(w)), precondition, kept(known), s.tolerance, s.max_iterations
+        )
+    else:
+        product = lambda w: lawful(x.done.product(w), w)  # noqa: E731
+        found = stabilised(product, precondition, known, s.tolerance, s.max_iterations)
+    dw = start + jnp.where(found.solved, found.x, jnp.nan)
+    force = _times(x.back, x.at(x.done.product(dw) + dynamic))
+    change = _times(x.law, force - rows - x.p * _times(x.wt.values, x.at(dw)))
+    return dw, (change - rows) / x.k
+
+
+@jax.custom_jvp
+def refused(x: Any) -> Any:
+    """``x``; differentiating it raises a sentence."""
+    return x
+
+
+@refused.defjvp
+def _refuse(primals: Any, tangents: Any) -> Any:
+    raise NotImplementedError(NO_RESPONSES)
