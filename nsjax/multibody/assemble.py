@@ -94,7 +94,13 @@ def assemble(
     dropped = dependent_rows(tree, params, q)
     made = tree if coordinates == "joint" else _mechanism(parts, absolute_topology(parts, dimension))
     if coordinates == "absolute":
+        _check_masses(parts)
         q, v = poses(tree, params, q, v, made.tree.names)
+    return _problem(made, dropped, params, q, v)
+
+
+def _problem(made: Mechanism, dropped: tuple[str, ...], params: Any, q: Any, v: Any) -> Problem:
+    """Without the rows that follow from others."""
     if dropped:
         made = dataclasses.replace(made, presence=dataclasses.replace(made.presence, dropped=dropped))
     return Problem(system=made.system(), params=params, state=State(t=0.0, q=q, v=v))
@@ -106,12 +112,10 @@ def _with_beams(parts: tuple[Part, ...], gravity: Any, start: dict[str, Any], gu
         raise InputError("assemble: guess with beams, which start where they are drawn; give start")
     params = {part.name: part.numbers for part in parts if part.kind != "node"} | {"gravity": gravity}
     made = _mechanism(parts, absolute_topology(parts, 3))
+    _check_masses(parts)
     q, v = beam_start(made, params, start)
     _check_springs(made, params, q)
-    dropped = dependent_beam_rows(made, params, q)
-    if dropped:
-        made = dataclasses.replace(made, presence=dataclasses.replace(made.presence, dropped=dropped))
-    return Problem(system=made.system(), params=params, state=State(t=0.0, q=q, v=v))
+    return _problem(made, dependent_beam_rows(made, params, q), params, q, v)
 
 
 def _mechanism(parts: tuple[Part, ...], topology: Topology) -> Mechanism:
@@ -130,6 +134,16 @@ def _check_leaves(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
                 "it mass, or leave it out"
             )
         masses[link.parent] = 1.0
+
+
+def _check_masses(parts: tuple[Part, ...]) -> None:
+    """Refuses bodies that have no acceleration of their own in absolute coordinates."""
+    for x in parts:
+        if x.kind == "body" and not is_traced(x.numbers.mass) and not np.asarray(x.numbers.mass) > 0.0:
+            raise InputError(
+                f"body {x.name!r}: mass = {x.numbers.mass}, and in absolute coordinates, always those of "
+                'beams, every body needs its own; give it mass, or take coordinates="joint"'
+            )
 
 
 def _check_turning(parts: tuple[Part, ...], mechanism: Mechanism) -> None:

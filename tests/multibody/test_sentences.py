@@ -162,6 +162,16 @@ CASES: dict[str, tuple[Any, str]] = {
         lambda: made(PIN, bar("tip", mass=0.0, inertia=None), hinge("h", "rod", "tip", at=1.0)),
         "body 'tip': mass = 0.0 and nothing",
     ),
+    "massless body in absolute coordinates": (
+        lambda: assemble(
+            body("guide", mass=0.0),
+            body("bob", mass=1.0, inertia=0.1),
+            slide("s", "ground", "guide"),
+            hinge("h", "guide", "bob", at=1.0),
+            coordinates="absolute",
+        ),
+        "body 'guide': mass = 0.0, and in absolute",
+    ),
     "point on its hinge": (
         lambda: assemble(body("bob", mass=1.0), hinge("h", "ground", "bob")),
         "body 'bob': it turns",
