@@ -84,13 +84,20 @@ def distances(model: np.ndarray, path: np.ndarray) -> np.ndarray:
 
 
 def means(distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean distances over half a second and over one."""
-    return np.nanmean(distance[..., :SHORT], axis=-1), np.nanmean(distance, axis=-1)
+    """Mean distances over half a second and over one; not a number where there are none."""
+
+    def mean(x: np.ndarray) -> np.ndarray:
+        known = np.isfinite(x)
+        count = known.sum(axis=-1)
+        return np.where(count > 0, np.where(known, x, 0.0).sum(axis=-1) / np.maximum(count, 1), np.nan)
+
+    return mean(distance[..., :SHORT]), mean(distance)
 
 
 def costs(model: np.ndarray, path: np.ndarray) -> np.ndarray:
     """Cost of every run (..., K). Runs that failed (two or three in a hundred of a design) cost what the
-    others of their toss do in the mean: they say nothing.
+    others of their toss do in the mean, and all of a simulated toss that has failed cost the same: they say
+    nothing.
     """
     failed = ~np.isfinite(model).all(axis=(-1, -2))
     found = [np.sqrt(x) for x in means(distances(np.where(failed[..., None, None], 0.0, model), path))]
@@ -99,7 +106,7 @@ def costs(model: np.ndarray, path: np.ndarray) -> np.ndarray:
     good = np.isfinite(flat)
     typical = np.where(good, flat, 0.0).sum(axis=0) / np.maximum(good.sum(axis=0), 1)
     typical = np.where(good.any(axis=0), typical, np.nanmax(cost))
-    return np.asarray(np.where(failed, typical, cost))
+    return np.asarray(np.where(np.isfinite(cost), cost, typical))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -144,6 +144,10 @@ def test_failed_runs_say_nothing():
     model[1, 1, 2:] = np.nan
     found = fig_cube_tosses.costs(model, path)
     np.testing.assert_allclose(found, [[1.0, 2.0], [2.0, 1.5], [3.0, 1.0]], rtol=1e-12)
+    path[0] = np.nan  # a simulated toss that has failed costs the same everywhere
+    found = fig_cube_tosses.costs(model, path)
+    assert np.all(np.isfinite(found))
+    assert np.ptp(found[:, 0]) == 0.0
 
 
 def test_resampled_designs_scatter_as_means_do():
