@@ -62,7 +62,8 @@ def test_a_secant_within_a_tooth_is_named() -> None:
         BALL, schemes.moreau(), parameters=NAMES, widths={name: 1e-6 for name in NAMES}, **RUN
     )
     assert set(narrow.table.column("verdict")) == {"teeth"}
-    np.testing.assert_allclose(narrow.table.column("shift"), 0.0)
+    # instants inside their steps move by 1e-6 times their derivatives, a thousandth of a step
+    assert np.max(narrow.table.column("shift")) < 0.01
     # differences of 1e-6 of numbers of order one, with a standard error of rounding over the width
     assert narrow.table[4].secant == pytest.approx(1.0, abs=1e-8)
 

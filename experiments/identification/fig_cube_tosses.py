@@ -201,6 +201,10 @@ def _numbers(halves: list[Half], cover: np.ndarray) -> common.Numbers:
     apart = np.abs(a.values - b.values) / np.hypot(a.half, b.half)
     for k, name in enumerate(NAMES):
         numbers[f"{name}: difference of the halves / its 95 % interval"] = float(apart[k])
+    numbers["numbers of which the halves differ by less than the 95 % interval"] = float(
+        np.sum(apart <= 1.0)
+    )
+    numbers["fits that are none"] = float(len(said(halves)))
     before, after = (
         means(np.concatenate([getattr(x, n) for x in halves])) for n in ("nominal", "predicted")
     )

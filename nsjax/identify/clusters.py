@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
@@ -25,8 +26,15 @@ Student's quantile of a variance of so few parts (2.26 at ten) makes them wide a
 ALONE = 1.0 - 1e-6
 """Leverage from which a recording alone decides about a direction: leaving it out, nothing is known."""
 
+SQUARE = 0.5
+"""Least part of the curvature of squares that the loss must have at the estimate: one for squares, the
+share of residuals below its knee for Huber's, nothing for a median. Below a half most are beyond.
+"""
+
 CONVERGED = 0.95
 """Share of the resampled fits that must converge for their quantiles to count."""
+
+Bend = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,21 +59,39 @@ def kind_of(objective: Objective, asked: str | None) -> str:
     return "recordings" if objective.shared and objective.fitted >= FEWEST else "noise"
 
 
-def _parts(objective: Objective, point: Point, exact: bool) -> tuple[np.ndarray, np.ndarray]:
+def _parts(objective: Objective, point: Point, bend_of: Bend) -> tuple[np.ndarray, np.ndarray]:
     """Second derivatives (K, g, g) and gradients (K, g) of the cost of each recording in the shared
-    numbers, its own ones eliminated; ``exact``: with the slope of the pull of the loss, else its weight.
+    numbers, its own ones eliminated; ``bend_of`` a residual: the second derivative of its loss, or what
+    stands for it.
     """
     g, loss = len(objective.shared), objective.loss
     hessian, gradient = [], []
     for k in range(objective.fitted):
         j = point.jacobian[k].reshape(-1, point.jacobian.shape[-1])
         r = point.residual[k].reshape(-1)
-        bend = loss.slope_of_pull(r) if exact else loss.weight(r)
+        bend = bend_of(r)
         h, b = j.T @ (bend[:, None] * j), j.T @ (r * loss.weight(r))
         back = h[:g, g:] @ np.linalg.pinv(h[g:, g:])
         hessian.append(h[:g, :g] - back @ h[g:, :g])
         gradient.append(b[:g] - back @ b[g:])
     return np.stack(hessian), np.stack(gradient)
+
+
+def _in_tails(objective: Objective, point: Point, free: np.ndarray) -> str:
+    """Why the cost is no square near its minimum: most residuals have no curvature. Its minimum is then
+    that of a median, whose scatter no derivative tells.
+    """
+    bends: tuple[Bend, Bend] = (objective.loss.slope_of_pull, np.ones_like)
+    both = [_parts(objective, point, bend)[0].sum(axis=0)[np.ix_(free, free)] for bend in bends]
+    size = np.sqrt(np.maximum(np.diag(both[1]), np.finfo(float).tiny))
+    own, square = (x / np.outer(size, size) for x in both)
+    share = float(np.min(np.linalg.eigvals(np.linalg.pinv(square) @ own).real))
+    if share >= SQUARE:
+        return ""
+    return (
+        f"most residuals lie beyond the knee of the loss {objective.loss.kind!r}, where leaving out a "
+        "recording is no small change; widen it, or take intervals='bootstrap'"
+    )
 
 
 def left_out(objective: Objective, point: Point, found: Statistics) -> Scatter:
@@ -81,8 +107,8 @@ def left_out(objective: Objective, point: Point, found: Statistics) -> Scatter:
     none = np.full((len(found.deviation_z), 2), np.nan)
     if not free.size:
         return Scatter(found, none, "nothing common to the recordings is known")
-    for exact in (True, False):
-        hessian, gradient = _parts(objective, point, exact)
+    for bend_of in (objective.loss.slope_of_pull, objective.loss.weight):
+        hessian, gradient = _parts(objective, point, bend_of)
         hessian, gradient = hessian[:, free][:, :, free], gradient[:, free]
         size = np.sqrt(np.maximum(np.einsum("kii->i", hessian), np.finfo(float).tiny))
         hessian, gradient = hessian / np.outer(size, size), gradient / size
@@ -99,7 +125,8 @@ def left_out(objective: Objective, point: Point, found: Statistics) -> Scatter:
             return Scatter(found, none, "a number rests on one recording alone")
         moved.append(root @ along @ ((along.T @ root.T @ b) / (1.0 - share)) / size)
     moves = np.stack(moved)
-    return Scatter(_with(objective, point, found, free, (count - 1) / count * moves.T @ moves), none, "")
+    inner = (count - 1) / count * moves.T @ moves
+    return Scatter(_with(objective, point, found, free, inner), none, _in_tails(objective, point, free))
 
 
 def _with(

@@ -80,10 +80,20 @@ def test_a_search_that_was_stopped_has_no_level() -> None:
     assert any("the search has not converged" in x for x in found.messages)
 
 
-@pytest.mark.parametrize("loss", [pytest.param("squares", marks=pytest.mark.slow), "huber"])
-def test_resampled_fits_agree_with_the_scatter(loss: str) -> None:
+def test_residuals_beyond_the_knee_of_a_loss_are_told() -> None:
+    """A spread of 3 % is many times the noise: nearly all residuals are in the tails of Huber's loss, whose
+    estimate is a median there. Of 40 sets the intervals held 32 truths (38 for squares).
+    """
+    found = nsjax.identify(problem(mass=0.25), SCHEME, recordings(3), TRAIN, dt=DT, loss="huber")
+    assert not found.holds
+    assert any("beyond the knee of the loss 'huber'" in x for x in found.messages)
+    near = recordings(3, spread=0.0)
+    assert nsjax.identify(problem(mass=0.25), SCHEME, near, TRAIN, dt=DT, loss="huber").holds
+
+
+def test_resampled_fits_agree_with_the_scatter() -> None:
     """Of 40 resamples a deviation is known to ``1 / sqrt(80)``, 11 %; four of them."""
-    options = {"dt": DT, "loss": loss}
+    options = {"dt": DT}
     scatter = nsjax.identify(problem(mass=0.25), SCHEME, recordings(3), TRAIN, **options)
     found = nsjax.identify(
         problem(mass=0.25), SCHEME, recordings(3), TRAIN, intervals="bootstrap", resamples=40, **options

@@ -24,6 +24,11 @@ def off(ours, theirs) -> float:
     return float(np.max(np.abs(np.asarray(ours) - theirs)) / np.ptp(theirs))
 
 
+def rows_hit(traj: nsjax.Trajectory) -> np.ndarray:
+    """Times at the ends of the steps with impacts, as other programs list them."""
+    return np.asarray(traj.t)[np.asarray(traj.impacts).any(axis=1)]
+
+
 def impacts(traj: nsjax.Trajectory, contact: int | None = None) -> dict[str, np.ndarray]:
     """The impact list without its empty places, of one contact or of all."""
     found = {name: np.asarray(getattr(traj.events, name)) for name in ("time", "contact", "impulse_normal",
