@@ -241,9 +241,10 @@ def _paint(figure: Any, halves: list[Half]) -> None:
     nominal, fitted = (np.concatenate([getattr(x, n) for x in halves]) for n in ("nominal", "predicted"))
     time = SAMPLE * (1 + np.arange(nominal.shape[1]))
     for values, colour, label in ((nominal, "#c8501e", "nominal"), (fitted, "#1f4e9c", "fitted to others")):
-        low, middle, high = np.nanquantile(values, [0.25, 0.5, 0.75], axis=0)
-        left.plot(time, middle, color=colour, label=f"{label}: median, quartiles")
-        left.fill_between(time, low, high, color=colour, alpha=0.2, linewidth=0.0)
+        known = np.isfinite(values).any(axis=0)  # no toss lasts longer
+        low, middle, high = np.nanquantile(values[:, known], [0.25, 0.5, 0.75], axis=0)
+        left.plot(time[known], middle, color=colour, label=f"{label}: median, quartiles")
+        left.fill_between(time[known], low, high, color=colour, alpha=0.2, linewidth=0.0)
     left.set(xlabel="time $t$ [s]", ylabel="error of position [half sides]", xlim=(0.0, time[-1]))
     left.legend(loc="upper left", fontsize=6)
     before, after = means(nominal)[1], np.nan_to_num(means(fitted)[1], nan=np.nanmax(fitted))
