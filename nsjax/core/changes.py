@@ -29,7 +29,8 @@ def changed(base: dict[str, PyTree], changes: Iterable[tuple[str, Any]]) -> dict
 
     Args:
         base: ``params`` and ``state`` of a problem.
-        changes: pairs of a name, in which ``params.`` may be left out, and a value.
+        changes: pairs of a name, in which ``params.`` may be left out, and a value; ``params`` or ``state``
+            for all of them.
 
     Raises:
         InputError: for an unknown name, a name given twice, and a value that is no number where a number
@@ -55,9 +56,13 @@ def changed(base: dict[str, PyTree], changes: Iterable[tuple[str, Any]]) -> dict
 
 
 def _key(base: Mapping[str, PyTree], text: str) -> Key:
-    """The place of a name; a parameter of just that name comes first, whatever it looks like."""
+    """The place of a name; a parameter of just that name comes first, whatever it looks like; ``params``
+    and ``state`` are all numbers of theirs.
+    """
     if text in names(base["params"]):
         return Key(text, ("params", text), None)
+    if text in base:
+        return Key(text, (text,), None)
     key = parse_parameter(text, WHO)
     if key.path[0] == "scheme":
         raise InputError(f"{WHO}: {text}: numbers of the scheme are given where the scheme is made")

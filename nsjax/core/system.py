@@ -341,7 +341,8 @@ class Problem:
             numbers: values by name: a parameter (``"friction"``), one inside a record, mapping or named
                 tuple (``"rod.mass"``), an entry of an array (``"friction[2]"``), or the start
                 (``"state.q"``, ``"state.v"``, ``"state.t"``). The keys of sweeps and of identification
-                are understood as well: ``"params.rod.mass"``.
+                are understood as well: ``"params.rod.mass"``. ``"params"`` and ``"state"`` take a whole
+                record or mapping, as a gradient with respect to all numbers needs it.
             changes: the same by keyword; the start is ``initial_q``, ``initial_v``, ``initial_time``.
 
         Raises:

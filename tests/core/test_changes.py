@@ -134,3 +134,24 @@ def test_under_a_transformation() -> None:
         return new.params["springs"]["left"].rest[0] * new.params["springs"]["left"].stiffness
 
     assert jax.grad(stiffness)(3.0) == pytest.approx(6.0)
+
+
+def test_all_numbers_at_once() -> None:
+    """As under ``jax.grad`` with respect to the whole record; what does not fit is refused."""
+    twice = jax.tree.map(lambda x: 2.0 * x, PARAMS)
+    new = PROBLEM.replace(params=twice, state=State(t=1.0, q=np.ones(1), v=np.zeros(1)))
+    assert new.params["springs"]["right"].stiffness == 12.0
+    assert new.state.t == 1.0
+
+    def stiffness(params):
+        return PROBLEM.replace(params=params).params["springs"]["left"].stiffness ** 2
+
+    slope = jax.grad(stiffness)(jax.tree.map(lambda x: jnp.asarray(x, float), PARAMS))
+    assert slope["springs"]["left"].stiffness == 6.0
+    assert slope["rod"].mass == 0.0
+    with pytest.raises(
+        InputError, match=r"replace: params = .* leaves out some of its numbers; give params.f"
+    ):
+        PROBLEM.replace(params={"friction": 0.2})
+    with pytest.raises(InputError, match=r"params and params.friction are the same number; give it once"):
+        PROBLEM.replace({"params": twice, "params.friction": 0.2})
