@@ -19,7 +19,7 @@ import nsjax
 from nsjax import fem, models
 
 from .. import common
-from .rigid import NAMES, PAPER, RIGID, TABLE_2, impact_steps, run
+from .rigid import NAMES, PAPER, RIGID, impact_steps, run
 
 ELEMENTS = 20
 STEP = 1e-5
@@ -58,7 +58,7 @@ def free_run(rod: Rod, steps: int) -> nsjax.Trajectory:
 @functools.cache
 def driven_run(rod: Rod, name: str, dt: float, steps: int) -> nsjax.Trajectory:
     """Table 2: driven from rest by 1 N m; every step saved."""
-    return run(rod.model(**TABLE_2), RIGID[name], dt, steps)
+    return run(rod.model(**models.TABLE_2), RIGID[name], dt, steps)
 
 
 load_expected = functools.partial(common.load_expected, __file__, file="expected_flexible.json")

@@ -58,16 +58,6 @@ NAMES = {
 }
 
 
-TABLE_2 = {
-    "clearance": 0.0005,
-    "restitution": 0.1,
-    "friction": 0.1,
-    "torque": 1.0,
-    "initial_v": (0.0, 0.0, 0.0),
-}
-"""What Table 2 changes in the data, for the rigid and for the flexible rod."""
-
-
 def table1() -> Any:
     """The mechanism of Table 1, running freely from 150 rad/s."""
     return models.slider_crank()
@@ -75,7 +65,7 @@ def table1() -> Any:
 
 def table2() -> Any:
     """The mechanism of Table 2: half the clearance, driven from rest by 1 N m, more friction."""
-    return models.slider_crank(**TABLE_2)
+    return models.slider_crank(**models.TABLE_2)
 
 
 def run(problem: Any, scheme: Any, dt: float, steps: int, every: int = 1) -> nsjax.Trajectory:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import nsjax
+from nsjax import models
 
 from .. import common
 from ..performance.steps import interleaved
 from .flexible import STEP, Rod, modal
-from .rigid import PAPER, RIGID, ROWS, TABLE_2, table2
+from .rigid import PAPER, RIGID, ROWS, table2
 
 STEPS = 2000
 
@@ -32,9 +33,9 @@ def _timed(problem: Any) -> Any:
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Measures and prints; ``quick``: ten modes and the rigid mechanism, three rounds."""
-    problems = {"rigid": table2(), "10 modes": modal("clamped_free", 10).model(**TABLE_2)}
+    problems = {"rigid": table2(), "10 modes": modal("clamped_free", 10).model(**models.TABLE_2)}
     if not quick:
-        problems["20 elements"] = Rod().model(**TABLE_2)
+        problems["20 elements"] = Rod().model(**models.TABLE_2)
     found = interleaved({k: (_timed(p), STEPS) for k, p in problems.items()}, 3 if quick else 7)
     lines = [f"{'rod':14}{'us/step':>10}{'ratio':>8}"]
     lines += [f"{name:14}{value:>10.2f}{value / found['rigid']:>8.1f}" for name, value in found.items()]

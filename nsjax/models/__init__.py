@@ -8,13 +8,14 @@ from nsjax.models.flexible_pendulum import flexible_pendulum
 from nsjax.models.mass_spring_chain import mass_spring_chain
 from nsjax.models.registry import REGISTRY, ModelEntry
 from nsjax.models.rubbing_rotor import rubbing_rotor
-from nsjax.models.slider_crank import slider_crank, slider_crank_bilateral
+from nsjax.models.slider_crank import TABLE_2, slider_crank, slider_crank_bilateral
 from nsjax.models.slider_crank_flexible import slider_crank_flexible
 
 __all__ = [
     "REGISTRY",
     "SPINNING_BLOCK",
     "STEEL_BAR",
+    "TABLE_2",
     "ModelEntry",
     "block",
     "bouncing_ball",

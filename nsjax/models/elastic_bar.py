@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact import ContactLaw
-from nsjax.core import InputError, Labels, Problem, State, System
+from nsjax.core import InputError, Labels, Problem, State, System, nearest
 from nsjax.fem.bar import bar_force, bar_inertia, bar_weight
 from nsjax.linalg import BlockTridiagonal
 from nsjax.models.common import constructor, vector
@@ -47,12 +47,14 @@ class ElasticBar:
 
 @dataclasses.dataclass(frozen=True)
 class Bar:
-    """Topology: number of elements. Its methods are the functions of the system.
+    """Topology: number of elements, and how their mass is shared out. Its methods are the functions of the
+    system.
 
     ``q`` are the displacements of the nodes towards the wall, the last one is the tip that hits it.
     """
 
     elements: int
+    mass: str = "consistent"
 
     def _lengths(self, p: ElasticBar) -> Array:
         """Of the elements (n,) [m]."""
@@ -68,7 +70,9 @@ class Bar:
         return p.young * p.area / self._lengths(p)
 
     def inertia(self, q: Array, w: Array, p: ElasticBar) -> Array:
-        """Consistent mass times ``w``."""
+        """Consistent mass times ``w``, or the half of each element at its nodes."""
+        if self.mass == "lumped":
+            return bar_weight(1.0, self._masses(p)) * w
         return bar_inertia(w, self._masses(p))
 
     def force(self, t: Array, q: Array, v: Array, p: ElasticBar) -> Array:
@@ -100,7 +104,7 @@ class Bar:
         nodes = range(1, n + 1) if n <= LABELLED else ()
         return System(
             name="elastic_bar",
-            choices=(("elements", self.elements),),
+            choices=(("elements", self.elements), ("mass", self.mass)),
             nq=n,
             nv=n,
             nc=1,
@@ -120,6 +124,7 @@ class Bar:
         )
 
 
+MASSES = ("consistent", "lumped")
 # Nodes that get names; beyond, nobody asks for one by name.
 LABELLED = 2001
 
@@ -129,6 +134,7 @@ def elastic_bar(
     params: ElasticBar,
     *,
     elements: int = 200,
+    mass: str = "consistent",
     speed: Any = 10.0,
     initial_q: Any = None,
     initial_v: Any = None,
@@ -144,6 +150,8 @@ def elastic_bar(
 
     Args:
         elements: number of two-node elements; ``elements + 1`` unknowns.
+        mass: ``"consistent"``, or ``"lumped"`` at the nodes: a diagonal matrix, waves that run behind
+            instead of ahead of the exact ones, and steps of explicit schemes longer by ``sqrt(3)``.
         speed: of the whole bar towards the wall at the start [m/s].
         initial_q, initial_v, initial_time: full start: displacements (elements + 1,) towards the wall
             [m] and velocities, the last entry at the wall.
@@ -162,10 +170,11 @@ def elastic_bar(
         A `Problem` with one contact.
 
     Raises:
-        InputError: for an unknown parameter or number of elements.
+        InputError: for an unknown parameter, number of elements or mass.
 
     Limits: the mesh disperses waves shorter than some elements, which rings in velocities and forces
-    behind the front. Explicit schemes need ``dt < l / (sqrt(3) c)`` for the smallest element ``l``.
+    behind the front. Explicit schemes need ``dt < l / (sqrt(3) c)`` for the smallest element ``l``,
+    with lumped mass ``dt < l / c``.
 
     Source: [C section 4.2].
 
@@ -178,7 +187,9 @@ def elastic_bar(
     """
     if not isinstance(elements, int | np.integer) or elements < 1:
         raise InputError(f"elastic_bar: elements = {elements!r}; at least one element")
+    if mass not in MASSES:
+        raise InputError(f"elastic_bar: mass = {mass!r}; {nearest(str(mass), MASSES)}")
     n = int(elements) + 1
     q = vector(0.0 if initial_q is None else initial_q, n)
     v = vector(speed if initial_v is None else initial_v, n)
-    return Problem(system=Bar(n - 1).system(), params=params, state=State(t=initial_time, q=q, v=v))
+    return Problem(system=Bar(n - 1, mass).system(), params=params, state=State(t=initial_time, q=q, v=v))

@@ -1,4 +1,4 @@
-"""Three masses on springs, the last one held by a very stiff spring or by a constraint."""
+"""Masses on springs, the last one held by a very stiff spring or by a constraint."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Labels, Problem, State, System
+from nsjax.linalg import BlockTridiagonal, Dense
 from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
 
@@ -23,57 +24,80 @@ class MassSpringChain:
     gravity: Array | float = 9.81
 
 
+DENSE = 8
+"""Masses up to which matrices are dense: one small kernel; longer chains are solved node by node."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Chain:
-    """Topology: how the last mass is held. Its methods are the functions of the system."""
+    """Topology: number of masses, and how the last one is held. Its methods are the functions of the
+    system.
+    """
 
     support: str
+    masses: int = 3
+
+    def _each(self, value: Array | float) -> Array:
+        """One number for each mass or spring (n,)."""
+        return jnp.broadcast_to(jnp.asarray(value, float), (self.masses,))
+
+    def _support(self, p: MassSpringChain) -> Array | float:
+        return p.support_stiffness if self.support == "spring" else 0.0
 
     def mass(self, q: Array, p: MassSpringChain) -> Array:
-        """Three equal masses, or one number each."""
-        return jnp.broadcast_to(jnp.asarray(p.mass, float), (3,))[:, None] * np.eye(3)
+        """Mass matrix (n, n): diagonal."""
+        return self._each(p.mass)[:, None] * np.eye(self.masses)
 
-    def stiffness(self, p: MassSpringChain) -> Array:
-        """Stiffness matrix (3, 3) of wall, spring, mass, spring, mass, spring, mass [, support]."""
-        k = jnp.broadcast_to(jnp.asarray(p.stiffness, float), (3,))
-        last = k[2] + (p.support_stiffness if self.support == "spring" else 0.0)
-        zero = jnp.zeros(())
-        rows = [k[0] + k[1], -k[1], zero, -k[1], k[1] + k[2], -k[2], zero, -k[2], last]
-        return jnp.stack([jnp.asarray(x, float) for x in rows]).reshape(3, 3)
+    def inertia(self, q: Array, w: Array, p: MassSpringChain) -> Array:
+        """Masses times ``w``, for a long chain."""
+        return self._each(p.mass) * w
+
+    def _stretched(self, q: Array) -> Array:
+        """Elongations of the springs (n,), from the wall on [m]."""
+        return jnp.diff(q, prepend=0.0)
 
     def force(self, t: Array, q: Array, v: Array, p: MassSpringChain) -> Array:
         """Weight along the chain minus spring forces."""
-        weight = jnp.broadcast_to(jnp.asarray(p.mass, float), (3,)) * p.gravity
-        return weight - jnp.sum(self.stiffness(p) * q[None, :], axis=1)
+        tension = self._each(p.stiffness) * self._stretched(q)
+        after = jnp.concatenate([tension[1:], self._support(p) * q[-1:]])
+        return self._each(p.mass) * p.gravity - tension - after * _signs(self.masses)
 
     def potential(self, t: Array, q: Array, p: MassSpringChain) -> Array:
         """Energy of springs and weight."""
-        weight = jnp.broadcast_to(jnp.asarray(p.mass, float), (3,)) * p.gravity
-        return 0.5 * jnp.sum(q * jnp.sum(self.stiffness(p) * q[None, :], axis=1)) - jnp.sum(weight * q)
+        springs = jnp.sum(self._each(p.stiffness) * self._stretched(q) ** 2) + self._support(p) * q[-1] ** 2
+        return 0.5 * springs - jnp.sum(self._each(p.mass) * p.gravity * q)
 
     def hold(self, t: Array, q: Array, p: MassSpringChain) -> Array:
         """The last mass does not move (1,)."""
-        return q[2:]
+        return q[-1:]
 
     def system(self) -> System:
         """The system of this topology."""
-        held = self.support == "constraint"
+        n, held, dense = self.masses, self.support == "constraint", self.masses <= DENSE
+        choices = (("support", self.support), ("masses", n))
+        matrix = {"mass": self.mass} if dense else {"inertia": self.inertia}
         return System(
             name="mass_spring_chain",
-            choices=(("support", self.support),),
-            nq=3,
-            nv=3,
+            choices=choices,
+            nq=n,
+            nv=n,
             nb=1 if held else 0,
-            mass=self.mass,
+            **matrix,
             force=self.force,
             potential=self.potential,
             constraint=self.hold if held else None,
+            structure=Dense() if dense else BlockTridiagonal(1, constant=True),
             labels=Labels(
-                q=("q1 [m]", "q2 [m]", "q3 [m]"),
-                v=("v1 [m/s]", "v2 [m/s]", "v3 [m/s]"),
+                q=tuple(f"q{k + 1} [m]" for k in range(n)),
+                v=tuple(f"v{k + 1} [m/s]" for k in range(n)),
                 constraints=("support",) if held else (),
             ),
         )
+
+
+def _signs(masses: int) -> np.ndarray:
+    """The next spring pulls a mass on; the support holds the last one."""
+    return np.append(-np.ones(masses - 1), 1.0)
 
 
 @constructor(MassSpringChain)
@@ -81,21 +105,25 @@ def mass_spring_chain(
     params: MassSpringChain,
     *,
     support: str = "spring",
-    initial_q: Any = (0.0, 0.0, 0.0),
-    initial_v: Any = (0.0, 0.0, 0.0),
+    masses: int = 3,
+    initial_q: Any = 0.0,
+    initial_v: Any = 0.0,
     initial_time: Any = 0.0,
 ) -> Problem:
     """The linear model problem of high-frequency damping: soft springs and one very stiff one.
 
-    Wall, spring, mass, spring, mass, spring, mass along the direction of gravity. The last mass is held
+    Wall, spring, mass, spring, mass, spring, mass along the direction of gravity, or so many masses as are
+    asked for. The last mass is held
     by a spring of large stiffness, whose fast oscillation a scheme must survive, or by the constraint
     that is its limit.
 
     Args:
         support: ``"spring"`` (a) or ``"constraint"`` (b).
-        initial_q, initial_v, initial_time: the start, by default at rest in the unloaded springs.
-        mass: [kg], scalar or (3,).
-        stiffness: of the three springs [N/m], scalar or (3,).
+        masses: their number n; three in the source.
+        initial_q, initial_v, initial_time: the start, scalars or (n,), by default at rest in the unloaded
+            springs.
+        mass: [kg], scalar or (n,).
+        stiffness: of the springs from the wall on [N/m], scalar or (n,).
         support_stiffness: [N/m], for ``"spring"`` only.
         gravity: along the chain [m/s^2].
 
@@ -103,7 +131,7 @@ def mass_spring_chain(
         A `Problem`.
 
     Raises:
-        InputError: for an unknown support.
+        InputError: for an unknown support, or no mass.
 
     Source: [R&S section 2.8]; its printed k = 1 N/m does not give its highest frequency 0.8717 Hz in model
         (b), which belongs to k = 10 N/m.
@@ -112,8 +140,13 @@ def mass_spring_chain(
         >>> from nsjax import models
         >>> models.mass_spring_chain(support="constraint", stiffness=10.0).system.nb
         1
+        >>> models.mass_spring_chain(masses=100).system.nv
+        100
     """
     if support not in ("spring", "constraint"):
         raise InputError(f"mass_spring_chain: support = {support!r}; choose 'spring' or 'constraint'")
-    state = State(t=initial_time, q=vector(initial_q), v=vector(initial_v))
-    return Problem(system=Chain(support).system(), params=params, state=state)
+    if not isinstance(masses, int | np.integer) or isinstance(masses, bool) or masses < 1:
+        raise InputError(f"mass_spring_chain: masses = {masses!r}; at least one mass")
+    n = int(masses)
+    state = State(t=initial_time, q=vector(initial_q, n), v=vector(initial_v, n))
+    return Problem(system=Chain(support, n).system(), params=params, state=state)

@@ -116,7 +116,7 @@ REGISTRY: dict[str, ModelEntry] = {
         time=10.0,
         stiff=True,
         reference="[R&S section 2.8]",
-        summary="three masses on springs, the last held by a very stiff spring or a constraint",
+        summary="a chain of masses and springs, the last held by a very stiff spring or a constraint",
     ),
     "rubbing_rotor": ModelEntry(
         factory=rubbing_rotor,

@@ -145,3 +145,40 @@ def test_gradient_of_the_rebound() -> None:
     # it leaves 2 L / c after the touch at d / v: x = v t_1 - v (t - t_1 - 2 L / c)
     delay = SPEED * PASSAGE
     np.testing.assert_allclose(change[1], [-delay, delay, 2 * 5.005], rtol=1.0 / elements)
+
+
+@pytest.mark.parametrize(
+    ("kind", "square"), [("lumped", lambda s: 4 * s), ("consistent", lambda s: 12 * s / (3 - 2 * s))]
+)
+def test_frequencies_of_both_masses(kind, square) -> None:
+    """Closed form of a free bar of equal elements: the largest is ``2 c / l`` with half of each element at
+    its nodes, ``sqrt(12) c / l`` with the consistent mass.
+    """
+    n, size = 12, LENGTH / 12
+    system, p, state = models.elastic_bar(elements=n, mass=kind, speed=0.0)
+    inertia = np.asarray(jax.vmap(lambda w: system.inertia(state.q, w, p))(jnp.eye(n + 1)))
+    stiffness = -np.asarray(jax.jacfwd(lambda x: system.force(0.0, x, state.v, p))(jnp.zeros(n + 1)))
+    found = np.sort(np.linalg.eigvals(np.linalg.solve(inertia, stiffness)).real)
+    angle = np.sin(np.pi * np.arange(n + 1) / (2 * n)) ** 2
+    np.testing.assert_allclose(found, (WAVE / size) ** 2 * square(angle), rtol=1e-10, atol=1e-9)
+    assert np.sum(inertia) == pytest.approx(LENGTH)
+
+
+def test_a_bounce_with_lumped_mass() -> None:
+    """Moreau's explicit forces at nine tenths of the passage of an element, where the consistent mass is
+    unstable: contact for two passages of the bar, twice its momentum, and the whole bar flies back.
+    """
+    n = 50
+    dt = 0.9 * LENGTH / n / WAVE
+    problem = models.elastic_bar(elements=n, mass="lumped", distance=SPEED * 0.5)
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=dt, steps=int(1.5 / dt))
+    traj.raise_for_status()
+    impulse, momentum = np.asarray(traj.impulse_normal)[:, 0], np.asarray(traj["momentum"])
+    on = np.flatnonzero(impulse > 0)
+    # closed a step late, opened by dispersion up to the passage of two elements early
+    assert abs(traj.t[on[0]] - 0.5) < 2 * dt
+    assert abs(traj.t[on[-1]] - 0.5 - 2 * PASSAGE) < 2 * dt + 2 * LENGTH / n / WAVE
+    assert momentum[0] - momentum[-1] == pytest.approx(impulse.sum(), rel=1e-12)
+    assert impulse.sum() == pytest.approx(200.0, rel=1.2 / n)
+    with pytest.raises(InputError, match="elastic_bar: mass = 'lump'; did you mean 'lumped'"):
+        models.elastic_bar(mass="lump")

@@ -26,13 +26,6 @@ RODS = {
     "free_free": {"elements": 3, "modes": Modes("free_free", 4)},
     "articulated_free": {"elements": 3, "modes": Modes("articulated_free", 4)},
 }
-TABLE_2 = {
-    "clearance": 0.0005,
-    "restitution": 0.1,
-    "friction": 0.1,
-    "torque": 1.0,
-    "initial_v": (0.0, 0.0, 0.0),
-}
 
 
 @functools.partial(jax.jit, static_argnames=("system",))
@@ -192,7 +185,7 @@ def test_choices():
 
 
 def driven(scheme, dt=1e-5, steps=2000, every=1, **rod):
-    system, p, start = models.slider_crank_flexible(**TABLE_2, **rod)
+    system, p, start = models.slider_crank_flexible(**models.TABLE_2, **rod)
     traj = nsjax.simulate(system, p, start, scheme, dt=dt, steps=steps, every=every)
     traj.raise_for_status()
     return traj
