@@ -66,6 +66,7 @@ class Options:
     constraint_form: str
     starting_force: Callable[..., Any] | None
     laws_at_start: bool
+    leaving_is_open: bool
     max_passes: int
     max_iterations: int
     tangent: str = "auto"
@@ -81,6 +82,7 @@ def mixed_scheme(
     constraint_form: str = "index_2",
     starting_force: Callable[..., Any] | None = None,
     laws_at_start: bool = False,
+    leaving_is_open: bool = False,
     carries: str | None = None,
     tangent: str = "auto",
     joints_inside: bool = True,
@@ -107,6 +109,8 @@ def mixed_scheme(
             given, a step without impulse reports the mean of its own forces and those with which the
             next one starts.
         laws_at_start: whether a stage at the start of the step fulfils the contact laws.
+        leaving_is_open: whether a closed contact that moves apart counts as open, so that it strikes when
+            it comes back: for a base step that does not hold velocities.
         carries: the acceleration that a step of the base scheme starts from, see `Accelerations`.
         tangent: with which stages iterate. ``"full"``: the derivative of the residual. ``"mass"``: that
             of the inertia alone, with position, velocity and directions frozen; the same solution from
@@ -125,6 +129,7 @@ def mixed_scheme(
         constraint_form=constraint_form,
         starting_force=starting_force,
         laws_at_start=laws_at_start,
+        leaving_is_open=leaving_is_open,
         max_passes=within(name, "max_passes", max_passes, 1),
         max_iterations=within(name, "max_iterations", max_iterations, 1),
         tangent=choose_tangent(name, tangent),
@@ -155,6 +160,7 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
         rates = events.gap_rates(system, params, State(t=t, q=q, v=v))
         closed = closed & ((rates >= 0.0) | events.at_rest(events.criteria_of(scheme), rates, v))
     resting = resting_contacts(scheme, system, params, t, q, v, closed)
+    closed = resting if scheme.options.leaving_is_open else closed
     touch = events.no_touch(system)
     if system.nc:
         touch = touch_at_start(scheme, system, params, state, scheme.coef.tolerances.gap)
@@ -260,6 +266,7 @@ def _remember(
 ) -> Memory:  # fmt: skip
     """What the step leaves; accelerations are stale where the set of persistent contacts has changed."""
     resting = resting_contacts(scheme, system, params, jnp.asarray(state.t), state.q, state.v, closed)
+    closed = resting if scheme.options.leaving_is_open else closed
     stale = jnp.asarray(False)
     if _recomputes(scheme, system):
         stale = jnp.any(closed & ~memory.closed) | jnp.any(resting != memory.resting)

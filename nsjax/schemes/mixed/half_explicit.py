@@ -1,4 +1,4 @@
-"""The half-explicit scheme on velocity level, as a base scheme of the mixed framework."""
+"""The half-explicit scheme on velocity or acceleration level, as a base scheme of the mixed framework."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.contact.events import Criteria
+from nsjax.contact.acceleration import consistent_forces
+from nsjax.contact.events import Criteria, criteria_of
+from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
@@ -77,8 +79,48 @@ class Base:
         return BaseEnd(q=q1, v=v1, a=a, algorithmic=a, force=force, impulse=impulse, free=free)
 
 
+@dataclasses.dataclass(frozen=True)
+class ForecastingBase:
+    """Forecast and trapezoidal stage; each takes the accelerations that closed contacts allow."""
+
+    drop: bool
+
+    def _stage(self, t: Array, q: Array, v: Array, resting: Array, run: Any) -> tuple[Array, Array]:
+        return consistent_forces(
+            run.system, run.params, t, q, v, resting,
+            tolerance=run.scheme.coef.tolerances.contact, max_iterations=run.scheme.options.max_iterations,
+            criteria=criteria_of(run.scheme),
+        )  # fmt: skip
+
+    def __call__(self, coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
+        """One step before an impact."""
+        system, t, q, v = run.system, jnp.asarray(state.t), state.q, state.v
+        if system.nt:
+            raise InputError(
+                f"half_explicit: level = 'acceleration' takes contacts without friction, {system.name} has "
+                f"nt = {system.nt}: accelerations do not tell where sliding ends; use level = 'velocity'"
+            )
+        first, begin = self._stage(t, q, v, memory.resting, run)
+        forecast = v + dt * first
+        q1 = system.retract(q, 0.5 * dt * (v + forecast))
+        second, force = self._stage(t + dt, q1, forecast, memory.resting, run)
+        free = None
+        if self.drop:
+            free = v + 0.5 * (
+                _accelerate(t, q, v, dt, run)[0] + _accelerate(t + dt, q1, forecast, dt, run)[0]
+            )
+        return BaseEnd(
+            q=q1, v=v + 0.5 * dt * (first + second), a=second, algorithmic=second,
+            force=force, impulse=0.5 * dt * (begin + force), free=free,
+        )  # fmt: skip
+
+
+LEVELS: dict[str, Any] = {"velocity": Base, "acceleration": ForecastingBase}
+
+
 def half_explicit(
     *,
+    level: str = "velocity",
     impact_step: str = "keep",
     averaged_force: bool = False,
     tolerance: float = 1e-11,
@@ -96,7 +138,15 @@ def half_explicit(
 
     and the impulse of the mixed framework where a contact has newly closed.
 
+    On acceleration level, the forecasting trapezoidal rule, ``a(t, q, v)`` with
+    ``0 <= ddg_N _|_ lambda_N >= 0`` on the contacts at rest takes the place of both problems::
+
+        v_1 = v_i + dt a(t_i, q_i, v_i)
+        v_{i+1} = v_i + dt/2 (a(t_i, q_i, v_i) + a(t_{i+1}, q_{i+1}, v_1))
+
     Args:
+        level: on which closed contacts and constraints are fulfilled between impacts, ``"velocity"`` or
+            ``"acceleration"``.
         impact_step: pre-impact velocity of a step with an impulse. ``"keep"``: with the forces of the
             closed contacts and constraints. ``"drop"``: without them, and the impulse makes up for
             them, as in the public implementations; a resting contact then approaches with ``O(dt)``,
@@ -114,11 +164,16 @@ def half_explicit(
         A `Scheme`.
 
     Order: 2 in position and velocity on smooth motion, 1 in the force (2 with ``averaged_force``);
-    first order at each impact.
+    first order at each impact. On acceleration level 2 in the force, too; rates of contacts and
+    constraints are not corrected and drift with ``dt^2 t``, positions with ``dt^2 t^2``, and a contact
+    whose rate has drifted from zero leaves or strikes again.
 
-    Limits: explicit: stable for ``omega dt < 2``, less with damping; no damping of high frequencies.
+    Limits: explicit: stable for ``omega dt < 2``, less with damping; no damping of high frequencies. On
+    acceleration level friction is refused, and what bounces within a step comes to no rest for
+    ``0 < e_N < 1``: in every step it leaves with ``e_N g dt / (1 + e_N)`` and sinks by
+    ``(1 - e_N) / (1 + e_N) g dt^2 / 2``.
 
-    Source: [SRKA], [SA]; the formulas are derived anew.
+    Source: [SRKA]; on acceleration level [SA]; the formulas are derived anew.
 
     Example:
         >>> import nsjax
@@ -127,15 +182,19 @@ def half_explicit(
         (101, 1)
     """
     choose("half_explicit", "impact_step", impact_step, ("keep", "drop"))
+    choose("half_explicit", "level", level, tuple(LEVELS))
+    if averaged_force and level == "acceleration":
+        raise InputError("half_explicit: averaged_force = True belongs to level = 'velocity'; leave it out")
     tolerances = Tolerances(stage=1.0, contact=tolerance, gap=gap_tolerance)
     # nothing of the stored acceleration enters a step
     return mixed_scheme(
         "half_explicit",
-        Base(drop=impact_step == "drop"),
+        LEVELS[level](drop=impact_step == "drop"),
         Numbers(tolerances=tolerances),
         consistent_initial_acceleration=False,
         acceleration_after_change="keep",
         starting_force=starting_force if averaged_force else None,
+        leaving_is_open=level == "acceleration",
         carries="none",
         joints_inside=False,
         max_iterations=max_iterations,
