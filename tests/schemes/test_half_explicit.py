@@ -11,6 +11,7 @@ import pytest
 import nsjax
 from nsjax import State, System, models, schemes, status
 from nsjax.analysis import impulse_steps
+from nsjax.io.scheme import describe_scheme, rebuild_scheme
 from tests.references import slope
 from tests.references.slider_crank import Data, bilateral
 
@@ -161,6 +162,7 @@ def test_acceleration_level_holds_a_ball_and_refuses_friction():
         np.testing.assert_allclose(np.diff(landed.q[-300:, 0]), -sinks, rtol=1e-6, atol=1e-15)
     with pytest.raises(nsjax.InputError, match="takes contacts without friction, slider_crank has nt = 1"):
         run(models.slider_crank(), scheme, 1e-5, 10)
+    assert rebuild_scheme(describe_scheme(scheme)) == scheme
     with pytest.raises(nsjax.InputError, match="averaged_force = True belongs to level = 'velocity'"):
         schemes.half_explicit(level="acceleration", averaged_force=True)
     with pytest.raises(nsjax.InputError, match="level = 'accel'"):

@@ -56,12 +56,15 @@ def starting_force(coef: Any, state: State, dt: Array, run: Any) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class Base:
-    """Forecast and trapezoidal stage; each solves the laws on velocity level."""
+    """Forecast and trapezoidal stage; each solves the laws on velocity or acceleration level."""
 
     drop: bool
+    level: str = "velocity"
 
     def __call__(self, coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
         """One step before an impact."""
+        if self.level == "acceleration":
+            return _on_accelerations(self.drop, state, memory, dt, run)
         t, q, v = jnp.asarray(state.t), state.q, state.v
         without, first, begin = _forecast(state, dt, run)
         forecast = v + first
@@ -79,43 +82,35 @@ class Base:
         return BaseEnd(q=q1, v=v1, a=a, algorithmic=a, force=force, impulse=impulse, free=free)
 
 
-@dataclasses.dataclass(frozen=True)
-class ForecastingBase:
+def _on_accelerations(drop: bool, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
     """Forecast and trapezoidal stage; each takes the accelerations that closed contacts allow."""
+    system, t, q, v = run.system, jnp.asarray(state.t), state.q, state.v
+    if system.nt:
+        raise InputError(
+            f"half_explicit: level = 'acceleration' takes contacts without friction, {system.name} has "
+            f"nt = {system.nt}: accelerations do not tell where sliding ends; use level = 'velocity'"
+        )
 
-    drop: bool
-
-    def _stage(self, t: Array, q: Array, v: Array, resting: Array, run: Any) -> tuple[Array, Array]:
+    def stage(t: Array, q: Array, v: Array) -> tuple[Array, Array]:
         return consistent_forces(
-            run.system, run.params, t, q, v, resting,
+            system, run.params, t, q, v, memory.resting,
             tolerance=run.scheme.coef.tolerances.contact, max_iterations=run.scheme.options.max_iterations,
             criteria=criteria_of(run.scheme),
         )  # fmt: skip
 
-    def __call__(self, coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
-        """One step before an impact."""
-        system, t, q, v = run.system, jnp.asarray(state.t), state.q, state.v
-        if system.nt:
-            raise InputError(
-                f"half_explicit: level = 'acceleration' takes contacts without friction, {system.name} has "
-                f"nt = {system.nt}: accelerations do not tell where sliding ends; use level = 'velocity'"
-            )
-        first, begin = self._stage(t, q, v, memory.resting, run)
-        forecast = v + dt * first
-        q1 = system.retract(q, 0.5 * dt * (v + forecast))
-        second, force = self._stage(t + dt, q1, forecast, memory.resting, run)
-        free = None
-        if self.drop:
-            free = v + 0.5 * (
-                _accelerate(t, q, v, dt, run)[0] + _accelerate(t + dt, q1, forecast, dt, run)[0]
-            )
-        return BaseEnd(
-            q=q1, v=v + 0.5 * dt * (first + second), a=second, algorithmic=second,
-            force=force, impulse=0.5 * dt * (begin + force), free=free,
-        )  # fmt: skip
-
-
-LEVELS: dict[str, Any] = {"velocity": Base, "acceleration": ForecastingBase}
+    first, begin = stage(t, q, v)
+    forecast = v + dt * first
+    q1 = system.retract(q, 0.5 * dt * (v + forecast))
+    second, force = stage(t + dt, q1, forecast)
+    free = None
+    if drop:
+        ends = ((t, q, v), (t + dt, q1, forecast))
+        without = [_accelerate(*end, dt, run)[0] for end in ends]
+        free = v + 0.5 * (without[0] + without[1])
+    return BaseEnd(
+        q=q1, v=v + 0.5 * dt * (first + second), a=second, algorithmic=second,
+        force=force, impulse=0.5 * dt * (begin + force), free=free,
+    )  # fmt: skip
 
 
 def half_explicit(
@@ -182,14 +177,14 @@ def half_explicit(
         (101, 1)
     """
     choose("half_explicit", "impact_step", impact_step, ("keep", "drop"))
-    choose("half_explicit", "level", level, tuple(LEVELS))
+    choose("half_explicit", "level", level, ("velocity", "acceleration"))
     if averaged_force and level == "acceleration":
         raise InputError("half_explicit: averaged_force = True belongs to level = 'velocity'; leave it out")
     tolerances = Tolerances(stage=1.0, contact=tolerance, gap=gap_tolerance)
     # nothing of the stored acceleration enters a step
     return mixed_scheme(
         "half_explicit",
-        LEVELS[level](drop=impact_step == "drop"),
+        Base(drop=impact_step == "drop", level=level),
         Numbers(tolerances=tolerances),
         consistent_initial_acceleration=False,
         acceleration_after_change="keep",
