@@ -104,9 +104,8 @@ def _on_accelerations(drop: bool, state: State, memory: Memory, dt: Array, run: 
     second, force = stage(t + dt, q1, forecast)
     free = None
     if drop:
-        ends = ((t, q, v), (t + dt, q1, forecast))
-        without = [_accelerate(*end, dt, run)[0] for end in ends]
-        free = v + 0.5 * (without[0] + without[1])
+        start, end = _accelerate(t, q, v, dt, run)[0], _accelerate(t + dt, q1, forecast, dt, run)[0]
+        free = v + 0.5 * (start + end)
     return BaseEnd(
         q=q1, v=v + 0.5 * dt * (first + second), a=second, algorithmic=second,
         force=force, impulse=0.5 * dt * (begin + force), free=free,
