@@ -154,10 +154,13 @@ def _parser() -> argparse.ArgumentParser:
         "saves figure and data; returns 1 if a number is missed. Without a name it lists what there is.",
         epilog="example: nsjax reproduce gear_gupta_leimkuhler/fig03",
     )  # fmt: skip
-    again.set_defaults(command=lambda args: reproduce(args.name, args.folder, args.quick))
+    again.set_defaults(command=lambda args: reproduce(args.name, args.folder, args.quick, args.papers))
     again.add_argument("name", nargs="?", metavar="PAPER/FIGURE", help="the beginning of a name is enough")
     again.add_argument("--folder", help="where results go (default: results/PAPER)")
     again.add_argument("--quick", action="store_true", help="a shorter run of the same kind")
+    again.add_argument(
+        "--papers", action="store_true", help="list every figure and table of the papers with its command"
+    )
     return parser
 
 

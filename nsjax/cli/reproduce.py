@@ -56,13 +56,19 @@ def resolve(name: str) -> str:
     raise InputError(f"reproduce: unknown {name!r}; {nearest(name, known)}")
 
 
-def reproduce(name: str | None, folder: str | None, quick: bool) -> int:
+def reproduce(name: str | None, folder: str | None, quick: bool, papers: bool = False) -> int:
     """Runs one experiment, which prints asked, ours and difference and saves figure and data; without a
-    name lists them all.
+    name lists them all, or with ``papers`` every figure and table of the papers.
 
     Returns:
         0, or 1 if a number was missed.
     """
+    if papers and name is not None:
+        raise InputError("reproduce: --papers lists all figures and tables; leave the name out")
+    if papers:
+        sys.path.insert(0, str(_folder().parent))
+        print(importlib.import_module(f"{PACKAGE}.papers").page())
+        return 0
     if name is None:
         print("\n".join(available()))
         return 0

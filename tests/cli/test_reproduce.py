@@ -8,9 +8,9 @@ import types
 import pytest
 
 import nsjax
-from experiments import common
+from experiments import common, papers
 from nsjax import cli
-from nsjax.cli.reproduce import resolve
+from nsjax.cli.reproduce import available, reproduce, resolve
 
 
 def test_reproduce_lists_and_runs(tmp_path, capsys) -> None:
@@ -20,6 +20,22 @@ def test_reproduce_lists_and_runs(tmp_path, capsys) -> None:
     assert cli.main(["reproduce", "gear-gupta-leimkuhler/fig04", "--quick", "--folder", str(tmp_path)]) == 0
     assert "MISSED" not in capsys.readouterr().out
     assert (tmp_path / "fig04_moreau_gaps.png").is_file()
+
+
+def test_every_figure_and_table_of_the_papers_is_listed(capsys) -> None:
+    """Each is either computed by an experiment, once, or has no numbers."""
+    assert cli.main(["reproduce", "--papers"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = [line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| ")]
+    assert sum(x.startswith(("Figure", "Table")) for x in listed) == sum(n for c in papers.COUNTS.values() for n in c.values())
+    computed = papers.computed()
+    assert not set(computed) & set(papers.WITHOUT_NUMBERS)
+    names = [name for name, _ in computed.values()]
+    assert len(set(names)) == len(names)
+    assert set(names) <= set(available())
+    assert any("nsjax reproduce nsga/fig09_cube" in line for line in lines)
+    with pytest.raises(nsjax.InputError, match="leave the name out"):
+        reproduce("nsga/fig09", None, True, papers=True)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ DRAWN = [
     "fig37_mass_assembly",
     "fig38_total_mass",
     "fig39_stiffness_assembly",
+    "fig42_frames",
     "fig43_superposition",
     "fig44_free_free",
     "fig45_articulated_free",
