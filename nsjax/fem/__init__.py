@@ -12,6 +12,7 @@ from nsjax.fem.objective_beam import (
 )
 from nsjax.fem.quadrature import gauss, integrate
 from nsjax.fem.rod import FRAMES, FloatingRod, RodBasis, RodData
+from nsjax.fem.solid_mesh import SolidMesh, read_mesh
 
 __all__ = [
     "CONDITIONS",
@@ -21,6 +22,7 @@ __all__ = [
     "Modes",
     "RodBasis",
     "RodData",
+    "SolidMesh",
     "UnitModes",
     "UnitRod",
     "assemble",
@@ -32,6 +34,7 @@ __all__ = [
     "objective_energy",
     "objective_forces",
     "objective_strains",
+    "read_mesh",
     "relative_rotation",
     "rod_shapes",
     "section_axes",

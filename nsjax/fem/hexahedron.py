@@ -68,11 +68,16 @@ def deformation(places: Array, gradients: Array) -> Array:
 
     Args:
         places: of the corners (8, 3, elements) [m].
-        gradients: (8, 8, 3), see `brick_gradients`; the same for all elements.
+        gradients: (8, 8, 3), see `brick_gradients`, the same for all elements; or of every element (8, 8,
+            3, elements).
 
     Returns:
         ``F[i, J]`` (3, 3, points, elements).
     """
+    if gradients.ndim == 4:
+        each = jnp.transpose(gradients, (1, 2, 0, 3))  # (corners, axes, points, elements)
+        terms = [places[a][:, None, None] * each[a] for a in range(8)]
+        return functools.reduce(jnp.add, terms)
     by_axis = jnp.transpose(gradients, (2, 0, 1)).reshape(24, 8)
     found = matmul(by_axis, places.reshape(8, -1))
     return jnp.moveaxis(found.reshape(3, 8, 3, -1), 2, 0)

@@ -34,14 +34,14 @@ def constructor(parameters: type[Any]) -> Callable[[Callable[..., Problem]], Cal
         names = [p.name for p in (*own, *fields)]
 
         @functools.wraps(build)
-        def construct(**given: Any) -> Problem:
+        def construct(*first: Any, **given: Any) -> Problem:
             for name in given:
                 if name not in names:
                     raise InputError(
                         f"{build.__name__}: unknown parameter {name!r}; {nearest(name, names)}"
                     )
             numbers = {f.name: as_number(given.pop(f.name)) for f in fields if f.name in given}
-            return build(parameters(**numbers), **given)
+            return build(parameters(**numbers), *first, **given)
 
         construct.__signature__ = inspect.Signature([*own, *fields])  # type: ignore[attr-defined]
         return construct

@@ -5,31 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core import InputError, Labels, Problem, State, System, nearest
+from nsjax.core import InputError, Problem, State, System
 from nsjax.core.checks import is_traced
-from nsjax.fem.hexahedron import (
-    MATERIALS,
-    box_inertia,
-    brick_gradients,
-    corners_of,
-    deformation,
-    determinant,
-    energy_density,
-    green_strain,
-    inner,
-    lame,
-    von_mises,
-)
+from nsjax.fem.hexahedron import box_inertia, brick_gradients, corners_of, deformation
 from nsjax.linalg import ConjugateGradients, Lattice, Separable, Structure
-from nsjax.models.common import constructor, contact_law, vector
+from nsjax.models.common import constructor, vector
+from nsjax.models.solid import Solid, check_solid
 from nsjax.types import Array, record
-
-SOLVERS = ("direct", "iterative")
-"""How equations of motion are solved."""
 
 HELD = ("none", "upper")
 """Faces whose nodes are prescribed."""
@@ -58,7 +43,7 @@ class FlexibleCube:
 
 
 @dataclasses.dataclass(frozen=True)
-class Brick:
+class Brick(Solid):
     """Topology: numbers of elements along the edges, material, whether contacts have tangents and the upper
     face is held. Its methods are the functions of the system.
 
@@ -104,13 +89,13 @@ class Brick:
         edges, _ = self._element(p)
         return deformation(corners_of(self.nodes(q, p)), brick_gradients(edges))
 
-    def density(self, f: Array, p: FlexibleCube) -> Array:
-        """Strain energy density [J/m^3] of deformation gradients (3, 3, ...)."""
-        return energy_density(MATERIALS[self.material], f, *self._lame(p))
+    def corners(self, x: Array) -> Array:
+        """Nodal values at the corners of the elements (8, c, elements)."""
+        return corners_of(x)
 
-    def _lame(self, p: FlexibleCube) -> tuple[Array, Array]:
-        first, shear = lame(p.young, p.poisson)
-        return jnp.asarray(first, float), jnp.asarray(shear, float)
+    def integral(self, x: Array, p: FlexibleCube) -> Array:
+        """Over the volume, of values at the Gauss points."""
+        return jnp.sum(x) * self._element(p)[1] / 8.0
 
     def _times_mass(self, w: Array, p: FlexibleCube) -> Array:
         """``M w`` of all nodes."""
@@ -128,69 +113,17 @@ class Brick:
         full = jnp.ones((*(k + 1 for k in self.elements), 1))
         return self._times_mass(full, p)[:, :, : self.grid[2], 0]
 
-    def _pull(self, t: Array, p: FlexibleCube) -> Array:
-        """Acceleration (3,) of the weight, and that of the base with a minus sign [m/s^2]."""
-        shaken = p.base_amplitude * p.base_frequency**2 * jnp.sin(p.base_frequency * t)
-        along = p.gravity * jnp.sin(p.slope) + (shaken if self.held else 0.0)
-        return jnp.stack([along, 0.0 * along, -p.gravity * jnp.cos(p.slope)])
-
-    def potential(self, t: Array, q: Array, p: FlexibleCube) -> Array:
-        """Strain energy, and that of the weight and of the acceleration of the base."""
-        strained = jnp.sum(self.density(self.deformation(q, p), p)) * self._element(p)[1] / 8.0
-        pulled = jnp.sum(self.weights(p)[..., None] * q.reshape(*self.grid, 3) * self._pull(t, p))
-        return strained - pulled
-
-    def force(self, t: Array, q: Array, v: Array, p: FlexibleCube) -> Array:
-        """Of the potential: there is no other."""
-        return -jax.grad(self.potential, argnums=1)(t, q, p)
-
     def lower(self, x: Array) -> Array:
         """Nodal vectors (nc, 3) of the lower face, of those of the free nodes."""
         return x.reshape(*self.grid, 3)[:, :, 0].reshape(-1, 3)
 
-    def gap(self, t: Array, q: Array, p: FlexibleCube) -> Array:
-        """Heights of the nodes of the lower face over the plane (nc,)."""
-        table = p.ground + p.table_amplitude * jnp.sin(p.table_frequency * t)
-        return self.lower(q)[:, 2] - table
+    def heights(self, x: Array) -> Array:
+        """Heights of the nodes of the lower face (nc,)."""
+        return self.lower(x)[:, 2]
 
-    def slip(self, t: Array, q: Array, v: Array, p: FlexibleCube) -> Array:
-        """Velocities of these nodes along the plane, relative to its belt (nc, 2)."""
-        base = p.base_amplitude * p.base_frequency * jnp.cos(p.base_frequency * t)
-        drawn = (base if self.held else 0.0) - p.belt
-        return self.lower(v)[:, :2] + jnp.stack([drawn, 0.0 * drawn])
-
-    def stress(self, q: Array, p: FlexibleCube) -> Array:
-        """Equivalent (von Mises) true stress at the Gauss points (8, elements) [N/m^2]."""
-        return von_mises(MATERIALS[self.material], self.deformation(q, p), *self._lame(p))
-
-    def observe(self, t: Array, q: Array, v: Array, output: Any, p: FlexibleCube) -> dict[str, Array]:
-        """Centre of mass of the free nodes, its velocity, and the largest stress and strain."""
-        f, weights = self.deformation(q, p), self.weights(p)[..., None]
-        strain = green_strain(f)
-        mean = lambda x: jnp.sum(weights * x.reshape(*self.grid, 3), axis=(0, 1, 2)) / jnp.sum(weights)  # noqa: E731
-        return {
-            "centre_x": mean(q)[0],
-            "centre_z": mean(q)[2],
-            "centre_dx": mean(v)[0],
-            "centre_dz": mean(v)[2],
-            "stress": jnp.max(self.stress(q, p)),
-            "strain": jnp.sqrt(jnp.max(inner(strain, strain))),
-            "volume_ratio": jnp.min(determinant(f)),
-        }
-
-    def _labels(self) -> Labels:
-        m, n, o = self.grid
-        named = range(m * n * o) if m * n * o <= LABELLED else ()
-        return Labels(
-            q=tuple(f"{axis}{k} [m]" for k in named for axis in "xyz"),
-            v=tuple(f"d{axis}{k} [m/s]" for k in named for axis in "xyz"),
-            contacts=tuple(f"node {i * o * n + j * o}" for i in range(m) for j in range(n)),
-            observables=(
-                "centre_x [m]", "centre_z [m]", "centre_dx [m/s]", "centre_dz [m/s]", "stress [N/m^2]",
-                "strain [-]", "volume_ratio [-]",
-            ),
-            path=("centre_x", "centre_z"),
-        )  # fmt: skip
+    def sideways(self, x: Array) -> Array:
+        """Their entries along the plane (nc, 2)."""
+        return self.lower(x)[:, :2]
 
     def _structure(self) -> Structure:
         """Elimination, or conjugate gradients with contacts at their nodes."""
@@ -203,33 +136,15 @@ class Brick:
     def system(self) -> System:
         """The system of this mesh."""
         m, n, o = self.grid
-        return System(
-            name="flexible_cube",
-            choices=(
-                ("elements", self.elements),
-                ("material", self.material),
-                ("rough", self.rough),
-                ("held", HELD[self.held]),
-                ("solver", self.solver),
-            ),
-            nq=3 * m * n * o,
-            nv=3 * m * n * o,
-            nc=m * n,
-            nt=2 if self.rough else 0,
-            inertia=self.inertia,
-            force=self.force,
-            potential=self.potential,
-            gap=self.gap,
-            slip=self.slip if self.rough else None,
-            law=contact_law,
-            structure=self._structure(),
-            observe=self.observe,
-            labels=self._labels(),
+        choices = (
+            ("elements", self.elements),
+            ("material", self.material),
+            ("rough", self.rough),
+            ("held", HELD[self.held]),
+            ("solver", self.solver),
         )
-
-
-# Nodes up to which they get names; beyond, nobody asks for one by name.
-LABELLED = 1000
+        contacts = [f"node {i * o * n + j * o}" for i in range(m) for j in range(n)]
+        return self._system("flexible_cube", choices, range(m * n * o), contacts, self._structure())
 
 
 @constructor(FlexibleCube)
@@ -299,18 +214,9 @@ def flexible_cube(
         (36, 6)
     """
     counts = _counts(elements)
-    if material not in MATERIALS:
-        raise InputError(
-            f"flexible_cube: unknown material {material!r}; {nearest(str(material), MATERIALS)}"
-        )
+    check_solid("flexible_cube", params, material, rough, solver)
     if held not in HELD:
         raise InputError(f"flexible_cube: held = {held!r}; choose one of {', '.join(HELD)}")
-    if solver not in SOLVERS:
-        raise InputError(f"flexible_cube: solver = {solver!r}; choose one of {', '.join(SOLVERS)}")
-    if not rough and not is_traced(params.friction) and np.any(np.asarray(params.friction) != 0.0):
-        raise InputError(
-            f"flexible_cube: friction = {params.friction} without tangents; give rough=True, too"
-        )
     brick = Brick(counts, material, bool(rough), held == "upper", solver)
     if brick.held:
         params = dataclasses.replace(params, level=params.ground + height)

@@ -1,0 +1,230 @@
+"""Meshes of eight-node hexahedra of any form: read, checked, and what is computed of them once."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nsjax.core.errors import InputError, nearest
+from nsjax.fem.hexahedron import CORNERS, POINTS, shape_gradients
+
+VTK_CORNERS = (0, 4, 3, 7, 1, 5, 2, 6)
+"""Places of our corners in the order of files: first around the lower face, then around the upper one."""
+
+ENDS = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
+"""Sets that every mesh has: nodes at its ends along the axes, up to `FLAT` of its size."""
+
+FLAT = 1e-9
+"""Part of the size of a mesh by which nodes of a plane face may differ: files hold ten digits at least."""
+
+OWN_OF_GMSH = "gmsh:"
+"""Begin of the names of data that are no sets."""
+
+BOUNDARY = ("vertex", "line", "quad")
+"""Cells beside hexahedra, which may stand for sets."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SolidMesh:
+    """Nodes, elements and named sets of nodes; made by `read_mesh` or by hand.
+
+    Args:
+        places: (nodes, 3) without load [m].
+        elements: (elements, 8) nodes in the order of VTK, Abaqus and Gmsh: around the lower face, then
+            around the upper one.
+        sets: nodes by name.
+
+    Raises:
+        InputError: for a mesh that no solid can have: wrong shapes, nodes that are none or belong to no
+            element, elements that are flat or turned inside out.
+
+    Example:
+        >>> import numpy as np
+        >>> from nsjax.fem import SolidMesh
+        >>> x = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], float)
+        >>> mesh = SolidMesh(np.concatenate([x, x + [0, 0, 1]]), np.arange(8)[None], {"feet": np.arange(4)})
+        >>> round(float(mesh.volumes.sum()), 12), mesh.nodes("z_max").tolist()
+        (1.0, [4, 5, 6, 7])
+    """
+
+    places: np.ndarray
+    elements: np.ndarray
+    sets: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        places, elements = np.asarray(self.places, float), np.asarray(self.elements)
+        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "elements", elements)
+        found = {name: np.unique(np.asarray(nodes, int)) for name, nodes in self.sets.items()}
+        object.__setattr__(self, "sets", found)
+        check_mesh(self)
+
+    @property
+    def corners(self) -> np.ndarray:
+        """Nodes of our corners (elements, 8), see `nsjax.fem.hexahedron.CORNERS`."""
+        return np.asarray(self.elements[:, list(VTK_CORNERS)])
+
+    @property
+    def _jacobians(self) -> np.ndarray:
+        """``dX / dxi`` (elements, points, 3, 3)."""
+        return np.asarray(np.einsum("eai,paj->epij", self.places[self.corners], shape_gradients(POINTS)))
+
+    @property
+    def volumes(self) -> np.ndarray:
+        """Of the Gauss points (8, elements) [m^3]."""
+        return np.asarray(np.linalg.det(self._jacobians).T)
+
+    @property
+    def gradients(self) -> np.ndarray:
+        """``dN_a / dX`` at the Gauss points (points, corners, axes, elements) [1/m]."""
+        inverse = np.linalg.inv(self._jacobians)
+        return np.asarray(np.einsum("paj,epji->paie", shape_gradients(POINTS), inverse))
+
+    @property
+    def masses(self) -> np.ndarray:
+        """Consistent masses ``sum N_a N_b dV`` (8, 8, elements) of the density 1 [m^3]."""
+        shapes = np.prod(1.0 + CORNERS[None] * POINTS[:, None], axis=2) / 8.0
+        return np.asarray(np.einsum("pa,pb,pe->abe", shapes, shapes, self.volumes))
+
+    def nodes(self, name: str) -> np.ndarray:
+        """Of a set: one of the file, or of `ENDS`.
+
+        Raises:
+            InputError: for a set that is unknown or empty.
+        """
+        if name in self.sets:
+            found = self.sets[name]
+        elif name in ENDS:
+            x = self.places[:, "xyz".index(name[0])]
+            end = x.min() if name.endswith("min") else x.max()
+            found = np.flatnonzero(np.abs(x - end) <= FLAT * np.ptp(self.places, axis=0).max())
+        else:
+            known = [*self.sets, *ENDS]
+            raise InputError(f"mesh: unknown set {name!r}; {nearest(str(name), known)}")
+        if not len(found):
+            raise InputError(f"mesh: set {name!r} has no nodes; mark its faces or nodes in the file")
+        return found
+
+
+def _some(which: np.ndarray) -> str:
+    """The first of a list."""
+    shown = ", ".join(str(int(k)) for k in which[:3])
+    return shown + (", ..." if len(which) > 3 else "")
+
+
+def check_mesh(mesh: SolidMesh) -> None:
+    """A sentence for a mesh that no solid can have."""
+    places, elements, n = mesh.places, mesh.elements, len(mesh.places)
+    if places.ndim != 2 or places.shape[1:] != (3,) or not np.isfinite(places).all():
+        raise InputError(f"mesh: places of shape {places.shape}; give finite numbers (nodes, 3)")
+    if elements.ndim != 2 or elements.shape[1:] != (8,) or not len(elements):
+        raise InputError(f"mesh: elements of shape {elements.shape}; give eight nodes each, (elements, 8)")
+    if not np.issubdtype(elements.dtype, np.integer) or elements.min() < 0 or elements.max() >= n:
+        raise InputError(f"mesh: elements name nodes that are not among 0 to {n - 1}; number them from 0")
+    for name, nodes in mesh.sets.items():
+        if len(nodes) and (nodes.min() < 0 or nodes.max() >= n):
+            raise InputError(f"mesh: set {name!r} names nodes that are not among 0 to {n - 1}")
+    alone = np.setdiff1d(np.arange(n), elements)
+    if len(alone):
+        raise InputError(
+            f"mesh: {len(alone)} nodes belong to no hexahedron (number {_some(alone)}) and would have no "
+            "mass; remove them, as meshio.Mesh.remove_orphaned_nodes does"
+        )
+    least = mesh.volumes.min(axis=0)
+    bad = np.flatnonzero(least <= 0.0)
+    if len(bad):
+        raise InputError(
+            f"mesh: {len(bad)} of {len(elements)} elements are flat or turned inside out (number "
+            f"{_some(bad)}); give their corners in the order of VTK, around the lower face and then around "
+            "the upper one, and straighten elements with corners of more than 180 degrees"
+        )
+
+
+def _meshio() -> Any:
+    """The library, or a sentence."""
+    try:
+        import meshio
+    except ImportError as error:
+        raise ImportError("reading meshes needs meshio: pip install 'nsjax[mesh]'") from error
+    return meshio
+
+
+def _flags(values: np.ndarray) -> bool:
+    """Whether data of points or cells mark a set: one number each, 0 or 1."""
+    return values.ndim == 1 and bool(np.isin(values, (0, 1)).all()) and bool((values == 1).any())
+
+
+def _sets(found: Any) -> dict[str, np.ndarray]:
+    """Nodes by name: sets of points and of cells, physical groups, and data that are 0 or 1."""
+    sets = {name: [np.asarray(x, int)] for name, x in found.point_sets.items()}
+
+    def add(name: str, block: int, which: Any) -> None:
+        cells = found.cells[block].data
+        sets.setdefault(name, []).append(cells[np.asarray(which, int)].reshape(-1))
+
+    for name, blocks in found.cell_sets.items():
+        for block, which in enumerate(blocks):
+            if which is not None and len(which) and not name.startswith(OWN_OF_GMSH):
+                add(name, block, which)
+    for name, values in found.point_data.items():
+        if _flags(np.asarray(values)):
+            sets.setdefault(name, []).append(np.flatnonzero(values))
+    for name, blocks in found.cell_data.items():
+        marked = [np.asarray(x) for x in blocks]
+        plain = not name.startswith(OWN_OF_GMSH) and all(x.ndim == 1 for x in marked)
+        if plain and _flags(np.concatenate(marked)):
+            for block, values in enumerate(marked):
+                add(name, block, np.flatnonzero(values))
+    groups = found.cell_data.get("gmsh:physical", [])
+    for name, (tag, dimension) in {k: np.asarray(x)[:2] for k, x in found.field_data.items()}.items():
+        for block, values in enumerate(groups):
+            if found.cells[block].dim == dimension:
+                add(name, block, np.flatnonzero(np.asarray(values) == tag))
+    return {name: np.unique(np.concatenate(x)) for name, x in sets.items() if x}
+
+
+def read_mesh(path: str | os.PathLike[str], *, scale: float = 1.0) -> SolidMesh:
+    """Hexahedra and named sets of a file in any format that `meshio` reads (VTK, Gmsh, Abaqus, ...).
+
+    Sets are those of points and of cells (of faces, `quad`, too), physical groups of Gmsh, and data of
+    points or cells that are 0 or 1. Beside the eight-node hexahedra a file may hold `vertex`, `line` and
+    `quad` cells, which matter as sets alone.
+
+    Args:
+        path: of the file.
+        scale: factor to metres, 1e-3 of a file in millimetres.
+
+    Raises:
+        ImportError: naming the extra, without meshio.
+        InputError: for a file that cannot be read, for other cells than these, and for what `SolidMesh`
+            refuses.
+
+    Example:
+        >>> from nsjax.fem import read_mesh
+        >>> read_mesh("no_such_file.vtk")  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+        nsjax.core.errors.InputError: mesh: no file no_such_file.vtk
+    """
+    if not os.path.isfile(path):
+        raise InputError(f"mesh: no file {os.fspath(path)}; give the path of a mesh")
+    meshio = _meshio()
+    try:
+        found = meshio.read(path)
+    except (meshio.ReadError, SystemExit, ValueError, KeyError) as error:
+        raise InputError(f"mesh: {os.fspath(path)} cannot be read by meshio: {error}") from error
+    counts: dict[str, int] = {}
+    for block in found.cells:
+        counts[block.type] = counts.get(block.type, 0) + len(block.data)
+    other = [f"{n} {kind}" for kind, n in counts.items() if kind != "hexahedron" and kind not in BOUNDARY]
+    if other or "hexahedron" not in counts:
+        has = ", ".join(other) or "no hexahedron"
+        raise InputError(
+            f"mesh: {os.fspath(path)} has {has}; solids are of eight-node hexahedra alone: mesh the body "
+            "with those (in Gmsh: transfinite or recombined, first order)"
+        )
+    elements = np.concatenate([b.data for b in found.cells if b.type == "hexahedron"])
+    return SolidMesh(scale * np.asarray(found.points, float), elements.astype(int), _sets(found))

@@ -1,0 +1,333 @@
+"""A solid of any mesh of hexahedra, fixed at some nodes, in contact with planes at others."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError, Problem, State, System
+from nsjax.core.checks import is_traced
+from nsjax.fem.hexahedron import MATERIALS, deformation, piola
+from nsjax.fem.solid_mesh import SolidMesh
+from nsjax.linalg import ConjugateGradients, Dense, NodeBlocks, Pattern, Sparse, Structure, coloured
+from nsjax.models.common import constructor, vector
+from nsjax.models.solid import Solid, check_solid
+from nsjax.types import Array, record
+
+SMALL = 150
+"""Unknowns up to which a dense matrix is eliminated: the band of a mesh of a few elements across is as
+wide.
+"""
+
+UPRIGHT = (0.0, 0.0, 1.0)
+"""Normal of a floor."""
+
+STEEP = 0.9
+"""Entry of a normal along ``x`` from which on ``y`` is the first direction along its plane."""
+
+
+@record()
+class FlexibleSolid:
+    """Parameters of `flexible_solid`; the field names are its keyword names."""
+
+    young: Array | float = 1e6
+    poisson: Array | float = 0.3
+    density: Array | float = 1e3
+    gravity: Array | float = 9.81
+    slope: Array | float = 0.0
+    place: Array | float = 0.0
+    ground: Array | float = 0.0
+    table_amplitude: Array | float = 0.0
+    table_frequency: Array | float = 0.0
+    belt: Array | float = 0.0
+    base_amplitude: Array | float = 0.0
+    base_frequency: Array | float = 0.0
+    restitution: Array | float = 0.0
+    restitution_tangential: Array | float = 0.0
+    friction: Array | float = 0.0
+
+
+def _axes(normal: Any) -> np.ndarray:
+    """Normal and two directions along a plane, rows (3, 3)."""
+    n = np.asarray(normal, float)
+    if n.shape != (3,) or not np.isfinite(n).all() or not n.any():
+        raise InputError(
+            f"flexible_solid: contact with normal {normal!r}; give three numbers, not all zero"
+        )
+    n = n / np.sqrt(n @ n)
+    along = np.eye(3)[1 if abs(n[0]) > STEEP else 0]
+    first = along - n * (n @ along)
+    first = first / np.sqrt(first @ first)
+    return np.stack([n, first, np.cross(n, first)])
+
+
+@dataclasses.dataclass(frozen=True)
+class MeshedSolid(Solid):
+    """Topology: mesh (told by identity), fixed sets, sets in contact with the normals of their planes. Its
+    methods are the functions of the system.
+
+    Inside, free nodes come first and fixed ones last. Nodal sums are gathers, as are corner values:
+    scatters would cost time loops their kernel; reverse mode has some.
+    """
+
+    mesh: SolidMesh
+    fixed: tuple[str, ...]
+    planes: tuple[tuple[str, tuple[float, ...]], ...]
+    material: str
+    rough: bool
+    solver: str
+
+    @functools.cached_property
+    def fixed_nodes(self) -> np.ndarray:
+        """Numbers of the mesh."""
+        found = [self.mesh.nodes(name) for name in self.fixed]
+        return np.unique(np.concatenate(found)) if found else np.zeros(0, int)
+
+    @functools.cached_property
+    def free_nodes(self) -> np.ndarray:
+        """Numbers of the mesh."""
+        return np.setdiff1d(np.arange(len(self.mesh.places)), self.fixed_nodes)
+
+    @property
+    def held(self) -> bool:  # type: ignore[override]
+        """Whether nodes are fixed to the base."""
+        return bool(len(self.fixed_nodes))
+
+    @functools.cached_property
+    def order(self) -> np.ndarray:
+        """Numbers inside, by those of the mesh."""
+        found = np.zeros(len(self.mesh.places), int)
+        found[np.concatenate([self.free_nodes, self.fixed_nodes])] = np.arange(len(found))
+        return found
+
+    @functools.cached_property
+    def connected(self) -> np.ndarray:
+        """Nodes (8, elements), numbers inside."""
+        return np.asarray(self.order[self.mesh.corners].T)
+
+    @functools.cached_property
+    def around(self) -> np.ndarray:
+        """Corners (most, free nodes) at every free node, of ``8 elements``; the number of corners for
+        none.
+        """
+        nodes = self.connected.reshape(-1)
+        at = [np.flatnonzero(nodes == k) for k in range(len(self.free_nodes))]
+        most = max(len(x) for x in at)
+        return np.stack([np.pad(x, (0, most - len(x)), constant_values=nodes.size) for x in at], axis=1)
+
+    @functools.cached_property
+    def touching(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the contacts: free nodes (numbers inside), number of their plane, its axes (nc, 3, 3)."""
+        nodes = [np.setdiff1d(self.mesh.nodes(name), self.fixed_nodes) for name, _ in self.planes]
+        which = np.repeat(np.arange(len(nodes)), [len(x) for x in nodes])
+        axes = np.array([_axes(normal) for _, normal in self.planes]).reshape(-1, 3, 3)
+        return self.order[np.concatenate([np.zeros(0, int), *nodes])], which, axes[which]
+
+    def nodes(self, q: Array, p: FlexibleSolid) -> Array:
+        """Places of all nodes (nodes, 3), free ones first."""
+        free = q.reshape(-1, 3)
+        if not self.held:
+            return free
+        return jnp.concatenate([free, self.mesh.places[self.fixed_nodes] + jnp.broadcast_to(p.place, (3,))])
+
+    def corners(self, x: Array) -> Array:
+        """Values (nodes, c) at the corners of the elements (8, c, elements)."""
+        return jnp.moveaxis(x[self.connected], 2, 1)
+
+    def gathered(self, x: Array) -> Array:
+        """Sums (free nodes, c) of values (8, c, elements) at the corners around the free nodes."""
+        flat = jnp.moveaxis(x, 1, 2).reshape(-1, x.shape[1])
+        flat = jnp.concatenate([flat, jnp.zeros((1, x.shape[1]))])
+        return sum((flat[row] for row in self.around[1:]), flat[self.around[0]])
+
+    def in_order(self, x: Array) -> Array:
+        """Values of all nodes in the order of the mesh."""
+        return x[self.order]
+
+    def deformation(self, q: Array, p: FlexibleSolid) -> Array:
+        """Deformation gradients at the Gauss points (3, 3, 8, elements)."""
+        return deformation(self.corners(self.nodes(q, p)), jnp.asarray(self.mesh.gradients))
+
+    def integral(self, x: Array, p: FlexibleSolid) -> Array:
+        """Over the volume, of values at the Gauss points."""
+        return jnp.sum(x * self.mesh.volumes)
+
+    def inertia(self, q: Array, w: Array, p: FlexibleSolid) -> Array:
+        """Consistent mass times ``w``."""
+        full = jnp.concatenate([w.reshape(-1, 3), jnp.zeros((len(self.fixed_nodes), 3))])
+        at, masses = self.corners(full), self.mesh.masses
+        pushed = sum((masses[:, b, None] * at[b] for b in range(1, 8)), masses[:, 0, None] * at[0])
+        return p.density * self.gathered(jnp.asarray(pushed)).reshape(-1)
+
+    def weights(self, p: FlexibleSolid) -> Array:
+        """Masses of the free nodes under a uniform acceleration (free nodes,) [kg]."""
+        each = np.append(self.mesh.masses.sum(axis=1).reshape(-1), 0.0)
+        return p.density * jnp.asarray(each[self.around].sum(axis=0))
+
+    def force(self, t: Array, q: Array, v: Array, p: FlexibleSolid) -> Array:
+        """Of the potential, ``-sum P dN/dX dV`` written out and gathered."""
+        stress = piola(MATERIALS[self.material], self.deformation(q, p), *self._lame(p)) * self.mesh.volumes
+        gradients = self.mesh.gradients  # (points, corners, axes, elements)
+        terms = [
+            stress[:, axis, point] * gradients[point, :, None, axis]
+            for point in range(8)
+            for axis in range(3)
+        ]
+        inner = sum(terms[1:], terms[0])
+        return (self.weights(p)[:, None] * self.pull(t, p) - self.gathered(inner)).reshape(-1)
+
+    def gap(self, t: Array, q: Array, p: FlexibleSolid) -> Array:
+        """Heights of the nodes that may touch over their planes (nc,)."""
+        ground = jnp.broadcast_to(jnp.asarray(p.ground, float), (len(self.planes),))[self.touching[1]]
+        return self.heights(q) - ground - p.table_amplitude * jnp.sin(p.table_frequency * t)
+
+    def slip(self, t: Array, q: Array, v: Array, p: FlexibleSolid) -> Array:
+        """Velocities of these nodes along the planes, relative to their belts (nc, 2)."""
+        axes = self.touching[2]
+        base = p.base_amplitude * p.base_frequency * jnp.cos(p.base_frequency * t) if self.held else 0.0
+        drawn = base * axes[:, 1:, 0] - p.belt * np.array([1.0, 0.0])
+        return self.sideways(v) + drawn
+
+    def heights(self, x: Array) -> Array:
+        """Entries of nodal vectors along the normals (nc,)."""
+        nodes, _, axes = self.touching
+        return jnp.sum(x.reshape(-1, 3)[nodes] * axes[:, 0], axis=1)
+
+    def sideways(self, x: Array) -> Array:
+        """The same along the planes (nc, 2)."""
+        nodes, _, axes = self.touching
+        return jnp.sum(x.reshape(-1, 3)[nodes][:, None] * axes[:, 1:], axis=2)
+
+    def _structure(self) -> Structure:
+        """Dense, a band, or conjugate gradients with contacts at their nodes."""
+        n = len(self.free_nodes)
+        inside = [[int(k) for k in element if k < n] for element in self.connected.T]
+        if self.solver == "iterative":
+            return ConjugateGradients(NodeBlocks(coloured(n, inside), 3), tuple(self.touching[0].tolist()))
+        if 3 * n <= SMALL:
+            return Dense()
+        return Sparse(
+            Pattern.of_elements(3 * n, [[3 * k + i for k in e for i in range(3)] for e in inside])
+        )
+
+    def system(self) -> System:
+        """The system of this mesh."""
+        nodes, which, _ = self.touching
+        numbers = self.free_nodes[nodes]
+        several = len(self.planes) > 1
+        contacts = [
+            f"{self.planes[k][0]} node {j}" if several else f"node {j}"
+            for k, j in zip(which, numbers, strict=True)
+        ]
+        choices = (
+            ("nodes", len(self.mesh.places)),
+            ("elements", len(self.mesh.elements)),
+            ("material", self.material),
+            ("rough", self.rough),
+            ("fixed", self.fixed),
+            ("contact", tuple(name for name, _ in self.planes)),
+            ("solver", self.solver),
+        )
+        return self._system("flexible_solid", choices, self.free_nodes, contacts, self._structure())
+
+
+def _named(given: Any) -> tuple[str, ...]:
+    """Names of sets."""
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+@constructor(FlexibleSolid)
+def flexible_solid(
+    params: FlexibleSolid,
+    mesh: SolidMesh,
+    *,
+    contact: Any = None,
+    fixed: Any = (),
+    material: str = "st_venant_kirchhoff",
+    rough: bool = False,
+    solver: str = "direct",
+    velocity: Any = 0.0,
+    initial_q: Any = None,
+    initial_v: Any = None,
+    initial_time: Any = 0.0,
+) -> Problem:
+    """A body of your own mesh of eight-node hexahedra falls, slides and bends against planes.
+
+    Elements, materials and parameters are those of `nsjax.models.flexible_cube`.
+
+    Args:
+        mesh: of `nsjax.fem.read_mesh`, or a `nsjax.fem.SolidMesh` made by hand.
+        contact: set of the nodes that may touch the floor ``z = ground``, several sets, or a mapping of
+            sets to the normals of their planes ``n . x = ground``, pointing to where the body is. Nodes
+            that are fixed as well have no contact.
+        fixed: sets of nodes whose places are prescribed; their base may move.
+        material: ``"st_venant_kirchhoff"`` or ``"neo_hooke"``.
+        rough: True gives the contacts tangents, which ``friction`` needs.
+        solver: ``"direct"``: a dense matrix up to 150 unknowns, a band beyond, up to some thousand.
+            ``"iterative"``: `nsjax.linalg.ConjugateGradients` with blocks of nodes, for more; its contacts
+            suit `nsjax.schemes.nsga_decoupled`.
+        velocity: of all nodes at the start [m/s], (3,) or one for all three directions.
+        initial_q, initial_v, initial_time: full start: places and velocities of the free nodes, in the
+            order of the mesh.
+        young, poisson, density: of the material [N/m^2], [-], [kg/m^3].
+        gravity, slope: [m/s^2], along ``-z``, turned by ``slope`` [rad] towards ``+x``.
+        place: by which the whole mesh is moved before the start [m], (3,) or one for all three directions.
+        ground: of the planes along their normals [m], one or one per plane.
+        table_amplitude, table_frequency: all planes move as ``A sin(w t)`` along their normals [m],
+            [rad/s].
+        belt: velocity of the planes along their first direction, ``x`` of a floor [m/s].
+        base_amplitude, base_frequency: fixed nodes move along ``x`` as ``A sin(w t)`` [m], [rad/s]; places
+            and velocities are relative to them.
+        restitution, restitution_tangential, friction: of the nodes, scalars or one per contact.
+
+    Returns:
+        A `Problem` with one contact per node of a set and plane; `nsjax.models.solid_of` shows stress and
+        strain.
+
+    Raises:
+        InputError: for an unknown parameter, material or set, a mesh that is none, and friction without
+            ``rough``.
+
+    Limits: the mesh is fixed: there are no derivatives with respect to its places. See
+    `nsjax.models.flexible_cube` for the limits of its elements.
+
+    Example:
+        >>> import numpy as np
+        >>> from nsjax import models
+        >>> from nsjax.fem import SolidMesh
+        >>> x = 0.1 * np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], float)
+        >>> wedge = np.concatenate([x, 0.7 * x + [0, 0, 0.1]])
+        >>> mesh = SolidMesh(wedge, np.arange(8)[None])
+        >>> problem = models.flexible_solid(mesh, contact="z_min", place=0.2)
+        >>> problem.system.nv, problem.system.nc
+        (24, 4)
+    """
+    if not isinstance(mesh, SolidMesh):
+        raise InputError(
+            f"flexible_solid: the mesh is of type {type(mesh).__name__}; read one with "
+            "nsjax.fem.read_mesh(path)"
+        )
+    check_solid("flexible_solid", params, material, rough, solver)
+    planes = dict(contact) if isinstance(contact, Mapping) else dict.fromkeys(_named(contact), UPRIGHT)
+    solid = MeshedSolid(
+        mesh, _named(fixed), tuple((name, tuple(map(float, n))) for name, n in planes.items()), material,
+        bool(rough), solver,
+    )  # fmt: skip
+    if not len(solid.free_nodes):
+        raise InputError(
+            f"flexible_solid: fixed = {', '.join(solid.fixed)} leaves no node free; name fewer sets"
+        )
+    traced = is_traced((params.place, velocity))
+    xp: Any = jnp if traced else np
+    places = mesh.places[solid.free_nodes] + xp.broadcast_to(params.place, (3,))
+    moving = xp.broadcast_to(vector(velocity, 3), places.shape)
+    q = places.reshape(-1) if initial_q is None else vector(initial_q)
+    v = moving.reshape(-1) if initial_v is None else vector(initial_v)
+    return Problem(system=solid.system(), params=params, state=State(t=initial_time, q=q, v=v))

@@ -1,0 +1,247 @@
+"""Mechanics that all solids of hexahedra share, whatever their mesh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError, Labels, System, nearest
+from nsjax.core.checks import is_traced
+from nsjax.fem.hexahedron import (
+    MATERIALS,
+    determinant,
+    energy_density,
+    green_strain,
+    inner,
+    lame,
+    von_mises,
+)
+from nsjax.linalg import Structure
+from nsjax.models.common import contact_law
+from nsjax.types import Array, record
+
+SOLVERS = ("direct", "iterative")
+"""How equations of motion are solved."""
+
+LABELLED = 1000
+"""Nodes up to which they get names; beyond, nobody asks for one by name."""
+
+LOCKING = 0.49
+"""Largest ratio of Poisson. The bulk modulus is 50 shear moduli there, and the eight volumes that a fully
+integrated hexahedron keeps hold most of its 18 ways to deform.
+"""
+
+OBSERVED = (
+    "centre_x [m]", "centre_z [m]", "centre_dx [m/s]", "centre_dz [m/s]", "stress [N/m^2]", "strain [-]",
+    "volume_ratio [-]",
+)  # fmt: skip
+
+
+@record()
+class Fields:
+    """What a solid looks like in a state, see `Solid.fields`.
+
+    Args:
+        places: of all nodes (nodes, 3) [m].
+        stress, strain, volume_ratio: of the elements (elements,): means over the Gauss points of the
+            equivalent (von Mises) true stress [N/m^2] and of the norm of Green's strain, least ``det F``.
+        nodal_stress, nodal_strain: of the nodes (nodes,), means over the corners of the elements around
+            them.
+    """
+
+    places: Array
+    stress: Array
+    strain: Array
+    volume_ratio: Array
+    nodal_stress: Array
+    nodal_strain: Array
+
+
+class Solid:
+    """A body of hexahedra, some of whose nodes are fixed to a base and some may touch planes. Its methods
+    are the functions of the system; a frozen record of a mesh gives those that raise here.
+
+    ``q`` are the places ``(x, y, z)`` of the free nodes; of a solid with fixed nodes relative to its base
+    along ``x``. Parameters ``p`` have the names of `nsjax.models.flexible_cube.FlexibleCube`.
+    """
+
+    material: str
+    rough: bool
+    held: bool
+
+    def nodes(self, q: Array, p: Any) -> Array:
+        """Places of all nodes (..., 3)."""
+        raise NotImplementedError
+
+    def corners(self, x: Array) -> Array:
+        """Values (..., c) of all nodes at the corners of the elements (8, c, elements)."""
+        raise NotImplementedError
+
+    def in_order(self, x: Array) -> Array:
+        """Values (nodes, ...) of all nodes in the order of the user's mesh."""
+        return x
+
+    def deformation(self, q: Array, p: Any) -> Array:
+        """Deformation gradients at the Gauss points (3, 3, 8, elements)."""
+        raise NotImplementedError
+
+    def integral(self, x: Array, p: Any) -> Array:
+        """Over the volume without load, of values at the Gauss points (8, elements)."""
+        raise NotImplementedError
+
+    def inertia(self, q: Array, w: Array, p: Any) -> Array:
+        """Consistent mass times ``w``."""
+        raise NotImplementedError
+
+    def weights(self, p: Any) -> Array:
+        """Masses of the free nodes (..., ) under a uniform acceleration [kg]."""
+        raise NotImplementedError
+
+    def heights(self, x: Array) -> Array:
+        """Entries (nc,) along the normals of nodal vectors (nv,), where there may be contact."""
+        raise NotImplementedError
+
+    def sideways(self, x: Array) -> Array:
+        """The same along the planes (nc, 2)."""
+        raise NotImplementedError
+
+    def density(self, f: Array, p: Any) -> Array:
+        """Strain energy density [J/m^3] of deformation gradients (3, 3, ...)."""
+        return energy_density(MATERIALS[self.material], f, *self._lame(p))
+
+    def _lame(self, p: Any) -> tuple[Array, Array]:
+        first, shear = lame(p.young, p.poisson)
+        return jnp.asarray(first, float), jnp.asarray(shear, float)
+
+    def pull(self, t: Array, p: Any) -> Array:
+        """Acceleration (3,) of the weight, and that of the base with a minus sign [m/s^2]."""
+        shaken = p.base_amplitude * p.base_frequency**2 * jnp.sin(p.base_frequency * t)
+        along = p.gravity * jnp.sin(p.slope) + (shaken if self.held else 0.0)
+        return jnp.stack([along, 0.0 * along, -p.gravity * jnp.cos(p.slope)])
+
+    def lifted(self, t: Array, q: Array, p: Any) -> Array:
+        """Energy of the weight and of the acceleration of the base."""
+        return -jnp.sum(self.weights(p).reshape(-1, 1) * q.reshape(-1, 3) * self.pull(t, p))
+
+    def potential(self, t: Array, q: Array, p: Any) -> Array:
+        """Strain energy, and that of the weight and of the acceleration of the base."""
+        return self.integral(self.density(self.deformation(q, p), p), p) + self.lifted(t, q, p)
+
+    def force(self, t: Array, q: Array, v: Array, p: Any) -> Array:
+        """Of the potential: there is no other."""
+        return -jax.grad(self.potential, argnums=1)(t, q, p)
+
+    def gap(self, t: Array, q: Array, p: Any) -> Array:
+        """Heights of the nodes that may touch over their planes (nc,)."""
+        table = p.ground + p.table_amplitude * jnp.sin(p.table_frequency * t)
+        return self.heights(q) - table
+
+    def slip(self, t: Array, q: Array, v: Array, p: Any) -> Array:
+        """Velocities of these nodes along the planes, relative to their belts (nc, 2)."""
+        base = p.base_amplitude * p.base_frequency * jnp.cos(p.base_frequency * t)
+        drawn = (base if self.held else 0.0) - p.belt
+        return self.sideways(v) + jnp.stack([drawn, 0.0 * drawn])
+
+    def stress(self, q: Array, p: Any) -> Array:
+        """Equivalent (von Mises) true stress at the Gauss points (8, elements) [N/m^2]."""
+        return von_mises(MATERIALS[self.material], self.deformation(q, p), *self._lame(p))
+
+    def fields(self, q: Any, p: Any) -> Fields:
+        """Places, stress and strain of a state, of elements and of nodes; see `solid_of`."""
+        q = jnp.asarray(q)
+        f, x = self.deformation(q, p), self.nodes(q, p)
+        e = green_strain(f)
+        square = inner(e, e)
+        strain = jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 0.0)
+        each = jnp.mean(self.stress(q, p), axis=0), jnp.mean(strain, axis=0)
+        values = jnp.stack([*each, jnp.ones_like(each[0])])
+        one = jax.ShapeDtypeStruct((*x.shape[:-1], 3), x.dtype)
+        gathered = jax.linear_transpose(self.corners, one)(jnp.broadcast_to(values, (8, *values.shape)))[0]
+        stress, strain_at, count = jnp.moveaxis(gathered.reshape(-1, 3), 1, 0)
+        return Fields(
+            places=self.in_order(x.reshape(-1, 3)), stress=each[0], strain=each[1],
+            volume_ratio=jnp.min(determinant(f), axis=0),
+            nodal_stress=self.in_order(stress / count), nodal_strain=self.in_order(strain_at / count),
+        )  # fmt: skip
+
+    def observe(self, t: Array, q: Array, v: Array, output: Any, p: Any) -> dict[str, Array]:
+        """Centre of mass of the free nodes, its velocity, and the largest stress and strain."""
+        f, weights = self.deformation(q, p), self.weights(p).reshape(-1, 1)
+        strain = green_strain(f)
+        mean = lambda x: jnp.sum(weights * x.reshape(-1, 3), axis=0) / jnp.sum(weights)  # noqa: E731
+        return {
+            "centre_x": mean(q)[0],
+            "centre_z": mean(q)[2],
+            "centre_dx": mean(v)[0],
+            "centre_dz": mean(v)[2],
+            "stress": jnp.max(self.stress(q, p)),
+            "strain": jnp.sqrt(jnp.max(inner(strain, strain))),
+            "volume_ratio": jnp.min(determinant(f)),
+        }
+
+    def _system(self, name: str, choices: Any, named: Any, contacts: Any, structure: Structure) -> System:
+        """The system of this mesh.
+
+        Args:
+            named: numbers of the free nodes.
+            contacts: names of the contacts.
+        """
+        shown = named if len(named) <= LABELLED else ()
+        labels = Labels(
+            q=tuple(f"{axis}{k} [m]" for k in shown for axis in "xyz"),
+            v=tuple(f"d{axis}{k} [m/s]" for k in shown for axis in "xyz"),
+            contacts=tuple(contacts),
+            observables=OBSERVED,
+            path=("centre_x", "centre_z"),
+        )
+        n, nc = 3 * len(named), len(contacts)
+        rough = self.rough and nc > 0
+        return System(
+            name=name, choices=choices, nq=n, nv=n, nc=nc, nt=2 if rough else 0,
+            inertia=self.inertia, force=self.force, potential=self.potential,
+            gap=self.gap if nc else None, slip=self.slip if rough else None,
+            law=contact_law if nc else None, structure=structure, observe=self.observe, labels=labels,
+        )  # fmt: skip
+
+
+def solid_of(system: System) -> Solid:
+    """The solid behind a system of `nsjax.models.flexible_cube` or `nsjax.models.flexible_solid`, whose
+    `Solid.fields` show stress and strain of all elements and nodes.
+
+    Raises:
+        InputError: for any other system.
+
+    Example:
+        >>> import jax
+        >>> from nsjax import models
+        >>> system, params, state = models.flexible_cube(elements=(2, 1, 1))
+        >>> fields = jax.jit(models.solid_of(system).fields)(state.q, params)
+        >>> fields.places.shape, fields.stress.shape, fields.nodal_stress.shape
+        ((12, 3), (2,), (12,))
+    """
+    found = getattr(system.observe, "__self__", None)
+    if isinstance(found, Solid):
+        return found
+    raise InputError(
+        f"{system.name} is no solid of elements; give the system of flexible_cube or flexible_solid"
+    )
+
+
+def check_solid(name: str, p: Any, material: str, rough: bool, solver: str) -> None:
+    """Refuses choices that no solid can have."""
+    if material not in MATERIALS:
+        raise InputError(f"{name}: unknown material {material!r}; {nearest(str(material), MATERIALS)}")
+    if solver not in SOLVERS:
+        raise InputError(f"{name}: solver = {solver!r}; choose one of {', '.join(SOLVERS)}")
+    if not rough and not is_traced(p.friction) and np.any(np.asarray(p.friction) != 0.0):
+        raise InputError(f"{name}: friction = {p.friction} without tangents; give rough=True, too")
+    if not is_traced(p.poisson) and not np.all(
+        (np.asarray(p.poisson) > -1) & (np.asarray(p.poisson) <= LOCKING)
+    ):
+        raise InputError(
+            f"{name}: poisson = {p.poisson}; it must lie above -1 and at most at {LOCKING:g}: elements of "
+            "fewer Gauss points, which do without that bound, have hourglass modes and are not offered"
+        )
