@@ -105,7 +105,8 @@ def _closed(
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
     if not held.all():
         q, _ = closed_position(mechanism, p, q, ~held)
-    moving = mechanism.presence.motions or is_traced(v) or bool(np.any(v))
+    driven = mechanism.presence.motions or any(x.option("path") for x in mechanism.topology.parts)
+    moving = driven or is_traced(v) or bool(np.any(v))
     if ways.shape[1] and moving:
         v, _ = closing_rates(mechanism, p, q, v, ways)
     return q, v

@@ -94,7 +94,7 @@ def closing_rates(mechanism: Mechanism, p: PyTree, q: Array, v: Array, ways: Arr
     """
     system = mechanism.system()
     rest, zero = jnp.zeros(system.nv), jnp.zeros(())
-    rows = jax.jacfwd(lambda xi: mechanism.constraint(zero, system.retract(q, xi), p))(rest)
+    rows = jax.jacrev(lambda xi: mechanism.constraint(zero, system.retract(q, xi), p))(rest)
     offset = jax.jvp(lambda t: mechanism.constraint(t, q, p), (zero,), (jnp.ones(()),))[1]
     moved = v - ways @ (jnp.linalg.pinv(rows @ ways, rtol=1e-10) @ (rows @ v + offset))
     return moved, rows @ moved + offset
@@ -135,7 +135,8 @@ def directions(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
     """Directions of the constraints (nb, nv)."""
     system = mechanism.system()
     still = jnp.zeros(system.nv)
-    made: Array = jax.jacfwd(lambda xi: mechanism.constraint(jnp.zeros(()), system.retract(q, xi), p))(
+    # by rows: a chain has many more velocities than rows
+    made: Array = jax.jacrev(lambda xi: mechanism.constraint(jnp.zeros(()), system.retract(q, xi), p))(
         still
     )
     return made
