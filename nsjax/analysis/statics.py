@@ -88,8 +88,7 @@ def moved(system: System, q: Array, xi: Array) -> Array:
 
 
 def _residual(system: System, t: Array, q: Array, xi: Array, x: Array, p: PyTree) -> Array:
-    """Forces at rest and constraints (nv + nb,) at ``q`` moved along ``xi``."""
-    p = prepared(system, p)
+    """Forces at rest and constraints (nv + nb,) at ``q`` moved along ``xi``, of prepared numbers."""
     here, zero = system.retract(q, xi), jnp.zeros(system.nv)
     push = system.force(t, here, zero, p)
     if not system.nb:
@@ -108,7 +107,7 @@ def _tangents(
     system: System, t: Array, q: Array, x: Array, start: PyTree, end: PyTree, s: Array
 ) -> tuple[Array, Array, Array]:
     def residual(y: Array, s: Array) -> Array:
-        p = jax.tree.map(lambda a, b: a + s * (b - a), start, end)
+        p = prepared(system, jax.tree.map(lambda a, b: a + s * (b - a), start, end))
         return _residual(system, t, q, y[: system.nv], x + y[system.nv :], p)
 
     zero = jnp.zeros(system.nv + system.nb)
@@ -278,17 +277,16 @@ class Modes:
 
 @functools.partial(jax.jit, static_argnames="system")
 def _linearised(system: System, t: Array, q: Array, p: PyTree) -> tuple[Array, ...]:
-    zero = jnp.zeros(system.nv)
+    zero, ready = jnp.zeros(system.nv), prepared(system, p)
 
     def rows(xi: Array) -> Array:
-        made: Array = system.constraint(t, system.retract(q, xi), prepared(system, p))
+        made: Array = system.constraint(t, system.retract(q, xi), ready)
         return made
 
-    ready = prepared(system, p)
     held = jax.jacfwd(rows)(zero) if system.nb else jnp.zeros((0, system.nv))
     push = system.force(t, q, zero, ready)
     x = -jnp.linalg.lstsq(held.T, push)[0] if system.nb else jnp.zeros(0)
-    stiffness = -jax.jacfwd(lambda xi: _residual(system, t, q, xi, x, p)[: system.nv])(zero)
+    stiffness = -jax.jacfwd(lambda xi: _residual(system, t, q, xi, x, ready)[: system.nv])(zero)
     damping = -jax.jacfwd(lambda v: system.force(t, q, v, ready))(zero)
     return mass_matrix(system, q, ready), damping, stiffness, held, push + held.T @ x
 

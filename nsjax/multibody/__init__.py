@@ -4,6 +4,7 @@ from nsjax.multibody.assemble import assemble
 from nsjax.multibody.beams import beam, circular, rectangular, section
 from nsjax.multibody.elements import actuator, force, joint_spring, spring, torque
 from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
+from nsjax.multibody.line_loads import line_load
 from nsjax.multibody.parts import (
     Part,
     ball,
@@ -36,7 +37,7 @@ from nsjax.multibody.touching import (
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Shape", "actuator", "assemble", "ball", "beam", "body",
     "box", "capsule", "circular", "contact", "corners", "cylinder", "cylindrical", "distance", "fixed",
-    "force", "hinge", "hole", "joint_spring", "pin", "plane", "point", "points", "profile", "read_mjcf",
-    "read_urdf", "rectangular", "revolute_spherical", "section", "slide", "sphere", "spring", "torque",
-    "universal", "walls",
+    "force", "hinge", "hole", "joint_spring", "line_load", "pin", "plane", "point", "points", "profile",
+    "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "section", "slide", "sphere", "spring",
+    "torque", "universal", "walls",
 ]  # fmt: skip

@@ -104,11 +104,11 @@ class Bodies:
 
     @functools.cached_property
     def groups(self) -> tuple[tuple[Part, ...], ...]:
-        """Joints alike: of one kind, with and without motion."""
+        """Joints alike: of one kind and, if they prescribe one, of one path."""
         found: dict[Any, list[Part]] = {}
         for name in self.topology.closures:
             part = self.topology.of[name]
-            found.setdefault(part.kind, []).append(part)
+            found.setdefault((part.kind, part.option("path")), []).append(part)
         return tuple(tuple(parts) for parts in found.values())
 
     @functools.cached_property

@@ -50,9 +50,10 @@ def assemble(
             is position and velocity: a turned free body is ``(((x, y, z), turn), velocity)``, None for a
             velocity that is not given. What is not given is zero; where loops are to be closed, it is
             solved for. A beam, and all bodies beside one, are given like a free body of space, a beam by
-            how it is moved from where it is drawn; nodes may have a start of their own.
+            how it is moved from where it is drawn; nodes may have a start of their own. Rigid bodies beside
+            beams follow from their joints, and so do velocities, those of beams as of rigid bodies.
         guess: in the same form, where the search for positions that close loops begins; velocities in it
-            are not looked at. Which of several positions is found follows from it.
+            are not looked at, nor are places of beams. Which of several positions is found follows from it.
 
     Returns:
         A `Problem`: ``problem.params["rod"].mass`` and so on by the names of the parts,
@@ -107,13 +108,11 @@ def _problem(made: Mechanism, dropped: tuple[str, ...], params: Any, q: Any, v: 
 
 
 def _with_beams(parts: tuple[Part, ...], gravity: Any, start: dict[str, Any], guess: Any) -> Problem:
-    """In absolute coordinates, from where it is drawn."""
-    if guess:
-        raise InputError("assemble: guess with beams, which start where they are drawn; give start")
+    """In absolute coordinates, beams from where they are drawn."""
     params = {part.name: part.numbers for part in parts if part.kind != "node"} | {"gravity": gravity}
     made = _mechanism(parts, absolute_topology(parts, 3))
     _check_masses(parts)
-    q, v = beam_start(made, params, start)
+    q, v = beam_start(made, params, start, dict(guess or {}))
     _check_springs(made, params, q)
     return _problem(made, dependent_beam_rows(made, params, q), params, q, v)
 

@@ -1,9 +1,8 @@
-"""Where a mechanism with beams starts: as drawn, or as given."""
+"""Where a mechanism with beams starts: as drawn, or as given; rigid bodies that are not given follow."""
 
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,16 +14,9 @@ from nsjax.core import InputError
 from nsjax.core.checks import is_traced
 from nsjax.math import rotations
 from nsjax.multibody.beams import nodes_of
+from nsjax.multibody.closing import closed_position, closing_rates, directions, independent, told_dropped
 from nsjax.multibody.mechanism import Mechanism
-from nsjax.multibody.start import (
-    RedundantConstraintsWarning,
-    _directions,
-    _independent,
-    _pair,
-    _position,
-    _rate,
-    given_coordinates,
-)
+from nsjax.multibody.start import given_coordinates, pair_of, position_of, rate_of
 from nsjax.multibody.topology import Link
 from nsjax.types import Array, PyTree
 
@@ -41,9 +33,9 @@ def _drawn(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> dict[st
         points = xp.asarray(p[part.name].points, float)
         pose, speed = np.array([0.0, 0, 0, 1, 0, 0, 0]), np.zeros(6)
         if whole is not None:
-            place, rate = _pair(whole, link)
-            pose = pose if place is None else _position(link, 3, place, "start", xp)
-            speed = speed if rate is None else _rate(link, 6, rate, "start", xp)
+            place, rate = pair_of(whole, link)
+            pose = pose if place is None else position_of(link, 3, place, "start", xp)
+            speed = speed if rate is None else rate_of(link, 6, rate, "start", xp)
         turn = xp.asarray(rotations.matrix(jnp.asarray(pose[3:])))
         swing = xp.cross(xp.asarray(speed[3:])[None], points)
         places = pose[:3] + xp.sum(turn[None] * points[:, None, :], axis=2)
@@ -51,24 +43,73 @@ def _drawn(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> dict[st
         for k, name in enumerate(nodes_of(part)):
             own = ((places[k], pose[3:]), xp.concatenate([rates[k], speed[3:]]))
             if name in found:
-                given, rate = _pair(found[name], link)
+                given, rate = pair_of(found[name], link)
                 own = (given, own[1] if rate is None else rate)
             found[name] = own
     return found
 
 
-def beam_start(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> tuple[Any, Any]:
+def beam_start(
+    mechanism: Mechanism, p: PyTree, start: Mapping[str, Any], guess: Mapping[str, Any]
+) -> tuple[Any, Any]:
     """Poses and velocities of all bodies and nodes, at their centres of mass.
+
+    Beams stand as they are drawn or given. Rigid bodies that are not given follow from their joints, and so
+    do velocities that are not given, those of beams as of rigid bodies.
 
     Raises:
         InputError: naming the joint that is open, or that the velocities open.
     """
-    q, v, _, _ = given_coordinates(mechanism, _drawn(mechanism, p, start), "start")
+    drawn = _drawn(mechanism, p, start)
+    near = {name: x for name, x in guess.items() if name not in drawn}
+    _, v, held, driven = given_coordinates(mechanism, drawn, "start")
+    q, *_ = given_coordinates(mechanism, {**near, **drawn}, "guess" if near else "start")
     q, v = _at_centres(mechanism, p, jnp.asarray(q), jnp.asarray(v))
+    if mechanism.labels().constraints:
+        q, v = _closed(mechanism, p, q, v, held, _ways(mechanism, start, driven, q))
     if is_traced((p, q, v)):
         return q, v
     _check_closed(mechanism, p, q, v)
     return np.asarray(q), np.asarray(v)
+
+
+def _ways(mechanism: Mechanism, start: Mapping[str, Any], driven: np.ndarray, q: Array) -> Array:
+    """Directions (nv, k) of velocities that are not given: of rigid bodies, and of beams as such."""
+    link, free = Link("", "", "free", None, False, 0, 0), np.diag(1.0 * ~driven)[:, ~driven]
+    found = [jnp.asarray(free)]
+    poses = q.reshape(-1, 7)
+    turns = jax.vmap(rotations.matrix)(poses[:, 3:])
+    for part in mechanism.topology.all_of("beam"):
+        names = (part.name, *nodes_of(part))
+        if any(x in start and pair_of(start[x], link)[1] is not None for x in names):
+            continue
+        first = mechanism.tree.places[part.name].start - 1
+        own = np.isin(np.arange(len(poses)), np.arange(first, first + part.option("nodes")))
+        swing = jnp.cross(jnp.eye(3)[None], poses[:, None, :3])  # of unit spins about the origin
+        moved = jnp.broadcast_to(jnp.eye(3), turns.shape)
+        rigid = jnp.concatenate(
+            [
+                jnp.concatenate([moved, jnp.zeros_like(moved)], axis=2),
+                jnp.concatenate([swing, turns], axis=2),  # columns of A' are spins in body axes
+            ],
+            axis=1,
+        )
+        found.append(jnp.swapaxes(rigid * own[:, None, None], 1, 2).reshape(-1, 6))
+    return jnp.concatenate(found, axis=1)
+
+
+def _closed(
+    mechanism: Mechanism, p: PyTree, q: Array, v: Array, held: np.ndarray, ways: Array
+) -> tuple[Array, Array]:
+    """Position and velocity with the joints closed, as far as what is not given can close them."""
+    p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
+    if not held.all():
+        q, _ = closed_position(mechanism, p, q, ~held)
+    driven = mechanism.presence.motions or any(x.option("path") for x in mechanism.topology.parts)
+    moving = driven or is_traced(v) or bool(np.any(v))
+    if ways.shape[1] and moving:
+        v, _ = closing_rates(mechanism, p, q, v, ways)
+    return q, v
 
 
 @functools.partial(jax.jit, static_argnames="mechanism")
@@ -94,8 +135,8 @@ def _check_closed(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> None:
     if not abs(left[worst]) <= OPEN * max(1.0, float(jnp.max(jnp.abs(q)))):
         raise InputError(
             f"assemble: the joint at {names[worst]!r} is open by {left[worst]:.3g}; draw beams where they "
-            "meet, with points at= and on= in the axes of the ground as they are drawn, and give start= of "
-            "rigid bodies"
+            "meet, with points at= and on= in the axes of the ground as they are drawn, and give start= or "
+            "guess= of rigid bodies"
         )
     worst = int(np.argmax(np.abs(rate)))
     if not abs(rate[worst]) <= OPEN * max(1.0, float(jnp.max(jnp.abs(v)))):
@@ -125,13 +166,5 @@ def dependent_beam_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, .
     if not names or is_traced((p, q)):
         return ()
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
-    kept = _independent(np.asarray(_directions(mechanism, p, jnp.asarray(q))))
-    dropped = tuple(name for k, name in enumerate(names) if k not in kept)
-    if dropped:
-        warnings.warn(
-            f"{len(dropped)} of {len(names)} constraints follow from the others at the start and are left "
-            f"out ({', '.join(dropped)}); single reactions of these rows are given as zero",
-            RedundantConstraintsWarning,
-            stacklevel=3,
-        )
-    return dropped
+    kept = independent(np.asarray(directions(mechanism, p, jnp.asarray(q))))
+    return told_dropped(names, kept, " at the start")

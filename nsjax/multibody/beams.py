@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core import InputError
+from nsjax.core import InputError, nearest
 from nsjax.core.checks import is_traced
 from nsjax.multibody.numbers import Beam, Section
 from nsjax.multibody.parts import Part, made, number
@@ -129,6 +129,7 @@ def rectangular(width: Any, height: Any, *, E: Any, nu: Any = 0.3, rho: Any = No
 def beam(
     name: str, start: Any, end: Any = None, *, section: Section, elements: int | None = None,
     first_axis: Any = None, curvature: Any = None, damping: Any = None, mass: str = "consistent",
+    stations: Mapping[str, float] | None = None,
 ) -> Part:  # fmt: skip
     """A flexible beam: its nodes are bodies ``"arm.0"``, ``"arm.1"`` ... to ``"arm.start"`` and
     ``"arm.end"``, on which joints, springs, loads and contacts act like on any other.
@@ -147,6 +148,8 @@ def beam(
         damping: time [s]: stresses are ``stiffness (strain + damping d strain/dt)``.
         mass: of translations: ``"consistent"`` with linear shapes, or ``"lumped"`` at the nodes. Rotary
             inertia is lumped.
+        stations: ``{name: arc length}`` [m] of places along the beam where joints or loads act: each is a
+            node, made if there is none, ``"arm.mid"`` of ``{"mid": 0.7}``.
 
     Raises:
         InputError: for elements of no length, a section axis along the beam, a number of elements that is
@@ -160,7 +163,7 @@ def beam(
         >>> arm.numbers.points.shape
         (9, 3)
     """
-    points = _points(name, start, end, elements)
+    points, table = _with_stations(name, _points(name, start, end, elements), stations or {})
     if mass not in MASSES:
         raise InputError(f"beam {name!r}: mass = {mass!r}; choose one of {', '.join(MASSES)}")
     if not isinstance(section, Section):
@@ -172,7 +175,31 @@ def beam(
         curvature=number("beam", name, "curvature", curvature),
         damping=number("beam", name, "damping", damping, 0.0),
     )  # fmt: skip
-    return made("beam", name, (), numbers, nodes=int(points.shape[0]), mass=mass)
+    return made("beam", name, (), numbers, nodes=int(points.shape[0]), mass=mass, stations=table)
+
+
+NEAR_NODE = 1e-9
+"""Distance between a station and a node, of the beam's length, below which the node is taken."""
+
+
+def _with_stations(
+    name: str, points: Any, stations: Mapping[str, float]
+) -> tuple[Any, tuple[tuple[str, int], ...]]:
+    """Nodes with those of stations among them, and the number of each station's node."""
+    if not stations:
+        return points, ()
+    if is_traced((points, dict(stations))):
+        raise InputError(f"beam {name!r}: stations with traced nodes; give all nodes, and name them")
+    for s in sorted(stations.values()):
+        arc = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+        if not 0.0 <= s <= arc[-1] * (1.0 + NEAR_NODE):
+            raise InputError(f"beam {name!r}: a station at {s:g} m; give arc lengths from 0 to {arc[-1]:g}")
+        if np.min(np.abs(arc - s)) > NEAR_NODE * arc[-1]:
+            k = int(np.searchsorted(arc, s))
+            part = (s - arc[k - 1]) / (arc[k] - arc[k - 1])
+            points = np.insert(points, k, points[k - 1] + part * (points[k] - points[k - 1]), axis=0)
+    arc = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+    return points, tuple((x, int(np.argmin(np.abs(arc - s)))) for x, s in stations.items())
 
 
 def _points(name: str, start: Any, end: Any, elements: int | None) -> Any:
@@ -241,16 +268,33 @@ def with_nodes(parts: Sequence[Part]) -> tuple[Part, ...]:
         return tuple(parts)
     ends = {f"{name}.start": f"{name}.0" for name in beams}
     ends |= {f"{name}.end": nodes_of(part)[-1] for name, part in beams.items()}
+    for name, part in beams.items():
+        ends |= {f"{name}.{x}": f"{name}.{k}" for x, k in part.option("stations") or ()}
     found: list[Part] = []
     for part in parts:
         if not isinstance(part, Part):
             found.append(part)
             continue
         part = dataclasses.replace(part, bodies=tuple(ends.get(x, x) for x in part.bodies))
-        found.append(_of_all_nodes(part, beams) if part.kind == "contact" else part)
+        whole = {"contact": _of_all_nodes, "line_load": _along}.get(part.kind)
+        found.append(whole(part, beams) if whole else part)
         if part.kind == "beam":
             found += [Part("node", name) for name in nodes_of(part)]
     return tuple(found)
+
+
+def _along(part: Part, beams: dict[str, Part]) -> Part:
+    """A load along a beam, which must be there and have as many nodes as it has values."""
+    (name,) = part.bodies
+    if name not in beams:
+        raise InputError(f"line_load {part.name!r}: unknown beam {name!r}; {nearest(name, list(beams))}")
+    nodes, given = beams[name].option("nodes"), np.shape(part.numbers.value)
+    if len(given) == 2 and given[0] != nodes:
+        raise InputError(
+            f"line_load {part.name!r}: {given[0]} values along {name!r}, which has {nodes} nodes; give one "
+            "for each, or one for all"
+        )
+    return dataclasses.replace(part, options=(*part.options, ("nodes", nodes)))
 
 
 def _of_all_nodes(part: Part, beams: dict[str, Part]) -> Part:

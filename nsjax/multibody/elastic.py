@@ -159,6 +159,12 @@ def elastic_energy(x: Elastic, poses: Array) -> Array:
     return jnp.sum(jax.vmap(objective_energy)(strains(x, poses), x.stiffness, x.length))
 
 
+def line_forces(lengths: Array, values: Array) -> Array:
+    """Forces on nodes (n, 3) of a force per length, linear between its ``values`` at the nodes (n, 3)."""
+    one, other, share = values[:-1], values[1:], lengths[:, None] / 6.0
+    return _spread(jnp.stack([share * (2.0 * one + other), share * (one + 2.0 * other)], axis=1))
+
+
 def coupled_momenta(coupling: Array, velocities: Array) -> Array:
     """What consistent masses add to momenta of masses at the nodes (n, 3): ``m/6 (v2 - v1)`` at the first,
     the opposite at the second.

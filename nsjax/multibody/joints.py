@@ -80,6 +80,9 @@ def rows_of(scene: Scene, part: Part, numbers: Any) -> list[Any]:
     apart = a.subtract(scene.point(part.bodies[1], numbers.on), scene.point(part.bodies[0], numbers.at))
     if part.kind == "distance":
         return [a.size(apart) - numbers.length]
+    if part.option("path") is not None:
+        gone = a.vector(jnp.asarray(part.option("path")(scene.time)[0], float))
+        apart = a.subtract(apart, a.turned(scene.frame(part.bodies[0]).turn, gone))
     if scene.dimension == 2:
         return _planar_rows(scene, part, numbers, apart)
     return _spatial_rows(scene, part, numbers, apart)
@@ -90,6 +93,8 @@ def _planar_rows(scene: Scene, part: Part, numbers: Any, apart: plane.Vector) ->
     if part.kind == "hinge":
         return list(apart)
     tilt = plane.plus(plane.plus(second.angle, plane.minus(first.angle)), plane.minus(numbers.turned))
+    if part.option("path") is not None:
+        tilt = plane.plus(tilt, -jnp.asarray(part.option("path")(scene.time)[1], float))
     if part.kind == "fixed":
         return [*apart, tilt]
     axis = plane.turned(first.turn, axis_of(part, numbers, 2))
@@ -109,6 +114,8 @@ def _spatial_rows(scene: Scene, part: Part, numbers: Any, apart: Any) -> list[An
         other = space.turned(second.turn, jnp.asarray(numbers.second_axis, float))
         return [*point, space.dot(along, other)]
     frame = rotation_of(numbers.turned)
+    if part.option("path") is not None:
+        frame = space.both(rotation_of(part.option("path")(scene.time)[1]), frame)
     b, c = (space.turned(second.turn, space.turned_back(frame, x)) for x in across(axis))
     square = [space.dot(along, b), space.dot(along, c)]
     if part.kind == "hinge":

@@ -16,6 +16,7 @@ from nsjax.multibody import joints, meetings, pairs
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.frames import ALGEBRA, Scene
+from nsjax.multibody.line_loads import line_wrenches
 from nsjax.multibody.loads import potential, pushes, weigh, wrenches
 from nsjax.multibody.naming import coordinate_labels, observed
 from nsjax.multibody.parts import GROUND, Part
@@ -114,7 +115,8 @@ class Mechanism:
             loads = wrenches(scene, pushes(scene, self.topology, p))
         if self.topology.coordinates == "absolute" or self.dimension == 3:
             made: Array = self.tree.force(q, v, self.gravity(p), p, loads)
-            return made
+            along = self.topology.all_of("line_load")
+            return made + line_wrenches(self.topology, self.tree, t, q, p) if along else made
         return Dynamics(self.tree, q, p).force(v, self.gravity(p), loads)
 
     def inertia(self, q: Array, w: Array, p: PyTree) -> Array:

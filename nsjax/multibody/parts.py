@@ -281,10 +281,23 @@ def cylindrical(
 
 def fixed(
     name: str, first: str, second: str, *, at: Any = None, on: Any = None, turned: Any = None,
-    loop: bool = False,
+    path: Fn | None = None, loop: bool = False,
 ) -> Part:  # fmt: skip
-    """The second body does not move against the first."""
-    return _joint("fixed", name, first, second, None, loop, at=at, on=on, turned=turned)
+    """The second body does not move against the first, or as prescribed.
+
+    Args:
+        name, first, second, at, on, turned, loop: as of `hinge`.
+        path: prescribed motion ``(t) -> (displacement, turn)`` of the second body in the axes of the first:
+            (3,) [m] of its point, and the rotation vector (3,) by which it is turned; in the plane (2,) and
+            an angle. The joint exerts what it takes.
+
+    Example:
+        >>> from nsjax.multibody import fixed
+        >>> shaken = fixed("clamp", "ground", "arm", path=lambda t: ((0.0, 0.01 * t, 0.0), (0.0, 0.0, t)))
+    """
+    loop = loop or path is not None  # constraints take it, whatever the coordinates
+    part = _joint("fixed", name, first, second, None, loop, at=at, on=on, turned=turned)
+    return part if path is None else dataclasses.replace(part, options=(*part.options, ("path", path)))
 
 
 def distance(name: str, first: str, second: str, *, length: Any, at: Any = None, on: Any = None) -> Part:

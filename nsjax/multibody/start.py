@@ -3,50 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from nsjax.core import InputError, nearest
 from nsjax.core.checks import is_traced
 from nsjax.math import rotations
+from nsjax.multibody.closing import (
+    CLOSED,
+    closed_position,
+    closing_rates,
+    directions,
+    independent,
+    searched,
+    told_dropped,
+)
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.topology import SIZES, Link
-from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree
-
-CLOSED = 1e-11
-"""Residual of a closed loop [m, rad]: rounding of positions of the size of a metre, a thousand times."""
-
-TRIALS = 24
-"""Searches for a closed position, the first from the guess, the others from random ones (fixed seed)."""
-
-PASSES = 60
-"""Newton steps of a search."""
 
 SAMPLES, ASIDE = 4, 0.3
 """Closed positions in which dependent rows are looked for, and how far from the start they are sought [rad,
 m].
 """
 
-RANK = 1e-8
-"""What is left of a dependent row beside the others: rounding of closed positions (`CLOSED`), and of the
-rows.
-"""
-
-
-class RedundantConstraintsWarning(UserWarning):
-    """Constraints that follow from others: motions are right, single reactions are not unique."""
-
-
 Start = Mapping[str, Any]
-Data = tuple[PyTree, Array, Array]
 
 
 def given_coordinates(mechanism: Mechanism, start: Start, who: str) -> tuple[Any, Any, Any, Any]:
@@ -73,10 +58,10 @@ def given_coordinates(mechanism: Mechanism, start: Start, who: str) -> tuple[Any
         link, own = links[k], slice(links[k].v, links[k].v + table[links[k].kind][1])
         if held[own].any():
             raise InputError(f"{who}: {link.body!r} is given twice, as body and as joint; give it once")
-        position, rate = _pair(value, link)
-        q[k], held[own] = _position(link, topology.dimension, position, who, xp), True
+        position, rate = pair_of(value, link)
+        q[k], held[own] = position_of(link, topology.dimension, position, who, xp), True
         if rate is not None:
-            v[k], driven[own] = _rate(link, table[link.kind][1], rate, who, xp), True
+            v[k], driven[own] = rate_of(link, table[link.kind][1], rate, who, xp), True
     return xp.concatenate([*q, np.zeros(0)]), xp.concatenate([*v, np.zeros(0)]), held, driven
 
 
@@ -86,7 +71,7 @@ def _rest(link: Link, table: Mapping[str, Any]) -> np.ndarray:
     return np.zeros(table[link.kind][0])
 
 
-def _pair(value: Any, link: Link) -> tuple[Any, Any]:
+def pair_of(value: Any, link: Link) -> tuple[Any, Any]:
     """Position and velocity; a single value is a position."""
     two = isinstance(value, tuple | list) and len(value) == 2
     scalars = two and not any(map(_wide, value))
@@ -100,7 +85,8 @@ def _wide(x: Any) -> bool:
     return isinstance(x, tuple | list) or np.ndim(x) > 0
 
 
-def _position(link: Link, dimension: int, value: Any, who: str, xp: Any) -> Any:
+def position_of(link: Link, dimension: int, value: Any, who: str, xp: Any) -> Any:
+    """A position as it is given, as entries of ``q``; rotation vectors become quaternions."""
     parts = value if isinstance(value, tuple | list) and any(map(_wide, value)) else [value]
     flat = xp.concatenate([xp.asarray(x, float).reshape(-1) for x in parts])
     size = SIZES[dimension][link.kind][0]
@@ -124,7 +110,8 @@ def _position(link: Link, dimension: int, value: Any, who: str, xp: Any) -> Any:
     return flat
 
 
-def _rate(link: Link, size: int, value: Any, who: str, xp: Any) -> Any:
+def rate_of(link: Link, size: int, value: Any, who: str, xp: Any) -> Any:
+    """A velocity as it is given, as entries of ``v``; a free body's may be that of its place alone."""
     parts = value if isinstance(value, tuple | list) and any(map(_wide, value)) else [value]
     flat = xp.concatenate([xp.asarray(x, float).reshape(-1) for x in parts])
     if link.kind == "free" and size == 6 and flat.shape[0] == 3:
@@ -132,65 +119,6 @@ def _rate(link: Link, size: int, value: Any, who: str, xp: Any) -> Any:
     if flat.shape[0] != size:
         raise InputError(f"{who}: velocity of {link.body!r} has {flat.shape[0]} entries; it needs {size}")
     return flat
-
-
-@functools.partial(jax.jit, static_argnames=("mechanism",))
-def _search(mechanism: Mechanism, p: PyTree, q: Array, free: Array) -> tuple[Array, Array]:
-    """Closes the loops by Newton steps of least norm in the free directions: position and residuals.
-
-    The answer moves with the numbers and with the coordinates that are kept.
-    """
-    system = mechanism.system()
-    rest = np.zeros(system.nv)  # a constant: rules for derivatives may not hold traced values
-
-    def residual(q: Array, p: PyTree) -> Array:
-        return mechanism.constraint(jnp.zeros(()), q, p)
-
-    def change(q: Array, p: PyTree, free: Array) -> Callable[[Array], Array]:
-        rows = jax.jacfwd(lambda xi: residual(system.retract(q, xi), p))(rest) * free
-        inverse = jnp.linalg.pinv(rows, rtol=1e-10)
-        return lambda found: -inverse @ found
-
-    def solver(data: Data) -> tuple[Array, Array]:
-        p, q, free = data
-
-        def step(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            q, k = carry
-            xi = change(q, p, free)(residual(q, p))
-            largest = jnp.max(jnp.abs(xi))
-            return system.retract(q, xi * jnp.where(largest > 0.5, 0.5 / largest, 1.0)), k + 1
-
-        def unfinished(carry: tuple[Array, Array]) -> Array:
-            q, k = carry
-            return (k < PASSES) & ~(jnp.max(jnp.abs(residual(q, p))) <= CLOSED / 10.0)
-
-        return lax.while_loop(unfinished, step, (q, jnp.zeros((), int)))
-
-    def live_step(closed: Array, data: Data) -> Callable[[Data], Array]:
-        p, before, free = data
-        back = change(closed, p, free)
-
-        def step(data: Data) -> Array:
-            p, q, free = data
-            moved = system.retract(closed, system.difference(before, q) * (1.0 - free))
-            made: Array = system.retract(moved, back(residual(moved, p)))
-            return made
-
-        return step
-
-    closed, _ = implicit_solution(solver, live_step)((p, q, jnp.asarray(free, float)))
-    return closed, residual(closed, p)
-
-
-@functools.partial(jax.jit, static_argnames=("mechanism",))
-def _rates(mechanism: Mechanism, p: PyTree, q: Array, v: Array, free: Array) -> tuple[Array, Array]:
-    """Velocities that keep the loops closed, the free ones by least squares, and what is left."""
-    system = mechanism.system()
-    rest, zero = jnp.zeros(system.nv), jnp.zeros(())
-    rows = jax.jacfwd(lambda xi: mechanism.constraint(zero, system.retract(q, xi), p))(rest)
-    offset = jax.jvp(lambda t: mechanism.constraint(t, q, p), (zero,), (jnp.ones(()),))[1]
-    moved = v - jnp.linalg.pinv(rows * free, rtol=1e-10) @ (rows @ v + offset)
-    return moved, rows @ moved + offset
 
 
 def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[Any, Any]:
@@ -205,21 +133,14 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
     near = given_coordinates(mechanism, {**guess, **start}, "guess")[0]
     free, names = ~held, mechanism.labels().constraints
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
-    seeded, system = np.random.default_rng(0), mechanism.system()
-    for trial in range(TRIALS):
-        xi = seeded.uniform(-1.5, 1.5, len(free)) * free * (trial > 0)
-        closed, left = _search(
-            mechanism, p, jnp.asarray(system.retract(jnp.asarray(near), jnp.asarray(xi))), free
-        )
-        if is_traced((closed, left)) or float(jnp.max(jnp.abs(left))) <= CLOSED:
-            break
-    else:
+    closed, left = closed_position(mechanism, p, near, free)
+    if not is_traced((closed, left)) and not float(jnp.max(jnp.abs(left))) <= CLOSED:
         worst = int(np.argmax(np.abs(left)))
         raise InputError(
             f"assemble: the loop at {names[worst]!r} does not close, {float(left[worst]):.3g} is left; "
             "check lengths, leave the start of one more body open, or give guess= for those that are open"
         )
-    v, miss = _rates(mechanism, p, closed, jnp.asarray(v), ~driven)
+    v, miss = closing_rates(mechanism, p, closed, jnp.asarray(v), np.diag(1.0 * ~driven))
     if is_traced((v, miss)):
         return closed, v
     if not float(jnp.max(jnp.abs(miss))) <= 1e-9 * max(1.0, float(jnp.max(jnp.abs(v)))):
@@ -245,51 +166,14 @@ def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
     kept: tuple[int, ...] = ()
     for trial in range(SAMPLES):
         xi = seeded.uniform(-ASIDE, ASIDE, still.shape[0]) * (trial > 0)
-        moved, left = _search(
+        moved, left = searched(
             loops, p, system.retract(jnp.asarray(q), jnp.asarray(xi)), np.ones(still.shape[0])
         )
         if trial and not float(jnp.max(jnp.abs(left))) <= CLOSED:
             continue
-        found = _independent(np.asarray(_directions(loops, p, moved)))
+        found = independent(np.asarray(directions(loops, p, moved)))
         kept = max(kept, found, key=len)
-    names = loops.labels().constraints
-    dropped = tuple(name for k, name in enumerate(names) if k not in kept)
-    if dropped:
-        warnings.warn(
-            f"{len(dropped)} of {len(names)} constraints follow from the others and are left out "
-            f"({', '.join(dropped)}); the motion is right, but single reactions are not unique: those of "
-            "these rows "
-            "are given as zero",
-            RedundantConstraintsWarning,
-            stacklevel=3,
-        )
-    return dropped
-
-
-@functools.partial(jax.jit, static_argnames=("mechanism",))
-def _directions(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
-    """Directions of the constraints (nb, nv)."""
-    system = mechanism.system()
-    still = jnp.zeros(system.nv)
-    made: Array = jax.jacfwd(lambda xi: mechanism.constraint(jnp.zeros(()), system.retract(q, xi), p))(
-        still
-    )
-    return made
-
-
-def _independent(rows: np.ndarray) -> tuple[int, ...]:
-    """The first rows that depend on none before them."""
-    kept: list[int] = []
-    basis: list[np.ndarray] = []
-    for k, row in enumerate(rows):
-        rest = row.copy()
-        for _ in range(2):  # twice, for rounding
-            for one in basis:
-                rest = rest - one * (one @ rest)
-        if np.linalg.norm(rest) > RANK * (1.0 + float(np.linalg.norm(row))):
-            kept.append(k)
-            basis.append(rest / np.linalg.norm(rest))
-    return tuple(kept)
+    return told_dropped(loops.labels().constraints, kept, "")
 
 
 def poses(mechanism: Mechanism, p: PyTree, q: Any, v: Any, names: tuple[str, ...]) -> tuple[Any, Any]:

@@ -114,7 +114,7 @@ def check_names(parts: Sequence[Part]) -> None:
     bodies = [GROUND, *(x.name for x in parts if x.kind in BODIES)]
     joints = [x.name for x in parts if x.kind in JOINTS]
     for part in parts:
-        whole = part.kind == "contact" and part.option("nodes") is not None
+        whole = part.option("nodes") is not None  # its first shape, or what it loads, is a whole beam
         for name in part.bodies[1 if whole else 0 :]:
             if name not in bodies:
                 raise InputError(

@@ -1,0 +1,157 @@
+"""Loops closed by Newton's method, velocities that keep them so, and rows that follow from others."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.core.checks import is_traced
+from nsjax.multibody.mechanism import Mechanism
+from nsjax.nonlinear import implicit_solution
+from nsjax.types import Array, PyTree
+
+CLOSED = 1e-11
+"""Residual of a closed loop [m, rad]: rounding of positions of the size of a metre, a thousand times."""
+
+TRIALS = 24
+"""Searches for a closed position, the first from the guess, the others from random ones (fixed seed)."""
+
+PASSES = 60
+"""Newton steps of a search."""
+
+RANK = 1e-8
+"""What is left of a dependent row beside the others: rounding of closed positions (`CLOSED`), and of the
+rows.
+"""
+
+
+class RedundantConstraintsWarning(UserWarning):
+    """Constraints that follow from others: motions are right, single reactions are not unique."""
+
+
+Data = tuple[PyTree, Array, Array]
+
+
+@functools.partial(jax.jit, static_argnames=("mechanism",))
+def searched(mechanism: Mechanism, p: PyTree, q: Array, free: Array) -> tuple[Array, Array]:
+    """Closes the loops by Newton steps of least norm in the free directions: position and residuals.
+
+    The answer moves with the numbers and with the coordinates that are kept.
+    """
+    system = mechanism.system()
+    rest = np.zeros(system.nv)  # a constant: rules for derivatives may not hold traced values
+
+    def residual(q: Array, p: PyTree) -> Array:
+        return mechanism.constraint(jnp.zeros(()), q, p)
+
+    def change(q: Array, p: PyTree, free: Array) -> Callable[[Array], Array]:
+        rows = jax.jacfwd(lambda xi: residual(system.retract(q, xi), p))(rest) * free
+        inverse = jnp.linalg.pinv(rows, rtol=1e-10)
+        return lambda found: -inverse @ found
+
+    def solver(data: Data) -> tuple[Array, Array]:
+        p, q, free = data
+
+        def step(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            q, k = carry
+            xi = change(q, p, free)(residual(q, p))
+            largest = jnp.max(jnp.abs(xi))
+            return system.retract(q, xi * jnp.where(largest > 0.5, 0.5 / largest, 1.0)), k + 1
+
+        def unfinished(carry: tuple[Array, Array]) -> Array:
+            q, k = carry
+            return (k < PASSES) & ~(jnp.max(jnp.abs(residual(q, p))) <= CLOSED / 10.0)
+
+        return lax.while_loop(unfinished, step, (q, jnp.zeros((), int)))
+
+    def live_step(closed: Array, data: Data) -> Callable[[Data], Array]:
+        p, before, free = data
+        back = change(closed, p, free)
+
+        def step(data: Data) -> Array:
+            p, q, free = data
+            moved = system.retract(closed, system.difference(before, q) * (1.0 - free))
+            made: Array = system.retract(moved, back(residual(moved, p)))
+            return made
+
+        return step
+
+    closed, _ = implicit_solution(solver, live_step)((p, q, jnp.asarray(free, float)))
+    return closed, residual(closed, p)
+
+
+@functools.partial(jax.jit, static_argnames=("mechanism",))
+def closing_rates(mechanism: Mechanism, p: PyTree, q: Array, v: Array, ways: Array) -> tuple[Array, Array]:
+    """Velocities that keep the loops closed, moved along free ``ways`` (nv, k) by least squares, and what
+    is left.
+    """
+    system = mechanism.system()
+    rest, zero = jnp.zeros(system.nv), jnp.zeros(())
+    rows = jax.jacrev(lambda xi: mechanism.constraint(zero, system.retract(q, xi), p))(rest)
+    offset = jax.jvp(lambda t: mechanism.constraint(t, q, p), (zero,), (jnp.ones(()),))[1]
+    moved = v - ways @ (jnp.linalg.pinv(rows @ ways, rtol=1e-10) @ (rows @ v + offset))
+    return moved, rows @ moved + offset
+
+
+def closed_position(mechanism: Mechanism, p: PyTree, near: Any, free: np.ndarray) -> tuple[Array, Array]:
+    """A position in which the loops are closed, the first that trials find, and what is left of them."""
+    seeded, system = np.random.default_rng(0), mechanism.system()
+    for trial in range(TRIALS):
+        xi = seeded.uniform(-1.5, 1.5, len(free)) * free * (trial > 0)
+        begun = near if trial == 0 else system.retract(jnp.asarray(near), jnp.asarray(xi))
+        closed, left = searched(mechanism, p, jnp.asarray(begun), free)
+        if is_traced((closed, left)) or float(jnp.max(jnp.abs(left))) <= CLOSED:
+            break
+    return closed, left
+
+
+def told_dropped(names: tuple[str, ...], kept: tuple[int, ...], where: str) -> tuple[str, ...]:
+    """Names of the rows that are not kept, with a warning if there are any.
+
+    Args:
+        where: where they follow from the others, ``" at the start"`` for instance.
+    """
+    dropped = tuple(name for k, name in enumerate(names) if k not in kept)
+    if dropped:
+        warnings.warn(
+            f"{len(dropped)} of {len(names)} constraints follow from the others{where} and are left out "
+            f"({', '.join(dropped)}); the motion is right, but single reactions are not unique: those of "
+            "these rows are given as zero",
+            RedundantConstraintsWarning,
+            stacklevel=4,
+        )
+    return dropped
+
+
+@functools.partial(jax.jit, static_argnames=("mechanism",))
+def directions(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
+    """Directions of the constraints (nb, nv)."""
+    system = mechanism.system()
+    still = jnp.zeros(system.nv)
+    # by rows: a chain has many more velocities than rows
+    made: Array = jax.jacrev(lambda xi: mechanism.constraint(jnp.zeros(()), system.retract(q, xi), p))(
+        still
+    )
+    return made
+
+
+def independent(rows: np.ndarray) -> tuple[int, ...]:
+    """The first rows that depend on none before them."""
+    kept: list[int] = []
+    basis: list[np.ndarray] = []
+    for k, row in enumerate(rows):
+        rest = row.copy()
+        for _ in range(2):  # twice, for rounding
+            for one in basis:
+                rest = rest - one * (one @ rest)
+        if np.linalg.norm(rest) > RANK * (1.0 + float(np.linalg.norm(row))):
+            kept.append(k)
+            basis.append(rest / np.linalg.norm(rest))
+    return tuple(kept)
