@@ -17,6 +17,7 @@ from nsjax.multibody.parts import (
     slide,
     universal,
 )
+from nsjax.multibody.spheres import pairs_of, spheres
 from nsjax.multibody.touching import (
     Shape,
     box,
@@ -36,7 +37,7 @@ from nsjax.multibody.touching import (
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Shape", "actuator", "assemble", "ball", "beam", "body",
     "box", "capsule", "circular", "contact", "corners", "cylinder", "cylindrical", "distance", "fixed",
-    "force", "hinge", "hole", "joint_spring", "pin", "plane", "point", "points", "profile", "read_mjcf",
-    "read_urdf", "rectangular", "revolute_spherical", "section", "slide", "sphere", "spring", "torque",
+    "force", "hinge", "hole", "joint_spring", "pairs_of", "pin", "plane", "point", "points", "profile", "read_mjcf",
+    "read_urdf", "rectangular", "revolute_spherical", "section", "slide", "sphere", "spheres", "spring", "torque",
     "universal", "walls",
 ]  # fmt: skip
