@@ -12,16 +12,18 @@ from jax import lax
 
 from nsjax.contact.bounded import reported, working
 from nsjax.contact.closing import Closing, begin_closing, follow_closing
-from nsjax.contact.events import Touch, criteria_of, frozen
+from nsjax.contact.events import Touch, criteria_of, frozen, no_touch
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.operators import prepared, refreshed
+from nsjax.core.pairs import Known, handed_on, rows_handed_on
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, at_nodes_alone, bordered
 from nsjax.core.watch import Watch, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
 from nsjax.nonlinear import keep_solutions, made_live, with_tangent
+from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
 from nsjax.types import Array, PyTree, record
 
@@ -67,12 +69,15 @@ def begin_run(
 ) -> Run:
     """The loop's carry at the start of a run, or at the continuation of an earlier one."""
     system = program.system
-    watched = bool(system.nc) and bool({"notes", "margin"} & set(program.keep))
+    watched = bool(system.nc) and bool({"notes", "margin"} & set(program.keep)) and system.pairs is None
     bits = jnp.zeros(system.nc, int)
     if carry is None:
         params, constants = prepare_run(system, scheme, params, dt)
         params = refreshed(system, jnp.asarray(state.t), state.q, params)
         start = scheme.init(scheme, worked(scheme, system), params, constants, state)
+        if system.pairs is not None:
+            known = Known(memory=start.memory, pairs=system.pairs.identity(params))
+            start = dataclasses.replace(start, memory=known)
         origin, index = jnp.asarray(state.t), jnp.asarray(0, int)
         follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_made_by(scheme))
         if watched:
@@ -153,7 +158,9 @@ def _one_step(
     start = dataclasses.replace(follow.carry, state=state)
     params = refreshed(program.system, state.t, state.q, params)
     system = worked(scheme, program.system)
+    start, tally = _same_pairs(system, params, start, tally)
     carry, output = scheme.step(scheme, system, params, constants, start, dt)
+    carry, output = _known_pairs(system, params, carry, output)
     closing, moves = run.closing, None
     if closing is not None:
         closing, moves = follow_closing(
@@ -185,6 +192,26 @@ def _one_step(
         watch=watch,
         closing=closing,
     ), tally
+
+
+def _same_pairs(system: System, params: PyTree, start: Carry, tally: Any) -> tuple[Carry, Any]:
+    """What is remembered of contacts and accumulates for them, in the slots of `System.pairs` now."""
+    if system.pairs is None:
+        return start, tally
+    old, new = start.memory.pairs, system.pairs.identity(params)
+    fresh = {name: QUANTITIES[name].start(system) for name in tally}
+    memory = handed_on(old, new, start.memory.memory, no_touch(system))
+    return dataclasses.replace(start, memory=memory), rows_handed_on(system, old, new, tally, fresh)
+
+
+def _known_pairs(system: System, params: PyTree, carry: Carry, output: Output) -> tuple[Carry, Output]:
+    """The carry with the pairs of its contacts, and the status with what was lost."""
+    if system.pairs is None:
+        return carry, output
+    known = Known(memory=carry.memory, pairs=system.pairs.identity(params))
+    lost = jnp.where(system.pairs.overflow(params), CANDIDATES_LOST, 0)
+    output = dataclasses.replace(output, status=output.status | lost)
+    return dataclasses.replace(carry, memory=known), output
 
 
 def _watched(watch: Watch | None, scheme: Scheme, output: Output, dt: Array) -> tuple[Watch | None, Output]:
@@ -237,6 +264,7 @@ def run_row(
     run, tally = both
     state = run.next.carry.state
     params = refreshed(system, jnp.asarray(state.t), state.q, params)
+    _, tally = _same_pairs(system, params, run.next.carry, tally)
     gap = jnp.zeros(system.nc) if system.gap is None else system.gap(state.t, state.q, params)
     values = {**tally, "gap": gap}
     if "gap_min" in tally:

@@ -15,6 +15,7 @@ from jax import lax
 from nsjax.core import checks
 from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
+from nsjax.core.pairs import check_run
 from nsjax.core.memory import check_events, check_rows, seen_around, tree_bytes
 from nsjax.core.quantities import ROWS, row_numbers
 from nsjax.core.scheme import Scheme
@@ -121,6 +122,7 @@ def simulate(
     program = LoopProgram(system=system, keep=keep, events=events)
     if carry is not None:
         _check_carry(program, scheme, params, step, carry)
+    check_run(system, scheme, events, traced and wanted != "discrete")
     run = begin_run(program, scheme, params, state, step, carry)
     if traced:
         run, rows = _run_traced(program, scheme, params, run, step, steps // every, every)

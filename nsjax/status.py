@@ -16,6 +16,7 @@ DIVERGED = 64
 """Set after a run outside transformations, from its rows: `nsjax.stability`."""
 
 CONTACT_JAMMED = 128
+CANDIDATES_LOST = 256
 
 # In the order in which a cause produces the next one: the first set bit is what failed first.
 SENTENCES: dict[int, tuple[str, str]] = {
@@ -41,6 +42,10 @@ SENTENCES: dict[int, tuple[str, str]] = {
     MASS_SINGULAR: (
         "the mass matrix is singular or indefinite",
         "check masses and inertias, and that every velocity carries inertia",
+    ),
+    CANDIDATES_LOST: (
+        "more pairs of bodies were near each other than places are kept for; contacts may have been missed",
+        "raise capacity of the model, or lower its reach",
     ),
     CONTACT_JAMMED: (
         "no impulses fulfil the contact laws: something is jammed, or its friction is above the jamming "

@@ -22,7 +22,7 @@ from nsjax.core.inertia import Inertia, inertia_at
 from nsjax.core.operators import Rows, all_rows, gap_drift
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System, is_local
-from nsjax.linalg import Blocks, every, magnitude, matmul, matvec
+from nsjax.linalg import Blocks, Paired, every, magnitude, matmul, matvec
 from nsjax.types import Array, PyTree, record
 
 
@@ -219,14 +219,17 @@ def at_rest(criteria: Criteria, rates: Array, v: Array) -> Array:
 
 def linked(
     criteria: Criteria, rows: Rows, response: Any, present: Array, friction: Array, nt: int
-) -> Array:
+) -> Any:
     """Which contacts move each other, directly or through others that are ``present``, or through joints:
-    (nc, nc) bool, true on the diagonal; of contacts in islands (islands, k, k) of each.
+    (nc, nc) bool, true on the diagonal; of contacts in islands (islands, k, k) of each; None of
+    contacts between changing bodies.
 
     Args:
         present: (nc,) bool, contacts that strike or are held.
         friction: (nc,) coefficients; tangents without friction carry no impulse.
     """
+    if isinstance(response, Paired):  # what moves what among many bodies is not told
+        return None
     if response is None:  # nodes of one body
         return (present[:, None] & present[None, :]) | np.eye(len(present), dtype=bool)
     g = magnitude(matmul(rows.wt, response))
@@ -269,7 +272,7 @@ class Approach:
         limit: (nc,) see `gate`.
         impacts: (nc,) bool.
         gated: (nc,) bool, approaches that are no impacts.
-        links: bool, see `linked`.
+        links: bool or None, see `linked`.
         notes: (nc,) bits of `nsjax.notes`, but for contacts that turn out to take part without load.
     """
 
@@ -277,7 +280,7 @@ class Approach:
     limit: Array
     impacts: Array
     gated: Array
-    links: Array
+    links: Any
     notes: Array
 
     @property
@@ -346,7 +349,8 @@ def no_approach(system: System) -> Approach:
     shape = (n, system.nc // n, system.nc // n) if n else (system.nc, system.nc)
     return Approach(
         rates=jnp.zeros(system.nc), limit=jnp.full(system.nc, jnp.inf), impacts=none, gated=none,
-        links=jnp.zeros(shape, bool), notes=jnp.zeros(system.nc, int),
+        links=None if system.pairs is not None else jnp.zeros(shape, bool),
+        notes=jnp.zeros(system.nc, int),
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +11,12 @@ import jax.numpy as jnp
 from nsjax.types import Array
 
 
-def over_links(f: Callable[..., Array], links: Array, *contacts: Array) -> Array:
-    """``f(links, *contacts)`` (nc,) of values per contact (nc,), for contacts that may be linked."""
+def over_links(f: Callable[..., Array], links: Array | None, *contacts: Array) -> Any:
+    """``f(links, *contacts)`` (nc,) of values per contact (nc,), for contacts that may be linked; False
+    where links are not told.
+    """
+    if links is None:
+        return False
     if links.ndim == 2:
         return f(links, *contacts)
     return jax.vmap(f)(links, *(x.reshape(links.shape[:2]) for x in contacts)).reshape(-1)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.linalg import Blocks, matmul, matvec, product_diagonal
+from nsjax.linalg import Blocks, Paired, matmul, matvec, product_diagonal
 from nsjax.math import direction, norm
 from nsjax.types import Array, record
 
@@ -115,6 +115,11 @@ class ContactProblem:
         assert not isinstance(self.delassus, Factored), "call dense() first"
         matrix: Array = self.delassus
         return matrix
+
+    @property
+    def paired(self) -> bool:
+        """Whether rows are those of contacts between two bodies each (`nsjax.linalg.Paired`)."""
+        return isinstance(self.delassus, Factored) and isinstance(self.delassus.wt, Paired)
 
     @property
     def islands(self) -> int:

@@ -128,7 +128,7 @@ def _no_event(system: System) -> _Before:
     return _Before(
         found=events.no_approach(system), shifts=jnp.zeros(system.nc, bool), rate=jnp.zeros(system.nc),
         a=jnp.zeros(system.nv), force=jnp.zeros(system.nc * (1 + system.nt) + system.nb),
-        aside=jnp.zeros((system.nv, system.nc)),
+        aside=jnp.zeros((system.nv, 0 if system.pairs is not None else system.nc)),
         turning=jnp.zeros((system.nc, system.nt)),
     )  # fmt: skip
 

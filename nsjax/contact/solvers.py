@@ -18,6 +18,7 @@ from nsjax.contact.compact import gather
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.newton import ROUND_STEPS, Iterate, beginning, newton, newton_in_rounds
 from nsjax.contact.problem import ContactProblem
+from nsjax.contact.splitting import split_steps, without_derivative
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError, nearest
 from nsjax.linalg import solve as linear_solve
@@ -32,6 +33,9 @@ COMPACT_SIZES = (2, 4, 16)
 SWEEP_BLOCK = 10
 ADMM_BLOCK = 400
 UNDER_RELAXATION = 0.7
+
+# Steps of contacts between changing bodies (`nsjax.contact.splitting`) for every Newton step allowed.
+SPLIT_STEPS = 200
 
 
 @record()
@@ -217,6 +221,15 @@ def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> 
     )  # fmt: skip
 
 
+def _solve_pairs(problem: ContactProblem, settings: Settings) -> ContactSolution:
+    """By products alone, see `nsjax.contact.splitting`."""
+    tolerance, cap = settings
+    problem = without_derivative(problem)
+    x, steps, residual = split_steps(problem, tolerance, SPLIT_STEPS * cap)
+    none = jnp.asarray(0, int)
+    return ContactSolution(x=x, iterations=steps, rounds=none, residual=residual)
+
+
 def _differentiable(method: Callable[[Data], ContactSolution]) -> Callable[[Data], ContactSolution]:
     def solver(data: Data) -> tuple[Array, tuple[Array, Array, Array]]:
         problem, settings = data
@@ -295,6 +308,8 @@ def solve(
         none = jnp.asarray(0, int)
         return ContactSolution(x=problem.free, iterations=none, rounds=none, residual=jnp.zeros(()))
     settings = jnp.asarray(tolerance), jnp.asarray(max_iterations)
+    if problem.paired:
+        return _solve_pairs(problem, settings)
     if problem.islands:
         return _solve_islands(problem, settings, method)
     return _SOLVERS[method]((problem, settings))

@@ -14,6 +14,7 @@ from nsjax.linalg import (
     Dense,
     Elimination,
     Local,
+    Paired,
     eliminated,
     interleaving,
     matvec,
@@ -87,7 +88,7 @@ class Inertia:
         """``M^-1 push`` (nv,) and ``M^-1 W`` (nv, rows) of rows ``W'``: all of the system, or the last."""
         if isinstance(wt, Local):
             raise NotImplementedError(NO_RESPONSES)
-        if isinstance(wt, Blocks):
+        if isinstance(wt, Blocks | Paired):
             response = self.solve(wt.T) if self.response is None else self.response
             return self.solve(push[:, None])[:, 0], response
         if self.response is not None:

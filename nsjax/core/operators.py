@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from nsjax.core.system import System, is_local
-from nsjax.linalg import Blocks, Local, block_jacobian, local_jacobian, matvec
+from nsjax.linalg import Blocks, Local, Paired, block_jacobian, local_jacobian, matvec
 from nsjax.types import Array, PyTree, record
 
 
@@ -164,12 +164,22 @@ def local_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     return Rows(wt=node_rows(system, along, rest, 1 + system.nt), offset=along(rest))
 
 
+def pair_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
+    """Rows of contacts between two bodies each, see `System.pairs`."""
+    pairs, rest = system.pairs, jnp.zeros(system.nv, q.dtype)
+    values = pairs.directions(t, q, p)
+    wt = Paired(values=values, of=pairs.bodies(p), blocks=system.nv // values.shape[3])
+    return Rows(wt=wt, offset=row_rates(system, t, q, rest, p))
+
+
 def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     """Rows of all contacts, contact by contact: (nc (1 + nt), nv)."""
     if is_local(system):
         return local_rows(system, t, q, p)
     if system.islands:
         return island_rows(system, t, q, p)
+    if system.pairs is not None:
+        return pair_rows(system, t, q, p)
     normal = gap_rows(system, "gap", system.nc, t, q, p)
     if system.nt == 0:
         return normal

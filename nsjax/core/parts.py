@@ -88,3 +88,27 @@ def check_islands(system: Any) -> None:
             f"System: islands = {n} with structure = {system.structure}; promise "
             f"BlockDiagonal({system.nv // n})"
         )
+
+
+def check_pairs(system: Any) -> None:
+    """Refuses what contacts between changing bodies cannot stand beside.
+
+    Raises:
+        InputError: naming what it is.
+    """
+    if system.pairs is None:
+        return
+    for size, what in (("nb", "constraints"), ("nd", "bounded rows"), ("islands", "islands")):
+        if getattr(system, size):
+            raise InputError(
+                f"System: {size} = {getattr(system, size)} with pairs; {what} are not known there: leave "
+                "pairs out"
+            )
+    if not system.nc or system.refresh is None:
+        lack = "nc = 0" if not system.nc else "no refresh"
+        raise InputError(f"System: {lack} with pairs; give both, or leave pairs out")
+    if not isinstance(system.structure, BlockDiagonal):
+        raise InputError(
+            f"System: structure = {system.structure} with pairs; promise BlockDiagonal of the velocities of "
+            "a body"
+        )

@@ -77,13 +77,14 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
 
 
 def _apart(system: System, state: State, p: PyTree, x: Array) -> dict[str, Array]:
-    """By how much rates of contacts depend on more than the velocities of their islands, if there are."""
-    if not system.islands:
+    """By how much rates of contacts depend on more than the velocities of their islands or bodies."""
+    if not system.islands and system.pairs is None:
         return {}
     t = jnp.asarray(state.t)
     rows, rest = contact_rows(system, t, state.q, p), jnp.zeros(system.nv)
     whole = lambda v: row_rates(system, t, state.q, v, p)  # noqa: E731
-    return {"islands: contacts": _off(rows.rate(x) - rows.offset, whole(x) - whole(rest))}
+    what = "islands" if system.islands else "pairs"
+    return {f"{what}: contacts": _off(rows.rate(x) - rows.offset, whole(x) - whole(rest))}
 
 
 def check_promises(system: System, found: dict[str, np.ndarray]) -> None:
@@ -100,6 +101,11 @@ def check_promises(system: System, found: dict[str, np.ndarray]) -> None:
             raise InputError(
                 f"islands: rates of the {of} depend on velocities of other parts, by {value:.3g} of their "
                 "size; order contacts part by part, or leave islands out"
+            )
+        if what == "pairs" and not value <= TOLERANCE:
+            raise InputError(
+                f"pairs: rates of the {of} by the directions miss those of gap and slip by {value:.3g} of "
+                "their size; check directions and bodies"
             )
         if what == "changes" and not value <= TOLERANCE:
             raise InputError(

@@ -81,7 +81,7 @@ class Accelerations:
     static=(
         "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
         "criteria", "accelerations", "impulses", "joints_inside",
-        "node_contacts",
+        "node_contacts", "pair_contacts",
     )
 )  # fmt: skip
 class Scheme:
@@ -110,6 +110,7 @@ class Scheme:
             (`nsjax.linalg.Interleaved`); other schemes meet them as rows of the border.
         node_contacts: whether it takes contacts of single nodes into the iteration of a structure that
             solves by one (`nsjax.linalg.ConjugateGradients`).
+        pair_contacts: whether it takes contacts between changing bodies (`System.pairs`).
     """
 
     name: str
@@ -126,3 +127,4 @@ class Scheme:
     impulses: str = "end"
     joints_inside: bool = False
     node_contacts: bool = False
+    pair_contacts: bool = False

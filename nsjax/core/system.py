@@ -10,7 +10,7 @@ from typing import Any
 
 from nsjax.core.changes import changed
 from nsjax.core.errors import InputError
-from nsjax.core.parts import check_functions, check_islands, check_labels
+from nsjax.core.parts import check_functions, check_islands, check_labels, check_pairs
 from nsjax.linalg import Dense, Structure, interleaving
 from nsjax.short import as_html
 from nsjax.types import Array, Fn, Promised, PyTree, record
@@ -115,6 +115,12 @@ class System:
             constraints nor bounded rows; fill up parts of fewer contacts with some that ``allowed`` never
             lets act. Looked at before a run. Schemes without islands (those that correct positions, the
             half-explicit one, nsga) treat all contacts together. 0: contacts may depend on everything.
+        pairs: contacts between two bodies each, of which the bodies change from step to step: an
+            `nsjax.core.pairs.Pairs`, a frozen record of functions. Rows, responses and contact problems
+            are then those of the contacts, each with two blocks: memory and time are in proportion to
+            their number. Needs ``refresh``, which finds them, a ``BlockDiagonal`` structure, and neither
+            constraints, bounded rows nor islands. Looked at before a run. Schemes without them are refused,
+            and there are no derivatives.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
 
@@ -161,6 +167,7 @@ class System:
     parts: Any = None
     structure: Structure = Dense()
     islands: int = 0
+    pairs: Any = None
     tangent_hint: str = "full"
     name: str = ""
     choices: tuple[tuple[str, Any], ...] = ()
@@ -232,6 +239,7 @@ class System:
                 "constraint that many rows, node by node, or grounded=False"
             )
         check_islands(self)
+        check_pairs(self)
         if self.refresh is not None and self.structure.constant:
             raise InputError(
                 "System: refresh with a structure that promises to be constant; drop one of them"

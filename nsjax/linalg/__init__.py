@@ -8,6 +8,7 @@ from nsjax.linalg.diagonal import BlockDiagonal, block_jacobian
 from nsjax.linalg.interleaved import Interleaved, Interleaving, interleaving
 from nsjax.linalg.lattice import Lattice
 from nsjax.linalg.local import Local, at_nodes, local_jacobian, onto_nodes
+from nsjax.linalg.paired import Paired
 from nsjax.linalg.preconditioners import NodeBlocks, Separable, box_colours, coloured
 from nsjax.linalg.sparse import Pattern
 from nsjax.linalg.structure import (
@@ -35,6 +36,7 @@ __all__ = [
     "Lattice",
     "Local",
     "NodeBlocks",
+    "Paired",
     "Pattern",
     "Separable",
     "Sparse",

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.linalg.paired import Paired
 from nsjax.types import Array, record
 
 _WRITTEN_SUM = 24
@@ -92,7 +93,7 @@ class Blocks:
 
 
 def magnitude(a: Any) -> Any:
-    """Absolute values of the entries of an array, of `Blocks`, or of `nsjax.linalg.Local`."""
+    """Absolute values of the entries of an array, `Blocks`, `nsjax.linalg.Local` or `Paired`."""
     return jax.tree.map(jnp.abs, a)
 
 
@@ -104,6 +105,8 @@ def every(a: Any, count: int, step: int, *, columns: bool = False) -> Any:
         return Blocks(values=a.values[:, :, ::step] if columns else a.values[:, ::step])
     if hasattr(a, "nodes"):  # `nsjax.linalg.Local`
         return dataclasses.replace(a, values=a.values[:, ::step])
+    if isinstance(a, Paired):
+        return dataclasses.replace(a, values=a.values[:, :, ::step])
     return a[:, :count:step] if columns else a[:count:step]
 
 
@@ -111,4 +114,6 @@ def product_diagonal(a: Any, b: Any) -> Array:
     """Diagonal of ``a b``, which is not formed."""
     if isinstance(a, Blocks):
         return summed(a.values * b.T.values).reshape(-1)
+    if isinstance(a, Paired):
+        return jnp.sum(a.values * b.values, axis=(1, 3)).reshape(-1)
     return jnp.sum(a * b.T, axis=1)

@@ -19,6 +19,7 @@ from jax.custom_derivatives import SymbolicZero
 
 from nsjax.linalg.blocks import Blocks
 from nsjax.linalg.local import Local
+from nsjax.linalg.paired import Paired
 from nsjax.types import Array
 
 INLINE_LIMIT = 24
@@ -27,9 +28,9 @@ _INLINE_PRODUCT = 4096
 _INLINE_MATVEC = 2500
 
 
-def matvec(a: Array | Blocks | Local, x: Array) -> Array:
+def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
     """``a @ x`` for a matrix (m, n) and a vector (n,)."""
-    if isinstance(a, Blocks | Local):
+    if isinstance(a, Blocks | Local | Paired):
         return a.times(x)
     if a.size > _INLINE_MATVEC:
         return a @ x

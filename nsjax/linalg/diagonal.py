@@ -12,6 +12,7 @@ import numpy as np
 
 from nsjax.linalg.blocks import Blocks
 from nsjax.linalg.dense import solve
+from nsjax.linalg.paired import Paired
 from nsjax.linalg.structure import BlockTridiagonal
 from nsjax.types import Array, record
 
@@ -37,9 +38,13 @@ class BlockInverse:
     inverse: Blocks
 
     def solve(self, b: Any) -> Any:
-        """``A^-1 b`` of (n,), (n, k), or columns in `Blocks`."""
+        """``A^-1 b`` of (n,), (n, k), or columns in `Blocks` or `Paired` of as many blocks."""
         if isinstance(b, Blocks):
             return self.inverse.after(b)
+        if isinstance(b, Paired):
+            inverse = self.inverse.values
+            held = jnp.concatenate([inverse, jnp.zeros_like(inverse[:1])])[b.of]
+            return dataclasses.replace(b, values=jnp.einsum("nscd,nsrd->nsrc", held, b.values))
         columns = self.structure.to_blocks(b if b.ndim == 2 else b[:, None])
         x = self.inverse.after(Blocks(values=columns)).values
         return self.structure.from_blocks(x, b.shape[0]).reshape(b.shape)

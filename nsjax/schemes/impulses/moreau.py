@@ -66,6 +66,7 @@ def moreau_family(name: str, coef: Coefficients, options: Options, criteria: Cri
         stores_solutions=options.project_contacts,
         impulses="step",
         joints_inside=options.constraint_form == "index_2" and not options.project_contacts,
+        pair_contacts=not options.project_contacts,
     )
 
 

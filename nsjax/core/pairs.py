@@ -1,0 +1,90 @@
+"""Contacts between two bodies each that change from step to step: what a system gives, and what follows.
+
+A contact has a slot only as long as its bodies are near each other. Its identity is the pair of them, so
+that what is remembered of contacts is handed from slot to slot by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from nsjax.core.errors import InputError
+from nsjax.core.system import System
+from nsjax.types import Array, PyTree, record
+
+
+class Pairs(Protocol):
+    """Functions of refreshed parameters ``p`` (`System.refresh`); frozen and hashable."""
+
+    def bodies(self, p: PyTree) -> Array:
+        """(nc, 2) int, the two bodies of every slot; the number of bodies stands for what is fixed."""
+
+    def directions(self, t: Array, q: Array, p: PyTree) -> Array:
+        """(nc, 2, 1 + nt, block) of gap rate and slips over the velocities of both bodies."""
+
+    def identity(self, p: PyTree) -> Array:
+        """(nc,) int, one number for each pair of bodies, ascending; empty slots come last."""
+
+    def overflow(self, p: PyTree) -> Array:
+        """() bool, whether there were more candidates than slots."""
+
+
+@record()
+class Known:
+    """What a scheme remembers of contacts, and the identities (nc,) of the pairs in its slots."""
+
+    memory: PyTree
+    pairs: Array
+
+
+REFUSED_GRADIENT = (
+    "derivative of a run with pairs (contacts of many bodies); differences of runs are what there is, or a "
+    "system without pairs"
+)
+"""Why runs with pairs are not differentiated."""
+
+
+def check_run(system: System, scheme: Any, events: int, differentiated: bool) -> None:
+    """Refuses what runs with pairs cannot do.
+
+    Raises:
+        InputError: naming it.
+    """
+    if system.pairs is None:
+        return
+    if not scheme.pair_contacts:
+        raise InputError(
+            f"scheme {scheme.name!r} with pairs (contacts of many bodies); schemes.moreau() takes them"
+        )
+    if events:
+        raise InputError(f"events = {events} with pairs; impacts are counted in traj.impacts, not listed")
+    if differentiated:
+        raise InputError(f"gradient: {REFUSED_GRADIENT}")
+
+
+def handed_on(old: Array, new: Array, values: PyTree, fresh: PyTree) -> PyTree:
+    """Values (nc, ...) of slots for the pairs ``new`` that had them as ``old``; ``fresh`` for others.
+
+    Args:
+        old, new: (nc,) int, ascending, empty slots with the largest numbers.
+    """
+    place = jnp.clip(jnp.searchsorted(old, new), 0, old.shape[0] - 1)
+    known = old[place] == new
+
+    def one(x: Array, none: Array) -> Array:
+        return jnp.where(known.reshape(-1, *[1] * (x.ndim - 1)), x[place], none)
+
+    return jax.tree.map(one, values, fresh)
+
+
+def rows_handed_on(system: System, old: Array, new: Array, tally: Mapping[str, Array], fresh: Any) -> Any:
+    """What accumulates between saved rows, for the pairs ``new``: that of pairs that are no candidates any
+    more is dropped.
+    """
+    of_contacts = {k: x for k, x in tally.items() if x.ndim and x.shape[0] == system.nc}
+    moved = handed_on(old, new, of_contacts, {k: fresh[k] for k in of_contacts})
+    return {**tally, **moved}

@@ -1,0 +1,69 @@
+"""Rows that each look at two blocks of many, of which nothing is stored outside of these blocks."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from nsjax.types import Array, record
+
+
+@record(static=("blocks", "across"))
+class Paired:
+    """Matrix (n r, blocks c) of ``n`` groups of ``r`` rows, each over two blocks of ``c`` unknowns: the
+    directions of contacts between two bodies. `nsjax.linalg.matvec` takes it like an array.
+
+    Which two they are is data, so that it may change from step to step. Products gather and add up by
+    blocks: memory and time are in proportion to the groups.
+
+    Args:
+        values: (n, 2, r, c) over the unknowns of the first and of the second block.
+        of: (n, 2) int, the blocks, two different ones; the number ``blocks`` is what does not move.
+        blocks: how many there are.
+        across: whether the matrix is the transpose of that.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.linalg import Paired, matvec
+        >>> rows = Paired(values=jnp.array([[[[1.0]], [[-2.0]]]]), of=jnp.array([[0, 2]]), blocks=3)
+        >>> matvec(rows, jnp.array([5.0, 7.0, 1.0])).tolist(), matvec(rows.T, jnp.ones(1)).tolist()
+        ([3.0], [1.0, 0.0, -2.0])
+    """
+
+    values: Array
+    of: Array
+    blocks: int
+    across: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the whole matrix."""
+        n, _, r, c = self.values.shape
+        return (self.blocks * c, n * r) if self.across else (n * r, self.blocks * c)
+
+    @property
+    def T(self) -> Paired:
+        """Transposed."""
+        return Paired(values=self.values, of=self.of, blocks=self.blocks, across=not self.across)
+
+    def times(self, x: Array) -> Array:
+        """Product with a vector."""
+        n, _, r, c = self.values.shape
+        if not self.across:
+            padded = jnp.concatenate([x.reshape(self.blocks, c), jnp.zeros((1, c), x.dtype)])
+            return jnp.sum(self.values * padded[self.of][:, :, None, :], axis=(1, 3)).reshape(-1)
+        pushed = jnp.sum(self.values * x.reshape(n, 1, r, 1), axis=2)
+        return self.gathered(pushed)[: self.blocks].reshape(-1)
+
+    def gathered(self, x: Array) -> Array:
+        """Sums (blocks + 1, ...) of numbers (n, 2, ...) by blocks, that of what does not move last."""
+        flat = x.reshape(-1, *x.shape[2:])
+        return jax.ops.segment_sum(flat, self.of.reshape(-1), num_segments=self.blocks + 1)
+
+    def local(self, other: Paired) -> Array:
+        """Diagonal blocks (n, r, r) of ``self other`` of the transpose ``other`` of such rows."""
+        return jnp.einsum("nsic,nsjc->nij", self.values, other.values)
+
+    def dense(self) -> Array:
+        """As an array, for small ones."""
+        return jax.vmap(self.times)(jnp.eye(self.shape[1])).T

@@ -1,0 +1,83 @@
+"""Pairs of points that are near each other, found by cells, into a list of fixed length."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.types import Array, record
+
+IN_A_ROW = 16
+"""Points looked at in three neighbouring cells along x. A cell is as wide as the largest distance that is
+looked for; of equal spheres that do not overlap, three such cells have at most 3 * 4 centres inside and on
+their faces, when packed densest. More are reported as lost."""
+
+WIDE = 1 << 20
+"""Cells along an axis that have numbers of their own; beyond, cells share numbers, which costs time only."""
+
+NOBODY = np.iinfo(np.int64).max
+"""Number of an empty slot: above all others."""
+
+
+@record()
+class Near:
+    """Candidates of contact, in the order of their identities.
+
+    Args:
+        first, second: (capacity,) int, of each pair; zeros in empty slots.
+        identity: (capacity,) int, ``first * many + second``; `NOBODY` in empty slots.
+        lost: () bool, whether there were more than slots.
+    """
+
+    first: Array
+    second: Array
+    identity: Array
+    lost: Array
+
+    @property
+    def used(self) -> Array:
+        """(capacity,) bool, slots with a pair."""
+        return self.identity != NOBODY
+
+
+def near_pairs(x: Array, within: Array, count: int) -> tuple[Array, Array, Array]:
+    """Pairs of points ``x`` (n, 3) that may be within a distance: numbers (k,) of each, with ``count`` for
+    both where there is none, and whether some were left out.
+
+    Every point looks at those in its own cell and in half of the 26 around it, which lie in five rows of
+    cells of the sorted points: work in proportion to the points, besides the sort.
+    """
+    n = x.shape[0]
+    cell = jnp.floor((x - jnp.min(x, axis=0)) / within).astype(int) + 1
+    number = (cell[:, 2] * WIDE + cell[:, 1]) * WIDE + cell[:, 0]
+    order = jnp.argsort(number)
+    number = number[order]
+    rows = np.array([0, 1, WIDE - 1, WIDE, WIDE + 1])[:, None] * WIDE  # along y and z, half of them
+    start = jnp.searchsorted(number, number + rows - 1)
+    # of a point's own row those behind it
+    start = jnp.where(rows == 0, np.arange(n) + 1, start)
+    end = jnp.searchsorted(number, number + rows + 1, side="right")
+    place = start[:, :, None] + np.arange(IN_A_ROW)
+    here = place < end[:, :, None]
+    other = order[jnp.clip(place, 0, n - 1)]
+    own = jnp.broadcast_to(order[None, :, None], other.shape)
+    low, high = jnp.minimum(own, other), jnp.maximum(own, other)
+    pairs = (jnp.where(here, z, count).reshape(-1) for z in (low, high))
+    return (*pairs, jnp.any(end - start > IN_A_ROW))  # type: ignore[return-value]
+
+
+def listed(first: Array, second: Array, wanted: Array, many: int, capacity: int, lost: Array) -> Near:
+    """The ``wanted`` (k,) pairs in slots.
+
+    Args:
+        first, second: (k,) int below ``many``.
+        lost: () bool, whether some are missing already.
+    """
+    (place,) = jnp.nonzero(wanted, size=capacity, fill_value=-1)
+    identity = jnp.where(place >= 0, first[place] * many + second[place], NOBODY)
+    identity = jnp.sort(identity)
+    plain = jnp.where(identity == NOBODY, 0, identity)
+    return Near(
+        first=plain // many, second=plain % many, identity=identity,
+        lost=lost | (jnp.sum(wanted) > capacity),
+    )  # fmt: skip
