@@ -1,6 +1,6 @@
 """nsjax: a differentiable simulator for mechanical systems that hit, slide, stick and bend."""
 
-from nsjax import models, plot, schemes
+from nsjax import models, plot, schemes, shapes
 from nsjax.check_gradient import GradientCheck, check_gradient
 from nsjax.configure import configure
 from nsjax.consistent import Consistent, consistent
@@ -19,6 +19,7 @@ from nsjax.core import (
 )
 from nsjax.identify import Estimate, Recording, identify, losses, transforms
 from nsjax.io import load, save
+from nsjax.plot import animate
 from nsjax.simulate import simulate
 from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_lyapunov, sweep_time_step
 from nsjax.trajectory import RunError, Trajectory
@@ -45,6 +46,7 @@ __all__ = [
     "Trajectory",
     "WorkPrecision",
     "__version__",
+    "animate",
     "check_gradient",
     "configure",
     "consistent",
@@ -57,6 +59,7 @@ __all__ = [
     "reductions",
     "save",
     "schemes",
+    "shapes",
     "simulate",
     "sweep",
     "sweep_lyapunov",

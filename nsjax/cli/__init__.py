@@ -128,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.add_argument("--output", metavar="FILE.npz", help="save the run; nsjax.io.load reads it")
     add.add_argument("--plot", metavar="FILE.png", help="draw the run (png, pdf, svg, ...)")
+    add.add_argument("--animate", metavar="FILE.html", help="a page on which the run plays")
     vary = commands.add_parser(
         "sweep", help="run a model over ranges of its numbers",
         description="Runs a model for all combinations of some values and says what came out.",
@@ -242,4 +243,7 @@ def _write(args: argparse.Namespace, plan: Plan, traj: Trajectory, failed: bool)
     if args.plot is not None and not failed:
         save_figure(plot.overview(plan.problem, traj), args.plot)
         written.append(args.plot)
+    if args.animate is not None and not failed:
+        plot.animate(plan.problem, traj).save(args.animate)
+        written.append(args.animate)
     return written

@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
@@ -55,6 +56,32 @@ class Chain:
         """The last mass does not move (1,)."""
         return q[2:]
 
+    def picture(self, t: Array, q: Array, p: MassSpringChain) -> shapes.Picture:
+        """What is drawn, hanging down: springs have no length of their own, and get three times their
+        largest static stretch.
+        """
+        weight = jnp.max(jnp.asarray(p.mass, float)) * p.gravity
+        stretch = jnp.asarray(weight / jnp.min(jnp.asarray(p.stiffness, float)))
+        length = jnp.where(stretch > 0.0, 3.0 * stretch, 1.0)
+        side = 0.12 * length
+        zero, height = jnp.zeros(()), -length * np.arange(1.0, 4.0) - q
+        tops = [zero, *(height[k] - side for k in range(3))]
+        found = [shapes.level((0.0, 0.0), (0.0, -1.0), "ceiling")]
+        for k in range(3):
+            upper, lower = (jnp.stack([zero, y]) for y in (tops[k], height[k] + side))
+            line = shapes.zigzag(upper, lower, 0.6 * side)
+            found.append(shapes.Shape(points=line, name=f"spring {k + 1}", role="spring"))
+            block = shapes.placed(shapes.rectangle(side, side), jnp.stack([zero, height[k]]))
+            found.append(shapes.Shape(points=block, name=f"mass {k + 1}", kind="area"))
+        base = jnp.stack([zero, -3.7 * length])
+        if self.support == "spring":
+            line = shapes.zigzag(jnp.stack([zero, tops[3]]), base, 0.3 * side)
+            found.append(shapes.Shape(points=line, name="support", role="spring"))
+            found.append(shapes.level(base, (0.0, 1.0), "floor"))
+        else:
+            found.append(shapes.level(jnp.stack([zero, -3.0 * length - side]), (0.0, 1.0), "floor"))
+        return shapes.Picture(shapes=tuple(found))
+
     def system(self) -> System:
         """The system of this topology."""
         held = self.support == "constraint"
@@ -68,6 +95,7 @@ class Chain:
             force=self.force,
             potential=self.potential,
             constraint=self.hold if held else None,
+            shapes=self.picture,
             labels=Labels(
                 q=("q1 [m]", "q2 [m]", "q3 [m]"),
                 v=("v1 [m/s]", "v2 [m/s]", "v3 [m/s]"),
