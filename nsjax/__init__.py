@@ -18,7 +18,7 @@ from nsjax.core import (
     from_lagrangian,
 )
 from nsjax.identify import Estimate, Recording, identify, losses, transforms
-from nsjax.io import load, save
+from nsjax.io import Stopped, load, resume, run, save
 from nsjax.plot import animate
 from nsjax.simulate import simulate
 from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_lyapunov, sweep_time_step
@@ -41,6 +41,7 @@ __all__ = [
     "RunError",
     "Scheme",
     "State",
+    "Stopped",
     "SweepResult",
     "System",
     "Trajectory",
@@ -57,6 +58,8 @@ __all__ = [
     "models",
     "plot",
     "reductions",
+    "resume",
+    "run",
     "save",
     "schemes",
     "shapes",

@@ -56,7 +56,11 @@ def make_plan(args: argparse.Namespace) -> Plan:
     dt, steps = read_steps(args, dt, duration, 1 if args.every is None else args.every)
     if args.output is not None and pathlib.Path(args.output).suffix != ".npz":
         raise InputError(f"--output {args.output}: runs are saved as .npz; nsjax.io.load reads them")
-    check_files(args.output, args.plot, args.model, args.animate)
+    if args.checkpoint is not None and pathlib.Path(args.checkpoint).suffix != ".npz":
+        raise InputError(
+            f"--checkpoint {args.checkpoint}: runs are saved as .npz; nsjax.io.load reads them"
+        )
+    check_files(args.output, args.plot, args.model, args.animate, args.checkpoint)
     if args.animate is not None:
         check_drawn(problem, args.model)
     every = default_every(steps) if args.every is None else args.every
@@ -93,22 +97,28 @@ def check_drawn(problem: Problem, source: str) -> None:
         )
 
 
-def check_files(output: str | None, picture: str | None, source: str, animation: str | None = None) -> None:
+def check_files(
+    output: str | None, picture: str | None, source: str, animation: str | None = None,
+    checkpoint: str | None = None,
+) -> None:  # fmt: skip
     """Refuses, before any work, places at which results cannot be written, and one place for two files.
 
     Raises:
         InputError: for these, and for an unknown format of the figure.
     """
-    for path in (output, picture, animation):
+    for path in (output, picture, animation, checkpoint):
         if path is not None:
             io.check_writable(path)
     if picture is not None:
         plot.check_format(picture)
     if animation is not None:
         plot.check_animation(animation)
-    files = [os.path.realpath(path) for path in (output, picture, animation, source) if path is not None]
+    given = (output, picture, animation, checkpoint, source)
+    files = [os.path.realpath(path) for path in given if path is not None]
     if len(set(files)) < len(files):
-        raise InputError("--output, --plot, --animate and the file that is read must be different files")
+        raise InputError(
+            "--output, --plot, --animate, --checkpoint and the file that is read must be different files"
+        )
 
 
 def default_every(steps: int) -> int:

@@ -1,6 +1,10 @@
 """Saved runs: one file holds the problem, the scheme, the rows, and what continues the run."""
 
 from nsjax.io.archive import READABLE, SCHEMA, Saved, header, load, save
+from nsjax.io.driver import PERIOD, Stopped, resume, run
 from nsjax.io.files import check_writable, replacing
 
-__all__ = ["READABLE", "SCHEMA", "Saved", "check_writable", "header", "load", "replacing", "save"]
+__all__ = [
+    "PERIOD", "READABLE", "SCHEMA", "Saved", "Stopped", "check_writable", "header", "load", "replacing",
+    "resume", "run", "save",
+]  # fmt: skip
