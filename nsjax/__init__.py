@@ -18,7 +18,7 @@ from nsjax.core import (
     from_lagrangian,
 )
 from nsjax.identify import Estimate, Recording, identify, losses, transforms
-from nsjax.io import Stopped, load, resume, run, save
+from nsjax.io import Stopped, load, resume, run, save, to_paraview
 from nsjax.plot import animate
 from nsjax.simulate import simulate
 from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_lyapunov, sweep_time_step
@@ -67,5 +67,6 @@ __all__ = [
     "sweep",
     "sweep_lyapunov",
     "sweep_time_step",
+    "to_paraview",
     "transforms",
 ]

@@ -15,8 +15,11 @@ import numpy as np
 
 from nsjax.types import Array, record
 
-ROUND = 24
-"""Edges of the polygons that are drawn for circles: 4 pixels off a circle of 500."""
+ROUND = 48
+"""Edges of the polygons that are drawn for circles: half a pixel off one of 250 pixels radius."""
+
+AROUND = 16
+"""Edges around bodies of revolution, whose shading hides them."""
 
 RINGS = 6
 """Rings of a half sphere."""
@@ -154,7 +157,7 @@ def box(half: Any) -> Array:
 
 
 @functools.cache
-def lathe_faces(rings: int, around: int = ROUND // 2) -> tuple[tuple[int, int, int], ...]:
+def lathe_faces(rings: int, around: int = AROUND) -> tuple[tuple[int, int, int], ...]:
     """Triangles between rings of points, one ring after the other."""
     found = []
     for r in range(rings - 1):
@@ -164,7 +167,7 @@ def lathe_faces(rings: int, around: int = ROUND // 2) -> tuple[tuple[int, int, i
     return tuple(found)
 
 
-def lathe(heights: Any, radii: Any, along: Any = None, around: int = ROUND // 2) -> Array:
+def lathe(heights: Any, radii: Any, along: Any = None, around: int = AROUND) -> Array:
     """Points (rings around, 3) of a body of revolution about the origin.
 
     Args:

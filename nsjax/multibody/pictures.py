@@ -96,7 +96,7 @@ def _solid(scene: Scene, name: str, body: str, kind: str, x: Any) -> Shape | Non
     points = _round(scene, body, kind, x)
     if flat:
         return Shape(points=points, name=name, kind="line" if kind == "hole" else "area", role=role)
-    rings = points.shape[0] // (shapes.ROUND // 2)
+    rings = points.shape[0] // (shapes.AROUND)
     faces = shapes.lathe_faces(rings)
     return Shape(
         points=points, name=name, kind="mesh", role="ground" if kind == "hole" else role, faces=faces
@@ -187,7 +187,7 @@ def _beam(scene: Scene, part: Part, x: Any) -> list[Shape]:
     nodes = nodes_of(part)
     axis = jnp.stack([scene.position(name) for name in nodes])
     _, axes = section_axes(jnp.asarray(x.points, float), jnp.asarray(x.first_axis, float))
-    around = shapes.ROUND // 2
+    around = shapes.AROUND
     angles = 2.0 * np.pi * np.arange(around) / around
     bending = jnp.broadcast_to(jnp.asarray(x.section.EI, float), (2,))
     radii = jnp.sqrt(4.0 * bending / x.section.EA)  # about d1 the section reaches along d2

@@ -32,6 +32,8 @@ DIGITS = 5
 MARGIN = 0.08
 WIDTH, BESIDE = 900.0, 190.0
 LOWEST, HIGHEST = 400.0, 640.0
+NARROW = 0.6
+"""Least width of a picture in its height: axes of less have no room for their numbers."""
 """Pixels: usual width of a page, what stands above and below, limits of the height."""
 
 FLAT = 24
@@ -175,6 +177,9 @@ def layout(seen: Motion) -> dict[str, Any]:
     }  # fmt: skip
     if seen.dimension == 2:
         width, height = np.diff(ends, axis=1)[:, 0]
+        wider = max(0.0, 0.5 * (NARROW * height - width))
+        ends[0] += np.array([-wider, wider])
+        width += 2.0 * wider
         tall = float(np.clip(WIDTH * height / width + BESIDE, LOWEST, HIGHEST))
         line = {"gridcolor": "#E3E3E3", "zeroline": False, "showline": True, "linecolor": "#888888"}
         x = {**line, "title": {"text": names[0]}, "range": ends[0].tolist(), "constrain": "domain"}
