@@ -1,6 +1,6 @@
 """nsjax: a differentiable simulator for mechanical systems that hit, slide, stick and bend."""
 
-from nsjax import models, plot, schemes
+from nsjax import models, plot, schemes, shapes
 from nsjax.check_gradient import GradientCheck, check_gradient
 from nsjax.configure import configure
 from nsjax.consistent import Consistent, consistent
@@ -18,7 +18,8 @@ from nsjax.core import (
     from_lagrangian,
 )
 from nsjax.identify import Estimate, Recording, identify, losses, transforms
-from nsjax.io import load, save
+from nsjax.io import Stopped, load, resume, run, save, to_paraview
+from nsjax.plot import animate
 from nsjax.simulate import simulate
 from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_lyapunov, sweep_time_step
 from nsjax.trajectory import RunError, Trajectory
@@ -40,11 +41,13 @@ __all__ = [
     "RunError",
     "Scheme",
     "State",
+    "Stopped",
     "SweepResult",
     "System",
     "Trajectory",
     "WorkPrecision",
     "__version__",
+    "animate",
     "check_gradient",
     "configure",
     "consistent",
@@ -55,11 +58,15 @@ __all__ = [
     "models",
     "plot",
     "reductions",
+    "resume",
+    "run",
     "save",
     "schemes",
+    "shapes",
     "simulate",
     "sweep",
     "sweep_lyapunov",
     "sweep_time_step",
+    "to_paraview",
     "transforms",
 ]

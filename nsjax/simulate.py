@@ -96,6 +96,51 @@ def simulate(
         >>> int(traj.impacts.sum())
         1
     """
+    call = checked(
+        system, params, state, scheme, dt=dt, steps=steps, time=time, every=every, save=save,
+        gradient=gradient, events=events, carry=carry, progress=progress,
+    )  # fmt: skip
+    if call.traced:
+        run, rows = _run_traced(call)
+    else:
+        warned = warn_of_step(system, call.params, call.state, call.scheme, call.dt)
+        run, rows = _run_eager(call, progress)
+        run = judged(system, call.params, every, warned, rows, run)
+    return trajectory(system, call.params, run, rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A run that has been looked at and can begin.
+
+    Args:
+        program, scheme, params, state, dt: as the time loop takes them.
+        run: its start.
+        rows: to be saved beside that of the start, each after ``every`` steps.
+        traced: whether it stands in a transformation.
+    """
+
+    program: LoopProgram
+    scheme: Scheme
+    params: PyTree
+    state: State
+    dt: Array
+    run: Run
+    rows: int
+    every: int
+    traced: bool
+
+
+def checked(
+    system: System, params: PyTree, state: State, scheme: Scheme, *, dt: Array | float, steps: int | None,
+    time: float | None, every: int, save: Sequence[str] | None, gradient: str | None, events: int,
+    carry: Continuation | None, progress: Any,
+) -> Call:  # fmt: skip
+    """What `simulate` looks at before any work.
+
+    Raises:
+        InputError: for input that cannot be run.
+    """
     checks.check_kind(system, scheme)
     checks.check_precision()
     steps = checks.check_lengths(dt, steps, time, every, events)
@@ -124,13 +169,7 @@ def simulate(
         _check_carry(program, scheme, params, step, carry)
     check_run(system, scheme, events, traced and wanted != "discrete")
     run = begin_run(program, scheme, params, state, step, carry)
-    if traced:
-        run, rows = _run_traced(program, scheme, params, run, step, steps // every, every)
-    else:
-        warned = warn_of_step(system, params, state, scheme, step)
-        run, rows = _run_eager(program, scheme, params, run, step, steps // every, every, progress)
-        run = judged(system, params, every, warned, rows, run)
-    return trajectory(system, params, run, rows)
+    return Call(program, scheme, params, state, step, run, steps // every, every, traced)
 
 
 def _continued(carry: Any) -> State:
@@ -186,53 +225,53 @@ def row_bytes(program: LoopProgram) -> int:
     return 8 * row_numbers(program.system, program.keep)
 
 
-def _run_eager(
-    program: LoopProgram,
-    scheme: Scheme,
-    params: PyTree,
-    run: Run,
-    dt: Array,
-    rows: int,
-    every: int,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[Run, dict[str, Any]]:
-    """Calls of `_advance` until all rows are there; one program serves any number of steps."""
-    check_rows(rows, row_bytes(program), traced=False)
-    length = _chunk_rows(program.system)
-    per_call = max(1, min(length, PROGRESS_STEPS // every))
+def most_rows(call: Call) -> int:
+    """Rows of one compiled call."""
+    return max(1, min(_chunk_rows(call.program.system), PROGRESS_STEPS // call.every))
+
+
+def some_rows(call: Call, run: Run, done: int, count: int) -> tuple[Run, dict[str, Any]]:
+    """The next ``count`` rows, at most `most_rows`, after ``done``; -1 of them before that of the start,
+    which takes no steps. One program serves any number of them.
+    """
+    counts = np.zeros(_chunk_rows(call.program.system), int)
+    counts[:count] = call.every
+    if done < 0:
+        counts[0] = 0
+    run, part = _advance(call.program, call.scheme, call.params, run, call.dt, counts)
+    return run, jax.tree.map(lambda x: np.asarray(x)[:count], part)
+
+
+def joined_rows(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Rows of several calls as those of one."""
+    return dict(jax.tree.map(lambda *x: np.concatenate(x), *parts))
+
+
+def _run_eager(call: Call, progress: Callable[[int, int], None] | None) -> tuple[Run, dict[str, Any]]:
+    """Calls of `_advance` until all rows are there."""
+    check_rows(call.rows, row_bytes(call.program), traced=False)
     parts: list[dict[str, Any]] = []
-    done = -1  # row 0, the start, takes no steps
-    while done < rows:
-        fresh = min(per_call, rows - done)
-        counts = np.zeros(length, int)
-        counts[:fresh] = every
-        if done < 0:
-            counts[0] = 0
-        run, part = _advance(program, scheme, params, run, dt, counts)
-        parts.append(jax.tree.map(lambda x, n=fresh: np.asarray(x)[:n], part))
+    run, done, per_call = call.run, -1, most_rows(call)
+    while done < call.rows:
+        fresh = min(per_call, call.rows - done)
+        run, part = some_rows(call, run, done, fresh)
+        parts.append(part)
         done += fresh
         if progress is not None:
-            progress(done * every, rows * every)
-    return run, jax.tree.map(lambda *x: np.concatenate(x), *parts)
+            progress(done * call.every, call.rows * call.every)
+    return run, joined_rows(parts)
 
 
-def _run_traced(
-    program: LoopProgram,
-    scheme: Scheme,
-    params: PyTree,
-    run: Run,
-    dt: Array,
-    rows: int,
-    every: int,
-) -> tuple[Run, dict[str, Any]]:
+def _run_traced(call: Call) -> tuple[Run, dict[str, Any]]:
     """The same rows with static lengths, for use inside transformations.
 
     Reverse mode keeps the carries and solutions of the steps if they fit into a budget
     (`nsjax.core.blocks`); else those of blocks, of several rows or of parts of a row.
     """
-    params, constants = prepare_run(program.system, scheme, params, dt)
+    program, scheme, dt, rows, every = call.program, call.scheme, call.dt, call.rows, call.every
+    params, constants = prepare_run(program.system, scheme, call.params, dt)
     row = functools.partial(run_row, program, scheme, params, constants, dt)
-    run, first = row(run, 0)
+    run, first = row(call.run, 0)
     carry, solution = tree_bytes((run.next.carry, no_tally(program))), 0
     if scheme.stores_solutions:
         system = program.system

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import nsjax
-from nsjax import io, models, plot, schemes
-from nsjax.cli import identify, sweep
+from nsjax import io, models, schemes
+from nsjax.cli import identify, lasting, sweep
 from nsjax.cli.inputs import ROWS, Plan, make_plan
-from nsjax.cli.report import Progress, save_figure, summary
+from nsjax.cli.report import Progress, tell
 from nsjax.cli.reproduce import reproduce
 from nsjax.core import InputError
 from nsjax.trajectory import RunError, Trajectory
@@ -55,8 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code, sentence = 2, f"{error}; install the package's extras, pip install 'nsjax[plot]' for instance"
     except (RunError, OSError) as error:
         code, sentence = 1, str(error)
-    except KeyboardInterrupt:
-        code, sentence = 130, "interrupted"
+    except KeyboardInterrupt as stop:
+        code, sentence = 130, str(stop) or "interrupted"
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
@@ -128,6 +128,24 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.add_argument("--output", metavar="FILE.npz", help="save the run; nsjax.io.load reads it")
     add.add_argument("--plot", metavar="FILE.png", help="draw the run (png, pdf, svg, ...)")
+    add.add_argument("--animate", metavar="FILE.html", help="a page on which the run plays")
+    add.add_argument(
+        "--checkpoint", metavar="FILE.npz",
+        help="save the run there while it goes on; `nsjax resume FILE.npz` continues it after a stop",
+    )  # fmt: skip
+    add.add_argument(
+        "--period",
+        type=float,
+        default=io.PERIOD,
+        help="seconds between checkpoints (default: %(default)g)",
+    )
+    again = commands.add_parser(
+        "resume", help="go on with a run that was stopped",
+        description="Goes on with a run of `nsjax simulate --checkpoint FILE.npz` to its end.",
+        epilog="example: nsjax resume run.npz --plot run.png",
+    )  # fmt: skip
+    again.set_defaults(command=lasting.resume)
+    lasting.add_arguments(again)
     vary = commands.add_parser(
         "sweep", help="run a model over ranges of its numbers",
         description="Runs a model for all combinations of some values and says what came out.",
@@ -205,44 +223,17 @@ def _simulate(args: argparse.Namespace) -> int:
         # One step compiles the program that serves the whole run, so that the two can be timed apart.
         _run(plan, steps=1, every=1)
         middle = time.perf_counter()
-        traj = _run(plan, steps=plan.steps, every=plan.every, progress=progress)
+        if args.checkpoint is None:
+            traj = _run(plan, steps=plan.steps, every=plan.every, progress=progress)
+        else:
+            traj = lasting.begin(args, plan, progress)
         end = time.perf_counter()
     finally:
         progress.clear()
-    failure = _failure(traj)
-    written = _write(args, plan, traj, bool(failure))
-    if not args.quiet:
-        print("" if failure else summary(plan, traj, middle - begin, end - middle), end="")
-        print("".join(f"wrote            {path}\n" for path in written), end="")
-    if failure:
-        raise RunError(failure)
+    tell(args, plan, traj, middle - begin, end - middle)
     return 0
 
 
 def _run(plan: Plan, **options: Any) -> Trajectory:
     system, params, state = plan.problem
     return nsjax.simulate(system, params, state, plan.scheme, dt=plan.dt, **options)
-
-
-def _failure(traj: Trajectory) -> str:
-    try:
-        traj.raise_for_status()
-    except RunError as error:
-        return str(error)
-    return ""
-
-
-def _write(args: argparse.Namespace, plan: Plan, traj: Trajectory, failed: bool) -> list[str]:
-    """The files that were asked for. A failed run is saved too, since its rows show what went wrong;
-    a figure of it would only mislead.
-    """
-    written = []
-    if args.output is not None:
-        io.save(
-            args.output, plan.problem, traj, scheme=plan.scheme, steps=plan.steps, every=plan.every
-        )  # fmt: skip
-        written.append(f"{args.output}{' (a run that failed; see its status)' if failed else ''}")
-    if args.plot is not None and not failed:
-        save_figure(plot.overview(plan.problem, traj), args.plot)
-        written.append(args.plot)
-    return written

@@ -56,7 +56,13 @@ def make_plan(args: argparse.Namespace) -> Plan:
     dt, steps = read_steps(args, dt, duration, 1 if args.every is None else args.every)
     if args.output is not None and pathlib.Path(args.output).suffix != ".npz":
         raise InputError(f"--output {args.output}: runs are saved as .npz; nsjax.io.load reads them")
-    check_files(args.output, args.plot, args.model)
+    if args.checkpoint is not None and pathlib.Path(args.checkpoint).suffix != ".npz":
+        raise InputError(
+            f"--checkpoint {args.checkpoint}: runs are saved as .npz; nsjax.io.load reads them"
+        )
+    check_files(args.output, args.plot, args.model, args.animate, args.checkpoint)
+    if args.animate is not None:
+        check_drawn(problem, args.model)
     every = default_every(steps) if args.every is None else args.every
     return Plan(problem, scheme, dt, steps, every, tuple(shown.items()))
 
@@ -79,20 +85,40 @@ def read_steps(
     return dt, check_lengths(dt, steps, args.time, every, 0)
 
 
-def check_files(output: str | None, picture: str | None, source: str) -> None:
+def check_drawn(problem: Problem, source: str) -> None:
+    """Refuses, before any work, an animation of what has no shapes.
+
+    Raises:
+        InputError: for that.
+    """
+    if problem.system.shapes is None:
+        raise InputError(
+            f"--animate: {source} has no shapes; give System(shapes=...), see help(nsjax.shapes)"
+        )
+
+
+def check_files(
+    output: str | None, picture: str | None, source: str, animation: str | None = None,
+    checkpoint: str | None = None,
+) -> None:  # fmt: skip
     """Refuses, before any work, places at which results cannot be written, and one place for two files.
 
     Raises:
         InputError: for these, and for an unknown format of the figure.
     """
-    for path in (output, picture):
+    for path in (output, picture, animation, checkpoint):
         if path is not None:
             io.check_writable(path)
     if picture is not None:
         plot.check_format(picture)
-    files = [os.path.realpath(path) for path in (output, picture, source) if path is not None]
+    if animation is not None:
+        plot.check_animation(animation)
+    given = (output, picture, animation, checkpoint, source)
+    files = [os.path.realpath(path) for path in given if path is not None]
     if len(set(files)) < len(files):
-        raise InputError("--output, --plot and the file that is read must be different files")
+        raise InputError(
+            "--output, --plot, --animate, --checkpoint and the file that is read must be different files"
+        )
 
 
 def default_every(steps: int) -> int:

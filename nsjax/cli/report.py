@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import pathlib
 import sys
 import time
@@ -9,10 +10,10 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from nsjax import io
+from nsjax import io, plot
 from nsjax.cli.inputs import Plan
 from nsjax.report import contact_lines, energy_line
-from nsjax.trajectory import Trajectory
+from nsjax.trajectory import RunError, Trajectory
 
 PATIENCE = 1.0
 """Seconds before a run shows its progress."""
@@ -93,6 +94,54 @@ def summary(plan: Plan, traj: Trajectory, start_seconds: float, run_seconds: flo
         f"{start_seconds:.2f} s for tracing, and compiling or reading the cache",
     ]
     return "\n".join(lines) + "\n"
+
+
+def tell(
+    args: argparse.Namespace, plan: Plan, traj: Trajectory, start_seconds: float, run_seconds: float
+) -> None:
+    """Writes the files that were asked for and says what the run did.
+
+    Raises:
+        RunError: after that, if a step failed.
+    """
+    failure = failure_of(traj)
+    written = _write(args, plan, traj, bool(failure))
+    if not args.quiet:
+        print("" if failure else summary(plan, traj, start_seconds, run_seconds), end="")
+        print("".join(f"wrote            {path}\n" for path in written), end="")
+    if failure:
+        raise RunError(failure)
+
+
+def failure_of(traj: Trajectory) -> str:
+    """What went wrong first, "" if nothing did."""
+    try:
+        traj.raise_for_status()
+    except RunError as error:
+        return str(error)
+    return ""
+
+
+def _write(args: argparse.Namespace, plan: Plan, traj: Trajectory, failed: bool) -> list[str]:
+    """The files that were asked for. A failed run is saved too, since its rows show what went wrong;
+    a figure of it would only mislead.
+    """
+    written = []
+    note = " (a run that failed; see its status)" if failed else ""
+    if args.checkpoint is not None:
+        written.append(f"{args.checkpoint}{note}")
+    if args.output is not None:
+        io.save(
+            args.output, plan.problem, traj, scheme=plan.scheme, steps=plan.steps, every=plan.every
+        )  # fmt: skip
+        written.append(f"{args.output}{note}")
+    if args.plot is not None and not failed:
+        save_figure(plot.overview(plan.problem, traj), args.plot)
+        written.append(args.plot)
+    if args.animate is not None and not failed:
+        plot.animate(plan.problem, traj).save(args.animate)
+        written.append(args.animate)
+    return written
 
 
 def save_figure(figure: Any, path: str) -> None:

@@ -10,6 +10,7 @@ from nsjax.linalg import BlockDiagonal
 FUNCTIONS = (
     "mass", "inertia", "force", "potential", "gap", "slip", "constraint", "law", "drag", "drag_bound",
     "retract", "difference", "prepare", "refresh", "allowed", "observe",
+    "shapes",
 )  # fmt: skip
 
 

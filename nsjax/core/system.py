@@ -95,6 +95,8 @@ class System:
         allowed: ``(t, q, p) -> (nc,)`` bool, contacts that may act; None: all. The others count as open,
             whatever their gaps.
         observe: ``(t, q, v, output, p) -> dict`` of named quantities.
+        shapes: ``(t, q, p) -> nsjax.shapes.Picture``, what `nsjax.animate` and `nsjax.to_paraview` draw;
+            None: they refuse.
         labels: names and units.
         parts: what `Trajectory.body`, `joint` and `load` ask, a frozen record with the methods
             ``part_names(kind)`` and ``part_row(kind, name, t, q, v, output, p) -> dict``, with ``kind``
@@ -163,6 +165,7 @@ class System:
     refresh: Fn | None = None
     allowed: Promised = None
     observe: Fn | None = None
+    shapes: Fn | None = None
     labels: Labels = Labels()
     parts: Any = None
     structure: Structure = Dense()

@@ -1,6 +1,11 @@
 """Saved runs: one file holds the problem, the scheme, the rows, and what continues the run."""
 
 from nsjax.io.archive import READABLE, SCHEMA, Saved, header, load, save
+from nsjax.io.driver import PERIOD, Stopped, resume, run
 from nsjax.io.files import check_writable, replacing
+from nsjax.io.paraview import check_paraview, to_paraview
 
-__all__ = ["READABLE", "SCHEMA", "Saved", "check_writable", "header", "load", "replacing", "save"]
+__all__ = [
+    "PERIOD", "READABLE", "SCHEMA", "Saved", "Stopped", "check_paraview", "check_writable", "header", "load",
+    "replacing", "resume", "run", "save", "to_paraview",
+]  # fmt: skip

@@ -88,10 +88,30 @@ def save(
         >>> traj["y"].shape
         (501,)
     """
+    write_run(path, problem, traj, scheme, metadata)
+
+
+def write_run(
+    path: PathLike, problem: Problem, traj: Trajectory, scheme: Scheme | None, metadata: dict[str, Any],
+    unfinished: dict[str, Any] | None = None,
+) -> None:  # fmt: skip
+    """`save`; of a run that is not complete with what goes on with it, see `read_unfinished`."""
     _check(problem, traj, scheme)
-    arrays = _arrays(problem, traj, scheme, _plain("metadata", metadata))
+    arrays = _arrays(problem, traj, scheme, _plain("metadata", metadata), unfinished)
     with replacing(path) as file:
         _write(file, arrays)
+
+
+def read_unfinished(path: PathLike) -> dict[str, Any] | None:
+    """What goes on with the run of a file, as `write_run` was given it; None for a finished run.
+
+    Raises:
+        InputError: as `load`.
+    """
+    arrays, content = _read(path)
+    with reading(path):
+        found: dict[str, Any] | None = rebuild(content.get("unfinished"), arrays, {})
+    return found
 
 
 def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | None = None) -> Saved:
@@ -235,8 +255,9 @@ def _check(problem: Problem, traj: Trajectory, scheme: Scheme | None) -> None:
 
 
 def _arrays(
-    problem: Problem, traj: Trajectory, scheme: Scheme | None, metadata: Any
-) -> dict[str, np.ndarray]:
+    problem: Problem, traj: Trajectory, scheme: Scheme | None, metadata: Any,
+    unfinished: dict[str, Any] | None = None,
+) -> dict[str, np.ndarray]:  # fmt: skip
     """Everything that the file holds, by name; the header says how the arrays belong together."""
     system = problem.system
     arrays: dict[str, np.ndarray] = {}
@@ -252,6 +273,8 @@ def _arrays(
     }
     for name in CONTENT:
         content[name] = describe(name, getattr(traj, name), arrays)
+    if unfinished is not None:
+        content["unfinished"] = describe("unfinished", unfinished, arrays)
     labels = {f"labels.{f.name}": getattr(system.labels, f.name) for f in dataclasses.fields(system.labels)}
     texts = {
         "nsjax_version": __version__,

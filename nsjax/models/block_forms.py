@@ -13,6 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.core import Labels, add, subtract
 from nsjax.core.checks import is_traced
 from nsjax.math import rotations
@@ -101,6 +102,10 @@ class NodalBox(Box):
     """Pose and eight corner nodes without mass, tied to the body: ``q = (centre, quaternion, nodes)``."""
 
     formulation: str = "nodes"
+
+    def picture(self, t: Array, q: Array, p: Block) -> shapes.Picture:
+        """What is drawn: the body of the nodes."""
+        return super().picture(t, q[:7], p)
 
     def sizes(self) -> dict[str, Any]:
         """Sizes, constraint and motion of the coordinates."""

@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.core.checks import is_traced
 from nsjax.math import norm
@@ -115,6 +116,38 @@ class Balls:
             "table_velocity": p.table_amplitude * p.table_frequency * jnp.cos(phase),
         }
 
+    def _bodies(self, q: Array) -> tuple[Array, Array]:
+        """Centres (balls, 2) and angles (balls,)."""
+        if self.dimension == 1:
+            return jnp.stack([0.0 * q, q], axis=1), 0.0 * q
+        found = q.reshape(self.balls, 3)
+        return found[:, :2], found[:, 2]
+
+    def picture(self, t: Array, q: Array, p: BouncingBall) -> shapes.Picture:
+        """What is drawn."""
+        r, (xy, angles) = self._each(p.radius), self._bodies(q)
+        table = p.table_amplitude * jnp.sin(p.table_frequency * t)
+        found = [shapes.level(jnp.stack([0.0 * t, table]), (0.0, 1.0), "table")]
+        for k in range(self.balls):
+            outline = shapes.placed(shapes.disc(r[k]), xy[k], angles[k])
+            name = "ball" if self.balls == 1 else f"ball {k + 1}"
+            found.append(shapes.Shape(points=outline, name=name, kind="area"))
+        up = jnp.asarray([0.0, 1.0])
+        normals = [up] * self.grounded
+        points = [xy[k] - r[k] * up for k in range(self.grounded)]
+        for i, j in self.pairs:
+            normals.append((xy[j] - xy[i]) / norm(xy[j] - xy[i]))
+            points.append(xy[i] + r[i] * normals[-1])
+        n = jnp.stack(normals)
+        across = (
+            jnp.stack([-n[:, 1], n[:, 0]], axis=1)
+            * np.where(np.arange(len(normals)) < self.grounded, -1.0, 1.0)[:, None]
+        )
+        places = shapes.Places(
+            points=jnp.stack(points), normals=n, tangents=across[:, None][:, : self.dimension - 1]
+        )
+        return shapes.Picture(shapes=tuple(found), contacts=places)
+
     def labels(self) -> Labels:
         """Names and units; a single ball carries no number."""
         number = [""] if self.balls == 1 else [str(k + 1) for k in range(self.balls)]
@@ -149,6 +182,7 @@ class Balls:
             slip=self.slip if planar else None,
             law=contact_law,
             observe=self.observe,
+            shapes=self.picture,
             labels=self.labels(),
         )
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.core import Labels, System
 from nsjax.math import rotations
 from nsjax.models.common import contact_law
@@ -118,6 +119,26 @@ class Box:
         """Height of the lowest corner."""
         return {"lowest": jnp.min(self.gap(t, q, p))}
 
+    def picture(self, t: Array, q: Array, p: Block) -> shapes.Picture:
+        """What is drawn, in the axes of the plane."""
+        d = self.dimension
+        corners, up = q[:d] + self.corners(q, p), np.eye(d)[-1]
+        flat = d == 2
+        block = shapes.Shape(
+            points=corners[np.array([0, 1, 3, 2, 0])] if flat else corners, name="block",
+            kind="area" if flat else "mesh", faces=() if flat else shapes.BOX_FACES,
+        )  # fmt: skip
+        tangents = np.broadcast_to(
+            np.eye(d)[: d - 1 if self.rough else 0], (len(corners), (d - 1) * self.rough, d)
+        )
+        return shapes.Picture(
+            shapes=(shapes.level(p.ground * up, up, "plane"), block),
+            contacts=shapes.Places(
+                points=corners, normals=jnp.broadcast_to(up, corners.shape), tangents=jnp.asarray(tangents)
+            ),
+            axes=("x", "z") if flat else ("x", "y", "z"),
+        )  # fmt: skip
+
     def labels(self) -> Labels:
         """Names and units."""
         names = ["".join("+" if s > 0 else "-" for s in row) for row in self.signs]
@@ -164,6 +185,7 @@ class Box:
             slip=self.slip if self.rough else None,
             law=contact_law,
             observe=self.observe,
+            shapes=self.picture,
             labels=self.labels(),
             **self.sizes(),
         )

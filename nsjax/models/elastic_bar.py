@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System, nearest
 from nsjax.fem.bar import bar_force, bar_inertia, bar_weight
@@ -98,6 +99,26 @@ class Bar:
         weights = bar_weight(1.0, self._masses(p))
         return {"momentum": jnp.sum(weights * v), "centre": jnp.sum(weights * q) / jnp.sum(weights)}
 
+    def picture(self, t: Array, q: Array, p: ElasticBar) -> shapes.Picture:
+        """What is drawn: the bar with some of its sections; its height is chosen to be seen."""
+        some = np.unique(np.linspace(0, self.elements, min(self.elements, DRAWN) + 1).round().astype(int))
+        ends = jnp.concatenate([jnp.zeros(1), jnp.cumsum(self._lengths(p))]) - p.length
+        x, half = (ends + q)[some], 0.03 * p.length + 0.0 * q[0]
+        upper, lower = (jnp.stack([x, y + 0.0 * x], axis=1) for y in (half, -half))
+        outline = jnp.concatenate([upper, lower[::-1], upper[:1]])
+        sections = jnp.stack([upper, lower, jnp.full(upper.shape, jnp.nan)], axis=1).reshape(-1, 2)
+        tip = jnp.stack([q[-1], jnp.zeros(())])
+        return shapes.Picture(
+            shapes=(
+                shapes.level((p.distance, 0.0), (-1.0, 0.0), "wall"),
+                shapes.Shape(points=outline, name="bar", kind="area"),
+                shapes.Shape(points=sections, name="sections", role="spring"),
+            ),
+            contacts=shapes.Places(
+                points=tip[None], normals=jnp.asarray([[-1.0, 0.0]]), tangents=jnp.zeros((1, 0, 2))
+            ),
+        )  # fmt: skip
+
     def system(self) -> System:
         """The system of this mesh."""
         n = self.elements + 1
@@ -115,6 +136,7 @@ class Bar:
             law=self.law,
             structure=BlockTridiagonal(1, constant=True),
             observe=self.observe,
+            shapes=self.picture,
             labels=Labels(
                 q=tuple(f"u{k} [m]" for k in nodes),
                 v=tuple(f"du{k} [m/s]" for k in nodes),
@@ -125,6 +147,10 @@ class Bar:
 
 
 MASSES = ("consistent", "lumped")
+
+DRAWN = 40
+"""Sections of the bar in pictures."""
+
 # Nodes that get names; beyond, nobody asks for one by name.
 LABELLED = 2001
 

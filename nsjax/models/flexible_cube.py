@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.core import InputError, Problem, State, System
 from nsjax.core.checks import is_traced
 from nsjax.fem.hexahedron import box_inertia, brick_gradients, corners_of, deformation
@@ -125,6 +127,28 @@ class Brick(Solid):
         """Their entries along the plane (nc, 2)."""
         return self.lower(x)[:, :2]
 
+    def picture(self, t: Array, q: Array, p: FlexibleCube) -> shapes.Picture:
+        """What is drawn: the surface and the edges of the brick."""
+        base = p.base_amplitude * jnp.sin(p.base_frequency * t) if self.held else 0.0
+        nodes = self.nodes(q, p) + jnp.stack([base + 0.0 * t, 0.0 * t, 0.0 * t])
+        places = nodes.reshape(-1, 3)
+        surface, faces, lines = _surface(self.elements)
+        edges = jnp.where(lines[:, None] >= 0, places[np.maximum(lines, 0)], jnp.nan)
+        table = p.ground + p.table_amplitude * jnp.sin(p.table_frequency * t)
+        lower = nodes[:, :, 0].reshape(-1, 3)
+        across = np.eye(3)[: 2 * self.rough]
+        return shapes.Picture(
+            shapes=(
+                shapes.level(jnp.stack([0.0 * t, 0.0 * t, table]), (0.0, 0.0, 1.0), "plane"),
+                shapes.Shape(points=places[surface], name="brick", kind="mesh", faces=faces),
+                shapes.Shape(points=edges, name="edges"),
+            ),
+            contacts=shapes.Places(
+                points=lower, normals=jnp.broadcast_to(jnp.asarray([0.0, 0.0, 1.0]), lower.shape),
+                tangents=jnp.broadcast_to(across, (lower.shape[0], *across.shape)),
+            ),
+        )  # fmt: skip
+
     def _structure(self) -> Structure:
         """Elimination, or conjugate gradients with contacts at their nodes."""
         if self.solver == "direct":
@@ -224,6 +248,22 @@ def flexible_cube(
     q = q if initial_q is None else vector(initial_q)
     v = v if initial_v is None else vector(initial_v)
     return Problem(system=brick.system(), params=params, state=State(t=initial_time, q=q, v=v))
+
+
+@functools.cache
+def _surface(elements: tuple[int, int, int]) -> tuple[np.ndarray, Any, np.ndarray]:
+    """Nodes of the surface, triangles between them, and nodes along the twelve edges, -1 for a break."""
+    sizes = tuple(k + 1 for k in elements)
+    number = np.arange(np.prod(sizes)).reshape(sizes)
+    sides = [np.take(number, end, axis) for axis in range(3) for end in (0, -1)]
+    squares = [(x[:-1, :-1], x[1:, :-1], x[1:, 1:], x[:-1, 1:]) for x in sides]
+    corners = np.concatenate([np.stack(x, axis=-1).reshape(-1, 4) for x in squares])
+    kept, place = np.unique(corners, return_inverse=True)
+    place = place.reshape(-1, 4)
+    triangles = np.concatenate([place[:, [0, 1, 2]], place[:, [0, 2, 3]]])
+    lines = [line for x in sides[:4] for line in (x[0], x[-1], x[:, 0], x[:, -1])]
+    broken = np.concatenate([part for line in lines for part in (line, [-1])])
+    return kept, tuple(map(tuple, triangles.tolist())), broken
 
 
 def _counts(elements: Any) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.core.checks import is_traced
@@ -122,6 +123,21 @@ class SwingingBeam:
             "bending_moment": largest[2],
         }
 
+    def picture(self, t: Array, q: Array, p: FlexiblePendulum) -> shapes.Picture:
+        """What is drawn."""
+        base = jnp.stack([p.base_amplitude * jnp.sin(p.base_frequency * t), jnp.zeros(())])
+        places = self.nodes(q)[:, :PLACE] + base
+        return shapes.Picture(
+            shapes=(
+                shapes.level((p.wall, 0.0), (1.0, 0.0), "wall"),
+                shapes.Shape(points=places, name="beam"),
+                shapes.Shape(points=places[:1], name="pin", kind="dots", role="joint"),
+            ),
+            contacts=shapes.Places(
+                points=places[-1:], normals=jnp.asarray([[1.0, 0.0]]), tangents=jnp.zeros((1, 0, 2))
+            ),
+        )  # fmt: skip
+
     def _labels(self) -> Labels:
         named = range(self.elements + 1) if self.elements <= LABELLED else ()
         every = [(f"{what}{k}", unit) for k in named for what, unit in NAMES]
@@ -156,6 +172,7 @@ class SwingingBeam:
             law=self.law,
             structure=BlockTridiagonal(3, lacking=PLACE if self.eliminated else 0),
             observe=self.observe,
+            shapes=self.picture,
             labels=self._labels(),
         )
 

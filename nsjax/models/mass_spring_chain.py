@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.linalg import BlockTridiagonal, Dense
 from nsjax.models.common import constructor, vector
@@ -71,6 +72,32 @@ class Chain:
         """The last mass does not move (1,)."""
         return q[-1:]
 
+    def picture(self, t: Array, q: Array, p: MassSpringChain) -> shapes.Picture:
+        """What is drawn, hanging down: springs have no length of their own, and get three times their
+        largest static stretch.
+        """
+        weight = jnp.max(jnp.asarray(p.mass, float)) * p.gravity
+        stretch = jnp.asarray(weight / jnp.min(jnp.asarray(p.stiffness, float)))
+        length = jnp.where(stretch > 0.0, 3.0 * stretch, 1.0)
+        side = 0.12 * length
+        zero, height = jnp.zeros(()), -length * np.arange(1.0, self.masses + 1.0) - q
+        tops = [zero, *(height[k] - side for k in range(self.masses))]
+        found = [shapes.level((0.0, 0.0), (0.0, -1.0), "ceiling")]
+        for k in range(self.masses):
+            upper, lower = (jnp.stack([zero, y]) for y in (tops[k], height[k] + side))
+            line = shapes.zigzag(upper, lower, 0.6 * side)
+            found.append(shapes.Shape(points=line, name=f"spring {k + 1}", role="spring"))
+            block = shapes.placed(shapes.rectangle(side, side), jnp.stack([zero, height[k]]))
+            found.append(shapes.Shape(points=block, name=f"mass {k + 1}", kind="area"))
+        base = jnp.stack([zero, -(self.masses + 0.7) * length])
+        if self.support == "spring":
+            line = shapes.zigzag(jnp.stack([zero, tops[-1]]), base, 0.3 * side)
+            found.append(shapes.Shape(points=line, name="support", role="spring"))
+            found.append(shapes.level(base, (0.0, 1.0), "floor"))
+        else:
+            found.append(shapes.level(jnp.stack([zero, -self.masses * length - side]), (0.0, 1.0), "floor"))
+        return shapes.Picture(shapes=tuple(found))
+
     def system(self) -> System:
         """The system of this topology."""
         n, held, dense = self.masses, self.support == "constraint", self.masses <= DENSE
@@ -87,6 +114,7 @@ class Chain:
             potential=self.potential,
             constraint=self.hold if held else None,
             structure=Dense() if dense else BlockTridiagonal(1, constant=True),
+            shapes=self.picture,
             labels=Labels(
                 q=tuple(f"q{k + 1} [m]" for k in range(n)),
                 v=tuple(f"v{k + 1} [m/s]" for k in range(n)),

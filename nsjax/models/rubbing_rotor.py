@@ -6,6 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from nsjax import shapes
 from nsjax.core import Labels, Output, Problem, State, System
 from nsjax.core.checks import is_traced
 from nsjax.math import direction, norm
@@ -85,6 +86,31 @@ def observe(t: Array, q: Array, v: Array, output: Output | None, p: RubbingRotor
     }
 
 
+SEEN = 0.3
+"""Clearance as it is drawn, in radii of the disc."""
+
+
+def picture(t: Array, q: Array, p: RubbingRotor) -> shapes.Picture:
+    """What is drawn: deflection and clearance magnified, so that both can be seen."""
+    factor = SEEN * p.radius / jnp.where(jnp.asarray(p.clearance) > 0.0, p.clearance, 1.0)
+    factor = jnp.where(factor > 1.0, factor, 1.0)
+    centre, n = factor * q[:2], direction(q[:2])
+    ring = shapes.disc(p.radius + factor * p.clearance, spoke=False)
+    disc = shapes.placed(shapes.disc(p.radius), centre, q[2])
+    return shapes.Picture(
+        shapes=(
+            shapes.Shape(points=ring, name="ring", role="ground"),
+            shapes.Shape(points=disc, name="disc", kind="area"),
+            shapes.Shape(points=jnp.zeros((1, 2)), name="bearings", kind="dots", role="ground"),
+        ),
+        contacts=shapes.Places(
+            points=(centre + p.radius * n)[None], normals=-n[None],
+            tangents=jnp.stack([-n[1], n[0]])[None, None],
+        ),
+        magnified=factor, note="deflection and clearance",
+    )  # fmt: skip
+
+
 SYSTEM = System(
     name="rubbing_rotor",
     nq=3,
@@ -98,6 +124,7 @@ SYSTEM = System(
     slip=slip,
     law=contact_law,
     observe=observe,
+    shapes=picture,
     labels=Labels(
         q=("x [m]", "y [m]", "phi [rad]"),
         v=("vx [m/s]", "vy [m/s]", "omega [rad/s]"),

@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.core import Labels, Output, Problem, State, System
 from nsjax.math import sin_cos
 from nsjax.models.common import constructor, contact_law, vector
@@ -138,6 +139,49 @@ TABLE_2 = MappingProxyType(
 driven from rest by 1 N m, more friction.
 """
 
+
+def drawn_guide(p: SliderCrank) -> tuple[shapes.Shape, ...]:
+    """The two walls, as long as the slider's way."""
+    high = p.half_height + p.clearance
+    left = p.rod_length - p.crank_length - p.half_length
+    right = p.rod_length + p.crank_length + p.half_length
+    lines = (shapes.points((left, y), (right, y)) for y in (-high, high))
+    names = ("lower wall", "upper wall")
+    return tuple(
+        shapes.Shape(points=x, name=name, role="ground") for x, name in zip(lines, names, strict=True)
+    )
+
+
+def drawn_crank(pin: Any, end: Any, rod: Array, slider: Array) -> tuple[shapes.Shape, ...]:
+    """Crank, rod (n, 2), slider and joints."""
+    return (
+        shapes.Shape(points=shapes.points((0.0, 0.0), pin), name="crank"),
+        shapes.Shape(points=rod, name="rod"),
+        shapes.Shape(points=slider, name="slider", kind="area"),
+        shapes.Shape(
+            points=shapes.points((0.0, 0.0), pin, end), name="joints", kind="dots", role="joint"
+        ),
+    )  # fmt: skip
+
+
+def corner_places(end: Any, angle: Array, p: SliderCrank) -> shapes.Places:
+    """Where the corners are, and how the walls push them."""
+    local = jnp.stack([-_LEFT_RIGHT * p.half_length, -_UP_DOWN * p.half_height], axis=1)
+    return shapes.Places(
+        points=shapes.placed(local, jnp.stack(end), angle),
+        normals=jnp.asarray(np.stack([0.0 * _UP_DOWN, _UP_DOWN], axis=1)),
+        tangents=jnp.asarray(np.broadcast_to([1.0, 0.0], (4, 1, 2))),
+    )
+
+
+def picture(t: Array, q: Array, p: SliderCrank) -> shapes.Picture:
+    """What is drawn."""
+    pin, end = (p.crank_length * jnp.cos(q[0]), p.crank_length * jnp.sin(q[0])), slider_centre(q, p)
+    slider = shapes.placed(shapes.rectangle(p.half_length, p.half_height), jnp.stack(end), q[2])
+    moving = drawn_crank(pin, end, shapes.points(pin, end), slider)
+    return shapes.Picture(shapes=(*drawn_guide(p), *moving), contacts=corner_places(end, q[2], p))
+
+
 SYSTEM = System(
     name="slider_crank",
     nq=3,
@@ -151,6 +195,7 @@ SYSTEM = System(
     slip=slip,
     law=contact_law,
     observe=observe,
+    shapes=picture,
     labels=Labels(
         q=("theta1 [rad]", "theta2 [rad]", "theta3 [rad]"),
         v=("omega1 [rad/s]", "omega2 [rad/s]", "omega3 [rad/s]"),
@@ -244,6 +289,16 @@ def bilateral_observe(
     return {"x": x, "y": y}
 
 
+def bilateral_picture(t: Array, q: Array, p: SliderCrankBilateral) -> shapes.Picture:
+    """What is drawn; the slider has no size of its own."""
+    l1, l2 = p.crank_length, p.rod_length
+    pin, end = (l1 * jnp.cos(q[0]), l1 * jnp.sin(q[0])), slider_centre(q, p)
+    slider = shapes.placed(shapes.rectangle(0.3 * l1, 0.15 * l1), jnp.stack(end))
+    rail = shapes.points((l2 - 1.3 * l1, 0.0), (l2 + 1.3 * l1, 0.0))
+    guide = shapes.Shape(points=rail, name="guide", role="ground")
+    return shapes.Picture(shapes=(guide, *drawn_crank(pin, end, shapes.points(pin, end), slider)))
+
+
 BILATERAL = System(
     name="slider_crank_bilateral",
     nq=2,
@@ -254,6 +309,7 @@ BILATERAL = System(
     potential=potential,
     constraint=guide,
     observe=bilateral_observe,
+    shapes=bilateral_picture,
     labels=Labels(
         q=("theta1 [rad]", "theta2 [rad]"),
         v=("omega1 [rad/s]", "omega2 [rad/s]"),

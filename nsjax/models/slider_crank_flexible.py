@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.core import InputError, Labels, Problem, State, System, from_lagrangian
 from nsjax.core.checks import is_traced
 from nsjax.core.lagrangian import Lagrangian
@@ -17,7 +18,15 @@ from nsjax.fem import FRAMES, FloatingRod, Modes, RodBasis, RodData, unit_rod
 from nsjax.linalg import bordered, matvec
 from nsjax.math import sin_cos
 from nsjax.models.common import constructor, contact_law, vector
-from nsjax.models.slider_crank import CORNERS, SliderCrank, corner_gaps, corner_slips
+from nsjax.models.slider_crank import (
+    CORNERS,
+    SliderCrank,
+    corner_gaps,
+    corner_places,
+    corner_slips,
+    drawn_crank,
+    drawn_guide,
+)
 from nsjax.types import Array, record
 
 
@@ -207,6 +216,21 @@ class FlexibleCrank:
             found |= {f"mode{k + 1}": amplitudes[k] for k in range(self.basis.observed)}
         return found
 
+    def picture(self, t: Array, q: Array, p: SliderCrankFlexible) -> shapes.Picture:
+        """What is drawn: the rod from node to node, at its true scale."""
+        l1, rod = p.crank_length, self.rod(p)
+        x, y, _ = self._slider(q, 0.0 * q, p)
+        bent = matvec(rod.basis, q[3:]).reshape(-1, 3)
+        along = p.rod_length * np.linspace(0.0, 1.0, self.basis.elements + 1)
+        pin = l1 * jnp.cos(q[0]), l1 * jnp.sin(q[0])
+        local = jnp.stack([along + bent[:, 0], bent[:, 1]], axis=1)
+        line = shapes.placed(local, jnp.stack(pin), q[1])
+        slider = shapes.placed(shapes.rectangle(p.half_length, p.half_height), jnp.stack([x, y]), q[2])
+        moving = drawn_crank(pin, (x, y), line, slider)
+        return shapes.Picture(
+            shapes=(*drawn_guide(p), *moving), contacts=corner_places((x, y), q[2], p)
+        )  # fmt: skip
+
     def labels(self) -> Labels:
         """Names and units."""
         q = ["theta1 [rad]", "theta2 [rad]", "theta3 [rad]"]
@@ -247,6 +271,7 @@ class FlexibleCrank:
             law=contact_law,
             prepare=self.prepare,
             observe=self.observe,
+            shapes=self.picture,
             labels=self.labels(),
             structure=bordered(b.structure, 3),
         )

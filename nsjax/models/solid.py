@@ -204,6 +204,7 @@ class Solid:
             inertia=self.inertia, force=self.force, potential=self.potential,
             gap=self.gap if nc else None, slip=self.slip if rough else None,
             law=contact_law if nc else None, structure=structure, observe=self.observe, labels=labels,
+            shapes=getattr(self, "picture", None),
         )  # fmt: skip
 
 

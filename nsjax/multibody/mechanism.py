@@ -9,10 +9,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
 from nsjax.math import taken
-from nsjax.multibody import joints, meetings, pairs
+from nsjax.multibody import joints, meetings, pairs, pictures
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.frames import ALGEBRA, Scene
@@ -237,6 +238,12 @@ class Mechanism:
         """Positions of the bodies by name."""
         return observed(self.scene(t, q, v, p), self.topology)
 
+    def picture(self, t: Array, q: Array, p: PyTree) -> shapes.Picture:
+        """What is drawn, from the parts."""
+        scene, limits = self.scene(t, q, None, p), len(self.presence.limits)
+        met = self._met(scene, p)
+        return pictures.picture(scene, self.topology, p, met, limits, self.presence.tangents)
+
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the bodies, of the joints, or of the springs, motors and loads."""
         kinds = {"body": BODIES, "joint": JOINTS, "load": LOADS}[kind]
@@ -296,7 +303,7 @@ class Mechanism:
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute else None,
             refresh=self.refresh if self.profiles else None,
-            observe=self.observe if names.observables else None,
+            observe=self.observe if names.observables else None, shapes=self.picture,
             labels=names, parts=self, tangent_hint=hint, **given,
         )  # fmt: skip
 

@@ -164,7 +164,14 @@ class Spheres:
         places, rates = (
             tuple(f"{k}{i} [{u}]" for i in range(self.count) for k, u in names)
             for names in (
-                [("x", "m"), ("y", "m"), ("z", "m"), ("turn_x", "rad"), ("turn_y", "rad"), ("turn_z", "rad")],
+                [
+                    ("x", "m"),
+                    ("y", "m"),
+                    ("z", "m"),
+                    ("turn_x", "rad"),
+                    ("turn_y", "rad"),
+                    ("turn_z", "rad"),
+                ],
                 [("vx", "m/s"), ("vy", "m/s"), ("vz", "m/s")] + [(f"omega_{k}", "rad/s") for k in "xyz"],
             )
         )
@@ -264,7 +271,9 @@ def spheres(
     )  # fmt: skip
     made = Spheres(count=n, walls=len(level), capacity=7 * n if capacity is None else capacity)
     q = np.concatenate([x, np.zeros((n, 3))], axis=1)
-    return Problem(system=made.system(), params=params, state=State(t=0.0, q=q.reshape(-1), v=v.reshape(-1)))
+    return Problem(
+        system=made.system(), params=params, state=State(t=0.0, q=q.reshape(-1), v=v.reshape(-1))
+    )
 
 
 def _each(name: str, value: Any, n: int) -> np.ndarray:
@@ -290,7 +299,9 @@ def _check_overlap(x: np.ndarray, radius: np.ndarray, normal: np.ndarray, level:
     """Refuses a start with overlaps."""
     one, other = np.triu_indices(len(x), 1)
     gap = np.linalg.norm(x[one] - x[other], axis=1) - radius[one] - radius[other]
-    names = [f"spheres {i} and {j}" for i, j in zip(one[gap < -OVERLAP], other[gap < -OVERLAP], strict=True)]
+    names = [
+        f"spheres {i} and {j}" for i, j in zip(one[gap < -OVERLAP], other[gap < -OVERLAP], strict=True)
+    ]
     height = x @ normal.T - level - radius[:, None]
     names += [f"sphere {i} and wall {w}" for i, w in np.argwhere(height < -OVERLAP)]
     depth = np.concatenate([gap[gap < -OVERLAP], height[height < -OVERLAP]])

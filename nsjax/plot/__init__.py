@@ -1,5 +1,6 @@
-"""Figures of runs; matplotlib is imported when one is drawn."""
+"""Figures and animations of runs; matplotlib and plotly are imported when one is drawn."""
 
+from nsjax.plot.animation import Animation, animate, check_animation
 from nsjax.plot.identification import identification
 from nsjax.plot.overview import named, overview
 from nsjax.plot.style import check_format
@@ -7,4 +8,6 @@ from nsjax.views import PAINTERS
 
 PAINTERS.update(overview=overview, named=named)
 
-__all__ = ["check_format", "identification", "named", "overview"]
+__all__ = [
+    "Animation", "animate", "check_animation", "check_format", "identification", "named", "overview",
+]  # fmt: skip

@@ -368,3 +368,13 @@ def test_every_model_shows_something(capsys, model: str) -> None:
     assert np.max(np.abs(traj.q - traj.q[0])) > 0.0
     if traj.system.nc:
         assert traj.closed_time.sum() > 0.0
+
+
+def test_a_run_is_animated(tmp_path, capsys) -> None:
+    page = tmp_path / "run.html"
+    given = ["simulate", "bouncing-ball", "--dt", "1e-3", "--steps", "20", "--animate", str(page)]
+    assert cli.main(given) == 0
+    assert f"wrote            {page}" in capsys.readouterr().out
+    assert "bouncing ball: moreau, dt = 0.001 s, t = 0 to 0.02 s" in page.read_text(encoding="utf-8")
+    assert cli.main([*given[:-1], str(tmp_path / "run.mp4")]) == 2
+    assert "animations are pages; end the name in .html" in capsys.readouterr().err

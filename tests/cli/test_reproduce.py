@@ -27,7 +27,9 @@ def test_every_figure_and_table_of_the_papers_is_listed(capsys) -> None:
     assert cli.main(["reproduce", "--papers"]) == 0
     lines = capsys.readouterr().out.splitlines()
     listed = [line.split(" | ")[0].removeprefix("| ") for line in lines if line.startswith("| ")]
-    assert sum(x.startswith(("Figure", "Table")) for x in listed) == sum(n for c in papers.COUNTS.values() for n in c.values())
+    assert sum(x.startswith(("Figure", "Table")) for x in listed) == sum(
+        n for c in papers.COUNTS.values() for n in c.values()
+    )
     computed = papers.computed()
     assert not set(computed) & set(papers.WITHOUT_NUMBERS)
     names = [name for name, _ in computed.values()]

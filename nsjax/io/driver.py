@@ -1,0 +1,313 @@
+"""Long runs that last: progress, checkpoints, a clean stop, and going on bit for bit."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from nsjax.core import InputError, Problem, Scheme
+from nsjax.core.memory import check_rows
+from nsjax.core.quantities import ROWS
+from nsjax.io.archive import load, read_unfinished, write_run
+from nsjax.io.files import PathLike, check_writable
+from nsjax.loop import Run, trajectory
+from nsjax.simulate import Call, checked, joined_rows, most_rows, row_bytes, some_rows
+from nsjax.stability import judged, warn_of_step
+from nsjax.trajectory import Trajectory
+from nsjax.types import Array
+
+PERIOD = 60.0
+"""Seconds between two checkpoints."""
+
+SHARE = 0.05
+"""Of the time of a run that checkpoints may take: they come less often where they are slow to write."""
+
+PIECE = 1.0
+"""Seconds that a piece of a run should take, after which an interruption is noticed."""
+
+GROWTH = 4
+"""By which a piece may be longer than the last one."""
+
+
+class Stopped(KeyboardInterrupt):
+    """A run that was interrupted and can be resumed; its message says how."""
+
+
+def run(
+    problem: Problem, scheme: Scheme, path: PathLike, *, dt: Array | float, steps: int | None = None,
+    time: float | None = None, every: int = 1, save: Sequence[str] | None = None, events: int = 0,
+    period: float = PERIOD, progress: Callable[[int, int], None] | None = None, **metadata: Any,
+) -> Trajectory:  # fmt: skip
+    """`nsjax.simulate` into a file, for runs that take long: what is done is written from time to time, an
+    interruption (Ctrl-C, SIGTERM) ends it in order, and `resume` goes on after that, or after a crash, with
+    the same file in the end, bit for bit.
+
+    Args:
+        problem, scheme: what is run.
+        path: the file, as of `nsjax.save`; until the run is complete it holds the last checkpoint, which
+            `nsjax.load` reads as a shorter run. An older one is replaced unless it is unfinished.
+        dt, steps, time, every, save, events: as of `nsjax.simulate`.
+        period: seconds between two checkpoints; more where writing one takes above a twentieth of it.
+        progress: called as ``progress(steps_done, steps)``.
+        metadata: noted in the file, as of `nsjax.save`.
+
+    Returns:
+        The `Trajectory` of `nsjax.simulate`, bit for bit.
+
+    Raises:
+        InputError: before any work, for input that cannot be run or saved, a place that cannot be written
+            or has no room, a file that holds an unfinished run.
+        Stopped: after an interruption; it is a KeyboardInterrupt.
+        OSError: if a checkpoint cannot be written; the one before is whole.
+
+    Example:
+        >>> import tempfile
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = f"{folder}/ball.npz"
+        ...     traj = nsjax.run(models.bouncing_ball(), schemes.moreau(), file, dt=1e-3, steps=500)
+        ...     saved = nsjax.load(file)
+        >>> bool((saved.traj.q == traj.q).all())
+        True
+    """
+    _check_period(period)
+    check_writable(path)
+    _check_unfinished(path)
+    call = _looked_at(problem, scheme, dt, steps, time, every, save, events, progress)
+    _check_room(path, call)
+    warned = warn_of_step(problem.system, call.params, call.state, call.scheme, call.dt)
+    file = _File(path, problem, scheme, call, period, warned, metadata)
+    return _drive(file, call.run, [], -1, progress)
+
+
+def resume(
+    path: PathLike, problem: Problem | None = None, *, scheme: Scheme | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Trajectory:  # fmt: skip
+    """Goes on with a run that `run` has begun, to its end; a finished one is returned as it is.
+
+    Args:
+        path: its file.
+        problem: needed for a system that is no registered model, as of `nsjax.load`.
+        scheme: needed for a scheme that is not the package's.
+        progress: called as ``progress(steps_done, steps)``.
+
+    Returns:
+        The whole `Trajectory`, bit for bit that of a run without a break.
+
+    Raises:
+        InputError: for a file that is no saved run, and one of another version or system.
+        Stopped, OSError: as `run`.
+    """
+    saved = load(path, problem, scheme=scheme)
+    unfinished = read_unfinished(path)
+    if unfinished is None:
+        return saved.traj
+    scheme = saved.scheme if scheme is None else scheme
+    if scheme is None:
+        raise InputError(f"{path}: {saved.scheme_note}; pass the scheme, resume(path, scheme=...)")
+    check_writable(path)
+    with _said(path):
+        every, length = unfinished["every"], unfinished["rows"] * unfinished["every"]
+        call = _looked_at(
+            saved.problem, scheme, unfinished["dt"], length, None, every, tuple(unfinished["keep"]),
+            unfinished["events"], progress,
+        )  # fmt: skip
+        at = _refilled(path, call.run, unfinished["run"])
+        period, warned = unfinished["period"], unfinished["warned"]
+    _check_room(path, call)
+    rows = {name: getattr(saved.traj, name) for name in ("t", "q", "v", *ROWS)}
+    file = _File(path, saved.problem, scheme, call, period, warned, saved.metadata)
+    return _drive(file, at, [rows], len(rows["t"]) - 1, progress)
+
+
+@contextlib.contextmanager
+def _said(path: PathLike) -> Iterator[None]:
+    """What does not fit in a file, as a sentence that names it."""
+    try:
+        yield
+    except KeyError as error:
+        raise InputError(f"{path} is damaged: it lacks {error}") from None
+
+
+def _refilled(path: PathLike, start: Run, leaves: Sequence[Any]) -> Run:
+    """What the time loop carries, as it was at the checkpoint."""
+    fresh, tree = jax.tree.flatten(start)
+    kinds = [[(np.shape(x), np.asarray(x).dtype) for x in some] for some in (fresh, leaves)]
+    if kinds[0] != kinds[1]:
+        raise InputError(
+            f"{path} is a checkpoint of another version or system: what the run carries has other shapes. "
+            "Its rows are whole (nsjax.load); start anew from the last of them"
+        )
+    found: Run = jax.tree.unflatten(tree, list(leaves))
+    return found
+
+
+def _looked_at(
+    problem: Problem, scheme: Scheme, dt: Any, steps: int | None, time: float | None, every: int,
+    save: Sequence[str] | None, events: int, progress: Any,
+) -> Call:  # fmt: skip
+    if not isinstance(problem, Problem):
+        raise InputError(f"run: problem = {problem!r}; it must be an nsjax.Problem")
+    call = checked(
+        problem.system, problem.params, problem.state, scheme, dt=dt, steps=steps, time=time, every=every,
+        save=save, gradient=None, events=events, carry=None, progress=progress,
+    )  # fmt: skip
+    if call.traced:
+        raise InputError("run: works on plain numbers; inside jit, vmap and grad use nsjax.simulate")
+    check_rows(call.rows, row_bytes(call.program), traced=False)
+    return call
+
+
+def _check_period(period: float) -> None:
+    if not isinstance(period, int | float) or not period >= 0.0:
+        raise InputError(f"run: period = {period!r}; give seconds between two checkpoints")
+
+
+def _check_unfinished(path: PathLike) -> None:
+    """Refuses to replace what somebody may want to go on with; whatever else is there, `save` would
+    replace, too.
+    """
+    unfinished = None
+    if os.path.exists(path):
+        with contextlib.suppress(InputError):
+            unfinished = read_unfinished(path)
+    if unfinished is not None:
+        raise InputError(
+            f"{path} holds an unfinished run: nsjax.resume({os.fspath(path)!r}) goes on with it; or remove "
+            "it"
+        )
+
+
+def _check_room(path: PathLike, call: Call) -> None:
+    """Refuses a file system that cannot hold the last checkpoint beside the finished file."""
+    needed = 2 * (call.rows + 1) * row_bytes(call.program)
+    free = shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free
+    if needed > free:
+        raise InputError(
+            f"{path}: {call.rows} rows take {needed / 2**20:.4g} MiB with a checkpoint beside them, and "
+            f"{free / 2**20:.4g} MiB are free; raise every, name the quantities to keep, save=[...], or "
+            "choose another place"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _File:
+    """Where a run is kept, and everything that it is made of."""
+
+    path: PathLike
+    problem: Problem
+    scheme: Scheme
+    call: Call
+    period: float
+    warned: bool
+    metadata: dict[str, Any]
+
+    def checkpoint(self, run: Run, rows: dict[str, Any]) -> None:
+        """Writes what is done and what goes on with it."""
+        call = self.call
+        unfinished = {
+            "run": [np.asarray(x) for x in jax.tree.leaves(run)], "rows": call.rows, "every": call.every,
+            "keep": list(call.program.keep), "events": call.program.events, "dt": np.asarray(call.dt),
+            "period": self.period, "warned": self.warned,
+        }  # fmt: skip
+        traj = trajectory(self.problem.system, call.params, run, rows)
+        write_run(self.path, self.problem, traj, self.scheme, self.metadata, unfinished)
+
+    def finish(self, run: Run, rows: dict[str, Any]) -> Trajectory:
+        """Writes the whole run."""
+        call, system = self.call, self.problem.system
+        run = judged(system, call.params, call.every, self.warned, rows, run)
+        traj = trajectory(system, call.params, run, rows)
+        write_run(self.path, self.problem, traj, self.scheme, self.metadata)
+        return traj
+
+
+def _drive(
+    file: _File, run: Run, parts: list[dict[str, Any]], done: int,
+    progress: Callable[[int, int], None] | None,
+) -> Trajectory:  # fmt: skip
+    """The rows that are left, in pieces, with checkpoints between them."""
+    call, count = file.call, 1  # the first piece is the row of the start, and compiles
+    with _interruptions() as asked:
+        written, period = -np.inf, file.period
+        while done < call.rows:
+            begin = time.perf_counter()
+            fresh = min(count, most_rows(call), call.rows - done)
+            run, part = some_rows(call, run, done, fresh)
+            parts, done = [*parts, part], done + fresh
+            now = time.perf_counter()
+            count = max(1, min(GROWTH * fresh, int(fresh * PIECE / max(now - begin, 1e-9))))
+            if progress is not None:
+                progress(done * call.every, call.rows * call.every)
+            if done < call.rows and (now - written >= period or asked):
+                parts = [joined_rows(parts)]
+                _write(file, run, parts[0], done)
+                written = time.perf_counter()
+                period = max(file.period, (written - now) / SHARE) if file.period else 0.0
+                if asked:
+                    raise Stopped(_farewell(file, done))
+    try:
+        return file.finish(run, joined_rows(parts))
+    except OSError as error:
+        raise OSError(_lost(file, "the finished run", error)) from error
+
+
+def _write(file: _File, run: Run, rows: dict[str, Any], done: int) -> None:
+    try:
+        file.checkpoint(run, rows)
+    except OSError as error:
+        what = f"the checkpoint at t = {float(rows['t'][-1]):.6g} s"
+        raise OSError(_lost(file, what, error)) from error
+
+
+def _lost(file: _File, what: str, error: OSError) -> str:
+    """What could not be written, and what is left."""
+    why = error.strerror or str(error)
+    kept = "there is none before it"
+    with contextlib.suppress(InputError):
+        traj = load(file.path, file.problem, scheme=file.scheme).traj
+        kept = f"the one at t = {float(traj.t[-1]):.6g} s is whole: make room, then resume {file.path}"
+    return f"{file.path}: {what} could not be written ({why}); {kept}"
+
+
+def _farewell(file: _File, done: int) -> str:
+    call = file.call
+    return (
+        f"stopped after {done * call.every} of {call.rows * call.every} steps; all of them are in "
+        f"{file.path}. nsjax.resume({os.fspath(file.path)!r}), or nsjax resume {file.path}, goes on"
+    )
+
+
+@contextlib.contextmanager
+def _interruptions() -> Iterator[list[int]]:
+    """Signals that ask to stop, noted until the piece at hand is done; a second one ends at once. They can
+    be caught in the main thread alone.
+    """
+    asked: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def note(number: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,243 @@
+"""Where everything is at the rows of a run: what pictures that move are made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+import numpy as np
+
+from nsjax.core.called import call
+from nsjax.core.checks import is_traced
+from nsjax.core.errors import InputError
+from nsjax.core.operators import prepared, refreshed
+from nsjax.core.system import Problem, System
+from nsjax.shapes import KINDS, ROLES, Picture
+from nsjax.trajectory import Trajectory
+from nsjax.types import Array, PyTree
+
+MARGIN = 1.15
+"""Levels reach so much farther than everything else."""
+
+FRAMES = 240
+"""Rows of a run that are drawn, unless told otherwise: ten seconds at 24 a second."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Moved:
+    """A shape at all rows that are drawn; numpy's arrays.
+
+    Args:
+        points: (rows, n, d) [m].
+        name, kind, role, faces: as of `nsjax.shapes.Shape`; levels have become lines and meshes.
+    """
+
+    points: np.ndarray
+    name: str
+    kind: str
+    role: str
+    faces: tuple[tuple[int, int, int], ...]
+
+    @property
+    def still(self) -> bool:
+        """Whether it stays where it is."""
+        return bool(np.array_equal(self.points, np.broadcast_to(self.points[:1], self.points.shape), True))
+
+
+@dataclasses.dataclass(frozen=True)
+class Motion:
+    """A run as it is drawn.
+
+    Args:
+        t: (rows,) [s].
+        shapes: of the picture.
+        places: (rows, nc, d) where contacts act [m]; None without any.
+        forces: (rows, nc, d) on the bodies, means over the time since the row before [N]; None where the
+            run has not saved impulses.
+        magnified, note, axes: as of `nsjax.shapes.Picture`.
+        low, high: (d,) ends of everything but levels [m].
+    """
+
+    t: np.ndarray
+    shapes: tuple[Moved, ...]
+    places: np.ndarray | None
+    forces: np.ndarray | None
+    magnified: float
+    note: str
+    axes: tuple[str, ...]
+    low: np.ndarray
+    high: np.ndarray
+
+    @property
+    def dimension(self) -> int:
+        """2 or 3."""
+        return len(self.low)
+
+    @property
+    def size(self) -> float:
+        """Diagonal of everything that is drawn [m]."""
+        return float(np.linalg.norm(self.high - self.low))
+
+
+def chosen_rows(traj: Trajectory, frames: int) -> np.ndarray:
+    """At most so many rows of a run, the first and last that are finite among them, evenly apart."""
+    finite = np.all(np.isfinite(traj.q), axis=1)
+    last = len(finite) - 1 if finite.all() else int(np.argmin(finite)) - 1
+    if last < 0:
+        raise InputError("pictures: the start of the run is not finite; nothing can be drawn")
+    return np.unique(np.linspace(0, last, min(frames, last + 1)).round().astype(int))
+
+
+def motion(problem: Problem, traj: Trajectory, *, frames: int = FRAMES, who: str = "animate") -> Motion:
+    """A run as it is drawn, evaluated in one call over its rows.
+
+    Args:
+        problem: what was run.
+        traj: one run of it (not a batch).
+        frames: most rows that are drawn.
+        who: name of the caller, for sentences.
+
+    Raises:
+        InputError: for a system without shapes, a batch, or the run of another system.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> from nsjax.motion import motion
+        >>> ball = models.bouncing_ball()
+        >>> traj = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=500)
+        >>> seen = motion(ball, traj, frames=11)
+        >>> len(seen.t), seen.dimension
+        (11, 2)
+    """
+    _check(problem, traj, frames, who)
+    rows = chosen_rows(traj, frames)
+    t, q = np.asarray(traj.t)[rows], np.asarray(traj.q)[rows]
+    found = jax.tree.map(np.asarray, _pictures(problem.system, traj.params, t, q))
+    shapes = _checked(found, who)
+    low, high = _ends(shapes, who)
+    shapes = tuple(_levelled(x, low, high) if x.kind == "plane" else x for x in shapes)
+    forces = None if found.contacts is None else _forces(traj, rows, found)
+    factor = 1.0 if found.magnified is None else float(found.magnified[0])
+    return Motion(
+        t=t, shapes=shapes, places=None if found.contacts is None else found.contacts.points,
+        forces=forces, magnified=factor, note=found.note, axes=found.axes, low=low,
+        high=high,
+    )  # fmt: skip
+
+
+def _check(problem: Problem, traj: Trajectory, frames: int, who: str) -> None:
+    for name, value, cls in (("problem", problem, Problem), ("traj", traj, Trajectory)):
+        if not isinstance(value, cls):
+            raise InputError(f"{who}: {name} = {value!r}; it must be an nsjax.{cls.__name__}")
+    if is_traced((traj.t, traj.q)):
+        raise InputError(f"{who}: draws the numbers of a finished run; call it outside transformations")
+    if np.ndim(traj.t) != 1:
+        raise InputError(f"{who}: t has shape {np.shape(traj.t)}; pass one run, not a batch")
+    if traj.system != problem.system:
+        raise InputError(f"{who}: traj is not a run of this problem's system; pass the problem it ran")
+    if problem.system.shapes is None:
+        raise InputError(
+            f"{who}: the system {problem.system.name or 'without a name'} has no shapes; give "
+            "System(shapes=...), a function (t, q, p) that returns an nsjax.shapes.Picture"
+        )
+    if not isinstance(frames, int | np.integer) or frames < 1:
+        raise InputError(f"{who}: frames = {frames!r}; give a whole number above zero")
+
+
+@functools.partial(jax.jit, static_argnames=("system",))
+def _pictures(system: System, params: PyTree, t: Array, q: Array) -> Picture:
+    """The pictures of all rows in one."""
+    ready = prepared(system, params)
+
+    def at(t: Array, q: Array) -> Picture:
+        found = call("shapes", system.shapes, t, q, refreshed(system, t, q, ready))  # type: ignore[arg-type]
+        if not isinstance(found, Picture):
+            raise InputError(
+                f"shapes returns {type(found).__name__}; it must return an nsjax.shapes.Picture"
+            )
+        return found
+
+    return jax.vmap(at)(t, q)
+
+
+def _checked(found: Picture, who: str) -> tuple[Moved, ...]:
+    """The shapes, refused where they cannot be drawn."""
+    shapes = []
+    for x in found.shapes:
+        if x.kind not in KINDS or x.role not in ROLES:
+            raise InputError(
+                f"{who}: shape {x.name!r} has kind = {x.kind!r}, role = {x.role!r}; choose from "
+                f"{', '.join(KINDS)} and from {', '.join(ROLES)}"
+            )
+        if x.points.ndim != 3 or x.points.shape[2] not in (2, 3):
+            raise InputError(
+                f"{who}: shape {x.name!r} has points {x.points.shape[1:]}; give (n, 2) or (n, 3)"
+            )
+        shapes.append(Moved(np.asarray(x.points), x.name, x.kind, x.role, x.faces))
+    sizes = {x.points.shape[2] for x in shapes}
+    if len(sizes) != 1:
+        raise InputError(
+            f"{who}: shapes of {sorted(sizes)} dimensions; all of them are of the plane, or of space"
+        )
+    return tuple(x for k, x in enumerate(shapes) if not any(_same(x, y) for y in shapes[:k]))
+
+
+def _same(x: Moved, y: Moved) -> bool:
+    """Whether a shape stands twice, as that of a body in two contacts."""
+    return (x.name, x.kind) == (y.name, y.kind) and np.array_equal(x.points, y.points, True)
+
+
+def _ends(shapes: tuple[Moved, ...], who: str) -> tuple[np.ndarray, np.ndarray]:
+    """Of everything but levels, which reach as far as that."""
+    d = shapes[0].points.shape[2]
+    points = [x.points.reshape(-1, d) for x in shapes if x.kind != "plane"]
+    points = points or [x.points[:, :1].reshape(-1, d) for x in shapes]
+    every = np.concatenate(points)
+    every = every[np.all(np.isfinite(every), axis=1)]
+    if not len(every):
+        raise InputError(f"{who}: shapes returns no finite point; nothing can be drawn")
+    low, high = every.min(axis=0), every.max(axis=0)
+    if not np.any(high > low):
+        low, high = low - 0.5, high + 0.5
+    return low, high
+
+
+def _levelled(x: Moved, low: np.ndarray, high: np.ndarray) -> Moved:
+    """A line, or a square of two triangles, around the foot of the middle of everything."""
+    point, normal = x.points[:, 0], x.points[:, 1] - x.points[:, 0]
+    middle = 0.5 * (low + high)
+    reach = 0.5 * MARGIN * float(np.linalg.norm(high - low))
+    foot = middle - np.sum((middle - point) * normal, axis=1)[:, None] * normal
+    if len(low) == 2:
+        along = np.stack([normal[:, 1], -normal[:, 0]], axis=1) * reach
+        return Moved(np.stack([foot - along, foot + along], axis=1), x.name, "line", x.role, ())
+    other = np.eye(3)[np.argmin(np.abs(normal), axis=1)]
+    first = np.cross(normal, other)
+    first = reach * first / np.linalg.norm(first, axis=1)[:, None]
+    second = np.cross(normal, first)
+    corners = np.stack(
+        [foot - first - second, foot + first - second, foot + first + second, foot - first + second], 1
+    )
+    return Moved(corners, x.name, "mesh", x.role, ((0, 1, 2), (0, 2, 3)))
+
+
+def _forces(traj: Trajectory, rows: np.ndarray, found: Picture) -> np.ndarray | None:
+    """Means of contact forces over the time since the row that is drawn before (rows, nc, d) [N]."""
+    if traj.impulse_normal is None or found.contacts is None:
+        return None
+    spent = np.diff(np.asarray(traj.t)[rows], prepend=np.nan)
+    spent[0] = np.inf  # nothing has acted at the start
+
+    def means(impulse: np.ndarray) -> np.ndarray:
+        whole = np.cumsum(np.nan_to_num(np.asarray(impulse)), axis=0)[rows]
+        gone = np.diff(whole, axis=0, prepend=whole[:1])
+        mean: np.ndarray = gone / spent.reshape(-1, *[1] * (gone.ndim - 1))
+        return mean
+
+    forces = means(np.asarray(traj.impulse_normal))[..., None] * found.contacts.normals
+    if traj.impulse_tangential is not None and found.contacts.tangents.shape[2]:
+        sliding = means(np.asarray(traj.impulse_tangential))[..., None] * found.contacts.tangents
+        forces = forces + np.sum(sliding, axis=2)
+    return np.where(np.isfinite(forces), forces, 0.0)

@@ -1,0 +1,222 @@
+"""Pictures that move: a run as one HTML file with controls, drawn by plotly."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import os
+import pathlib
+from typing import Any
+
+from nsjax import io
+from nsjax.core import InputError, Problem
+from nsjax.motion import FRAMES, Motion, motion
+from nsjax.plot import scenes
+from nsjax.short import scale
+from nsjax.trajectory import Trajectory
+
+LEAST = 24
+"""Frames that are drawn however large they are."""
+
+NUMBERS = 1_500_000
+"""Numbers in a file beyond which fewer frames are drawn: 10 MB beside the 5 MB of plotly itself."""
+
+PACE = 40
+"""Milliseconds a frame."""
+
+QUIET = "window.addEventListener('unhandledrejection', e => { if (e.reason == null) e.preventDefault(); })"
+"""Plotly says that a motion was interrupted, by the pause button for one, by rejecting its promise without
+a reason, which browsers report as an error.
+"""
+
+INLINE = 640
+"""Height of an animation in a notebook [px]."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Animation:
+    """A run that plays in a browser; notebooks show it, with everything it needs inside (5 MB and more).
+
+    Args:
+        figure: ``data``, ``layout`` and ``frames`` as plotly takes them; ``plotly.graph_objects.Figure(
+            animation.figure)`` makes its own figure of them.
+        title: of the page.
+    """
+
+    figure: dict[str, Any]
+    title: str
+
+    def __repr__(self) -> str:
+        return f"Animation({self.title!r}, {len(self.figure['frames'])} frames)"
+
+    def to_html(self) -> str:
+        """The whole page, plotly.js (MIT licence) inside: it asks for nothing from anywhere."""
+        import plotly.io  # type: ignore[import-not-found, unused-ignore]
+
+        body = plotly.io.to_html(
+            self.figure, include_plotlyjs=True, full_html=False, validate=False, auto_play=False,
+            post_script=QUIET, config={"displaylogo": False, "responsive": True},
+        )  # fmt: skip
+        return (
+            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(self.title)}'
+            f"</title></head>\n<body>{body}</body></html>\n"
+        )
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.to_html(), quote=True)
+        return f'<iframe srcdoc="{page}" width="100%" height="{INLINE}" style="border:0"></iframe>'
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page to ``*.html``, whole or not at all.
+
+        Raises:
+            InputError: for another suffix, and a place that cannot be written.
+        """
+        check_animation(path)
+        with io.replacing(path) as file:
+            file.write(self.to_html().encode())
+
+
+def require_plotly() -> None:
+    """Refuses in a sentence where plotly is missing."""
+    try:
+        import plotly  # noqa: F401
+    except ImportError:
+        raise InputError("animations need plotly; install it with: pip install 'nsjax[plot]'") from None
+
+
+def check_animation(path: str | os.PathLike[str]) -> None:
+    """Refuses an animation that could not be written; call it before the run that it is for.
+
+    Raises:
+        InputError: if plotly is missing, or for a suffix other than .html.
+
+    Example:
+        >>> from nsjax import plot
+        >>> plot.check_animation("run.html")
+    """
+    require_plotly()
+    if pathlib.Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{path}: animations are pages; end the name in .html")
+
+
+def animate(problem: Problem, traj: Trajectory, *, frames: int = FRAMES) -> Animation:
+    """A run as a picture that moves, with buttons and a slider, on one page that needs nothing else.
+
+    Drawn is what `nsjax.System.shapes` says: models of the package have it, mechanisms of
+    `nsjax.multibody.assemble` from their parts. Arrows that end at contacts are the forces on the bodies,
+    means over the time since the frame before (impacts included), of a length in proportion to them.
+
+    Args:
+        problem: what was run.
+        traj: one run of it (not a batch); ``impulse_normal`` and ``impulse_tangential`` saved, or there
+            are no arrows.
+        frames: most rows that are drawn, evenly apart; fewer where the page would become too large.
+
+    Returns:
+        An `Animation`: notebooks show it, ``.save("run.html")`` writes it.
+
+    Raises:
+        InputError: if plotly is missing, for a system without shapes, a batch, or the run of another
+            system.
+
+    Limits: a page redraws everything for each frame: meshes of more than some thousand triangles play
+    slowly. Rows that are not finite are left out.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> ball = models.bouncing_ball()
+        >>> traj = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=500)
+        >>> nsjax.animate(ball, traj, frames=50)
+        Animation('bouncing ball: moreau, dt = 0.001 s, t = 0 to 0.5 s', 50 frames)
+    """
+    require_plotly()
+    seen = motion(problem, traj, frames=frames)
+    fewer = _affordable(seen)
+    if fewer < len(seen.t):
+        seen = motion(problem, traj, frames=fewer)
+    title = f"{_name(problem)}: {_scheme(traj)}, t = {seen.t[0]:.4g} to {seen.t[-1]:.4g} s"
+    return Animation(figure=_figure(seen, title, _words(seen, traj)), title=title)
+
+
+def _name(problem: Problem) -> str:
+    return problem.system.name.replace("_", " ") or "system without a name"
+
+
+def _scheme(traj: Trajectory) -> str:
+    name = traj.carry.scheme.replace("_", " ") or "unknown scheme"
+    return f"{name}, dt = {float(traj.carry.dt):.4g} s"
+
+
+def _affordable(seen: Motion) -> int:
+    """Frames that fit into `NUMBERS`."""
+    each = sum(x.points[0].size for x in seen.shapes if not x.still)
+    each += 0 if seen.forces is None else scenes.ARROW * seen.forces[0].size
+    return max(LEAST, NUMBERS // max(1, each))
+
+
+def _words(seen: Motion, traj: Trajectory) -> str:
+    """What has to be known to read the picture."""
+    said = [f"{len(seen.t)} of {len(traj.t)} rows"]
+    spent = float(seen.t[-1] - seen.t[0])
+    shown = 1e-3 * PACE * (len(seen.t) - 1)
+    if spent > 0.0 and shown > 0.0:
+        ratio = shown / spent
+        if 0.8 < ratio < 1.25:
+            said.append("about in real time")
+        else:
+            said.append(f"{ratio:.3g} times slower" if ratio > 1.0 else f"{1.0 / ratio:.3g} times faster")
+    longest = scenes.reference_force(seen)
+    if longest:
+        factor, unit = scale([longest], "N")
+        said.append(f"arrow of a fifth of the picture: {longest * factor:.3g} {unit}, mean contact force")
+    if seen.magnified != 1.0:
+        said.append(f"{seen.note} {seen.magnified:.3g} times as large")
+    return "; ".join(said)
+
+
+def _figure(seen: Motion, title: str, words: str) -> dict[str, Any]:
+    """Everything as plotly takes it."""
+    traces = scenes.traces(seen)
+    moving = [k for k, trace in enumerate(traces) if not trace.still]
+    factor, unit = scale(seen.t, "s")
+    labels = [f"{t * factor:.4g} {unit}" for t in seen.t]
+    frames = [
+        {"name": str(row), "traces": moving, "data": [traces[k].at(row) for k in moving]}
+        for row in range(len(seen.t))
+    ]
+    layout = {**scenes.layout(seen), **_controls(labels, seen.dimension == 3)}
+    layout["title"] = {
+        "text": f"{html.escape(title)}<br><sup>{html.escape(words)}</sup>", "x": 0.02, "xanchor": "left",
+        "font": {"size": 15},
+    }  # fmt: skip
+    return {"data": [{**x.look, **x.at(0)} for x in traces], "layout": layout, "frames": frames}
+
+
+def _controls(labels: list[str], redraw: bool) -> dict[str, Any]:
+    """Buttons that play and pause, and a slider over the times."""
+    at_once = {"mode": "immediate", "transition": {"duration": 0}}
+    play = {**at_once, "fromcurrent": True, "frame": {"duration": PACE, "redraw": redraw}}
+    pause = {**at_once, "frame": {"duration": 0, "redraw": False}}
+    jump = {**at_once, "frame": {"duration": 0, "redraw": redraw}}
+    buttons = [
+        {"label": "▶ play", "method": "animate", "args": [None, play]},
+        {"label": "❚❚ pause", "method": "animate", "args": [[None], pause]},
+    ]
+    steps = [
+        {"label": label, "method": "animate", "args": [[str(row)], jump]}
+        for row, label in enumerate(labels)
+    ]
+    return {
+        "updatemenus": [{
+            "type": "buttons", "direction": "left", "buttons": buttons, "showactive": False,
+            "x": 0.0, "xanchor": "left", "y": 0.0, "yanchor": "top", "pad": {"t": 62, "r": 10},
+        }],
+        "sliders": [{
+            "active": 0, "steps": steps, "x": 0.22, "len": 0.78, "y": 0.0, "yanchor": "top",
+            "pad": {"t": 48},
+            "currentvalue": {"prefix": "t = ", "xanchor": "right"}, "transition": {"duration": 0},
+            "tickcolor": "white", "ticklen": 0, "minorticklen": 0, "font": {"color": "#444444"},
+        }],
+    }  # fmt: skip

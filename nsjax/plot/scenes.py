@@ -1,0 +1,200 @@
+"""Shapes and forces as plotly's traces."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from nsjax.motion import Motion, Moved
+from nsjax.short import scale
+
+# Okabe and Ito's colours without vermilion, which forces have to themselves.
+BODIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
+FORCE, GROUND, SPRING, JOINT = "#D55E00", "#8C8C8C", "#5A5A5A", "#222222"
+
+ARROW = 6
+"""Points of an arrow: tail, tip, both sides of its head, and a break."""
+
+LONG, LONGEST = 0.2, 0.4
+"""Lengths of an arrow of the reference force and of the longest, in the diagonal of the picture."""
+
+USUAL = 90.0
+"""Percentile of the forces that is the reference: single impacts do not hide all others."""
+
+HEAD = 0.25
+"""Length of the head of an arrow in its own."""
+
+DIGITS = 5
+"""Decimals of the diagonal to which coordinates are written."""
+
+MARGIN = 0.08
+WIDTH, BESIDE = 900.0, 190.0
+LOWEST, HIGHEST = 400.0, 640.0
+NARROW = 0.6
+"""Least width of a picture in its height: axes of less have no room for their numbers."""
+"""Pixels: usual width of a page, what stands above and below, limits of the height."""
+
+FLAT = 24
+"""Points up to which a mesh has flat faces and sharp edges."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Trace:
+    """One trace of plotly: what does not change, and coordinates (rows, n, d) in the unit of the axes."""
+
+    look: dict[str, Any]
+    points: np.ndarray
+    still: bool
+    decimals: int
+
+    def at(self, row: int) -> dict[str, Any]:
+        """Coordinates of a row."""
+        columns = np.round(self.points[row], self.decimals).T
+        return {name: _plain(x) for name, x in zip("xyz", columns, strict=False)}
+
+
+def _plain(column: np.ndarray) -> list[float | None]:
+    """Numbers, None where there is none, minus zero as zero."""
+    return [None if x != x else x + 0.0 for x in column.tolist()]
+
+
+def axis_unit(seen: Motion) -> tuple[float, str]:
+    """Factor and unit of the axes."""
+    return scale([seen.size], "m")
+
+
+def traces(seen: Motion) -> list[Trace]:
+    """Of all shapes, those that stand still first, and of the forces last."""
+    factor, _ = axis_unit(seen)
+    decimals = max(0, DIGITS - int(np.floor(np.log10(seen.size * factor))) - 1)
+    colours = _colours(seen)
+    order = sorted(seen.shapes, key=lambda x: (x.role == "joint", x.role != "ground"))
+    found = [
+        Trace(_look(x, colours[x.name], seen.dimension), factor * x.points, x.still, decimals)
+        for x in order
+    ]
+    arrows = _arrows(seen)
+    if arrows is not None:
+        found.append(Trace(_force_look(seen.dimension), factor * arrows, False, decimals))
+    return found
+
+
+def _colours(seen: Motion) -> dict[str, str]:
+    """One for each name of a body."""
+    given: dict[str, str] = {}
+    bodies = list(dict.fromkeys(x.name for x in seen.shapes if x.role == "body"))
+    for k, name in enumerate(bodies):
+        given[name] = BODIES[k % len(BODIES)]
+    roles = {"ground": GROUND, "spring": SPRING, "joint": JOINT}
+    return {x.name: given.get(x.name, roles.get(x.role, GROUND)) for x in seen.shapes}
+
+
+def _look(x: Moved, colour: str, dimension: int) -> dict[str, Any]:
+    """What does not move about a shape."""
+    quiet = {"name": x.name, "hoverinfo": "name", "showlegend": False}
+    if x.kind == "mesh":
+        i, j, k = np.array(x.faces).T.tolist()
+        light = {"ambient": 0.6, "diffuse": 0.7, "specular": 0.15, "roughness": 0.7, "fresnel": 0.05}
+        ground = x.role == "ground"
+        return {
+            "type": "mesh3d", "i": i, "j": j, "k": k, "color": "#B0B0B0" if ground else colour,
+            "opacity": 0.25 if ground else 1.0, "flatshading": x.points.shape[1] <= FLAT, "lighting": light,
+            **quiet, "hoverinfo": "skip" if ground else "name",
+        }  # fmt: skip
+    look: dict[str, Any] = {"type": "scatter" if dimension == 2 else "scatter3d", **quiet}
+    if x.kind == "dots":
+        ring = {"color": colour, "width": 1.5}
+        fill = "white" if x.role == "joint" else colour
+        size = 8 if dimension == 2 else 4
+        return {**look, "mode": "markers", "marker": {"size": size, "color": fill, "line": ring}}
+    width = {"body": 4.0, "ground": 2.0, "spring": 1.5, "joint": 1.5}[x.role]
+    if x.kind == "area":
+        line = {"color": colour, "width": 1.5}
+        return {**look, "mode": "lines", "line": line, "fill": "toself", "fillcolor": _faint(colour)}
+    wide = width if dimension == 2 else 1.5 * width
+    return {**look, "mode": "lines", "line": {"color": colour, "width": wide}, "connectgaps": False}
+
+
+def _faint(colour: str) -> str:
+    """A colour that lets what is behind be seen."""
+    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.35)"
+
+
+def _force_look(dimension: int) -> dict[str, Any]:
+    return {
+        "type": "scatter" if dimension == 2 else "scatter3d", "mode": "lines", "connectgaps": False,
+        "line": {"color": FORCE, "width": 2.0 if dimension == 2 else 5.0}, "name": "contact forces",
+        "hoverinfo": "name", "showlegend": False,
+    }  # fmt: skip
+
+
+def reference_force(seen: Motion) -> float:
+    """Force of an arrow of the length `LONG` [N]; zero where there is none."""
+    if seen.forces is None or seen.places is None:
+        return 0.0
+    sizes = np.linalg.norm(seen.forces, axis=-1)
+    sizes = sizes[sizes > 0.0]
+    return float(np.percentile(sizes, USUAL)) if sizes.size else 0.0
+
+
+def _arrows(seen: Motion) -> np.ndarray | None:
+    """Polylines (rows, nc ARROW, d) that end where contacts act."""
+    reference = reference_force(seen)
+    if not reference:
+        return None
+    assert seen.forces is not None
+    assert seen.places is not None
+    sizes = np.linalg.norm(seen.forces, axis=-1, keepdims=True)
+    acts = sizes > 1e-3 * reference
+    unit = seen.forces / np.where(acts, sizes, 1.0)
+    length = seen.size * np.minimum(LONG * sizes / reference, LONGEST)
+    tip = np.where(acts, seen.places, np.nan)
+    if seen.dimension == 2:
+        side = np.stack([-unit[..., 1], unit[..., 0]], axis=-1)
+    else:
+        side = np.cross(unit, np.where(np.abs(unit[..., 2:]) < 0.9, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]))
+        side /= np.where(acts, np.linalg.norm(side, axis=-1, keepdims=True), 1.0)
+    head = np.minimum(HEAD * length, 0.03 * seen.size)
+    back = tip - head * unit
+    parts = [tip - length * unit, tip, back + 0.5 * head * side, tip, back - 0.5 * head * side]
+    found = np.stack([*parts, np.full(tip.shape, np.nan)], axis=2)
+    return found.reshape(len(seen.t), -1, seen.dimension)
+
+
+def layout(seen: Motion) -> dict[str, Any]:
+    """Axes with units at one scale, that stay as they are."""
+    factor, unit = axis_unit(seen)
+    pad = MARGIN * seen.size + (0.5 * LONG * seen.size if reference_force(seen) else 0.0)
+    ends = factor * np.stack([seen.low - pad, seen.high + pad], axis=1)
+    names = [f"{name} ({unit})" for name in seen.axes]
+    common: dict[str, Any] = {
+        "paper_bgcolor": "white", "plot_bgcolor": "white", "showlegend": False, "autosize": True,
+        "font": {"family": "DejaVu Sans, Arial, sans-serif", "size": 12, "color": "#222222"},
+        "margin": {"l": 60, "r": 20, "t": 70, "b": 110},
+    }  # fmt: skip
+    if seen.dimension == 2:
+        width, height = np.diff(ends, axis=1)[:, 0]
+        wider = max(0.0, 0.5 * (NARROW * height - width))
+        ends[0] += np.array([-wider, wider])
+        width += 2.0 * wider
+        tall = float(np.clip(WIDTH * height / width + BESIDE, LOWEST, HIGHEST))
+        line = {"gridcolor": "#E3E3E3", "zeroline": False, "showline": True, "linecolor": "#888888"}
+        x = {**line, "title": {"text": names[0]}, "range": ends[0].tolist(), "constrain": "domain"}
+        y = {**line, "title": {"text": names[1]}, "range": ends[1].tolist(), "scaleanchor": "x"}
+        return {**common, "height": tall, "xaxis": x, "yaxis": {**y, "constrain": "domain"}}
+    low, high = ends[:, 0], ends[:, 1]
+    axes = {
+        f"{axis}axis": {
+            "title": {"text": names[k]}, "range": [float(low[k]), float(high[k])], "showbackground": False,
+            "gridcolor": "#D8D8D8", "zeroline": False,
+        }
+        for k, axis in enumerate("xyz")
+    }  # fmt: skip
+    camera = {"eye": {"x": 1.2, "y": -1.5, "z": 0.7}, "center": {"z": -0.12}}
+    spread = (high - low) / np.max(high - low)
+    ratio = dict(zip("xyz", spread.tolist(), strict=True))
+    scene = {**axes, "aspectmode": "manual", "aspectratio": ratio, "camera": camera}
+    return {**common, "height": 620.0, "scene": {**scene, "uirevision": "kept"}, "uirevision": "kept"}

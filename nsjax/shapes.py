@@ -1,0 +1,241 @@
+"""What a system looks like: shapes as points in the axes of the world, at an instant.
+
+`nsjax.System.shapes` returns a `Picture` of them; `nsjax.animate` and `nsjax.to_paraview` draw it at the
+rows of a run. Points of the plane are (x, y), of space (x, y, z), in metres; a row that is not a number
+breaks a line.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.types import Array, record
+
+ROUND = 48
+"""Edges of the polygons that are drawn for circles: half a pixel off one of 250 pixels radius."""
+
+AROUND = 16
+"""Edges around bodies of revolution, whose shading hides them."""
+
+RINGS = 6
+"""Rings of a half sphere."""
+
+KINDS = ("line", "area", "mesh", "dots", "plane")
+"""What points are: a polyline; a closed polygon, filled, in the plane; corners of triangles, in space;
+single points; a point of a line or plane and the tip of its unit normal there, drawn as far as everything
+else reaches.
+"""
+
+ROLES = ("body", "joint", "spring", "ground")
+"""Who it is, which chooses its colour."""
+
+
+@record(static=("name", "kind", "role", "faces"))
+class Shape:
+    """Something that is drawn.
+
+    Args:
+        points: (n, 2) or (n, 3) at an instant [m].
+        name: of the part.
+        kind: one of `KINDS`.
+        role: one of `ROLES`.
+        faces: of a mesh, triples of points.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.shapes import Shape
+        >>> Shape(points=jnp.zeros((2, 2)), name="rod").kind
+        'line'
+    """
+
+    points: Array
+    name: str
+    kind: str = "line"
+    role: str = "body"
+    faces: tuple[tuple[int, int, int], ...] = ()
+
+
+@record()
+class Places:
+    """Where contacts act: points (nc, d) [m], unit normals (nc, d) towards the body that is pushed,
+    tangents (nc, nt, d). What has no place is not a number.
+    """
+
+    points: Array
+    normals: Array
+    tangents: Array
+
+
+@record(static=("note", "axes"))
+class Picture:
+    """Everything that is drawn at an instant.
+
+    Args:
+        shapes: one or more.
+        contacts: where contact forces act; None: they are not drawn.
+        magnified: factor by which small displacements are drawn larger, None: 1.
+        note: what is magnified.
+        axes: names of the coordinates.
+    """
+
+    shapes: tuple[Shape, ...]
+    contacts: Places | None = None
+    magnified: Array | float | None = None
+    note: str = ""
+    axes: tuple[str, ...] = ("x", "y", "z")
+
+
+def points(*given: Any) -> Array:
+    """Rows (n, d) of numbers or traced scalars.
+
+    Example:
+        >>> from nsjax.shapes import points
+        >>> points((0.0, 1.0), (2.0, 3.0)).shape
+        (2, 2)
+    """
+    return jnp.stack([jnp.stack([jnp.asarray(x, float) for x in row]) for row in given])
+
+
+def placed(local: Any, origin: Any, turn: Any = None) -> Array:
+    """Points (n, d) of body axes in the axes of the world.
+
+    Args:
+        origin: of the body (d,).
+        turn: angle [rad] in the plane, matrix (3, 3) in space, body to world; None: none.
+    """
+    local = jnp.asarray(local, float)
+    if turn is not None:
+        turn = jnp.asarray(turn, float)
+        if turn.ndim == 0:
+            c, s = jnp.cos(turn), jnp.sin(turn)
+            turn = jnp.stack([c, -s, s, c]).reshape(2, 2)
+        local = jnp.sum(turn[None] * local[:, None, :], axis=2)
+    return local + jnp.asarray(origin, float)
+
+
+def disc(radius: Any, spoke: bool = True) -> Array:
+    """Outline of a disc around the origin, with a spoke along x that shows how it turns."""
+    angles = np.linspace(0.0, 2.0 * np.pi, ROUND + 1)
+    rim = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    whole = np.concatenate([rim, np.zeros((1, 2)), rim[:1]]) if spoke else rim
+    return jnp.asarray(radius, float) * jnp.asarray(whole)
+
+
+def rectangle(half_length: Any, half_height: Any) -> Array:
+    """Outline (5, 2) of a rectangle around the origin."""
+    corners = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [1.0, 1.0]])
+    return jnp.asarray(corners) * jnp.stack(
+        [jnp.asarray(half_length, float), jnp.asarray(half_height, float)]
+    )
+
+
+def stadium(half_length: Any, radius: Any) -> Array:
+    """Outline of a capsule of the plane along x around the origin."""
+    half = np.linspace(-0.5 * np.pi, 0.5 * np.pi, ROUND // 2 + 1)
+    angles = np.concatenate([half, half + np.pi, half[:1]])
+    ends = np.concatenate([np.ones(len(half)), -np.ones(len(half)), [1.0]])
+    rim = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    shift = np.stack([ends, 0.0 * ends], axis=1)
+    return jnp.asarray(radius, float) * rim + jnp.asarray(half_length, float) * shift
+
+
+BOX = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
+BOX_FACES = (
+    (0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1),
+    (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3),
+)  # fmt: skip
+"""Corners of a box in half edges, and its faces."""
+
+
+def box(half: Any) -> Array:
+    """Corners (8, 3) of a box of half edges (3,) around the origin; its faces are `BOX_FACES`."""
+    return jnp.asarray(BOX) * jnp.asarray(half, float)
+
+
+@functools.cache
+def lathe_faces(rings: int, around: int = AROUND) -> tuple[tuple[int, int, int], ...]:
+    """Triangles between rings of points, one ring after the other."""
+    found = []
+    for r in range(rings - 1):
+        for k in range(around):
+            a, b = r * around + k, r * around + (k + 1) % around
+            found += [(a, b, b + around), (a, b + around, a + around)]
+    return tuple(found)
+
+
+def lathe(heights: Any, radii: Any, along: Any = None, around: int = AROUND) -> Array:
+    """Points (rings around, 3) of a body of revolution about the origin.
+
+    Args:
+        heights, radii: (rings,) [m].
+        along: unit vector of its axis (3,); None: x.
+    """
+    axis = jnp.asarray([1.0, 0.0, 0.0] if along is None else along, float)
+    first, second = across(axis)
+    angles = 2.0 * np.pi * np.arange(around) / around
+    ring = np.cos(angles)[:, None] * first + np.sin(angles)[:, None] * second
+    heights, radii = jnp.asarray(heights, float), jnp.asarray(radii, float)
+    found = heights[:, None, None] * axis + radii[:, None, None] * ring[None]
+    return jnp.reshape(found, (-1, 3))
+
+
+def across(axis: Any) -> tuple[Array, Array]:
+    """Two unit vectors across a unit vector (3,)."""
+    axis = jnp.asarray(axis, float)
+    other = jnp.where(jnp.abs(axis[0]) < 0.9, jnp.asarray([1.0, 0.0, 0.0]), jnp.asarray([0.0, 1.0, 0.0]))
+    first = jnp.cross(axis, other)
+    first = first / jnp.sqrt(jnp.sum(first * first))
+    return first, jnp.cross(axis, first)
+
+
+def ball_rings(radius: Any) -> tuple[Array, Array]:
+    """Heights and radii of the rings of a sphere."""
+    angles = np.linspace(-0.5 * np.pi, 0.5 * np.pi, 2 * RINGS + 1)
+    radius = jnp.asarray(radius, float)
+    return radius * np.sin(angles), radius * np.cos(angles)
+
+
+def capsule_rings(radius: Any, half_length: Any) -> tuple[Array, Array]:
+    """Heights and radii of the rings of a capsule."""
+    angles = np.linspace(0.0, 0.5 * np.pi, RINGS + 1)
+    radius, half = jnp.asarray(radius, float), jnp.asarray(half_length, float)
+    upper, width = half + radius * np.sin(angles), radius * np.cos(angles)
+    return jnp.concatenate([-upper[::-1], upper]), jnp.concatenate([width[::-1], width])
+
+
+def cylinder_rings(radius: Any, half_length: Any) -> tuple[Array, Array]:
+    """Heights and radii of the rings of a cylinder with flat ends."""
+    half, radius = jnp.asarray(half_length, float), jnp.asarray(radius, float)
+    return half * np.array([-1.0, -1.0, 1.0, 1.0]), radius * np.array([0.0, 1.0, 1.0, 0.0])
+
+
+COILS = 6
+"""Turns of a spring as it is drawn."""
+
+
+def zigzag(start: Any, end: Any, width: Any) -> Array:
+    """A spring (n, d) between two points, of this half width [m]."""
+    start, end = jnp.asarray(start, float), jnp.asarray(end, float)
+    gone = end - start
+    length = jnp.sqrt(jnp.sum(gone * gone))
+    unit = gone / jnp.where(length > 0.0, length, 1.0)
+    if start.shape[0] == 2:
+        side = jnp.stack([-unit[1], unit[0]])
+    else:
+        straight = jnp.asarray([1.0, 0.0, 0.0])
+        side = across(jnp.where(length > 0.0, unit, straight))[0]
+    # straight ends, coils between
+    along = np.concatenate([[0.0], np.linspace(0.15, 0.85, 2 * COILS + 1), [1.0]])
+    swing = np.concatenate([[0.0, 0.0], np.tile([1.0, -1.0], COILS)[: 2 * COILS - 1], [0.0, 0.0]])
+    return start + along[:, None] * gone + jnp.asarray(width, float) * swing[:, None] * side
+
+
+def level(point: Any, normal: Any, name: str = "ground") -> Shape:
+    """A plane of space or line of the plane that reaches as far as everything else."""
+    point = jnp.asarray(point, float)
+    both = jnp.stack([point, point + jnp.asarray(normal, float)])
+    return Shape(points=both, name=name, kind="plane", role="ground")

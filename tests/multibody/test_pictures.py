@@ -1,0 +1,193 @@
+"""Pictures of mechanisms: shapes where their bodies are, contacts where gaps say."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.core.operators import prepared
+from nsjax.motion import Motion, motion
+from nsjax.multibody import (
+    assemble,
+    ball,
+    beam,
+    body,
+    box,
+    capsule,
+    circular,
+    contact,
+    corners,
+    cylinder,
+    fixed,
+    hinge,
+    plane,
+    point,
+    points,
+    sphere,
+    spring,
+    walls,
+)
+from tests.plot.coasting import coasting
+
+EVEN = (0.01, 0.01, 0.01)
+TURN = (0.3, -0.2, 0.5)
+OFF = (0.0, 0.0, 0.02)
+
+
+@pytest.fixture(scope="module")
+def zoo():
+    """One of every shape of space, and a pendulum of two bodies with a limit."""
+    return assemble(
+        body("globe", mass=1.0, inertia=EVEN),
+        body("pill", mass=1.0, inertia=EVEN),
+        body("can", mass=1.0, inertia=EVEN),
+        body("brick", mass=1.0, inertia=EVEN),
+        body("upper", mass=2.0, inertia=(0.01, 0.06, 0.06), com=0.3),
+        body("lower", mass=1.0, inertia=np.diag([0.005, 0.03, 0.03]), com=0.25),
+        ball("shoulder", "ground", "upper", at=(0.0, 1.0, 0.8)),
+        hinge("elbow", "upper", "lower", at=0.6, axis=(0.0, 1.0, 0.0), limits=(-2.5, 0.1)),
+        contact("tip", point("lower", at=0.5), plane(), friction=0.3),
+        contact("f1", sphere("globe", 0.1, at=OFF), plane(), friction=0.3),
+        contact("f2", capsule("pill", 0.08, 0.15), plane(at=(0.0, 0.0, -0.5))),
+        contact("f3", cylinder("can", 0.1, 0.15, axis=(0.0, 0.0, 1.0)), plane()),
+        contact("f4", box("brick", 0.15, 0.1, 0.05, turned=TURN), plane(), friction=0.3),
+        contact("hit", sphere("globe", 0.1, at=OFF), box("brick", 0.15, 0.1, 0.05, turned=TURN)),
+        spring("coil", ("ground", (0.0, 0.5, 1.2)), "globe", stiffness=60.0, length=0.4),
+        gravity=9.81,
+        start={
+            "globe": (((0.0, 0.5, 0.6), TURN), ((0.1, 0.0, -0.3), (0.3, 0.5, 1.0))),
+            "pill": (((0.5, 0.0, 0.4), TURN), ((0.2, 0.1, 0.4), (0.0, 0.5, 1.0))),
+            "can": (((-0.5, 0.0, 0.4), TURN), ((0.3, 0.0, -0.2), (1.0, 0.5, 0.2))),
+            "brick": (((0.0, -0.5, 0.4), TURN), ((0.2, 0.3, -0.2), (1.0, -0.5, 0.2))),
+            "shoulder": (TURN, (0.5, 1.0, 0.2)), "elbow": (-0.5, 1.0),
+        },
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def seen(zoo) -> Motion:
+    return motion(zoo, coasting(zoo, rows=4, step=0.1))
+
+
+def shape(seen: Motion, name: str, kind: str = "mesh"):
+    found = [x for x in seen.shapes if (x.name, x.kind) == (name, kind)]
+    assert len(found) == 1, [(x.name, x.kind) for x in seen.shapes]
+    return found[0]
+
+
+def test_shapes_lie_on_their_surfaces(zoo, seen) -> None:
+    """By the distance of every drawn point from what the shape is, in the axes of the body."""
+    q = coasting(zoo, rows=4, step=0.1).q[-1]
+    s, names = zoo.system, ("globe", "pill", "can", "brick")
+
+    def frames(q, p):
+        scene = s.parts.scene(0.0, q, None, prepared(s, p))
+        return {name: (scene.position(name), scene.rotation(name)) for name in names}
+
+    at = jax.tree.map(np.asarray, jax.jit(frames)(q, zoo.params))
+
+    def local(name):
+        return (shape(seen, name).points[-1] - at[name][0]) @ at[name][1]
+
+    globe = np.linalg.norm(local("globe") - OFF, axis=1)
+    np.testing.assert_allclose(globe, 0.1, rtol=1e-12)
+    x = local("pill")
+    across = np.linalg.norm(
+        x - np.stack([np.clip(x[:, 0], -0.15, 0.15), *np.zeros((2, len(x)))], 1), axis=1
+    )
+    np.testing.assert_allclose(across, 0.08, rtol=1e-12)
+    x = local("can")
+    radial = np.hypot(x[:, 0], x[:, 1])
+    rim = np.isclose(radial, 0.1)
+    assert np.all(rim | (radial < 1e-12))
+    np.testing.assert_allclose(np.abs(x[:, 2]), 0.15, rtol=1e-12)
+    edges = np.linalg.norm(local("brick"), axis=1)
+    np.testing.assert_allclose(edges, np.linalg.norm([0.15, 0.1, 0.05]), rtol=1e-12)
+
+
+def test_heights_over_the_plane_are_gaps(zoo, seen) -> None:
+    """The lowest drawn point of brick and can; those of round shapes lie above by their facets."""
+    s = zoo.system
+    found = jax.jit(lambda q, p: s.gap(0.0, q, prepared(s, p)))(zoo.state.q, zoo.params)
+    gaps = dict(zip(s.labels.contacts, found.tolist(), strict=True))
+    lowest = lambda name: shape(seen, name).points[0][:, 2].min()  # noqa: E731
+    assert lowest("brick") == pytest.approx(min(gaps[f"f4.{k}"] for k in range(8)), abs=1e-12)
+    assert 0.0 <= lowest("pill") + 0.5 - min(gaps["f2.0"], gaps["f2.1"]) < 0.005
+
+
+def test_every_shape_is_drawn_once_and_levels_reach_below_everything(seen) -> None:
+    names = [(x.name, x.kind) for x in seen.shapes if x.kind == "mesh"]
+    assert len(set(names)) == len(names)
+    ground = shape(seen, "f1")
+    assert ground.role == "ground"
+    assert ground.still
+    low, high = ground.points[0].min(axis=0), ground.points[0].max(axis=0)
+    assert (low[:2] <= seen.low[:2]).all()
+    assert (high[:2] >= seen.high[:2]).all()
+
+
+def test_an_inertia_is_drawn_as_the_box_that_has_it(seen) -> None:
+    """2 kg with moments 0.01, 0.06, 0.06 kg m^2: edges from J1 = m (b^2 + c^2) / 12 and so on."""
+    points = shape(seen, "upper").points[0]
+    a, b, c = (np.linalg.norm(points[0] - points[k]) for k in (4, 2, 1))
+    moments = 2.0 / 12.0 * np.array([b * b + c * c, a * a + c * c, a * a + b * b])
+    np.testing.assert_allclose(moments, [0.01, 0.06, 0.06], rtol=1e-9)
+
+
+def test_contacts_move_as_gaps_and_slips_say(zoo) -> None:
+    """Of material points (the tip and the corners); limits of joints have no place."""
+    s, q, v = zoo.system, jnp.asarray(zoo.state.q), jnp.asarray(zoo.state.v)
+
+    def rates(p):
+        p = prepared(s, p)
+        along = lambda x: s.retract(q, x * v)  # noqa: E731
+        here = s.shapes(0.0, q, p).contacts
+        _, moved = jax.jvp(lambda x: s.shapes(0.0, along(x), p).contacts.points, (0.0,), (1.0,))
+        _, opened = jax.jvp(lambda x: s.gap(0.0, along(x), p), (0.0,), (1.0,))
+        across = jnp.sum(here.tangents * moved[:, None], -1)
+        return jnp.sum(here.normals * moved, -1), opened, across, s.slip(0.0, q, v, p)
+
+    up, opened, across, slip = jax.jit(rates)(zoo.params)
+    names = s.labels.contacts
+    some = [k for k, name in enumerate(names) if name == "tip" or name.startswith("f4")]
+    assert len(some) == 9
+    np.testing.assert_allclose(up[some,], opened[some,], atol=1e-12)
+    np.testing.assert_allclose(across[some,], slip[some,], atol=1e-12)
+    limits = [k for k, name in enumerate(names) if name.startswith("elbow")]
+    assert np.isnan(up[limits,]).all()
+
+
+def test_the_plane_knows_outlines_walls_and_lines() -> None:
+    problem = assemble(
+        body("crank", mass=0.04, inertia=7e-5, com=0.0765), body("slider", mass=0.08, inertia=3e-6),
+        body("wheel", mass=1.0, inertia=0.02),
+        hinge("bearing", "ground", "crank"), hinge("pin", "crank", "slider", at=0.153),
+        contact("guide", corners("slider", 0.05, 0.025), walls(-0.3, 0.3), friction=0.1),
+        contact("dots", points("wheel", [[0.1, 0.0], [-0.1, 0.0]]), plane(), friction=0.1),
+        gravity=9.81, start={"crank": (0.5, 1.0), "wheel": ((0.0, 0.5, 0.2), (1.0, 0.0, 3.0))},
+    )  # fmt: skip
+    seen = motion(problem, coasting(problem, push=1e-3))
+    pin = 0.153 * np.array([np.cos(0.5), np.sin(0.5)])
+    crank = shape(seen, "crank", "line").points[0]
+    assert np.min(np.linalg.norm(crank - pin, axis=1)) < 1e-12
+    assert np.min(np.linalg.norm(crank, axis=1)) < 1e-12
+    middle = shape(seen, "slider", "area").points[0][:4].mean(axis=0)
+    np.testing.assert_allclose(middle, pin, atol=1e-12)
+    for name, height in (("guide lower", -0.3), ("guide upper", 0.3)):
+        np.testing.assert_allclose(shape(seen, name, "line").points[0][:, 1], height, atol=1e-12)
+    rim = shape(seen, "wheel", "area").points[0] - [0.0, 0.5]
+    assert np.linalg.norm(rim[0]) == pytest.approx(np.sqrt(0.02))  # radius of gyration
+    sizes = np.linalg.norm(seen.forces[1:], axis=-1)
+    np.testing.assert_allclose(sizes, 1.0, rtol=1e-12)
+
+
+def test_a_beam_is_a_tube_of_its_section() -> None:
+    arm = beam("arm", (0, 0, 0), (1, 0, 0), elements=4, section=circular(0.02, E=2.1e8, rho=7850.0))
+    problem = assemble(arm, fixed("clamp", "ground", "arm.start"), gravity=9.81)
+    seen = motion(problem, coasting(problem, rows=2))
+    tube = shape(seen, "arm").points[0]
+    np.testing.assert_allclose(np.hypot(tube[:, 1], tube[:, 2]), 0.02, rtol=1e-12)
+    axis = shape(seen, "arm", "line").points[0]
+    np.testing.assert_allclose(axis[:, 0], np.linspace(0.0, 1.0, 5), atol=1e-12)
