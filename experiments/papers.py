@@ -16,7 +16,9 @@ COUNTS = {
     "C": {"Figure": 10, "Table": 0},
 }
 """Of the papers whose figures are at hand. Of [SRKA] only abstract and introduction were; its examples are
-computed with our own data in ``half_explicit``. Of [B14] the text without its figures was."""
+computed with our own data in ``half_explicit``. Of [GN] the text without its figures was; its mechanisms are
+in ``beams_joints``.
+"""
 
 TITLES = {
     "R&S": "Rezaei, Schindler: mixed timestepping schemes",

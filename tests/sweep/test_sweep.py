@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import reductions, schemes, status
+from nsjax import ContactLaw, Problem, State, System, reductions, schemes, status
 from nsjax.sweep import program
 from nsjax.sweep.plan import make_plan
 from nsjax.sweep.result import REFUSED
@@ -255,3 +255,36 @@ def test_the_bar_needs_its_extra(monkeypatch, capsys) -> None:
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with pytest.raises(nsjax.InputError, match=r"pip install 'nsjax\[progress\]'"):
         ball({RESTITUTION: [0.5]}, progress=True)
+
+
+DROP = Problem(
+    system=System(
+        nq=1, nv=1, nc=1, mass=lambda q, p: jnp.eye(1), force=lambda t, q, v, p: -9.81 * jnp.ones(1),
+        gap=lambda t, q, p: q, law=lambda p: ContactLaw(restitution=p["restitution"]),
+    ),
+    params={"restitution": 0.5}, state=State(t=0.0, q=np.ones(1), v=np.zeros(1)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "problem", [DROP, pytest.param(BALL, marks=pytest.mark.slow)], ids=["drop", "ball"]
+)
+def test_the_path_for_accelerators_gives_the_same_lanes(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All lanes at once, as on a GPU, on this CPU: equal to rounding, a lane that fails included."""
+    found = []
+    for backend, names in (("cpu", ("q", "impacts")), ("gpu", ("impacts", "q"))):  # programs of their own
+        monkeypatch.setattr(jax, "default_backend", lambda name=backend: name)
+        kept = {"q": reductions.final("q"), "impacts": reductions.total("impacts")}
+        found.append(
+            nsjax.sweep(
+                problem, SCHEME, {RESTITUTION: np.array([0.2, 0.5, np.nan, 0.8])}, dt=DT, steps=STEPS,
+                every=STEPS, reduce={name: kept[name] for name in names},
+            )
+        )  # fmt: skip
+    here, there = found
+    assert here.ok.tolist() == there.ok.tolist() == [True, True, False, True]
+    for name in ("q", "impacts"):
+        # 400 steps of a loop that the compiler may contract in another way
+        np.testing.assert_allclose(there[name], here[name], rtol=1e-11, atol=1e-13, equal_nan=True)
