@@ -16,8 +16,8 @@ COUNTS = {
     "C": {"Figure": 10, "Table": 0},
 }
 """Of the papers whose figures are at hand. Of [SRKA] only abstract and introduction were; its examples are
-computed with our own data in ``half_explicit``. Of [GN] the text without its figures was; its mechanisms are
-in ``beams_joints``.
+computed with our own data in ``half_explicit``. Of [GN] the text without its figures was; its mechanisms
+are in ``beams_joints``.
 """
 
 TITLES = {
