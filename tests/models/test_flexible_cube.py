@@ -89,6 +89,17 @@ def test_a_crushed_cube_ends_in_a_sentence() -> None:
         traj.raise_for_status()
 
 
+def test_a_crushed_cube_ends_in_a_sentence_with_newton_s_iteration() -> None:
+    """The program of `test_momentum_and_energy_of_a_bounce`, thrown as hard."""
+    cube = models.flexible_cube(elements=2, height=0.001, velocity=np.array([0.0, 0.0, -50.0]))
+    traj = nsjax.simulate(*cube, schemes.nsga_decoupled(tolerance=1e-8), dt=1e-3, time=0.06)
+    with pytest.raises(nsjax.RunError, match="turn inside out"):
+        traj.raise_for_status()
+    # no row before the failure holds an element that is
+    fine = np.arange(61) < int(traj.first_failure.step)
+    assert np.asarray(traj["volume_ratio"])[fine].min() > 0.0
+
+
 def test_refusals() -> None:
     with pytest.raises(InputError, match="elements = 0"):
         models.flexible_cube(elements=0)
@@ -100,6 +111,8 @@ def test_refusals() -> None:
         models.flexible_cube(held="lower")
     with pytest.raises(InputError, match="give rough=True"):
         models.flexible_cube(friction=0.3)
+    with pytest.raises(InputError, match=r"poisson = 0.5; it must lie above -1 and at most at 0.49"):
+        models.flexible_cube(poisson=0.5)
 
 
 @pytest.mark.slow
