@@ -39,7 +39,7 @@ SWUNG: dict[str, tuple[float, ...]] = {name: (1e-3, 1e-4, 2.5e-5) for name in SC
 }
 """Steps of the pendulum [s]; its fastest vibration allows 2e-6 s with explicit forces."""
 
-BOUNCED: dict[str, tuple[float, ...]] = {name: (1e-3,) for name in SCHEMES} | {"ggl_decoupled": (3e-4,)}
+BOUNCED: dict[str, tuple[float, ...]] = {**dict.fromkeys(SCHEMES, (1e-3,)), "ggl_decoupled": (3e-4,)}
 """Steps of the cube [s]; explicit: 8e-4 s."""
 
 QUICK: dict[str, tuple[float, ...]] = {"ggl_unified": (1e-4,)}

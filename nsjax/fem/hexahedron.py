@@ -76,8 +76,7 @@ def deformation(places: Array, gradients: Array) -> Array:
     """
     if gradients.ndim == 4:
         each = jnp.transpose(gradients, (1, 2, 0, 3))  # (corners, axes, points, elements)
-        terms = [places[a][:, None, None] * each[a] for a in range(8)]
-        return functools.reduce(jnp.add, terms)
+        return jnp.sum(places[:, :, None, None] * each[:, None], axis=0)
     by_axis = jnp.transpose(gradients, (2, 0, 1)).reshape(24, 8)
     found = matmul(by_axis, places.reshape(8, -1))
     return jnp.moveaxis(found.reshape(3, 8, 3, -1), 2, 0)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from nsjax.linalg.blocks import summed
 from nsjax.types import Array, record
@@ -60,17 +61,38 @@ class Local:
         return jax.vmap(self.times)(jnp.eye(self.shape[1])).T
 
 
+def _progression(nodes: tuple[int, ...]) -> tuple[int, int] | None:
+    """First and step of nodes that are equally far apart in their numbers, such as those of a face of a
+    box; None of others.
+    """
+    steps = set(np.diff(nodes).tolist()) or {1}
+    step = steps.pop()
+    return (nodes[0], step) if nodes and not steps and step > 0 else None
+
+
 def at_nodes(x: Array, nodes: tuple[int, ...], block: int) -> Array:
-    """Unknowns (n, block) of nodes."""
-    found: Array = x.reshape(-1, block)[np.array(nodes)]
-    return found
+    """Unknowns (n, block) of nodes: a slice where their numbers are equally far apart, else a gather."""
+    rows, regular = x.reshape(-1, block), _progression(nodes)
+    if regular is None:
+        return jnp.asarray(rows[np.array(nodes, int)])
+    first, step = regular
+    return rows[first : nodes[-1] + 1 : step]
 
 
 def onto_nodes(x: Array, nodes: tuple[int, ...], size: int) -> Array:
-    """Vector (size,) with the unknowns (n, block) of nodes, zero elsewhere."""
-    block = x.shape[1]
-    whole = jnp.zeros((size // block, block), x.dtype)
-    return whole.at[np.array(nodes)].set(x, unique_indices=True).reshape(-1)
+    """Vector (size,) with the unknowns (n, block) of nodes, zero elsewhere.
+
+    Zeros between the rows where the nodes' numbers are equally far apart; else a scatter, which costs a
+    loop its single kernel. The loops that come by here, of large solids, are none anyway: each of their
+    iterations takes forces of thousands of elements, beside which starting some kernels does not count.
+    """
+    block, regular = x.shape[1], _progression(nodes)
+    if regular is None:
+        whole = jnp.zeros((size // block, block), x.dtype)
+        return whole.at[np.array(nodes, int)].set(x, unique_indices=True).reshape(-1)
+    first, step = regular
+    after = size // block - 1 - nodes[-1]
+    return lax.pad(x, jnp.zeros((), x.dtype), ((first, after, step - 1), (0, 0, 0))).reshape(-1)
 
 
 def local_jacobian(

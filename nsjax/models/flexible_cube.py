@@ -199,7 +199,7 @@ def flexible_cube(
         held: ``"upper"``: the nodes of the upper face are prescribed, the brick hangs from a base.
         solver: ``"direct"``: `nsjax.linalg.Lattice`, up to some thousand unknowns. ``"iterative"``:
             `nsjax.linalg.ConjugateGradients`, for more; its contacts suit `nsjax.schemes.nsga_decoupled`,
-            without derivatives.
+            with ``gradient="discrete"`` where it is differentiated.
         height: of the lower face over the plane at the start [m].
         velocity: of all nodes at the start [m/s], (3,) or one for all three directions.
         initial_q, initial_v, initial_time: full start: places and velocities of the free nodes, z running

@@ -143,7 +143,7 @@ class MeshedSolid(Solid):
         """Sums (free nodes, c) of values (8, c, elements) at the corners around the free nodes."""
         flat = jnp.moveaxis(x, 1, 2).reshape(-1, x.shape[1])
         flat = jnp.concatenate([flat, jnp.zeros((1, x.shape[1]))])
-        return sum((flat[row] for row in self.around[1:]), flat[self.around[0]])
+        return jnp.sum(flat[self.around], axis=0)
 
     def in_order(self, x: Array) -> Array:
         """Values of all nodes in the order of the mesh."""
@@ -160,9 +160,8 @@ class MeshedSolid(Solid):
     def inertia(self, q: Array, w: Array, p: FlexibleSolid) -> Array:
         """Consistent mass times ``w``."""
         full = jnp.concatenate([w.reshape(-1, 3), jnp.zeros((len(self.fixed_nodes), 3))])
-        at, masses = self.corners(full), self.mesh.masses
-        pushed = sum((masses[:, b, None] * at[b] for b in range(1, 8)), masses[:, 0, None] * at[0])
-        return p.density * self.gathered(jnp.asarray(pushed)).reshape(-1)
+        pushed = jnp.sum(self.mesh.masses[:, :, None] * self.corners(full), axis=1)
+        return p.density * self.gathered(pushed).reshape(-1)
 
     def weights(self, p: FlexibleSolid) -> Array:
         """Masses of the free nodes under a uniform acceleration (free nodes,) [kg]."""
@@ -172,13 +171,9 @@ class MeshedSolid(Solid):
     def force(self, t: Array, q: Array, v: Array, p: FlexibleSolid) -> Array:
         """Of the potential, ``-sum P dN/dX dV`` written out and gathered."""
         stress = piola(MATERIALS[self.material], self.deformation(q, p), *self._lame(p)) * self.mesh.volumes
-        gradients = self.mesh.gradients  # (points, corners, axes, elements)
-        terms = [
-            stress[:, axis, point] * gradients[point, :, None, axis]
-            for point in range(8)
-            for axis in range(3)
-        ]
-        inner = sum(terms[1:], terms[0])
+        # (corners, axes, points, elements), beside components of the stress
+        each = np.transpose(self.mesh.gradients, (1, 2, 0, 3))[:, None]
+        inner = jnp.sum(stress * each, axis=(2, 3))
         return (self.weights(p)[:, None] * self.pull(t, p) - self.gathered(inner)).reshape(-1)
 
     def gap(self, t: Array, q: Array, p: FlexibleSolid) -> Array:

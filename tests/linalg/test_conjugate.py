@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import jax
@@ -172,10 +173,61 @@ def test_contacts_inside_the_iteration(rough) -> None:
     assert ends[0][2] == ends[1][2]
 
 
-def test_derivatives_through_contacts_are_refused() -> None:
-    def end(speed):
-        problem = thrown("iterative", False).replace({"state.v": speed * np.ones(24)})
-        return nsjax.simulate(*problem, schemes.nsga_decoupled(), dt=1e-3, steps=1).q[-1, 0]
+def end_of(solver: str, rough: bool, gradient: str, steps: int = 2, **structure):
+    """Place of an upper node by the speed of the throw."""
 
-    with pytest.raises(NotImplementedError, match='solver="direct"'):
-        jax.grad(end)(1.0)
+    def end(speed):
+        problem = thrown(solver, rough)
+        if structure:
+            own = dataclasses.replace(problem.system.structure, **structure)
+            problem = dataclasses.replace(
+                problem, system=dataclasses.replace(problem.system, structure=own)
+            )
+        v = jnp.asarray(problem.state.v) * speed
+        run = nsjax.simulate(
+            *problem.replace({"state.v": v}),
+            schemes.nsga_decoupled(),
+            dt=1e-3,
+            steps=steps,
+            gradient=gradient,
+        )
+        return run.q[-1, -1] + run.v[-1, -3]
+
+    return end
+
+
+def check_program(rough: bool) -> None:
+    """The derivative of the program, forward and reverse, against its own secant: nothing closes in it."""
+    end = end_of("iterative", rough, "discrete")
+    both = jax.jit(lambda x: (jax.jvp(end, (x,), (1.0,))[1], jax.grad(end)(x)))
+    forward, reverse = (float(x) for x in both(1.0))
+    run, step = jax.jit(end), 1e-5
+    # rounding of values of 2.4 over the step; curvature is below that
+    assert forward == pytest.approx(float(run(1 + step) - run(1 - step)) / (2 * step), abs=1e-7)
+    assert reverse == pytest.approx(forward, rel=1e-8)
+
+
+def test_derivatives_at_nodes() -> None:
+    check_program(rough=False)
+
+
+@pytest.mark.slow
+def test_derivatives_at_nodes_that_slide() -> None:
+    check_program(rough=True)
+
+
+@pytest.mark.slow
+def test_derivatives_of_the_motion_without_promise() -> None:
+    """Responses of all contacts by conjugate gradients: the derivative of elimination."""
+    found = [
+        float(jax.jit(jax.grad(end))(1.0))
+        for end in (
+            end_of("iterative", False, "saltation", touched=()), end_of("direct", False, "saltation"),
+        )
+    ]  # fmt: skip
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+def test_derivatives_of_the_motion_through_contacts_at_nodes_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match=r'gradient="discrete".* solver="direct"'):
+        jax.grad(end_of("iterative", False, "saltation", steps=1))(1.0)

@@ -89,6 +89,18 @@ def test_a_crushed_cube_ends_in_a_sentence() -> None:
         traj.raise_for_status()
 
 
+@pytest.mark.slow
+def test_a_crushed_cube_ends_in_a_sentence_with_newton_s_iteration() -> None:
+    """Thrown at four times the speed of its waves."""
+    cube = models.flexible_cube(elements=2, height=0.001, velocity=np.array([0.0, 0.0, -50.0]))
+    traj = nsjax.simulate(*cube, schemes.nsga_decoupled(tolerance=1e-8), dt=1e-3, time=0.06)
+    with pytest.raises(nsjax.RunError, match="turn inside out"):
+        traj.raise_for_status()
+    # no row before the failure holds an element that is
+    fine = np.arange(61) < int(traj.first_failure.step)
+    assert np.asarray(traj["volume_ratio"])[fine].min() > 0.0
+
+
 def test_refusals() -> None:
     with pytest.raises(InputError, match="elements = 0"):
         models.flexible_cube(elements=0)
@@ -100,6 +112,8 @@ def test_refusals() -> None:
         models.flexible_cube(held="lower")
     with pytest.raises(InputError, match="give rough=True"):
         models.flexible_cube(friction=0.3)
+    with pytest.raises(InputError, match=r"poisson = 0.5; it must lie above -1 and at most at 0.49"):
+        models.flexible_cube(poisson=0.5)
 
 
 @pytest.mark.slow
@@ -128,3 +142,32 @@ def test_gradient_of_the_rebound() -> None:
     np.testing.assert_allclose(found, wide, rtol=0.06)
     # their ratio alone sets the speed of waves; weight during contact adds little
     assert found[0] == pytest.approx(-found[1], rel=0.01)
+
+
+@pytest.mark.slow
+def test_gradient_of_a_rebound_with_friction() -> None:
+    """Speeds of the centre after a slanting bounce of eight elements, whose nodes strike, slide and leave one
+    after the other, with respect to stiffness, density, friction and start, against secants as wide as a
+    tenth.
+    """
+    dt, steps = 1e-4, 400
+
+    def rebound(x):
+        cube = models.flexible_cube(
+            elements=2,
+            rough=True,
+            young=90.0 * (1.0 + x[0]),
+            density=1.0 + x[1],
+            friction=0.3 * (1.0 + x[2]),
+            height=0.0105 * (1.0 + x[3]),
+            velocity=np.array([0.6, 0.0, -1.0]),
+        )
+        traj = nsjax.simulate(*cube, schemes.nsga_decoupled(), dt=dt, steps=steps, every=steps)
+        return jnp.stack([traj["centre_dz"][-1], traj["centre_dx"][-1]])
+
+    run = jax.jit(rebound)
+    wide = np.stack([np.asarray(run(0.05 * one) - run(-0.05 * one)) / 0.1 for one in jnp.eye(4)], axis=1)
+    forward = np.asarray(jax.jit(jax.jacfwd(rebound))(jnp.zeros(4)))
+    # first order of the impacts, of which the secants cross some: a step at 1 m/s is 1 % of the height
+    np.testing.assert_allclose(forward, wide, atol=0.05 * np.abs(wide).max())
+    np.testing.assert_allclose(forward[:, 0], -forward[:, 1], rtol=0.01)

@@ -9,6 +9,7 @@ forces with the left inverse ``W^+`` of their directions leaves a system for the
 Rows that hold (``D = 1``: closed contacts, sticking ones) are constraints on ``dw``, kept by projecting
 preconditioner and search onto what they leave free. Without tangents what remains is symmetric and solved
 by conjugate gradients, else by BiCGStab. Nothing grows with the square of the number of contacts.
+Derivatives of a solution, forward and reverse, are solutions of the same kind.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from nsjax.core.inertia import NO_RESPONSES
 from nsjax.linalg import Local, at_nodes, matmul, onto_nodes, solve
@@ -106,15 +108,21 @@ def correction_at_nodes(x: AtNodes, dynamic: Array, rows: Array) -> tuple[Array,
 
     start = x.onto(x.lifted(jnp.where(held, -rows / x.p, 0.0)))
     known = -lawful(dynamic + x.done.product(start), start, rows)
-    precondition = lambda r: free(x.done.precondition(kept(r)))  # noqa: E731
-    if x.law.shape[1] == 1:
-        found = conjugate_gradients(
-            lambda w: kept(x.done.product(w)), precondition, kept(known), s.tolerance, s.max_iterations
-        )
-    else:
-        product = lambda w: lawful(x.done.product(w), w)  # noqa: E731
-        found = stabilised(product, precondition, known, s.tolerance, s.max_iterations)
-    dw = start + jnp.where(found.solved, found.x, jnp.nan)
+    symmetric = x.law.shape[1] == 1
+    iterate = conjugate_gradients if symmetric else stabilised
+
+    def solved(product: Callable[[Array], Array], b: Array) -> Array:
+        """In what held rows leave free; of the transposed matrix as well, whose projections are the
+        same.
+        """
+        found = iterate(
+            lambda w: kept(product(w)), lambda r: free(x.done.precondition(kept(r))), kept(b),
+            s.tolerance, s.max_iterations,
+        )  # fmt: skip
+        return jnp.where(found.solved, found.x, jnp.nan)
+
+    product = x.done.product if symmetric else lambda w: lawful(x.done.product(w), w)
+    dw = start + lax.custom_linear_solve(product, known, solved, solved, symmetric=symmetric)
     force = _times(x.back, x.at(x.done.product(dw) + dynamic))
     change = _times(x.law, force - rows - x.p * _times(x.wt.values, x.at(dw)))
     return dw, (change - rows) / x.k

@@ -246,7 +246,7 @@ def _respond(
         active=x.active, solves=x.solves, solved=x.solved,
     )  # fmt: skip
     q, v = x.q, x.smooth.v + x.w
-    if is_local(system):
+    if is_local(system) and scheme.gradient != "discrete":
         q, v = refused((q, v))
     end = State(t=s.t, q=q, v=v)
     return Stepped(end=end, jump=jump, estimate=jnp.zeros(()), more=more)
