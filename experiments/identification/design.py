@@ -33,6 +33,17 @@ def spread(count: int, size: int) -> np.ndarray:
     return np.asarray(2.0 * ((0.5 + np.outer(np.arange(1, count + 1), steps)) % 1.0) - 1.0)
 
 
+def filled(cost: np.ndarray) -> np.ndarray:
+    """Costs (..., K) of runs; those that failed, not a number, cost what the others of their recording do
+    in the mean, and all of a recording that has failed cost the same: they say nothing.
+    """
+    flat = cost.reshape(-1, cost.shape[-1])
+    good = np.isfinite(flat)
+    typical = np.where(good, flat, 0.0).sum(axis=0) / np.maximum(good.sum(axis=0), 1)
+    typical = np.where(good.any(axis=0), typical, np.nanmax(cost))
+    return np.asarray(np.where(np.isfinite(cost), cost, typical))
+
+
 @dataclasses.dataclass(frozen=True)
 class Answer:
     """Least point ``z`` (p,) of the quadratic, its value there, which coordinates are inside the box."""

@@ -95,18 +95,10 @@ def means(distance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def costs(model: np.ndarray, path: np.ndarray) -> np.ndarray:
-    """Cost of every run (..., K). Runs that failed (two or three in a hundred of a design) cost what the
-    others of their toss do in the mean, and all of a simulated toss that has failed cost the same: they say
-    nothing.
-    """
+    """Cost of every run (..., K), `design.filled` where it failed (two or three in a hundred)."""
     failed = ~np.isfinite(model).all(axis=(-1, -2))
     found = [np.sqrt(x) for x in means(distances(np.where(failed[..., None, None], 0.0, model), path))]
-    cost = np.where(failed, np.nan, 0.5 * (found[0] + found[1]))
-    flat = cost.reshape(-1, cost.shape[-1])
-    good = np.isfinite(flat)
-    typical = np.where(good, flat, 0.0).sum(axis=0) / np.maximum(good.sum(axis=0), 1)
-    typical = np.where(good.any(axis=0), typical, np.nanmax(cost))
-    return np.asarray(np.where(np.isfinite(cost), cost, typical))
+    return design.filled(np.where(failed, np.nan, 0.5 * (found[0] + found[1])))
 
 
 @dataclasses.dataclass(frozen=True)

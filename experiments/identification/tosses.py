@@ -48,11 +48,11 @@ class Measured:
         return SAMPLE * np.arange(len(self.position))
 
 
-def folder() -> Path | None:
+def folder(name: str = "cube_toss", file: str = "cube_tosses.npz") -> Path | None:
     """Where the data are: ``NSJAX_DATA``, or beside the checkout; None if they are absent."""
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    place = Path(os.environ.get("NSJAX_DATA", beside)) / "cube_toss"
-    return place if (place / "cube_tosses.npz").is_file() else None
+    place = Path(os.environ.get("NSJAX_DATA", beside)) / name
+    return place if (place / file).is_file() else None
 
 
 def nominal(place: Path) -> dict[str, Any]:
