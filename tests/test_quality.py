@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import pathlib
 import pkgutil
 import re
@@ -31,6 +32,41 @@ MODULES = [m.name for m in pkgutil.walk_packages(nsjax.__path__, "nsjax.") if "_
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def undocumented(name: str) -> list[str]:
+    """Public functions, classes and methods of a module that say nothing of their own."""
+    module, found = importlib.import_module(name), []
+    for key, thing in vars(module).items():
+        if key.startswith("_") or getattr(thing, "__module__", None) != name:
+            continue
+        if not (inspect.isfunction(thing) or inspect.isclass(thing)):
+            continue
+        said = thing.__doc__ or ""
+        if not said or said.startswith(f"{thing.__name__}("):  # what dataclasses write themselves
+            found.append(f"{name}.{key}")
+        methods = vars(thing).items() if inspect.isclass(thing) else ()
+        found += [
+            f"{name}.{key}.{k}" for k, f in methods
+            if not k.startswith("_") and inspect.isfunction(f) and not inspect.getdoc(getattr(thing, k))
+        ]  # fmt: skip
+    return found
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    assert not [name for module in ["nsjax", *MODULES] for name in undocumented(module)]
+
+
+FRONT = ("nsjax", "nsjax.io", "nsjax.models", "nsjax.plot", "nsjax.schemes")
+"""Packages whose functions all show an example. Parts of `nsjax.multibody` share those of their kin."""
+
+
+@pytest.mark.parametrize("name", FRONT)
+def test_public_functions_have_examples(name: str) -> None:
+    module = importlib.import_module(name)
+    functions = [key for key in module.__all__ if inspect.isfunction(getattr(module, key))]
+    assert functions
+    assert not [key for key in functions if ">>> " not in (getattr(module, key).__doc__ or "")]
 
 
 def blocks(language: str) -> list[str]:

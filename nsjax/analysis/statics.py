@@ -306,6 +306,14 @@ def modes(problem: Problem, count: int = 6) -> Modes:
         InputError: away from equilibrium.
 
     Limits: dense matrices; about rest only. Contacts are left out.
+
+    Example:
+        >>> import numpy as np
+        >>> from nsjax import models
+        >>> from nsjax.analysis import modes
+        >>> chain = models.mass_spring_chain(gravity=0.0, support="constraint", stiffness=10.0)
+        >>> (modes(chain).frequencies * 2.0 * np.pi).round(4).tolist()  # sqrt(10), sqrt(30)
+        [3.1623, 5.4772]
     """
     ramp, q = ramp_of(problem, None)
     found = _linearised(ramp.system, ramp.t, jnp.asarray(q), ramp.start)

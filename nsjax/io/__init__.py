@@ -6,6 +6,6 @@ from nsjax.io.files import check_writable, replacing
 from nsjax.io.paraview import check_paraview, to_paraview
 
 __all__ = [
-    "PERIOD", "READABLE", "SCHEMA", "Saved", "Stopped", "check_paraview", "check_writable", "header", "load",
-    "replacing", "resume", "run", "save", "to_paraview",
+    "PERIOD", "READABLE", "SCHEMA", "Saved", "Stopped", "check_paraview", "check_writable", "header",
+    "load", "replacing", "resume", "run", "save", "to_paraview",
 ]  # fmt: skip

@@ -214,6 +214,17 @@ def header(path: PathLike) -> dict[str, Any]:
 
     Raises:
         InputError: as `load`.
+
+    Example:
+        >>> import tempfile
+        >>> import nsjax
+        >>> from nsjax import io, models, schemes
+        >>> ball = models.bouncing_ball()
+        >>> traj = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=500)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     io.save(f"{folder}/ball.npz", ball, traj)
+        ...     io.header(f"{folder}/ball.npz")["model"]
+        'bouncing_ball'
     """
     arrays, content = _read(path)
     with reading(path):

@@ -109,6 +109,13 @@ def resume(
     Raises:
         InputError: for a file that is no saved run, and one of another version or system.
         Stopped, OSError: as `run`.
+
+    Example:
+        >>> import nsjax
+        >>> nsjax.resume("none.npz")
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: none.npz does not exist
     """
     saved = load(path, problem, scheme=scheme)
     unfinished = read_unfinished(path)

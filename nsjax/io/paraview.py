@@ -32,6 +32,10 @@ def check_paraview(path: PathLike) -> None:
 
     Raises:
         InputError: if h5py is missing, for another suffix, a place that cannot be written.
+
+    Example:
+        >>> from nsjax.io import check_paraview
+        >>> check_paraview("run.vtkhdf")
     """
     try:
         import h5py  # type: ignore[import-not-found, unused-ignore] # noqa: F401

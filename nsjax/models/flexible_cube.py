@@ -141,7 +141,7 @@ class Brick(Solid):
             shapes=(
                 shapes.level(jnp.stack([0.0 * t, 0.0 * t, table]), (0.0, 0.0, 1.0), "plane"),
                 shapes.Shape(points=places[surface], name="brick", kind="mesh", faces=faces),
-                shapes.Shape(points=edges, name="edges"),
+                shapes.Shape(points=edges, name="edges", role="spring"),
             ),
             contacts=shapes.Places(
                 points=lower, normals=jnp.broadcast_to(jnp.asarray([0.0, 0.0, 1.0]), lower.shape),

@@ -138,7 +138,9 @@ def _contact_shapes(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
 
 
 def _held(topology: Topology, p: PyTree) -> dict[str, list[Any]]:
-    """Points of every body at which joints, springs and loads act, in its own axes."""
+    """Points of every body at which joints, springs and loads act, and spheres on such a body, in its own
+    axes.
+    """
     found: dict[str, list[Any]] = {}
     for part in topology.all_of(*JOINTS, "spring"):
         x = p[part.name]
@@ -146,6 +148,9 @@ def _held(topology: Topology, p: PyTree) -> dict[str, list[Any]]:
             found.setdefault(body, []).append(at)
     for part in topology.all_of("force"):
         found.setdefault(part.bodies[0], []).append(p[part.name].at)
+    for part in topology.all_of("contact"):  # a foot at the end of a leg
+        if part.option("shapes")[0] == "sphere" and part.bodies[0] in found:
+            found[part.bodies[0]].append(p[part.name].first.at)
     return found
 
 

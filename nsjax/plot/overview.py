@@ -94,6 +94,13 @@ def named(traj: Trajectory, names: Sequence[str]) -> Figure:
     Raises:
         InputError: if matplotlib is missing, for a batch, and for a quantity of several numbers.
         KeyError: for an unknown name.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models, plot, schemes
+        >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=500)
+        >>> [axes.get_ylabel() for axes in plot.named(traj, ["y", "energy"]).axes]
+        ['$y$ (m)', 'energy (J)']
     """
     style.require_matplotlib()
     if np.ndim(traj.t) != 1:

@@ -32,6 +32,9 @@ DIGITS = 5
 MARGIN = 0.08
 WIDTH, BESIDE = 900.0, 190.0
 LOWEST, HIGHEST = 400.0, 640.0
+SPREAD = 1.65
+"""Diagonal of a scene of space in plotly's unit, which its camera sees whole from two units away."""
+
 NARROW = 0.6
 """Least width of a picture in its height: axes of less have no room for their numbers."""
 """Pixels: usual width of a page, what stands above and below, limits of the height."""
@@ -194,7 +197,7 @@ def layout(seen: Motion) -> dict[str, Any]:
         for k, axis in enumerate("xyz")
     }  # fmt: skip
     camera = {"eye": {"x": 1.2, "y": -1.5, "z": 0.7}, "center": {"z": -0.12}}
-    spread = (high - low) / np.max(high - low)
+    spread = SPREAD * (high - low) / np.linalg.norm(high - low)
     ratio = dict(zip("xyz", spread.tolist(), strict=True))
     scene = {**axes, "aspectmode": "manual", "aspectratio": ratio, "camera": camera}
     return {**common, "height": 620.0, "scene": {**scene, "uirevision": "kept"}, "uirevision": "kept"}
