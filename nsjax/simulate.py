@@ -15,8 +15,8 @@ from jax import lax
 from nsjax.core import checks
 from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
-from nsjax.core.pairs import check_run
 from nsjax.core.memory import check_events, check_rows, seen_around, tree_bytes
+from nsjax.core.pairs import check_run
 from nsjax.core.quantities import ROWS, row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System

@@ -217,9 +217,7 @@ def at_rest(criteria: Criteria, rates: Array, v: Array) -> Array:
     return jnp.abs(rates) <= criteria.rest * (1.0 + jnp.max(jnp.abs(v)))
 
 
-def linked(
-    criteria: Criteria, rows: Rows, response: Any, present: Array, friction: Array, nt: int
-) -> Any:
+def linked(criteria: Criteria, rows: Rows, response: Any, present: Array, friction: Array, nt: int) -> Any:
     """Which contacts move each other, directly or through others that are ``present``, or through joints:
     (nc, nc) bool, true on the diagonal; of contacts in islands (islands, k, k) of each; None of
     contacts between changing bodies.

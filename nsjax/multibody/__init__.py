@@ -37,7 +37,7 @@ from nsjax.multibody.touching import (
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Shape", "actuator", "assemble", "ball", "beam", "body",
     "box", "capsule", "circular", "contact", "corners", "cylinder", "cylindrical", "distance", "fixed",
-    "force", "hinge", "hole", "joint_spring", "pairs_of", "pin", "plane", "point", "points", "profile", "read_mjcf",
-    "read_urdf", "rectangular", "revolute_spherical", "section", "slide", "sphere", "spheres", "spring", "torque",
-    "universal", "walls",
+    "force", "hinge", "hole", "joint_spring", "pairs_of", "pin", "plane", "point", "points", "profile",
+    "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "section", "slide", "sphere", "spheres",
+    "spring", "torque", "universal", "walls",
 ]  # fmt: skip

@@ -164,7 +164,14 @@ class Spheres:
         places, rates = (
             tuple(f"{k}{i} [{u}]" for i in range(self.count) for k, u in names)
             for names in (
-                [("x", "m"), ("y", "m"), ("z", "m"), ("turn_x", "rad"), ("turn_y", "rad"), ("turn_z", "rad")],
+                [
+                    ("x", "m"),
+                    ("y", "m"),
+                    ("z", "m"),
+                    ("turn_x", "rad"),
+                    ("turn_y", "rad"),
+                    ("turn_z", "rad"),
+                ],
                 [("vx", "m/s"), ("vy", "m/s"), ("vz", "m/s")] + [(f"omega_{k}", "rad/s") for k in "xyz"],
             )
         )
@@ -196,7 +203,8 @@ def _tangents(normal: Array) -> tuple[Array, Array]:
 
 def spheres(
     radius: Any, mass: Any, positions: Any, velocities: Any = None, *, walls: Any = (), gravity: Any = 9.81,
-    friction: float = 0.0, restitution: float = 0.0, capacity: int | None = None, reach: float | None = None,
+    friction: float = 0.0, restitution: float = 0.0, capacity: int | None = None,
+    reach: float | None = None,
 ) -> Problem:  # fmt: skip
     """Free homogeneous spheres that touch each other and fixed planes, with friction.
 
@@ -251,20 +259,20 @@ def spheres(
     _check_overlap(x, radius, normal, level)
     v = np.zeros((n, 6))
     if velocities is not None:
-        given = np.asarray(velocities, float)
-        if given.shape not in ((n, 3), (n, 6)):
-            raise InputError(f"spheres: velocities have shape {given.shape}; give ({n}, 3) or ({n}, 6)")
-        v[:, : given.shape[1]] = given
+        speed = np.asarray(velocities, float)
+        if speed.shape not in ((n, 3), (n, 6)):
+            raise InputError(f"spheres: velocities have shape {speed.shape}; give ({n}, 3) or ({n}, 6)")
+        v[:, : speed.shape[1]] = speed
     pull = np.asarray(gravity, float)
-    params = Numbers(
-        radius=radius, mass=mass, inertia=0.4 * mass * radius**2, normal=normal, level=level,
-        gravity=np.array([0.0, 0.0, -float(pull)]) if pull.ndim == 0 else pull,
-        friction=friction, restitution=restitution,
-        reach=REACH * float(np.min(radius)) if reach is None else reach,
-    )  # fmt: skip
+    given: dict[str, Any] = {
+        "radius": radius, "mass": mass, "inertia": 0.4 * mass * radius**2, "normal": normal, "level": level,
+        "gravity": np.array([0.0, 0.0, -float(pull)]) if pull.ndim == 0 else pull,
+        "friction": friction, "restitution": restitution,
+        "reach": REACH * float(np.min(radius)) if reach is None else reach,
+    }  # fmt: skip
     made = Spheres(count=n, walls=len(level), capacity=7 * n if capacity is None else capacity)
-    q = np.concatenate([x, np.zeros((n, 3))], axis=1)
-    return Problem(system=made.system(), params=params, state=State(t=0.0, q=q.reshape(-1), v=v.reshape(-1)))
+    q, v = (jnp.asarray(z.reshape(-1)) for z in (np.concatenate([x, np.zeros((n, 3))], axis=1), v))
+    return Problem(system=made.system(), params=Numbers(**given), state=State(t=0.0, q=q, v=v))
 
 
 def _each(name: str, value: Any, n: int) -> np.ndarray:
@@ -290,7 +298,9 @@ def _check_overlap(x: np.ndarray, radius: np.ndarray, normal: np.ndarray, level:
     """Refuses a start with overlaps."""
     one, other = np.triu_indices(len(x), 1)
     gap = np.linalg.norm(x[one] - x[other], axis=1) - radius[one] - radius[other]
-    names = [f"spheres {i} and {j}" for i, j in zip(one[gap < -OVERLAP], other[gap < -OVERLAP], strict=True)]
+    names = [
+        f"spheres {i} and {j}" for i, j in zip(one[gap < -OVERLAP], other[gap < -OVERLAP], strict=True)
+    ]
     height = x @ normal.T - level - radius[:, None]
     names += [f"sphere {i} and wall {w}" for i, w in np.argwhere(height < -OVERLAP)]
     depth = np.concatenate([gap[gap < -OVERLAP], height[height < -OVERLAP]])
