@@ -110,6 +110,6 @@ def check_pairs(system: Any) -> None:
         raise InputError(f"System: {lack} with pairs; give both, or leave pairs out")
     if not isinstance(system.structure, BlockDiagonal):
         raise InputError(
-            f"System: structure = {system.structure} with pairs; promise BlockDiagonal of the velocities of "
-            "a body"
+            f"System: structure = {system.structure} with pairs; promise BlockDiagonal of the velocities "
+            "of a body"
         )

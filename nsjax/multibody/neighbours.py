@@ -13,7 +13,7 @@ looked for; of equal spheres that do not overlap, three such cells have at most 
 their faces, when packed densest. More are reported as lost."""
 
 WIDE = 1 << 20
-"""Cells along an axis that have numbers of their own; beyond, cells share numbers, which costs time only."""
+"""Cells along an axis that have numbers of their own; beyond, cells share them, which costs time only."""
 
 NOBODY = np.iinfo(np.int64).max
 """Number of an empty slot: above all others."""

@@ -203,7 +203,8 @@ def _tangents(normal: Array) -> tuple[Array, Array]:
 
 def spheres(
     radius: Any, mass: Any, positions: Any, velocities: Any = None, *, walls: Any = (), gravity: Any = 9.81,
-    friction: float = 0.0, restitution: float = 0.0, capacity: int | None = None, reach: float | None = None,
+    friction: float = 0.0, restitution: float = 0.0, capacity: int | None = None,
+    reach: float | None = None,
 ) -> Problem:  # fmt: skip
     """Free homogeneous spheres that touch each other and fixed planes, with friction.
 
@@ -258,22 +259,20 @@ def spheres(
     _check_overlap(x, radius, normal, level)
     v = np.zeros((n, 6))
     if velocities is not None:
-        given = np.asarray(velocities, float)
-        if given.shape not in ((n, 3), (n, 6)):
-            raise InputError(f"spheres: velocities have shape {given.shape}; give ({n}, 3) or ({n}, 6)")
-        v[:, : given.shape[1]] = given
+        speed = np.asarray(velocities, float)
+        if speed.shape not in ((n, 3), (n, 6)):
+            raise InputError(f"spheres: velocities have shape {speed.shape}; give ({n}, 3) or ({n}, 6)")
+        v[:, : speed.shape[1]] = speed
     pull = np.asarray(gravity, float)
-    params = Numbers(
-        radius=radius, mass=mass, inertia=0.4 * mass * radius**2, normal=normal, level=level,
-        gravity=np.array([0.0, 0.0, -float(pull)]) if pull.ndim == 0 else pull,
-        friction=friction, restitution=restitution,
-        reach=REACH * float(np.min(radius)) if reach is None else reach,
-    )  # fmt: skip
+    given: dict[str, Any] = {
+        "radius": radius, "mass": mass, "inertia": 0.4 * mass * radius**2, "normal": normal, "level": level,
+        "gravity": np.array([0.0, 0.0, -float(pull)]) if pull.ndim == 0 else pull,
+        "friction": friction, "restitution": restitution,
+        "reach": REACH * float(np.min(radius)) if reach is None else reach,
+    }  # fmt: skip
     made = Spheres(count=n, walls=len(level), capacity=7 * n if capacity is None else capacity)
-    q = np.concatenate([x, np.zeros((n, 3))], axis=1)
-    return Problem(
-        system=made.system(), params=params, state=State(t=0.0, q=q.reshape(-1), v=v.reshape(-1))
-    )
+    q, v = (jnp.asarray(z.reshape(-1)) for z in (np.concatenate([x, np.zeros((n, 3))], axis=1), v))
+    return Problem(system=made.system(), params=Numbers(**given), state=State(t=0.0, q=q, v=v))
 
 
 def _each(name: str, value: Any, n: int) -> np.ndarray:

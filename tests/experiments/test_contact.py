@@ -7,7 +7,8 @@ import csv
 import numpy as np
 import pytest
 
-from experiments.contact import fclib, iterations
+from experiments import common
+from experiments.contact import fclib, iterations, table_spheres
 
 NAMES = ["Rover4144", "Rover4493"]
 PNG = b"\x89PNG"
@@ -75,3 +76,21 @@ def test_iteration_counts(tmp_path) -> None:
     assert numbers["simplified_solved_from_1"] < numbers["rows"] / 7 * 2
     assert (tmp_path / "iterations.png").read_bytes().startswith(PNG)
     assert (tmp_path / "iterations.csv").read_text(encoding="utf-8").count("\n") == numbers["rows"] + 1
+
+
+def test_small_box_of_spheres(tmp_path) -> None:
+    check_spheres(tmp_path, quick=True)
+
+
+@pytest.mark.slow
+def test_boxes_of_spheres(tmp_path) -> None:
+    check_spheres(tmp_path, quick=False)
+
+
+def check_spheres(folder, quick: bool) -> None:
+    numbers = table_spheres.main(quick=quick, folder=folder)
+    expected = common.load_expected(table_spheres.__file__, "table_spheres")
+    asked = {name: entry for name, entry in expected.items() if not quick or name in numbers}
+    assert len(asked) >= 3
+    assert [row for row in common.compare(numbers, asked) if not row.passed] == []
+    assert (folder / "table_spheres.png").read_bytes().startswith(PNG)

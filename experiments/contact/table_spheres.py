@@ -1,0 +1,133 @@
+"""Spheres that fall into a box, with friction: certificate, time and memory against active contacts.
+
+Boxes of equal height hold 25 to 200 spheres of slightly different radii. Every contact problem must meet
+its tolerance, and the cost of a step must not grow faster than with the power 1.5 of the contacts that
+carry a load. Memory is what the compiled run needs beside its input and output.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import nsjax
+from nsjax import schemes
+from nsjax.loop import LoopProgram, begin_run
+from nsjax.multibody import spheres
+from nsjax.simulate import _advance, _chunk_rows
+
+from .. import common
+
+RADIUS, DENSITY, FRICTION, DT = 0.05, 2000.0, 0.3, 1e-3
+SIZES = (25, 50, 100, 200)
+FALL, MEASURED = 500, 100
+"""Steps until they lie, and steps that are timed."""
+
+TOLERANCE = 1e-3
+"""Of impulses, relative to the largest. Most problems of these heaps are solved to 1e-8 in a few hundred
+iterations; while a large heap comes together some creep along directions in which wedged contacts hardly
+move anything, and are at 1e-5 to 1e-4 after ten thousand.
+"""
+
+SAVED = ("gap", "impulse_normal", "gap_min", "iterations", "residual")
+
+
+def box(count: int, seed: int = 0) -> Any:
+    """Spheres in layers of as many as the floor holds, some four layers; with sideways speed."""
+    draw = np.random.default_rng(seed)
+    across = max(2, round((count / 4.0) ** 0.5))
+    side = across * 2.2 * RADIUS
+    layer, place = np.divmod(np.arange(count), across * across)
+    y, x = np.divmod(place, across)
+    centres = 2.2 * RADIUS * np.stack([x + 0.5, y + 0.5, layer + 0.6], axis=1)
+    centres += draw.uniform(-0.08, 0.08, (count, 3)) * RADIUS
+    walls = [((0.0, 0.0, 1.0), 0.0)]
+    walls += [((1.0, 0.0, 0.0), 0.0), ((-1.0, 0.0, 0.0), -side)]
+    walls += [((0.0, 1.0, 0.0), 0.0), ((0.0, -1.0, 0.0), -side)]
+    radius = RADIUS * draw.uniform(0.9, 1.0, count)
+    mass = DENSITY * 4.0 / 3.0 * np.pi * radius**3
+    speed = 0.3 * draw.normal(size=(count, 3))
+    return spheres(radius, mass, centres, speed, walls=walls, friction=FRICTION)
+
+
+def memory(problem: Any, scheme: Any) -> float:
+    """Bytes of the compiled run beside input and output."""
+    scheme = dataclasses.replace(scheme, gradient="discrete")  # as in a run that nobody differentiates
+    scheme, problem = jax.tree.map(lambda x: jnp.asarray(x, float), (scheme, problem))
+    program = LoopProgram(system=problem.system, keep=SAVED, events=0)
+    step = jnp.asarray(DT)
+    start = begin_run(program, scheme, problem.params, problem.state, step, None)
+    counts = np.zeros(_chunk_rows(problem.system), int)
+    made = _advance.lower(program, scheme, problem.params, start, step, counts).compile()
+    analysis: Any = made.memory_analysis()
+    return float(analysis.temp_size_in_bytes)
+
+
+def slope(x: list[float], y: list[float]) -> float:
+    """Of ``log y`` over ``log x``, fitted."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def measure(count: int, fall: int, measured: int) -> tuple[common.Numbers, dict[str, float]]:
+    """Runs one box; its numbers, and what a step of the heap costs."""
+    problem: Any = box(count)
+    scheme: Any = schemes.moreau(tolerance=TOLERANCE)
+    first: Any = nsjax.simulate(*problem, scheme, dt=DT, steps=fall, save=SAVED)
+    began = time.process_time()
+    last = nsjax.simulate(*problem, scheme, dt=DT, steps=measured, save=SAVED, carry=first.carry)
+    spent = time.process_time() - began
+    runs = first, last
+    deepest = -min(float(np.min(run.gap)) for run in runs) / RADIUS
+    v = np.asarray(last.v[-1]).reshape(count, 6)
+    push = np.asarray(last.impulse_normal)[1:]
+    numbers = {
+        f"{count}: largest certificate over tolerance": max(float(np.max(x.residual)) for x in runs)
+        / TOLERANCE,
+        f"{count}: status": float(runs[0].status | runs[1].status),
+        f"{count}: deepest penetration over radius": deepest,
+        f"{count}: fastest sphere in the end [m/s]": float(np.max(np.linalg.norm(v[:, :3], axis=1))),
+    }
+    cost = {
+        "contacts": float(np.mean(np.sum(push > 0.0, axis=1))), "ms": 1e3 * spent / measured,
+        "iterations": float(np.mean(np.asarray(last.iterations)[1:])),
+        "MB": memory(problem, scheme) / 1e6,
+    }  # fmt: skip
+    return numbers, cost
+
+
+def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
+    """Computes, saves, draws and compares; ``quick`` runs one small box for a short time."""
+    sizes = (20,) if quick else SIZES
+    numbers: common.Numbers = {}
+    costs = []
+    for count in sizes:
+        found, cost = measure(count, 250 if quick else FALL, 50 if quick else MEASURED)
+        numbers |= found
+        costs.append(cost)
+        print(count, {name: round(x, 3) for name, x in cost.items()}, flush=True)
+    table = {name: np.array([cost[name] for cost in costs]) for name in costs[0]}
+    if not quick:
+        contacts = list(table["contacts"])
+        numbers["slope of the time of a step"] = slope(contacts, list(table["ms"]))
+        numbers["slope of the memory"] = slope(contacts, list(table["MB"]))
+
+    def paint(figure: Any) -> None:
+        for k, name in enumerate(("ms", "MB"), 1):
+            axes = figure.add_subplot(1, 2, k)
+            axes.loglog(table["contacts"], table[name], "ko-")
+            axes.set_xlabel("contacts under load")
+            axes.set_ylabel({"ms": "CPU time of a step [ms]", "MB": "memory [MB]"}[name])
+
+    path = common.results_folder("contact", folder) / "table_spheres"
+    expected = common.load_expected(__file__, "table_spheres")
+    return common.finish(path, numbers, {"size": sizes, **table}, (14.0, 6.0), paint, expected, not quick)
+
+
+if __name__ == "__main__":
+    common.command(main)

@@ -1,0 +1,60 @@
+"""Contacts between two bodies each, by products alone, against the dense solver."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.contact import ContactProblem, Factored, natural_residual, solve
+from nsjax.linalg import Paired
+
+BODIES, CONTACTS, NT, BLOCK = 4, 6, 2, 6
+
+
+def problem(friction: float) -> ContactProblem:
+    """A heap: normals pair by pair, tangents across them with arms, as of spheres of unequal size."""
+    draw = np.random.default_rng(1)
+    of = np.array([[0, 4], [1, 4], [0, 1], [2, 0], [2, 1], [3, 2]])
+    values = np.zeros((CONTACTS, 2, 1 + NT, BLOCK))
+    for k in range(CONTACTS):
+        frame, _ = np.linalg.qr(draw.normal(size=(3, 3)))
+        for side, sign in ((0, 1.0), (1, -1.0)):
+            values[k, side, :, :3] = sign * frame
+            values[k, side, 1:, 3:] = draw.uniform(0.05, 0.1) * frame[::-1][:2]
+    weight = np.concatenate([np.full(3, 1.0), np.full(3, 250.0)])
+    wt = Paired(values=jnp.asarray(values), of=jnp.asarray(of), blocks=BODIES)
+    fixed = (of < BODIES)[:, :, None, None]
+    response = Paired(values=jnp.asarray(values * weight * fixed), of=wt.of, blocks=BODIES, across=True)
+    free = draw.normal(size=(CONTACTS, 1 + NT))
+    free[:, 0] = -np.abs(free[:, 0])
+    return ContactProblem(
+        nc=CONTACTS, nt=NT, nb=0, delassus=Factored(wt=wt, response=response),
+        free=jnp.asarray(free.reshape(-1)), friction=jnp.full(CONTACTS, friction),
+        mask=jnp.arange(CONTACTS) != 4,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.4])
+def test_as_the_dense_solver(friction: float) -> None:
+    ours = problem(friction)
+    g = ours.delassus.wt.dense() @ ours.delassus.response.dense()
+    dense = dataclasses.replace(ours, delassus=g)
+    found, wanted = solve(ours), solve(dense)
+    assert found.residual <= 1e-11
+    assert natural_residual(dense, found.x) <= 1.01e-11  # the certificate of the matrix
+    # more rows than velocities would let impulses differ; here they are unique, and condition about 1e3
+    np.testing.assert_allclose(found.x, wanted.x, atol=1e-8)
+    assert np.sum(np.asarray(ours.contacts(found.x))[:, 0] > 0.0) >= 3
+    assert np.all(ours.contacts(found.x)[4] == 0.0)
+
+
+def test_what_is_not_reached_is_said() -> None:
+    assert solve(problem(0.4), tolerance=0.0, max_iterations=0).residual > 0.0
+
+
+def test_derivatives_are_refused() -> None:
+    given = problem(0.4)
+    with pytest.raises(NotImplementedError, match="with pairs"):
+        jax.grad(lambda s: jnp.sum(solve(dataclasses.replace(given, free=s * given.free)).x))(1.0)
