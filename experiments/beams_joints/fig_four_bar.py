@@ -64,7 +64,7 @@ def rocker_error(t: np.ndarray, q: np.ndarray, first: int) -> np.ndarray:
 
 def _paint(figure: Any, t: np.ndarray, q: np.ndarray, errors: dict[str, np.ndarray]) -> None:
     shapes, off = figure.subplots(1, 2)
-    for k in np.linspace(0, len(t) - 1, 10).astype(int)[1:]:
+    for k in np.linspace(len(t) - 500, len(t) - 1, 9).astype(int):  # the last turn
         shapes.plot(q[k, :, 0], q[k, :, 1], "-", linewidth=0.8)
     shapes.set_aspect("equal")
     shapes.set_xlabel("$x$ [m]")

@@ -37,7 +37,7 @@ def _loop(source: Source, k: int, said: list[str]) -> Iterator[Part]:
         yield ball(name, one.body, other.body, loop=True, **points)
         return
     turned = source.rotation_vector(one.turn @ turn @ other.turn.T)
-    yield fixed(name, one.body, other.body, turned=turned, loop=True, **points)
+    yield fixed(name, one.body, other.body, at=points["at"], on=points["on"], turned=turned, loop=True)
 
 
 def _ends(source: Source, k: int) -> tuple[int, int]:
