@@ -32,12 +32,12 @@ def _loop(source: Source, k: int, said: list[str]) -> Iterator[Part]:
     if one.body == other.body:
         said.append(f"{who} joins {one.body!r} to itself: it is left out")
         return
-    name, at, on = source.names["equality", k], one.point(at), other.point(on)
+    name, points = source.names["equality", k], {"at": one.point(at), "on": other.point(on)}
     if kind == mujoco.mjtEq.mjEQ_CONNECT:
-        yield ball(name, one.body, other.body, loop=True, at=at, on=on)
+        yield ball(name, one.body, other.body, loop=True, **points)
         return
     turned = source.rotation_vector(one.turn @ turn @ other.turn.T)
-    yield fixed(name, one.body, other.body, turned=turned, loop=True, at=at, on=on)
+    yield fixed(name, one.body, other.body, at=points["at"], on=points["on"], turned=turned, loop=True)
 
 
 def _ends(source: Source, k: int) -> tuple[int, int]:

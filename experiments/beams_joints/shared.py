@@ -1,0 +1,59 @@
+"""What the mechanisms have in common: runs, nodes, orders, and the end of every figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import nsjax
+
+from .. import common
+
+Z = (0.0, 0.0, 1.0)
+PAPER = "beams_joints"
+
+
+def run(problem: Any, scheme: Any, dt: float, time: float, every: int = 1) -> nsjax.Trajectory:
+    """A run in which all steps went well."""
+    traj = nsjax.simulate(*problem, scheme, dt=dt, steps=round(time / dt), every=every)
+    traj.raise_for_status()
+    return traj
+
+
+def poses(traj: nsjax.Trajectory) -> np.ndarray:
+    """Poses of all bodies and nodes (rows, n, 7), in the order of the parts."""
+    return np.asarray(traj.q).reshape(len(traj.t), -1, 7)
+
+
+def order(values: list[np.ndarray]) -> float:
+    """Order of convergence from values at a step, at its half and at its quarter."""
+    coarse, fine = (float(np.linalg.norm(values[k + 1] - values[k])) for k in (0, 1))
+    return float(np.log2(coarse / fine))
+
+
+def work_of_drive(traj: nsjax.Trajectory, joint: str, rate: np.ndarray) -> np.ndarray:
+    """Work of a driven hinge about z at every row, by the trapezoidal rule [J]."""
+    power = np.asarray(traj.joint(joint).torque)[:, 2] * rate
+    steps = np.diff(np.asarray(traj.t))
+    return np.concatenate([[0.0], np.cumsum(0.5 * steps * (power[1:] + power[:-1]))])
+
+
+def imbalance(traj: nsjax.Trajectory, work: np.ndarray) -> float:
+    """Largest energy that the work does not account for, of the largest energy exchanged."""
+    energy = np.asarray(traj["energy"])
+    gained = energy - energy[1]  # the first row has no multipliers of its own
+    given = work - work[1]
+    return float(np.max(np.abs(gained - given)[1:]) / np.max(np.abs(np.asarray(traj["kinetic"]))))
+
+
+def finish(
+    name: str, beside: str, folder: str | Path | None, numbers: common.Numbers, arrays: dict[str, Any],
+    height: float, paint: Callable[[Any], None], quick: bool,
+) -> common.Numbers:  # fmt: skip
+    """Saves, draws, compares."""
+    path = common.results_folder(PAPER, folder) / name
+    expected = common.load_expected(beside, name)
+    return common.finish(path, numbers, arrays, (17.0, height), paint, expected, computed=not quick)
