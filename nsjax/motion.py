@@ -185,12 +185,13 @@ def _checked(found: Picture, who: str) -> tuple[Moved, ...]:
 
 
 def _same(x: Moved, y: Moved) -> bool:
-    """Whether a shape stands twice, as that of a body in two contacts."""
-    return (x.name, x.kind) == (y.name, y.kind) and np.array_equal(x.points, y.points, True)
+    """Whether a shape stands twice, as that of a body, or a floor, in two contacts."""
+    alike = x.kind == y.kind and (x.name == y.name or x.kind == "plane")
+    return alike and np.array_equal(x.points, y.points, True)
 
 
 def _ends(shapes: tuple[Moved, ...], who: str) -> tuple[np.ndarray, np.ndarray]:
-    """Of everything but levels, which reach as far as that."""
+    """Of everything but levels, which reach as far as that; those about as near as it is large are seen."""
     d = shapes[0].points.shape[2]
     points = [x.points.reshape(-1, d) for x in shapes if x.kind != "plane"]
     points = points or [x.points[:, :1].reshape(-1, d) for x in shapes]
@@ -201,15 +202,24 @@ def _ends(shapes: tuple[Moved, ...], who: str) -> tuple[np.ndarray, np.ndarray]:
     low, high = every.min(axis=0), every.max(axis=0)
     if not np.any(high > low):
         low, high = low - 0.5, high + 0.5
-    return low, high
+    feet = [_foot(x, low, high)[0] for x in shapes if x.kind == "plane"]
+    near = [x for x in feet if np.linalg.norm(x - 0.5 * (low + high)) <= np.linalg.norm(high - low)]
+    both = np.stack([low, high, *near])
+    return both.min(axis=0), both.max(axis=0)
+
+
+def _foot(x: Moved, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The point of a level next to the middle of everything (rows, d)."""
+    point, normal = x.points[:, 0], x.points[:, 1] - x.points[:, 0]
+    middle = 0.5 * (low + high)
+    found: np.ndarray = middle - np.sum((middle - point) * normal, axis=1)[:, None] * normal
+    return found
 
 
 def _levelled(x: Moved, low: np.ndarray, high: np.ndarray) -> Moved:
     """A line, or a square of two triangles, around the foot of the middle of everything."""
-    point, normal = x.points[:, 0], x.points[:, 1] - x.points[:, 0]
-    middle = 0.5 * (low + high)
+    normal, foot = x.points[:, 1] - x.points[:, 0], _foot(x, low, high)
     reach = 0.5 * MARGIN * float(np.linalg.norm(high - low))
-    foot = middle - np.sum((middle - point) * normal, axis=1)[:, None] * normal
     if len(low) == 2:
         along = np.stack([normal[:, 1], -normal[:, 0]], axis=1) * reach
         return Moved(np.stack([foot - along, foot + along], axis=1), x.name, "line", x.role, ())
