@@ -30,9 +30,9 @@ def test_one_line_a_number() -> None:
     assert len(ENTRIES) > 1600
     lines = [line for file in FILES for line in file.read_text().splitlines()]
     assert sum('"source"' in line for line in lines) == len(ENTRIES)
-    # two more for each experiment and file: 1,999 of 1,834 numbers when ten parts were there
     experiments = sum(len(json.loads(file.read_text())) for file in FILES)
-    assert len(lines) <= len(ENTRIES) + 2 * (experiments + len(FILES))
+    # besides numbers, braces alone: two lines an experiment, two a file
+    assert len(lines) == len(ENTRIES) + 2 * experiments + 2 * len(FILES)
 
 
 def test_every_number_has_a_source_and_can_be_missed() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from nsjax import Problem, schemes
 from nsjax.multibody import assemble, ball, body, contact, hinge, plane, point, sphere, walls
-from nsjax.multibody.start import RedundantConstraintsWarning
+from nsjax.multibody.closing import RedundantConstraintsWarning
 from tests.common.kernel import BLOCKERS, is_one_kernel, loop_text
 from tests.multibody.slider_crank_parts import FROM_PARTS
 

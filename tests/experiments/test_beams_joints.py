@@ -1,0 +1,56 @@
+"""Mechanisms of beams: every expected number, the files."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+
+import numpy as np
+import pytest
+
+from experiments import common
+from experiments.beams_joints import fig_crank_slider, fig_four_bar, fig_universal_joint, shared
+
+FIGURES = [
+    "fig_crank_slider",
+    "fig_four_bar",
+    "fig_right_angle_frame",
+    "fig_universal_joint",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FIGURES)
+def test_full(name: str, tmp_path: pathlib.Path) -> None:
+    module = importlib.import_module(f"experiments.beams_joints.{name}")
+    numbers = module.main(folder=tmp_path)
+    expected = common.load_expected(module.__file__, name)
+    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
+    for suffix, size in ((".png", 10_000), (".npz", 400)):
+        assert (tmp_path / name).with_suffix(suffix).stat().st_size > size
+
+
+def test_closed_forms() -> None:
+    """Numbers of the specification for the rigid crank-slider and universal joint; the pin of the four-bar
+    keeps its distances.
+    """
+    np.testing.assert_allclose(
+        fig_crank_slider.exact((0.05, 0.1, 0.2)), (0.6264387595, 0.5648514518, 0.418614885), atol=1e-10
+    )
+    phi, ratio = fig_universal_joint.exact(np.radians([0.0, 30.0, 45.0, 60.0, 89.999999, 400.0]))
+    np.testing.assert_allclose(np.degrees(phi[:5]), (0.0, 26.565051, 40.893395, 56.309932, 90.0), atol=2e-6)
+    np.testing.assert_allclose(
+        ratio[:5], (0.8660254, 0.9237604, 0.9897433, 1.0658774, 1.1547005), atol=1e-7
+    )
+    assert np.degrees(phi[5]) == pytest.approx(
+        360.0 + np.degrees(np.arctan(np.sqrt(0.75) * np.tan(40 * np.pi / 180)))
+    )
+    psi = np.linspace(0.0, 7.0, 50)
+    pin, eye = fig_four_bar.CRANK * np.stack([np.cos(psi), np.sin(psi)], axis=-1), fig_four_bar.eye(psi)
+    np.testing.assert_allclose(np.linalg.norm(eye - pin, axis=1), fig_four_bar.COUPLER, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(eye - [0.4, 0.0], axis=1), fig_four_bar.ROCKER, rtol=1e-12)
+
+
+def test_order() -> None:
+    values = [np.array([1.0, 2.0]) + 3.0 * h**2 for h in (0.4, 0.2, 0.1)]
+    assert shared.order(values) == pytest.approx(2.0)
