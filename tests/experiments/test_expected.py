@@ -30,7 +30,9 @@ def test_one_line_a_number() -> None:
     assert len(ENTRIES) > 1600
     lines = [line for file in FILES for line in file.read_text().splitlines()]
     assert sum('"source"' in line for line in lines) == len(ENTRIES)
-    assert len(lines) < 2000
+    # two more for each experiment and file: 1,999 of 1,834 numbers when ten parts were there
+    experiments = sum(len(json.loads(file.read_text())) for file in FILES)
+    assert len(lines) <= len(ENTRIES) + 2 * (experiments + len(FILES))
 
 
 def test_every_number_has_a_source_and_can_be_missed() -> None:
