@@ -8,7 +8,8 @@ operator ``D_k``, and the block diagonal of them bounds the Delassus operator fr
 so that steps of its size never overshoot where friction does not couple to the normal impulse. Anderson's
 mixing of the last steps makes them as fast as a Krylov method once it is settled which contacts stick and
 slide. Before it is, mixing may run in circles around a kink: where it gains too little, plain steps take
-over, twice as many each time. They creep, but arrive. No contact waits for another: cost and memory are in proportion to the contacts.
+over, twice as many each time. They creep, but arrive. No contact waits for another: cost and memory are in
+proportion to the contacts.
 """
 
 from __future__ import annotations

@@ -271,8 +271,9 @@ def spheres(
         "reach": REACH * float(np.min(radius)) if reach is None else reach,
     }  # fmt: skip
     made = Spheres(count=n, walls=len(level), capacity=7 * n if capacity is None else capacity)
-    q, v = (jnp.asarray(z.reshape(-1)) for z in (np.concatenate([x, np.zeros((n, 3))], axis=1), v))
-    return Problem(system=made.system(), params=Numbers(**given), state=State(t=0.0, q=q, v=v))
+    place = np.concatenate([x, np.zeros((n, 3))], axis=1)
+    start = State(t=0.0, q=jnp.asarray(place.reshape(-1)), v=jnp.asarray(v.reshape(-1)))
+    return Problem(system=made.system(), params=Numbers(**given), state=start)
 
 
 def _each(name: str, value: Any, n: int) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Contacts between two bodies each, by products alone, against the dense solver."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,10 @@ from nsjax.contact import ContactProblem, Factored, natural_residual, solve
 from nsjax.linalg import Paired
 
 BODIES, CONTACTS, NT, BLOCK = 4, 6, 2, 6
+
+
+BY_PRODUCTS = jax.jit(solve)
+BY_MATRIX = jax.jit(functools.partial(solve, method="gauss_seidel", max_iterations=2000))
 
 
 def problem(friction: float) -> ContactProblem:
@@ -41,7 +46,7 @@ def test_as_the_dense_solver(friction: float) -> None:
     ours = problem(friction)
     g = ours.delassus.wt.dense() @ ours.delassus.response.dense()
     dense = dataclasses.replace(ours, delassus=g)
-    found, wanted = solve(ours), solve(dense)
+    found, wanted = BY_PRODUCTS(ours), BY_MATRIX(dense)
     assert found.residual <= 1e-11
     assert natural_residual(dense, found.x) <= 1.01e-11  # the certificate of the matrix
     # more rows than velocities would let impulses differ; here they are unique, and condition about 1e3
@@ -51,7 +56,7 @@ def test_as_the_dense_solver(friction: float) -> None:
 
 
 def test_what_is_not_reached_is_said() -> None:
-    assert solve(problem(0.4), tolerance=0.0, max_iterations=0).residual > 0.0
+    assert BY_PRODUCTS(problem(0.4), tolerance=0.0, max_iterations=0).residual > 0.1
 
 
 def test_derivatives_are_refused() -> None:

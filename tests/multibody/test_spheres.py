@@ -61,12 +61,17 @@ def test_all_near_pairs_are_found() -> None:
 
 def test_directions_are_derivatives() -> None:
     problem = four([(0.0, 0.0, 0.1), (0.05, 0.02, 0.31), (0.255, 0.0, 0.33)], [])
-    system, _, state = problem
-    p = jax.tree.map(jnp.asarray, problem.params)
-    p = refreshed(system, jnp.zeros(()), state.q, p)
-    rows = contact_rows(system, jnp.zeros(()), state.q, p).wt.dense().reshape(8, 3, 24)
-    gap = jax.jacfwd(lambda q: system.gap(0.0, q, p))(state.q)
-    slip = jax.jacfwd(lambda v: system.slip(0.0, state.q, v, p))(state.v)
+    system, params, state = problem
+    t = jnp.zeros(())
+
+    @jax.jit
+    def derivatives(p: Any, q: Any, v: Any) -> Any:
+        p = refreshed(system, t, q, p)
+        rows = contact_rows(system, t, q, p).wt.dense().reshape(8, 3, 24)
+        gap = jax.jacfwd(lambda q: system.gap(t, q, p))(q)
+        return rows, gap, jax.jacfwd(lambda v: system.slip(t, q, v, p))(v)
+
+    rows, gap, slip = derivatives(params, state.q, state.v)
     np.testing.assert_allclose(rows[:, 0], gap, atol=1e-14)
     np.testing.assert_allclose(rows[:, 1:], slip, atol=1e-14)
     frames = rows[: len(pairs_of(problem, state.q)), :, :3]
