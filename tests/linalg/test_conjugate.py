@@ -207,6 +207,7 @@ def check_program(rough: bool) -> None:
     assert reverse == pytest.approx(forward, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_derivatives_at_nodes() -> None:
     check_program(rough=False)
 
