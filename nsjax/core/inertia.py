@@ -25,8 +25,8 @@ from nsjax.types import Array, PyTree, record
 NO_RESPONSES = (
     "derivative of the motion through contacts at nodes of the structure ConjugateGradients: responses of "
     'all contacts would be formed. Take gradient="discrete", the derivative of the program, without '
-    "that of the times of impacts; ConjugateGradients without touched, which takes a solution per contact; "
-    'or a structure that eliminates (flexible_cube: solver="direct")'
+    "that of the times of impacts; or a structure that eliminates (flexible_cube: "
+    'solver="direct")'
 )
 """Why contacts at single nodes are not differentiated."""
 

@@ -146,9 +146,9 @@ def test_gradient_of_the_rebound() -> None:
 
 @pytest.mark.slow
 def test_gradient_of_a_rebound_with_friction() -> None:
-    """Speeds of the centre after a slanting bounce of eight elements, whose nodes strike, slide and leave one
-    after the other, with respect to stiffness, density, friction and start, against secants as wide as a
-    tenth.
+    """Speeds of the centre after a slanting bounce of eight elements, whose nodes strike, slide and leave
+    one after the other, with respect to stiffness, density, friction and start, against secants as wide as
+    a tenth.
     """
     dt, steps = 1e-4, 400
 
