@@ -62,9 +62,10 @@ def _paint(figure: Any, q: np.ndarray, rows: list[int], t: np.ndarray) -> None:
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` changes nothing, the runs are short."""
     stiff = shared.run(mechanism(), SCHEME, 1e-3, 0.2)
-    q, numbers = shared.poses(stiff), {}
-    for t in TIMES:
-        numbers[f"stiff: slider at {t} s [m]"] = float(q[round(t / 1e-3), -1, 0])
+    numbers: common.Numbers = {}
+    q = shared.poses(stiff)
+    for instant in TIMES:
+        numbers[f"stiff: slider at {instant} s [m]"] = float(q[round(instant / 1e-3), -1, 0])
     soft = mechanism(E=2e8, side=0.01)
     traj = shared.run(soft, SCHEME, 5e-4, 0.5)
     work = shared.work_of_drive(traj, "drive", np.full(len(traj.t), SPEED))

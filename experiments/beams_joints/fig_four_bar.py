@@ -80,7 +80,9 @@ def _paint(figure: Any, t: np.ndarray, q: np.ndarray, errors: dict[str, np.ndarr
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs to 0.5 s of 3."""
     dt, time, n = 1e-3, 0.5 if quick else 3.0, 4
-    numbers, errors, arrays = {}, {}, {}
+    numbers: common.Numbers = {}
+    errors: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     for name, factor in (("stiff", STIFFER), ("flexible", 1.0)):
         traj = shared.run(mechanism(factor, n), SCHEME, dt, time)
         t, q = np.asarray(traj.t), shared.poses(traj)

@@ -18,7 +18,8 @@ PAPER = "beams_joints"
 
 def run(problem: Any, scheme: Any, dt: float, time: float, every: int = 1) -> nsjax.Trajectory:
     """A run in which all steps went well."""
-    traj = nsjax.simulate(*problem, scheme, dt=dt, steps=round(time / dt), every=every)
+    system, params, state = problem
+    traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=round(time / dt), every=every)
     traj.raise_for_status()
     return traj
 
