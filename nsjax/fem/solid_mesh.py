@@ -15,6 +15,9 @@ from nsjax.fem.hexahedron import CORNERS, POINTS, shape_gradients
 VTK_CORNERS = (0, 4, 3, 7, 1, 5, 2, 6)
 """Places of our corners in the order of files: first around the lower face, then around the upper one."""
 
+FACES = ((0, 3, 2, 1), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7))
+"""Corners in the order of files around the faces, seen from outside."""
+
 ENDS = ("x_min", "x_max", "y_min", "y_max", "z_min", "z_max")
 """Sets that every mesh has: nodes at its ends along the axes, up to `FLAT` of its size."""
 
@@ -89,6 +92,13 @@ class SolidMesh:
         """Consistent masses ``sum N_a N_b dV`` (8, 8, elements) of the density 1 [m^3]."""
         shapes = np.prod(1.0 + CORNERS[None] * POINTS[:, None], axis=2) / 8.0
         return np.asarray(np.einsum("pa,pb,pe->abe", shapes, shapes, self.volumes))
+
+    @property
+    def surface(self) -> np.ndarray:
+        """Nodes (faces, 4) around the faces that one element alone has."""
+        every = self.elements[:, list(FACES)].reshape(-1, 4)
+        _, first, count = np.unique(np.sort(every, axis=1), axis=0, return_index=True, return_counts=True)
+        return np.asarray(every[np.sort(first[count == 1])])
 
     def nodes(self, name: str) -> np.ndarray:
         """Of a set: one of the file, or of `ENDS`.

@@ -10,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.core import InputError, Problem, State, System
 from nsjax.core.checks import is_traced
 from nsjax.fem.hexahedron import MATERIALS, deformation, piola
@@ -197,6 +198,37 @@ class MeshedSolid(Solid):
         """The same along the planes (nc, 2)."""
         nodes, _, axes = self.touching
         return jnp.sum(x.reshape(-1, 3)[nodes][:, None] * axes[:, 1:], axis=2)
+
+    def picture(self, t: Array, q: Array, p: FlexibleSolid) -> shapes.Picture:
+        """What is drawn: the surface, the edges of its elements, and the planes."""
+        base = p.base_amplitude * jnp.sin(p.base_frequency * t) if self.held else 0.0 * t
+        places = self.nodes(q, p) + jnp.stack([base, 0.0 * t, 0.0 * t])
+        kept, quads = np.unique(self.order[self.mesh.surface], return_inverse=True)
+        quads = quads.reshape(-1, 4)
+        triangles = np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]])
+        faces = tuple(map(tuple, triangles.tolist()))
+        around = np.pad(kept[quads[:, [0, 1, 2, 3, 0]]], ((0, 0), (0, 1)), constant_values=-1).reshape(-1)
+        edges = jnp.where(around[:, None] >= 0, places[np.maximum(around, 0)], jnp.nan)
+        nodes, _, axes = self.touching
+        return shapes.Picture(
+            shapes=(
+                *self._drawn_planes(t, p),
+                shapes.Shape(points=places[kept], name="solid", kind="mesh", faces=faces),
+                shapes.Shape(points=edges, name="edges", role="spring"),
+            ),
+            contacts=shapes.Places(
+                points=places[nodes], normals=jnp.asarray(axes[:, 0]),
+                tangents=jnp.asarray(axes[:, 1 : 1 + 2 * self.rough]),
+            ) if len(nodes) else None,
+        )  # fmt: skip
+
+    def _drawn_planes(self, t: Array, p: FlexibleSolid) -> list[shapes.Shape]:
+        level = jnp.broadcast_to(jnp.asarray(p.ground, float), (len(self.planes),))
+        level = level + p.table_amplitude * jnp.sin(p.table_frequency * t)
+        normals = [_axes(normal)[0] for _, normal in self.planes]
+        return [
+            shapes.level(level[k] * n, n, f"plane of {self.planes[k][0]}") for k, n in enumerate(normals)
+        ]
 
     def _structure(self) -> Structure:
         """Dense, a band, or conjugate gradients with contacts at their nodes."""

@@ -21,6 +21,7 @@ from nsjax.fem.hexahedron import (
 )
 from nsjax.linalg import Structure
 from nsjax.models.common import contact_law
+from nsjax.shapes import Picture
 from nsjax.types import Array, record
 
 SOLVERS = ("direct", "iterative")
@@ -167,6 +168,10 @@ class Solid:
             nodal_stress=self.in_order(stress / count), nodal_strain=self.in_order(strain_at / count),
         )  # fmt: skip
 
+    def picture(self, t: Array, q: Array, p: Any) -> Picture:
+        """What is drawn."""
+        raise NotImplementedError
+
     def observe(self, t: Array, q: Array, v: Array, output: Any, p: Any) -> dict[str, Array]:
         """Centre of mass of the free nodes, its velocity, and the largest stress and strain."""
         f, weights = self.deformation(q, p), self.weights(p).reshape(-1, 1)
@@ -204,7 +209,7 @@ class Solid:
             inertia=self.inertia, force=self.force, potential=self.potential,
             gap=self.gap if nc else None, slip=self.slip if rough else None,
             law=contact_law if nc else None, structure=structure, observe=self.observe, labels=labels,
-            shapes=getattr(self, "picture", None),
+            shapes=self.picture,
         )  # fmt: skip
 
 

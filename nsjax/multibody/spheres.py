@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.linalg import BlockDiagonal
@@ -17,6 +18,9 @@ from nsjax.types import Array, record
 
 REACH = 0.2
 """Gap up to which a pair is a candidate, in parts of the smallest radius, unless it is given."""
+
+DRAWN_RINGS, DRAWN_AROUND = 7, 10
+"""Rings of a sphere as it is drawn, and points around each."""
 
 OVERLAP = 1e-9
 """Spheres may start this deep in each other [m], see `nsjax.core.checks.PENETRATION_TOLERANCE`."""
@@ -149,6 +153,24 @@ class Spheres:
             sides.append(jnp.stack(rows, axis=1))
         return jnp.where(p.near.used[:, None, None, None], jnp.stack(sides, axis=1), 0.0)
 
+    def picture(self, t: Array, q: Array, p: Numbers) -> shapes.Picture:
+        """What is drawn: all spheres as one mesh, a few hundred triangles each, and the walls."""
+        angles = np.linspace(-0.5 * np.pi, 0.5 * np.pi, DRAWN_RINGS)
+        unit = shapes.lathe(np.sin(angles), np.cos(angles), around=DRAWN_AROUND)
+        faces = np.array(shapes.lathe_faces(DRAWN_RINGS, DRAWN_AROUND))
+        every = (faces + unit.shape[0] * np.arange(self.count)[:, None, None]).reshape(-1, 3)
+        points = self._apart(q)[:, None, :3] + p.radius[:, None, None] * unit
+        balls = shapes.Shape(
+            points=points.reshape(-1, 3),
+            name="spheres",
+            kind="mesh",
+            faces=tuple(map(tuple, every.tolist())),
+        )
+        walls = (
+            shapes.level(p.level[k] * p.normal[k], p.normal[k], f"wall {k + 1}") for k in range(self.walls)
+        )
+        return shapes.Picture(shapes=(*walls, balls))
+
     def identity(self, p: Numbers) -> Array:
         """One number for each pair."""
         assert p.near is not None
@@ -179,7 +201,7 @@ class Spheres:
             name="spheres", nq=6 * self.count, nv=6 * self.count, nc=self.capacity, nt=2,
             inertia=self.inertia, force=self.force, potential=self.potential, gap=self.gap, slip=self.slip,
             law=self.law, refresh=self.refresh, allowed=self.allowed, structure=BlockDiagonal(6),
-            pairs=self, labels=Labels(q=places, v=rates),
+            pairs=self, shapes=self.picture, labels=Labels(q=places, v=rates),
         )  # fmt: skip
 
 

@@ -30,14 +30,17 @@ DIGITS = 5
 """Decimals of the diagonal to which coordinates are written."""
 
 MARGIN = 0.08
+"""Around everything, in the diagonal."""
+
 WIDTH, BESIDE = 900.0, 190.0
 LOWEST, HIGHEST = 400.0, 640.0
+"""Pixels: usual width of a page, what stands above and below, limits of the height."""
+
 SPREAD = 1.65
 """Diagonal of a scene of space in plotly's unit, which its camera sees whole from two units away."""
 
 NARROW = 0.6
 """Least width of a picture in its height: axes of less have no room for their numbers."""
-"""Pixels: usual width of a page, what stands above and below, limits of the height."""
 
 FLAT = 24
 """Points up to which a mesh has flat faces and sharp edges."""

@@ -265,3 +265,24 @@ def test_corners_of_files_are_those_of_elements() -> None:
     """Both orders name the same places of a cube."""
     mesh = box((1, 1, 1), (2.0, 2.0, 2.0))
     np.testing.assert_allclose(mesh.places[mesh.corners[0]] - [0.0, 0.0, 1.0], CORNERS)
+
+
+def test_what_is_drawn() -> None:
+    """The surface encloses the volume, outside out; contacts act where their gaps are."""
+    mesh = box()
+    turned = np.array([[1.0, 0.2, 0.0], [0.0, 1.0, 0.3], [0.1, 0.0, 1.0]])
+    mesh = SolidMesh(mesh.places @ turned.T, mesh.elements)
+    system, p, state = models.flexible_solid(
+        mesh, contact="z_min", ground=-0.3, rough=True, friction=0.3, fixed="z_max", base_amplitude=0.01,
+        base_frequency=3.0,
+    )  # fmt: skip
+    seen = system.shapes(0.2, jnp.asarray(state.q), p)
+    solid = next(x for x in seen.shapes if x.kind == "mesh")
+    corners = np.asarray(solid.points)[np.array(solid.faces)]
+    assert np.linalg.det(corners).sum() / 6.0 == pytest.approx(2e-3 * np.linalg.det(turned), rel=1e-12)
+    heights = np.sum(np.asarray(seen.contacts.points) * np.asarray(seen.contacts.normals), axis=1)
+    np.testing.assert_allclose(heights + 0.3, system.gap(0.2, jnp.asarray(state.q), p), atol=1e-12)
+    assert seen.contacts.tangents.shape == (system.nc, 2, 3)
+    # the fixed nodes are drawn where their base is
+    far = np.asarray(solid.points)[np.isclose(solid.points[:, 2], mesh.places[:, 2].max())]
+    assert far[:, 0].max() == pytest.approx(mesh.places[mesh.nodes("z_max"), 0].max() + 0.01 * np.sin(0.6))

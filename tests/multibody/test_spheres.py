@@ -166,3 +166,18 @@ def test_as_parts() -> None:
             np.asarray(ours.q)[:, 6 * k : 6 * k + 3], theirs.body(x).position, atol=1e-8
         )
     assert np.sum(np.asarray(ours.impacts)) >= 3
+
+
+def test_what_is_drawn() -> None:
+    """All spheres at their places and of their radii, and the floor."""
+    problem = four([(0.0, 0.0, 0.3), (0.5, 0.0, 0.2)], [])
+    seen = problem.system.shapes(0.0, jnp.asarray(problem.state.q), problem.params)
+    floor, balls = seen.shapes
+    points = np.asarray(balls.points).reshape(4, -1, 3)
+    centres = bodies(problem.state.q)[:, :3]
+    np.testing.assert_allclose(np.linalg.norm(points - centres[:, None], axis=2), RADIUS, rtol=1e-12)
+    np.testing.assert_allclose(floor.points, [[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]], atol=1e-15)
+    corners = points.reshape(-1, 3)[np.array(balls.faces)]
+    # inscribed, seen from outside
+    volume = np.linalg.det(corners).sum() / 6.0
+    assert 0.75 < volume / (4 * 4 / 3 * np.pi * RADIUS**3) < 1.0
