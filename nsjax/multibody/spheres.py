@@ -160,12 +160,8 @@ class Spheres:
         faces = np.array(shapes.lathe_faces(DRAWN_RINGS, DRAWN_AROUND))
         every = (faces + unit.shape[0] * np.arange(self.count)[:, None, None]).reshape(-1, 3)
         points = self._apart(q)[:, None, :3] + p.radius[:, None, None] * unit
-        balls = shapes.Shape(
-            points=points.reshape(-1, 3),
-            name="spheres",
-            kind="mesh",
-            faces=tuple(map(tuple, every.tolist())),
-        )
+        triangles: Any = tuple(map(tuple, every.tolist()))
+        balls = shapes.Shape(points=points.reshape(-1, 3), name="spheres", kind="mesh", faces=triangles)
         walls = (
             shapes.level(p.level[k] * p.normal[k], p.normal[k], f"wall {k + 1}") for k in range(self.walls)
         )
