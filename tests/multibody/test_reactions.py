@@ -72,8 +72,13 @@ def test_coordinates_agree(dimension: int) -> None:
             jnp.array([7.0]), jnp.array([[2.0, -1.0][: dimension - 1]]), jnp.zeros(system.nb), jnp.zeros(0)
         )
         p = prepared(system, jax.tree.map(lambda x: jnp.asarray(x, float), problem.params))
-        instant = Instant(system.parts, jnp.zeros(()), jnp.asarray(state.q), jnp.asarray(state.v), p, loads)
-        found[coordinates] = [instant.carried(name) for name in system.parts.part_names("joint")]
+
+        @jax.jit
+        def carried(q, v, parts=system.parts, p=p, loads=loads):
+            instant = Instant(parts, jnp.zeros(()), q, v, p, loads)
+            return [instant.carried(name) for name in parts.part_names("joint")]
+
+        found[coordinates] = carried(jnp.asarray(state.q), jnp.asarray(state.v))
     size = max(float(jnp.max(jnp.abs(x))) for pair in found["joint"] for x in pair)
     for one, other in zip(found["joint"], found["absolute"], strict=True):
         for a, b in zip(one, other, strict=True):
