@@ -50,6 +50,29 @@ def _full_size(config: pytest.Config) -> bool:
     return "not slow" not in config.option.markexpr
 
 
+LONG = pathlib.Path(__file__).with_name("long.txt")
+"""Tests that only ``-m slow`` runs, beside those with a marker of their own."""
+
+
+def long_tests(text: str) -> frozenset[str]:
+    """Names of the tests listed in ``tests/long.txt``: ``file::test`` or ``file::test[case]``."""
+    names, file = set(), ""
+    for line in text.splitlines():
+        if line.startswith(" "):
+            names.add(f"tests/{file}::{line.strip()}")
+        elif line and not line.startswith("#"):
+            file = line.strip()
+    return frozenset(names)
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    names = long_tests(LONG.read_text())
+    for item in items:
+        if item.nodeid in names or item.nodeid.partition("[")[0] in names:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def reference_data() -> pathlib.Path:
     """Folder of cases computed or measured by others; tests that need it skip without it."""
