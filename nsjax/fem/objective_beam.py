@@ -20,31 +20,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.math import rotations
+from nsjax.math.rotations import RELATIVE, SPUN, bilinear
 from nsjax.types import Array
-
-_PRODUCT = np.zeros((4, 4, 4))
-"""``(a o b)_k = sum a_i b_j _PRODUCT[k, i, j]``: three operations, where components one by one are fifty,
-of which compilers make as many in every derivative.
-"""
-for _i, _j, _k, _sign in (
-    (0, 0, 0, 1), (1, 1, 0, -1), (2, 2, 0, -1), (3, 3, 0, -1), (0, 1, 1, 1), (1, 0, 1, 1), (2, 3, 1, 1),
-    (3, 2, 1, -1), (0, 2, 2, 1), (1, 3, 2, -1), (2, 0, 2, 1), (3, 1, 2, 1), (0, 3, 3, 1), (1, 2, 3, 1),
-    (2, 1, 3, -1), (3, 0, 3, 1),
-):  # fmt: skip
-    _PRODUCT[_k, _i, _j] = _sign
-_BACK = np.array([1.0, -1.0, -1.0, -1.0])
-"""Signs of the inverse rotation."""
-_RELATIVE = _PRODUCT * _BACK[None, :, None]
-"""The same for ``conj(a) o b``."""
-# A x = p o x o conj(p): entries (row, column) of the matrix as squares of the quaternion
-_MATRIX = np.einsum("mic,rmj->rcij", _PRODUCT[:, :, 1:], (_PRODUCT * _BACK)[1:])
 
 NEAR = 1e-8
 """Square of the sine of half an angle below which the logarithm is its series, exact there to rounding."""
-
-
-def _bilinear(table: np.ndarray, a: Array, b: Array) -> Array:
-    return jnp.sum(table * (a[:, None] * b[None, :]), axis=(-2, -1))
 
 
 def relative_rotation(p1: Array, p2: Array) -> Array:
@@ -52,7 +33,7 @@ def relative_rotation(p1: Array, p2: Array) -> Array:
 
     Limits: neighbours less than half a turn apart.
     """
-    d = _bilinear(_RELATIVE, p1, p2)
+    d = bilinear(RELATIVE, p1, p2)
     d = jnp.where(d[0] < 0.0, -d, d)
     square = jnp.sum(d[1:] * d[1:])
     near = square < NEAR
@@ -91,7 +72,7 @@ def objective_strains(
         [0.0, 0.0, 0.25, 0.0, 0.0, 0.0]
     """
     middle = halfway(p1, p2)
-    turn = _bilinear(_MATRIX, middle, middle)
+    turn = rotations.matrix(middle)
     gone = jnp.sum(turn * (x2 - x1)[:, None], axis=0) / length
     stretch = jnp.sum(axes * gone[:, None], axis=0) - np.array([0.0, 0.0, 1.0])
     bent = jnp.sum(axes * relative_rotation(p1, p2)[:, None], axis=0) / length
@@ -105,7 +86,7 @@ def objective_energy(strains: Array, stiffness: Array, length: Array) -> Array:
 
 def _half(p: Array, spin: Array) -> Array:
     """Rate of a quaternion with the angular velocity ``spin`` in the axes of the section."""
-    return 0.5 * _bilinear(_PRODUCT[:, :, 1:], p, spin)
+    return 0.5 * bilinear(SPUN, p, spin)
 
 
 def objective_forces(
@@ -135,7 +116,7 @@ def objective_forces(
         found = found + damping * jax.jvp(strains, places, moved)[1]
     push1, c1, push2, c2 = back(-length * stiffness * found)
     # c . (p o (0, w) / 2) = (conj(p) o c) . (0, w) / 2
-    turn1, turn2 = (0.5 * _bilinear(_RELATIVE[1:], p, c) for p, c in ((places[1], c1), (places[3], c2)))
+    turn1, turn2 = (0.5 * bilinear(RELATIVE[1:], p, c) for p, c in ((places[1], c1), (places[3], c2)))
     return jnp.concatenate([push1, turn1, push2, turn2]).reshape(2, 6)
 
 
