@@ -13,7 +13,18 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class Carry:
-    """What a scheme takes from one step to the next: the state, and whatever else it remembers."""
+    """What a scheme takes from one step to the next.
+
+    Args:
+        state: at the end of the step.
+        memory: whatever else the scheme remembers.
+
+    Example:
+        >>> import numpy as np
+        >>> from nsjax import Carry, State
+        >>> Carry(state=State(t=0.0, q=np.zeros(1), v=np.zeros(1))).memory
+        ()
+    """
 
     state: State
     memory: PyTree = ()
