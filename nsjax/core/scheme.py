@@ -60,7 +60,7 @@ class Output(RowQuantities):
 
     Args:
         event: the contact decision.
-        status: bits of `nsjax.status`.
+        status: (), bits of `nsjax.status`.
         contact: index of the contact that fulfils its law worst, -1 if all do to the tolerance.
 
     A scheme fills forces and impulses of contacts and constraints, ``iterations``, ``residual`` and

@@ -15,8 +15,7 @@ class Page:
     Args:
         name: of its file.
         title: what it is about.
-        contents: modules in order, each with the names taken from it; None: all of its public names that no
-            page before has.
+        contents: modules in order, each with the names taken from it; None: all of its public names.
     """
 
     name: str
@@ -40,7 +39,20 @@ PAGES = (
         ("nsjax", ("save", "load", "run", "resume", "Stopped", "to_paraview")),
         ("nsjax.io", None),
     )),
-    Page("mechanisms", "Mechanisms from parts", (("nsjax.multibody", None),)),
+    Page("mechanisms", "Mechanisms from parts", (
+        ("nsjax.multibody", (
+            "assemble", "body", "hinge", "pin", "slide", "ball", "universal", "cylindrical", "fixed",
+            "distance", "revolute_spherical", "spring", "joint_spring", "actuator", "force", "torque",
+            "beam", "circular", "rectangular", "section", "line_load", "read_urdf", "read_mjcf",
+            "ModelFile", "LeftOutWarning", "Part",
+        )),
+    )),
+    Page("contacts", "Contacts of mechanisms", (
+        ("nsjax.multibody", (
+            "contact", "point", "points", "corners", "sphere", "box", "capsule", "cylinder", "plane",
+            "walls", "hole", "profile", "Shape", "spheres", "pairs_of",
+        )),
+    )),
     Page("models", "Ready-made models", (("nsjax.models", None),)),
     Page("schemes", "Schemes", (("nsjax.schemes", None),)),
     Page("own_schemes", "Schemes of your own", (

@@ -98,9 +98,9 @@ def index(books: Iterable[pathlib.Path]) -> str:
 def reference_page(page: Page, mine: Sequence[Entry]) -> str:
     """A page of the reference in reStructuredText."""
     text = f"{page.title}\n{'=' * len(page.title)}\n"
-    for module, chosen in page.contents:
-        whole = chosen is None
-        if whole:
+    for module, _ in page.contents:
+        # the module's own text stands on the first of its pages; that of the package on the front page
+        if module != "nsjax" and page.name == next(x.name for x in PAGES if module in dict(x.contents)):
             text += f"\n{module}\n{'-' * len(module)}\n\n.. automodule:: {module}\n"
         text += f"\n.. currentmodule:: {module}\n"
         here = [entry for entry in mine if entry.module == module]

@@ -60,7 +60,8 @@ class ImpulseRun:
     """What the functions of a scheme of impulses get: the step, and the solves that belong to it.
 
     Args:
-        scheme, system, params, dt: as in `Scheme`.
+        scheme, system, params: as in `Scheme`.
+        dt: step size [s].
         state: start of the step.
         memory: what the scheme remembers of the step before.
         active: (nc,) bool, contacts that take part.

@@ -30,7 +30,7 @@ class Maps:
         xi, v, a: (stages, nv) predicted increments, velocities and accelerations.
         cq, ca: (stages, stages).
         t: (stages,) times.
-        dt: scale that turns forces into impulses.
+        dt: scale that turns forces into impulses [s].
     """
 
     anchor: Array
