@@ -1,11 +1,10 @@
 """Which sentences of the package a test asks for: ``python -m tests.messages`` lists those that none does.
 
-A sentence is the text of a ``raise``, with holes where values stand. Asked for it is by a string of a test
-file that looks at errors (``pytest.raises``, stderr of the command line): the words of a ``match=``, or of a
-table of cases. A string counts for the sentence that holds most of its pairs of neighbouring words, if those
-are at least half of the string. Nothing is run, so this is an estimate: too low where the words of a test are
-single ones or values for the most part (of seventeen probes four were missed so), too high where two sentences
-say the same.
+A sentence is the text of a ``raise``, with holes where values stand. Asked for it is by a string of a
+test file that looks at errors (``pytest.raises``, stderr of the command line): the words of a ``match=``,
+or of a table of cases. A string counts for the sentence that holds most of its pairs of neighbouring
+words, if those are at least half of the string. Nothing is run, so this is an estimate: too low where the
+words of a test are single ones or values for the most part, too high where two sentences say the same.
 """
 
 from __future__ import annotations
