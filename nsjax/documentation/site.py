@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import io
 import pathlib
@@ -11,7 +12,7 @@ from typing import Any
 
 import nsjax
 from nsjax.core import InputError
-from nsjax.documentation.pages import entries
+from nsjax.documentation.pages import Entry, entries
 from nsjax.documentation.project import write_project
 
 NEEDED = ("sphinx", "myst_nb", "furo")
@@ -121,13 +122,31 @@ def _is_site(folder: pathlib.Path) -> bool:
 
 
 def _resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
-    """A link to a name by the module that defines it, where pages have it by a shorter one."""
+    """A link where a docstring names a thing by its module, or alone, from another module."""
     wanted = node.get("reftarget", "")
-    public = next((e for e in entries() if e.first is None and _home(e.thing, e.name) == wanted), None)
+    public = public_of(wanted)
     if public is None or node.get("refdomain") != "py":
         return None
     domain = env.domains["py"]
     return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", public.path, node, content)
+
+
+@functools.cache
+def public_of(wanted: str) -> Entry | None:
+    """Whom the reference shows under another name: by the module that defines it, or the name alone, if it
+    is one word for one thing (`force` may be any argument, `mixed_scheme` and `Scheme` may not).
+
+    Example:
+        >>> from nsjax.documentation.site import public_of
+        >>> public_of("nsjax.schemes.mixed.framework.mixed_scheme") is public_of("mixed_scheme")
+        True
+        >>> public_of("force") is None
+        True
+    """
+    shown = [e for e in entries() if e.first is None]
+    alone = wanted.isidentifier() and (wanted[:1].isupper() or "_" in wanted)
+    found = [e for e in shown if _home(e.thing, e.name) == wanted or (alone and e.name == wanted)]
+    return found[0] if len(found) == 1 else None
 
 
 def _home(thing: Any, name: str) -> str:
