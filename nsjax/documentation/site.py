@@ -138,8 +138,8 @@ def public_of(wanted: str) -> Entry | None:
 
     Example:
         >>> from nsjax.documentation.site import public_of
-        >>> public_of("nsjax.schemes.mixed.framework.mixed_scheme") is public_of("mixed_scheme")
-        True
+        >>> public_of("nsjax.schemes.mixed.framework.mixed_scheme").path
+        'nsjax.schemes.building.mixed_scheme'
         >>> public_of("force") is None
         True
     """
