@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -348,5 +349,5 @@ def pairs_of(problem: Problem, q: Any, t: float = 0.0) -> np.ndarray:
         [[0, 1], [0, 2]]
     """
     refresh: Any = problem.system.refresh
-    near = refresh(jnp.asarray(t), jnp.asarray(q), problem.params).near
+    near = jax.jit(refresh)(jnp.asarray(t), jnp.asarray(q), problem.params).near
     return np.stack([near.first, near.second], axis=1)[np.asarray(near.used)]
