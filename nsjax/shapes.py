@@ -63,6 +63,14 @@ class Shape:
 class Places:
     """Where contacts act: points (nc, d) [m], unit normals (nc, d) towards the body that is pushed,
     tangents (nc, nt, d). What has no place is not a number.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.shapes import Places
+        >>> under = jnp.array([[0.0, 0.0]])
+        >>> up, along = jnp.array([[0.0, 1.0]]), jnp.array([[[1.0, 0.0]]])
+        >>> Places(points=under, normals=up, tangents=along).tangents.shape
+        (1, 1, 2)
     """
 
     points: Array
@@ -80,6 +88,12 @@ class Picture:
         magnified: factor by which small displacements are drawn larger, None: 1.
         note: what is magnified.
         axes: names of the coordinates.
+
+    Example:
+        >>> from nsjax.shapes import Picture, Shape, disc, level
+        >>> def picture(t, q, p):  # for ``System(shapes=picture)``
+        ...     ball = Shape(points=disc(0.1) + q, name="ball", kind="area")
+        ...     return Picture(shapes=(ball, level((0.0, 0.0), (0.0, 1.0))))
     """
 
     shapes: tuple[Shape, ...]
@@ -90,7 +104,13 @@ class Picture:
 
 
 def points(*given: Any) -> Array:
-    """Rows (n, d) of numbers or traced scalars.
+    """Rows of numbers or traced scalars.
+
+    Args:
+        given: points of d coordinates each [m].
+
+    Returns:
+        (n, d).
 
     Example:
         >>> from nsjax.shapes import points
@@ -101,11 +121,20 @@ def points(*given: Any) -> Array:
 
 
 def placed(local: Any, origin: Any, turn: Any = None) -> Array:
-    """Points (n, d) of body axes in the axes of the world.
+    """Points of body axes in the axes of the world.
 
     Args:
-        origin: of the body (d,).
+        local: (n, d) in body axes [m].
+        origin: of the body (d,) [m].
         turn: angle [rad] in the plane, matrix (3, 3) in space, body to world; None: none.
+
+    Returns:
+        (n, d) [m].
+
+    Example:
+        >>> from nsjax.shapes import placed
+        >>> placed([(1.0, 0.0)], (0.5, 2.0)).tolist()
+        [[1.5, 2.0]]
     """
     local = jnp.asarray(local, float)
     if turn is not None:
@@ -118,7 +147,17 @@ def placed(local: Any, origin: Any, turn: Any = None) -> Array:
 
 
 def disc(radius: Any, spoke: bool = True) -> Array:
-    """Outline of a disc around the origin, with a spoke along x that shows how it turns."""
+    """Outline (n, 2) of a disc around the origin.
+
+    Args:
+        radius: [m].
+        spoke: whether it has one along x, which shows how it turns.
+
+    Example:
+        >>> from nsjax.shapes import ROUND, disc
+        >>> disc(0.1, spoke=False).shape == (ROUND + 1, 2)
+        True
+    """
     angles = np.linspace(0.0, 2.0 * np.pi, ROUND + 1)
     rim = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     whole = np.concatenate([rim, np.zeros((1, 2)), rim[:1]]) if spoke else rim
@@ -126,7 +165,16 @@ def disc(radius: Any, spoke: bool = True) -> Array:
 
 
 def rectangle(half_length: Any, half_height: Any) -> Array:
-    """Outline (5, 2) of a rectangle around the origin."""
+    """Outline (5, 2) of a rectangle around the origin.
+
+    Args:
+        half_length, half_height: half edges along x and y [m].
+
+    Example:
+        >>> from nsjax.shapes import rectangle
+        >>> rectangle(0.5, 0.25)[0].tolist()
+        [0.5, 0.25]
+    """
     corners = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [1.0, 1.0]])
     return jnp.asarray(corners) * jnp.stack(
         [jnp.asarray(half_length, float), jnp.asarray(half_height, float)]
@@ -134,7 +182,17 @@ def rectangle(half_length: Any, half_height: Any) -> Array:
 
 
 def stadium(half_length: Any, radius: Any) -> Array:
-    """Outline of a capsule of the plane along x around the origin."""
+    """Outline (n, 2) of a capsule of the plane along x around the origin.
+
+    Args:
+        half_length: of the axis between the centres of its half discs [m].
+        radius: [m].
+
+    Example:
+        >>> from nsjax.shapes import stadium
+        >>> float(stadium(1.0, 0.5)[:, 0].max())
+        1.5
+    """
     half = np.linspace(-0.5 * np.pi, 0.5 * np.pi, ROUND // 2 + 1)
     angles = np.concatenate([half, half + np.pi, half[:1]])
     ends = np.concatenate([np.ones(len(half)), -np.ones(len(half)), [1.0]])
@@ -152,13 +210,35 @@ BOX_FACES = (
 
 
 def box(half: Any) -> Array:
-    """Corners (8, 3) of a box of half edges (3,) around the origin; its faces are `BOX_FACES`."""
+    """Corners (8, 3) of a box around the origin; its faces are `BOX_FACES`.
+
+    Args:
+        half: half edges (3,) [m].
+
+    Example:
+        >>> from nsjax.shapes import BOX_FACES, Shape, box
+        >>> Shape(points=box((0.3, 0.2, 0.1)), name="crate", kind="mesh", faces=BOX_FACES).points.shape
+        (8, 3)
+    """
     return jnp.asarray(BOX) * jnp.asarray(half, float)
 
 
 @functools.cache
 def lathe_faces(rings: int, around: int = AROUND) -> tuple[tuple[int, int, int], ...]:
-    """Triangles between rings of points, one ring after the other."""
+    """Triangles between rings of points, one ring after the other.
+
+    Args:
+        rings: how many.
+        around: points of a ring.
+
+    Returns:
+        Triples of points, ``2 around (rings - 1)`` of them.
+
+    Example:
+        >>> from nsjax.shapes import lathe_faces
+        >>> len(lathe_faces(4, around=8))
+        48
+    """
     found = []
     for r in range(rings - 1):
         for k in range(around):
@@ -173,6 +253,12 @@ def lathe(heights: Any, radii: Any, along: Any = None, around: int = AROUND) -> 
     Args:
         heights, radii: (rings,) [m].
         along: unit vector of its axis (3,); None: x.
+        around: points of a ring.
+
+    Example:
+        >>> from nsjax.shapes import ball_rings, lathe
+        >>> lathe(*ball_rings(0.1), along=(0.0, 0.0, 1.0), around=8).shape
+        (104, 3)
     """
     axis = jnp.asarray([1.0, 0.0, 0.0] if along is None else along, float)
     first, second = across(axis)
@@ -184,7 +270,16 @@ def lathe(heights: Any, radii: Any, along: Any = None, around: int = AROUND) -> 
 
 
 def across(axis: Any) -> tuple[Array, Array]:
-    """Two unit vectors across a unit vector (3,)."""
+    """Two unit vectors across a unit vector (3,).
+
+    Args:
+        axis: the vector.
+
+    Example:
+        >>> from nsjax.shapes import across
+        >>> [x.tolist() for x in across((0.0, 0.0, 1.0))]
+        [[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]
+    """
     axis = jnp.asarray(axis, float)
     other = jnp.where(jnp.abs(axis[0]) < 0.9, jnp.asarray([1.0, 0.0, 0.0]), jnp.asarray([0.0, 1.0, 0.0]))
     first = jnp.cross(axis, other)
@@ -193,14 +288,33 @@ def across(axis: Any) -> tuple[Array, Array]:
 
 
 def ball_rings(radius: Any) -> tuple[Array, Array]:
-    """Heights and radii of the rings of a sphere."""
+    """Heights and radii of the rings of a sphere, for `lathe`.
+
+    Args:
+        radius: [m].
+
+    Example:
+        >>> from nsjax.shapes import RINGS, ball_rings
+        >>> len(ball_rings(0.1)[0]) == 2 * RINGS + 1
+        True
+    """
     angles = np.linspace(-0.5 * np.pi, 0.5 * np.pi, 2 * RINGS + 1)
     radius = jnp.asarray(radius, float)
     return radius * np.sin(angles), radius * np.cos(angles)
 
 
 def capsule_rings(radius: Any, half_length: Any) -> tuple[Array, Array]:
-    """Heights and radii of the rings of a capsule."""
+    """Heights and radii of the rings of a capsule, for `lathe`.
+
+    Args:
+        radius: [m].
+        half_length: of the axis between the centres of its half spheres [m].
+
+    Example:
+        >>> from nsjax.shapes import capsule_rings
+        >>> round(float(capsule_rings(0.5, 1.0)[0].max()), 6)
+        1.5
+    """
     angles = np.linspace(0.0, 0.5 * np.pi, RINGS + 1)
     radius, half = jnp.asarray(radius, float), jnp.asarray(half_length, float)
     upper, width = half + radius * np.sin(angles), radius * np.cos(angles)
@@ -208,7 +322,16 @@ def capsule_rings(radius: Any, half_length: Any) -> tuple[Array, Array]:
 
 
 def cylinder_rings(radius: Any, half_length: Any) -> tuple[Array, Array]:
-    """Heights and radii of the rings of a cylinder with flat ends."""
+    """Heights and radii of the rings of a cylinder with flat ends, for `lathe`.
+
+    Args:
+        radius, half_length: [m].
+
+    Example:
+        >>> from nsjax.shapes import cylinder_rings
+        >>> cylinder_rings(0.5, 1.0)[0].tolist()
+        [-1.0, -1.0, 1.0, 1.0]
+    """
     half, radius = jnp.asarray(half_length, float), jnp.asarray(radius, float)
     return half * np.array([-1.0, -1.0, 1.0, 1.0]), radius * np.array([0.0, 1.0, 1.0, 0.0])
 
@@ -218,7 +341,17 @@ COILS = 6
 
 
 def zigzag(start: Any, end: Any, width: Any) -> Array:
-    """A spring (n, d) between two points, of this half width [m]."""
+    """A spring (n, d) between two points.
+
+    Args:
+        start, end: (d,) [m].
+        width: half of it [m].
+
+    Example:
+        >>> from nsjax.shapes import zigzag
+        >>> zigzag((0.0, 0.0), (1.0, 0.0), 0.1)[-1].tolist()
+        [1.0, 0.0]
+    """
     start, end = jnp.asarray(start, float), jnp.asarray(end, float)
     gone = end - start
     length = jnp.sqrt(jnp.sum(gone * gone))
@@ -235,7 +368,18 @@ def zigzag(start: Any, end: Any, width: Any) -> Array:
 
 
 def level(point: Any, normal: Any, name: str = "ground") -> Shape:
-    """A plane of space or line of the plane that reaches as far as everything else."""
+    """A plane of space or line of the plane that reaches as far as everything else.
+
+    Args:
+        point: of it (d,) [m].
+        normal: unit vector (d,).
+        name: what it is called.
+
+    Example:
+        >>> from nsjax.shapes import level
+        >>> level((0.0, 0.0), (0.0, 1.0)).kind
+        'plane'
+    """
     point = jnp.asarray(point, float)
     both = jnp.stack([point, point + jnp.asarray(normal, float)])
     return Shape(points=both, name=name, kind="plane", role="ground")

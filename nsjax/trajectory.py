@@ -120,11 +120,11 @@ class Trajectory(Views, ByName, RowQuantities):
 
     Args:
         t (rows,), q (rows, nq), v (rows, nv): time, position, velocity.
-        status: union of the status bits of all steps; 0 means that all went well.
+        status: (), union of the status bits of all steps; 0 means that all went well.
         first_failure: when and where the first of them was set.
         events: impact list, None unless ``events=K`` was asked for.
         carry: continues the run.
-        params: the model's parameters, for derived quantities.
+        system, params: the model and its parameters, for derived quantities.
 
     ``traj.mean_force_normal`` (rows, nc), ``mean_force_tangential`` (rows, nc, nt),
     ``mean_constraint_force`` (rows, nb) and ``mean_drag_force`` (rows, nd) are these impulses over the time

@@ -11,6 +11,8 @@ import jax
 from nsjax.short import record_repr
 
 Array = jax.Array
+"""An array of JAX, traced or not."""
+
 PyTree = Any
 Fn = Callable[..., Any]
 Promised = Fn | Any

@@ -27,6 +27,7 @@ FLOORS = [
     {"sweep", "check_gradient", "io"},
     {"identify"},
     {"plot"},
+    {"documentation"},
     {"cli"},
 ]
 LEVEL = {name: level for level, names in enumerate(FLOORS) for name in names}

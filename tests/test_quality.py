@@ -57,18 +57,6 @@ def test_every_public_name_has_a_docstring() -> None:
     assert not [name for module in ["nsjax", *MODULES] for name in undocumented(module)]
 
 
-FRONT = ("nsjax", "nsjax.io", "nsjax.models", "nsjax.plot", "nsjax.schemes")
-"""Packages whose functions all show an example. Parts of `nsjax.multibody` share those of their kin."""
-
-
-@pytest.mark.parametrize("name", FRONT)
-def test_public_functions_have_examples(name: str) -> None:
-    module = importlib.import_module(name)
-    functions = [key for key in module.__all__ if inspect.isfunction(getattr(module, key))]
-    assert functions
-    assert not [key for key in functions if ">>> " not in (getattr(module, key).__doc__ or "")]
-
-
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 

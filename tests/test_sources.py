@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 KEYS = set(re.findall(r"^\* \*\*\[([^]]+)\]\*\*", (ROOT / "README.md").read_text(), re.MULTILINE))
-PRODUCTS = {"fclib.md"}  # written by an experiment
+PRODUCTS = {"fclib.md", "index.md"}  # written by an experiment, and for the site
 
 PLACE = r"(?:\(|sections?\b|Figs?\b|Tables?\b|App|appendi|Algorithm|after\b)"
 KEY = re.compile(rf"\[([A-Z][A-Za-z]*\d*(?:&[A-Z])*)(?: {PLACE}[^]]*|\](?=,? {PLACE}))")
@@ -23,7 +23,7 @@ def texts() -> list[tuple[str, str]]:
     found = []
     for folder in ("nsjax", "experiments", "notebooks"):
         for file in sorted((ROOT / folder).rglob("*")):
-            if file.suffix not in (".py", ".json", ".ipynb") or ".ipynb_checkpoints" in file.parts:
+            if file.suffix not in (".py", ".json", ".ipynb", ".md") or ".ipynb_checkpoints" in file.parts:
                 continue
             name = str(file.relative_to(ROOT))
             text = file.read_text(encoding="utf-8")

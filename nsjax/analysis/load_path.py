@@ -109,7 +109,25 @@ def load_path(
     Raises:
         InputError: where the path ends or turns back on itself.
 
-    Limits: as of `nsjax.analysis.equilibrium`; at a bifurcation the path goes straight on, or ends.
+    Limits: as of `nsjax.analysis.equilibrium`; at a bifurcation the path goes straight on, or ends. Arcs
+    longer than the bends of the path may leap to another part of it and miss limit points, unnoticed.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import numpy as np
+        >>> from nsjax import Problem, State, System
+        >>> from nsjax.analysis import load_path
+        >>> def mass(q, p):
+        ...     return jnp.eye(1)
+        >>> def force(t, q, v, p):  # two springs that form a shallow roof, pressed down
+        ...     length = jnp.sqrt(1.0 + q**2)
+        ...     return -q * (length - 1.25**0.5) / length - p["load"]
+        >>> start = State(t=0.0, q=np.array([0.5]), v=np.zeros(1))
+        >>> system = System(nq=1, nv=1, mass=mass, force=force)
+        >>> roof = Problem(system=system, params={"load": 0.0}, state=start)
+        >>> found = load_path(roof, {"load": 0.05}, arc=0.05, longest=0.05)
+        >>> [round(0.05 * float(level), 4) for level in found.limits]  # it snaps through, and back
+        [0.0215, -0.0215]
     """
     ramp, q = ramp_of(problem, to)
     check_stiff(ramp, q, np.zeros(ramp.system.nb))

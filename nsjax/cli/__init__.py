@@ -1,4 +1,4 @@
-"""The command line: ``nsjax simulate``, ``sweep``, ``identify``, ``list`` and ``reproduce``."""
+"""The command line: ``nsjax simulate``, ``sweep``, ``identify``, ``list``, ``reproduce`` and ``docs``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import nsjax
 from nsjax import io, models, schemes
-from nsjax.cli import identify, lasting, sweep
+from nsjax.cli import documents, identify, lasting, sweep
 from nsjax.cli.inputs import ROWS, Plan, make_plan
 from nsjax.cli.report import Progress, tell
 from nsjax.cli.reproduce import reproduce
@@ -179,6 +179,7 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--papers", action="store_true", help="list every figure and table of the papers with its command"
     )
+    documents.add(commands)
     return parser
 
 

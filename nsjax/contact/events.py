@@ -79,6 +79,11 @@ class Criteria:
         early: 0.25, chosen. A scheme that finds its contacts at the end of the step is looked at ahead, at
             gaps known to a step of ``a_N``: contacts count as closing with up to this part of a step's
             approach left. One seen too early does no harm.
+
+    Example:
+        >>> from nsjax import Criteria, schemes
+        >>> schemes.moreau(criteria=Criteria(gate=3.0)).criteria.gate
+        3.0
     """
 
     gate: float = 2.0

@@ -35,7 +35,7 @@ class Stepped:
     Args:
         end: state at the end, ``t`` included.
         jump: impulses and rates.
-        estimate: error estimate of an iteration relative to 1 + |v|, zero if nothing is iterated.
+        estimate: (), error estimate of an iteration relative to ``1 + |v|``, zero if nothing is iterated.
         more: whatever else the scheme hands on.
     """
 

@@ -7,7 +7,16 @@ from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """Input that cannot be simulated. The message names the thing, its value, and the remedy."""
+    """Input that cannot be simulated. The message names the thing, its value, and the remedy.
+
+    Example:
+        >>> from nsjax import InputError, models
+        >>> try:
+        ...     models.bouncing_ball().replace(restitutoin=0.5)
+        ... except InputError as error:
+        ...     print("did you mean 'restitution'?" in str(error))
+        True
+    """
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -220,7 +220,25 @@ def all_rows(system: System, t: Array, q: Array, p: PyTree, contacts: bool = Tru
 
 
 def momentum(system: System, q: Array, w: Array, p: PyTree) -> Array:
-    """``M(q) w`` (nv,), by the system's inertia if it gives one: that forms no matrix."""
+    """``M(q) w``, by the system's inertia if it gives one: that forms no matrix.
+
+    Args:
+        system: the functions.
+        q: position (nq,).
+        w: velocities, or a change of them (nv,).
+        p: parameters, prepared.
+
+    Returns:
+        (nv,) [kg m/s] or [kg m^2/s].
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax import models
+        >>> from nsjax.schemes.building import momentum
+        >>> system, p, start = models.bouncing_ball(mass=2.0)
+        >>> momentum(system, start.q, jnp.array([3.0]), p).tolist()
+        [6.0]
+    """
     if system.inertia is not None:
         return system.inertia(q, w, p)
     return matvec(system.mass(q, p), w)

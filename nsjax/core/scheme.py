@@ -13,7 +13,18 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class Carry:
-    """What a scheme takes from one step to the next: the state, and whatever else it remembers."""
+    """What a scheme takes from one step to the next.
+
+    Args:
+        state: at the end of the step.
+        memory: whatever else the scheme remembers.
+
+    Example:
+        >>> import numpy as np
+        >>> from nsjax import Carry, State
+        >>> Carry(state=State(t=0.0, q=np.zeros(1), v=np.zeros(1))).memory
+        ()
+    """
 
     state: State
     memory: PyTree = ()
@@ -49,7 +60,7 @@ class Output(RowQuantities):
 
     Args:
         event: the contact decision.
-        status: bits of `nsjax.status`.
+        status: (), bits of `nsjax.status`.
         contact: index of the contact that fulfils its law worst, -1 if all do to the tolerance.
 
     A scheme fills forces and impulses of contacts and constraints, ``iterations``, ``residual`` and

@@ -40,6 +40,11 @@ class Labels:
         observables: the quantities that `System.observe` returns.
         path: names of two observables to be drawn against each other.
         path_limits: names of observables that bound the second one from below and above.
+
+    Example:
+        >>> from nsjax import Labels
+        >>> Labels(q=("x [m]", "y [m]"), v=("vx [m/s]", "vy [m/s]"), contacts=("belt",)).contacts
+        ('belt',)
     """
 
     q: tuple[str, ...] = ()
@@ -314,7 +319,19 @@ def is_local(system: System) -> bool:
 
 @record()
 class State:
-    """Time [s], position ``q`` (nq,) and velocity ``v`` (nv,)."""
+    """Time, position and velocity.
+
+    Args:
+        t: time [s].
+        q: position (nq,).
+        v: velocity (nv,).
+
+    Example:
+        >>> import numpy as np
+        >>> from nsjax import State
+        >>> State(t=0.0, q=np.zeros(2), v=np.array([1.0, 0.0])).v.shape
+        (2,)
+    """
 
     t: Array | float
     q: Array

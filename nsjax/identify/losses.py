@@ -19,7 +19,18 @@ with Huber's and Cauchy's; Holland & Welsch 1977)."""
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
-    """One of `squares`, `huber`, `soft_l1`, `cauchy`; ``scale`` in noise levels."""
+    """One of `squares`, `huber`, `soft_l1`, `cauchy`.
+
+    Args:
+        kind: its name.
+        scale: in noise levels; residuals above it count less than squares.
+
+    Example:
+        >>> import numpy as np
+        >>> from nsjax.identify.losses import Loss
+        >>> Loss("huber", 1.0).rho(np.array([0.5, 3.0])).tolist()
+        [0.25, 5.0]
+    """
 
     kind: str
     scale: float = 1.0

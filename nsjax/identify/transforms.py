@@ -30,6 +30,11 @@ class Transform:
         kind: its name.
         low, high: ends of the range of the number.
         initial: where the search starts; None: at the problem's own value.
+
+    Example:
+        >>> from nsjax import transforms
+        >>> transforms.interval(0.0, 1.0).forward(0.0).item()
+        0.5
     """
 
     kind: str
@@ -111,6 +116,9 @@ def _ends(what: str, low: float, high: float) -> tuple[float, float]:
 def free(initial: float | None = None) -> Transform:
     """A number without bounds.
 
+    Args:
+        initial: where the search starts, in the unit of the number; None: at the problem's own value.
+
     Example:
         >>> from nsjax import transforms
         >>> transforms.free().forward(-2.0).item()
@@ -121,6 +129,10 @@ def free(initial: float | None = None) -> Transform:
 
 def positive(initial: float | None = None, low: float = 0.0) -> Transform:
     """A number above ``low``: ``x = low + exp(z)``.
+
+    Args:
+        initial: as of `free`.
+        low: end of the range, in the unit of the number.
 
     Example:
         >>> from nsjax import transforms
@@ -133,6 +145,10 @@ def positive(initial: float | None = None, low: float = 0.0) -> Transform:
 
 def interval(low: float, high: float, initial: float | None = None) -> Transform:
     """A number between two ends, which it never reaches: ``x = low + (high - low) / (1 + exp(-z))``.
+
+    Args:
+        low, high: ends of the range, in the unit of the number.
+        initial: as of `free`.
 
     Raises:
         InputError: for ends in the wrong order.
@@ -148,6 +164,10 @@ def interval(low: float, high: float, initial: float | None = None) -> Transform
 def box(low: float = -np.inf, high: float = np.inf, initial: float | None = None) -> Transform:
     """A number that may lie on the ends of its range; the search slides along them.
 
+    Args:
+        low, high: ends of the range, in the unit of the number.
+        initial: as of `free`.
+
     Raises:
         InputError: for ends in the wrong order.
 
@@ -160,7 +180,10 @@ def box(low: float = -np.inf, high: float = np.inf, initial: float | None = None
 
 
 def fixed(value: float | None = None) -> Transform:
-    """A number that is not trained; with a value, set to it.
+    """A number that is not trained.
+
+    Args:
+        value: to which it is set, in its unit; None: the problem's own.
 
     Example:
         >>> from nsjax import transforms

@@ -30,6 +30,9 @@ CONTACTS = "contacts"
 def check_paraview(path: PathLike) -> None:
     """Refuses a file that could not be written; call it before the run that it is for.
 
+    Args:
+        path: of the file, with the suffix ``.vtkhdf``.
+
     Raises:
         InputError: if h5py is missing, for another suffix, a place that cannot be written.
 

@@ -61,7 +61,7 @@ class BlockDiagonal(BlockTridiagonal):
     Args:
         block: unknowns of a body.
         constant: see `Dense`.
-        copies: see `BlockTridiagonal`.
+        copies, lacking: see `BlockTridiagonal`.
 
     Example:
         >>> import jax.numpy as jnp

@@ -106,7 +106,7 @@ class Interleaved(BlockTridiagonal):
         block: velocities of a node.
         joint: rows of the joint of a node.
         grounded: whether the first node has a joint, to the ground; without, its rows are left out.
-        copies: see `BlockTridiagonal`.
+        constant, copies, lacking: see `BlockTridiagonal`.
 
     Limits: constraints on velocity level (``constraint_form="index_2"``); schemes that correct positions
     refuse it. A joint may act on a node and the one before only, and its rows are independent.

@@ -19,6 +19,11 @@ class Pattern:
     Args:
         size: number of unknowns.
         pairs: coupled pairs ``i < j`` in order.
+
+    Example:
+        >>> from nsjax.linalg import Pattern
+        >>> Pattern.of_elements(3, [(0, 1), (1, 2)]).pairs
+        ((0, 1), (1, 2))
     """
 
     size: int

@@ -26,6 +26,12 @@ class Structure(Protocol):
 
     Matrices are whatever `tangent` returns, pytrees of arrays, and eliminated ones have
     ``solve(b)``, ``A^-1 b`` of (n,) or (n, k), with derivatives of what `tangent` returned.
+
+    Example:
+        >>> from nsjax.linalg import BlockTridiagonal, Structure
+        >>> chain: Structure = BlockTridiagonal(2)
+        >>> chain.dense
+        False
     """
 
     @property
@@ -83,6 +89,11 @@ class Dense:
     Args:
         constant: the tangent, the inertia and the directions of the rows are the same in all states and
             at all times, so that they are factorised once per run.
+
+    Example:
+        >>> from nsjax.linalg import Dense
+        >>> Dense().misfit(100) is None
+        True
     """
 
     constant: bool = False
@@ -288,6 +299,11 @@ class Sparse(Coloured):
     wasteful for solids (the band of a cube with ``m`` unknowns along an edge is ``m^2`` wide). Blocks above
     24 unknowns call LAPACK, which costs a time loop its single kernel. No exchange of rows. Reverse mode
     scatters.
+
+    Example:
+        >>> from nsjax.linalg import Pattern, Sparse
+        >>> Sparse(Pattern.of_elements(4, [(0, 1), (1, 3)])).misfit(4) is None
+        True
     """
 
     pattern: Pattern

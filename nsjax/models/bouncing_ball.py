@@ -226,6 +226,8 @@ def bouncing_ball(
     Raises:
         InputError: for an unknown parameter, number of balls, or dimension.
 
+    Source: impacts by Newton's law, flights between them are parabolas; nothing of it is in the papers.
+
     Limits: gravity drives potential energy only; the energy that a moving table feeds in is not part
     of it.
 

@@ -31,6 +31,11 @@ class ModelEntry:
         stiff: whether explicit forces bound the step size far below ``dt``.
         reference: where the equations come from.
         summary: one line.
+
+    Example:
+        >>> from nsjax import models
+        >>> models.REGISTRY["slider_crank"].dt
+        1e-05
     """
 
     factory: Fn
@@ -162,3 +167,4 @@ REGISTRY: dict[str, ModelEntry] = {
         summary="planar slider-crank with clearance and a flexible rod: beam elements or modes",
     ),
 }
+"""Registered models by name."""

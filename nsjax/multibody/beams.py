@@ -109,6 +109,15 @@ def rectangular(width: Any, height: Any, *, E: Any, nu: Any = 0.3, rho: Any = No
     Args:
         width, height: [m].
         E, nu, rho: see `circular`.
+
+    Raises:
+        InputError: for edges or a modulus that are not positive.
+
+    Example:
+        >>> from nsjax.multibody import rectangular
+        >>> flat = rectangular(0.02, 0.01, E=2.1e11, rho=7850.0)
+        >>> [round(float(x), 3) for x in flat.EI]
+        [350.0, 1400.0]
     """
     _positive("rectangular", width=width, height=height, E=E)
     area, G = width * height, E / (2.0 * (1.0 + nu))

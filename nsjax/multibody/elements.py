@@ -75,12 +75,23 @@ def joint_spring(
     """A spring and damper on the coordinate of a hinge or slide: torsion over any number of turns.
 
     Moment or force on the second body ``-(k e + k2 |e| e + k3 e^3 + c e' + c2 |e'| e')`` with
-    ``e = coordinate - rest``; arguments as of `spring`, in [N m/rad] and so on for a hinge.
+    ``e = coordinate - rest``.
 
     On a ball joint ``stiffness``, ``damping`` and ``rest`` alone: ``-(k phi + c omega)`` with the angular
     velocity of the second body against the first and the rotation vector ``phi`` to it from its rest: where
-    it is turned by the rotation vector ``rest`` (3,) against the first. Limits: ``phi`` jumps at half a
-    turn, where the spring has no direction.
+    it is turned by the rotation vector ``rest`` (3,) against the first.
+
+    Args:
+        name, joint: of the spring and of its joint.
+        rest: coordinate without moment or force [rad] or [m].
+        stiffness, damping, quadratic, cubic, quadratic_damping: k, c, k2, k3, c2 as of `spring`; in
+            [N m/rad] and so on for a hinge.
+        law, potential, own: as of `spring`.
+
+    Raises:
+        InputError: as `spring`.
+
+    Limits: ``phi`` of a ball joint jumps at half a turn, where the spring has no direction.
 
     Example:
         >>> from nsjax.multibody import joint_spring
@@ -99,9 +110,18 @@ def actuator(name: str, joint: str, effort: Any = None, *, law: Fn | None = None
     """A motor in a hinge [N m] or slide [N]: drives the second body and pushes back on the first.
 
     Args:
+        name, joint: of the motor and of its joint.
         effort: constant.
         law: ``(t, coordinate, rate, own) -> effort``, a controller for instance.
         own: numbers for ``law``.
+
+    Raises:
+        InputError: for effort and law at once, and for neither.
+
+    Example:
+        >>> from nsjax.multibody import actuator
+        >>> actuator("motor", "bearing", law=lambda t, angle, rate, own: own * (9.0 - rate), own=1e-3).kind
+        'actuator'
     """
     if (effort is None) == (law is None):
         raise InputError(f"actuator {name!r}: give effort or law, one of them")
@@ -116,12 +136,21 @@ def force(
     """A force on a body.
 
     Args:
+        name: of the force.
         body: a name (its origin) or ``("rod", point)`` in body axes.
         value: constant (2,) or (3,) [N], in the axes of the ground.
         follower: in the axes of the body, with which it turns.
         law: ``(t, scene, own) -> (2,) or (3,)``; ``scene`` is a `nsjax.multibody.frames.Scene`:
             positions and velocities of all bodies by name.
         own: numbers for ``law``.
+
+    Raises:
+        InputError: for value and law at once, for neither, and for a force on the ground.
+
+    Example:
+        >>> from nsjax.multibody import force
+        >>> force("push", ("rod", 0.3), (0.0, -5.0)).bodies
+        ('rod',)
     """
     return _load("force", name, _end("force", name, body), value, follower, law, own)
 
@@ -130,7 +159,16 @@ def torque(
     name: str, body: str, value: Any = None, *, follower: bool = False, law: Fn | None = None,
     own: Any = None,
 ) -> Part:  # fmt: skip
-    """A moment on a body [N m]: a number in the plane, (3,) in space; arguments as of `force`.
+    """A moment on a body [N m].
+
+    Args:
+        name: of the moment.
+        body: a name.
+        value: a number in the plane, (3,) in space, in the axes of the ground.
+        follower, law, own: as of `force`.
+
+    Raises:
+        InputError: as `force`.
 
     Example:
         >>> from nsjax.multibody import torque

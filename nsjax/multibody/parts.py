@@ -35,6 +35,11 @@ class Part:
         bodies: whom it concerns, in order.
         numbers: a record of `nsjax.multibody.numbers`; None in a topology.
         options: choices and functions.
+
+    Example:
+        >>> from nsjax.multibody import body
+        >>> (part := body("rod", mass=0.038)).kind, part.name, part.numbers.mass
+        ('body', 'rod', 0.038)
     """
 
     kind: str
@@ -186,12 +191,14 @@ def hinge(
         axis: unit vector in the axes of the first body; None in the plane.
         turned: in space, rotation vector (3,) of the second body's axes against the first's where the angle
             is zero.
-        limits: lower and upper of the angle of the second body against the first [rad],
-            with ``restitution``.
+        limits, restitution: lower and upper of the angle [rad], and with what it rebounds there.
         friction: bound of its dry friction [N m].
         armature: inertia driven with the angle [kg m^2].
         motion: prescribed angle ``(t) -> [rad]``; the joint exerts the moment that it takes.
         loop: this joint closes a loop; where several may, one is found unless it is named so.
+
+    Raises:
+        InputError: for limits in the wrong order, an axis that is no unit vector, a body joined to itself.
 
     Example:
         >>> from nsjax.multibody import hinge
@@ -205,7 +212,17 @@ def hinge(
 
 
 def pin(name: str, first: str, second: str, **given: Any) -> Part:
-    """A `hinge`, as it is called in the plane."""
+    """A `hinge`, as it is called in the plane.
+
+    Args:
+        name, first, second: as of `hinge`.
+        given: all other arguments of `hinge`.
+
+    Example:
+        >>> from nsjax.multibody import pin
+        >>> pin("bearing", "ground", "crank", on=-0.1).kind
+        'hinge'
+    """
     return hinge(name, first, second, **given)
 
 
@@ -216,12 +233,17 @@ def slide(
 ) -> Part:  # fmt: skip
     """A slide: the second body moves along an axis of the first without turning.
 
-    Arguments as of `hinge`, with the displacement [m] in place of the angle.
-
     Args:
+        name, first, second, at, on, loop: as of `hinge`.
         axis: unit vector in the axes of the first body; None: its x axis.
-        turned: how the second body's axes are turned against the first's: an angle [rad] in the plane, a
-            rotation vector (3,) in space.
+        turned: of the second body's axes against the first's: an angle [rad], in space a vector (3,).
+        limits, restitution: lower and upper of the displacement [m], and with what it rebounds there.
+        friction: bound of its dry friction [N].
+        armature: mass driven with the displacement [kg].
+        motion: prescribed displacement ``(t) -> [m]``; the joint exerts the force that it takes.
+
+    Raises:
+        InputError: as `hinge`.
 
     Example:
         >>> from nsjax.multibody import slide
@@ -235,7 +257,19 @@ def slide(
 
 
 def ball(name: str, first: str, second: str, *, at: Any = None, on: Any = None, loop: bool = False) -> Part:
-    """A ball joint: the second body turns freely about a point of the first. In space."""
+    """A ball joint: the second body turns freely about a point of the first. In space.
+
+    Args:
+        name, first, second, at, on, loop: as of `hinge`.
+
+    Raises:
+        InputError: for a body that is joined to itself.
+
+    Example:
+        >>> from nsjax.multibody import ball
+        >>> ball("shoulder", "ground", "upper", at=(0.0, 0.0, 0.8)).bodies
+        ('ground', 'upper')
+    """
     return _joint("ball", name, first, second, None, loop, at=at, on=on)
 
 
@@ -246,11 +280,17 @@ def universal(
     """A universal (Hooke) joint: ``axis`` of the first body stays across ``second_axis`` of the second.
 
     Args:
+        name, first, second, at, on, turned, loop: as of `hinge`.
         axis, second_axis: unit vectors in the axes of the first and of the second body; with
             ``turned`` they stand across each other.
 
     Raises:
         InputError: if they do not.
+
+    Example:
+        >>> from nsjax.multibody import universal
+        >>> universal("cross", "ground", "shaft", axis=(0, 1, 0), second_axis=(0, 0, 1)).kind
+        'universal'
     """
     if not is_traced((axis, second_axis, turned)):
         frame = (
@@ -275,7 +315,20 @@ def cylindrical(
     name: str, first: str, second: str, *, axis: Any, at: Any = None, on: Any = None, turned: Any = None,
     loop: bool = False,
 ) -> Part:  # fmt: skip
-    """The second body moves along an axis of the first and turns about it."""
+    """The second body moves along an axis of the first and turns about it. In space.
+
+    Args:
+        name, first, second, at, on, turned, loop: as of `hinge`.
+        axis: unit vector (3,) in the axes of the first body.
+
+    Raises:
+        InputError: for an axis that is no unit vector.
+
+    Example:
+        >>> from nsjax.multibody import cylindrical
+        >>> cylindrical("sleeve", "ground", "slider", axis=(1.0, 0.0, 0.0)).kind
+        'cylindrical'
+    """
     return _joint("cylindrical", name, first, second, None, loop, at=at, on=on, axis=axis, turned=turned)
 
 
@@ -301,7 +354,20 @@ def fixed(
 
 
 def distance(name: str, first: str, second: str, *, length: Any, at: Any = None, on: Any = None) -> Part:
-    """A massless rod: the distance of a point of the first body and one of the second is ``length`` [m]."""
+    """A massless rod: the distance of a point of the first body and one of the second is ``length`` [m].
+
+    Args:
+        name, first, second, at, on: as of `hinge`.
+        length: above zero.
+
+    Raises:
+        InputError: for a length that is not.
+
+    Example:
+        >>> from nsjax.multibody import distance
+        >>> distance("link", "crank", "rocker", at=0.1, on=0.2, length=0.4).numbers.length
+        0.4
+    """
     if not is_traced(length) and not np.all(np.asarray(length, float) > 0.0):
         raise InputError(
             f"distance {name!r}: length = {length!r}; it must be positive, or use a pin or ball"
@@ -313,7 +379,19 @@ def revolute_spherical(
     name: str, first: str, second: str, *, length: Any, axis: Any, at: Any = None, on: Any = None
 ) -> Part:
     """A massless link with a hinge at the first body and a ball at the second: the vector between the
-    points has a ``length`` [m] and stays across ``axis`` of the first body.
+    points has a ``length`` [m] and stays across ``axis`` of the first body. In space.
+
+    Args:
+        name, first, second, at, on: as of `hinge`.
+        length, axis: of the link [m]; of the hinge, a unit vector (3,) in the axes of the first body.
+
+    Raises:
+        InputError: for an axis that is no unit vector.
+
+    Example:
+        >>> from nsjax.multibody import revolute_spherical
+        >>> revolute_spherical("link", "crank", "arm", length=0.4, axis=(0.0, 0.0, 1.0)).numbers.length
+        0.4
     """
     return _joint(
         "revolute_spherical", name, first, second, None, True, at=at, on=on, length=length, axis=axis

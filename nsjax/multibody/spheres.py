@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -334,7 +335,19 @@ def _check_overlap(x: np.ndarray, radius: np.ndarray, normal: np.ndarray, level:
 def pairs_of(problem: Problem, q: Any, t: float = 0.0) -> np.ndarray:
     """Bodies (k, 2) of the candidates at a position, in the order of the slots; wall ``w`` of ``n`` spheres
     is body ``n + w``.
+
+    Args:
+        problem: of `spheres`.
+        q: position (6 n,), as ``traj.q[-1]``.
+        t: time [s].
+
+    Example:
+        >>> from nsjax.multibody import pairs_of, spheres
+        >>> floor = ((0.0, 0.0, 1.0), 0.0)
+        >>> pile = spheres(0.1, 1.0, [(0.0, 0.0, 0.1), (0.0, 0.0, 0.3)], walls=[floor])
+        >>> sorted(pairs_of(pile, pile.state.q).tolist())
+        [[0, 1], [0, 2]]
     """
     refresh: Any = problem.system.refresh
-    near = refresh(jnp.asarray(t), jnp.asarray(q), problem.params).near
+    near = jax.jit(refresh)(jnp.asarray(t), jnp.asarray(q), problem.params).near
     return np.stack([near.first, near.second], axis=1)[np.asarray(near.used)]

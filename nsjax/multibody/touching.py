@@ -16,7 +16,19 @@ from nsjax.types import PyTree
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """A shape on a body: what it is, and its numbers."""
+    """A shape on a body: what it is, and its numbers.
+
+    Args:
+        kind: name of the function that made it; a `point` is a sphere without a radius.
+        body: on which it stands.
+        numbers: a record of `nsjax.multibody.numbers`.
+
+    Example:
+        >>> from nsjax.multibody import sphere
+        >>> shape = sphere("ball", 0.1)
+        >>> shape.kind, shape.body, shape.numbers.radius
+        ('sphere', 'ball', 0.1)
+    """
 
     kind: str
     body: str
@@ -24,12 +36,35 @@ class Shape:
 
 
 def point(body: str, at: Any = None) -> Shape:
-    """A point of a body, in body axes [m]; a number lies on the x axis, None is the origin."""
+    """A point of a body.
+
+    Args:
+        body: its name.
+        at: in body axes [m]; a number lies on the x axis, None is the origin.
+
+    Example:
+        >>> from nsjax.multibody import point
+        >>> point("rod", 0.3).numbers.at
+        0.3
+    """
     return Shape("sphere", body, numbers.Ball(radius=None, at=number("point", body, "at", at)))
 
 
 def points(body: str, at: Any) -> Shape:
-    """Points (k, 2) or (k, 3) of a body, in body axes [m]: one contact each."""
+    """Points of a body: one contact each.
+
+    Args:
+        body: its name.
+        at: (k, 2) or (k, 3) in body axes [m].
+
+    Raises:
+        InputError: for what has not one row a point.
+
+    Example:
+        >>> from nsjax.multibody import points
+        >>> points("table", [(-0.5, 0.0), (0.5, 0.0)]).numbers.at.shape
+        (2, 2)
+    """
     at = number("points", body, "at", at)
     if np.ndim(at) != 2:
         raise InputError(f"points of {body!r}: at has shape {np.shape(at)}; give one row a point")
@@ -43,7 +78,15 @@ def corners(body: str, half_length: Any, half_height: Any, half_depth: Any = Non
     first.
 
     Args:
+        body: its name.
         half_length, half_height, half_depth: half edges along x, y, z of the body [m].
+        at: centre in body axes [m].
+
+    Example:
+        >>> from nsjax.multibody import contact, corners, walls
+        >>> guide = contact("guide", corners("slider", 0.05, 0.025), walls(-0.026, 0.026), restitution=0.4)
+        >>> guide.bodies
+        ('slider', 'ground')
     """
     given = {"half_length": half_length, "half_height": half_height, "half_depth": half_depth}
     kept = {k: number("corners", body, k, v, 0.0) for k, v in given.items()}
@@ -51,7 +94,18 @@ def corners(body: str, half_length: Any, half_height: Any, half_depth: Any = Non
 
 
 def sphere(body: str, radius: Any, at: Any = None) -> Shape:
-    """A sphere, or disc in the plane, around a point in body axes [m]."""
+    """A sphere, or disc in the plane.
+
+    Args:
+        body: its name.
+        radius: [m].
+        at: centre in body axes [m].
+
+    Example:
+        >>> from nsjax.multibody import sphere
+        >>> sphere("ball", 0.1).numbers.radius
+        0.1
+    """
     kept = number("sphere", body, "radius", radius, 0.0)
     return Shape("sphere", body, numbers.Ball(radius=kept, at=number("sphere", body, "at", at)))
 
@@ -63,8 +117,15 @@ def box(
     """A rectangle, or a box in space, around the origin of body axes or ``at``.
 
     Args:
+        body: its name.
         half_length, half_height, half_depth: half edges along its axes x, y, z [m].
+        at: centre in body axes [m].
         turned: how its axes are turned against those of the body: an angle [rad], a rotation vector (3,).
+
+    Example:
+        >>> from nsjax.multibody import box, contact, plane
+        >>> contact("floor", box("crate", 0.3, 0.2, 0.1), plane(), friction=0.5).bodies
+        ('crate', 'ground')
     """
     given = {"half_length": half_length, "half_height": half_height, "half_depth": half_depth}
     kept = {k: number("box", body, k, v, 0.0) for k, v in given.items()}
@@ -82,17 +143,41 @@ def _round(kind: str, body: str, radius: Any, half_length: Any, at: Any, axis: A
 
 
 def capsule(body: str, radius: Any, half_length: Any, *, at: Any = None, axis: Any = None) -> Shape:
-    """A cylinder with half spheres at its ends, around ``at`` in body axes [m].
+    """A cylinder with half spheres at its ends; in the plane a rectangle with half discs.
 
     Args:
+        body: its name.
+        radius: [m].
         half_length: of the axis between the centres of the half spheres [m].
+        at: centre in body axes [m].
         axis: unit vector in body axes; None: their x axis.
+
+    Raises:
+        InputError: for an axis that is no unit vector.
+
+    Example:
+        >>> from nsjax.multibody import capsule
+        >>> capsule("limb", 0.02, 0.15, axis=(0.0, 1.0)).numbers.half_length
+        0.15
     """
     return _round("capsule", body, radius, half_length, at, axis)
 
 
 def cylinder(body: str, radius: Any, half_length: Any, *, at: Any = None, axis: Any = None) -> Shape:
-    """A cylinder with flat ends, in space; arguments as of `capsule`."""
+    """A cylinder with flat ends, in space.
+
+    Args:
+        body, radius, at, axis: as of `capsule`.
+        half_length: of the cylinder [m].
+
+    Raises:
+        InputError: as `capsule`.
+
+    Example:
+        >>> from nsjax.multibody import contact, cylinder, plane
+        >>> contact("table", cylinder("can", 0.03, 0.06, axis=(0.0, 0.0, 1.0)), plane()).bodies
+        ('can', 'ground')
+    """
     return _round("cylinder", body, radius, half_length, at, axis)
 
 
@@ -100,10 +185,15 @@ def hole(body: str, radius: Any, *, at: Any = None, axis: Any = None, half_lengt
     """A hollow in which a sphere, or a disc in the plane, has its clearance.
 
     Args:
+        body: its name.
         radius: of the hollow [m].
+        at: its centre in body axes [m].
         axis: unit vector in body axes; None: a round hole in the plane, a socket in space. Given: a
             hollow cylinder (a slot in the plane), without ends for ``half_length`` None.
         half_length: of the axis of a slot with round ends [m].
+
+    Raises:
+        InputError: for a half length without an axis, and an axis that is no unit vector.
 
     Example:
         >>> from nsjax.multibody import contact, hole, sphere
@@ -127,23 +217,55 @@ def profile(body: str, curve: Any, *, samples: int = profiles.SAMPLES) -> Shape:
 
     Limits: smooth curves: a corner is rounded over about two points. Where two points of the curve are
     nearest, the contact is with one of them.
+
+    Example:
+        >>> import numpy as np
+        >>> from nsjax.multibody import profile
+        >>> egg = profile("cam", lambda a: (0.03 * np.cos(a), 0.02 * np.sin(a)), samples=32)
+        >>> egg.numbers.control.shape
+        (32, 2)
     """
     return Shape("profile", body, numbers.Profile(control=profiles.control_points(body, curve, samples)))
 
 
 def plane(body: str = GROUND, *, at: Any = None, normal: Any = None) -> Shape:
-    """A half space: the plane through ``at`` with a unit ``normal`` that points out of it, in body axes;
-    None: along y in the plane, along z in space.
+    """A half space, or half plane.
+
+    Args:
+        body: its name.
+        at: a point of its border in body axes [m]; None: their origin.
+        normal: unit vector that points out of it, in body axes; None: along y in the plane, along z in
+            space.
+
+    Raises:
+        InputError: for a normal that is no unit vector.
+
+    Example:
+        >>> from nsjax.multibody import plane
+        >>> plane(normal=(0.6, 0.8)).body
+        'ground'
     """
     kept = unit("plane", body, "normal", normal)
     return Shape("plane", body, numbers.Plane(at=number("plane", body, "at", at), normal=kept))
 
 
 def walls(lower: Any, upper: Any, body: str = GROUND) -> Shape:
-    """The two walls of a guide along the x axis of its body, in the plane, at the heights ``lower`` and
-    ``upper`` [m]. Corners meet the wall on their own side of the body, points the upper wall first.
+    """The two walls of a guide along the x axis of its body, in the plane. Corners meet the wall on their
+    own side of the body, points the upper wall first.
+
+    Args:
+        lower, upper: their heights [m].
+        body: its name.
+
+    Raises:
+        InputError: for walls in the wrong order.
 
     Limits: the body between them does not turn over; a `plane` each has no such limit.
+
+    Example:
+        >>> from nsjax.multibody import walls
+        >>> walls(-0.026, 0.026).numbers.upper
+        0.026
     """
     low, high = number("walls", body, "lower", lower), number("walls", body, "upper", upper)
     if not is_traced((low, high)) and not np.all(np.asarray(low) < np.asarray(high)):
@@ -168,6 +290,7 @@ def contact(
     """A contact between two shapes.
 
     Args:
+        name: of the contact.
         first: a `point`, `points`, `corners` or `sphere`; a `box`, `capsule` or `cylinder` against a
             plane, a capsule against a capsule.
         second: a `plane`, `walls` or `sphere`; for a sphere or point also a `box`, `capsule`, `cylinder`,

@@ -88,6 +88,9 @@ def require_plotly() -> None:
 def check_animation(path: str | os.PathLike[str]) -> None:
     """Refuses an animation that could not be written; call it before the run that it is for.
 
+    Args:
+        path: of the page, with the suffix ``.html``.
+
     Raises:
         InputError: if plotly is missing, or for a suffix other than .html.
 

@@ -29,6 +29,11 @@ class SchemeEntry:
         time_dependence: takes moving walls and prescribed motion.
         singular_mass: accepts a singular mass matrix.
         stability_limit: largest stable ``omega dt`` of an undamped oscillator, None if unbounded.
+
+    Example:
+        >>> from nsjax import schemes
+        >>> schemes.REGISTRY["moreau"].order, schemes.REGISTRY["moreau"].stability_limit
+        ((1, 1, 1), 2.0)
     """
 
     factory: Fn
@@ -119,3 +124,4 @@ REGISTRY: dict[str, SchemeEntry] = {
         summary="the original nonsmooth generalized-alpha: the same three problems, coupled",
     ),
 }
+"""Registered schemes by name."""

@@ -77,8 +77,19 @@ def quantity(traj: Trajectory, name: str) -> Array:
     """A column of a trajectory by its name: a row quantity (``"q"``, ``"impacts"``), a label
     (``"theta1"``), an observable of the model or an energy.
 
+    Args:
+        traj: rows of a run.
+        name: of the quantity.
+
+    Returns:
+        (rows, ...), in the unit of the quantity.
+
     Raises:
         InputError: for an unknown name, with the nearest known one.
+
+    Example:
+        >>> from nsjax import reductions
+        >>> ends = lambda traj: reductions.quantity(traj, "energy")[[0, -1]]  # for ``sweep(reduce=ends)``
     """
     if name in COLUMNS:
         found = getattr(traj, name)
@@ -194,40 +205,101 @@ class _Samples:
 
 
 def final(name: str) -> Fold:
-    """The quantity at the end of the run."""
+    """The quantity at the end of the run.
+
+    Args:
+        name: as of `quantity`.
+
+    Example:
+        >>> from nsjax import reductions
+        >>> reduce = {"end": reductions.final("q"), "start": reductions.initial("q")}
+    """
     return _Final(name)
 
 
 def initial(name: str) -> Fold:
-    """The quantity at the start of the run."""
+    """The quantity at the start of the run.
+
+    Args:
+        name: as of `quantity`.
+
+    Example:
+        >>> from nsjax import reductions
+        >>> reductions.initial("energy").name
+        'energy'
+    """
     return _Initial(name)
 
 
 def maximum(name: str) -> Fold:
-    """Largest value among the saved rows, for each entry of the quantity."""
+    """Largest value among the saved rows, for each entry of the quantity.
+
+    Args:
+        name: as of `quantity`.
+
+    Example:
+        >>> from nsjax import reductions
+        >>> reductions.maximum("force_normal").name
+        'force_normal'
+    """
     return _Maximum(name)
 
 
 def minimum(name: str) -> Fold:
     """Least value among the saved rows, for each entry of the quantity.
 
-    ``minimum("gap_min")`` is the deepest penetration of every step, however few rows are saved.
+    Args:
+        name: as of `quantity`; ``"gap_min"`` is the deepest penetration of every step, however few rows
+            are saved.
+
+    Example:
+        >>> from nsjax import reductions
+        >>> reductions.minimum("gap_min").name
+        'gap_min'
     """
     return _Maximum(name, sign=-1.0)
 
 
 def mean(name: str) -> Fold:
-    """Mean over the saved rows, the start included."""
+    """Mean over the saved rows, the start included.
+
+    Args:
+        name: as of `quantity`.
+
+    Example:
+        >>> from nsjax import reductions
+        >>> reductions.mean("kinetic").name
+        'kinetic'
+    """
     return _Mean(name)
 
 
 def total(name: str) -> Fold:
-    """Sum over the saved rows: ``total("impacts")`` counts the impacts of the run."""
+    """Sum over the saved rows: ``total("impacts")`` counts the impacts of the run.
+
+    Args:
+        name: as of `quantity`.
+
+    Example:
+        >>> from nsjax import reductions
+        >>> reductions.total("impacts").name
+        'impacts'
+    """
     return _Total(name)
 
 
 def samples(name: str, first: int = 0) -> Callable[[Trajectory], Array]:
-    """The quantity in the saved rows, from row ``first`` on (``-60``: the last sixty)."""
+    """The quantity in the saved rows.
+
+    Args:
+        name: as of `quantity`.
+        first: row from which on (``-60``: the last sixty).
+
+    Example:
+        >>> from nsjax import reductions
+        >>> reductions.samples("x", -60).first
+        -60
+    """
     return _Samples(name, first)
 
 
@@ -238,10 +310,19 @@ Reduction = Fold | Callable[[Trajectory], PyTree]
 
 
 def freeze(reduce: Any) -> Reduction:
-    """A reduction that can be hashed, from a fold, a function or a mapping of these.
+    """A reduction that can be hashed.
+
+    Args:
+        reduce: a fold, a function of the trajectory, or a mapping of names to these.
 
     Raises:
         InputError: for anything else, and for functions that cannot be hashed.
+
+    Example:
+        >>> from nsjax import reductions
+        >>> kept = reductions.freeze({"end": reductions.last, "hits": reductions.total("impacts")})
+        >>> isinstance(kept, reductions.Fold)
+        True
     """
     if isinstance(reduce, Mapping) and reduce:
         parts = tuple((str(name), freeze(part)) for name, part in reduce.items())

@@ -34,9 +34,9 @@ class SweepResult:
         over: values by key, as given.
         values: what the reduction returned, every array with ``shape`` in front. Lanes that did not run
             hold not-a-number (0 in arrays of whole numbers).
-        status (*shape): bits of `nsjax.status`, `REFUSED` for a lane that could not start, 0 if all
+        status: ``(*shape)``, bits of `nsjax.status`, `REFUSED` for a lane that could not start, 0 if all
             went well.
-        first_failure (*shape): when and where the first bit was set, see `FirstFailure`.
+        first_failure: ``(*shape)``, when and where the first bit was set, see `FirstFailure`.
         refused: pairs (flat lane, sentence) of the lanes that could not start.
 
     ``result[name]`` is ``result.values[name]``.
@@ -74,7 +74,7 @@ class SweepResult:
 
     @property
     def ok(self) -> Any:
-        """Mask (*shape) of the lanes in which every step went well."""
+        """Mask ``(*shape)`` of the lanes in which every step went well."""
         return self.status == 0
 
     @property

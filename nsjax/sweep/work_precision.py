@@ -62,11 +62,11 @@ class WorkPrecision:
         order_q, order_v: observed order between this step size and the next larger one of the same
             scheme; nan for the largest, and beside runs that failed or diverged.
         impacts: number of impacts.
-        iterations: of the contact solver, in all steps.
-        seconds: CPU time of the run, without compilation; the least of a few. The fixed cost of a call is
-            in it: `cost` tells it from that of the steps.
-        status: bits of `nsjax.status`, 0 for a good run; `nsjax.status.DIVERGED` where an error is above
-            `LOST`.
+        iterations: number of those of the contact solver, in all steps.
+        seconds: CPU time of the run [s], without compilation; the least of a few. The fixed cost of a call
+            is in it: `cost` tells it from that of the steps.
+        status: (rows,) bits of `nsjax.status`, 0 for a good run; `nsjax.status.DIVERGED` where an error is
+            above `LOST`.
         failures: sentences of the failed runs.
     """
 

@@ -35,6 +35,12 @@ class ModelFile(list[Part]):
         names: identifiers by ``(kind, name in the file)``.
         left_out: what was not taken over, a sentence each.
         title: the file.
+
+    Example:
+        >>> from nsjax.multibody import read_mjcf
+        >>> text = "<mujoco><worldbody><body name='a'><geom size='0.1'/></body></worldbody></mujoco>"
+        >>> [part.kind for part in read_mjcf(text) if part.name == "a"]
+        ['body']
     """
 
     def __init__(

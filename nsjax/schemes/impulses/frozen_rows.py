@@ -50,6 +50,11 @@ class FrozenRowEquations:
     """Unknown ``z = v_{i+1} - v_i``; a scheme adds ``residual(data, z)``.
 
     The data have the fields ``params``, ``state`` (start of the step), ``dt`` and ``frozen``.
+
+    Args:
+        system: of the problem.
+        contacts: whether any may act.
+        tangent: with which the solver iterates, ``"full"`` or ``"mass"``.
     """
 
     system: System

@@ -30,7 +30,7 @@ def ggl_decoupled(
             units. ``"auto"``: kinetic for models with rotations, else Euclidean.
         tolerance: bound on the relative natural-map residual of each contact problem.
         stage_tolerance: bound on the estimated next update of the projection over dt, relative to
-            1 + |v|.
+            ``1 + |v|``.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part in the velocity step [m].
             Above zero, because projected gaps are zero to rounding only.
         max_iterations: plain Newton steps per contact problem.

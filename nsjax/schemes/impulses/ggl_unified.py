@@ -239,7 +239,7 @@ def ggl_unified(
         metric: ``D = W`` (``"euclidean"``, as published) or ``M_M^-1 W`` (``"kinetic"``); see
             `ggl_decoupled`.
         tolerance: bound on the relative natural-map residual of each contact problem.
-        stage_tolerance: bound on the estimated next update of the solver, relative to 1 + |v|.
+        stage_tolerance: bound on the estimated next update of the solver, relative to ``1 + |v|``.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. Above zero, because
             position laws keep gaps at zero to rounding only: a contact that is missed for a step falls,
             and with ``e_N > 0`` bounces.

@@ -22,9 +22,13 @@ from nsjax.types import Array, Fn, PyTree, record
 
 @record()
 class Numbers:
-    """Numbers of a scheme of impulses: bounds on the estimated next update of an iteration relative to
-    1 + |v|, on the relative natural-map residual of each contact problem, and on gaps that count as
-    closed [m]: above zero, because a contact at rest keeps its gap to rounding only.
+    """Numbers of a scheme of impulses.
+
+    Args:
+        stage_tolerance: bound on the estimated next update of an iteration relative to ``1 + |v|``.
+        tolerance: bound on the relative natural-map residual of each contact problem.
+        gap_tolerance: gap that counts as closed [m]: above zero, because a contact at rest keeps its gap to
+            rounding only.
     """
 
     stage_tolerance: Array | float = 1e-12
@@ -56,7 +60,8 @@ class ImpulseRun:
     """What the functions of a scheme of impulses get: the step, and the solves that belong to it.
 
     Args:
-        scheme, system, params, dt: as in `Scheme`.
+        scheme, system, params: as in `Scheme`.
+        dt: step size [s].
         state: start of the step.
         memory: what the scheme remembers of the step before.
         active: (nc,) bool, contacts that take part.
@@ -139,6 +144,23 @@ def impulse_scheme(
 
     Raises:
         InputError: for criteria that are none, and for less than one pass or iteration.
+
+    Example:
+        >>> from nsjax.schemes.building import FrozenRowEquations, State, Stepped, impulse_scheme, momentum
+        >>> class Balance(FrozenRowEquations):
+        ...     def residual(self, d, z):
+        ...         force = self.system.force(d.state.t, d.state.q, d.state.v, d.params)
+        ...         return momentum(self.system, d.state.q, z, d.params) - d.dt * force
+        ...
+        ...     def rates(self, d, z):
+        ...         return d.frozen.rows.rate(d.state.v + z)
+        >>> def respond(run):
+        ...     s, dt = run.state, run.dt
+        ...     z, jump, estimate = run.solve(Balance, run.data(s.t, s.q))
+        ...     end = State(t=s.t + dt, q=run.system.retract(s.q, dt * (s.v + z)), v=s.v + z)
+        ...     return Stepped(end=end, jump=jump, estimate=estimate)
+        >>> impulse_scheme("symplectic_euler", respond).name
+        'symplectic_euler'
     """
     options = Options(
         respond=respond,

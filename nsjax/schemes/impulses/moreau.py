@@ -28,7 +28,7 @@ from nsjax.types import Array, PyTree, record
 @record()
 class Coefficients:
     """Numbers of the scheme: bound on the natural-map residual, on the next update of a position solve
-    relative to 1 + |v|, and the gap below which a contact acts.
+    relative to ``1 + |v|``, and the gap below which a contact acts.
     """
 
     tolerance: Array | float

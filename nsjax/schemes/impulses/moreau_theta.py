@@ -85,7 +85,7 @@ def moreau_theta(
 
     Args:
         theta: in [1/2, 1]; the spectral radius at infinite frequency is ``(1 - theta)/theta``.
-        stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
+        stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with ``g_N(q_tilde)`` up to this value take part [m]; above zero, because
             a contact at rest keeps its gap to rounding only.

@@ -61,7 +61,7 @@ def bathe(
     the impulse at the end of the step.
 
     Args:
-        stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
+        stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
             contact at rest keeps its gap to rounding only.

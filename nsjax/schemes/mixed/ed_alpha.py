@@ -68,7 +68,7 @@ def ed_alpha(
     Args:
         rho_inf: spectral radius at infinite frequency, in [0, 1]; traced, sweepable.
         alpha_ar: 1/6 gives the highest order on linear problems, 0 the trapezoidal rule in the limit.
-        stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
+        stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
             contact at rest keeps its gap to rounding only.

@@ -117,7 +117,7 @@ def generalized_alpha(
         rho_inf: spectral radius at infinite frequency in [0, 1]: 1 no damping, 0 annihilation; traced,
             so that one compilation sweeps it.
         alpha_m, alpha_f: given together they replace ``rho_inf`` (beta and gamma keep second order).
-        stage_tolerance: bound on the estimated next update of the stage solver, relative to 1 + |v|.
+        stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
             contact at rest keeps its gap to rounding only.

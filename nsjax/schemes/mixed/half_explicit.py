@@ -157,6 +157,9 @@ def half_explicit(
     Returns:
         A `Scheme`.
 
+    Raises:
+        InputError: for an unknown choice, and for ``averaged_force`` on acceleration level.
+
     Order: 2 in position and velocity on smooth motion, 1 in the force (2 with ``averaged_force``);
     first order at each impact. On acceleration level 2 in the force, too; rates of contacts and
     constraints are not corrected and drift with ``dt^2 t``, positions with ``dt^2 t^2``, and a contact

@@ -30,7 +30,7 @@ class Maps:
         xi, v, a: (stages, nv) predicted increments, velocities and accelerations.
         cq, ca: (stages, stages).
         t: (stages,) times.
-        dt: scale that turns forces into impulses.
+        dt: scale that turns forces into impulses [s].
     """
 
     anchor: Array
@@ -60,7 +60,24 @@ class Maps:
 
 
 def single(anchor: Array, xi: Array, v: Array, a: Array, cq: Array, ca: Array, t: Array, dt: Array) -> Maps:
-    """`Maps` of one stage."""
+    """`Maps` of one stage: ``q = retract(anchor, xi + cq z)``, ``v + z``, ``a + ca z`` at the velocity
+    increment ``z`` (nv,).
+
+    Args:
+        anchor: (nq,) position from which the stage moves.
+        xi, v, a: (nv,) predicted increment, velocity and acceleration.
+        cq, ca: numbers [s], [1/s].
+        t: its time [s].
+        dt: scale that turns forces into impulses [s].
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.schemes.building import single
+        >>> one, rest = jnp.ones(1), jnp.zeros(1)
+        >>> dt, t = jnp.asarray(0.1), jnp.asarray(0.0)
+        >>> single(one, rest, rest, rest, cq=dt, ca=1 / dt, t=t, dt=dt).v.shape
+        (1, 1)
+    """
     one = jnp.ones((1, 1))
     return Maps(
         anchor=anchor, xi=xi[None], v=v[None], a=a[None], cq=cq * one, ca=ca * one, t=t[None], dt=dt

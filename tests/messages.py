@@ -1,0 +1,116 @@
+"""Which sentences of the package a test asks for: ``python -m tests.messages`` lists those that none does.
+
+A sentence is the text of a ``raise``, with holes where values stand. Asked for it is by a string of a
+test file that looks at errors (``pytest.raises``, stderr of the command line): the words of a ``match=``,
+or of a table of cases. A string counts for the sentence that holds most of its pairs of neighbouring
+words, if those are at least half of the string. Nothing is run, so this is an estimate: too low where the
+words of a test are single ones or values for the most part, too high where two sentences say the same.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import itertools
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+SHARE = 0.5
+"""Of the pairs of neighbouring words in a test's string that the sentence holds; the rest are values."""
+
+TIES = 2
+"""Sentences that may hold the same pairs: more of them, and the string tells none apart."""
+
+SPECIAL = re.compile(r"\.[*+]\??|\(\?[a-z]\)|[|^$]")
+WORD = re.compile(r"[A-Za-z_]+")
+
+
+def pairs(text: str) -> set[tuple[str, str]]:
+    """Neighbouring words of a text without numbers."""
+    return set(itertools.pairwise(WORD.findall(text)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Sentence:
+    """One message.
+
+    Args:
+        place: file and line.
+        kind: of the exception.
+        pieces: its text without the values.
+    """
+
+    place: str
+    kind: str
+    pieces: tuple[str, ...]
+
+    @functools.cached_property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """Neighbouring words of its pieces."""
+        return frozenset(x for piece in self.pieces for x in pairs(piece))
+
+
+def pieces(node: ast.expr | None) -> list[str]:
+    """Literal parts of a text; conditional ones are all taken."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [node.value]
+    if isinstance(node, ast.JoinedStr):
+        return [x for part in node.values for x in pieces(part)]
+    if isinstance(node, ast.FormattedValue):
+        return pieces(node.value)
+    if isinstance(node, ast.BinOp):
+        return pieces(node.left) + pieces(node.right)
+    if isinstance(node, ast.IfExp):
+        return pieces(node.body) + pieces(node.orelse)
+    return []
+
+
+@functools.cache
+def sentences() -> tuple[Sentence, ...]:
+    """Of all `raise` of the package that make an exception from a text."""
+    found = []
+    for file in sorted((ROOT / "nsjax").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
+                text = tuple(x for x in pieces(node.exc.args[0]) if len(x.strip()) > 2)
+                kind = getattr(node.exc.func, "id", getattr(node.exc.func, "attr", ""))
+                place = f"{file.relative_to(ROOT)}:{node.lineno}"
+                found.append(Sentence(place, kind, text))
+    return tuple(x for x in found if x.pieces)
+
+
+@functools.cache
+def asked() -> frozenset[frozenset[tuple[str, str]]]:
+    """Pairs of words of all strings in test files that look at errors."""
+    found = set()
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        text = file.read_text()
+        if "raises(" not in text and "capsys" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                runs = SPECIAL.split(node.value.replace("\\", ""))
+                found.add(frozenset(x for run in runs for x in pairs(run)))
+    return frozenset(x for x in found if x)
+
+
+@functools.cache
+def unasked() -> tuple[Sentence, ...]:
+    """Sentences that no test asks for."""
+    known: set[Sentence] = set()
+    for wanted in asked():
+        held = {x: len(wanted & x.pairs) for x in sentences()}
+        best = max(held.values())
+        first = [x for x, n in held.items() if n == best]
+        if best >= SHARE * len(wanted) and best and len(first) <= TIES:
+            known |= set(first)
+    return tuple(x for x in sentences() if x not in known)
+
+
+if __name__ == "__main__":
+    for left in unasked():
+        print(left.place, left.kind, " ... ".join(left.pieces))
+    print(f"{len(sentences()) - len(unasked())} of {len(sentences())} sentences are asked for by a test")
