@@ -132,10 +132,12 @@ def test_a_design_finds_the_least_value_of_a_quadratic():
     assert found.cost == pytest.approx(1.0, abs=1e-9)
     assert found.inside.all()
     # a bowl in the middle of the box: 50 points of deviation 0.4 know their mean to 0.06; another one is cut
-    # off by the box, and its middle lies between the least value and that of the box
+    # off by the box, and its middle leans to that of the box, by its own scatter at most away from the least
     centred = np.einsum("mi,ij,mj->m", z, bend, z)
     np.testing.assert_allclose(design.middle(z, centred).z, 0.0, atol=0.06)
-    assert np.all(np.abs(design.middle(z, cost).z - 0.5 * at) < 0.5 * np.abs(at))
+    leaning = design.middle(z, cost).z
+    assert np.all(np.abs(leaning) < np.abs(at) + 0.06)
+    assert np.all(leaning * at > 0.0)
     beyond = design.least(z, cost + 5.0 * z[:, 0])
     assert beyond.z[0] == -1.0
     assert beyond.inside.tolist() == [False, True, True]
