@@ -131,8 +131,8 @@ def test_a_design_finds_the_least_value_of_a_quadratic():
     np.testing.assert_allclose(found.z, at, atol=1e-9)
     assert found.cost == pytest.approx(1.0, abs=1e-9)
     assert found.inside.all()
-    # a bowl in the middle of the box: 50 points of deviation 0.4 know their mean to 0.06; another one is cut
-    # off by the box, and its middle leans to that of the box, by its own scatter at most away from the least
+    # a bowl in the middle of the box: 50 points of deviation 0.4 know their mean to 0.06. Another one is
+    # cut off by the box: its middle leans to that of the box, and is no further out than it scatters
     centred = np.einsum("mi,ij,mj->m", z, bend, z)
     np.testing.assert_allclose(design.middle(z, centred).z, 0.0, atol=0.06)
     leaning = design.middle(z, cost).z
