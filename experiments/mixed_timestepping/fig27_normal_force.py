@@ -41,11 +41,21 @@ def _numbers(name: str) -> common.Numbers:
     }
 
 
+def openings(on: np.ndarray) -> tuple[int, int]:
+    """How often a contact opens, and how often of that for a single step."""
+    apart = phases(~on)
+    return len(apart), int(np.sum(apart[:, 1] - apart[:, 0] == 1))
+
+
 def _bent_numbers(traj: Any, name: str) -> common.Numbers:
     """Numbers with the flexible rod; the mean force of a corner is that of all its impulses."""
     numbers = contact_numbers(traj, FINE_STEP, name)
     around = slice(at(traj, 0.046) + 1, at(traj, 0.054) + 1)
     mean = np.asarray(traj.impulse_normal)[around].sum(axis=0) / (8e-3)
+    late = loaded(traj, FINE_STEP, UPPER)[np.asarray(traj.t) > 0.04]
+    opened, briefly = openings(late)
+    numbers[f"{name}: openings after 40 ms"] = float(opened)
+    numbers[f"{name}: openings of a single step after 40 ms"] = float(briefly)
     for k in (0, 1):
         numbers[f"{name}: mean force of corner {k + 1} around 0.05 s [N]"] = float(mean[k])
     return numbers

@@ -10,8 +10,8 @@ run as they stand (`literal`), with what the paper leaves open varied. No settin
   r gdot_T, so that every estimate of the normal impulse first sticks, which turns one corner off. It ends
   from r = 1000 dt, the order of 1 / G. Likewise for forces above r gdot_T / mu.
 * If iterations are cut off after a number of them, the motion is wrong from 10 to 31 ms on, for all four
-  schemes alike. With a limit of 20 generalized-alpha with 0.8 blows up, at 34 ms, long after it has left the
-  motion; with (52) as printed it does so at the first impact, with the sign of (149) at 30 ms.
+  schemes alike. With a limit of 20 generalized-alpha with 0.8 blows up, at 34 ms, long after it has left
+  the motion; with (52) as printed it does so at the first impact, with the sign of (149) at 30 ms.
 * Where iterations end, nothing blows up: neither with one pass of the outer loop, nor with impulses of
   small approach left out (as a loose tolerance does), nor with other steps, restitutions, or the factor of
   (144). The rod's energy stays below 6e-4 J, and with the data of Table 2 the angles are those of [P].
@@ -19,8 +19,8 @@ run as they stand (`literal`), with what the paper leaves open varied. No settin
   and the rod has up to ten times the energy, most for rho_inf = 0.5 (3.8e-3 J). So the instability that the
   paper shows may well be one of its contact iteration; of its schemes, converged, it is not.
 
-Columns: steps in which an iteration was cut off, steps with an impulse, theta1(0.06), largest elastic energy
-and energy created [J], outcome; "wrong" means more than 4e-3 J in the rod.
+Columns: steps in which an iteration was cut off, steps with an impulse, theta1(0.06), largest elastic
+energy and energy created [J], outcome; "wrong" means more than 4e-3 J in the rod.
 """
 
 from __future__ import annotations

@@ -56,6 +56,18 @@ def test_converges_to_the_event_driven_motion(scheme):
     assert not found.blown
 
 
+def test_mass_that_the_first_impact_meets():
+    # impulse over jump of the rate; friction of 0.01 along the guide is left out
+    (event,) = event_driven(Data(), (0.004,)).events
+    whole = literal_crank.met_mass(literal_crank.rigid())
+    assert whole == pytest.approx(event.impulse / (event.after - event.before), rel=3e-3)
+    # the tip of the rod strikes: the slider and, the finer the mesh, the less of the rod
+    bent = [literal_crank.met_mass(literal_crank.bent(n)) for n in (1, 4)]
+    stiff = literal_crank.met_mass(literal_crank.bent(4, young=1e15))
+    assert 0.076 < bent[1] < bent[0] < 0.85 * whole
+    assert stiff == bent[1]
+
+
 def test_first_impact_with_both_slopes():
     free, delassus, friction = table_literal_solver.first_impact()
     impulses, count = literal.gauss_newton(free, delassus, 1e-2, friction, 1e-14, 50)
