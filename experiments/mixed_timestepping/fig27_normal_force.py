@@ -1,16 +1,16 @@
 """[R&S] Figure 27: normal force of the corners of the slider, Table 2, dt = 1e-5 s.
 
 With the flexible rod the contact goes on and off: steps with an impulse up to 0.08 s fall from 119 to 59
-and 38 for rho_inf = 0.8, 0.5 and 0, and the mean force is that of the rigid mechanism. The paper has Bathe
-keep the contact closed and "represent the vibration", and generalized-alpha let it "go on and off". Here it
-opens with Bathe as well, and these are separations: the program of `literal`, which shares no line with the
-schemes, has 80 of them between 40 and 80 ms, with gaps up to 1.6 um that last up to 2.3 ms, over 200 steps.
-The rod is not damped, and its vibration after the landings moves the force by 1.05 N (standard deviation, 50
-to 60 ms) about 1.59 N, so that it reaches zero; it dies away with the impulses, from 3e-5 J in the rod at 36
-to 40 ms to 6e-7 J at 70 to 80 ms. Restitution zero (72 openings), or leaving out impulses of small approach
-as a loose tolerance does (89 and 116 loaded stretches after 36 ms instead of 84), do not keep it closed. What
-is left of the paper's statement is the chatter from step to step: openings of a single step are 10 with
-Bathe, 54 with rho_inf = 0.8.
+and 38 for rho_inf = 0.8, 0.5 and 0, and the mean force is that of the rigid mechanism. The paper has
+Bathe keep the contact closed and "represent the vibration", and generalized-alpha let it "go on and off".
+Here it opens with Bathe as well, and these are separations: the program of `literal`, which shares no
+line with the schemes, has 80 of them between 40 and 80 ms, with gaps up to 1.6 um that last up to 2.3 ms,
+over 200 steps. The rod is not damped, and its vibration after the landings moves the force by 1.05 N
+(standard deviation, 50 to 60 ms) about 1.59 N, so that it reaches zero; it dies away with the impulses,
+from 3e-5 J in the rod at 36 to 40 ms to 6e-7 J at 70 to 80 ms. Restitution zero (72 openings), or leaving
+out impulses of small approach as a loose tolerance does (89 and 116 loaded stretches after 36 ms instead
+of 84), do not keep it closed. What is left of the paper's statement is the chatter from step to step:
+openings of a single step are 10 with Bathe, 54 with rho_inf = 0.8.
 
 Rigid: forces lambda, without the impulses. The corners share the force of their wall so that it balances
 the moment of friction, N/2 (1 +- mu b/a): 0.8497 and 0.7688 N at 0.05 s. From the second accumulation of
