@@ -48,11 +48,11 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
             look: Any = {"color": "#c8501e", "linestyle": (0, (4, 2))}
             axis.plot(x, 1e3 * arrays["stiff y"], label="$E = 10^{15}$ N/m$^2$", **look)
         if name == "t" and "matched y" in arrays:
-            text = "the same, impulse of the rigid one"
+            text = "same impulse"
             axis.plot(arrays["t"], 1e3 * arrays["matched y"], color="#1d7a4a", linestyle=":", label=text)
         axis.set(xlabel=label, ylim=(-1.15, 1.15))
     axes[0].set(ylabel="height of slider $y$ [mm]", xlim=(0.0, STEP * STEPS))
-    axes[0].legend(loc="lower left", bbox_to_anchor=(0.02, 0.05))
+    axes[0].legend(loc="lower left", bbox_to_anchor=(0.02, 0.25))
 
 
 def matched_restitution() -> float:
