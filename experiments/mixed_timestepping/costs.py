@@ -42,6 +42,15 @@ def measure(problem: Any, save: list[str], steps: int, rounds: int) -> common.Nu
     return interleaved({name: (timed(scheme), steps) for name, scheme in SCHEMES.items()}, rounds)
 
 
+REMARK = """\
+Asked is the order of the rows alone, each at least as dear as the one above; the paper's ratios are not
+reproduced and could not fail the check. They compare loops in which every scheme repeats its iteration to a
+tolerance with newly built matrices; here each stage takes about two passes with one tangent, which makes
+generalized-alpha and Bathe cheaper beside Moreau's rule, and ED-alpha, whose two stages are one problem of
+twice the size, dearer."""
+"""Why ratios of 1 to infinity are accepted where the paper prints 4.15: part of the printed table."""
+
+
 def reproduce(
     experiment: str, problem: Any, save: list[str], quick: bool, folder: str | Path | None
 ) -> common.Numbers:
@@ -58,7 +67,7 @@ def reproduce(
     found = measure(problem, save, 5_000 if quick else 100_000, 3 if quick else 9)
     expected = load_expected(experiment)
     numbers: common.Numbers = {f"{name}: us per step": value for name, value in found.items()}
-    lines = [f"{'scheme':12}{'us/step':>10}{'ratio':>8}{'paper':>8}"]
+    lines = [f"{'scheme':12}{'us/step':>10}{'ratio':>8}{'paper':>8}{'ours / paper':>14}"]
     names = list(SCHEMES)
     for k, name in enumerate(names):
         ratio = found[name] / found["Moreau"]
@@ -66,8 +75,8 @@ def reproduce(
         if k:
             numbers[f"{name} / {names[k - 1]}"] = found[name] / found[names[k - 1]]
         paper = expected[f"{name} / {names[k - 1]}"]["print"] if k else 1.0
-        lines.append(f"{name:12}{found[name]:>10.3f}{ratio:>8.2f}{paper:>8.2f}")
-    table = "\n".join(lines)
+        lines.append(f"{name:12}{found[name]:>10.3f}{ratio:>8.2f}{paper:>8.2f}{ratio / paper:>14.2f}")
+    table = "\n".join([*lines, REMARK])
     print(table)
     (place / f"{experiment}.txt").write_text(table + "\n", encoding="utf-8")
     common.report(common.compare(numbers, expected))

@@ -34,6 +34,15 @@ QUANTITIES = ("5 samples", "over time")
 STATE = ("theta1", "theta2", "omega1", "omega2")
 
 
+REMARK = """\
+Not reproduced: HETS and ED-alpha at 1e-6, printed 2.3e-6, here 8.4e-6, which passes because the print is
+asked to a factor of 4 only. The instants of the paper's norm are not known, and it depends on them: 8.4e-6,
+2.0e-5, 2.3e-5, 7.1e-5 for 5, 10, 20, 50 equal ones (HETS), all above the print; 30 and 40 ms carry most of
+the first. Step and reference explain less: steps 1 and 2 % longer or shorter give 6.9e-6 to 1.05e-5, and
+the reference is 3.4e-7 away from the event-driven motion in theta2, where HETS is 2.6e-6 at most."""
+"""What the accepted factors hide: part of the printed table."""
+
+
 def _schemes() -> dict[str, Any]:
     found: dict[str, Any] = {"Moreau": schemes.moreau(), "HETS": schemes.half_explicit()}
     for rule in ("keep", "recompute"):
@@ -117,7 +126,7 @@ def _printed(expected: dict[str, dict[str, Any]], key: str, field: str) -> str:
 def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -> str:
     """Prints the paper's error, the computed ones of the specification and ours."""
     head = "".join(f"{f'{name}: asked / ours':>26}" for name in QUANTITIES)
-    lines = [f"{'scheme':24}{'dt [s]':>8}{'paper':>9}{head}"]
+    lines = [f"{'scheme':24}{'dt [s]':>8}{'paper':>9}{'ours/paper':>12}{head}"]
     for name in SCHEMES:
         for steps in STEPS:
             keys = [f"{name}, {DURATION / steps:.0e}: {quantity}" for quantity in QUANTITIES]
@@ -125,8 +134,9 @@ def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -
                 continue
             paper = _printed(expected, keys[0], "print")
             cells = "".join(f"{_printed(expected, key, 'value'):>15} /{numbers[key]:9.2e}" for key in keys)
-            lines.append(f"{name:24}{DURATION / steps:>8.0e}{paper:>9}{cells}")
-    table = "\n".join(lines)
+            ratio = "-" if paper == "-" else f"{numbers[keys[0]] / expected[keys[0]]['print']:.1f}"
+            lines.append(f"{name:24}{DURATION / steps:>8.0e}{paper:>9}{ratio:>12}{cells}")
+    table = "\n".join([*lines, REMARK])
     print(table)
     return table
 

@@ -49,7 +49,7 @@ def test_every_figure_and_table_of_the_papers_is_listed(capsys) -> None:
         ("mixed_timestepping/fig22", "mixed_timestepping/fig22_convergence"),
         ("mixed_timestepping/table", None),
         ("mixed_timestepping/table4", "mixed_timestepping/table4_bilateral"),
-        ("mixed_timestepping/table_", "mixed_timestepping/table_cost_flexible"),
+        ("mixed_timestepping/table_c", "mixed_timestepping/table_cost_flexible"),
         ("sweeps/fig_v", "sweeps/fig_vibrating_table"),
         ("nsga", None),
     ],
