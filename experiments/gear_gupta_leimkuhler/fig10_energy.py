@@ -17,9 +17,9 @@ Studer's penetration tolerance, which the paper mentions as a workaround, does n
 energy of the decoupled scheme fluctuates and ours falls: the scheme of the paper, (29)-(32), has none, and
 neither has the run here; the tolerance takes rises away. The largest come from projections of gaps as small
 as rounding: 1.1e-4 J without tolerance, 4.5e-5 with 1e-9 m, 1.7e-5 with 1e-7, 3.4e-6 with 1e-5 (unified
-scheme: 8e-6), and with 1e-4 m, deeper than any penetration, the 4.2e-7 J of Moreau's rule remain. To be
-seen in a figure of 7 J a projection must move a corner by a millimetre; at this step size Moreau's rule
-leaves 6e-6 m to be corrected. No setting of the converged scheme was found that fluctuates to the eye.
+scheme: 8e-6), and with 1e-4 m, deeper than any penetration, the 4.2e-7 J of Moreau's rule remain. At
+1.1e-4 J for a gap of 5.5e-6 m it takes projections by millimetres to see rises in a figure of 7 J; neither
+these tolerances nor a step of 1e-4 s (7.9e-4 J) come near.
 
 The impacts make the motion sensitive: rounding moves the energies at 4 s in the fourth digit.
 """
