@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.branches import branch
@@ -21,7 +22,7 @@ class Projection:
     """A projected position.
 
     Args:
-        q: (nq,) the position, where ``0 <= g_N _|_ Psi >= 0`` and ``g_B = 0``.
+        q: (nq,) the position, where ``0 <= g_N + depth _|_ Psi >= 0`` and ``g_B = 0``.
         psi: (nc + nb,) multipliers ``Psi / dt``, contacts first.
         iterations, residual, estimate: of the solvers; see `nsjax.contact.stage.StageAnswer`.
     """
@@ -42,6 +43,7 @@ class _Data:
     q: Array
     directions: Array
     dt: Array
+    depth: Array | float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +84,9 @@ class _Equations:
         return d.directions
 
     def rates(self, d: Any, z: Array) -> Array:
-        """Gaps and constraint residuals over ``dt``."""
-        return position_rows(self.system, d.t, self.system.retract(d.q, d.dt * z), d.params, self.nc) / d.dt
+        """Gaps, with the depth allowed, and constraint residuals over ``dt``."""
+        rows = position_rows(self.system, d.t, self.system.retract(d.q, d.dt * z), d.params, self.nc)
+        return (rows + d.depth * (np.arange(self.nc + self.nb) < self.nc)) / d.dt
 
     def friction(self, d: Any) -> Array:
         """No friction on position level."""
@@ -131,10 +134,11 @@ def project_position(
     contact_tolerance: Array | float,
     max_passes: int,
     max_iterations: int,
+    depth: Array | float = 0.0,
 ) -> Projection:
-    """``q + D Psi`` with ``0 <= g_N _|_ Psi >= 0`` and ``g_B = 0``, nearest to ``q`` to first order.
+    """``q + D Psi`` with ``0 <= g_N + depth _|_ Psi >= 0``, ``g_B = 0``, nearest to ``q`` to first order.
 
-    Without constraints and without a penetrated contact nothing is solved.
+    Without constraints and without a contact penetrated by more than ``depth`` nothing is solved.
 
     Args:
         at: time and position at which the directions ``D`` are taken.
@@ -142,6 +146,7 @@ def project_position(
         contacts: whether the contacts take part, or only the bilateral constraints.
         kinetic: ``D = M^-1 W``, independent of units, instead of ``D = W``.
         tolerance, contact_tolerance, max_passes, max_iterations: see `nsjax.contact.stage.solve_stage`.
+        depth: penetration that is left alone [m].
 
     Source: [S&U&S (32), (33)].
     """
@@ -150,7 +155,7 @@ def project_position(
 
     def move(_: None) -> Projection:
         directions = correction_directions(system, *at, params, contacts, kinetic)
-        data = _Data(params=params, t=t, q=q, directions=directions, dt=dt)
+        data = _Data(params=params, t=t, q=q, directions=directions, dt=dt, depth=depth)
         settings = StageSettings(
             tolerance=tolerance, contact_tolerance=contact_tolerance, scale=1.0 + jnp.max(jnp.abs(v))
         )
@@ -177,4 +182,4 @@ def project_position(
     if not nc:
         return stay(None)
     gap = system.gap(t, q, params)
-    return branch(jnp.any((gap < 0.0) & may), move, stay, None)
+    return branch(jnp.any((gap + depth < 0.0) & may), move, stay, None)

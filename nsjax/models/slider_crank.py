@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import MappingProxyType
 from typing import Any
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax import shapes
+from nsjax.contact import ContactLaw
 from nsjax.core import Labels, Output, Problem, State, System
 from nsjax.math import sin_cos
 from nsjax.models.common import constructor, contact_law, vector
@@ -263,6 +265,7 @@ class SliderCrankBilateral:
     rod_inertia: Array | float = 5.9e-4
     gravity: Array | float = 9.81
     torque: Array | float = 0.0
+    friction: Array | float = 0.01
 
 
 def bilateral_mass(q: Array, p: SliderCrankBilateral) -> Array:
@@ -320,10 +323,43 @@ BILATERAL = System(
 )
 
 
+def guide_sides(t: Array, q: Array, p: SliderCrankBilateral) -> Array:
+    """Distances of the slider from the two sides of a guide without clearance (2,)."""
+    y = slider_centre(q, p)[1]
+    return jnp.stack([y, -y])
+
+
+def guide_slips(t: Array, q: Array, v: Array, p: SliderCrankBilateral) -> Array:
+    """Velocity of the slider along the guide, for both sides (2, 1)."""
+    s, _ = sin_cos(q)
+    along = -p.crank_length * s[0] * v[0] - p.rod_length * s[1] * v[1]
+    return jnp.stack([along, along])[:, None]
+
+
+def guide_law(p: SliderCrankBilateral) -> ContactLaw:
+    """Friction of both sides; they cannot be hit."""
+    return ContactLaw(friction=p.friction)
+
+
+ROUGH = dataclasses.replace(
+    BILATERAL,
+    nb=0,
+    nc=2,
+    nt=1,
+    constraint=None,
+    gap=guide_sides,
+    slip=guide_slips,
+    law=guide_law,
+    labels=dataclasses.replace(BILATERAL.labels, constraints=(), contacts=("lower side", "upper side")),
+    choices=(("rough", True),),
+)
+
+
 @constructor(SliderCrankBilateral)
 def slider_crank_bilateral(
     params: SliderCrankBilateral,
     *,
+    rough: bool = False,
     initial_q: Any = (0.0, 0.0),
     initial_v: Any = (150.0, -75.0),
     initial_time: Any = 0.0,
@@ -334,17 +370,25 @@ def slider_crank_bilateral(
     companion of `slider_crank` for orders of convergence and drift.
 
     Args:
+        rough: a guide with Coulomb friction, ``|lambda_T| <= mu |lambda_N|``: two contacts, one for each
+            side, in the place of the constraint, whose normal forces are the two signs of that of the
+            guide; both sides never press at once.
         crank_length, rod_length: [m].
         crank_mass, rod_mass, slider_mass: [kg].
         crank_inertia, rod_inertia: about the centres of mass [kg m^2].
         gravity: [m/s^2].
         torque: on the crank [N m].
+        friction: of the guide where it is rough.
         initial_q, initial_v, initial_time: the start.
 
     Returns:
         A `Problem`.
 
-    Source: [S&U&S (21)-(24)].
+    Limits: a rough guide holds its slider as contacts do: schemes on velocity level let it leave the axis
+    by their drift, and it crosses the axis for a step or more where the force changes its side.
+
+    Source: [S&U&S (21)-(24)]; the rough guide is that of [R&S section 4] with zero clearance, but without
+    tilting.
 
     Example:
         >>> from nsjax import models
@@ -352,4 +396,4 @@ def slider_crank_bilateral(
         1
     """
     state = State(t=initial_time, q=vector(initial_q), v=vector(initial_v))
-    return Problem(system=BILATERAL, params=params, state=state)
+    return Problem(system=ROUGH if rough else BILATERAL, params=params, state=state)

@@ -22,6 +22,7 @@ FIGURES = [
     "fig09_cube",
     "fig10_cube_solves",
     "table_schemes",
+    "table_splittings",
 ]
 
 
@@ -36,7 +37,9 @@ def check(name: str, quick: bool, folder: pathlib.Path) -> None:
         assert (folder / name).with_suffix(suffix).stat().st_size > size
 
 
-@pytest.mark.parametrize("name", ["fig04_bar_solves", "fig08_pendulum_solves", "table_schemes"])
+@pytest.mark.parametrize(
+    "name", ["fig04_bar_solves", "fig08_pendulum_solves", "table_schemes", "table_splittings"]
+)
 def test_quick(name: str, tmp_path: pathlib.Path) -> None:
     check(name, True, tmp_path)
 

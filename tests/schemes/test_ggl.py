@@ -371,3 +371,24 @@ def test_impulse_of_the_parallelepiped(name):
 def test_unknown_choices_are_refused(make, sentence):
     with pytest.raises(InputError, match=sentence):
         make()
+
+
+def test_penetration_tolerance_leaves_a_resting_body_where_it_is():
+    """What Moreau's step leaves, at most its way in a step, is projected to the tolerance or left."""
+    dt, steps = 1e-3, 400
+    deepest = []
+    for depth in (0.0, 1e-5, 5e-3):
+        scheme = schemes.ggl_decoupled(penetration_tolerance=depth)
+        problem = models.bouncing_ball(restitution=0.0, initial_q=(0.1,), initial_v=(0.0,))
+        traj = nsjax.simulate(*problem, scheme, dt=dt, steps=steps)
+        traj.raise_for_status()
+        gap = np.asarray(traj.gap)[:, 0]
+        hit = int(np.argmax(np.asarray(traj.impacts)[:, 0]))
+        assert 0 < hit < steps // 2
+        assert gap.min() >= -depth - 1e-14
+        np.testing.assert_allclose(gap[hit:], gap[hit], atol=1e-14)  # rounding: no drift
+        deepest.append(gap[hit])
+    assert deepest[:2] == pytest.approx([0.0, -1e-5], abs=1e-14)
+    assert -dt < deepest[2] < -1e-5  # of the order of the speed of 1 m/s times dt
+    with pytest.raises(InputError, match="it must be at least 0"):
+        schemes.ggl_decoupled(penetration_tolerance=-1e-6)

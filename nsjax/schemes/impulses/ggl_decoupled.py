@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from nsjax.contact.events import Criteria
 from nsjax.core.scheme import Scheme
+from nsjax.schemes.choices import within
 from nsjax.schemes.impulses.moreau import Coefficients, Options, moreau_family
+from nsjax.types import Array
 
 
 def ggl_decoupled(
@@ -14,6 +16,7 @@ def ggl_decoupled(
     tolerance: float = 1e-11,
     stage_tolerance: float = 1e-12,
     gap_tolerance: float = 1e-12,
+    penetration_tolerance: Array | float = 0.0,
     max_iterations: int = 50,
     criteria: Criteria | None = None,
 ) -> Scheme:
@@ -33,6 +36,9 @@ def ggl_decoupled(
             ``1 + |v|``.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part in the velocity step [m].
             Above zero, because projected gaps are zero to rounding only.
+        penetration_tolerance: depth up to which a penetration is left to the velocity step [m]: the
+            projection has ``g_N + penetration_tolerance`` in the place of ``g_N``; Studer's remedy for the
+            energy that the projection changes.
         max_iterations: plain Newton steps per contact problem.
         criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
@@ -54,7 +60,10 @@ def ggl_decoupled(
         >>> bool(traj.gap.min() >= 0)
         True
     """
-    coef = Coefficients(tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance)
+    coef = Coefficients(
+        tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance,
+        penetration_tolerance=within("ggl_decoupled", "penetration_tolerance", penetration_tolerance, 0.0),
+    )  # fmt: skip
     options = Options(
         force_velocity=force_velocity, max_iterations=max_iterations, project_contacts=True, metric=metric
     )

@@ -28,12 +28,13 @@ from nsjax.types import Array, PyTree, record
 @record()
 class Coefficients:
     """Numbers of the scheme: bound on the natural-map residual, on the next update of a position solve
-    relative to ``1 + |v|``, and the gap below which a contact acts.
+    relative to ``1 + |v|``, the gap below which a contact acts, and the depth that projections leave alone.
     """
 
     tolerance: Array | float
     stage_tolerance: Array | float
     gap_tolerance: Array | float
+    penetration_tolerance: Array | float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,7 +238,7 @@ def _project(
         system, params, jnp.asarray(end.t), end.q, (jnp.asarray(at.t), at.q), dt, end.v,
         contacts=contacts, kinetic=kinetic_metric(options.metric, system), tolerance=coef.stage_tolerance,
         contact_tolerance=coef.tolerance, max_passes=options.max_passes,
-        max_iterations=options.max_iterations,
+        max_iterations=options.max_iterations, depth=coef.penetration_tolerance,
     )  # fmt: skip
 
 

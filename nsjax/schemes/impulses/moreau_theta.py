@@ -8,7 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.contact.events import Criteria, Formed
+from nsjax.contact.events import Criteria, Formed, gap_rates
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import kept_tangent
 from nsjax.core.operators import momentum
@@ -16,7 +16,7 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.choices import choose_tangent, tangent_of, told_by, within
 from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
-from nsjax.schemes.impulses.midpoint_contacts import contact_init, impulse_step, midpoint
+from nsjax.schemes.impulses.midpoint_contacts import contact_init, gap_of, impulse_step, midpoint
 from nsjax.types import Array, PyTree, record
 
 
@@ -28,6 +28,7 @@ class Coefficients:
     stage_tolerance: Array | float
     tolerance: Array | float
     gap_tolerance: Array | float
+    gamma: Array | float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +68,7 @@ class _Equations(FrozenRowEquations):
 def moreau_theta(
     theta: Array | float = 0.5,
     *,
+    gamma: Array | float | None = None,
     stage_tolerance: float = 1e-12,
     tolerance: float = 1e-11,
     gap_tolerance: float = 1e-12,
@@ -85,6 +87,9 @@ def moreau_theta(
 
     Args:
         theta: in [1/2, 1]; the spectral radius at infinite frequency is ``(1 - theta)/theta``.
+        gamma: contacts with ``g_N(q_i) + gamma dt dg_{N,i}`` up to the tolerance take part instead, as
+            other codes select them: Siconos with 1/2 unless told otherwise, or 1. None: as above, which is
+            1/2 but for the curvature of the gap.
         stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with ``g_N(q_tilde)`` up to this value take part [m]; above zero, because
@@ -100,7 +105,11 @@ def moreau_theta(
     and constraints.
 
     Limits: bodies penetrate by up to ``dt/2 |dg|`` before a contact is noticed; closed contacts drift on
-    position level.
+    position level. A jump acts on positions as if it came ``(1 - theta) dt`` into its step: with
+    ``theta = 1/2`` half a step late on average for ``gamma = 1/2``, on time for ``gamma = 1``. Plastic
+    impacts leave gaps within ``-dt |dg|`` and 0, or ``-dt/2 |dg|`` and ``dt/2 |dg|``; no penetration with
+    ``gamma = theta = 1``. All are of first order. A body at rest above its wall falls for a step before
+    it is held.
 
     Source: the theta-method of Moreau and Jean on velocity level.
 
@@ -115,6 +124,7 @@ def moreau_theta(
         stage_tolerance=stage_tolerance,
         tolerance=tolerance,
         gap_tolerance=gap_tolerance,
+        gamma=None if gamma is None else within("moreau_theta", "gamma", gamma, 0.0, 1.0),
     )
     return Scheme(
         name="moreau_theta",
@@ -148,7 +158,19 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
-    return impulse_step(functools.partial(_respond, constants), scheme, system, params, carry, dt)
+    state, gamma = carry.state, scheme.coef.gamma
+    gaps: Any = gap_of
+    if gamma is not None:
+        gaps = lambda *_: _extrapolated(system, params, state, gamma * dt)  # noqa: E731
+    return impulse_step(
+        functools.partial(_respond, constants), scheme, system, params, carry, dt, gaps=gaps
+    )
+
+
+def _extrapolated(system: System, params: PyTree, state: State, ahead: Array) -> Array:
+    """Gaps (nc,) [m], carried on for a time at the rates of the state."""
+    start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
+    return gap_of(system, params, start) + ahead * gap_rates(system, params, start)
 
 
 def _problem(

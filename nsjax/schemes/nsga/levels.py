@@ -1,5 +1,5 @@
-"""The three subproblems of the nonsmooth generalized-alpha family: smooth motion, position correction,
-velocity jump.
+"""The subproblems of the nonsmooth generalized-alpha family: position correction and velocity jump, and
+what they have in common with the smooth motion (`nsjax.schemes.nsga.smooth`).
 
 Each is a set of dynamic rows (a sum of terms, the directions of the row multipliers among them) and
 of constraint rows, with augmented multipliers ``sigma = k x - p y``. The variants differ in the state at
@@ -19,11 +19,9 @@ import numpy as np
 from nsjax.contact.projection import position_rows
 from nsjax.core.operators import (
     acting,
-    gap_rows,
     jacobian,
     momentum,
     node_rows,
-    row_rates,
     slip_rows,
 )
 from nsjax.core.system import System, add
@@ -33,7 +31,6 @@ from nsjax.schemes.nsga.states import (
     Step,
     bilateral_forces,
     decided,
-    smooth_motion,
     whole_force,
 )
 from nsjax.types import Array
@@ -97,50 +94,6 @@ class Level:
 
 
 @dataclasses.dataclass(frozen=True)
-class SmoothLevel(Level):
-    """Motion without impacts and contacts, constraints on velocity level; data ``(Step, u, w)``."""
-
-    @property
-    def rows(self) -> int:
-        """Bilateral rows."""
-        return self.system.nb
-
-    def factors(self, d: Any) -> tuple[Array, Array]:
-        """``k_s = p_s``: a mass over a time."""
-        return d[0].scale / d[0].dt, d[0].scale / d[0].dt
-
-    def _at(self, d: Any, w: Array) -> tuple[Array, Array, Array, Array]:
-        """Where the operators are taken; smooth velocity and acceleration."""
-        s, u, jump = d
-        q, v, a = smooth_motion(self.system, s, w)
-        if self.coupled:
-            return self.system.retract(q, u), v + jump, v, a
-        return q, v, v, a
-
-    def terms(self, d: Any, w: Array, pi: Array) -> tuple[Array, ...]:
-        """``M dv/dt - f - G_b' pi``."""
-        (q, v, _, a), s = self._at(d, w), d[0]
-        inertia = momentum(self.system, q, a, s.params)
-        return inertia, -self.system.force(s.t, q, v, s.params), -bilateral_forces(self.system, s, q, pi)
-
-    def values(self, d: Any, w: Array) -> Array:
-        """``G_b v`` of the smooth velocity."""
-        if not self.rows:
-            return jnp.zeros(0)
-        q, _, v, _ = self._at(d, w)
-        return row_rates(self.system, d[0].t, q, v, d[0].params, contacts=False)
-
-    def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
-        """``G_b'`` and the tangent of `values`."""
-        n = self.system.nv
-        if not self.rows:
-            return jnp.zeros((n, 0)), jnp.zeros((0, n))
-        q, _, _, _ = self._at(d, w)
-        wt = gap_rows(self.system, "constraint", self.rows, d[0].t, q, d[0].params).wt
-        return wt.T, jacobian(lambda w: self.values(d, w), w, self.rows)
-
-
-@dataclasses.dataclass(frozen=True)
 class PositionLevel(Level):
     """Correction ``q = q_smooth + u`` onto gaps and constraints; data ``(Step, Smooth)``.
 
@@ -153,9 +106,11 @@ class PositionLevel(Level):
 
     Args:
         creep: whether it acts; its rows then stand between gaps and constraints.
+        share: of the tangential impulse; all of it where the smooth motion does not fall at all.
     """
 
     creep: bool = False
+    share: float = 0.5
 
     @property
     def tangents(self) -> int:
@@ -206,16 +161,23 @@ class PositionLevel(Level):
 
     def on(self, d: Any, sigma: Array) -> Array:
         """Contacts (nc,) that the multipliers hold."""
-        s = d[0]
-        return acting(self.system, s.t - s.dt, s.q, s.params, decided(sigma[: self.system.nc] >= 0.0))
+        s, smooth = d
+        whole = sigma[: self.system.nc]
+        if smooth.contacts is not None:
+            whole = whole + smooth.contacts[0]
+        return acting(self.system, s.t - s.dt, s.q, s.params, decided(whole >= 0.0))
 
     def law(self, d: Any, sigma: Array) -> Array:
-        """Gaps push only; the creep correction is bounded by friction."""
-        nc, s = self.system.nc, d[0]
-        normal = jnp.where(self.on(d, sigma), sigma[:nc], 0.0)
+        """Gaps push only; the creep correction is bounded by friction. Open contacts take back what the
+        smooth motion contains of them.
+        """
+        nc, (s, smooth) = self.system.nc, d
+        none = 0.0 if smooth.contacts is None else -smooth.contacts[0]
+        normal = jnp.where(self.on(d, sigma), sigma[:nc], none)
         push = normal
         if s.given is not None:
-            push, normal = s.given.where(0.5 * s.dt * s.given.normal, normal), s.given.where(0.0, normal)
+            push = s.given.where(self.share * s.dt * s.given.normal, normal)
+            normal = s.given.where(0.0, normal)
         parts = [normal]
         if self.tangents:
             radius = s.friction * push
@@ -299,13 +261,22 @@ class VelocityLevel(Level):
         s, smooth, at = d
         return at.rows.rate(smooth.v + w) + s.restitution
 
+    def on(self, d: Any, sigma: Array) -> Array:
+        """Contacts (nc,) that the position holds and that take an impulse; that of the smooth motion, if
+        any, counts.
+        """
+        whole = sigma[: self.system.nc * (1 + self.system.nt) : 1 + self.system.nt]
+        if d[1].contacts is not None:
+            whole = whole + d[1].contacts[1]
+        return d[2].active & decided(whole >= 0.0)
+
     def law(self, d: Any, sigma: Array) -> Array:
         """Normals push only, on the contacts that the position holds; tangents stay in the disk."""
-        s, _, at = d
+        s, smooth, _ = d
         nc, nt = self.system.nc, self.system.nt
         block = sigma[: nc * (1 + nt)].reshape(nc, 1 + nt)
-        on = at.active & decided(block[:, 0] >= 0.0)
-        normal = jnp.where(on, block[:, 0], 0.0)
+        on = self.on(d, sigma)
+        normal = jnp.where(on, block[:, 0], 0.0 if smooth.contacts is None else -smooth.contacts[1])
         if s.given is not None:
             normal, on = s.given.where(s.given.normal, normal), on | s.given.on
         parts = [normal[:, None]]

@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact import events
 from nsjax.core.branches import branch
 from nsjax.core.operators import momentum
 from nsjax.core.system import System, is_local
 from nsjax.linalg import at_nodes, solve
-from nsjax.schemes.nsga.levels import PositionLevel, SmoothLevel, VelocityLevel
+from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
 from nsjax.schemes.nsga.newton import (
     ROUNDING,
     Coupled,
@@ -25,18 +26,20 @@ from nsjax.schemes.nsga.newton import (
     solve_coupled,
     solve_level,
 )
-from nsjax.schemes.nsga.states import Smooth, Step, Total, smooth_state, total_state
+from nsjax.schemes.nsga.smooth import SmoothLevel
+from nsjax.schemes.nsga.states import Smooth, Step, Total, total_state
 from nsjax.types import Array, PyTree, record
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Choices of the family; ``iteration`` is None for decoupled subproblems."""
+    """Choices of the family; ``iteration`` is None for decoupled problems, ``smooth`` one of `SMOOTH`."""
 
     exchange: bool
     iteration: str | None
     creep_correction: bool
     max_iterations: int
+    smooth: str = "constrained"
 
 
 @record()
@@ -67,7 +70,7 @@ def decoupled(
 
     alone = s, jnp.zeros(system.nv), jnp.zeros(system.nv)
     z, first, fine = solve(0, alone)
-    smooth = smooth_state(system, s, z.w, acting(levels[0], alone, z))
+    smooth = levels[0].state(s, z.w, acting(levels[0], alone, z))
 
     def correct(_: None) -> Answer:
         zp, second, placed = solve(1, (s, smooth))
@@ -86,7 +89,7 @@ def decoupled(
             impulses=jnp.zeros(levels[2].rows), solves=jnp.stack([first, none, none]), solved=fine,
         )  # fmt: skip
 
-    if system.nb:
+    if system.nb or options.smooth == "zero":
         return correct(None)
     if not system.nc:
         return fly(None)
@@ -97,12 +100,13 @@ def decoupled(
 
 def levels_of(system: System, options: Options) -> tuple[SmoothLevel, PositionLevel, VelocityLevel]:
     """The three subproblems of a variant."""
-    coupled = options.iteration is not None
+    coupled, zero = options.iteration is not None, options.smooth == "zero"
     creep = options.creep_correction and system.nt > 0
+    exchange = options.exchange or zero  # the corrections are the motion
     return (
-        SmoothLevel(system, coupled, options.exchange),
-        PositionLevel(system, coupled, options.exchange, creep),
-        VelocityLevel(system, coupled, options.exchange),
+        SmoothLevel(system, coupled, exchange, options.smooth),
+        PositionLevel(system, coupled, exchange, creep, 1.0 if zero else 0.5),
+        VelocityLevel(system, coupled, exchange),
     )
 
 
@@ -148,10 +152,17 @@ def _node_masses(system: System, s: Step, at: Total) -> Array:
 def _coupled_data(levels: Any, s: Step, z: Any) -> Any:
     """What each subproblem reads, from the present answers of the others."""
     smooth_z, position, velocity = z
-    system = levels[0].system
-    smooth = smooth_state(system, s, smooth_z.w, levels[0].factors((s,))[0] * smooth_z.x)
+    smooth = levels[0].state(s, smooth_z.w, levels[0].factors((s,))[0] * smooth_z.x)
     at = _total(levels[1], (s, smooth), position)
-    return (s, position.w, velocity.w), (s, smooth), (s, smooth, at)
+    first: Any = (s, position.w, velocity.w)
+    last = s, smooth, at
+    if levels[0].contacts:
+        # a contact that is struck and rests stays: its rate is -e times that of the start
+        rests = events.at_rest(events.DEFAULT, s.restitution[: levels[0].contacts], s.v)
+        first = *first, rests & levels[2].on(last, sigma(levels[2], last, velocity))
+    if levels[0].smooth == "zero":
+        return first, (s, dataclasses.replace(smooth, v=smooth.v + velocity.w)), last
+    return first, (s, smooth), last
 
 
 def coupled(options: Options, system: System, s: Step, tolerances: Tolerances, constants: PyTree) -> Answer:
@@ -161,10 +172,11 @@ def coupled(options: Options, system: System, s: Step, tolerances: Tolerances, c
     z, solves, solved = solve_coupled(
         c, s, tolerances, floor, options.iteration == "monolithic", options.max_iterations
     )
-    _, (_, smooth), (_, _, at) = data = _coupled_data(c.levels, s, z)
-    none = jnp.asarray(0, int)
+    _, _, (_, smooth, at) = data = _coupled_data(c.levels, s, z)
+    none, impulses = jnp.asarray(0, int), acting(c.levels[2], data[2], z[2])
+    if smooth.contacts is not None:
+        impulses = impulses + jnp.concatenate([smooth.contacts[1], jnp.zeros(system.nb)])
     return Answer(
-        smooth=smooth, q=at.q, active=at.active, w=z[2].w,
-        impulses=acting(c.levels[2], data[2], z[2]),
+        smooth=smooth, q=at.q, active=at.active, w=z[2].w, impulses=impulses,
         solves=jnp.stack([solves, none, none]), solved=solved,
     )  # fmt: skip

@@ -30,6 +30,8 @@ class Step:
         restitution: (rows,) ``e G(q_n) v_n`` of contact and bilateral rows.
         friction: (nc,).
         given: normal impulses of the step that are given, if any.
+        held: (2, nc) impulses of contacts on position [N s^2] and velocity [N s] that remembered
+            accelerations contain, where contacts act on these (`Smooth.contacts`).
     """
 
     params: PyTree
@@ -45,12 +47,15 @@ class Step:
     restitution: Array
     friction: Array
     given: Given | None = None
+    held: Array | None = None
 
 
 @record()
 class Smooth:
     """The smooth motion at the end of the step: position, velocity, acceleration, and the whole force
-    there, that of the bilateral multipliers ``lam`` [N] included.
+    there, that of the bilateral multipliers ``lam`` [N] included. Where contacts act on accelerations:
+    their forces ``push`` (nc,) [N], and ``contacts`` (2, nc) the impulses on position and velocity that
+    the smooth motion contains of them.
     """
 
     q: Array
@@ -58,6 +63,8 @@ class Smooth:
     a: Array
     lam: Array
     force: Array
+    push: Array | None = None
+    contacts: Array | None = None
 
 
 @record()

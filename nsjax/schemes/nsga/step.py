@@ -14,6 +14,7 @@ from nsjax.contact import ContactProblem, Jump, events, no_jump
 from nsjax.contact.events import Formed, Touch, gap_rates
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
 from nsjax.core.branches import branch
+from nsjax.core.errors import InputError
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates, touching
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, is_local
@@ -24,7 +25,7 @@ from nsjax.schemes.nsga.linear import Tangent, correction, linearised
 from nsjax.schemes.nsga.local import refused
 from nsjax.schemes.nsga.newton import Tolerances, no_unknown, tangent
 from nsjax.schemes.nsga.solve import Answer, coupled, decoupled, levels_of
-from nsjax.schemes.nsga.states import Step, smooth_state, total_state
+from nsjax.schemes.nsga.states import Step, total_state
 from nsjax.schemes.parameters import chung_hulbert
 from nsjax.types import Array, PyTree, record
 
@@ -49,7 +50,8 @@ class Memory:
 
     Args:
         a, acceleration: (nv,) algorithmic and smooth acceleration.
-        algorithmic_force, force: (nb,) the bilateral forces that belong to them [N].
+        algorithmic_force, force: (nb,) the bilateral forces that belong to them [N]; with those of contacts
+            before them where these act on accelerations.
         scale: () characteristic mass [kg].
         tangential: (nc, nt) impulses of the last step without an impact, at contacts still closed.
         touch: what is remembered of contacts for events.
@@ -72,18 +74,19 @@ def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> P
     if not system.structure.constant or scheme.options.iteration is not None:
         return ()
     zero = jnp.zeros(system.nv)
-    memory = _first_memory(system, zero, jnp.zeros(system.nb), jnp.ones(()))
+    memory = _first_memory(scheme, system, zero, jnp.zeros(system.nb), jnp.ones(()))
     state = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=zero)
-    s, _ = _predicted(scheme, system, params, state, memory, dt)
+    s = _predicted(scheme, system, params, state, memory, dt)
     levels = levels_of(system, scheme.options)
-    smooth = smooth_state(system, s, zero, jnp.zeros(system.nb))
+    smooth = levels[0].state(s, zero, jnp.zeros(levels[0].rows))
     at = total_state(system, s, state.q, jnp.zeros(system.nc, bool))
     data = (s, zero, zero), (s, smooth), (s, smooth, at)
     return tuple(tangent(level, d, no_unknown(level)).linear for level, d in zip(levels, data, strict=True))
 
 
-def _first_memory(system: System, a: Array, force: Array, scale: Array) -> Memory:
+def _first_memory(scheme: Scheme, system: System, a: Array, force: Array, scale: Array) -> Memory:
     """At the start of a run, from the smooth acceleration and its bilateral forces."""
+    force = jnp.concatenate([jnp.zeros(levels_of(system, scheme.options)[0].contacts), force])
     return Memory(
         a=a, acceleration=a, algorithmic_force=force, force=force, scale=scale,
         tangential=jnp.zeros((system.nc, system.nt)), touch=events.no_touch(system),
@@ -92,9 +95,17 @@ def _first_memory(system: System, a: Array, force: Array, scale: Array) -> Memor
 
 
 def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
-    """Accelerations that the constraints allow, without contact forces: ``[M, G'; G, 0]``."""
+    """Accelerations that the constraints allow, without contact forces: ``[M, G'; G, 0]``; or those that
+    the smooth motion has instead.
+    """
     t, q, v = jnp.asarray(state.t), state.q, state.v
-    n, nb = system.nv, system.nb
+    smooth = scheme.options.smooth
+    if smooth == "full" and system.nt:
+        raise InputError(
+            f"{scheme.name}: smooth = 'full' takes contacts without friction, {system.name} has nt = "
+            f"{system.nt}: Coulomb's law acts on velocity level; use smooth = 'constrained'"
+        )
+    n, nb = system.nv, 0 if smooth in ("free", "zero") else system.nb
     scale = scheme.coef.mass_scale
     if scale is None:
         # per velocity, where all are equal to one: the mass of a body that moves as a whole
@@ -109,29 +120,54 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
         jnp.full(nb, scale), np.ones(nb, bool),
     )  # fmt: skip
     known = Tangent(linear=linear, law=jnp.eye(nb), k=jnp.full(nb, scale), p=jnp.full(nb, scale))
-    a, x = correction(known, -system.force(t, q, v, params), scale * drift)
+    if smooth == "zero":
+        a, x = jnp.zeros(n), jnp.zeros(0)
+    else:
+        a, x = correction(known, -system.force(t, q, v, params), scale * drift)
     touch = events.no_touch(system)
     if system.nc:
         touch = touch_at_start(scheme, system, params, state, 0.0)
     # what acts is the augmented multiplier k x - p G a, and G a = -drift
-    memory = _first_memory(system, a, scale * (x + drift), scale)
+    memory = _first_memory(scheme, system, a, _padded(system, scale * (x + drift)), scale)
     return Carry(state=state, memory=dataclasses.replace(memory, touch=touch))
+
+
+def _padded(system: System, x: Array) -> Array:
+    """Bilateral forces (nb,) of a smooth motion that may be without."""
+    return x if x.shape[0] == system.nb else jnp.zeros(system.nb)
+
+
+def _held(scheme: Scheme, system: System, memory: Memory, dt: Array) -> Array | None:
+    """`Step.held`: the filter of the accelerations, run on the forces of contacts."""
+    count = levels_of(system, scheme.options)[0].contacts
+    if not count:
+        return None
+    _, _, beta, gamma = scheme.coef.parameters()
+    old = memory.algorithmic_force[:count]
+    new = _filtered(scheme, memory.force[:count], old, 0.0)
+    return jnp.stack([dt * dt * ((0.5 - beta) * old + beta * new), dt * ((1 - gamma) * old + gamma * new)])
+
+
+def _filtered(scheme: Scheme, true: Array, old: Array, new: Array | float) -> Array:
+    """The algorithmic value after a step, from the true one and it before, and the true one after."""
+    alpha_m, alpha_f, _, _ = scheme.coef.parameters()
+    return (alpha_f * true - alpha_m * old) / (1 - alpha_m) + (1 - alpha_f) / (1 - alpha_m) * new
 
 
 def _predicted(
     scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, dt: Array
-) -> tuple[Step, Array]:
-    """Everything known before the solves, and the part of the algorithmic acceleration that is."""
+) -> Step:
+    """Everything known before the solves."""
     alpha_m, alpha_f, beta, gamma = scheme.coef.parameters()
     t, v, old = jnp.asarray(state.t), state.v, memory.a
-    a = (alpha_f * memory.acceleration - alpha_m * old) / (1 - alpha_m)
+    a = _filtered(scheme, memory.acceleration, old, 0.0)
     restitution, friction, given = jnp.zeros(system.nb), jnp.zeros(0), None
     if system.nc:
         law = system.law(params)
         e = jnp.concatenate([law.row_restitution(system.nc, system.nt), restitution])
         restitution = e * row_rates(system, t, state.q, v, params)
         friction, given = law.friction_of(system.nc), law.given(system.nc, dt)
-    step = Step(
+    return Step(
         params=params,
         dt=dt,
         t=t + dt,
@@ -141,12 +177,12 @@ def _predicted(
         c1=(1 - alpha_m) / ((1 - alpha_f) * gamma * dt),
         c2=dt * beta / gamma,
         scale=memory.scale,
-        creep=0.5 * dt * memory.tangential,
+        creep=levels_of(system, scheme.options)[1].share * dt * memory.tangential,
         restitution=restitution,
         friction=friction,
         given=given,
+        held=_held(scheme, system, memory, dt),
     )
-    return step, a
 
 
 def _certificate(system: System, s: Step, x: Answer, values: Array, free: Array, size: Array) -> Array:
@@ -211,13 +247,15 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
 
 @record()
 class _More:
-    """What a step leaves beside the jump: accelerations, the bilateral forces that belong to them with
-    their time integral over the smooth motion, contacts, solves, solved.
+    """What a step leaves beside the jump: accelerations, the forces that belong to them (`Memory`), the
+    bilateral ones ``lam`` of the step with the time integral of those of the smooth motion, contacts,
+    solves, solved.
     """
 
     a: Array
     acceleration: Array
     algorithmic_force: Array
+    force: Array
     lam: Array
     impulse: Array
     active: Array
@@ -231,19 +269,24 @@ def _respond(
 ) -> Stepped:  # fmt: skip
     """The whole step."""
     coef = scheme.coef
-    alpha_m, alpha_f, _, gamma = coef.parameters()
-    s, offset = _predicted(scheme, system, params, state, memory, dt)
+    s = _predicted(scheme, system, params, state, memory, dt)
     tolerances = Tolerances(relative=coef.tolerance, force=coef.force_tolerance)
     solve = decoupled if scheme.options.iteration is None else coupled
     x = solve(scheme.options, system, s, tolerances, constants)
     jump = _books(scheme, system, s, state, x)
-    weight, old = (1 - alpha_f) / (1 - alpha_m), memory.algorithmic_force
+    true, old, lam = x.smooth.lam, memory.algorithmic_force, x.smooth.lam
+    if x.smooth.push is not None:
+        true = jnp.concatenate([x.smooth.push, true])
     # the filter of the accelerations, run on the forces that cause them
-    force = (alpha_f * memory.force - alpha_m * old) / (1 - alpha_m) + weight * x.smooth.lam
+    force = _filtered(scheme, memory.force, old, true)
+    bilateral, gamma = slice(len(true) - system.nb, None), coef.parameters()[3]
+    impulse = dt * ((1 - gamma) * old + gamma * force)[bilateral]
+    if scheme.options.smooth in ("free", "zero"):
+        lam = jump.constraints / dt
     more = _More(
-        a=offset + weight * x.smooth.a, acceleration=x.smooth.a, algorithmic_force=force,
-        lam=x.smooth.lam, impulse=dt * ((1 - gamma) * old + gamma * force),
-        active=x.active, solves=x.solves, solved=x.solved,
+        a=_filtered(scheme, memory.acceleration, memory.a, x.smooth.a), acceleration=x.smooth.a,
+        algorithmic_force=force, force=true, lam=lam, impulse=impulse, active=x.active, solves=x.solves,
+        solved=x.solved,
     )  # fmt: skip
     q, v = x.q, x.smooth.v + x.w
     if is_local(system) and scheme.gradient != "discrete":
@@ -314,7 +357,7 @@ def nsga_step(
     last = jnp.where(jnp.any(told.impact), memory.tangential, r.jump.contacts[:, 1:])
     memory = Memory(
         a=more.a, acceleration=more.acceleration, algorithmic_force=more.algorithmic_force,
-        force=more.lam, scale=memory.scale,
+        force=more.force, scale=memory.scale,
         tangential=jnp.where(more.active[:, None], last, 0.0), touch=told.touch,
         solves=jnp.maximum(memory.solves, more.solves),
     )  # fmt: skip

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from nsjax.contact.events import Criteria
+from nsjax.core.errors import InputError
 from nsjax.core.scheme import Accelerations, Scheme
 from nsjax.schemes.choices import choose, told_by, within
+from nsjax.schemes.nsga.smooth import SMOOTH
 from nsjax.schemes.nsga.solve import Options
 from nsjax.schemes.nsga.step import Coefficients, nsga_init, nsga_prepare, nsga_step
 from nsjax.types import Array
@@ -17,9 +19,10 @@ def _scheme(
     name: str, rho_inf: Array | float, tolerance: Array | float, force_tolerance: Array | float,
     mass_scale: Array | float | None, creep_correction: bool, max_iterations: int,
     criteria: Criteria | None, *,
-    exchange: bool = False, iteration: str | None = None,
+    exchange: bool = False, iteration: str | None = None, smooth: str = "constrained",
 ) -> Scheme:  # fmt: skip
-    """A variant; ``exchange`` and ``iteration`` make the difference, see `Options`."""
+    """A variant; ``exchange``, ``iteration`` and ``smooth`` make the difference, see `Options`."""
+    choose(name, "smooth", smooth, SMOOTH)
     return Scheme(
         name=name,
         coef=Coefficients(
@@ -30,14 +33,14 @@ def _scheme(
         ),
         options=Options(
             exchange=exchange, iteration=iteration, creep_correction=creep_correction,
-            max_iterations=within(name, "max_iterations", max_iterations, 1),
+            max_iterations=within(name, "max_iterations", max_iterations, 1), smooth=smooth,
         ),
         prepare=nsga_prepare,
         init=nsga_init,
         step=nsga_step,
         gradient="saltation",
         criteria=told_by(name, criteria),
-        singular_mass=True,
+        singular_mass=smooth != "free",
         accelerations=Accelerations("algorithmic", true="acceleration", algorithmic="a"),
         impulses="contacts",
         node_contacts=iteration is None,
@@ -47,6 +50,7 @@ def _scheme(
 def nsga_decoupled(
     rho_inf: Array | float = 0.8,
     *,
+    smooth: str = "constrained",
     tolerance: Array | float = 1e-11,
     force_tolerance: Array | float = 1e-5,
     mass_scale: Array | float | None = None,
@@ -69,6 +73,11 @@ def nsga_decoupled(
 
     Args:
         rho_inf: spectral radius at infinite frequency in [0, 1]; traced.
+        smooth: forces of the smooth motion; what it leaves out acts in ``U`` and ``W``. ``"constrained"``:
+            as above. ``"free"``: ``lambda = 0``, constraints act in ``U`` and ``W`` alone; of first order
+            with constraints, without them the same scheme. ``"zero"``: ``dv~/dt = 0``, so that ``f^p = f(q,
+            v_n)`` and ``f^* = f(q, v)``: Euler's implicit rule, for forces that depend on velocities but
+            for the position of the same step.
         tolerance: ``tol_r`` of the criterion ``|r| < tol_r (sum_k |r_k| + tol_f)`` with the terms
             ``r_k`` of the dynamics; the paper's figures are computed with 1e-5.
         force_tolerance: ``tol_f`` [N].
@@ -79,6 +88,9 @@ def nsga_decoupled(
             sticks on a slope creeps by ``h/2 g sin(slope)`` per second.
         max_iterations: linear solves of each subproblem before a step counts as failed.
         criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
+
+    Raises:
+        InputError: for an unknown smooth motion, and for ``"full"``.
 
     Returns:
         A `Scheme`. ``traj.iterations`` counts linear solves, as the paper does; the largest numbers per
@@ -101,9 +113,14 @@ def nsga_decoupled(
         >>> bool(traj.gap.min() >= -1e-12), int(traj.iterations.max())
         (True, 3)
     """
+    if smooth == "full":
+        raise InputError(
+            "nsga_decoupled: smooth = 'full' needs the contacts that the later problems of the step find; "
+            "use nsga_coupled(smooth='full')"
+        )
     return _scheme(
         "nsga_decoupled", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
-        max_iterations, criteria, exchange=True,
+        max_iterations, criteria, exchange=True, smooth=smooth,
     )  # fmt: skip
 
 
@@ -148,6 +165,7 @@ def nsga_neglected(
 def nsga_coupled(
     rho_inf: Array | float = 0.8,
     *,
+    smooth: str = "constrained",
     iteration: str = "block",
     tolerance: Array | float = 1e-11,
     force_tolerance: Array | float = 1e-5,
@@ -162,6 +180,15 @@ def nsga_coupled(
     the smooth motion, too, taken at ``q = q~ + U`` and ``v = v~ + W``: they depend on each other.
 
     Args:
+        smooth: forces of the smooth motion. ``"constrained"``, ``"free"``, ``"zero"``: as in
+            `nsga_decoupled`; the last is Euler's implicit rule to the letter, ``q = q_n + h v`` in flight.
+            ``"full"``: constraints and resting contacts on acceleration level as well::
+
+                M dv~/dt = f + G' lambda,    G_b dv~/dt + dG_b/dt v = 0
+                0 <= G dv~/dt + dG/dt v  _|_  lambda >= 0     on contacts with an impulse and at rest
+
+            The laws on position and velocity then hold for whole impulses, those of ``lambda`` included:
+            an open contact takes back what the accelerations remember of it.
         iteration: ``"block"``: one correction of each problem in turn, as published; contracts slowly, or
             not in ``max_iterations``, where a correction moves stiff forces. ``"monolithic"``: Newton on
             all rows at once, which has no such trouble, with matrices of three times the size.
@@ -174,9 +201,11 @@ def nsga_coupled(
         A `Scheme`.
 
     Raises:
-        InputError: for an unknown iteration.
+        InputError: for an unknown iteration or smooth motion, and at the start of a run for ``"full"`` with
+            friction.
 
-    Order: as `nsga_decoupled`.
+    Order: as `nsga_decoupled`; ``"full"``: 2 also in the motion of contacts
+    that stay closed; ``"free"`` with constraints and ``"zero"``: 1.
 
     Source: [B14]; [C section 3.1].
 
@@ -189,5 +218,5 @@ def nsga_coupled(
     choose("nsga_coupled", "iteration", iteration, ITERATIONS)
     return _scheme(
         "nsga_coupled", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
-        max_iterations, criteria, iteration=iteration,
+        max_iterations, criteria, iteration=iteration, smooth=smooth,
     )  # fmt: skip

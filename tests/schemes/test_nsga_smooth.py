@@ -1,0 +1,151 @@
+"""What the smooth motion of the nonsmooth generalized-alpha contains: order, refusals, derivatives.
+
+Single steps are compared with plain linear algebra in `test_nsga_step`.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import ContactLaw, InputError, State, System, models, schemes
+from tests.references import slope
+
+TIME = 0.8
+BEAD = System(
+    nq=2, nv=2, nc=1, mass=lambda q, p: np.eye(2), force=lambda t, q, v, p: jnp.stack([0.0 * p, -p]),
+    gap=lambda t, q, p: (q[1] - 0.5 * q[0] ** 2)[None], law=lambda p: ContactLaw(restitution=0.0),
+)  # fmt: skip
+"""A point that slides in a parabolic bowl; the parameter is gravity."""
+BOWL = State(t=0.0, q=np.array([1.0, 0.5]), v=np.zeros(2))
+
+PENDULUM = System(
+    nq=2, nv=2, nb=1, mass=lambda q, p: np.eye(2), force=lambda t, q, v, p: jnp.stack([0.0 * p, -p]),
+    constraint=lambda t, q, p: 0.5 * (jnp.sum(q * q) - 1.0)[None],
+)  # fmt: skip
+RIGHT = State(t=0.0, q=np.array([1.0, 0.0]), v=np.zeros(2))
+G = 9.81
+
+
+def integrated(f, x, n: int = 4000):
+    """Runge and Kutta's fourth-order rule over `TIME`."""
+    h = TIME / n
+    for _ in range(n):
+        a = f(x)
+        b = f(x + 0.5 * h * a)
+        c = f(x + 0.5 * h * b)
+        x = x + h / 6 * (a + 2 * b + 2 * c + f(x + h * c))
+    return x
+
+
+def bead():
+    """Position and velocity along the axis, by the one coordinate of the motion on the bowl."""
+    return integrated(
+        lambda x: np.array([x[1], -x[0] * (x[1] ** 2 + G) / (1 + x[0] ** 2)]), np.array([1.0, 0.0])
+    )
+
+
+def pendulum():
+    angle, rate = integrated(lambda x: np.array([x[1], -G * np.sin(x[0])]), np.array([0.5 * np.pi, 0.0]))
+    return np.array([np.sin(angle), rate * np.cos(angle)])
+
+
+def coupled(smooth: str):
+    return schemes.nsga_coupled(iteration="monolithic", smooth=smooth)
+
+
+SLOW = pytest.mark.slow
+CASES = [
+    pytest.param(BEAD, BOWL, bead, coupled("full"), 2.0, id="bead, full"),
+    pytest.param(BEAD, BOWL, bead, coupled("constrained"), 1.0, marks=SLOW, id="bead, constrained"),
+    pytest.param(
+        BEAD, BOWL, bead, schemes.nsga_decoupled(smooth="zero"), 1.0, marks=SLOW, id="bead, zero"
+    ),
+    pytest.param(PENDULUM, RIGHT, pendulum, coupled("full"), 2.0, marks=SLOW, id="pendulum, full"),
+    pytest.param(
+        PENDULUM, RIGHT, pendulum, schemes.nsga_decoupled(smooth="free"), 1.0, id="pendulum, free"
+    ),
+    pytest.param(PENDULUM, RIGHT, pendulum, coupled("free"), 1.0, marks=SLOW, id="pendulum, coupled, free"),
+    pytest.param(
+        PENDULUM, RIGHT, pendulum, schemes.nsga_decoupled(smooth="zero"), 1.0, marks=SLOW,
+        id="pendulum, zero",
+    ),
+    pytest.param(PENDULUM, RIGHT, pendulum, coupled("zero"), 1.0, marks=SLOW, id="pendulum, coupled, zero"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("system", "start", "exact", "scheme", "order"), CASES)
+def test_order_of_the_motion(system, start, exact, scheme, order):
+    errors, steps = [], (320, 640, 1280)
+    for n in steps:
+        traj = nsjax.simulate(system, G, start, scheme, dt=TIME / n, steps=n)
+        traj.raise_for_status()
+        end = np.array([traj.q[-1, 0], traj.v[-1, 0]])
+        errors.append(np.abs(end - exact()))
+    found = [slope([TIME / n for n in steps], [e[k] for e in errors]) for k in (0, 1)]
+    np.testing.assert_allclose(found, order, atol=0.15)  # three step sizes, the next power of the step
+
+
+def test_contact_carries_its_whole_force_and_lets_go():
+    """In the bowl the mean of the force is the change of momentum; thrown off, an open contact carries
+    nothing, whatever accelerations remember.
+    """
+    n = 160
+    traj = nsjax.simulate(BEAD, G, BOWL, coupled("full"), dt=TIME / n, steps=n)
+    q, v = np.asarray(traj.q), np.asarray(traj.v)
+    impulse = np.asarray(traj.impulse_normal)[1:, 0]
+    assert np.all(impulse > 0.0)
+    # G' at both ends of a step differ by its length
+    np.testing.assert_allclose(np.sum(impulse), v[-1, 1] + G * TIME, rtol=2e-2)
+    assert np.abs(q[:, 1] - 0.5 * q[:, 0] ** 2).max() < 1e-10  # the solver's tolerance
+    hill = State(t=0.0, q=np.array([0.0, 0.0]), v=np.array([0.5, 0.0]))
+    up = System(
+        nq=2, nv=2, nc=1, mass=lambda q, p: np.eye(2), force=BEAD.force,
+        gap=lambda t, q, p: (q[1] + q[0] ** 2 + 2.0 * q[0] ** 4)[None],
+        law=lambda p: ContactLaw(restitution=0.0),
+    )  # fmt: skip
+    flown = nsjax.simulate(up, G, hill, coupled("full"), dt=TIME / n, steps=n)
+    flown.raise_for_status()
+    open_ = np.asarray(flown.gap)[1:, 0] > 1e-9
+    impulse = np.asarray(flown.impulse_normal)[1:, 0]
+    assert np.all(impulse >= 0.0)
+    assert open_.sum() > 10
+    assert np.all(impulse[open_] == 0.0)
+
+
+@pytest.mark.slow
+def test_derivative_of_a_closed_contact():
+    def end(gravity):
+        traj = nsjax.simulate(BEAD, gravity, BOWL, coupled("full"), dt=TIME / 40, steps=40)
+        return traj.q[-1, 0]
+
+    h = 1e-5
+    difference = (end(G + h) - end(G - h)) / (2 * h)
+    assert abs(difference) > 0.05
+    # the difference: rounding over 2 h and its third derivative
+    assert jax.jacfwd(end)(G) == pytest.approx(difference, rel=1e-6)
+
+
+def test_without_constraints_free_is_constrained():
+    problem = models.bouncing_ball()
+    runs = [
+        nsjax.simulate(*problem, schemes.nsga_decoupled(smooth=x), dt=1e-2, steps=100)
+        for x in ("constrained", "free")
+    ]
+    assert runs[0].impacts.sum() > 0
+    np.testing.assert_array_equal(runs[0].q, runs[1].q)
+
+
+def test_refusals():
+    with pytest.raises(InputError, match="needs the contacts that the later problems of the step find"):
+        schemes.nsga_decoupled(smooth="full")
+    with pytest.raises(InputError, match="choose one of constrained, full, free, zero"):
+        schemes.nsga_coupled(smooth="none")
+    with pytest.raises(InputError, match="takes contacts without friction"):
+        nsjax.simulate(*models.slider_crank(), schemes.nsga_coupled(smooth="full"), dt=1e-4, steps=1)
+    nodes = models.block(formulation="nodes", **models.SPINNING_BLOCK)
+    with pytest.raises(InputError, match="needs inertia for every velocity"):
+        nsjax.simulate(*nodes, schemes.nsga_decoupled(smooth="free"), dt=1e-3, steps=1)
