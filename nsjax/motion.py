@@ -7,6 +7,7 @@ import functools
 
 import jax
 import numpy as np
+from jax import lax
 
 from nsjax.core.called import call
 from nsjax.core.checks import is_traced
@@ -30,7 +31,8 @@ class Moved:
 
     Args:
         points: (rows, n, d) [m].
-        name, kind, role, faces: as of `nsjax.shapes.Shape`; levels have become lines and meshes.
+        name, kind, role, faces, quantity: as of `nsjax.shapes.Shape`; levels have become lines and meshes.
+        values: (rows, n) that give its colour; None: that of its role.
     """
 
     points: np.ndarray
@@ -38,11 +40,14 @@ class Moved:
     kind: str
     role: str
     faces: tuple[tuple[int, int, int], ...]
+    values: np.ndarray | None = None
+    quantity: str = ""
 
     @property
     def still(self) -> bool:
-        """Whether it stays where it is."""
-        return bool(np.array_equal(self.points, np.broadcast_to(self.points[:1], self.points.shape), True))
+        """Whether it stays where, and as coloured as, it is."""
+        moving = [x for x in (self.points, self.values) if x is not None]
+        return all(np.array_equal(x, np.broadcast_to(x[:1], x.shape), True) for x in moving)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +164,8 @@ def _pictures(system: System, params: PyTree, t: Array, q: Array) -> Picture:
             )
         return found
 
-    return jax.vmap(at)(t, q)
+    # row by row: stresses inside a large mesh take a thousand times the memory of what is drawn
+    return lax.map(lambda row: at(*row), (t, q))
 
 
 def _checked(found: Picture, who: str) -> tuple[Moved, ...]:
@@ -175,7 +181,13 @@ def _checked(found: Picture, who: str) -> tuple[Moved, ...]:
             raise InputError(
                 f"{who}: shape {x.name!r} has points {x.points.shape[1:]}; give (n, 2) or (n, 3)"
             )
-        shapes.append(Moved(np.asarray(x.points), x.name, x.kind, x.role, x.faces))
+        if x.values is not None and (x.kind != "mesh" or x.values.shape != x.points.shape[:2]):
+            raise InputError(
+                f"{who}: shape {x.name!r} is a {x.kind} of {x.points.shape[1]} points with values "
+                f"{x.values.shape[1:]}; a mesh alone has colours, one value per point"
+            )
+        values = None if x.values is None else np.asarray(x.values)
+        shapes.append(Moved(np.asarray(x.points), x.name, x.kind, x.role, x.faces, values, x.quantity))
     sizes = {x.points.shape[2] for x in shapes}
     if len(sizes) != 1:
         raise InputError(

@@ -34,7 +34,7 @@ ROLES = ("body", "joint", "spring", "ground")
 """Who it is, which chooses its colour."""
 
 
-@record(static=("name", "kind", "role", "faces"))
+@record(static=("name", "kind", "role", "faces", "quantity"))
 class Shape:
     """Something that is drawn.
 
@@ -44,6 +44,8 @@ class Shape:
         kind: one of `KINDS`.
         role: one of `ROLES`.
         faces: of a mesh, triples of points.
+        values: (n,) numbers at the points of a mesh, which give it its colour; None: that of its role.
+        quantity: what they are, ``"name [unit]"``.
 
     Example:
         >>> import jax.numpy as jnp
@@ -57,6 +59,8 @@ class Shape:
     kind: str = "line"
     role: str = "body"
     faces: tuple[tuple[int, int, int], ...] = ()
+    values: Array | None = None
+    quantity: str = ""
 
 
 @record()

@@ -52,15 +52,15 @@ def corners_of(nodes: Array) -> Array:
     transpose that adds without them.
 
     Args:
-        nodes: (m + 1, n + 1, o + 1, 3).
+        nodes: (m + 1, n + 1, o + 1, c).
 
     Returns:
-        (8, 3, m n o).
+        (8, c, m n o).
     """
     x = jnp.moveaxis(nodes, -1, 0)
     ends = (slice(None, -1), slice(1, None))
     parts = [x[:, a, b, c] for a, b, c in itertools.product(ends, repeat=3)]
-    return jnp.stack(parts).reshape(8, 3, -1)
+    return jnp.stack(parts).reshape(8, nodes.shape[-1], -1)
 
 
 def deformation(places: Array, gradients: Array) -> Array:

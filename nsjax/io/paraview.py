@@ -11,7 +11,7 @@ import numpy as np
 
 from nsjax.core import InputError, Problem
 from nsjax.io.files import PathLike, check_writable, replacing
-from nsjax.motion import Motion, motion
+from nsjax.motion import Motion, Moved, motion
 from nsjax.trajectory import Trajectory
 
 FRAMES = 1000
@@ -54,7 +54,8 @@ def to_paraview(problem: Problem, traj: Trajectory, path: PathLike, *, frames: i
 
     The numbers ``part`` of cells tell the parts apart (their names stand in the attribute ``names`` of that
     data set), vectors ``force`` [N] at points are those of the contacts, means over the time since the
-    row before: ParaView's filter *Glyph* makes arrows of them. Points are in metres, of the plane with
+    row before: ParaView's filter *Glyph* makes arrows of them. Numbers that give solids their colours,
+    ``equivalent stress`` [N/m^2], are data of points, too. Points are in metres, of the plane with
     ``z = 0``.
 
     Args:
@@ -67,7 +68,7 @@ def to_paraview(problem: Problem, traj: Trajectory, path: PathLike, *, frames: i
         InputError: if h5py is missing, for another suffix, a place that cannot be written, a system
             without shapes, a batch, or the run of another system.
 
-    Limits: no stresses; the whole file is made in memory.
+    Limits: one quantity of values for all meshes, zero elsewhere; the whole file is made in memory.
 
     Example:
         >>> import tempfile
@@ -99,9 +100,11 @@ class _Grid:
         self.part: list[int] = []
         self.points: list[np.ndarray] = []
         self.forces: list[np.ndarray] = []
+        self.values: list[np.ndarray] = []
+        self.quantity = next((x.quantity for x in seen.shapes if x.values is not None), "")
         self.count = 0
         for shape in seen.shapes:
-            self._add_shape(shape.name, shape.kind, shape.points, shape.faces)
+            self._add_shape(shape)
         if seen.places is not None:
             there = np.isfinite(seen.places[0]).all(axis=1)
             cells = [(VERTEX, [k]) for k in range(int(there.sum()))]
@@ -110,21 +113,27 @@ class _Grid:
         wide = [np.pad(x, ((0, 0), (0, 0), (0, 3 - x.shape[2]))) for x in self.points]
         push = [np.pad(x, ((0, 0), (0, 0), (0, 3 - x.shape[2]))) for x in self.forces]
         self.whole, self.force = np.concatenate(wide, axis=1), np.concatenate(push, axis=1)
+        self.value = np.concatenate(self.values, axis=1)
 
-    def _add(self, name: str, cells: list[tuple[int, list[int]]], points: np.ndarray, forces: Any) -> None:
+    def _add(
+        self, name: str, cells: list[tuple[int, list[int]]], points: np.ndarray, forces: Any = None,
+        values: Any = None,
+    ) -> None:  # fmt: skip
         self.names.append(name)
         self.cells += [(kind, [self.count + k for k in corners]) for kind, corners in cells]
         self.part += [len(self.names) - 1] * len(cells)
         self.points.append(np.nan_to_num(points))
         self.forces.append(np.zeros(points.shape) if forces is None else forces)
+        self.values.append(np.zeros(points.shape[:2]) if values is None else values)
         self.count += points.shape[1]
 
-    def _add_shape(self, name: str, kind: str, points: np.ndarray, faces: Any) -> None:
+    def _add_shape(self, shape: Moved) -> None:
+        name, kind, points = shape.name, shape.kind, shape.points
         there = np.isfinite(points[0]).all(axis=1)
         places = np.cumsum(there) - 1
         if kind == "mesh":
-            cells = [(TRIANGLE, list(face)) for face in faces]
-            self._add(name, cells, points, None)
+            cells = [(TRIANGLE, list(face)) for face in shape.faces]
+            self._add(name, cells, points, values=shape.values if shape.quantity == self.quantity else None)
             return
         if kind == "dots":
             cells = [(VERTEX, [int(k)]) for k in places[there]]
@@ -135,7 +144,12 @@ class _Grid:
             runs = np.split(np.arange(len(there)), np.flatnonzero(~there))
             kept = [places[run[there[run]]].tolist() for run in runs]
             cells = [(POLY_LINE, run) for run in kept if len(run) > 1]
-        self._add(name, cells, points[:, there], None)
+        self._add(name, cells, points[:, there])
+
+
+def _plain(quantity: str) -> str:
+    """Name of values in the file, which takes a slash for a folder: that of the quantity, without unit."""
+    return quantity.partition(" [")[0]
 
 
 def _write(root: Any, grid: _Grid, t: np.ndarray) -> None:
@@ -153,6 +167,8 @@ def _write(root: Any, grid: _Grid, t: np.ndarray) -> None:
     root["Offsets"] = np.concatenate([[0], ends]).astype(np.int64)
     root["Types"] = np.array([kind for kind, _ in grid.cells], np.uint8)
     root["PointData/force"] = grid.force.reshape(-1, 3)
+    if grid.quantity:
+        root[f"PointData/{_plain(grid.quantity)}"] = grid.value.reshape(-1)
     root["CellData/part"] = np.array(grid.part, np.int64)
     root["CellData/part"].attrs["names"] = "; ".join(grid.names)
     steps, none = root.create_group("Steps"), np.zeros(rows, np.int64)
@@ -160,6 +176,8 @@ def _write(root: Any, grid: _Grid, t: np.ndarray) -> None:
     steps["Values"] = np.asarray(t, float)
     steps["PointOffsets"] = n * np.arange(rows, dtype=np.int64)
     steps["PointDataOffsets/force"] = n * np.arange(rows, dtype=np.int64)
+    if grid.quantity:
+        steps[f"PointDataOffsets/{_plain(grid.quantity)}"] = n * np.arange(rows, dtype=np.int64)
     steps["CellDataOffsets/part"] = none
     steps["NumberOfParts"] = none + 1
     steps["PartOffsets"] = none

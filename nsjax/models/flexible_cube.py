@@ -15,7 +15,7 @@ from nsjax.core.checks import is_traced
 from nsjax.fem.hexahedron import box_inertia, brick_gradients, corners_of, deformation
 from nsjax.linalg import ConjugateGradients, Lattice, Separable, Structure
 from nsjax.models.common import constructor, vector
-from nsjax.models.solid import Solid, check_solid
+from nsjax.models.solid import DRAWN, Solid, check_solid
 from nsjax.types import Array, record
 
 HELD = ("none", "upper")
@@ -128,7 +128,7 @@ class Brick(Solid):
         return self.lower(x)[:, :2]
 
     def picture(self, t: Array, q: Array, p: FlexibleCube) -> shapes.Picture:
-        """What is drawn: the surface and the edges of the brick."""
+        """What is drawn: the surface, coloured by stress, and the edges of the brick."""
         base = p.base_amplitude * jnp.sin(p.base_frequency * t) if self.held else 0.0
         nodes = self.nodes(q, p) + jnp.stack([base + 0.0 * t, 0.0 * t, 0.0 * t])
         places = nodes.reshape(-1, 3)
@@ -140,7 +140,10 @@ class Brick(Solid):
         return shapes.Picture(
             shapes=(
                 shapes.level(jnp.stack([0.0 * t, 0.0 * t, table]), (0.0, 0.0, 1.0), "plane"),
-                shapes.Shape(points=places[surface], name="brick", kind="mesh", faces=faces),
+                shapes.Shape(
+                    points=places[surface], name="brick", kind="mesh", faces=faces,
+                    values=self.drawn_stress(q, p)[surface], quantity=DRAWN,
+                ),
                 shapes.Shape(points=edges, name="edges", role="spring"),
             ),
             contacts=shapes.Places(

@@ -17,7 +17,7 @@ from nsjax.fem.hexahedron import MATERIALS, deformation, piola
 from nsjax.fem.solid_mesh import SolidMesh
 from nsjax.linalg import ConjugateGradients, Dense, NodeBlocks, Pattern, Sparse, Structure, coloured
 from nsjax.models.common import constructor, vector
-from nsjax.models.solid import Solid, check_solid
+from nsjax.models.solid import DRAWN, Solid, check_solid
 from nsjax.types import Array, record
 
 SMALL = 150
@@ -200,7 +200,7 @@ class MeshedSolid(Solid):
         return jnp.sum(x.reshape(-1, 3)[nodes][:, None] * axes[:, 1:], axis=2)
 
     def picture(self, t: Array, q: Array, p: FlexibleSolid) -> shapes.Picture:
-        """What is drawn: the surface, the edges of its elements, and the planes."""
+        """What is drawn: the surface, coloured by stress, the edges of its elements, and the planes."""
         base = p.base_amplitude * jnp.sin(p.base_frequency * t) if self.held else 0.0 * t
         places = self.nodes(q, p) + jnp.stack([base, 0.0 * t, 0.0 * t])
         kept, quads = np.unique(self.order[self.mesh.surface], return_inverse=True)
@@ -213,7 +213,10 @@ class MeshedSolid(Solid):
         return shapes.Picture(
             shapes=(
                 *self._drawn_planes(t, p),
-                shapes.Shape(points=places[kept], name="solid", kind="mesh", faces=faces),
+                shapes.Shape(
+                    points=places[kept], name="solid", kind="mesh", faces=faces,
+                    values=self.drawn_stress(q, p)[kept], quantity=DRAWN,
+                ),
                 shapes.Shape(points=edges, name="edges", role="spring"),
             ),
             contacts=shapes.Places(

@@ -35,6 +35,9 @@ LOCKING = 0.49
 integrated hexahedron keeps hold most of its 18 ways to deform.
 """
 
+DRAWN = "equivalent stress [N/m^2]"
+"""What gives solids their colours in pictures."""
+
 OBSERVED = (
     "centre_x [m]", "centre_z [m]", "centre_dx [m/s]", "centre_dz [m/s]", "stress [N/m^2]", "strain [-]",
     "volume_ratio [-]",
@@ -158,15 +161,25 @@ class Solid:
         square = inner(e, e)
         strain = jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 0.0)
         each = jnp.mean(self.stress(q, p), axis=0), jnp.mean(strain, axis=0)
-        values = jnp.stack([*each, jnp.ones_like(each[0])])
-        one = jax.ShapeDtypeStruct((*x.shape[:-1], 3), x.dtype)
-        gathered = jax.linear_transpose(self.corners, one)(jnp.broadcast_to(values, (8, *values.shape)))[0]
-        stress, strain_at, count = jnp.moveaxis(gathered.reshape(-1, 3), 1, 0)
+        at = self.at_nodes(jnp.stack(each), x)
         return Fields(
             places=self.in_order(x.reshape(-1, 3)), stress=each[0], strain=each[1],
             volume_ratio=jnp.min(determinant(f), axis=0),
-            nodal_stress=self.in_order(stress / count), nodal_strain=self.in_order(strain_at / count),
+            nodal_stress=self.in_order(at[0]), nodal_strain=self.in_order(at[1]),
         )  # fmt: skip
+
+    def at_nodes(self, values: Array, x: Array) -> Array:
+        """Means (k, nodes) over the elements around the nodes ``x`` (..., 3) of values (k, elements)."""
+        full = jnp.concatenate([values, jnp.ones_like(values[:1])])
+        one = jax.ShapeDtypeStruct((*x.shape[:-1], len(full)), x.dtype)
+        sums = jax.linear_transpose(self.corners, one)(jnp.broadcast_to(full, (8, *full.shape)))[0]
+        sums = jnp.moveaxis(sums.reshape(-1, len(full)), 1, 0)
+        return sums[:-1] / sums[-1]
+
+    def drawn_stress(self, q: Array, p: Any) -> Array:
+        """Equivalent stress (nodes,) that gives a picture its colours [N/m^2]."""
+        mean: Array = self.at_nodes(jnp.mean(self.stress(q, p), axis=0)[None], self.nodes(q, p))[0]
+        return mean
 
     def picture(self, t: Array, q: Array, p: Any) -> Picture:
         """What is drawn."""

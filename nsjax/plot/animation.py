@@ -109,6 +109,7 @@ def animate(problem: Problem, traj: Trajectory, *, frames: int = FRAMES) -> Anim
     Drawn is what `nsjax.System.shapes` says: models of the package have it, mechanisms of
     `nsjax.multibody.assemble` from their parts. Arrows that end at contacts are the forces on the bodies,
     means over the time since the frame before (impacts included), of a length in proportion to them.
+    Solids of elements are coloured by the equivalent stress at their nodes, on one scale for the whole run.
 
     Args:
         problem: what was run.
@@ -124,7 +125,8 @@ def animate(problem: Problem, traj: Trajectory, *, frames: int = FRAMES) -> Anim
             system.
 
     Limits: a page redraws everything for each frame: meshes of more than some thousand triangles play
-    slowly. Rows that are not finite are left out.
+    slowly. Of a solid the stress of all elements is computed for each frame, in 0.1 s for 14,000 of them.
+    Rows that are not finite are left out.
 
     Example:
         >>> import nsjax
@@ -154,7 +156,8 @@ def _scheme(traj: Trajectory) -> str:
 
 def _affordable(seen: Motion) -> int:
     """Frames that fit into `NUMBERS`."""
-    each = sum(x.points[0].size for x in seen.shapes if not x.still)
+    moving = [x for x in seen.shapes if not x.still]
+    each = sum(x.points[0].size + (0 if x.values is None else x.values[0].size) for x in moving)
     each += 0 if seen.forces is None else scenes.ARROW * seen.forces[0].size
     return max(LEAST, NUMBERS // max(1, each))
 

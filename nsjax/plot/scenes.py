@@ -29,6 +29,9 @@ HEAD = 0.25
 DIGITS = 5
 """Decimals of the diagonal to which coordinates are written."""
 
+VALUE_DECIMALS = 2
+"""Of values, which are of one to a thousand: a scale of colours has no more."""
+
 MARGIN = 0.08
 """Around everything, in the diagonal."""
 
@@ -48,17 +51,23 @@ FLAT = 24
 
 @dataclasses.dataclass(frozen=True)
 class Trace:
-    """One trace of plotly: what does not change, and coordinates (rows, n, d) in the unit of the axes."""
+    """One trace of plotly: what does not change, coordinates (rows, n, d) in the unit of the axes, and
+    values (rows, n) in that of their scale of colours.
+    """
 
     look: dict[str, Any]
     points: np.ndarray
     still: bool
     decimals: int
+    values: np.ndarray | None = None
 
     def at(self, row: int) -> dict[str, Any]:
-        """Coordinates of a row."""
+        """Coordinates and values of a row."""
         columns = np.round(self.points[row], self.decimals).T
-        return {name: _plain(x) for name, x in zip("xyz", columns, strict=False)}
+        found: dict[str, Any] = {name: _plain(x) for name, x in zip("xyz", columns, strict=False)}
+        if self.values is not None:
+            found["intensity"] = _plain(np.round(self.values[row], VALUE_DECIMALS))
+        return found
 
 
 def _plain(column: np.ndarray) -> list[float | None]:
@@ -77,14 +86,35 @@ def traces(seen: Motion) -> list[Trace]:
     decimals = max(0, DIGITS - int(np.floor(np.log10(seen.size * factor))) - 1)
     colours = _colours(seen)
     order = sorted(seen.shapes, key=lambda x: (x.role == "joint", x.role != "ground"))
-    found = [
-        Trace(_look(x, colours[x.name], seen.dimension), factor * x.points, x.still, decimals)
-        for x in order
-    ]
+    found = [_trace(x, colours[x.name], seen.dimension, factor, decimals) for x in order]
     arrows = _arrows(seen)
     if arrows is not None:
         found.append(Trace(_force_look(seen.dimension), factor * arrows, False, decimals))
     return found
+
+
+def _trace(x: Moved, colour: str, dimension: int, factor: float, decimals: int) -> Trace:
+    """Of a shape."""
+    look, values = _look(x, colour, dimension), x.values
+    if values is not None:
+        values, bar = _scale_of_colours(x, values)
+        look = {**look, **bar}
+    return Trace(look, factor * x.points, x.still, decimals, values)
+
+
+def _scale_of_colours(x: Moved, values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
+    """Values in the unit of their scale, the same over the whole run, and the scale."""
+    name, _, unit = x.quantity.partition(" [")
+    times, unit = scale(values, unit.rstrip("]"))
+    values = times * values
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    title = f"{name} ({unit})" if unit not in ("", "-") else name
+    bar = {"title": {"text": title, "side": "right"}, "thickness": 12, "len": 0.6, "x": 0.98}
+    return values, {
+        "colorscale": "Viridis", "cmin": low, "cmax": high if high > low else low + 1.0, "showscale": True,
+        "colorbar": bar, "hovertemplate": f"{x.name}: %{{intensity:.3g}} {unit}<extra></extra>",
+    }  # fmt: skip
 
 
 def _colours(seen: Motion) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pytest
 import nsjax
 from nsjax import InputError, models
 from nsjax.motion import motion
-from tests.plot.coasting import coasting
+from tests.plot.coasting import coasting, stretched
 
 h5py = pytest.importorskip("h5py", reason="files for ParaView need h5py (extra vtk)")
 
@@ -72,12 +72,18 @@ def test_vtk_reads_the_motion(written: pathlib.Path, crank) -> None:
 def test_broken_lines_meshes_and_limits_are_written(tmp_path: pathlib.Path) -> None:
     cube = models.flexible_cube(elements=2)
     path = tmp_path / "cube.vtkhdf"
-    nsjax.to_paraview(cube, coasting(cube, rows=3), path, frames=2)
+    nsjax.to_paraview(cube, coasting(stretched(cube, 50.0), rows=3), path, frames=2)
     with h5py.File(path) as file:
         root = file["VTKHDF"]
         kinds = np.bincount(root["Types"][:], minlength=8)
         assert root["Steps"].attrs["NSteps"] == 2
         assert np.isfinite(root["Points"][:]).all()
+        stress = root["PointData/equivalent stress"][:].reshape(2, -1)
+        offsets = root["Steps/PointDataOffsets/equivalent stress"][:]
+    assert offsets.tolist() == [0, stress.shape[1]]
+    # four points of the plane, then 26 of the surface; a tenth longer, 9.04 N/m^2 (test_animation.py)
+    np.testing.assert_allclose(stress[1, 4:30], 9.037, atol=0.001)
+    assert not np.delete(stress[1], np.arange(4, 30)).any()
     # nine contacts; edges of four faces, four lines each; 48 triangles of the surface and 2 of the plane
     assert (kinds[1], kinds[4], kinds[5]) == (9, 16, 50)
 

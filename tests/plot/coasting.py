@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -28,3 +29,10 @@ def coasting(problem: Problem, rows: int = 4, step: float = 1e-3, push: float = 
         status=np.asarray(0), first_failure=None, events=None, carry=carry, impulse_normal=impulse,
         impulse_tangential=np.zeros((rows, s.nc, s.nt)),
     )  # fmt: skip
+
+
+def stretched(cube: Problem, rate: float) -> Problem:
+    """A cube that grows along z by ``rate`` a second."""
+    places = np.asarray(cube.state.q).reshape(-1, 3)
+    v = rate * (places - places.min(axis=0)) * np.array([0.0, 0.0, 1.0])
+    return dataclasses.replace(cube, state=dataclasses.replace(cube.state, v=v.reshape(-1)))

@@ -18,7 +18,7 @@ from nsjax.motion import motion
 from nsjax.plot import scenes
 from nsjax.plot.animation import PACE
 from tests.plot.browser import browser, missing
-from tests.plot.coasting import coasting
+from tests.plot.coasting import coasting, stretched
 
 pytest.importorskip("plotly", reason="animations need plotly (extra plot)")
 
@@ -99,12 +99,42 @@ def test_the_page_needs_nothing_else(animation, tmp_path: pathlib.Path) -> None:
     json.dumps(animation.figure, allow_nan=False)  # what is not a number has no place in a page
 
 
-def test_pages_stay_small_where_pictures_are_large() -> None:
-    cube = models.flexible_cube(elements=24)
+def test_pages_stay_small_where_pictures_are_large(monkeypatch) -> None:
+    """Four numbers at each of 98 nodes of the surface, three at the 40 of the edges and their breaks."""
+    monkeypatch.setattr("nsjax.plot.animation.NUMBERS", 20_000)
+    cube = models.flexible_cube(elements=4)
     figure = nsjax.animate(cube, coasting(cube, rows=200)).figure
-    assert 24 <= len(figure["frames"]) < 200
+    assert 24 <= len(figure["frames"]) < 51
     assert figure["data"][1]["type"] == "mesh3d"
     assert figure["layout"]["scene"]["zaxis"]["title"]["text"] == "z (mm)"
+
+
+def test_solids_are_coloured_by_their_stress() -> None:
+    """Stretched along z: Cauchy's stresses of diag(1, 1, s) with Green's strain e are
+    ``(lambda + 2 mu) e s`` and ``lambda e / s``; one scale of colours for all frames.
+    """
+    cube = models.flexible_cube(elements=2, young=1e5)
+    figure = nsjax.animate(cube, coasting(stretched(cube, 10.0), step=1e-2)).figure
+    s = np.array([1.0, 1.1, 1.2, 1.3])
+    first, shear, e = 1e5 * 0.3 / (1.3 * 0.4), 1e5 / 2.6, 0.5 * (s * s - 1.0)
+    expected = 1e-3 * ((first + 2.0 * shear) * e * s - first * e / s)  # kN/m^2
+    assert [figure["data"][k]["name"] for k in figure["frames"][1]["traces"]] == ["brick", "edges"]
+    for frame, stress in zip(figure["frames"], expected, strict=True):
+        assert len(frame["data"][0]["intensity"]) == 26  # of 27 nodes, one is inside
+        np.testing.assert_allclose(frame["data"][0]["intensity"], stress, atol=0.006)
+    brick = figure["data"][trace(figure, "brick")]
+    assert (brick["cmin"], brick["cmax"]) == (pytest.approx(0.0, abs=1e-9), pytest.approx(expected[-1]))
+    assert brick["colorbar"]["title"]["text"] == "equivalent stress (kN/m^2)"
+
+
+def test_colours_of_anything_but_a_mesh_are_refused() -> None:
+    def coloured(t, q, p):
+        dots = shapes.Shape(points=q[None], name="mass", kind="dots", values=q[:1])
+        return shapes.Picture(shapes=(dots,))
+
+    own = problem(shapes=coloured)
+    with pytest.raises(InputError, match=r"'mass' is a dots of 1 points with values .*; a mesh alone has"):
+        nsjax.animate(own, coasting(own))
 
 
 def test_a_shape_of_two_contacts_is_drawn_once_and_rows_that_are_not_finite_never() -> None:
