@@ -10,7 +10,6 @@ and whole simulated studies cost no further ones.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 
@@ -80,8 +79,10 @@ def least(z: np.ndarray, cost: np.ndarray) -> Answer:
 
 
 def middle(z: np.ndarray, cost: np.ndarray) -> Answer:
-    """Middle of the points of least cost, a quarter of them. Where the cost is too flat for a quadratic and
-    its least value ends at the sides of the box, this one stays among numbers that did well.
+    """Middle of the points of least cost, a quarter of them: numbers to predict with. Where costs are flat
+    it stays among those that did well, while the least value of a quadratic ends at a side of the box. It
+    leans towards the middle of the box and says nothing about a number that the costs do not tell: its
+    scatter over resampled recordings is no interval.
     """
     better = np.argsort(cost)[: max(int(QUARTER * len(cost)), 1)]
     at = z[better].mean(axis=0)
@@ -97,18 +98,10 @@ class Fitted:
     half: np.ndarray
 
 
-def fit(
-    z: np.ndarray,
-    costs: np.ndarray,
-    seed: int,
-    resamples: int = RESAMPLES,
-    estimate: Callable[[np.ndarray, np.ndarray], Answer] = least,
-) -> Fitted:
+def fit(z: np.ndarray, costs: np.ndarray, seed: int, resamples: int = RESAMPLES) -> Fitted:
     """Fit to costs (M, K) of K recordings, and to as many recordings drawn with replacement."""
     count = costs.shape[1]
     rng = np.random.default_rng(seed)
-    drawn = [
-        estimate(z, costs[:, rng.integers(count, size=count)].mean(axis=1)).z for _ in range(resamples)
-    ]
+    drawn = [least(z, costs[:, rng.integers(count, size=count)].mean(axis=1)).z for _ in range(resamples)]
     deviation = np.std(drawn, axis=0, ddof=1)
-    return Fitted(estimate(z, costs.mean(axis=1)), deviation, quantile(0.95, count - 1) * deviation)
+    return Fitted(least(z, costs.mean(axis=1)), deviation, quantile(0.95, count - 1) * deviation)

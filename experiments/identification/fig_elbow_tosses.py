@@ -16,6 +16,11 @@ Which numbers are fitted, and the box of the design, were chosen with all tosses
 all give scale and slope: folds are honest about values, not about these. Looked at and left out, since the
 cost did not tell them: angle of the hinge's zero, mass centres along and across the boxes, inertia along.
 
+Two estimates: what the tosses tell of the numbers, with intervals, is the least value of the quadratic;
+predictions take the middle of the better quarter of the design (`design.middle`), chosen after the held-out
+errors of several rules were seen: with any of them (best run, quadratic, middle of 8, 16, 32 points) the
+rotation stays between 0.88 and 0.92, the hinge angle between 0.62 and 0.80.
+
 Single blows of one corner tell more than they are used for here (38 tosses, a program outside this one):
 the changes of all velocities are those of one impulse at the lowest corner if the moments of inertia are
 1.6e-4 along and 4.8e-4 kg m^2 across a box (deviations 0.55e-4 and 0.38e-4); tangential impulse over normal
@@ -23,19 +28,20 @@ one 0.17, restitution 0.36 (medians). The fit finds less restitution and more in
 slower prediction errs less once it has gone astray: its numbers predict best over half a second, and are no
 measurement of the boxes.
 
-Found: position 0.67 (0.59 to 0.74) of the nominal error, rotation 0.91 (0.83 to 0.99), hinge angle 0.96
-(0.71 to 1.19). A fifth less was asked, and is reached by the position alone. The best run of the design
-instead of the quadratic's least value, chosen fold by fold, gave 0.64, 0.87 and 0.87. Dry friction in the
-hinge ends at none (give or take 9e-4 N m); the viscous one is 1.5e-3 N m s. The offset of the first
-mass centre ends at the end of the design: the tosses do not tell it.
+Found: position 0.62 (0.55 to 0.71) of the nominal error, rotation 0.88 (0.75 to 0.95), hinge angle 0.65
+(0.54 to 0.93), means over half a second; at its end 0.58, 0.87, 0.84. A fifth less was asked: the rotation
+does not reach it. With two steps a sample instead of four the hinge angle did not either (0.96). Dry
+friction in the hinge ends near none, viscous friction at the end of the design: a sum of the two is told
+better than either.
 
 Intervals of the numbers come from fits to tosses drawn with replacement, Student's; those of the ratio of
 fitted and nominal errors from held-out tosses drawn likewise. The simulated study tries the former: sets of
 tosses of the fitted model, each toss with numbers that scatter around the fitted ones, so that the model
 with one set of numbers is wrong for each of them; the truth is what a fit to all sets finds. In 24 sets
-97 % of the intervals hold it.
+86 % of the intervals hold it, which is too few (90 to 98 were asked): the design ends where the viscous
+friction of the hinge does not.
 
-The design and the folds take seven minutes of CPU time, the study two and a half.
+The design and the folds take nine minutes of CPU time, the study two and a half.
 """
 
 from __future__ import annotations
@@ -61,7 +67,7 @@ LOW = np.array([0.06, 0.0, 0.0, 2e-4, 4.5e-4, 0.0, 0.0])
 HIGH = np.array([0.24, 0.5, 2e-3, 2e-3, 1e-3, 6e-3, 6e-3])
 """The box of the design: moment of inertia across a box [kg m^2], height of the floor, offset of the mass
 centre of the first box [m]."""
-FOUND = np.array([0.137, 0.135, 0.0, 1.52e-3, 8.76e-4, 2.8e-3, 6.0e-3])
+FOUND = np.array([0.1336, 0.1812, 9.43e-4, 1.114e-3, 7.57e-4, 3.15e-3, 2.65e-3])
 """With all 109 tosses, for predictions of others; their flights gave `GRAVITY`."""
 GRAVITY = np.array([0.2381, -0.1319, -9.6165])
 """In the axes and lengths of the data [m/s^2]."""
@@ -134,8 +140,9 @@ class Study:
         data, measured, place: folder, tosses, what their flights tell.
         z, runs, status: points (M, p), their samples (M, K, samples, 8) and status (M, K).
         cost: (M, K).
-        fitted: the fit to all tosses.
-        folds: points (folds, p) of the fits that leave one fold out.
+        fitted: what the tosses tell of the numbers, with intervals: least value of the quadratic.
+        best: point (p,) that predicts: middle of the better quarter.
+        folds: points (folds, p) that predict, without one fold each.
         before, after: errors (K, samples, 3), nominal, and predicted by the fold that left a toss out.
     """
 
@@ -147,6 +154,7 @@ class Study:
     status: np.ndarray
     cost: np.ndarray
     fitted: design.Fitted
+    best: np.ndarray
     folds: np.ndarray
     before: np.ndarray
     after: np.ndarray
@@ -181,8 +189,9 @@ def study(data: Path, measured: Sequence[Measured], points: int) -> Study:
         held = fold == k
         found.append(design.middle(z, cost[:, ~held].mean(axis=1)).z)
         after[held] = predict(data, measured, numbers_at(found[-1]), place)[held]  # one program for all
-    fitted = design.fit(z, cost, seed=0, estimate=design.middle)
-    return Study(data, measured, place, z, runs, status, cost, fitted, np.stack(found), before, after)
+    fitted = design.fit(z, cost, seed=0)
+    best = design.middle(z, cost.mean(axis=1)).z
+    return Study(data, measured, place, z, runs, status, cost, fitted, best, np.stack(found), before, after)
 
 
 def ratios(before: np.ndarray, after: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -211,8 +220,8 @@ def coverage(found: Study, sets: int) -> np.ndarray:
         rows = np.concatenate([q[picked][:, None], one], axis=1)
         data = [elbow.recorded(k, toss) for k, toss in enumerate(rows)]
         each.append(costs(means(elbow.errors(found.runs[:, picked], data, SAMPLES))))
-    truth = design.middle(found.z, np.mean([c.mean(axis=1) for c in each], axis=0)).z
-    fits = [design.fit(found.z, c, seed=k, estimate=design.middle) for k, c in enumerate(each)]
+    truth = design.least(found.z, np.mean([c.mean(axis=1) for c in each], axis=0)).z
+    fits = [design.fit(found.z, c, seed=k) for k, c in enumerate(each)]
     return np.mean([np.abs(fit.answer.z - truth) <= fit.half for fit in fits], axis=0)
 
 
@@ -224,6 +233,7 @@ def _numbers(found: Study, cover: np.ndarray | None) -> common.Numbers:
     for k, name in enumerate(NAMES):
         numbers[name] = float(found.values[k])
         numbers[f"{name}, half width of the 95 % interval"] = float(found.half[k])
+        numbers[f"{name}, for predictions"] = float(numbers_at(found.best)[k])
     numbers["numbers inside the box of the design"] = float(found.fitted.answer.inside.sum())
     numbers["runs that failed [%]"] = 100.0 * float((found.status != 0).mean())
     numbers["held out: predictions that failed"] = float((~np.isfinite(after[:, 0])).sum())
@@ -281,7 +291,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     ends = [name for name, inside in zip(NAMES, found.fitted.answer.inside, strict=True) if not inside]
     print(f"at the end of the design: {', '.join(ends)}" if ends else "the fit ends inside its design")
     arrays = {"before": found.before, "after": found.after, "values": found.values, "half": found.half,
-              "folds": numbers_at(found.folds)}  # fmt: skip
+              "best": numbers_at(found.best), "folds": numbers_at(found.folds)}  # fmt: skip
     common.save_data(place / "fig_elbow_tosses", arrays)
     common.draw(place / "fig_elbow_tosses", 24.0, 6.0, lambda f: _paint(f, found))
     if not quick:

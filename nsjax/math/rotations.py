@@ -48,7 +48,7 @@ def multiply(a: Array, b: Array) -> Array:
 
 def conjugate(p: Array) -> Array:
     """Inverse rotation (4,)."""
-    return _BACK * p
+    return jnp.asarray(_BACK) * p
 
 
 def matrix(p: Array) -> Array:
