@@ -279,13 +279,14 @@ def _iterate(
         return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual)
     big, frozen = 1e3 * settings.scale, _freezes(equations)
 
-    def fresh(z: Array, impulses: Array, first: Array) -> StageTangent:
+    @functools.partial(jax.jit, inline=True)  # traced once, for its shapes and for its values
+    def fresh(data: PyTree, z: Array, impulses: Array, first: Array) -> StageTangent:
         whole = lambda _: _tangent(equations, data, z, impulses, m > 0)  # noqa: E731
         if not frozen:
             return whole(None)
         return lax.cond(first, lambda _: _mass_tangent(equations, data, z, m > 0), whole, None)
 
-    shapes = jax.eval_shape(fresh, z, jax.ShapeDtypeStruct((m,), z.dtype), jnp.asarray(True))
+    shapes = jax.eval_shape(fresh, data, z, jnp.zeros(m), jnp.asarray(True))
     blank = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
     def body(carry: Any) -> Any:
@@ -295,7 +296,9 @@ def _iterate(
         if frozen:  # a full tangent begins where the frozen one has not led astray
             lost = slow & (now > last)
             z, impulses = jnp.where(lost, start[0], z), jnp.where(lost, start[1], impulses)
-        tangent = branch((k == 0) | slow, lambda _: fresh(z, impulses, k == 0), lambda _: tangent, None)
+        tangent = branch(
+            (k == 0) | slow, lambda _: fresh(data, z, impulses, k == 0), lambda _: tangent, None
+        )
         step, impulses, more, residual = _pass(
             equations, data, z, impulses, tangent, active, settings, max_iterations
         )
