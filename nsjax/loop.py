@@ -20,6 +20,7 @@ from nsjax.core.pairs import Known, handed_on, rows_handed_on
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, at_nodes_alone, bordered
+from nsjax.core.traced import traced_once
 from nsjax.core.watch import Watch, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
 from nsjax.nonlinear import keep_solutions, made_live, with_tangent
@@ -41,6 +42,9 @@ class LoopProgram:
     system: System
     keep: tuple[str, ...]
     events: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "system", traced_once(self.system))
 
 
 @record()
