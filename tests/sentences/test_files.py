@@ -189,7 +189,8 @@ def test_refused(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPa
 SPHERE = "import nsjax\nfrom nsjax import models\nproblem = models.bouncing_ball()\n"
 CONFIG = 'model = "bouncing_ball"\ndt = 0.1\n[train]\nrestitution = "positive"\n'
 HINGED = """<robot name="r"><link name="base"/><link name="arm"><inertial>
-<origin xyz="1 0 0"/><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<origin xyz="1 0 0"/><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="pin" type="continuous"><parent link="base"/><child link="arm"/>
 <axis xyz="0 1 0"/></joint></robot>"""
 
