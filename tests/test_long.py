@@ -28,5 +28,5 @@ def test_cases_and_files_are_read() -> None:
         "tests/a/test_x.py::test_one",
         "tests/a/test_x.py::test_two[3-b c]",
         "tests/test_y.py::test_three",
-        "notebooks/1.ipynb::",
+        "notebooks/1.ipynb::1.ipynb",
     }
