@@ -55,8 +55,8 @@ LONG = pathlib.Path(__file__).with_name("long.txt")
 
 
 def long_tests(text: str) -> frozenset[str]:
-    """Names of the tests listed in ``tests/long.txt``: ``file::test`` or ``file::test[case]``; of notebooks,
-    which stand there alone with their folder, as pytest names them.
+    """Names of the tests listed in ``tests/long.txt``: ``file::test`` or ``file::test[case]``, and of
+    notebooks, which stand there alone with their folder, as pytest names them.
     """
     names, file = set(), ""
     for line in text.splitlines():
