@@ -69,7 +69,7 @@ class Animation:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page to ``*.html``, or a film to ``*.gif`` or ``*.mp4``, whole or not at all.
 
-        Films have the same frames, drawn by matplotlib in some 0.1 s each; MP4 needs ffmpeg. Limits: in
+        Films have the same frames, drawn by matplotlib in some 0.2 s each; MP4 needs ffmpeg. Limits: in
         space faces are sorted by the depth of their middles, large ones may hide what stands before them.
 
         Raises:
