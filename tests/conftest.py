@@ -55,11 +55,15 @@ LONG = pathlib.Path(__file__).with_name("long.txt")
 
 
 def long_tests(text: str) -> frozenset[str]:
-    """Names of the tests listed in ``tests/long.txt``: ``file::test`` or ``file::test[case]``."""
+    """Names of the tests listed in ``tests/long.txt``: ``file::test`` or ``file::test[case]``, and of
+    notebooks, which stand there alone with their folder, as pytest names them.
+    """
     names, file = set(), ""
     for line in text.splitlines():
         if line.startswith(" "):
             names.add(f"tests/{file}::{line.strip()}")
+        elif line.endswith(".ipynb"):
+            names.add(f"{line.strip()}::{line.strip().rpartition('/')[2]}")
         elif line and not line.startswith("#"):
             file = line.strip()
     return frozenset(names)

@@ -3,13 +3,15 @@
 A sentence is the text of a ``raise``, with holes where values stand. Asked for it is by a string of a
 test file that looks at errors (``pytest.raises``, stderr of the command line): the words of a ``match=``,
 or of a table of cases. A string counts for the sentence that holds most of its pairs of neighbouring
-words, if those are at least half of the string. Nothing is run, so this is an estimate: too low where the
-words of a test are single ones or values for the most part, too high where two sentences say the same.
+words, and few others, if those are at least half of the string, or all of the sentence. Nothing is run, so
+this is an estimate: too low where the words of a test are single ones or values for the most part, too high
+where two sentences say the same.
 """
 
 from __future__ import annotations
 
 import ast
+import collections
 import dataclasses
 import functools
 import itertools
@@ -24,12 +26,15 @@ SHARE = 0.5
 TIES = 2
 """Sentences that may hold the same pairs: more of them, and the string tells none apart."""
 
+WHOLE = 2
+"""Pairs of a sentence which a string may hold among many values."""
+
 SPECIAL = re.compile(r"\.[*+]\??|\(\?[a-z]\)|[|^$]")
-WORD = re.compile(r"[A-Za-z_]+")
+WORD = re.compile(r"[A-Za-z_]+|[=:;]")
 
 
 def pairs(text: str) -> set[tuple[str, str]]:
-    """Neighbouring words of a text without numbers."""
+    """Neighbouring words of a text without numbers; the signs of "name = value; remedy" are words, too."""
     return set(itertools.pairwise(WORD.findall(text)))
 
 
@@ -101,13 +106,57 @@ def asked() -> frozenset[frozenset[tuple[str, str]]]:
 def unasked() -> tuple[Sentence, ...]:
     """Sentences that no test asks for."""
     known: set[Sentence] = set()
+    holders: dict[tuple[str, str], list[int]] = {}
+    for k, x in enumerate(sentences()):
+        for pair in x.pairs:
+            holders.setdefault(pair, []).append(k)
     for wanted in asked():
-        held = {x: len(wanted & x.pairs) for x in sentences()}
-        best = max(held.values())
-        first = [x for x, n in held.items() if n == best]
-        if best >= SHARE * len(wanted) and best and len(first) <= TIES:
+        held = collections.Counter(k for pair in wanted for k in holders.get(pair, ()))
+        best = max(held.values(), default=0)
+        first = [sentences()[k] for k, n in held.items() if n == best]
+        if len(first) > TIES:
+            shortest = min(len(x.pairs) for x in first)
+            first = [x for x in first if len(x.pairs) == shortest]
+        whole = [x for x in first if best == len(x.pairs) >= WHOLE]
+        if best and best >= SHARE * len(wanted) and len({x.pairs for x in first}) <= TIES:
             known |= set(first)
+        elif len({x.pairs for x in whole}) == 1:
+            known |= set(whole)
     return tuple(x for x in sentences() if x not in known)
+
+
+FEW = "`tests/sentences` asks for it; its own words are too few to be told from values"
+
+REASONS = {
+    ("nsjax/by_name.py", "trajectory has no "): FEW,
+    ("nsjax/cli/inputs.py", "unknown scheme "): FEW,
+    ("nsjax/cli/sweep.py", "--quantity "): FEW,
+    ("nsjax/core/checks.py", "state."): FEW,
+    ("nsjax/core/keys.py", " has no "): FEW,
+    ("nsjax/core/pairs.py", "gradient: "): FEW,
+    ("nsjax/core/system.py", "System: "): FEW,
+    ("nsjax/identify/losses.py", "loss = "): FEW,
+    ("nsjax/io/archive.py", "load: "): FEW,
+    ("nsjax/motion.py", "; it must be an nsjax."): FEW,
+    ("nsjax/multibody/assemble.py", "contact "): FEW,
+    ("nsjax/schemes/choices.py", "; it must "): FEW,
+    ("nsjax/sweep/reductions.py", "reduce: "): FEW,
+    (
+        "nsjax/multibody/files/reading.py",
+        "read_urdf",
+    ): "words of mujoco alone, for roots that it does not free",
+    ("nsjax/cli/identify.py", "identify: no success: "): "a whole search, compiled, that ends badly",
+    ("nsjax/sweep/work_precision.py", "sweep_time_step: the reference failed: "): "two compiled runs",
+}
+"""Sentences without a test that counts, by file and first words, and why."""
+
+
+def unexplained() -> list[str]:
+    """Sentences that no test asks for and that `REASONS` does not name."""
+    return [
+        f"{x.place}: {' ... '.join(x.pieces)}" for x in unasked()
+        if (x.place.partition(":")[0], x.pieces[0]) not in REASONS
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":

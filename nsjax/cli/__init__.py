@@ -128,7 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add.add_argument("--output", metavar="FILE.npz", help="save the run; nsjax.io.load reads it")
     add.add_argument("--plot", metavar="FILE.png", help="draw the run (png, pdf, svg, ...)")
-    add.add_argument("--animate", metavar="FILE.html", help="a page on which the run plays")
+    add.add_argument("--animate", metavar="FILE.html", help="play the run: a page, or a film (.gif, .mp4)")
     add.add_argument(
         "--checkpoint", metavar="FILE.npz",
         help="save the run there while it goes on; `nsjax resume FILE.npz` continues it after a stop",

@@ -16,7 +16,7 @@ def add_arguments(add: argparse.ArgumentParser) -> None:
     """The arguments of ``nsjax resume``."""
     add.add_argument("checkpoint", metavar="FILE.npz", help="the file of `nsjax simulate --checkpoint`")
     add.add_argument("--plot", metavar="FILE.png", help="draw the run (png, pdf, svg, ...)")
-    add.add_argument("--animate", metavar="FILE.html", help="a page on which the run plays")
+    add.add_argument("--animate", metavar="FILE.html", help="play the run: a page, or a film (.gif, .mp4)")
     add.add_argument("--quiet", action="store_true", help="print nothing but failures")
 
 

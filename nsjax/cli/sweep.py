@@ -190,8 +190,6 @@ def _leaves(
     flat = [jax.tree_util.tree_flatten_with_path((x.params, x.state))[0] for x in made]
     for column in zip(*flat, strict=True):
         values = [np.asarray(leaf, float) for _, leaf in column]
-        if any(x.shape != values[0].shape for x in values):
-            raise InputError(f"{', '.join(words)}: the lanes have parameters of different shapes")
         if any(not np.array_equal(x, values[0]) for x in values):
             over[_key(column[0][0])] = np.stack(values)[where.reshape(-1)]
     if len(over) == len(direct):  # a range of one value

@@ -1,6 +1,7 @@
 """Figures and animations of runs; matplotlib and plotly are imported when one is drawn."""
 
 from nsjax.plot.animation import Animation, animate, check_animation
+from nsjax.plot.explore import explore
 from nsjax.plot.identification import identification
 from nsjax.plot.overview import named, overview
 from nsjax.plot.style import check_format
@@ -9,5 +10,6 @@ from nsjax.views import PAINTERS
 PAINTERS.update(overview=overview, named=named)
 
 __all__ = [
-    "Animation", "animate", "check_animation", "check_format", "identification", "named", "overview",
+    "Animation", "animate", "check_animation", "check_format", "explore", "identification", "named",
+    "overview",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Pictures that move: a run as one HTML file with controls, drawn by plotly."""
+"""Pictures that move: a run as one HTML file with controls, drawn by plotly, or as a film."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from nsjax import io
 from nsjax.core import InputError, Problem
 from nsjax.motion import FRAMES, Motion, motion
-from nsjax.plot import scenes
+from nsjax.plot import film, scenes
 from nsjax.short import scale
 from nsjax.trajectory import Trajectory
 
@@ -67,12 +67,18 @@ class Animation:
         return f'<iframe srcdoc="{page}" width="100%" height="{INLINE}" style="border:0"></iframe>'
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page to ``*.html``, whole or not at all.
+        """Writes the page to ``*.html``, or a film to ``*.gif`` or ``*.mp4``, whole or not at all.
+
+        Films have the same frames, drawn by matplotlib in some 0.2 s each; MP4 needs ffmpeg. Limits: in
+        space faces are sorted by the depth of their middles, large ones may hide what stands before them.
 
         Raises:
-            InputError: for another suffix, and a place that cannot be written.
+            InputError: for another suffix, a place that cannot be written, and without what writes it.
         """
         check_animation(path)
+        if pathlib.Path(path).suffix.lower() in film.WRITERS:
+            film.write(self.figure, path, PACE)
+            return
         with io.replacing(path) as file:
             file.write(self.to_html().encode())
 
@@ -89,18 +95,21 @@ def check_animation(path: str | os.PathLike[str]) -> None:
     """Refuses an animation that could not be written; call it before the run that it is for.
 
     Args:
-        path: of the page, with the suffix ``.html``.
+        path: of a page, ``*.html``, or of a film, ``*.gif`` or ``*.mp4``.
 
     Raises:
-        InputError: if plotly is missing, or for a suffix other than .html.
+        InputError: for another suffix; if plotly is missing, or matplotlib for films, or ffmpeg for MP4.
 
     Example:
         >>> from nsjax import plot
         >>> plot.check_animation("run.html")
     """
     require_plotly()
-    if pathlib.Path(path).suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{path}: animations are pages; end the name in .html")
+    suffix = pathlib.Path(path).suffix.lower()
+    if suffix in film.WRITERS:
+        film.require_writer(path)
+    elif suffix not in (".html", ".htm"):
+        raise InputError(f"{path}: animations are pages or films; end the name in .html, .gif or .mp4")
 
 
 def animate(problem: Problem, traj: Trajectory, *, frames: int = FRAMES) -> Animation:
@@ -118,7 +127,7 @@ def animate(problem: Problem, traj: Trajectory, *, frames: int = FRAMES) -> Anim
         frames: most rows that are drawn, evenly apart; fewer where the page would become too large.
 
     Returns:
-        An `Animation`: notebooks show it, ``.save("run.html")`` writes it.
+        An `Animation`: notebooks show it, ``.save("run.html")`` writes it, ``.save("run.gif")`` a film.
 
     Raises:
         InputError: if plotly is missing, for a system without shapes, a batch, or the run of another

@@ -376,5 +376,5 @@ def test_a_run_is_animated(tmp_path, capsys) -> None:
     assert cli.main(given) == 0
     assert f"wrote            {page}" in capsys.readouterr().out
     assert "bouncing ball: moreau, dt = 0.001 s, t = 0 to 0.02 s" in page.read_text(encoding="utf-8")
-    assert cli.main([*given[:-1], str(tmp_path / "run.mp4")]) == 2
-    assert "animations are pages; end the name in .html" in capsys.readouterr().err
+    assert cli.main([*given[:-1], str(tmp_path / "run.avi")]) == 2
+    assert "animations are pages or films; end the name in .html, .gif or .mp4" in capsys.readouterr().err

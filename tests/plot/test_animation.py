@@ -181,8 +181,8 @@ def test_what_cannot_be_animated_is_refused(crank, tmp_path: pathlib.Path, monke
         nsjax.animate(ball, crank)
     with pytest.raises(InputError, match="frames = 0"):
         nsjax.animate(CRANK, crank, frames=0)
-    with pytest.raises(InputError, match=r"end the name in .html"):
-        nsjax.animate(CRANK, crank, frames=2).save(tmp_path / "run.mp4")
+    with pytest.raises(InputError, match=r"pages or films; end the name in .html, .gif or .mp4"):
+        nsjax.animate(CRANK, crank, frames=2).save(tmp_path / "run.avi")
     monkeypatch.setitem(sys.modules, "plotly", None)
     with pytest.raises(InputError, match="pip install"):
         nsjax.animate(CRANK, crank)

@@ -85,7 +85,9 @@ def read_mjcf(
 
     Limits: coordinates="absolute" of `assemble` refuses nothing, but bodies without mass have no
     acceleration there. A pair of geometries is a contact whether they ever meet or not: many geometries
-    make many contacts; take those away that cannot meet, by the file's contact exclusions.
+    make many contacts; take those away that cannot meet, by the file's contact exclusions. Meshes, and
+    geometries for the eye alone, are not kept: pictures show shapes of contacts, lines between joints, and
+    boxes of inertia.
 
     Example:
         >>> from nsjax.multibody import assemble, read_mjcf
@@ -121,7 +123,7 @@ def read_urdf(
         ImportError: without the package `mujoco`, naming the extra.
 
     Limits: there is no ground in a URDF: add ``contact(...)`` against a `plane` of the ground, with
-    shapes of your own. Meshes as collision geometry are not known.
+    shapes of your own. Meshes as collision geometry are not known, and none are drawn.
 
     Example:
         >>> from nsjax.multibody import read_urdf

@@ -1,0 +1,66 @@
+"""Sliders in a notebook, where ipywidgets is installed; one picture without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nsjax.core import InputError
+
+STEPS = 50
+"""Of a slider from end to end."""
+
+
+def explore(draw: Callable[..., Any], **ranges: Any) -> Any:
+    """Sliders for the numbers of a function that draws, in a notebook with ``ipywidgets``.
+
+    A slider that is let go calls the function and shows what it returns. Numbers of a problem do not
+    compile again (`Problem.replace`), so that pictures of short runs follow at once.
+
+    Args:
+        draw: returns what is shown, for instance a figure; called with the names of ``ranges``.
+        ranges: ``name=(low, high, start)``, one slider each, in the unit of the number.
+
+    Returns:
+        The sliders with the picture below them; without ipywidgets (extra ``notebook``) the picture of the
+        starting values alone, so that a notebook runs anyway.
+
+    Raises:
+        InputError: for a range that is none.
+
+    Example:
+        >>> from nsjax.plot import explore
+        >>> def draw(restitution):
+        ...     return f"a picture for {restitution}"
+        >>> shown = explore(draw, restitution=(0.0, 1.0, 0.4))
+    """
+    for name, given in ranges.items():
+        if np.shape(given) != (3,) or not given[0] <= given[2] <= given[1] or not given[0] < given[1]:
+            raise InputError(
+                f"explore: {name} = {given!r}; give (low, high, start), the start between them"
+            )
+    try:
+        import ipywidgets
+        from IPython.display import display
+    except ImportError:
+        return draw(**{name: float(start) for name, (_, _, start) in ranges.items()})
+    sliders = {
+        name: ipywidgets.FloatSlider(
+            value=start, min=low, max=high, step=(high - low) / STEPS, description=name,
+            continuous_update=False, readout_format=".3g",
+        )
+        for name, (low, high, start) in ranges.items()
+    }  # fmt: skip
+    shown = ipywidgets.Output()
+
+    def show(change: Any = None) -> None:
+        with shown:
+            shown.clear_output(wait=True)
+            display(draw(**{name: x.value for name, x in sliders.items()}))
+
+    for x in sliders.values():
+        x.observe(show, names="value")
+    show()
+    return ipywidgets.VBox([*sliders.values(), shown])

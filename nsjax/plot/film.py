@@ -1,0 +1,234 @@
+"""The picture that moves as a film, GIF or MP4: drawn by matplotlib from what plotly takes."""
+
+from __future__ import annotations
+
+import html
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+import numpy as np
+
+from nsjax import io
+from nsjax.core import InputError
+from nsjax.figures import require_matplotlib
+from nsjax.plot.style import RC
+
+WRITERS = {".gif": "pillow", ".mp4": "ffmpeg"}
+"""Matplotlib's name of what writes films of a suffix; pillow comes with matplotlib."""
+
+PIXELS, DPI = 640, 80
+"""Width of a film, and dots per inch: 240 frames, which are written at the end, take 200 MB of memory."""
+
+AMBIENT = 0.55
+"""Share of its colour that a face has which light only grazes."""
+
+LIGHT = np.array([0.36, -0.48, 0.8])
+"""Unit vector to the lamp, near that to the camera."""
+
+THIN = 0.9
+"""Width of lines of space [points], which matplotlib sorts by depth among faces."""
+
+THICK = 0.65
+"""Widths of lines and points of the plane in those of the page [points / pixel]."""
+
+
+def require_writer(path: str | os.PathLike[str]) -> None:
+    """Refuses in a sentence a film that nothing here could write.
+
+    Args:
+        path: of the film, ``*.gif`` or ``*.mp4``.
+
+    Raises:
+        InputError: if matplotlib, or ffmpeg for MP4, is missing.
+    """
+    require_matplotlib()
+    from matplotlib.animation import writers
+
+    name = WRITERS[pathlib.Path(path).suffix.lower()]
+    if not writers.is_available(name):
+        raise InputError(
+            f"{path}: such a film needs {name}, which is not found; install it (apt install ffmpeg, pip "
+            "install pillow), or end the name in .html"
+        )
+
+
+def write(figure: dict[str, Any], path: str | os.PathLike[str], pace: int) -> None:
+    """Writes a film, whole or not at all.
+
+    Args:
+        figure: ``data``, ``layout`` and ``frames`` as plotly takes them.
+        path: ``*.gif`` or ``*.mp4``.
+        pace: of a frame [ms].
+
+    Raises:
+        InputError: for a place that cannot be written; as `require_writer`.
+    """
+    require_writer(path)
+    import matplotlib
+    from matplotlib.animation import writers
+
+    suffix = pathlib.Path(path).suffix.lower()
+    with (
+        io.replacing(path) as file,
+        tempfile.TemporaryDirectory() as folder,
+        matplotlib.rc_context(RC),
+    ):
+        whole = pathlib.Path(folder) / f"film{suffix}"
+        writer = writers[WRITERS[suffix]](fps=round(1e3 / pace))
+        scene = Scene(figure)
+        with writer.saving(scene.figure, str(whole), DPI):
+            for row in range(len(figure["frames"])):
+                scene.show(row)
+                writer.grab_frame()
+        file.write(whole.read_bytes())
+
+
+class Scene:
+    """Axes, title and time of a film, and the traces of the frame that is shown.
+
+    Args:
+        picture: as plotly takes it.
+    """
+
+    def __init__(self, picture: dict[str, Any]) -> None:
+        from matplotlib.figure import Figure
+
+        self.picture, layout = picture, picture["layout"]
+        self.solid = "scene" in layout
+        high = 2 * round(0.5 * 0.75 * PIXELS * (1.0 if self.solid else layout["height"] / 640.0))
+        self.figure: Any = Figure(figsize=(PIXELS / DPI, high / DPI), dpi=DPI)
+        self.axes: Any = self._space(layout["scene"]) if self.solid else self._plane(layout)
+        title, _, rest = layout["title"]["text"].partition("<br><sup>")
+        words = html.unescape(rest.removesuffix("</sup>"))
+        self.figure.text(0.02, 0.985, html.unescape(title), fontsize=9.5, va="top")
+        self.figure.text(0.02, 0.985 - 17.0 / high, words, fontsize=7.0, va="top", color="#444444")
+        self.clock = self.figure.text(0.98, 0.02, "", ha="right", fontsize=9.0, family="monospace")
+        self.drawn: list[Any] = []
+        self._bars()
+
+    def _plane(self, layout: dict[str, Any]) -> Any:
+        axes = self.figure.add_axes((0.11, 0.15, 0.86, 0.7), aspect="equal", anchor="C")
+        axes.set(xlim=layout["xaxis"]["range"], ylim=layout["yaxis"]["range"])
+        axes.set(xlabel=layout["xaxis"]["title"]["text"], ylabel=layout["yaxis"]["title"]["text"])
+        return axes
+
+    def _space(self, scene: dict[str, Any]) -> Any:
+        """Axes of space, seen from where the page's camera stands."""
+        import mpl_toolkits.mplot3d  # noqa: F401
+
+        axes: Any = self.figure.add_axes((0.0, 0.02, 0.95, 0.9), projection="3d", computed_zorder=False)
+        ends = [scene[f"{axis}axis"]["range"] for axis in "xyz"]
+        axes.set(xlim=ends[0], ylim=ends[1], zlim=ends[2])
+        axes.set_box_aspect(np.diff(ends, axis=1)[:, 0], zoom=0.95)
+        axes.set(**{f"{axis}label": scene[f"{axis}axis"]["title"]["text"] for axis in "xyz"})
+        x, y, z = (scene["camera"]["eye"][axis] for axis in "xyz")
+        axes.view_init(elev=np.degrees(np.arctan2(z, np.hypot(x, y))), azim=np.degrees(np.arctan2(y, x)))
+        for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+            axis.set_pane_color("white")
+        return axes
+
+    def _bars(self) -> None:
+        """Scales of colours, which are the same for all frames."""
+        from matplotlib.cm import ScalarMappable
+
+        for trace in self.picture["data"]:
+            if trace.get("showscale"):
+                shown = ScalarMappable(_norm(trace), cmap="viridis")
+                label = trace["colorbar"]["title"]["text"]
+                self.figure.colorbar(shown, ax=self.axes, shrink=0.6, pad=0.08, label=label)
+
+    def show(self, row: int) -> None:
+        """Draws a frame in place of the one before."""
+        for old in self.drawn:
+            old.remove()
+        frame = self.picture["frames"][row]
+        moved = dict(zip(frame["traces"], frame["data"], strict=True))
+        traces = [{**x, **moved.get(k, {})} for k, x in enumerate(self.picture["data"])]
+        if self.solid:
+            self.drawn = _in_space(self.axes, traces)
+        else:
+            self.drawn = [y for x in traces for y in _in_the_plane(self.axes, x)]
+        self.clock.set_text("t = " + self.picture["layout"]["sliders"][0]["steps"][row]["label"])
+
+
+def _norm(trace: dict[str, Any]) -> Any:
+    from matplotlib.colors import Normalize
+
+    return Normalize(trace["cmin"], trace["cmax"])
+
+
+def _points(trace: dict[str, Any], axes: str) -> np.ndarray:
+    """(n, d), what is not there as not a number."""
+    return np.array([trace[axis] for axis in axes], float).T
+
+
+def _in_the_plane(axes: Any, trace: dict[str, Any]) -> list[Any]:
+    x, y = _points(trace, "xy").T
+    if trace["mode"] == "markers":
+        fill, edge = trace["marker"]["color"], trace["marker"]["line"]["color"]
+        wide = THICK * trace["marker"]["size"]
+        return list(axes.plot(x, y, "o", color=fill, markeredgecolor=edge, markersize=wide))
+    line = trace["line"]
+    found = list(axes.plot(x, y, color=line["color"], linewidth=THICK * line["width"]))
+    if trace.get("fill"):
+        found += axes.fill(x, y, color=line["color"], alpha=0.35, linewidth=0.0)
+    return found
+
+
+def _in_space(axes: Any, traces: list[dict[str, Any]]) -> list[Any]:
+    """The ground below, faces and lines sorted by depth, points and forces above."""
+    from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
+
+    layers: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {1: [], 2: [], 3: []}
+    found = []
+    for trace in traces:
+        points = _points(trace, "xyz")
+        if trace["type"] == "mesh3d":
+            layers[2 if trace["opacity"] == 1.0 else 1].append(_faces(trace, points))
+        elif trace["mode"] == "markers":
+            colour, edge = trace["marker"]["color"], trace["marker"]["line"]["color"]
+            found.append(axes.scatter(*points.T, s=14, c=colour, edgecolors=edge, zorder=3))
+        else:
+            layers[3 if trace["name"] == "contact forces" else 2].append(_segments(trace, points))
+    for layer, given in layers.items():
+        shapes = [x for x in given if len(x[0])]
+        if not shapes:
+            continue
+        corners, colours = (np.concatenate(x) for x in zip(*shapes, strict=True))
+        if layer == 3:
+            drawn = Line3DCollection(corners[:, :2], colors=colours, linewidths=2.0, zorder=3)
+        else:
+            drawn = Poly3DCollection(
+                corners, facecolors=colours, edgecolors=colours, linewidths=THIN * (layer - 1), zorder=layer
+            )
+        found.append(axes.add_collection3d(drawn, autolim=False))
+    return found
+
+
+def _faces(trace: dict[str, Any], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Triangles (n, 3, 3) and their colours (n, 4), darker where they turn away from the lamp."""
+    import matplotlib
+    from matplotlib.colors import to_rgba
+
+    faces = np.stack([trace[x] for x in "ijk"], axis=1)
+    corners = points[faces]
+    colours = np.tile(to_rgba(trace["color"], trace["opacity"]), (len(faces), 1))
+    if trace.get("intensity") is not None:
+        means = np.array(trace["intensity"], float)[faces].mean(axis=1)
+        colours = matplotlib.colormaps["viridis"](_norm(trace)(means))
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    lengths = np.linalg.norm(normals, axis=1)
+    lit = np.abs(normals @ LIGHT) / np.where(lengths > 0.0, lengths, 1.0)
+    colours[:, :3] *= (AMBIENT + (1.0 - AMBIENT) * lit)[:, None]
+    return corners, colours
+
+
+def _segments(trace: dict[str, Any], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pieces of a line as triangles without height, which are sorted among faces."""
+    from matplotlib.colors import to_rgba
+
+    pieces = np.stack([points[:-1], points[1:], points[1:]], axis=1)
+    pieces = pieces[np.all(np.isfinite(pieces), axis=(1, 2))]
+    return pieces, np.tile(to_rgba(trace["line"]["color"]), (len(pieces), 1))
