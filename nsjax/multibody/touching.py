@@ -278,7 +278,7 @@ PAIRS = {
     ("sphere", "walls"), ("points", "walls"), ("corners", "walls"), ("sphere", "sphere"),
     ("box", "plane"), ("capsule", "plane"), ("cylinder", "plane"), ("sphere", "box"),
     ("sphere", "capsule"), ("sphere", "cylinder"), ("sphere", "hole"), ("sphere", "profile"),
-    ("capsule", "capsule"),
+    ("capsule", "capsule"), ("box", "box"), ("capsule", "box"), ("capsule", "hole"),
 }  # fmt: skip
 """Shapes that meet: first, second."""
 
@@ -292,7 +292,7 @@ def contact(
     Args:
         name: of the contact.
         first: a `point`, `points`, `corners` or `sphere`; a `box`, `capsule` or `cylinder` against a
-            plane, a capsule against a capsule.
+            plane, a capsule against a capsule, box or hole, a box against a box.
         second: a `plane`, `walls` or `sphere`; for a sphere or point also a `box`, `capsule`, `cylinder`,
             `hole` or `profile`.
         restitution, restitution_tangential: ``e_N``, ``e_T`` in [0, 1]; numbers, or one per point.
