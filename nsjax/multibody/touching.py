@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -311,6 +312,9 @@ def contact(
             raise InputError(f"contact {name!r}: {shape!r} is no shape; use point, corners, sphere, plane")
     if (first.kind, second.kind) not in PAIRS:
         hint = "; exchange them" if (second.kind, first.kind) in PAIRS else ""
+        kinds = ["capsule" if x.kind == "cylinder" else x.kind for x in (first, second)]
+        if not hint and any(x in PAIRS for x in itertools.permutations(kinds)):
+            hint = "; a capsule in place of a cylinder is"
         raise InputError(f"contact {name!r}: {first.kind} against {second.kind} is not known{hint}")
     if first.body == second.body:
         raise InputError(f"contact {name!r}: both shapes stand on {first.body!r}; name two bodies")

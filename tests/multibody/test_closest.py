@@ -289,6 +289,9 @@ SHAPES: dict[str, tuple[Any, str]] = {
         ),
         "'c': a profile is planar",
     ),
+    "cylinder on a box": (
+        lambda: contact("c", cylinder("a", 1.0, 1.0), box("b", 1.0, 1.0, 1.0)), "a capsule in place of",
+    ),
     "flat box": (
         lambda: assemble(
             body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)), contact("c", box("a", 1.0, 1.0), plane())
