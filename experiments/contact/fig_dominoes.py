@@ -18,8 +18,8 @@ FLOOR, FACES = 0.5, 0.2
 PUSH = 4.0
 """Angular velocity of the first one at the start [rad/s], enough to tip it over."""
 
-COUNT, TIME = 8, 0.45
-STEPS = (1e-3, 5e-4, 2.5e-4, 1.25e-4)
+COUNT, TIME = 5, 0.35
+STEPS = (1e-3, 5e-4, 2.5e-4)
 TILT = 0.1
 """Angle at which a domino is passed by the wave [rad]."""
 
