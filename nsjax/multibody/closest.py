@@ -11,6 +11,7 @@ import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.types import Array
 
@@ -20,6 +21,12 @@ MEET = 1e-14
 PARALLEL = 1e-12
 """Squared sine of an angle below which axes are parallel: beneath it the crossing of unit axes is rounding
 of their products, a thousand times.
+"""
+
+
+COINCIDE = 1e-6
+"""What is nearer than this in parts of its size coincides, as printed digits do: of two rows of contacts at
+one place one would be the other, so it stands back.
 """
 
 
@@ -101,13 +108,66 @@ def boxed(x: Array, half: Array) -> tuple[Array, Array]:
 def capsules(
     one: tuple[Array, Array, Any], radius: Any, other: tuple[Array, Array, Any], second: Any, instead: Array
 ) -> Met:  # fmt: skip
-    """Five contacts: the nearest points, and each end against the other axis, which hold parallel ones."""
+    """Three contacts: the nearest points, and both ends of what parallel axes share, which hold them. An
+    end that is the nearest point already stands back.
+    """
     (m, d, h), (n, e, k) = one, other
+    lean, place = dot(d, e), dot(n - m, d)
+    side = jnp.where(lean < 0.0, -1.0, 1.0)
     pairs = [of_segments(one, other)]
-    pairs += [(end, on_segment(end, n, e, k)) for end in (m - h * d, m + h * d)]
-    pairs += [(on_segment(end, m, d, h), end) for end in (n - k * e, n + k * e)]
+    for sign in (-1.0, 1.0):
+        end, far = m + sign * h * d, n + sign * side * k * e
+        mine, theirs = (end, on_segment(end, n, e, k)), (on_segment(far, m, d, h), far)
+        own = h < sign * place + side * lean * k
+        pairs.append((jnp.where(own, mine[0], theirs[0]), jnp.where(own, mine[1], theirs[1])))
     here, there = (jnp.stack([pair[i] for pair in pairs], axis=1) for i in (0, 1))
-    return between(here, radius, there, second, instead[:, None])
+    back = set_back(jnp.concatenate([here, there]), h + k)
+    met = between(here, radius, there, second, instead[:, None])
+    radius, second = (0.0 if x is None else x for x in (radius, second))
+    return dataclasses.replace(met, gap=met.gap + jnp.where(back, h + k + radius + second, 0.0))
+
+
+def set_back(places: Array, size: Any) -> Array:
+    """Which of places (d, k) coincide with one before them."""
+    k = places.shape[1]
+    apart = jnp.sum((places[:, :, None] - places[:, None, :]) ** 2, axis=0)
+    same = (apart <= (COINCIDE * size) ** 2) & np.tril(np.ones((k, k), bool), -1)
+    return jnp.any(same, axis=1)
+
+
+def along_box(middle: Array, along: Array, half: Any, edges: Array) -> tuple[Array, Array]:
+    """Of a segment in the axes of a box: parameters (3,) of its nearest point, and of both ends of what
+    lies over the nearest face; which of them are there.
+
+    The derivative of the squared distance along a segment grows, linearly between the planes of the faces:
+    its zero is found by the values at these.
+    """
+    moving = jnp.abs(along) > COINCIDE
+    rate = jnp.where(moving, along, 1.0)
+    low, high = (-edges - middle) / rate, (edges - middle) / rate
+    stops = within(jnp.concatenate([jnp.where(moving, low, 0.0), jnp.where(moving, high, 0.0)]), half)
+    stops = jnp.concatenate([stops, jnp.stack([-half, half])])
+    places = middle[:, None] + stops * along[:, None]
+    slope = dot(along[:, None], places - within(places, edges[:, None]))
+    flat = COINCIDE * COINCIDE * half
+    below = jnp.max(jnp.where(slope <= flat, stops, -half))
+    above = jnp.min(jnp.where(slope >= -flat, stops, half))
+    f, g = (
+        jnp.sum(along * (x - within(x, edges))) for x in (middle + below * along, middle + above * along)
+    )
+    bend = (g - f) / jnp.where(above > below, above - below, 1.0)
+    steep = (above > below) & (bend > COINCIDE)
+    near = jnp.where(steep, below - f / jnp.where(steep, bend, 1.0), 0.5 * (below + above))
+    out = jnp.abs(middle + near * along) - edges
+    face = jnp.arange(edges.shape[0]) == jnp.argmax(out)
+    beside = jnp.abs(middle) > edges
+    enters = jnp.where(moving, jnp.minimum(low, high), jnp.where(beside, jnp.inf, -jnp.inf))
+    leaves = jnp.where(moving, jnp.maximum(low, high), jnp.where(beside, -jnp.inf, jnp.inf))
+    start, end = jnp.max(jnp.where(face, -half, enters)), jnp.min(jnp.where(face, half, leaves))
+    start, end = jnp.where(start < -half, -half, start), jnp.where(end > half, half, end)
+    there = start < end
+    found = jnp.stack([near, jnp.where(there, start, near), jnp.where(there, end, near)])
+    return found, ~set_back(found[None, :], half)
 
 
 def rims(

@@ -140,15 +140,16 @@ class Mechanism:
         return [meetings.meetings(scene, part, p[part.name], near.get(part.name)) for part in parts]
 
     @property
-    def profiles(self) -> tuple[Part, ...]:
-        """Contacts with profiles, whose closest points are searched for."""
+    def searched(self) -> tuple[Part, ...]:
+        """Contacts whose closest points or features are searched for."""
         parts = self.topology.all_of("contact")
-        return tuple(part for part in parts if part.option("shapes")[1] == "profile")
+        return tuple(part for part in parts if part.option("shapes") in pairs.HELD)
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
-        """Params with the closest points of profiles."""
-        scene = self.scene(t, q, None, p)
-        return {**p, NEAREST: {x.name: pairs.nearby(scene, x, p[x.name]) for x in self.profiles}}
+        """Params with closest points of profiles, and features of boxes, that meet."""
+        scene, held = self.scene(t, q, None, p), pairs.HELD
+        found = {x.name: held[x.option("shapes")](scene, x, p[x.name]) for x in self.searched}
+        return {**p, NEAREST: found}
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
         """Gaps of the contacts, then of the limits (nc,)."""
@@ -302,7 +303,7 @@ class Mechanism:
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute else None,
-            refresh=self.refresh if self.profiles else None,
+            refresh=self.refresh if self.searched else None,
             observe=self.observe if names.observables else None, shapes=self.picture,
             labels=names, parts=self, tangent_hint=hint, **given,
         )  # fmt: skip

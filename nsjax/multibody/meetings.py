@@ -54,8 +54,15 @@ CORNERS = {
 """Signs of the corners of a box: upper left, upper right, lower left, lower right."""
 
 
-COUNTS = {("capsule", "plane"): 2, ("cylinder", "plane"): 10, ("capsule", "capsule"): 5}
+COUNTS = {
+    ("capsule", "plane"): 2, ("cylinder", "plane"): 10, ("capsule", "capsule"): 3, ("capsule", "box"): 3,
+    ("capsule", "hole"): 2,
+}  # fmt: skip
 """Contacts of pairs that have several, whatever their numbers."""
+
+
+BOXES = {2: 2, 3: 8}
+"""Contacts of two boxes."""
 
 
 def count(part: Part, numbers: Any, dimension: int) -> int:
@@ -64,6 +71,8 @@ def count(part: Part, numbers: Any, dimension: int) -> int:
     nodes = part.option("nodes")
     if nodes is not None:
         return int(nodes)
+    if (first, second) == ("box", "box"):
+        return BOXES[dimension]
     if first in ("corners", "box"):
         return len(CORNERS[dimension])
     points = int(np.shape(numbers.first.at)[0]) if first == "points" else COUNTS.get((first, second), 1)

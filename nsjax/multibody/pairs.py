@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from nsjax.multibody import closest, profiles
+from nsjax.multibody import boxes, closest, profiles
 from nsjax.multibody.closest import Met
 from nsjax.multibody.frames import Scene
 from nsjax.multibody.parts import Part
@@ -83,6 +86,16 @@ def _sphere_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     return closest.inside(centre, ball.radius, there, other.radius, _across(scene, along))
 
 
+def _solid(scene: Scene, body: str, shape: Any) -> boxes.Box:
+    """A box in the axes of the ground."""
+    a, d = scene.algebra, scene.dimension
+    turn, own = scene.frame(body).turn, turn_of(shape.turned, d)
+    axes = [a.array(a.turned(turn, a.turned(own, a.vector(jnp.asarray(e))))) for e in np.eye(d)]
+    edges = [shape.half_length, shape.half_height, shape.half_depth][:d]
+    half = jnp.stack([jnp.asarray(x, float) for x in edges])
+    return boxes.Box(_point(scene, body, shape.at), jnp.stack(axes, axis=1), half)
+
+
 def _sphere_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     (first, second), ball, other, a = part.bodies, numbers.first, numbers.second, scene.algebra
     turn, own = scene.frame(second).turn, turn_of(other.turned, scene.dimension)
@@ -93,6 +106,50 @@ def _sphere_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     distance, unit = closest.boxed(local, jnp.stack([jnp.asarray(x, float) for x in edges]))
     normal = a.array(a.turned(turn, a.turned(own, a.vector(unit))))
     return _on_surface(centre, ball.radius, distance, normal)
+
+
+def _both_boxes(scene: Scene, part: Part, numbers: Any) -> tuple[boxes.Box, boxes.Box]:
+    first, second = part.bodies
+    return _solid(scene, first, numbers.first), _solid(scene, second, numbers.second)
+
+
+def _boxes(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    both = _both_boxes(scene, part, numbers)
+    return boxes.met(*both, boxes.held(*both) if near is None else near)
+
+
+def _held_boxes(scene: Scene, part: Part, numbers: Any) -> Any:
+    return boxes.held(*_both_boxes(scene, part, numbers))
+
+
+def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
+    """Parameters of the points of a capsule's axis that may meet a box, and which of them do."""
+    middle, along, half = _segment(scene, part.bodies[0], numbers.first)
+    solid = _solid(scene, part.bodies[1], numbers.second)
+    start, way = (boxes.seen(solid.axes, x) for x in (middle - solid.centre, along))
+    return lax.stop_gradient(closest.along_box(start, way, jnp.asarray(half, float), solid.half))
+
+
+def _capsule_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    """From fixed points of the axis: the nearest one has no derivative along it."""
+    middle, along, half = _segment(scene, part.bodies[0], numbers.first)
+    solid = _solid(scene, part.bodies[1], numbers.second)
+    places, kept = _held_capsule(scene, part, numbers) if near is None else near
+    centres = middle[:, None] + places * along[:, None]
+    local = boxes.seen(solid.axes, centres - solid.centre[:, None])
+    distance, unit = jax.vmap(closest.boxed, (1, None), (0, 1))(local, solid.half)
+    met = _on_surface(centres, numbers.first.radius, distance, boxes.through(solid.axes, unit))
+    back = jnp.where(kept, 0.0, half + numbers.first.radius)
+    return dataclasses.replace(met, gap=met.gap + back)
+
+
+def _capsule_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    (first, second), shaft, other = part.bodies, numbers.first, numbers.second
+    centres, there = ends(scene, first, shaft), _point(scene, second, other.at)[:, None]
+    along = _along(scene, second, other.axis)
+    if other.axis is not None:
+        there = closest.on_segment(centres, there, along[:, None], other.half_length)
+    return closest.inside(centres, shaft.radius, there, other.radius, _across(scene, along)[:, None])
 
 
 def _sphere_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
@@ -131,15 +188,21 @@ def _sphere_profile(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     )
 
 
-def nearby(scene: Scene, part: Part, numbers: Any) -> Array:
-    """Parameter of the closest point of a profile, held fixed during a step."""
+def _held_profile(scene: Scene, part: Part, numbers: Any) -> Any:
+    """Parameter of the closest point of a profile."""
     found = profiles.searched(jnp.asarray(numbers.second.control), _seen(scene, part, numbers))
     return lax.stop_gradient(found)
 
+
+HELD = {
+    ("sphere", "profile"): _held_profile, ("box", "box"): _held_boxes, ("capsule", "box"): _held_capsule,
+}  # fmt: skip
+"""Functions ``(scene, part, numbers)``: what is held fixed during a step."""
 
 PAIRS = {
     ("sphere", "capsule"): _sphere_capsule, ("capsule", "capsule"): _capsules,
     ("sphere", "hole"): _sphere_hole, ("sphere", "box"): _sphere_box,
     ("sphere", "cylinder"): _sphere_cylinder, ("sphere", "profile"): _sphere_profile,
+    ("box", "box"): _boxes, ("capsule", "box"): _capsule_box, ("capsule", "hole"): _capsule_hole,
 }  # fmt: skip
-"""Functions ``(scene, part, numbers, near) -> Met``."""
+"""Functions ``(scene, part, numbers, near) -> Met``; ``near``: what is held, None: it is looked for."""

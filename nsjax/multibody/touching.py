@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -278,7 +279,7 @@ PAIRS = {
     ("sphere", "walls"), ("points", "walls"), ("corners", "walls"), ("sphere", "sphere"),
     ("box", "plane"), ("capsule", "plane"), ("cylinder", "plane"), ("sphere", "box"),
     ("sphere", "capsule"), ("sphere", "cylinder"), ("sphere", "hole"), ("sphere", "profile"),
-    ("capsule", "capsule"),
+    ("capsule", "capsule"), ("box", "box"), ("capsule", "box"), ("capsule", "hole"),
 }  # fmt: skip
 """Shapes that meet: first, second."""
 
@@ -292,7 +293,7 @@ def contact(
     Args:
         name: of the contact.
         first: a `point`, `points`, `corners` or `sphere`; a `box`, `capsule` or `cylinder` against a
-            plane, a capsule against a capsule.
+            plane, a capsule against a capsule, box or hole, a box against a box.
         second: a `plane`, `walls` or `sphere`; for a sphere or point also a `box`, `capsule`, `cylinder`,
             `hole` or `profile`.
         restitution, restitution_tangential: ``e_N``, ``e_T`` in [0, 1]; numbers, or one per point.
@@ -311,6 +312,9 @@ def contact(
             raise InputError(f"contact {name!r}: {shape!r} is no shape; use point, corners, sphere, plane")
     if (first.kind, second.kind) not in PAIRS:
         hint = "; exchange them" if (second.kind, first.kind) in PAIRS else ""
+        kinds = ["capsule" if x.kind == "cylinder" else x.kind for x in (first, second)]
+        if not hint and any(x in PAIRS for x in itertools.permutations(kinds)):
+            hint = "; a capsule in place of a cylinder is"
         raise InputError(f"contact {name!r}: {first.kind} against {second.kind} is not known{hint}")
     if first.body == second.body:
         raise InputError(f"contact {name!r}: both shapes stand on {first.body!r}; name two bodies")

@@ -1,0 +1,81 @@
+"""M8: two stiff cylinders with crossed axes that collide: momentum of both, and the gap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nsjax import schemes
+from nsjax.multibody import assemble, body, capsule, contact
+
+from .. import common
+from . import shared
+
+RADIUS, HALF, SPEED, ASIDE = 0.02, 0.25, 1.0, 0.15
+MASSES = (1.0, 2.0)
+DT, TIME = 1e-3, 0.1
+HEIGHT = 0.05 + 2.0 * RADIUS
+"""Distance of the axes at the start."""
+
+
+def moments(mass: float, axis: int) -> np.ndarray:
+    """Of a thin rod along an axis, and of a solid cylinder about it."""
+    found = np.full(3, mass * (HALF**2 / 3.0 + RADIUS**2 / 4.0))
+    found[axis] = 0.5 * mass * RADIUS**2
+    return found
+
+
+def crossed(aside: float) -> Any:
+    """The upper one along x falls on the lower one along y, which it meets ``aside`` from its middle."""
+    return assemble(
+        body("upper", mass=MASSES[0], inertia=moments(MASSES[0], 0)),
+        body("lower", mass=MASSES[1], inertia=moments(MASSES[1], 1)),
+        contact(
+            "crossing", capsule("upper", RADIUS, HALF, axis=(1.0, 0.0, 0.0)),
+            capsule("lower", RADIUS, HALF, axis=(0.0, 1.0, 0.0)), restitution=0.0,
+        ),
+        start={"upper": ((-aside, 0.0, HEIGHT), (0.0, 0.0, -SPEED)), "lower": (0.0, 0.0, 0.0)},
+    )  # fmt: skip
+
+
+def impulse(aside: float) -> float:
+    """That stops the approach of the points that meet [N s]."""
+    yielding = sum(1.0 / m for m in MASSES) + aside**2 / moments(MASSES[0], 0)[1]
+    return float(SPEED / yielding)
+
+
+def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
+    """Computes, saves, draws and compares; ``quick`` is the same."""
+    numbers: common.Numbers = {}
+    arrays: dict[str, Any] = {}
+    for name, aside in (("central", 0.0), ("aside", ASIDE)):
+        traj = shared.run(crossed(aside), schemes.moreau(), DT, round(TIME / DT))
+        upper, lower = (np.asarray(traj.body(x).velocity) for x in ("upper", "lower"))
+        push = impulse(aside)
+        momentum = MASSES[0] * upper + MASSES[1] * lower - [0.0, 0.0, -MASSES[0] * SPEED]
+        wanted = np.array([-SPEED + push / MASSES[0], -push / MASSES[1]])
+        k = int(np.argmax(np.abs(lower[:, 2]) > 0.0))  # behind the impact the rods turn
+        found = np.array([upper[k, 2], lower[k, 2]])
+        distance = np.asarray(traj.body("upper").position - traj.body("lower").position)[: k + 1, 2]
+        off = (np.min(np.asarray(traj.gap)[: k + 1], axis=1) - distance + 2.0 * RADIUS)[:k]
+        numbers |= {
+            f"{name}: largest error of the momentum [N s]": float(np.max(np.abs(momentum))),
+            f"{name}: largest error of a velocity [m/s]": float(np.max(np.abs(found - wanted))),
+            f"{name}: largest error of the gap [m]": float(np.max(np.abs(off))),
+        }
+        arrays |= {"t": np.asarray(traj.t), f"upper_{name}": upper[:, 2], f"lower_{name}": lower[:, 2]}
+
+    def paint(figure: Any) -> None:
+        for axes, name in zip(figure.subplots(1, 2, sharey=True), ("central", "aside"), strict=True):
+            axes.plot(arrays["t"], arrays[f"upper_{name}"], "k", label="upper")
+            axes.plot(arrays["t"], arrays[f"lower_{name}"], color="#1f4e9c", label="lower")
+            axes.set(title=name, xlabel="t [s]", ylabel="velocity of the centre [m/s]")
+            axes.legend()
+
+    return shared.finish("fig_crossed_cylinders", __file__, folder, numbers, arrays, paint, quick)
+
+
+if __name__ == "__main__":
+    common.command(main)

@@ -1,0 +1,29 @@
+"""What the mechanisms with contacts have in common: runs, and the end of every figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nsjax
+
+from .. import common
+
+
+def run(problem: Any, scheme: Any, dt: float, steps: int, every: int = 1) -> nsjax.Trajectory:
+    """A run in which all steps went well."""
+    system, params, state = problem
+    traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=steps, every=every)
+    traj.raise_for_status()
+    return traj
+
+
+def finish(
+    name: str, beside: str, folder: str | Path | None, numbers: common.Numbers, arrays: dict[str, Any],
+    paint: Callable[[Any], None], quick: bool,
+) -> common.Numbers:  # fmt: skip
+    """Saves, draws, compares."""
+    path = common.results_folder("contact", folder) / name
+    expected = common.load_expected(beside, name)
+    return common.finish(path, numbers, arrays, (14.0, 6.0), paint, expected, computed=not quick)
