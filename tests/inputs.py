@@ -45,7 +45,8 @@ SETTINGS = (
     "height=-1", "height=[1,2,3]", "initial_v=[1]", "initial_v=[1,2,3,4]", "initial_v=1", "initial_q='a'",
     "initial_v=[nan]", "mass=0", "mass=-1", "mass=[]", "scheme.tolerance=-1", "scheme.tolerance=nan",
     "scheme.tolerance='a'", "scheme.theta=2", "scheme.=1", "scheme.solver=none", "scheme.rho_infinity=3",
-    "scheme.rho_infinity=None", "speed=1e308", "gravity=1e308", "support=spring", "support=3", "__class__=1",
+    "scheme.rho_infinity=None", "speed=1e308", "gravity=1e308", "support=spring", "support=3",
+    "__class__=1",
     "table_amplitude=1", "initial_time=[0,1]", "initial_time=x", "prepare=1", "self=1", "gravity=b'1'",
     "friction=10**400", "friction=1" + "0" * 400, "balls=10000000000", "masses=0", "masses=[1,2]",
 )  # fmt: skip
@@ -56,7 +57,8 @@ PLACES = (
 )  # fmt: skip
 AXES = (
     "restitution=0:1:3", "restitution=0.1,0.9", "restitution", "=0:1:3", "restitution=", "restitution=1",
-    "restitution=0:1", "restitution=0:1:0", "restitution=0:1:-3", "restitution=0:1:1e12", "restitution=a:b:c",
+    "restitution=0:1", "restitution=0:1:0", "restitution=0:1:-3", "restitution=0:1:1e12",
+    "restitution=a:b:c",
     "restitution=0:1:3:log", "restitution=1:2:3:lin", "restitution=nan,1", "restitution=0:inf:3",
     "restitution=,", "restitution=1,,2", "dt=1e-3,2e-3", "dt=0,1", "dt=-1:1:3", "time=1,2", "steps=1,2",
     "balls=1,2", "scheme.tolerance=1e-9,1e-8", "scheme.rho=1,2", "state.q[0]=1,2", "state.q[9]=1,2",
@@ -71,8 +73,8 @@ CONFIGS = (
 )  # fmt: skip
 RESUMED = ("run.npz", "gone.npz", "binary.npz", "words.txt", "folder", "", "foreign.npz", "/dev/null")
 PAPERS = (
-    "", "/", "nsga", "nsga/", "/fig02", "nsga/fig99", "gone/fig01", "nsga/fig0", "../nsga/fig02", "nsga\\fig02",
-    "nsga/fig02/x", "NSGA/FIG02", "1", "nsga/fig02_block.py", "sweeps/fig", "\n",
+    "", "/", "nsga", "nsga/", "/fig02", "nsga/fig99", "gone/fig01", "nsga/fig0", "../nsga/fig02",
+    "nsga\\fig02", "nsga/fig02/x", "NSGA/FIG02", "1", "nsga/fig02_block.py", "sweeps/fig", "\n",
 )  # fmt: skip
 
 BALL = """from nsjax import models
@@ -183,7 +185,7 @@ def commands(seed: int = SEED, count: int = DRAWS) -> list[list[str]]:
     return [drawn(draw) for _ in range(count)]
 
 
-class Begins(BaseException):  # noqa: N818
+class Begins(BaseException):
     """The time loop of a command that may run."""
 
 
@@ -195,7 +197,8 @@ def nothing_runs() -> Iterator[None]:
         raise Begins
 
     places = (
-        ("nsjax.simulate", "_advance"), ("nsjax.sweep.run", "_chunk"), ("nsjax.identify.objective", "evaluate"),
+        ("nsjax.simulate", "_advance"), ("nsjax.sweep.run", "_chunk"),
+        ("nsjax.identify.objective", "evaluate"),
         ("nsjax.sweep.program", "spread"), ("nsjax.cli.reproduce", "require_matplotlib"),
     )  # fmt: skip
     with contextlib.ExitStack() as stack:

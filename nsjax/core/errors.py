@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-
 LISTED = 20
 """Most names in a sentence."""
 

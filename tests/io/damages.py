@@ -93,8 +93,8 @@ def other_array(draw: np.random.Generator, whole: bytes) -> bytes:
     name = str(draw.choice([x for x in entries if x != "nsjax_header.npy"]))
     here = _value(entries[name])
     others = (
-        here[:-1] if here.ndim else np.zeros(2), here[None], np.zeros(0), np.zeros((3, 0)), here.astype(str),
-        np.asarray(None, object), np.zeros(here.shape, "datetime64[s]"),
+        here[:-1] if here.ndim else np.zeros(2), here[None], np.zeros(0), np.zeros((3, 0)),
+        here.astype(str), np.asarray(None, object), np.zeros(here.shape, "datetime64[s]"),
         np.zeros(here.shape, complex), np.zeros(here.shape, [("a", float)]), np.asarray(b"bytes"),
         np.zeros(here.shape, np.float32), np.zeros(here.shape, bool), np.asarray(10**18),
     )  # fmt: skip

@@ -158,13 +158,13 @@ def test_a_file_cannot_run_code(tmp_path: pathlib.Path) -> None:
 
 
 def test_damages_at_random(tmp_path: pathlib.Path) -> None:
-    """Each of 310 loads right, or ends in a sentence. Checksums tell damaged bytes; where they are right and
-    something else stands in the file, what loads can be printed and gone on with, as far as it is looked at.
+    """Each of 310 loads right, or ends in a sentence. Checksums tell damaged bytes; where they are right
+    and something else stands in the file, what loads can at least be printed.
     """
     path = tmp_path / "run.npz"
     traj = nsjax.simulate(*CRANK, SCHEME, dt=2e-5, steps=40, every=10, events=3)
     io.save(path, CRANK, traj, scheme=SCHEME, note="a word")
-    refused = 0
+    told = []
     for name, of_bytes, data in damages.drawn(path.read_bytes()):
         path.write_bytes(data)
         try:
@@ -172,13 +172,12 @@ def test_damages_at_random(tmp_path: pathlib.Path) -> None:
                 warnings.simplefilter("ignore", RuntimeWarning)  # of a memory that starts anew
                 run = io.load(path)
         except InputError as error:
-            refused += 1
-            assert "\n" not in str(error), name
-            assert len(str(error)) < 1000, name
+            told.append(str(error))
             continue
         if of_bytes:
             assert_same(run.traj, traj)
         else:
             assert str(run.traj).startswith("model            slider_crank"), name
+    assert all("\n" not in x and len(x) < 1000 for x in told)
     # the only bytes that say nothing are a fifth of those that flip: dates and flags of a list
-    assert refused > 0.7 * damages.COUNT
+    assert len(told) > 0.7 * damages.COUNT
