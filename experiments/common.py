@@ -220,12 +220,17 @@ STYLE: Any = {
 
 
 def draw(path: Path, width: float, height: float, paint: Callable[[Any], None]) -> None:
-    """Saves as ``.png`` what ``paint`` draws on an empty figure of the given size [cm]."""
+    """Saves as ``.png`` what ``paint`` draws on an empty figure of the given size [cm]; panels without
+    data, of quick forms, are left out.
+    """
     figure = new_figure(width, height)
     from matplotlib import rc_context
 
+    from nsjax.tidy import tidy
+
     with rc_context(STYLE):
         paint(figure)
+        tidy(figure)
         figure.savefig(path.with_suffix(".png"), dpi=200)
 
 

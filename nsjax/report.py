@@ -38,6 +38,7 @@ def report(traj: Any) -> str:
 
 def with_unit(value: float, unit: str) -> str:
     """``"1.5 mm"`` of 0.0015 and ``"m"``."""
+    value = float(value) + 0.0  # of minus zero, zero
     factor, printed = scale(value, unit)
     return f"{value * factor:.5g} {printed}"
 

@@ -186,14 +186,15 @@ def _check_carry(
     if carry.scheme not in ("", scheme.name):
         raise InputError(
             f"carry: it is of a run of {carry.scheme}, not of {scheme.name}; continue with the scheme that "
-            "made it, or start anew from its state, traj.carry.carry.state"
+            "made it, or start anew from its state, traj.carry.carry.state, which nsjax.consistent moves "
+            "out of walls"
         )
     wanted = _memory(program, *tree_shapes((scheme, params, carry.carry.state, step)))
     if wanted != tree_shapes(carry.carry.memory):
         raise InputError(
             f"carry: it does not hold what {scheme.name} remembers of a run of this system, so it is of "
             "another scheme or system; continue with the scheme that made it, or start anew from its "
-            "state, traj.carry.carry.state"
+            "state, traj.carry.carry.state, which nsjax.consistent moves out of walls"
         )
 
 

@@ -91,3 +91,19 @@ def test_inconsistent_starts_are_refused_and_the_remedy_works(problem, sentence)
 def test_a_start_with_an_impact_has_its_restitution(scheme) -> None:
     problem = with_state(models.bouncing_ball(radius=0.1, restitution=0.5, gravity=0.0), [0.1], [-1.0])
     assert nsjax.simulate(*problem, scheme(), dt=1e-4, steps=2).v[-1, 0] == pytest.approx(0.5, rel=1e-12)
+
+
+def test_states_that_a_scheme_has_left_are_mended() -> None:
+    """Schemes that step over an impact leave balls a step inside the table: no start, until moved."""
+    ball = models.bouncing_ball(restitution=0.0, height=0.2)
+    traj = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=600, every=20)
+    left = [nsjax.State(t=t, q=q, v=v) for t, q, v in zip(traj.t, traj.q, traj.v, strict=True)]
+    inside = [ball.replace(state=x) for x, gap in zip(left, traj.gap, strict=True) if gap[0] < -1e-9]
+    assert len(inside) > 10
+    with pytest.raises(nsjax.InputError, match=r"the start penetrates; .* let nsjax\.consistent"):
+        nsjax.simulate(*inside[0], schemes.moreau(), dt=1e-3, steps=20)
+    for problem in (inside[0], inside[-1]):
+        found = nsjax.consistent(problem).problem
+        # by what it was inside, and no further
+        np.testing.assert_allclose(found.state.q, 0.05, atol=1e-9)
+        assert nsjax.simulate(*found, schemes.moreau(), dt=1e-3, steps=20, every=20).status == 0

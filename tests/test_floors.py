@@ -17,7 +17,7 @@ FLOORS = [
     {"nonlinear"},
     {"core"},
     {"report", "shapes"},
-    {"contact", "fem", "figures", "views", "by_name"},
+    {"contact", "fem", "figures", "tidy", "views", "by_name"},
     {"schemes", "multibody", "trajectory", "consistent"},
     {"impacts"},
     {"loop"},

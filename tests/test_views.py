@@ -14,6 +14,7 @@ import nsjax
 from nsjax import InputError, models, schemes
 from nsjax.cli.inputs import Plan
 from nsjax.cli.report import summary
+from nsjax.report import with_unit
 from nsjax.short import short
 
 BALLS = models.bouncing_ball(balls=2, dimension=2)
@@ -135,3 +136,8 @@ def test_a_sweep_is_printed() -> None:
     assert lines[:2] == ["model     bouncing_ball", "lanes     3 over params.restitution; 1 failed"]
     assert lines[2].startswith("y         (3,) from 0.1")
     assert found._repr_html_() == f"<pre>{found}</pre>"
+
+
+def test_zero_has_no_sign() -> None:
+    assert with_unit(-0.0, "m") == with_unit(0.0, "m") == "0 m"
+    assert with_unit(-1e-3, "m") == "-1 mm"

@@ -19,6 +19,7 @@ import nsjax
 from nsjax import models, schemes
 
 from .. import common
+from . import looks
 
 RESTITUTIONS = (0.1, 0.4, 0.7, 0.9)
 CLEARANCE = 1e-3
@@ -36,13 +37,13 @@ def run(restitution: float, scheme: Any = None) -> nsjax.Trajectory:
     return traj
 
 
-def paint(figure: Any, time: np.ndarray, height: dict[float, np.ndarray]) -> None:
+def paint(figure: Any, time: np.ndarray, height: dict[float, np.ndarray], scheme: str = "Moreau") -> None:
     """Four panels of the slider's height over time, one per coefficient of restitution."""
     axes = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
     for axis, letter, (restitution, y) in zip(axes, "abcd", height.items(), strict=True):
         for wall in (-CLEARANCE, CLEARANCE):
             axis.axhline(1e3 * wall, color="0.55", linewidth=0.6, linestyle=(0, (5, 3)))
-        axis.plot(time, 1e3 * y, color="#1f4e9c")
+        axis.plot(time, 1e3 * y, color=looks.COLOURS[scheme])
         axis.set_title(rf"({letter}) $\varepsilon = {restitution}$")
         axis.set_xlim(0.0, time[-1])
         axis.set_ylim(-1.15, 1.15)

@@ -20,6 +20,7 @@ import nsjax
 from nsjax import models, schemes
 
 from .. import common
+from . import looks
 
 STEP = 1e-4
 INSTANTS = (0.05, 0.1, 0.5, 1.0)
@@ -30,7 +31,6 @@ SCHEMES: dict[str, Any] = {
     "gen-alpha 0.8, index 2": schemes.generalized_alpha(0.8, constraint_form="index_2"),
     "HETS, index 2": schemes.half_explicit(),
 }
-COLOURS = ("#c8501e", "#1f4e9c", "#c8501e", "#1f4e9c", "#1d7a4a")
 
 
 def height(scheme: Any, step: float, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -81,13 +81,15 @@ def _numbers(found: dict[str, tuple[np.ndarray, np.ndarray]]) -> common.Numbers:
 def _paint(figure: Any, found: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
     left, right = figure.subplots(1, 2)
     small = left.inset_axes((0.44, 0.56, 0.52, 0.36))
-    for (name, (time, y)), colour in zip(found.items(), COLOURS, strict=True):
-        if name.startswith("Moreau"):
-            left.plot(time, y, color=colour, label=name.split(", ")[1])
-            if "2" in name:
-                small.plot(time, 1e3 * y, color=colour, linewidth=0.4)
+    for name, (time, y) in found.items():
+        family, form = name.split(", ")
+        look: Any = {"color": looks.COLOURS[family], "linestyle": "--" if form == "index 1" else "-"}
+        if family == "Moreau":
+            left.plot(time, y, label=form, **look)
+            if form == "index 2":
+                small.plot(time, 1e3 * y, linewidth=0.4, **look)
         else:
-            right.plot(time, 1e3 * y, color=colour, label=name, linewidth=0.6)
+            right.plot(time, 1e3 * y, label=name, linewidth=0.6, **look)
     small.set_ylabel("$y$ [mm]", fontsize=6)
     small.tick_params(labelsize=6)
     left.set(title="(a) Moreau's rule", ylabel="height of slider $y$ [m]")

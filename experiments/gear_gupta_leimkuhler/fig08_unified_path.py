@@ -33,7 +33,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers[f"|y|_max - c, e = {restitution}"] = float(np.abs(y).max()) - CLEARANCE
     arrays = {f"y_{restitution}": y for restitution, y in height.items()}
     common.save_data(place / "fig08_unified_path", {"t": time, **arrays})
-    common.draw(place / "fig08_unified_path", 16.0, 10.0, lambda f: paint(f, time, height))
+    common.draw(place / "fig08_unified_path", 16.0, 10.0, lambda f: paint(f, time, height, "unified"))
     common.report(common.compare(numbers, common.load_expected(__file__, "fig08_unified_path")))
     return numbers
 

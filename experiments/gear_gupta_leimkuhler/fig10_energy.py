@@ -35,6 +35,7 @@ import nsjax
 from nsjax import models, schemes
 
 from .. import common
+from . import looks
 
 RESTITUTION = 0.1
 ROW = 1e-4
@@ -56,10 +57,7 @@ TOLERANCES = (1e-9, 1e-7, 1e-5, 1e-4)
 """Penetrations that the projection leaves alone [m]."""
 MOTION = schemes.half_explicit()
 """Second order between impacts; with a tenth of the step it stands for the motion itself."""
-COLOURS = {
-    "Moreau": "0.45", "reference": "#1d7a4a", "unified": "#1f4e9c", "decoupled": "#c8501e",
-    "Moreau, forecast": "0.7", "unified, kinetic": "#6f9bd8",
-}  # fmt: skip
+COLOURS = {**looks.COLOURS, "Moreau, forecast": "0.7", "unified, kinetic": "#6f9bd8"}
 
 
 def energy(scheme: Any, per_row: int, duration: float) -> np.ndarray:

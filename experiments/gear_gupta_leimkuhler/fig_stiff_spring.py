@@ -29,6 +29,7 @@ import nsjax
 from nsjax import ContactLaw, State, System, schemes
 
 from .. import common
+from . import looks
 
 OMEGA, RESTITUTION, GRAVITY, START, DURATION = 1e3, 0.6, 9.81, np.pi / 3, 3.0
 COUNTS = (
@@ -54,7 +55,7 @@ SCHEMES: dict[str, Any] = {
     "decoupled": schemes.ggl_decoupled(),
     "unified": schemes.ggl_unified(),
 }
-LOOKS = {"Moreau": ("0.45", "s"), "decoupled": ("#c8501e", "^"), "unified": ("#1f4e9c", "o")}
+MARKERS = {"Moreau": "s", "decoupled": "^", "unified": "o"}
 
 
 def unit_mass(q: Any, p: Any) -> Any:
@@ -166,7 +167,7 @@ def _numbers(omega_dt: np.ndarray, found: dict[str, dict[str, np.ndarray]]) -> c
 def _paint(figure: Any, omega_dt: np.ndarray, found: dict[str, dict[str, np.ndarray]]) -> None:
     axes = figure.subplots(1, 2)
     for name, columns in found.items():
-        colour, marker = LOOKS[name]
+        colour, marker = looks.COLOURS[name], MARKERS[name]
         keep = columns["stable"] > 0
         for axis, what in zip(axes, ("error", "energy"), strict=True):
             axis.loglog(

@@ -27,6 +27,7 @@ from nsjax import models, schemes
 from nsjax.core.operators import row_rates
 
 from .. import common
+from . import looks
 
 STEP, DURATION = 1e-4, 1.0
 INSTANTS = (0.05, 0.1, 0.5, 1.0)
@@ -48,10 +49,8 @@ SINGLE: dict[str, Any] = {
 UNSTABLE = "gen-alpha 1, index_3"
 REFUSED = ("ED-alpha 0", "index_3")
 QUICK = ("Moreau", "gen-alpha 0.8")
-LOOKS = {
-    "Moreau": "0.45", "gen-alpha 0.8": "#1f4e9c", "gen-alpha 0": "#6f9bd8", "gen-alpha 1": "#7fb0a0",
-    "Bathe": "#1d7a4a", "ED-alpha 0": "#8a2f8f", "HETS": "#c4581b", "unified": "#d0a020",
-}  # fmt: skip
+ROUNDING = 1e-14
+"""Residuals below, some hundred roundings of a position of half a metre [m], say nothing of a scheme."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +140,11 @@ def _paint(figure: Any, found: dict[str, Drift]) -> None:
     for axis, form, title in zip(axes, FORMS, titles, strict=True):
         for name, run in found.items():
             family, _, level = name.partition(", ")
-            if level == form and family in LOOKS and name != UNSTABLE:
+            if level == form and family in looks.COLOURS and name != UNSTABLE:
                 envelope = np.maximum.accumulate(np.abs(run.g)) + 1e-17
-                axis.loglog(run.t[1:], envelope[1:], color=LOOKS[family], label=family)
+                axis.loglog(run.t[1:], envelope[1:], color=looks.COLOURS[family], label=family)
+        axis.axhspan(1e-17, ROUNDING, color="0.92", zorder=0)
+        axis.text(0.98, 0.02, "rounding", transform=axis.transAxes, ha="right", fontsize=6, color="0.4")
         axis.set_title(title)
         axis.set(xlim=(STEP, DURATION), ylim=(1e-17, 3.0))
     for axis in axes[2:]:

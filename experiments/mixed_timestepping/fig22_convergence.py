@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import common
+from . import rigid
 from .table4_bilateral import DURATION, SCHEMES, errors, load_expected, reference
 
 INSTANTS = 50
@@ -25,12 +26,12 @@ QUANTITIES = {
     "force": r"$\max|\Delta\lambda|/\max|\lambda|$",
 }
 LOOKS: dict[str, dict[str, Any]] = {
-    "Moreau": {"color": "0.45", "marker": "s"},
-    "HETS": {"color": "#c4581b", "marker": "^"},
-    "gen-alpha 0.8": {"color": "#1f4e9c", "marker": "o"},
-    "gen-alpha 0": {"color": "#6f9bd8", "marker": "v"},
-    "Bathe": {"color": "#1d7a4a", "marker": "D"},
-    "ED-alpha 0": {"color": "#8a2f8f", "marker": "x", "linestyle": "--"},
+    "Moreau": {"color": "0.25", "marker": "s"},
+    "HETS": {"color": "#b8860b", "marker": "^"},
+    **{
+        name: {"color": rigid.LOOKS[name]["color"], "marker": mark}
+        for name, mark in zip(("gen-alpha 0.8", "gen-alpha 0", "Bathe", "ED-alpha 0"), "ovDx", strict=True)
+    },
 }
 
 

@@ -28,7 +28,7 @@ from .. import common
 PAPER = "mixed_timestepping"
 RATIOS = (0.01, 0.1, 0.3, 1.0, 10.0, 1e4)
 PERIOD_RATIO = 0.1
-COLOURS = ("#1f4e9c", "#c8501e", "#2c8a4b", "#8a4fa3", "#b8860b", "#444444")
+COLOURS = ("#1f4e9c", "#c8501e", "#1d7a4a", "#8a2f8f", "#b8860b", "#444444")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (3, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (1, 1.2)), "-")
 
 

@@ -39,8 +39,9 @@ def _paint(figure: Any, found: dict[str, Any], errors: dict[str, dict[float, flo
     left, right = upper.subplots(1, 2)
     second = left.twinx()
     for name, (t, z, dz) in found.items():
-        left.plot(t, z, label=name)
-        second.plot(t, dz, "--")
+        colour = published.COLOURS[name.split(",")[0]]
+        left.plot(t, z, color=colour, label=name)
+        second.plot(t, dz, "--", color=colour)
     left.set_xlabel("time $t$ [s]")
     left.set_ylabel("height of the corner [m]")
     second.set_ylabel("its rate [m/s], dashed")

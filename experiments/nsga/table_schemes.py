@@ -162,18 +162,22 @@ def table(numbers: common.Numbers) -> str:
 
 def _paint(figure: Any, numbers: common.Numbers) -> None:
     """Lost energy of every run that ended, one mark a step size."""
+    run = [name for name in SCHEMES if any(f", {name}, " in key for key in numbers)]
     for axis, body in zip(figure.subplots(1, 2), ("pendulum", "cube"), strict=True):
-        for place, name in enumerate(SCHEMES):
+        for place, name in enumerate(run):
             key = f"{body}, {name}, "
             found = {
                 float(k.split(": ")[0].removeprefix(key)): x
                 for k, x in numbers.items()
                 if k.startswith(key) and k.endswith("change of energy [J]")
             }
-            axis.plot([place] * len(found), list(found.values()), "o", ms=3)
+            axis.plot(
+                [place] * len(found), list(found.values()), "o", ms=3, color=f"C{list(SCHEMES).index(name)}"
+            )
             for h, x in found.items():
                 axis.annotate(f" {h:g} s", (place, x), fontsize=5)
-        axis.set_xticks(range(len(SCHEMES)), SCHEMES, rotation=60)
+        axis.set_xticks(range(len(run)), run, rotation=60)
+        axis.set_xlim(-0.5, len(run) - 0.5)
         axis.set_ylabel(f"change of energy of the {body} [J]")
 
 

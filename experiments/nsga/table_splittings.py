@@ -97,7 +97,8 @@ def _paint(figure: Any, numbers: common.Numbers, steps: dict[str, tuple[float, .
             values = [
                 numbers.get(f"{body}, {name}, {h:g}: {COLUMNS[0]}", np.nan) for h in steps.get(body, ())
             ]
-            axis.loglog(steps.get(body, ()), values, "os^Dv<>"[k] + "-", ms=3, label=name)
+            if np.isfinite(values).any():
+                axis.loglog(steps[body], values, "os^Dv<>"[k] + "-", ms=3, color=f"C{k}", label=name)
         axis.set(xlabel=r"time step $h$ [s]", ylabel=f"error of the position, {body}")
     figure.axes[0].legend(fontsize=5)
 

@@ -160,7 +160,8 @@ def _numbers(ratios: np.ndarray, run: nsjax.SweepResult, rates: np.ndarray) -> c
 def _paint(figure: Any, ratios: np.ndarray, run: nsjax.SweepResult, rates: np.ndarray, exact: Any) -> None:
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1.0))
     for k in range(LAST):
-        top.plot(ratios, run["section"][:, k, 0], ",", color="#1f4e9c", alpha=0.6)
+        mark, size = (",", 1.0) if len(ratios) > 100 else (".", 2.5)  # pixels, where they are many
+        top.plot(ratios, run["section"][:, k, 0], mark, markersize=size, color="#1f4e9c", alpha=0.6)
     few, sections = exact
     for k in range(LAST):
         top.plot(

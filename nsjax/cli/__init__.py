@@ -55,6 +55,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         code, sentence = 2, f"{error}; install the package's extras, pip install 'nsjax[plot]' for instance"
     except (RunError, OSError) as error:
         code, sentence = 1, str(error)
+    except MemoryError as error:
+        code, sentence = (
+            2,
+            f"this is too large for the machine: {error}; give fewer bodies, elements or rows",
+        )
     except KeyboardInterrupt as stop:
         code, sentence = 130, str(stop) or "interrupted"
     except Exception as error:

@@ -28,6 +28,10 @@ OPTIONS = (
     "level",
 )  # fmt: skip
 RECORDING = ("file", "noise", "start", "name", "time", "columns")
+WORDS = ("model", "scheme", "file", "name", "time")
+PARTS = ("set", "scheme_set", "train", "options", "start", "columns")
+"""Entries of a file, or of a recording in it, that hold text, and those that are tables."""
+
 KINDS: dict[str, Any] = {
     "free": transforms.free, "positive": transforms.positive, "interval": transforms.interval,
     "box": transforms.box, "fixed": transforms.fixed,
@@ -103,6 +107,7 @@ def read_config(path: pathlib.Path) -> tuple[Any, Any, list[Any], dict[str, Any]
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {error}") from None
     _refuse_unknown(given, TABLES, str(path))
+    _refuse_kinds(given, str(path))
     for name in ("model", "dt", "train", "data"):
         if name not in given:
             raise InputError(f"{path}: {name} is missing; see nsjax identify --help")
@@ -134,6 +139,15 @@ def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], where: str
             raise InputError(f"{where}: unknown entry {name!r}; {nearest(name, known)}")
 
 
+def _refuse_kinds(given: Mapping[str, Any], where: str) -> None:
+    """Refuses numbers where text stands, and whatever else is no table where a table stands."""
+    for name, value in given.items():
+        if name in WORDS and not isinstance(value, str):
+            raise InputError(f"{where}: {name} = {value!r}; write it in quotes")
+        if name in PARTS and not isinstance(value, Mapping):
+            raise InputError(f"{where}: {name} = {value!r}; it must be a table, see nsjax identify --help")
+
+
 def _transform(where: str, given: Any) -> transforms.Transform:
     entry = dict(given) if isinstance(given, Mapping) else {"transform": given}
     kind = entry.pop("transform", None)
@@ -161,6 +175,7 @@ def _options(where: str, given: Mapping[str, Any]) -> dict[str, Any]:
 def _recording(config: pathlib.Path, given: Mapping[str, Any]) -> nsjax.Recording:
     """One recording; files lie relative to the configuration."""
     _refuse_unknown(given, RECORDING, f"{config}: data")
+    _refuse_kinds(given, f"{config}: data")
     if "file" not in given:
         raise InputError(f"{config}: a recording has no file")
     path = config.parent / given["file"]
@@ -169,7 +184,7 @@ def _recording(config: pathlib.Path, given: Mapping[str, Any]) -> nsjax.Recordin
     wanted = given.get("columns", {name: name for name in columns if name != clock})
     for name in (clock, *wanted.values()):
         if name not in columns:
-            raise InputError(f"{path}: no column {name!r}; {nearest(name, columns)}")
+            raise InputError(f"{path}: no column {name!r}; {nearest(str(name), columns)}")
     values = {label: columns[name] for label, name in wanted.items()}
     start = given.get("start")
     if start is not None:

@@ -198,7 +198,8 @@ def build(name: str, values: Mapping[str, Any]) -> Problem:
 def scheme_name(args: argparse.Namespace) -> str:
     """The scheme that was asked for, or the model's own."""
     entry = models.REGISTRY.get(args.model.replace("-", "_"))
-    return str(args.scheme or ("moreau" if entry is None else entry.scheme))
+    own = "moreau" if entry is None else entry.scheme
+    return str(own if args.scheme is None else args.scheme)
 
 
 def read_scheme(name: str, values: Mapping[str, Any]) -> Scheme:
@@ -264,7 +265,7 @@ def _from_file(path: pathlib.Path, values: Mapping[str, Any]) -> Problem:
             found = _call(f"{path}: problem()", found, _arrays(values, list(values)))
     except InputError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a file that ends the program is no problem either
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == os.fspath(path)]
         where = f", line {lines[-1]}" if lines else ""

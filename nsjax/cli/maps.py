@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,25 @@ from nsjax.figures import new_figure
 from nsjax.plot.style import QUANTITIES, RC, math_label, print_unit, scale
 
 
-def draw(axes: Mapping[str, np.ndarray], values: np.ndarray, name: str, unit: str) -> Any:
+def draw(
+    axes: Mapping[str, np.ndarray], values: np.ndarray, name: str, unit: str, title: str = "",
+    units: Mapping[str, str] | None = None,
+) -> Any:  # fmt: skip
     """A matplotlib figure that belongs to no window.
 
     Args:
         axes: values by name; for a curve the first is drawn, the others run along with it.
         values: one number per lane, (n,) or (n, m); gaps where it is not a number.
         name, unit: of the quantity.
+        title: what was run.
+        units: of the axes, by name, as far as they are known.
     """
     from matplotlib import rc_context
+
+    known = units or {}
+
+    def axis(name: str) -> str:
+        return math_label(name) + print_unit(known.get(name, ""))
 
     factor, printed = scale(values, unit)
     label = math_label(name) + print_unit(printed)
@@ -31,16 +42,17 @@ def draw(axes: Mapping[str, np.ndarray], values: np.ndarray, name: str, unit: st
         if values.ndim == 1:
             first, x = next(iter(axes.items()))
             ax.plot(x, factor * values, color=QUANTITIES[0], marker=".", markersize=3.0)
-            ax.set(xlabel=math_label(first), ylabel=label)
+            ax.set(xlabel=axis(first), ylabel=label)
             _log(ax.set_xscale, x)
         else:
             (down, y), (across, x) = axes.items()
             mesh = ax.pcolormesh(x, y, factor * values, shading="nearest", cmap="viridis", rasterized=True)
-            ax.set(xlabel=math_label(across), ylabel=math_label(down))
+            ax.set(xlabel=axis(across), ylabel=axis(down))
             ax.grid(False)
             _log(ax.set_xscale, x)
             _log(ax.set_yscale, y)
             figure.colorbar(mesh, ax=ax, label=label)
+        ax.set_title(title, fontsize=RC["axes.labelsize"])
     return figure
 
 
@@ -50,3 +62,29 @@ def _log(set_scale: Any, values: np.ndarray) -> None:
         ratio = values[1:] / values[:-1]
         if np.ptp(ratio) < 1e-9 * abs(ratio[0]) and abs(ratio[0] - 1.0) > 1e-9:
             set_scale("log")
+
+
+UNIT = re.compile(r"\[((?:[A-Za-z]+(?:\^[0-9]+)?[ /]?)+)\]")
+"""``[kg m^2]``, ``[m/s]`` in a docstring."""
+
+
+def documented_units(factory: Callable[..., Any]) -> dict[str, str]:
+    """Units of the keywords of a model, as its docstring says them; bare numbers are left out.
+
+    Example:
+        >>> from nsjax import models
+        >>> from nsjax.cli.maps import documented_units
+        >>> units = documented_units(models.slider_crank)
+        >>> units["clearance"], units["rod_inertia"], "friction" in units
+        ('m', 'kg m^2', False)
+    """
+    text = (factory.__doc__ or "").partition("Args:")[2].partition("\n\n")[0]
+    found: dict[str, str] = {}
+    # an entry begins eight spaces in, what goes on stands further in
+    for entry in re.split(r"\n {8}(?=\w)", text):
+        names, _, said = entry.partition(":")
+        listed = [name.strip() for name in names.split(",")]
+        units = UNIT.findall(said)
+        units = units if len(units) == len(listed) else units[:1] * len(listed)
+        found |= dict(zip(listed, units, strict=False))
+    return found

@@ -53,7 +53,11 @@ def resolve(name: str) -> str:
     if found:
         more = f" or {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise InputError(f"reproduce: {name!r} may be {' or '.join(found[:SHOWN])}{more}")
-    raise InputError(f"reproduce: unknown {name!r}; {nearest(name, known)}")
+    near = [n for n in known if paper and n.partition("/")[0].startswith(paper)]
+    hint = (
+        nearest(name, near) if near else nearest(paper, dict.fromkeys(n.partition("/")[0] for n in known))
+    )
+    raise InputError(f"reproduce: unknown {name!r}; {hint}; nsjax reproduce lists them all")
 
 
 def reproduce(name: str | None, folder: str | None, quick: bool, papers: bool = False) -> int:

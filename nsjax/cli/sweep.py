@@ -318,7 +318,11 @@ def _write(args: argparse.Namespace, plan: SweepPlan, result: nsjax.SweepResult)
             result.save(file, pathlib.Path(args.output).suffix.removeprefix("."))
     if args.plot is not None:
         name = args.quantity or ("impacts" if plan.problem.system.nc else "energy_loss")
-        figure = maps.draw(plan.axes, quantity(result, name), name, unit(plan.problem.system, name))
+        entry = models.REGISTRY.get(args.model.replace("-", "_"))
+        units = {"dt": "s", **({} if entry is None else maps.documented_units(entry.factory))}
+        title = f"{plan.problem.system.name or args.model}, {plan.scheme.name}"
+        values, of = quantity(result, name), unit(plan.problem.system, name)
+        figure = maps.draw(plan.axes, values, name, of, title, units)
         save_figure(figure, args.plot)
 
 

@@ -74,7 +74,10 @@ def canonical(tree: PyTree, what: str) -> PyTree:
         if dtype.kind == "b":
             return leaf
         if not isinstance(leaf, jax.core.Tracer):
-            value = np.asarray(leaf, float)
+            try:
+                value = np.asarray(leaf, float)
+            except OverflowError:  # of a whole number
+                raise InputError(f"{name} is beyond 1.8e308; every number must be finite") from None
             if not np.all(np.isfinite(value)):
                 raise InputError(f"{name} = {value.tolist()}; every number must be finite")
             return value  # a numpy array costs a fiftieth of a jax array to make, and serves `jit` as well
@@ -185,6 +188,8 @@ def _check_law_shapes(system: System, law: Any, params: PyTree) -> None:
             none = "".join(f"; params{x} is None: give a number" for x in nones(params))
             kind = "an array" if hasattr(law, "shape") else type(law).__name__
             raise InputError(f"law returns {kind} without {name}; return a ContactLaw{none}")
+        if not hasattr(value, "dtype") and not isinstance(value, int | float):
+            raise InputError(f"law: {name} = {value!r}; give one number or one per contact ({system.nc},)")
         if jnp.shape(value) not in ((), (system.nc,)):
             raise InputError(
                 f"law: {name} has shape {jnp.shape(value)}; give one number or one per contact "

@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+LISTED = 20
+"""Most names in a sentence."""
+
 
 class InputError(ValueError):
     """Input that cannot be simulated. The message names the thing, its value, and the remedy.
@@ -30,4 +33,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = list(known)
     match = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {match[0]!r}? " if match else ""
-    return f"{hint}Known: {', '.join(names) if names else 'none'}"
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"{hint}Known: {', '.join(names[:LISTED]) if names else 'none'}{more}"

@@ -187,7 +187,7 @@ def _rebuilt(
         check_rows(given.system, fields, old_notes=int(arrays["nsjax_schema"]) == 1)
         carry = continuation(path, content["carry"], arrays, made, scheme, note)
         traj = Trajectory(system=given.system, params=as_run(params), carry=carry, **fields)
-        check_state(given.system, traj)
+        check_state(made, traj)
     except KeyError as error:
         raise InputError(f"{path} is damaged: it lacks {error}") from None
     except InputError as error:

@@ -11,9 +11,11 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
-from nsjax.core import InputError, System
+from nsjax.core import InputError, Problem, System
+from nsjax.core.checks import check_shapes
 from nsjax.core.memory import refuse_more
 from nsjax.core.quantities import QUANTITIES
 from nsjax.io.files import PathLike
@@ -95,7 +97,14 @@ def check_rows(system: System, fields: Mapping[str, Any], old_notes: bool = Fals
                 f"it is damaged: {name} has shape {found}; {rows[0] if rows else 'no'} rows of this model "
                 f"have {(*rows, *width)}"
             )
+        _check_kind(name, fields[name], QUANTITIES[name].kind if name in QUANTITIES else float)
     _check_events(system, fields["events"])
+
+
+def _check_kind(name: str, value: Any, kind: type) -> None:
+    found = np.asarray(value).dtype
+    if value is not None and (found != np.float64 if kind is float else found.kind not in "biu"):
+        raise InputError(f"it is damaged: {name} has type {found}")
 
 
 def _check_events(system: System, events: Impacts | None) -> None:
@@ -112,19 +121,30 @@ def _check_events(system: System, events: Impacts | None) -> None:
             raise InputError(f"it is damaged: events.{name} has shape {found} beside times {length}")
 
 
-def check_state(system: System, traj: Trajectory) -> None:
-    """Refuses a continuation that does not fit the model.
+def check_state(problem: Problem, traj: Trajectory) -> None:
+    """Refuses numbers that do not fit the model, and a continuation that does not.
 
     Raises:
         InputError: naming what does not fit.
     """
-    state = traj.carry.carry.state
+    system, state = problem.system, traj.carry.carry.state
     for name, wanted in (("t", ()), ("q", (system.nq,)), ("v", (system.nv,))):
         found = np.shape(getattr(state, name))
         if found != wanted:
             raise InputError(f"it is damaged: the state to continue from has {name} of shape {found}")
-    for name in ("status", *(f"first_failure.{x}" for x in ("step", "time", "status", "contact"))):
-        first, _, second = name.partition(".")
-        value = getattr(traj, first)
-        if np.shape(getattr(value, second) if second else value) != ():
+    first = ("step", "time", "status", "contact")
+    numbers = {
+        "status": traj.status,
+        **{f"first_failure.{x}": getattr(traj.first_failure, x) for x in first},
+    }
+    numbers |= {f"carry.{x}": getattr(traj.carry, x) for x in ("origin", "index", "dt")}
+    for name, value in numbers.items():
+        if value is None or np.shape(value) != ():
             raise InputError(f"it is damaged: {name} is no single number")
+    for path, value in jax.tree_util.tree_leaves_with_path((problem.params, problem.state, traj)):
+        if np.asarray(value).dtype.kind not in "biuf":
+            raise InputError(
+                f"it is damaged: the entry {jax.tree_util.keystr(path)} of parameters, start and run holds "
+                "no real numbers"
+            )
+    check_shapes(system, problem.params, problem.state)

@@ -178,6 +178,8 @@ class WorkPrecision:
             InputError: if matplotlib is missing (extra ``plot``).
         """
         require_matplotlib()
+        from nsjax.tidy import tidy
+
         figure = new_figure(figsize=(7.0, 3.2), layout="constrained")
         by_step, by_cost = figure.subplots(1, 2, sharey=True)
         for k, name in enumerate(dict.fromkeys(self.scheme)):
@@ -195,6 +197,7 @@ class WorkPrecision:
         by_step.set(xlabel="step size [s]", ylabel=f"{of.replace('error_', 'error of ')} [-]")
         by_cost.set(xlabel="CPU time [s]")
         by_step.legend(fontsize="x-small", frameon=False)
+        tidy(figure)
         return figure
 
 

@@ -11,6 +11,7 @@ import nsjax
 from nsjax import cli, models, schemes
 from nsjax.cli import maps
 from nsjax.cli.sweep import read_axis
+from tests.plot.faults import faults
 
 # 0.5 s: as many impacts as steps resolve, in one program for all tests with these axes
 BALL = ["sweep", "bouncing-ball", "--set", "height=0.05", "--set", "radius=0.0", "--time", "0.5"]
@@ -126,7 +127,10 @@ def test_refusals(capsys, argv: list[str], words: str) -> None:
 def test_a_map_has_its_axes_and_units() -> None:
     values = np.array([[1e-3, 2e-3, np.nan], [4e-3, 5e-3, 6e-3]])
     axes = {"restitution": np.array([0.1, 0.9]), "dt": np.array([1e-5, 1e-4, 1e-3])}
-    figure = maps.draw(axes, values, "energy_loss", "J")
+    figure = maps.draw(axes, values, "energy_loss", "J", "ball, moreau", {"dt": "s"})
+    assert list(faults(figure)) == []
+    assert figure.axes[0].get_title() == "ball, moreau"
+    assert figure.axes[0].get_xlabel() == "dt (s)"
     ax, bar = figure.axes
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
     assert ax.get_ylabel() == "restitution"

@@ -11,6 +11,7 @@ import pytest
 import nsjax
 from nsjax import models, schemes, status
 from nsjax.sweep.work_precision import COLUMNS, WorkPrecision
+from tests.plot.faults import faults
 
 TIME, ROWS = 20.0, 10
 DTS = [0.1, 0.002, 0.01, 0.005]
@@ -108,6 +109,17 @@ def test_files(table, tmp_path) -> None:
     np.testing.assert_array_equal(by_step.lines[0].get_xdata(), table.dt)
     np.testing.assert_array_equal(by_cost.lines[0].get_xdata(), table.seconds)
     assert by_step.get_xscale() == by_step.get_yscale() == "log"
+    assert list(faults(table.figure())) == []  # labels that overlap, a legend over curves
+
+
+def test_a_figure_of_many_schemes_over_a_short_range(table) -> None:
+    """Less than a decade of both, as far as tick labels are concerned, and thirteen names."""
+    rows = {name: np.tile(getattr(table, name)[1:], 13) for name in COLUMNS if name != "scheme"}
+    many = WorkPrecision(
+        scheme=tuple(f"scheme_{k}" for k in range(13) for _ in range(3)), failures=(), **rows
+    )
+    rows["seconds"][:] = np.linspace(3.1e-4, 8.9e-4, 39)
+    assert list(faults(many.figure())) == []
 
 
 def test_references(table) -> None:
