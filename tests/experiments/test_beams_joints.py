@@ -20,6 +20,7 @@ from experiments.beams_joints import (
 
 FIGURES = [
     "fig_crank_slider",
+    "fig_flying_beam",
     "fig_four_bar",
     "fig_oscillation",
     "fig_right_angle_frame",
