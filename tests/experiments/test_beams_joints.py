@@ -13,6 +13,7 @@ from experiments.beams_joints import (
     fig_crank_slider,
     fig_four_bar,
     fig_oscillation,
+    fig_plate,
     fig_universal_joint,
     shared,
     table_scaling,
@@ -38,6 +39,16 @@ def test_full(name: str, tmp_path: pathlib.Path) -> None:
     assert [row for row in common.compare(numbers, expected) if not row.passed] == []
     for suffix, size in ((".png", 10_000), (".npz", 400)):
         assert (tmp_path / name).with_suffix(suffix).stat().st_size > size
+
+
+@pytest.mark.slow
+def test_tip_on_a_plate(tmp_path: pathlib.Path) -> None:
+    """The quick form: twenty elements, one scheme."""
+    numbers = fig_plate.main(quick=True, folder=tmp_path)
+    expected = common.load_expected(fig_plate.__file__, "fig_plate")
+    expected = {name: entry for name, entry in expected.items() if name in numbers}
+    assert len(expected) == 3
+    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
 
 
 def test_multipliers_need_no_scaling(tmp_path: pathlib.Path) -> None:
