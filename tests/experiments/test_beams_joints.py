@@ -16,6 +16,7 @@ from experiments.beams_joints import (
     fig_plate,
     fig_universal_joint,
     shared,
+    table_chain,
     table_scaling,
 )
 
@@ -48,6 +49,14 @@ def test_tip_on_a_plate(tmp_path: pathlib.Path) -> None:
     expected = common.load_expected(fig_plate.__file__, "fig_plate")
     expected = {name: entry for name, entry in expected.items() if name in numbers}
     assert len(expected) == 3
+    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
+
+
+@pytest.mark.slow
+def test_cost_of_short_beams(tmp_path: pathlib.Path) -> None:
+    """The quick form: no more than in proportion to the elements."""
+    numbers = table_chain.main(quick=True, folder=tmp_path)
+    expected = common.load_expected(table_chain.__file__, "table_chain")
     assert [row for row in common.compare(numbers, expected) if not row.passed] == []
 
 
