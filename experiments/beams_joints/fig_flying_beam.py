@@ -47,7 +47,8 @@ def mechanism() -> Problem:
 
 def momenta(problem: Problem, traj: Any) -> tuple[np.ndarray, np.ndarray]:
     """Linear and angular momentum about the origin (rows, 3)."""
-    s, p, q = problem.system, problem.system.prepare(problem.params), shared.poses(traj)
+    s: Any = problem.system
+    p, q = s.prepare(problem.params), shared.poses(traj)
     found = jax.jit(jax.vmap(lambda q, v: s.inertia(q, v, p)))(traj.q, traj.v)
     found = np.asarray(found).reshape(len(q), -1, 6)
     turns = np.asarray(jax.vmap(jax.vmap(rotations.matrix))(jnp.asarray(q[:, :, 3:])))

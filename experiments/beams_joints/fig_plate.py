@@ -46,7 +46,7 @@ def mechanism(elements: int = 200) -> Problem:
 
 def touch_of_modes(modes: int = 8) -> float:
     """When the tip of the linear cantilever reaches the plate, by its modes [s]."""
-    steel = circular(RADIUS, E=2.1e11, rho=7850.0)
+    steel: Any = circular(RADIUS, E=2.1e11, rho=7850.0)
     roots = np.array([1.87510407, 4.69409113, 7.85475744, *((np.arange(4, modes + 1) - 0.5) * np.pi)])
     sigma = (np.sinh(roots) - np.sin(roots)) / (np.cosh(roots) + np.cos(roots))
     share = 4.0 * sigma / roots * (-1.0) ** np.arange(modes)
