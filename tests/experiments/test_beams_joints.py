@@ -24,6 +24,7 @@ FIGURES = [
     "fig_crank_slider",
     "fig_flying_beam",
     "fig_four_bar",
+    "fig_frame",
     "fig_oscillation",
     "fig_right_angle_frame",
     "fig_universal_joint",
