@@ -9,13 +9,26 @@ import numpy as np
 import pytest
 
 from experiments import common
-from experiments.beams_joints import fig_crank_slider, fig_four_bar, fig_universal_joint, shared
+from experiments.beams_joints import (
+    fig_crank_slider,
+    fig_four_bar,
+    fig_oscillation,
+    fig_plate,
+    fig_universal_joint,
+    shared,
+    table_chain,
+    table_scaling,
+)
 
 FIGURES = [
     "fig_crank_slider",
+    "fig_flying_beam",
     "fig_four_bar",
+    "fig_frame",
+    "fig_oscillation",
     "fig_right_angle_frame",
     "fig_universal_joint",
+    "table_scaling",
 ]
 
 
@@ -28,6 +41,40 @@ def test_full(name: str, tmp_path: pathlib.Path) -> None:
     assert [row for row in common.compare(numbers, expected) if not row.passed] == []
     for suffix, size in ((".png", 10_000), (".npz", 400)):
         assert (tmp_path / name).with_suffix(suffix).stat().st_size > size
+
+
+@pytest.mark.slow
+def test_tip_on_a_plate(tmp_path: pathlib.Path) -> None:
+    """The quick form: twenty elements, one scheme."""
+    numbers = fig_plate.main(quick=True, folder=tmp_path)
+    expected = common.load_expected(fig_plate.__file__, "fig_plate")
+    expected = {name: entry for name, entry in expected.items() if name in numbers}
+    assert len(expected) == 3
+    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
+
+
+@pytest.mark.slow
+def test_cost_of_short_beams(tmp_path: pathlib.Path) -> None:
+    """The quick form: no more than in proportion to the elements."""
+    numbers = table_chain.main(quick=True, folder=tmp_path)
+    expected = common.load_expected(table_chain.__file__, "table_chain")
+    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
+
+
+def test_multipliers_need_no_scaling(tmp_path: pathlib.Path) -> None:
+    """The quick form: conditions and iterations of the dense step, without runs."""
+    numbers = table_scaling.main(quick=True, folder=tmp_path)
+    expected = common.load_expected(table_scaling.__file__, "table_scaling", without="package")
+    assert [row for row in common.compare(numbers, expected) if not row.passed] == []
+
+
+def test_rigid_rods_of_the_oscillation() -> None:
+    """The rigid double pendulum as the specification prints it."""
+    tip, rate, _ = fig_oscillation.rigid(200)
+    printed = [(1.92682058, -0.28126212), (1.29668854, -1.40577992), (-1.66211514, -1.04146664)]
+    np.testing.assert_allclose(tip[[50, 100, 200]], printed, atol=2e-8)
+    second = (tip[49] - 2.0 * tip[50] + tip[51]) / fig_oscillation.STEP**2
+    np.testing.assert_allclose(rate[50], second, atol=0.05)
 
 
 def test_closed_forms() -> None:
