@@ -1,4 +1,8 @@
-"""Dominoes in a row, with friction: the speed of the wave along the row converges with the time step."""
+"""Dominoes in a row, with friction: the speed of the wave along the row converges with the time step.
+
+A step finds an impact up to a step late, so that the wave may be late or early by a step a tile: first
+order with an error that jumps about from step size to step size.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,8 @@ PUSH = 4.0
 """Angular velocity of the first one at the start [rad/s], enough to tip it over."""
 
 COUNT, TIME = 5, 0.35
-STEPS = (1e-3, 5e-4, 2.5e-4)
+STEPS = (2e-3, 1.4e-3, 1e-3, 7e-4, 5e-4, 3.5e-4, 2.5e-4, 1.7e-4, 1.25e-4, 6e-5, 3e-5)
+"""The last one is what the others are compared with."""
 TILT = 0.1
 """Angle at which a domino is passed by the wave [rad]."""
 
@@ -57,7 +62,7 @@ def passed(traj: Any, count: int) -> np.ndarray:
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` lets three of them fall in large steps."""
-    count, steps, time = (3, STEPS[:1], 0.25) if quick else (COUNT, STEPS, TIME)
+    count, steps, time = (3, STEPS[2:3], 0.25) if quick else (COUNT, STEPS, TIME)
     runs = [shared.run(row(count), schemes.moreau(), dt, round(time / dt)) for dt in steps]
     times = np.array([passed(traj, count) for traj in runs])
     speeds = (count - 2) * PITCH / (times[:, -1] - times[:, 1])
@@ -66,17 +71,22 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         "deepest penetration over the width": -min(float(np.min(x.gap)) for x in runs) / WIDTH,
     }
     if not quick:
-        change = np.abs(np.diff(speeds)) / speeds[-1]
-        numbers["last change of the speed"] = float(change[-1])
-        numbers["mean order of the changes"] = float(np.log2(change[0] / change[-1]) / (len(change) - 1))
+        late = np.abs((times[:, -1] - times[:, 1]) - (times[-1, -1] - times[-1, 1]))[:-1]
+        numbers["time of the wave, in steps a tile away from the last one's"] = float(
+            np.max(late / np.array(steps[:-1])) / (count - 2)
+        )
+        numbers["change of the speed, steps up to 0.17 ms"] = float(
+            np.max(np.abs(speeds[-4:-1] / speeds[-1] - 1))
+        )
 
     def paint(figure: Any) -> None:
         path, speed = figure.subplots(1, 2)
         for dt, x in zip(steps, times, strict=True):
             path.plot(x, np.arange(count), ".-", label=f"{dt:g} s")
         path.set(xlabel="t [s]", ylabel="tile that is passed")
-        path.legend()
-        speed.semilogx(steps, speeds, "ko-")
+        if len(steps) < 4:
+            path.legend()
+        speed.semilogx(steps, speeds, "ko")
         speed.set(xlabel="time step [s]", ylabel="speed of the wave [m/s]")
 
     arrays = {"dt": steps, "times": times, "speeds": speeds}
