@@ -12,7 +12,8 @@ from jax import lax
 
 from nsjax.contact.bounded import reported, working
 from nsjax.contact.closing import Closing, begin_closing, follow_closing
-from nsjax.contact.events import Touch, criteria_of, frozen, no_touch
+from nsjax.contact.criteria import criteria_of
+from nsjax.contact.events import Touch, frozen, no_touch
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.operators import prepared, refreshed

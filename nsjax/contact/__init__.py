@@ -6,7 +6,7 @@ from nsjax.contact.certificate import (
     natural_residual,
     worst_contact,
 )
-from nsjax.contact.events import Criteria
+from nsjax.contact.criteria import Criteria
 from nsjax.contact.jump import Jump, no_jump, velocity_jump
 from nsjax.contact.law import ContactLaw
 from nsjax.contact.problem import ContactProblem, Factored, Given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from nsjax.contact.events import DEFAULT, Criteria
+from nsjax.contact.criteria import DEFAULT, Criteria
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import solve
 from nsjax.core.inertia import inertia_at

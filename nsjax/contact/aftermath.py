@@ -11,7 +11,7 @@ from jax import lax
 
 from nsjax.contact import saltation
 from nsjax.contact.acceleration import consistent_forces
-from nsjax.contact.events import Criteria
+from nsjax.contact.criteria import Criteria
 from nsjax.contact.jump import jump_problem
 from nsjax.contact.sliding import at_border, sticking
 from nsjax.contact.solvers import newton_step

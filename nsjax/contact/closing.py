@@ -16,7 +16,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.aftermath import accelerate
-from nsjax.contact.events import Criteria, Touch, frozen, gap_rates
+from nsjax.contact.criteria import Criteria
+from nsjax.contact.events import Touch, frozen, gap_rates
 from nsjax.contact.sliding import sticking
 from nsjax.core.operators import refreshed
 from nsjax.core.scheme import Carry, Output

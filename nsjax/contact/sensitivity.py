@@ -16,7 +16,8 @@ import jax.numpy as jnp
 from nsjax import notes
 from nsjax.contact import events, saltation, sliding
 from nsjax.contact.aftermath import Around, accelerate, shift_back
-from nsjax.contact.events import Approach, Criteria, Formed, Touch, frozen
+from nsjax.contact.criteria import Criteria
+from nsjax.contact.events import Approach, Formed, Touch, frozen
 from nsjax.contact.jump import Jump
 from nsjax.contact.links import over_links
 from nsjax.core.branches import branch

@@ -8,7 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax import notes
-from nsjax.contact.events import Criteria, Touch, formed, lasting, normals
+from nsjax.contact.criteria import Criteria
+from nsjax.contact.events import Touch, formed, lasting, normals
 from nsjax.core.branches import branch
 from nsjax.core.operators import touching
 from nsjax.core.system import State, System

@@ -38,7 +38,7 @@ class Event:
         gap: (nc,) the gap that the scheme tested [m].
         active: (nc,) bool, contacts that took part.
         impact: (nc,) bool, contacts that were open, approached and met an impulse; told from closed
-            contacts that chatter by `nsjax.contact.events.Criteria`. A contact that only passes on the
+            contacts that chatter by `nsjax.Criteria`. A contact that only passes on the
             impulse of another one is not counted.
         rate_before, rate_after: (nc,) normal gap rates around the step [m/s], zero where not active.
         shift: (nc,) zero, with the derivative of the time of each impact [s].
@@ -112,7 +112,7 @@ class Scheme:
         singular_mass: whether it takes velocities without inertia that constraints hold.
         stores_solutions: whether reverse mode, where it stores every step, stores the solutions of its
             equations too; not where solving again costs less.
-        criteria: by which events are told, `nsjax.contact.events.Criteria`; None for its defaults.
+        criteria: by which events are told, `nsjax.Criteria`; None for its defaults.
         accelerations: what `nsjax.analysis.amplification_matrix` must know of the memory; None: unknown.
         impulses: where they act, for `nsjax.analysis.energy_books`. ``"end"``: at the end of a step, beside
             time integrals of forces. ``"contacts"``: at its end, those of contacts their forces included.

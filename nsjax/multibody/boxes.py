@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.multibody.closest import COINCIDE, Met, dot, of_segments
+from nsjax.multibody.closest import COINCIDE, Met, dot, first_of, of_segments, sign
 from nsjax.multibody.spatial_vectors import cross
 from nsjax.types import Array
 
@@ -73,17 +73,6 @@ class Held(NamedTuple):
     opposite: Any = None
 
 
-def _first(mask: Array) -> Array:
-    """The first true entry as ones and zeros."""
-    n = mask.shape[0]
-    before = np.tril(np.ones((n, n)), -1) * mask[None, :]
-    return jnp.where(mask & (jnp.sum(before, axis=1) == 0.0), 1.0, 0.0)
-
-
-def _sign(x: Array) -> Array:
-    return jnp.where(x < 0.0, -1.0, 1.0)
-
-
 def through(axes: Array, local: Array) -> Array:
     """Vectors (d,) or (d, k) of a box's axes in those of the ground."""
     if local.ndim == 1:
@@ -107,7 +96,7 @@ def _faces(one: Box, other: Box) -> tuple[Array, Array, Array, Array]:
     c, f = seen(one.axes, apart), seen(other.axes, apart)
     own = jnp.abs(c) - one.half - jnp.sum(lean * other.half[None, :], axis=1)
     others = jnp.abs(f) - other.half - jnp.sum(lean * one.half[:, None], axis=0)
-    return own, others, _sign(c), _sign(f)
+    return own, others, sign(c), sign(f)
 
 
 def _reference(held: Held, one: Box, other: Box) -> tuple[Box, Box]:
@@ -122,13 +111,13 @@ def held(one: Box, other: Box) -> Held:
     own, others, c, f = _faces(one, other)
     least = PREFER * jnp.min(jnp.minimum(one.half, other.half))
     second = ~(jnp.max(own) > jnp.max(others) + least)
-    mine, theirs = -c * _first(own >= jnp.max(own)), f * _first(others >= jnp.max(others))
+    mine, theirs = -c * first_of(own >= jnp.max(own)), f * first_of(others >= jnp.max(others))
     face = jnp.where(second, theirs, mine)
     found = Held(second=second, face=face, against=face, kept=second, corner=second)
     reference, incident = _reference(found, one, other)
     facing = seen(incident.axes, through(reference.axes, face))
     steep = jnp.abs(facing)
-    against = -_sign(facing) * _first(steep >= jnp.max(steep))
+    against = -sign(facing) * first_of(steep >= jnp.max(steep))
     found = found._replace(against=against)
     if one.half.shape[0] == 2:
         return _flat_held(found, reference, incident)
@@ -249,8 +238,8 @@ def _clipped(found: Held, reference: Box, incident: Box) -> Held:
     shared = jnp.minimum(end, 1.0) - jnp.maximum(start, 0.0) > 4.0 * COINCIDE
     # of the two borders the one that is crossed last on the way in and first on the way out
     border = jnp.concatenate([enters[0] >= enters[1], leaves[0] <= leaves[1]])
-    sign = jnp.concatenate([-_sign(way), _sign(way)], axis=1)
-    across = sign * jnp.stack([jnp.where(border, 1.0, 0.0), jnp.where(border, 0.0, 1.0)])
+    ways = jnp.concatenate([-sign(way), sign(way)], axis=1)
+    across = ways * jnp.stack([jnp.where(border, 1.0, 0.0), jnp.where(border, 0.0, 1.0)])
     within = jnp.all(jnp.abs(x) <= slack, axis=0)
     inner = jnp.abs(seen(own, corners - centre[:, None])) < ((1.0 - COINCIDE) * wide)[:, None]
     kept = jnp.concatenate(
@@ -303,7 +292,7 @@ def _across(a: Array, b: Array, towards: Array) -> Array:
     square = dot(made, made)
     skew = square > ASKEW
     made = made / jnp.sqrt(jnp.where(skew, square, 1.0))
-    return jnp.where(skew, _sign(dot(made, towards)) * made, towards)
+    return jnp.where(skew, sign(dot(made, towards)) * made, towards)
 
 
 PAIRED = np.array([[i, j] for i in range(3) for j in range(3)]).T
@@ -321,21 +310,21 @@ def _crossed(found: Held, one: Box, other: Box, most: Array) -> Held:
     skew = square > ASKEW
     normal = made / jnp.sqrt(jnp.where(skew, square, 1.0))
     apart = dot(normal, (one.centre - other.centre)[:, None])
-    normal = _sign(apart) * normal
+    normal = sign(apart) * normal
     reach = sum(
         jnp.sum(jnp.abs(seen(box.axes, normal)) * box.half[:, None], axis=0) for box in (one, other)
     )
     room = jnp.where(skew, jnp.abs(apart) - reach, -jnp.inf)
     least = EDGES_FIRST * jnp.min(jnp.minimum(one.half, other.half))
-    chosen = _first(room >= jnp.max(room))
+    chosen = first_of(room >= jnp.max(room))
     along = [
         jnp.sum(jnp.where(row[:, None] == np.arange(3), chosen[:, None], 0.0), axis=0) for row in PAIRED
     ]
     best = jnp.sum(chosen * normal, axis=1)
     return found._replace(
         crossed=jnp.max(room) > most + least, one=along[0], other=along[1],
-        beside=(1.0 - along[0]) * -_sign(seen(one.axes, best)),
-        opposite=(1.0 - along[1]) * _sign(seen(other.axes, best)),
+        beside=(1.0 - along[0]) * -sign(seen(one.axes, best)),
+        opposite=(1.0 - along[1]) * sign(seen(other.axes, best)),
     )  # fmt: skip
 
 

@@ -113,18 +113,30 @@ def capsules(
     """
     (m, d, h), (n, e, k) = one, other
     lean, place = dot(d, e), dot(n - m, d)
-    side = jnp.where(lean < 0.0, -1.0, 1.0)
+    side = sign(lean)
     pairs = [of_segments(one, other)]
-    for sign in (-1.0, 1.0):
-        end, far = m + sign * h * d, n + sign * side * k * e
+    for which in (-1.0, 1.0):
+        end, far = m + which * h * d, n + which * side * k * e
         mine, theirs = (end, on_segment(end, n, e, k)), (on_segment(far, m, d, h), far)
-        own = h < sign * place + side * lean * k
+        own = h < which * place + side * lean * k
         pairs.append((jnp.where(own, mine[0], theirs[0]), jnp.where(own, mine[1], theirs[1])))
     here, there = (jnp.stack([pair[i] for pair in pairs], axis=1) for i in (0, 1))
     back = set_back(jnp.concatenate([here, there]), h + k)
     met = between(here, radius, there, second, instead[:, None])
     radius, second = (0.0 if x is None else x for x in (radius, second))
     return dataclasses.replace(met, gap=met.gap + jnp.where(back, h + k + radius + second, 0.0))
+
+
+def sign(x: Array) -> Array:
+    """One with the sign of a number, of zero 1."""
+    return jnp.where(x < 0.0, -1.0, 1.0)
+
+
+def first_of(mask: Array) -> Array:
+    """The first true entry as ones and zeros; a search for it would be a kernel of its own."""
+    n = mask.shape[0]
+    before = np.tril(np.ones((n, n)), -1) * mask[None, :]
+    return jnp.where(mask & (jnp.sum(before, axis=1) == 0.0), 1.0, 0.0)
 
 
 def set_back(places: Array, size: Any) -> Array:
@@ -159,7 +171,7 @@ def along_box(middle: Array, along: Array, half: Any, edges: Array) -> tuple[Arr
     steep = (above > below) & (bend > COINCIDE)
     near = jnp.where(steep, below - f / jnp.where(steep, bend, 1.0), 0.5 * (below + above))
     out = jnp.abs(middle + near * along) - edges
-    face = jnp.arange(edges.shape[0]) == jnp.argmax(out)
+    face = first_of(out >= jnp.max(out)) > 0.0
     beside = jnp.abs(middle) > edges
     enters = jnp.where(moving, jnp.minimum(low, high), jnp.where(beside, jnp.inf, -jnp.inf))
     leaves = jnp.where(moving, jnp.maximum(low, high), jnp.where(beside, -jnp.inf, jnp.inf))

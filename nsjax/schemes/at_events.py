@@ -5,7 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from nsjax.contact import Jump, events
-from nsjax.contact.events import Approach, Criteria, Touch
+from nsjax.contact.criteria import Criteria, criteria_of
+from nsjax.contact.events import Approach, Touch
 from nsjax.core.operators import touching
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
@@ -31,7 +32,7 @@ def touch_at_start(
     """
     at, p = events.frozen((State(t=jnp.asarray(state.t), q=state.q, v=state.v), params))
     closed = touching(system, at.t, at.q, p, system.gap(at.t, at.q, p), tolerance)
-    rests = events.at_rest(events.criteria_of(scheme), events.gap_rates(system, p, at), at.v)
+    rests = events.at_rest(criteria_of(scheme), events.gap_rates(system, p, at), at.v)
     return events.touching(events.no_touch(system), closed & rests)
 
 

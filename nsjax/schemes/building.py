@@ -36,7 +36,7 @@ Example:
     1
 """
 
-from nsjax.contact.events import Criteria
+from nsjax.contact.criteria import Criteria
 from nsjax.contact.sensitivity import Stepped
 from nsjax.core.errors import InputError
 from nsjax.core.operators import momentum

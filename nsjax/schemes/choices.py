@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.contact.events import Criteria
+from nsjax.contact.criteria import Criteria
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.system import TANGENTS, System, add

@@ -8,7 +8,7 @@ import pytest
 
 from nsjax import State, notes
 from nsjax.contact import events, sliding
-from nsjax.contact.events import DEFAULT, Criteria
+from nsjax.contact.criteria import DEFAULT, Criteria
 from nsjax.core.operators import Rows
 from tests.gradients import balls
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsjax.contact.events import Criteria
+from nsjax.contact.criteria import Criteria
 from nsjax.core.scheme import Scheme
 from nsjax.schemes.choices import within
 from nsjax.schemes.impulses.moreau import Coefficients, Options, moreau_family

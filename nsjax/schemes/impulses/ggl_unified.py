@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact import Given, Jump
-from nsjax.contact.events import Criteria, Formed
+from nsjax.contact.criteria import Criteria
+from nsjax.contact.events import Formed
 from nsjax.contact.projection import correction_directions, position_rows
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage

@@ -9,7 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact import Jump
-from nsjax.contact.events import Criteria, Formed
+from nsjax.contact.criteria import Criteria
+from nsjax.contact.events import Formed
 from nsjax.contact.sensitivity import Stepped
 from nsjax.core.inertia import inertia_at
 from nsjax.core.scheme import Carry, Output, Scheme

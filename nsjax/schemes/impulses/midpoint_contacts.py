@@ -13,6 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact import events
+from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Formed
 from nsjax.contact.sensitivity import Family, Stepped, nothing_told, through_events
 from nsjax.core.branches import branch
@@ -80,7 +81,7 @@ def impulse_step(
     at = midpoint(system, state, dt)
     gap = jnp.zeros(0) if system.gap is None else gaps(system, params, at)
     active = touching(system, at.t, at.q, params, gap, scheme.coef.gap_tolerance)
-    criteria = events.criteria_of(scheme)
+    criteria = criteria_of(scheme)
     family = Family(
         predict=midpoint, held=functools.partial(held_contacts, criteria), corrects=corrects, turns=True,
         shares=shares, **derivatives(scheme),

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact import Jump, no_jump, velocity_jump
-from nsjax.contact.events import Criteria, Formed
+from nsjax.contact.criteria import Criteria
+from nsjax.contact.events import Formed
 from nsjax.contact.projection import Projection, project_position
 from nsjax.contact.sensitivity import Stepped
 from nsjax.core.inertia import Inertia, constant_inertia, inertia_at

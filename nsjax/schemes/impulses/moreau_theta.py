@@ -8,7 +8,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.contact.events import Criteria, Formed, gap_rates
+from nsjax.contact.criteria import Criteria
+from nsjax.contact.events import Formed, gap_rates
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import kept_tangent
 from nsjax.core.operators import momentum

@@ -11,6 +11,7 @@ from jax import lax
 from nsjax import notes
 from nsjax.contact import Jump, events, saltation, velocity_jump
 from nsjax.contact.aftermath import Around, accelerate, near_border, shift_back
+from nsjax.contact.criteria import criteria_of
 from nsjax.contact.links import struck_with
 from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed
@@ -210,17 +211,17 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
         tolerance=coef.tolerance, max_iterations=d.scheme.options.max_iterations, inertia=f.inertia,
     )  # fmt: skip
     inner = inside(d.scheme)
-    limit, _ = events.gate(events.criteria_of(inner), system, there, f, d.dt)
+    limit, _ = events.gate(criteria_of(inner), system, there, f, d.dt)
     slow = jnp.any(struck & (jump.before >= -limit))
     friction = system.law(there).friction_of(system.nc)
-    links = events.linked(events.criteria_of(inner), f.rows, f.response, active, friction, system.nt)
+    links = events.linked(criteria_of(inner), f.rows, f.response, active, friction, system.nt)
     pairs = struck_with(links, struck)
     state, near = State(t=at.t, q=at.q, v=at.v + jump.dv), jnp.zeros(system.nc, bool)
     if d.scheme.gradient != "discrete":
         apart = (jnp.sum(struck) > 1) & ~jnp.any(pairs)
         p, around = _around(inner, system, there, at, state, jump, struck, d.may)
         if system.nt:
-            near = struck & near_border(events.criteria_of(inner), system, p, around, events.frozen(d.dt))
+            near = struck & near_border(criteria_of(inner), system, p, around, events.frozen(d.dt))
         state = branch(
             apart, lambda s: _each_in_time(inner, system, p, s, around, jump, struck, gap, d.dt),
             lambda s: s, state,
@@ -257,7 +258,7 @@ def _around(
     resting: Array,
 ) -> tuple[PyTree, Around]:  # fmt: skip
     """The motion around a located impact, with the parameters that it has."""
-    criteria = events.criteria_of(inner)
+    criteria = criteria_of(inner)
     p, here, there, still = events.frozen((p, at, end, jump))
     a, _ = accelerate(criteria, system, p, here, here.v, resting)
     return p, Around(
@@ -277,7 +278,7 @@ def _each_in_time(
     """
     tau = jnp.where(struck, -only_tangent(gap, refuse=False) / jnp.where(struck, jump.before, -1.0), 0.0)
     shift = saltation.Shift(tau=tau, mean=jnp.zeros(()), events=struck, apart=jnp.asarray(True))
-    return shift_back(events.criteria_of(inner), system, p, end, shift, around, events.frozen(dt))[0]
+    return shift_back(criteria_of(inner), system, p, end, shift, around, events.frozen(dt))[0]
 
 
 def _added(so_far: Output, now: Output, event: Event) -> Output:

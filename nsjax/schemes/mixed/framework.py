@@ -17,7 +17,8 @@ import jax.numpy as jnp
 
 from nsjax.contact import events
 from nsjax.contact.acceleration import consistent_forces
-from nsjax.contact.events import Criteria, Touch
+from nsjax.contact.criteria import Criteria, criteria_of
+from nsjax.contact.events import Touch
 from nsjax.core.branches import branch
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import touching
@@ -172,7 +173,7 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
     if system.nc:
         # a start that approaches is an impact: it counts as open, so that the first step has an impulse
         rates = events.gap_rates(system, params, State(t=t, q=q, v=v))
-        closed = closed & ((rates >= 0.0) | events.at_rest(events.criteria_of(scheme), rates, v))
+        closed = closed & ((rates >= 0.0) | events.at_rest(criteria_of(scheme), rates, v))
     resting = resting_contacts(scheme, system, params, t, q, v, closed)
     closed = resting if scheme.options.leaving_is_open else closed
     touch = events.no_touch(system)
@@ -235,7 +236,7 @@ def _acceleration(
     return consistent_forces(
         system, params, jnp.asarray(state.t), state.q, state.v, resting,
         tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
-        method="auto_rare", criteria=events.criteria_of(scheme),
+        method="auto_rare", criteria=criteria_of(scheme),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact.acceleration import consistent_forces
-from nsjax.contact.events import Criteria, criteria_of
+from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import inertia_at
 from nsjax.core.scheme import Scheme

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from nsjax.contact import Jump, events, no_jump, saltation, sliding, velocity_jump
 from nsjax.contact.aftermath import accelerate
+from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Approach, Formed, Touch, frozen
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
 from nsjax.core.branches import branch
@@ -41,7 +42,7 @@ def resting_contacts(
 
     def look(_: None) -> Array:
         rates = events.gap_rates(system, params, State(t=t, q=q, v=v))
-        return closed & events.at_rest(events.criteria_of(scheme), rates, v)
+        return closed & events.at_rest(criteria_of(scheme), rates, v)
 
     return branch(jnp.any(closed), look, lambda _: jnp.zeros(system.nc, bool), None)
 
@@ -78,11 +79,11 @@ def strike(
             predict=_here, held=held, corrects=False, turns=False, shares=True, **derivatives(scheme)
         )
         r, told = through_events(
-            respond, family, events.criteria_of(scheme), system, params, at, memory.touch, closed, dt,
+            respond, family, criteria_of(scheme), system, params, at, memory.touch, closed, dt,
             (end.a, end.force), load,
         )  # fmt: skip
         # no contact chatters here: every one that is new and comes is an impact, however slow
-        rests = events.at_rest(events.criteria_of(scheme), r.jump.before, end.v)
+        rests = events.at_rest(criteria_of(scheme), r.jump.before, end.v)
         impact = new & (r.jump.before < 0.0) & ~rests & (r.jump.contacts[:, 0] > 0.0)
         return Struck(state=r.end, jump=r.jump, told=dataclasses.replace(told, impact=frozen(impact)))
 
@@ -106,7 +107,7 @@ def through_reversal(
     Accelerations carried out of such a step have the derivative of the motion after the turn: that of
     the step itself is of the order 1/dt where it ends at rest.
     """
-    criteria = events.criteria_of(scheme)
+    criteria = criteria_of(scheme)
     p, start, a, step = frozen((params, state, memory.a, dt))
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
 

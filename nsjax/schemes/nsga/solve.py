@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact import events
+from nsjax.contact.criteria import DEFAULT
 from nsjax.core.branches import branch
 from nsjax.core.operators import momentum
 from nsjax.core.system import System, is_local
@@ -158,7 +159,7 @@ def _coupled_data(levels: Any, s: Step, z: Any) -> Any:
     last = s, smooth, at
     if levels[0].contacts:
         # a contact that is struck and rests stays: its rate is -e times that of the start
-        rests = events.at_rest(events.DEFAULT, s.restitution[: levels[0].contacts], s.v)
+        rests = events.at_rest(DEFAULT, s.restitution[: levels[0].contacts], s.v)
         first = *first, rests & levels[2].on(last, sigma(levels[2], last, velocity))
     if levels[0].smooth == "zero":
         return first, (s, dataclasses.replace(smooth, v=smooth.v + velocity.w)), last

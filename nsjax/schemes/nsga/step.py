@@ -11,6 +11,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact import ContactProblem, Jump, events, no_jump
+from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Formed, Touch, gap_rates
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
 from nsjax.core.branches import branch
@@ -305,7 +306,7 @@ def _closing(scheme: Scheme, system: System, params: PyTree, state: State, dt: A
     at = _ahead(system, state, dt)
     rates = gap_rates(system, params, at)
     gap = system.gap(at.t, at.q, params)
-    limit = events.criteria_of(scheme).early * dt * jnp.abs(rates)
+    limit = criteria_of(scheme).early * dt * jnp.abs(rates)
     return touching(system, at.t, at.q, params, gap, limit)
 
 
@@ -313,7 +314,7 @@ def _listed(scheme: Scheme, r: Stepped, told: Told, touch: Touch, state: State) 
     """The books of contacts by those that have acted: closed contacts do not chatter here, so that every
     one that comes back from a flight is an impact, however slow.
     """
-    criteria = events.criteria_of(scheme)
+    criteria = criteria_of(scheme)
     x: _More = events.frozen(r.more)
     before = events.frozen(r.jump.before)
     comes = (before < 0.0) & ~events.at_rest(criteria, before, events.frozen(state.v))
@@ -334,7 +335,7 @@ def nsga_step(
     def step(p: PyTree, state: State, formed: Formed | None = None) -> Stepped:
         return _respond(scheme, system, p, constants, state, memory, dt)
 
-    criteria = events.criteria_of(scheme)
+    criteria = criteria_of(scheme)
     if system.nc:
         family = Family(
             predict=_ahead, held=functools.partial(held_contacts, criteria), corrects=True, turns=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsjax.contact.events import Criteria
+from nsjax.contact.criteria import Criteria
 from nsjax.core.errors import InputError
 from nsjax.core.scheme import Accelerations, Scheme
 from nsjax.schemes.choices import choose, told_by, within

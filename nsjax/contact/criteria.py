@@ -1,0 +1,91 @@
+"""The one record of thresholds by which every scheme tells events, each derived or said to be chosen."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from nsjax.core.scheme import Scheme
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Criteria:
+    """By which numbers events are told; the same for all schemes, an option of each (``criteria=``).
+
+    With the step ``h``, the rate ``r`` of a gap, and its free acceleration ``a_N`` (all contacts removed,
+    the parts from forces and from curvature together)::
+
+        impact      open before, closed now, loaded, and  r < -gate h |a_N|
+
+    Whether an impact sticks or slides is known to a step of the motion before it, without a number of its
+    own: `nsjax.contact.sliding.at_border`.
+
+    Where a number is derived, its reason is given; *chosen* says that it is not, and that it has not been
+    varied systematically.
+
+    Args:
+        gate: 2. A contact that is let go for a step comes back with ``h a_N``; a bounce with
+            ``r = 2 h a_N`` takes four steps, the fewest in which its flight is one. Slower ones are no
+            events: their shifts ``dg / r`` vanish with the step (the end of an accumulation), while
+            ``1 / r`` does not.
+        cancellation: 0.02, chosen. Where forces and curvature cancel (a contact about to be released),
+            ``|a_N|`` is taken as at least this part of their magnitudes, since bounces there are rounding.
+        floor: 0.05, chosen. Bodies that fall together have no relative acceleration; this part of the
+            single ones stands for it.
+        hop: 2. Steps that a contact at rest must have been off before it has left. Hops of one step are
+            those of a pivot under Moreau's rule; of curved or lightly loaded contacts hops of 8 to 30 steps
+            were seen, which this does not cover.
+        flight: 3. Steps that a contact must have been off before an approach is an impact: those between
+            the first and the last of the four that a bounce as fast as the gate takes. What comes back
+            sooner has hopped or, faster than the gate, was thrown back by another contact or by a
+            correction of positions: it rattles. What turns sooner without closing has not grazed, either:
+            a corner on which a body pivots hops.
+        long: 8. Gated approaches after more steps off than this graze, if they are slower than half of what
+            a flight from the surface and back would make: a bounce as slow as the gate is back after
+            four, twice that tells them apart.
+        turn: 2. Sliding reverses if its velocity would pass zero within this many steps of its
+            acceleration. One is needed; seen too early, the shifts forth and back cancel, so that a second
+            one is free, while a reversal that is missed is not.
+        slow: 3, chosen, above ``turn``. Reversals are looked for only where sliding is slower than this
+            many of its last changes, which saves the look elsewhere.
+        slide: 1e-9, chosen. Contacts with tangential velocities up to this, relative to ``1 + |v|``, stick.
+        rest: 1e-11, the tolerance of the contact solvers. Closed contacts whose gap rate is up to this,
+            relative to ``1 + |v|``, rest. At 1e-6 derivatives were wrong by 300 % at single step sizes.
+        coupling: 1e-9, chosen between rounding and any mechanical coupling. Contacts are coupled if the
+            impulse of one moves the other by more than this part of what it moves itself.
+        together: 1e-7, chosen between rounding and the parts of a step by which unrelated impacts differ.
+            Impacts whose instants differ by less than this part of a step, and whose rates by less than
+            this part of themselves, belong to a symmetric motion.
+        sequence: 4. A bounce that comes as fast as it left flies for twice as many steps as its margin to
+            grazing, ``|r| / (h |a_N|)``. Hits whose flight took more than twice that are near a graze.
+        early: 0.25, chosen. A scheme that finds its contacts at the end of the step is looked at ahead, at
+            gaps known to a step of ``a_N``: contacts count as closing with up to this part of a step's
+            approach left. One seen too early does no harm.
+
+    Example:
+        >>> from nsjax import Criteria, schemes
+        >>> schemes.moreau(criteria=Criteria(gate=3.0)).criteria.gate
+        3.0
+    """
+
+    gate: float = 2.0
+    cancellation: float = 0.02
+    floor: float = 0.05
+    hop: int = 2
+    flight: int = 3
+    long: int = 8
+    turn: float = 2.0
+    slow: float = 3.0
+    slide: float = 1e-9
+    rest: float = 1e-11
+    coupling: float = 1e-9
+    together: float = 1e-7
+    sequence: float = 4.0
+    early: float = 0.25
+
+
+DEFAULT = Criteria()
+
+
+def criteria_of(scheme: Scheme) -> Criteria:
+    """The criteria by which a scheme tells events."""
+    return scheme.criteria or DEFAULT
