@@ -9,91 +9,30 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.inside import inside_of
-from nsjax.contact.problem import ContactProblem, Given
+from nsjax.contact.linearised import (
+    Carried,
+    Equations,
+    StageTangent,
+    blank,
+    freezes,
+    mass_tangent,
+    row_count,
+    tangent_at,
+)
+from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import newton_step
 from nsjax.contact.solvers import solve as solve_contacts
 from nsjax.core.branches import branch
-from nsjax.core.operators import jacobian
-from nsjax.linalg import Elimination, Structure, block_jacobian, matmul, matvec
+from nsjax.linalg import matvec
 from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree, record
-
-
-class Equations(Protocol):
-    """Dynamics and rows of a step as functions of the unknown ``z`` (n,); static and hashable.
-
-    ``residual(data, z) - W(z) P = 0`` with row velocities ``rates(data, z)``. Rows are stacked as in
-    `ContactProblem`: all contacts, then all bilateral rows.
-    """
-
-    @property
-    def structure(self) -> Structure:
-        """Of the tangent of the dynamics; contacts and constraints are a border of it."""
-
-    @property
-    def nc(self) -> int:
-        """Contacts in the problem."""
-
-    @property
-    def nt(self) -> int:
-        """Tangents per contact."""
-
-    @property
-    def nb(self) -> int:
-        """Bilateral rows."""
-
-    def __hash__(self) -> int:
-        """Equal equations share one compiled solver."""
-
-    def residual(self, data: PyTree, z: Array) -> Array:
-        """Dynamics without row forces (n,)."""
-
-    def forces(self, data: PyTree, z: Array, impulses: Array) -> Array:
-        """``W(z) P`` (n,)."""
-
-    def directions(self, data: PyTree, z: Array) -> Any:
-        """``W(z)`` (n, rows); `Blocks` of equations with a number of ``islands``."""
-
-    def rates(self, data: PyTree, z: Array) -> Array:
-        """Velocities of the rows that the laws refer to, restitution included (rows,)."""
-
-    def friction(self, data: PyTree) -> Array:
-        """Coefficients (nc,)."""
-
-    def given(self, data: PyTree) -> Given | None:
-        """Normal impulses that are given instead of found, if any."""
-
-
-class Freezing(Equations, Protocol):
-    """Equations that can be iterated with a tangent frozen in position and velocity."""
-
-    @property
-    def tangent(self) -> str:
-        """Of the iteration: ``"full"``, as that of equations without this property, or ``"mass"``."""
-
-    def frozen(self, data: PyTree, z: Array) -> tuple[Callable[[Array], Array], bool]:
-        """What the inertia at ``z`` makes of changes of ``z`` (n,) in the residual, linear; and whether the
-        rates are ``W' z`` and what does not depend on ``z`` at fixed ``W``.
-        """
-
-
-def _speed(equations: Equations, data: PyTree, z: Array, rows: int) -> Any:
-    """``du/dz`` (rows, n)."""
-    islands = getattr(equations, "islands", 0)
-    if islands:
-        return block_jacobian(lambda z: equations.rates(data, z), z, islands)
-    return jacobian(lambda z: equations.rates(data, z), z, rows)
-
-
-def _freezes(equations: Equations) -> bool:
-    return getattr(equations, "tangent", "full") == "mass"
 
 
 @record()
@@ -118,6 +57,7 @@ class StageAnswer:
         iterations: of the contact solver, in all passes.
         estimate: estimated size of the next update, relative to the velocities.
         residual: certificate of the last contact problem.
+        carried: the last tangent, if one was given.
     """
 
     z: Array
@@ -126,66 +66,11 @@ class StageAnswer:
     iterations: Array
     estimate: Array
     residual: Array
-
-
-@record()
-class StageTangent:
-    """Linearised dynamics: eliminated ``J = df/dz``, ``du/dz``, ``J^-1 W``, and ``G``."""
-
-    dynamics: Elimination
-    speed: Any
-    response: Any
-    delassus: Any
+    carried: Carried | None = None
 
 
 # A kept tangent is renewed when a pass contracts by less than this factor.
 CONTRACTION = 0.1
-
-
-def _tangent(equations: Equations, data: PyTree, z: Array, impulses: Array, rows: bool) -> StageTangent:
-    def dynamics(z: Array) -> Array:
-        f = equations.residual(data, z)
-        return f - equations.forces(data, z, impulses) if rows else f
-
-    structure, empty = equations.structure, jnp.zeros((0, z.shape[0]))
-    matrix: Any = structure.tangent(dynamics, z)
-    if not rows:
-        done, response = structure.eliminate(matrix, empty.T)
-        return StageTangent(dynamics=done, speed=empty, response=response, delassus=jnp.zeros((0, 0)))
-    speed = _speed(equations, data, z, impulses.shape[0])
-    done, response = structure.eliminate(matrix, equations.directions(data, z))
-    return StageTangent(dynamics=done, speed=speed, response=response, delassus=matmul(speed, response))
-
-
-def _mass_tangent(equations: Any, data: PyTree, z: Array, rows: bool) -> StageTangent:
-    """The tangent frozen in position and velocity: inertia and directions, no derivative of forces."""
-    structure, empty = equations.structure, jnp.zeros((0, z.shape[0]))
-    inertia, velocity_rows = equations.frozen(data, z)
-    matrix: Any = structure.tangent(inertia, jnp.zeros_like(z))
-    if not rows:
-        done, response = structure.eliminate(matrix, empty.T)
-        return StageTangent(dynamics=done, speed=empty, response=response, delassus=jnp.zeros((0, 0)))
-    directions = equations.directions(data, z)
-    speed = directions.T
-    if not velocity_rows:
-        speed = _speed(equations, data, z, directions.shape[1])
-    done, response = structure.eliminate(matrix, directions)
-    return StageTangent(dynamics=done, speed=speed, response=response, delassus=matmul(speed, response))
-
-
-def _row_count(equations: Equations) -> int:
-    return equations.nc * (1 + equations.nt) + equations.nb
-
-
-def kept_tangent(equations: Equations, data: PyTree, unknowns: int) -> StageTangent:
-    """The tangent of a model whose structure is constant, for all steps of a run.
-
-    Args:
-        equations, data: of any step.
-        unknowns: number of them.
-    """
-    rows = _row_count(equations)
-    return _tangent(equations, data, jnp.zeros(unknowns), jnp.zeros(rows), rows > 0)
 
 
 def _contact_problem(
@@ -236,13 +121,13 @@ def _solver(
     equations: Equations, measured: int, max_passes: int, max_iterations: int
 ) -> Callable[[Any], Any]:
     """The iteration for these equations, with its derivative; ``measured`` unknowns are velocities."""
-    has_rows = _row_count(equations) > 0
+    has_rows = row_count(equations) > 0
 
     def live_step(answer: Any, arguments: Any) -> Callable[[Any], Any]:
-        (data, _, active, _, kept), (z, impulses) = arguments, answer
+        (data, _, active, _, kept, _), (z, impulses) = arguments, answer
         tangent = kept
         if kept is None:
-            tangent = _tangent(equations, data, z, impulses, has_rows)
+            tangent = tangent_at(equations, data, z, impulses)
 
         if not has_rows:
             return lambda live: (z - tangent.dynamics.solve(equations.residual(live[0], z)), impulses)
@@ -268,36 +153,42 @@ def _solver(
 
 def _iterate(
     equations: Equations, measured: int, max_passes: int, max_iterations: int, arguments: Any
-) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
-    data, z, active, settings, kept = arguments
-    m = _row_count(equations)
+) -> tuple[tuple[Array, Array], tuple[Any, ...]]:
+    data, z, active, settings, kept, carried = arguments
+    m = row_count(equations)
     if kept is not None:
         # linear: one pass is the solution
         step, impulses, iterations, residual = _pass(
             equations, data, z, jnp.zeros(m), kept, active, settings, max_iterations
         )
-        return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual)
-    big, frozen = 1e3 * settings.scale, _freezes(equations)
+        return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual, None)
+    big, frozen = 1e3 * settings.scale, freezes(equations)
+    approximate = frozen or carried is not None
 
     @functools.partial(jax.jit, inline=True)  # traced once, for its shapes and for its values
     def fresh(data: PyTree, z: Array, impulses: Array, first: Array) -> StageTangent:
-        whole = lambda _: _tangent(equations, data, z, impulses, m > 0)  # noqa: E731
+        whole = lambda _: tangent_at(equations, data, z, impulses)  # noqa: E731
         if not frozen:
             return whole(None)
-        return lax.cond(first, lambda _: _mass_tangent(equations, data, z, m > 0), whole, None)
+        return lax.cond(first, lambda _: mass_tangent(equations, data, z), whole, None)
 
-    shapes = jax.eval_shape(fresh, data, z, jnp.zeros(m), jnp.asarray(True))
-    blank = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    if carried is None:
+        first = blank(jax.eval_shape(fresh, data, z, jnp.zeros(m), jnp.asarray(True)))
+    else:
+        first = carried.tangent
+
+    def unknown(k: Array) -> Array:
+        return k == 0 if carried is None else (k == 0) & ~carried.known
 
     def body(carry: Any) -> Any:
         z, impulses, tangent, k, last, now, iterations, _ = carry
-        # the first pass tells how good a full tangent is; a frozen one shows it in the second
-        slow = (now > CONTRACTION * last) & (k > 1) if frozen else now > CONTRACTION * last
-        if frozen:  # a full tangent begins where the frozen one has not led astray
+        # the first pass tells how good a full tangent is; an approximate one shows it in the second
+        slow = (now > CONTRACTION * last) & (k > 1) if approximate else now > CONTRACTION * last
+        if approximate:  # a full tangent begins where another one has not led astray
             lost = slow & (now > last)
             z, impulses = jnp.where(lost, start[0], z), jnp.where(lost, start[1], impulses)
         tangent = branch(
-            (k == 0) | slow, lambda _: fresh(data, z, impulses, k == 0), lambda _: tangent, None
+            unknown(k) | slow, lambda _: fresh(data, z, impulses, k == 0), lambda _: tangent, None
         )
         step, impulses, more, residual = _pass(
             equations, data, z, impulses, tangent, active, settings, max_iterations
@@ -309,15 +200,17 @@ def _iterate(
         _, _, _, k, last, now, _, _ = carry
         least = settings.tolerance * settings.scale
         large = now * now > least * last
-        if frozen:  # converges linearly: the first update says nothing about the second
+        if approximate:  # converges linearly: the first update says nothing about the second
             large = jnp.where(k == 1, now > least, large)
         return large & (k < max_passes)
 
     count = jnp.asarray(0, int)
-    start = (z, jnp.zeros(m), blank, count, big, big, count, jnp.zeros(()))
-    z, impulses, _, k, last, now, iterations, residual = lax.while_loop(unsolved, body, start)
+    start = (z, jnp.zeros(m), first, count, big, big, count, jnp.zeros(()))
+    z, impulses, tangent, k, last, now, iterations, residual = lax.while_loop(unsolved, body, start)
     estimate = now * now / jnp.where(last > 0.0, last, 1.0) / settings.scale
-    return (z, impulses), (k, iterations, estimate, residual)
+    if carried is not None:
+        carried = Carried(tangent=tangent, known=estimate <= settings.tolerance)
+    return (z, impulses), (k, iterations, estimate, residual, carried)
 
 
 def solve_stage(
@@ -330,14 +223,16 @@ def solve_stage(
     max_passes: int = 20,
     max_iterations: int = 20,
     kept: StageTangent | None = None,
+    carried: Carried | None = None,
 ) -> StageAnswer:
     """Solves ``residual(z) - W(z) P = 0`` with the laws on ``rates(z)``, from the start ``z``.
 
     The tangent is formed in the first pass and kept while passes contract by ten; the iteration stops
     when the estimated next update is below ``tolerance`` times the scale of the velocities, so that no
     pass is spent on verification. Where equations are `Freezing` and say ``"mass"``, the first tangent is
-    frozen in position and velocity, and a full one follows where that contracts too slowly. Forward and
-    reverse derivatives of first order, by the full tangent at the answer.
+    frozen in position and velocity, and a full one follows where that contracts too slowly; so it does
+    after one that was carried here from an earlier step. Forward and reverse derivatives of first order,
+    by the full tangent at the answer.
 
     Args:
         equations: static functions of the step.
@@ -348,12 +243,14 @@ def solve_stage(
         max_passes: linearisations before giving up.
         max_iterations: plain Newton steps of each contact problem.
         kept: tangent for all steps, of `kept_tangent`: then one pass is the solution.
+        carried: of the answer of an earlier step, or of `no_tangent`.
     """
     n, joints = z.shape[0], inside_of(equations, z.shape[0])
     if joints is not None:
         z = jnp.concatenate([z, jnp.zeros(joints.inside * joints.copies)])
     solver = _solver(joints or equations, n, max_passes, max_iterations)
-    (z, impulses), (passes, iterations, estimate, residual) = solver((data, z, active, settings, kept))
+    (z, impulses), work = solver((data, z, active, settings, kept, carried))
+    passes, iterations, estimate, residual, carried = work
     if joints is not None:
         z, x = joints.split(z)
         impulses = joints.whole(impulses, x)
@@ -364,4 +261,5 @@ def solve_stage(
         iterations=iterations,
         estimate=estimate,
         residual=residual,
+        carried=carried,
     )

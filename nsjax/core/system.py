@@ -15,7 +15,7 @@ from nsjax.linalg import Dense, Structure, interleaving
 from nsjax.short import as_html
 from nsjax.types import Array, Fn, Promised, PyTree, record
 
-TANGENTS = ("full", "mass")
+TANGENTS = ("full", "mass", "kept")
 """Tangents with which implicit schemes iterate."""
 
 
@@ -108,7 +108,9 @@ class System:
             ``"body"``, ``"joint"`` or ``"load"``; None for a system that is not made of parts.
         tangent_hint: with which tangent implicit schemes are to iterate unless told otherwise, see
             ``tangent`` of `nsjax.schemes.mixed.framework.mixed_scheme`: ``"mass"`` pays for mechanisms of
-            many bodies, whose mass and gyroscopic forces are costly to differentiate; ``"full"`` else.
+            many bodies, whose mass and gyroscopic forces are costly to differentiate; ``"kept"`` for stiff
+            ones with many directional derivatives (beams), in schemes that carry a tangent from step to
+            step, the full one in others; ``"full"`` else.
         structure: promise about the sparsity of the tangent, looked at before a run: `nsjax.linalg.Dense`
             (up to 2000 velocities), `BlockDiagonal` (free bodies), `BlockTridiagonal`, `Sparse`, `Arrow`,
             `Interleaved` (chains with their joints), or any record of yours with the functions of

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.events import Formed, gap_rates
+from nsjax.contact.linearised import kept_tangent
 from nsjax.contact.sensitivity import Stepped
-from nsjax.contact.stage import kept_tangent
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 
 from nsjax.contact import ContactProblem, solve
 from nsjax.contact.events import Touch, no_touch
-from nsjax.contact.stage import StageSettings, StageTangent, kept_tangent, solve_stage
+from nsjax.contact.linearised import Carried, StageTangent, kept_tangent, no_tangent
+from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import KeptInertia, constant_inertia
@@ -19,6 +20,8 @@ from nsjax.core.system import State, System
 from nsjax.schemes.choices import tangent_of
 from nsjax.schemes.mixed.stages import Maps, StageEquations
 from nsjax.types import Array, PyTree, record
+
+Tangents = tuple[tuple[Carried, ...], tuple[Carried, ...]]
 
 
 @record()
@@ -33,6 +36,8 @@ class Memory:
         touch: what is remembered of contacts for events, and which are at rest.
         stale: () bool, accelerations and their forces are not those of the persistent contacts: the next
             step begins by finding them.
+        tangents: of every group of stages, without and with contact rows, where they are kept from step to
+            step.
     """
 
     a: Array
@@ -42,6 +47,7 @@ class Memory:
     closed: Array
     touch: Touch
     stale: Array
+    tangents: Tangents = ((), ())
 
     @property
     def resting(self) -> Array:
@@ -89,6 +95,7 @@ class End:
     solved: Array
     notes: Array
     free: Array | None = None
+    tangents: Tangents = ((), ())
 
 
 @record()
@@ -113,7 +120,7 @@ class Runner:
 
     def __init__(
         self, scheme: Scheme, system: System, params: PyTree, state: State, closed: Array, contacts: bool,
-        kept: Kept, dt: Array,
+        kept: Kept, dt: Array, tangents: tuple[Carried, ...] = (),
     ) -> None:  # fmt: skip
         self.scheme, self.system, self.params, self.contacts = scheme, system, params, contacts
         self.dt = dt
@@ -121,6 +128,7 @@ class Runner:
         self.scale = 1.0 + jnp.max(jnp.abs(state.v))
         self.has_rows = bool(system.nb) or contacts
         self.kept, self.groups = kept, iter(kept.stages[contacts])
+        self.earlier, self.carried = iter(tangents), list[Carried]()
         self.residuals: list[Array] = [jnp.zeros(())]
         self.estimates: list[Array] = [jnp.zeros(())]
         self.iterations: Array = jnp.asarray(0, int)
@@ -142,8 +150,10 @@ class Runner:
             equations, (self.params, maps), jnp.zeros(equations.unknowns),
             jnp.concatenate([self.closed] * equations.stages), settings,
             max_passes=options.max_passes, max_iterations=options.max_iterations,
-            kept=next(self.groups, None),
+            kept=next(self.groups, None), carried=next(self.earlier, None),
         )  # fmt: skip
+        if answer.carried is not None:
+            self.carried.append(answer.carried)
         self.residuals.append(answer.residual)
         self.estimates.append(answer.estimate)
         self.iterations = self.iterations + answer.iterations
@@ -185,21 +195,43 @@ class Runner:
 
 
 class Recorder(Runner):
-    """Runs a base scheme on a model with constant structure for the tangents of its stages alone."""
+    """Runs a base scheme for the tangents of its stages alone: ``of``, `kept_tangent` for a model with
+    constant structure, or `no_tangent`.
+    """
 
-    def __init__(self, scheme: Scheme, system: System, params: PyTree, contacts: bool, dt: Array) -> None:
+    def __init__(
+        self, scheme: Scheme, system: System, params: PyTree, contacts: bool, dt: Array, of: Any
+    ) -> None:
         rest = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=jnp.zeros(system.nv))
         super().__init__(scheme, system, params, rest, jnp.zeros(system.nc, bool), contacts, Kept(), dt)
-        self.rest = rest
-        self.tangents: list[StageTangent] = []
+        self.rest, self.of = rest, of
+        self.tangents: list[Any] = []
 
     def __call__(self, maps: Maps) -> tuple[list[tuple[Array, Array, Array, Array]], list[Array]]:
         """The predicted stages, their tangent being noted."""
         equations = self.equations(maps)
-        self.tangents.append(kept_tangent(equations, (self.params, maps), equations.unknowns))
+        self.tangents.append(self.of(equations, (self.params, maps), equations.unknowns))
         count = equations.nc * (1 + equations.nt) + equations.nb
         nothing = [self.all(x) for x in equations.split(jnp.zeros(count))]
         return maps.at(self.system, jnp.zeros(equations.unknowns)), nothing
+
+
+def _noted(
+    scheme: Scheme, system: System, params: PyTree, dt: Array, kept: Kept, of: Any
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What ``of`` makes of every group of stages, without and with contact rows."""
+    still, free = jnp.zeros(system.nv), jnp.zeros(row_count(system))
+    memory = Memory(
+        a=still, algorithmic=still, force=free, algorithmic_force=free,
+        closed=jnp.zeros(system.nc, bool), touch=no_touch(system), stale=jnp.asarray(False),
+    )  # fmt: skip
+    found: list[tuple[Any, ...]] = []
+    for contacts in (False, system.nc > 0):
+        record = Recorder(scheme, system, params, contacts, dt, of)
+        record.kept = kept
+        scheme.options.base(scheme.coef, record.rest, memory, dt, record)
+        found.append(tuple(record.tangents))
+    return found[0], found[1]
 
 
 def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> Kept:
@@ -207,24 +239,15 @@ def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> Kep
     if not system.structure.constant:
         return Kept()
     inertia = constant_inertia(system, params)
-    none, still = jnp.zeros(system.nc, bool), jnp.zeros(system.nv)
-    free = jnp.zeros(row_count(system))
-    memory = Memory(
-        a=still,
-        algorithmic=still,
-        force=free,
-        algorithmic_force=free,
-        closed=none,
-        touch=no_touch(system),
-        stale=jnp.asarray(False),
-    )
-    stages = []
-    for contacts in (False, system.nc > 0):
-        record = Recorder(scheme, system, params, contacts, dt)
-        record.kept = Kept(inertia=inertia)
-        scheme.options.base(scheme.coef, record.rest, memory, dt, record)
-        stages.append(tuple(record.tangents))
-    return Kept(inertia=inertia, stages=(stages[0], stages[1]))
+    kept = Kept(inertia=inertia)
+    return Kept(inertia=inertia, stages=_noted(scheme, system, params, dt, kept, kept_tangent))
+
+
+def no_tangents(scheme: Scheme, system: System, params: PyTree) -> Tangents:
+    """Blank tangents for `Memory` where they are kept from step to step, else none."""
+    if system.structure.constant or tangent_of(scheme.options.tangent, system) != "kept":
+        return (), ()
+    return _noted(scheme, system, params, jnp.ones(()), Kept(), no_tangent)
 
 
 def row_count(system: System) -> int:
@@ -251,7 +274,8 @@ def base_step(
     contacts: bool,
 ) -> End:  # fmt: skip
     """The base scheme's step before an impulse, with or without contact rows."""
-    run = Runner(scheme, system, params, state, memory.closed, contacts, kept, dt)
+    both = memory.tangents
+    run = Runner(scheme, system, params, state, memory.closed, contacts, kept, dt, both[contacts])
     base: BaseEnd = scheme.options.base(scheme.coef, state, memory, dt, run)
     residual, estimate = jnp.max(jnp.stack(run.residuals)), jnp.max(jnp.stack(run.estimates))
     tolerances = scheme.coef.tolerances
@@ -268,4 +292,5 @@ def base_step(
         solved=(residual <= tolerances.contact) & (estimate <= tolerances.stage),
         notes=jnp.zeros(system.nc, int),
         free=base.free,
+        tangents=(both[0], tuple(run.carried)) if contacts else (tuple(run.carried), both[1]),
     )

@@ -35,6 +35,7 @@ from nsjax.schemes.mixed.base_step import (
     Runner,
     base_step,
     kept_parts,
+    no_tangents,
     on_contacts,
     row_count,
     split_rows,
@@ -120,6 +121,8 @@ def mixed_scheme(
         tangent: with which stages iterate. ``"full"``: the derivative of the residual. ``"mass"``: that
             of the inertia alone, with position, velocity and directions frozen; the same solution from
             more but cheaper passes, and the full one where they contract too slowly (stiff forces).
+            ``"kept"``: that of an earlier step, which is remembered, and a new one where passes contract
+            too slowly: for tangents that cost much, on a CPU (lanes of a GPU form them in every pass).
             ``"auto"``: as `System.tangent_hint` says. Derivatives are the same.
         joints_inside: see `Scheme`; a base step that calls ``run.rows_at`` says False.
         max_passes, max_iterations: of the stage solver and of each contact problem.
@@ -147,7 +150,7 @@ def mixed_scheme(
         leaving_is_open=leaving_is_open,
         max_passes=within(name, "max_passes", max_passes, 1),
         max_iterations=within(name, "max_iterations", max_iterations, 1),
-        tangent=choose_tangent(name, tangent),
+        tangent=choose_tangent(name, tangent, keeps=True),
     )
     return Scheme(
         name=name,
@@ -190,7 +193,7 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
     touch = dataclasses.replace(touch, held=resting)
     memory = Memory(
         a=a, algorithmic=a, force=force, algorithmic_force=force, closed=closed, touch=touch,
-        stale=jnp.asarray(stale),
+        stale=jnp.asarray(stale), tangents=no_tangents(scheme, system, params),
     )  # fmt: skip
     return Carry(state=state, memory=memory)
 
@@ -288,7 +291,7 @@ def _remember(
     touch = dataclasses.replace(touch, held=resting, bounced=touch.bounced & ~resting)
     return Memory(
         a=end.a, algorithmic=end.algorithmic, force=end.force, algorithmic_force=end.algorithmic_force,
-        closed=closed, touch=touch, stale=stale,
+        closed=closed, touch=touch, stale=stale, tangents=end.tangents,
     )  # fmt: skip
 
 
