@@ -274,6 +274,7 @@ class FlexibleCrank:
             shapes=self.picture,
             labels=self.labels(),
             structure=bordered(b.structure, 3),
+            tangent_hint="kept",
         )
 
 

@@ -292,8 +292,9 @@ class Mechanism:
         if absolute:
             given = self.tree.structure(self, self.presence.touching)
         flat = not spatial or (not absolute and self.tree.flat)
-        stiff = bool(self.topology.all_of("beam"))  # their stiffness belongs into the tangent
-        hint = "mass" if (spatial or nv > PLANAR_FULL) and not stiff else "full"
+        hint = "mass" if spatial or nv > PLANAR_FULL else "full"
+        if self.topology.all_of("beam"):  # their stiffness belongs into the tangent
+            hint = "kept"
         return System(
             name=self.title, nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd,
             force=self.force, potential=self.potential,

@@ -1,9 +1,13 @@
-"""Iterations with the tangent frozen in position and velocity: the same motion from cheaper passes."""
+"""Iterations with tangents frozen in position and velocity, or kept from earlier steps: the same motion
+from cheaper passes.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -73,7 +77,10 @@ IMPLICIT = {
     "generalized_alpha": schemes.generalized_alpha, "bathe": schemes.bathe, "ed_alpha": schemes.ed_alpha,
     "newmark": schemes.newmark, "moreau_theta": schemes.moreau_theta, "ggl_unified": schemes.ggl_unified,
 }  # fmt: skip
-QUICK = ("moreau_theta",)
+OTHER = [(name, "mass") for name in IMPLICIT] + [
+    (name, "kept") for name in IMPLICIT if name not in ("moreau_theta", "ggl_unified")
+]
+QUICK = ("moreau_theta", "mass"), ("newmark", "kept")
 
 
 def numbers(chain: Chain, k: float = 0.0) -> dict:
@@ -83,44 +90,50 @@ def numbers(chain: Chain, k: float = 0.0) -> dict:
 
 
 @pytest.mark.parametrize(
-    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in IMPLICIT]
+    ("name", "other"), [x if x in QUICK else pytest.param(*x, marks=pytest.mark.slow) for x in OTHER]
 )
 @pytest.mark.parametrize("loop", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_the_same_motion(name: str, loop: bool) -> None:
+def test_the_same_motion(name: str, other: str, loop: bool) -> None:
     """Through an impact with friction, and with a closed loop: both to the tolerance of the stage solver,
     1e-12 of the velocities a step, over 300 steps of a motion that does not amplify it by more than 1e3.
     """
     chain = Chain(5, loop)
     found = []
-    for tangent in ("full", "mass"):
+    for tangent in ("full", other):
         scheme = IMPLICIT[name](tangent=tangent)
         traj = nsjax.simulate(
             chain.system(), numbers(chain), start_of(chain), scheme, dt=1e-3, steps=300, every=100
         )
         traj.raise_for_status()
         found.append(traj)
-    full, mass = found
+    full, changed = found
     assert loop or full.impacts.sum() > 0
-    np.testing.assert_allclose(mass.q, full.q, atol=1e-9)
-    np.testing.assert_allclose(mass.v, full.v, atol=1e-7)
+    np.testing.assert_allclose(changed.q, full.q, atol=1e-9)
+    np.testing.assert_allclose(changed.v, full.v, atol=1e-7)
 
 
-def test_derivatives_are_those_of_the_full_tangent() -> None:
+@pytest.mark.parametrize(("make", "other"), [(schemes.moreau_theta, "mass"), (schemes.newmark, "kept")])
+def test_derivatives_are_those_of_the_full_tangent(make: Callable[..., Any], other: str) -> None:
+    """Forward, and with the kept one reverse: what is carried from step to step has no part in them."""
     chain, start = Chain(3), start_of(Chain(3))
 
     def end(m: jax.Array, tangent: str) -> jax.Array:
         p = {**numbers(chain), "m": m, "k": 3.0}
-        scheme = schemes.moreau_theta(tangent=tangent)
+        scheme = make(tangent=tangent)
         return nsjax.simulate(chain.system(), p, start, scheme, dt=1e-3, steps=120, every=120).q[-1]
 
     wanted = jax.jacfwd(functools.partial(end, tangent="full"))(0.7)
-    np.testing.assert_allclose(
-        jax.jacfwd(functools.partial(end, tangent="mass"))(0.7), wanted, atol=1e-9 * np.max(np.abs(wanted))
-    )
+    near = 1e-9 * np.max(np.abs(wanted))
+    np.testing.assert_allclose(jax.jacfwd(functools.partial(end, tangent=other))(0.7), wanted, atol=near)
+    if other == "kept":
+        back = jax.grad(lambda m: end(m, tangent=other)[-1])(0.7)
+        np.testing.assert_allclose(back, wanted[-1], atol=near)
 
 
 def test_stiff_forces_get_the_full_tangent() -> None:
-    """``(omega dt)^2`` is 10 and more: passes with the frozen tangent grow instead of contracting."""
+    """``(omega dt)^2`` is 10 and more: passes with the frozen tangent grow instead of contracting, those
+    with a kept one are renewed.
+    """
     chain = Chain(3)
     p = numbers(chain, k=3e4)
     start = State(t=0.0, q=np.full(3, 0.2), v=np.zeros(3))
@@ -128,10 +141,38 @@ def test_stiff_forces_get_the_full_tangent() -> None:
         nsjax.simulate(
             chain.system(), p | {"floor": 10.0}, start, schemes.bathe(tangent=t), dt=1e-2, steps=40
         )
-        for t in ("full", "mass")
+        for t in ("full", "mass", "kept")
     ]
     for traj in runs:
         traj.raise_for_status()
+    for other in runs[1:]:
+        np.testing.assert_allclose(other.q, runs[0].q, atol=1e-10)
+
+
+def test_a_kept_tangent_goes_on_where_a_run_is_resumed() -> None:
+    """Two halves are the whole, bit for bit; a start from the state alone is the same to the tolerance."""
+    chain, scheme = Chain(3), schemes.newmark(tangent="kept")
+    args, kw = (chain.system(), numbers(chain, k=3.0)), {"dt": 1e-3, "every": 50}
+    whole = nsjax.simulate(*args, start_of(chain), scheme, steps=300, **kw)
+    first = nsjax.simulate(*args, start_of(chain), scheme, steps=150, **kw)
+    end = State(t=first.t[-1], q=first.q[-1], v=first.v[-1])
+    second = nsjax.simulate(*args, end, scheme, steps=150, carry=first.carry, **kw)
+    np.testing.assert_array_equal(second.q[-1], whole.q[-1])
+
+
+def test_a_model_that_changes_by_leaps_renews_the_tangent() -> None:
+    """A spring a thousand times stiffer from a tenth of a second on."""
+
+    def force(t, q, v, p):
+        return -jnp.where(t > 0.1, 1e6, 1e3) * jnp.sin(q)
+
+    system = System(nq=1, nv=1, mass=lambda q, p: jnp.eye(1), force=force)
+    start = State(t=0.0, q=np.array([0.3]), v=np.zeros(1))
+    runs = [
+        nsjax.simulate(system, None, start, schemes.newmark(tangent=t), dt=1e-3, steps=200)
+        for t in ("full", "kept")
+    ]
+    runs[1].raise_for_status()
     np.testing.assert_allclose(runs[1].q, runs[0].q, atol=1e-10)
 
 
@@ -143,7 +184,9 @@ def test_the_hint_of_a_model() -> None:
     hinted = nsjax.simulate(chain.system("mass"), *args, schemes.moreau_theta(), **kw)
     chosen = nsjax.simulate(chain.system(), *args, schemes.moreau_theta(tangent="mass"), **kw)
     np.testing.assert_array_equal(hinted.q, chosen.q)
-    with pytest.raises(InputError, match="tangent = 'fast'; choose one of auto, full, mass"):
+    with pytest.raises(InputError, match="tangent = 'fast'; choose one of auto, full, mass, kept"):
         schemes.bathe(tangent="fast")
-    with pytest.raises(InputError, match="tangent_hint = 'none'; choose full or mass"):
+    with pytest.raises(InputError, match="tangent = 'kept'; choose one of auto, full, mass"):
+        schemes.moreau_theta(tangent="kept")
+    with pytest.raises(InputError, match="tangent_hint = 'none'; choose full or mass or kept"):
         chain.system("none")
