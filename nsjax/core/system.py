@@ -109,8 +109,7 @@ class System:
         tangent_hint: with which tangent implicit schemes are to iterate unless told otherwise, see
             ``tangent`` of `nsjax.schemes.mixed.framework.mixed_scheme`: ``"mass"`` pays for mechanisms of
             many bodies, whose mass and gyroscopic forces are costly to differentiate; ``"kept"`` for stiff
-            ones with many directional derivatives (beams), in schemes that carry a tangent from step to
-            step, the full one in others; ``"full"`` else.
+            ones with many directional derivatives (beams); ``"full"`` else.
         structure: promise about the sparsity of the tangent, looked at before a run: `nsjax.linalg.Dense`
             (up to 2000 velocities), `BlockDiagonal` (free bodies), `BlockTridiagonal`, `Sparse`, `Arrow`,
             `Interleaved` (chains with their joints), or any record of yours with the functions of

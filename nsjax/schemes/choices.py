@@ -57,9 +57,9 @@ def told_by(name: str, criteria: Criteria | None) -> Criteria | None:
     return criteria
 
 
-def choose_tangent(name: str, value: str, keeps: bool = False) -> str:
-    """Checks a choice of the tangent; ``keeps``: of a scheme that can carry it from step to step."""
-    return choose(name, "tangent", value, ("auto", *TANGENTS) if keeps else ("auto", *TANGENTS[:-1]))
+def choose_tangent(name: str, value: str) -> str:
+    """Checks a choice of the tangent."""
+    return choose(name, "tangent", value, ("auto", *TANGENTS))
 
 
 def tangent_of(choice: str, system: System) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact import Given, Jump
-from nsjax.contact.linearised import StageTangent
-from nsjax.contact.stage import StageSettings, solve_stage
+from nsjax.contact.linearised import Carried, StageTangent
+from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
 from nsjax.core.operators import Rows, all_rows, momentum
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import System
@@ -125,8 +125,9 @@ class FrozenRowEquations:
 
 
 def solve_frozen(
-    scheme: Scheme, equations: Any, data: Any, active: Array, kept: StageTangent | None = None
-) -> tuple[Array, Jump, Array]:
+    scheme: Scheme, equations: Any, data: Any, active: Array, kept: StageTangent | None = None,
+    carried: Carried | None = None,
+) -> tuple[Jump, StageAnswer]:  # fmt: skip
     """Solves the equations of a step for ``z = v_{i+1} - v_i``.
 
     Args:
@@ -135,10 +136,11 @@ def solve_frozen(
         equations: `FrozenRowEquations`.
         data: what they read.
         active: (nc,) bool, contacts that take part.
-        kept: tangent for all steps, of `nsjax.contact.stage.kept_tangent`.
+        kept: tangent for all steps, of `nsjax.contact.linearised.kept_tangent`.
+        carried: tangent of an earlier step.
 
     Returns:
-        Velocity change (nv,), jump, and error estimate of the iteration.
+        Jump, and the solver's answer.
     """
     system, v, options = equations.system, data.state.v, scheme.options
     settings = StageSettings(
@@ -149,7 +151,8 @@ def solve_frozen(
     answer = solve_stage(
         equations, data, jnp.zeros(system.nv), active[: equations.nc], settings,
         max_passes=options.max_passes, max_iterations=options.max_iterations, kept=kept,
+        carried=carried,
     )  # fmt: skip
     before, after = (data.frozen.rows.all_rates(v + x) for x in (0.0, answer.z))
     jump = stage_jump(system, answer, answer.z, before, after, active, equations.contacts)
-    return answer.z, jump, answer.estimate
+    return jump, answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from nsjax.contact import Given, Jump
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.events import Formed
+from nsjax.contact.linearised import Carried
 from nsjax.contact.projection import correction_directions, position_rows
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
@@ -30,6 +32,7 @@ from nsjax.schemes.choices import (
     told_by,
     within,
 )
+from nsjax.schemes.impulses.keeping import Pair, renewed, tangents_of, with_tangents
 from nsjax.schemes.impulses.midpoint_contacts import contact_init, impulse_step, midpoint
 from nsjax.schemes.impulses.moreau import Coefficients
 from nsjax.types import Array, PyTree, record
@@ -285,7 +288,7 @@ def ggl_unified(
             tangent=choose_tangent("ggl_unified", tangent),
         ),
         prepare=_prepare,
-        init=contact_init,
+        init=_init,
         step=_step,
         gradient="saltation",
         criteria=told_by("ggl_unified", criteria),
@@ -297,23 +300,25 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
     return ()
 
 
+def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
+    carry = contact_init(scheme, system, params, constants, state)
+    problem = functools.partial(_problem, scheme, system, params, state, jnp.ones(()))
+    return with_tangents(scheme, system, carry, problem)
+
+
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
     corrects = scheme.options.position_multiplier
-    return impulse_step(_respond, scheme, system, params, carry, dt, corrects=corrects)
+    respond = functools.partial(_respond, tangents_of(carry))
+    return impulse_step(respond, scheme, system, params, carry, dt, corrects=corrects)
 
 
-def unified_stage(
-    scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool
-) -> tuple[_Equations, _Data, StageAnswer]:
-    """The nonlinear equations of a step of `ggl_unified`, what they read, and the solver's answer.
-
-    Args:
-        active: (nc,) bool, contacts that take part.
-        contacts: whether rows of the contacts are formed at all.
-    """
-    options, coef, v = scheme.options, scheme.coef, state.v
+def _problem(
+    scheme: Scheme, system: System, params: PyTree, state: State, dt: Array, contacts: bool
+) -> tuple[_Equations, _Data, int]:
+    """Equations of a step, what they read, and how many unknowns they have."""
+    options = scheme.options
     middle = midpoint(system, state, dt)
     mass = inertia_at(system, middle.t, middle.q, params)
     data = _Data(params=params, state=state, mass=mass, dt=dt)
@@ -325,6 +330,22 @@ def unified_stage(
         kinetic=kinetic_metric(options.metric, system),
         tangent=tangent_of(options.tangent, system),
     )
+    return equations, data, system.nv * (1 + equations.position)
+
+
+def unified_stage(
+    scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool,
+    carried: Carried | None = None,
+) -> tuple[_Equations, _Data, StageAnswer]:  # fmt: skip
+    """The nonlinear equations of a step of `ggl_unified`, what they read, and the solver's answer.
+
+    Args:
+        active: (nc,) bool, contacts that take part.
+        contacts: whether rows of the contacts are formed at all.
+        carried: tangent of an earlier step.
+    """
+    options, coef, v = scheme.options, scheme.coef, state.v
+    equations, data, unknowns = _problem(scheme, system, params, state, dt, contacts)
     mask = active[: system.nc if contacts else 0]
     settings = StageSettings(
         tolerance=coef.stage_tolerance,
@@ -332,24 +353,26 @@ def unified_stage(
         scale=1.0 + jnp.max(jnp.abs(v)),
     )
     answer = solve_stage(
-        equations, data, jnp.zeros(system.nv * (1 + equations.position)),
+        equations, data, jnp.zeros(unknowns),
         jnp.concatenate([mask] * (1 + equations.position)), settings,
-        max_passes=options.max_passes, max_iterations=options.max_iterations,
+        max_passes=options.max_passes, max_iterations=options.max_iterations, carried=carried,
     )  # fmt: skip
     return equations, data, answer
 
 
 def _respond(
-    scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool,
-    _formed: Formed | None,
+    pair: Pair | None, scheme: Scheme, system: System, params: PyTree, state: State, active: Array,
+    dt: Array, contacts: bool, _formed: Formed | None,
 ) -> Stepped:  # fmt: skip
     """The whole step, with or without contact rows."""
-    equations, data, answer = unified_stage(scheme, system, params, state, active, dt, contacts)
+    carried = None if pair is None else pair[contacts]
+    equations, data, answer = unified_stage(scheme, system, params, state, active, dt, contacts, carried)
     xi, middle, dv = equations.motion(data, answer.z)
     own = dataclasses.replace(answer, impulses=equations.split(answer.impulses)[0])
     jump = _books(system, data, own, middle, dv, active, contacts)
     end = State(t=state.t + dt, q=system.retract(state.q, xi), v=state.v + dv)
-    return Stepped(end=end, jump=jump, estimate=answer.estimate)
+    more = renewed(pair, contacts, answer.carried)
+    return Stepped(end=end, jump=jump, estimate=answer.estimate, more=more)
 
 
 def _books(

@@ -86,7 +86,8 @@ class ImpulseRun:
     def solve(self, equations: type[FrozenRowEquations], data: StepData) -> tuple[Array, Jump, Array]:
         """Velocity change (nv,), jump, and error estimate of the iteration."""
         active = jnp.zeros(self.system.nc, bool) if self.active is None else self.active
-        return solve_frozen(self.scheme, equations(self.system, self.contacts), data, active)
+        jump, answer = solve_frozen(self.scheme, equations(self.system, self.contacts), data, active)
+        return answer.z, jump, answer.estimate
 
     def acceleration(self) -> Array:
         """``M^-1 h`` (nv,) at the start of the step, without contact and constraint forces."""

@@ -180,7 +180,8 @@ def _position_level(
     scheme: Scheme, system: System, d: _Data, active: Array, contacts: bool
 ) -> tuple[Array, Jump, Array]:
     """Velocity change, jump and error estimate of index 3."""
-    return solve_frozen(scheme, _PositionLevel(system, contacts), d, active)
+    jump, answer = solve_frozen(scheme, _PositionLevel(system, contacts), d, active)
+    return answer.z, jump, answer.estimate
 
 
 def _velocity_level(

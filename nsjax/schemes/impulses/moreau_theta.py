@@ -17,6 +17,7 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.choices import choose_tangent, tangent_of, told_by, within
 from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
+from nsjax.schemes.impulses.keeping import Pair, renewed, tangents_of, with_tangents
 from nsjax.schemes.impulses.midpoint_contacts import contact_init, gap_of, impulse_step, midpoint
 from nsjax.types import Array, PyTree, record
 
@@ -136,7 +137,7 @@ def moreau_theta(
             tangent=choose_tangent("moreau_theta", tangent),
         ),
         prepare=_prepare,
-        init=contact_init,
+        init=_init,
         step=_step,
         gradient="saltation",
         criteria=told_by("moreau_theta", criteria),
@@ -156,6 +157,15 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
     return tuple(kept)
 
 
+def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
+    carry = contact_init(scheme, system, params, constants, state)
+
+    def problem(contacts: bool) -> tuple[_Equations, _Data, int]:
+        return *_problem(scheme, system, params, state, jnp.ones(()), contacts), system.nv
+
+    return with_tangents(scheme, system, carry, problem)
+
+
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
@@ -164,7 +174,13 @@ def _step(
     if gamma is not None:
         gaps = lambda *_: _extrapolated(system, params, state, gamma * dt)  # noqa: E731
     return impulse_step(
-        functools.partial(_respond, constants), scheme, system, params, carry, dt, gaps=gaps
+        functools.partial(_respond, constants, tangents_of(carry)),
+        scheme,
+        system,
+        params,
+        carry,
+        dt,
+        gaps=gaps,
     )
 
 
@@ -191,12 +207,15 @@ def _problem(
 
 
 def _respond(
-    kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array,
-    contacts: bool, _formed: Formed | None,
+    kept: PyTree, pair: Pair | None, scheme: Scheme, system: System, params: PyTree, state: State,
+    active: Array, dt: Array, contacts: bool, _formed: Formed | None,
 ) -> Stepped:  # fmt: skip
     """The whole step, with or without contact rows."""
     equations, data = _problem(scheme, system, params, state, dt, contacts)
-    dv, jump, estimate = solve_frozen(scheme, equations, data, active, kept[contacts])
+    carried = None if pair is None else pair[contacts]
+    jump, answer = solve_frozen(scheme, equations, data, active, kept[contacts], carried)
+    dv = answer.z
     v, theta = state.v, data.theta
     end = State(t=state.t + dt, q=system.retract(state.q, dt * (v + theta * dv)), v=v + dv)
-    return Stepped(end=end, jump=jump, estimate=estimate)
+    more = renewed(pair, contacts, answer.carried)
+    return Stepped(end=end, jump=jump, estimate=answer.estimate, more=more)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from nsjax.contact import ContactProblem, solve
 from nsjax.contact.events import Touch, no_touch
-from nsjax.contact.linearised import Carried, StageTangent, kept_tangent, no_tangent
+from nsjax.contact.linearised import Carried, StageTangent, blank, kept_tangent, no_tangent
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
@@ -247,7 +248,8 @@ def no_tangents(scheme: Scheme, system: System, params: PyTree) -> Tangents:
     """Blank tangents for `Memory` where they are kept from step to step, else none."""
     if system.structure.constant or tangent_of(scheme.options.tangent, system) != "kept":
         return (), ()
-    return _noted(scheme, system, params, jnp.ones(()), Kept(), no_tangent)
+    shapes = jax.eval_shape(lambda: _noted(scheme, system, params, jnp.ones(()), Kept(), no_tangent))
+    return blank(shapes)
 
 
 def row_count(system: System) -> int:

@@ -150,7 +150,7 @@ def mixed_scheme(
         leaving_is_open=leaving_is_open,
         max_passes=within(name, "max_passes", max_passes, 1),
         max_iterations=within(name, "max_iterations", max_iterations, 1),
-        tangent=choose_tangent(name, tangent, keeps=True),
+        tangent=choose_tangent(name, tangent),
     )
     return Scheme(
         name=name,
