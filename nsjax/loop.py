@@ -205,7 +205,13 @@ def _same_pairs(system: System, params: PyTree, start: Carry, tally: Any) -> tup
         return start, tally
     old, new = start.memory.pairs, system.pairs.identity(params)
     fresh = {name: QUANTITIES[name].start(system) for name in tally}
-    memory = handed_on(old, new, start.memory.memory, no_touch(system))
+    memory = start.memory.memory
+    # of a pair that comes nothing is known
+    nothing = jax.tree.map(
+        lambda x: no_touch(system) if isinstance(x, Touch) else jnp.zeros_like(x), memory,
+        is_leaf=lambda x: isinstance(x, Touch),
+    )  # fmt: skip
+    memory = handed_on(old, new, memory, nothing)
     return dataclasses.replace(start, memory=memory), rows_handed_on(system, old, new, tally, fresh)
 
 

@@ -106,6 +106,7 @@ def velocity_jump(
     method: str = "auto",
     inertia: Inertia | None = None,
     push: Array | None = None,
+    start: Array | None = None,
 ) -> Jump:
     """Impulses and velocity change for which every row fulfils its law.
 
@@ -123,6 +124,7 @@ def velocity_jump(
         duration: time over which given forces act [s], zero at an impact.
         method: of the contact solver.
         inertia: where joints are inside it; else it is not read.
+        start: (nc, 1 + nt) impulses with which the solver may begin; None: zero.
         push: (nv,) momentum that ``drift`` leaves out, so that the joints answer it [kg m/s]; None: none.
 
     Source: [S&U&S (8)-(13)]; [R&S (46)-(54)].
@@ -134,7 +136,8 @@ def velocity_jump(
         free = drift + lift
     problem = jump_problem(system, params, rows, response, before, free, active, constraint_rate, duration)
     nc = problem.nc
-    answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method)
+    begin = None if start is None else problem.stack(start, jnp.zeros(problem.nb))
+    answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method, start=begin)
     dv, constraints = matvec(response, answer.x), problem.bilateral(answer.x)
     if hold is not None:
         more = inertia.held(matvec(rows.wt.T, answer.x), jnp.zeros_like(hold))  # type: ignore[union-attr]

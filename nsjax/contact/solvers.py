@@ -221,11 +221,11 @@ def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> 
     )  # fmt: skip
 
 
-def _solve_pairs(problem: ContactProblem, settings: Settings) -> ContactSolution:
+def _solve_pairs(problem: ContactProblem, settings: Settings, start: Array | None) -> ContactSolution:
     """By products alone, see `nsjax.contact.splitting`."""
     tolerance, cap = settings
-    problem = without_derivative(problem)
-    x, steps, residual = split_steps(problem, tolerance, SPLIT_STEPS * cap)
+    problem, start = without_derivative((problem, start))
+    x, steps, residual = split_steps(problem, tolerance, SPLIT_STEPS * cap, start)
     none = jnp.asarray(0, int)
     return ContactSolution(x=x, iterations=steps, rounds=none, residual=residual)
 
@@ -258,6 +258,7 @@ def solve(
     tolerance: Array | float = 1e-11,
     max_iterations: Array | int = 20,
     method: str = "auto",
+    start: Array | None = None,
 ) -> ContactSolution:
     """Solves a contact problem: Signorini, Newton and Coulomb on ``u = F + G x``.
 
@@ -277,6 +278,8 @@ def solve(
             force by an iteration: linear with the rate ``mu |G_NT| / G_NN`` for one contact.
             ``"gauss_seidel"``: each contact exactly, one after the other; linear, very robust.
             ``"admm"``: alternating directions, for many ill-conditioned contacts.
+        start: (m,) impulses with which the iteration begins between changing bodies
+            (`nsjax.contact.splitting`); the others begin at zero. None: zero.
 
     Returns:
         The answer with its certificate; ``residual > tolerance`` means not solved.
@@ -309,7 +312,7 @@ def solve(
         return ContactSolution(x=problem.free, iterations=none, rounds=none, residual=jnp.zeros(()))
     settings = jnp.asarray(tolerance), jnp.asarray(max_iterations)
     if problem.paired:
-        return _solve_pairs(problem, settings)
+        return _solve_pairs(problem, settings, start)
     if problem.islands:
         return _solve_islands(problem, settings, method)
     return _SOLVERS[method]((problem, settings))

@@ -1,15 +1,20 @@
-"""Contacts of many bodies by products alone: projected steps on all contacts at once, accelerated.
+"""Contacts of many bodies by products alone: projected sweeps over a few groups of contacts, accelerated.
 
-Each body is split among its contacts, as if each held its part of the mass: then every contact has a local
-operator ``D_k``, and the block diagonal of them bounds the Delassus operator from above,
+The contacts that take part are dealt out to `GROUPS` groups like cards, so that few of a group meet at one
+body. The groups are stepped one after the other, as in the method of Gauss and Seidel, and the contacts of
+a group at once: each body is split among those of the group, as if each held its part of the mass. Then
+every contact has a local operator ``D_k``, and the block diagonal of them bounds the Delassus operator of
+the group from above,
 
-    D_k = c_a W_a' M_a^-1 W_a + c_b W_b' M_b^-1 W_b      (c: contacts of each of its two bodies)
+    D_k = c_a W_a' M_a^-1 W_a + c_b W_b' M_b^-1 W_b     (c: contacts of the group of each of its two bodies)
 
-so that steps of its size never overshoot where friction does not couple to the normal impulse. Anderson's
-mixing of the last steps makes them as fast as a Krylov method once it is settled which contacts stick and
-slide. Before it is, mixing may run in circles around a kink: where it gains too little, plain steps take
-over, twice as many each time. They creep, but arrive. No contact waits for another: cost and memory are in
-proportion to the contacts.
+so that steps of its size never overshoot where friction does not couple to the normal impulse. Such a sweep
+brings nearly as much as one from contact to contact, by a few operations on long arrays.
+
+Anderson's mixing of the last sweeps makes them as fast as a Krylov method once it is settled which contacts
+stick and slide. Before it is, mixing may run across kinks, or in circles around one: then less of it is
+taken, and where it gains too little, plain sweeps take over, twice as many each time. They creep, but
+arrive. Cost and memory of a sweep are in proportion to the contacts.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact.certificate import impulse_scale, relative_residual
-from nsjax.contact.problem import ContactProblem, Factored, project_disk
+from nsjax.contact.problem import ContactProblem, Factored, Given, project_disk
 from nsjax.core.pairs import REFUSED_GRADIENT
 from nsjax.linalg import Paired, solve
 from nsjax.types import Array, record
@@ -31,8 +36,10 @@ from nsjax.types import Array, record
 REMEMBERED = 6
 """Steps that are mixed."""
 
-WORSE = 2.0
-"""A mixed step whose own plain step would be longer than this many of the last one's is not taken."""
+WORSE, LEAST = 2.0, 0.01
+"""A mixed step whose own plain step would be longer than ``WORSE`` of the last one's is not taken, but half
+of the mixing is tried: across a kink only the way up to it helps. Below ``LEAST`` of it plain steps follow.
+"""
 
 DEPENDENT = 1e-12
 """Weight of the least change in the mixing, relative to that of the steps: beside rounding of their
@@ -45,16 +52,25 @@ SPAN, GAIN = 50, 0.5
 REST = 20
 """Plain steps that follow for the first time."""
 
-LOOK = 10
+GROUPS = 8
+"""Of contacts, stepped one after the other."""
+
+SHARES, FEW = (2, 1), 16
+"""Parts of all slots: the smallest that holds the contacts that take part is worked on, where it gives a
+group at least so many.
+"""
+
+LOOK = 5
 """Steps from one look at the certificate to the next: it costs as much as a step."""
 
 
 @record()
 class _Mixed:
-    """State of the iteration, rows by rows of a contact: impulses (d, nc), plain step ``f`` there and its
-    square, certificate, sums of the last changes of both (REMEMBERED, d, nc), the changes of plain steps,
-    products of these, how many count, place of the next, steps taken; plain steps still to come, how many
-    the next time, the square of the plain step below which mixing must come, and steps since that was set.
+    """State of the iteration: impulses (groups, d, n), plain step ``f`` there and its square, certificate,
+    sums of the last changes of both (REMEMBERED, ...), the changes of plain steps, products of these, how
+    many count, place of the next, steps taken, part of the mixing that is taken; plain steps still to come,
+    how many the next time, the square of the plain step below which mixing must come, and steps since that
+    was set.
     """
 
     x: Array
@@ -67,6 +83,7 @@ class _Mixed:
     known: Array
     place: Array
     steps: Array
+    share: Array
     rest: Array
     patience: Array
     goal: Array
@@ -86,76 +103,189 @@ def _products(a: Array, x: Array) -> Array:
     return made
 
 
-class _Steps:
-    """The projected step of a problem, on arrays whose last axis are the contacts."""
+@record(static=("blocks",))
+class _Group:
+    """Contacts that are stepped at once, on arrays whose last axis they are."""
+
+    of: Array
+    wt: Array
+    response: Array
+    free: Array
+    mask: Array
+    friction: Array
+    length: Array
+    blocks: int
+
+    def pushed(self, x: Array) -> Array:
+        """Velocities (blocks + 1, c) of all bodies by the impulses ``x``."""
+        pushed = jnp.concatenate([_added(a, x) for a in self.response], axis=1)
+        return jax.ops.segment_sum(pushed.T, self.of, num_segments=self.blocks + 1)
+
+    def change(self, x: Array, moved: Array) -> Array:
+        """Of the impulses ``x`` by a projected step where bodies are ``moved``: normal impulses first, then
+        friction in the disks of the new ones.
+        """
+        sides = jnp.split(moved[self.of].T, 2, axis=1)
+        pulls = (_added(jnp.swapaxes(a, 0, 1), v) for a, v in zip(self.wt, sides, strict=True))
+        z = x - self.length * functools.reduce(jnp.add, pulls, self.free)
+        normal = jnp.where(self.mask & (z[0] > 0.0), z[0], 0.0)
+        new = normal[None]
+        if x.shape[0] > 1:
+            new = jnp.concatenate([new, project_disk(z[1:].T, self.friction * normal).T])
+        return new - x
+
+
+def _group(problem: ContactProblem) -> _Group:
+    """All contacts of a problem as one."""
+    g: Factored = problem.delassus
+    of, blocks = g.wt.of, g.wt.blocks
+    held = jnp.where((of < blocks)[:, :, None, None], g.response.values, 0.0)
+    return _Group(
+        of=of.T.reshape(-1), wt=jnp.transpose(g.wt.values, (1, 2, 3, 0)),
+        response=jnp.transpose(held, (1, 2, 3, 0)), free=problem.contacts(problem.free).T,
+        mask=problem.mask, friction=problem.friction,
+        length=_lengths(g.wt.values, held, of, problem.mask, blocks).T, blocks=blocks,
+    )  # fmt: skip
+
+
+class _Sweeps:
+    """The sweep over the groups of a problem whose contacts are dealt out: impulses (groups, 1 + nt, n)."""
 
     def __init__(self, problem: ContactProblem) -> None:
         self.problem = problem
-        g: Factored = problem.delassus
-        self.of, self.blocks = g.wt.of.T.reshape(-1), g.wt.blocks
-        self.wt, self.response = (jnp.transpose(a.values, (1, 2, 3, 0)) for a in (g.wt, g.response))
-        self.free, self.length = problem.contacts(problem.free).T, _lengths(problem).T
+        self.all = _group(problem)
+        self.groups = jax.vmap(_group)(_parts(problem))
         self.r = problem.scaling()
         self.scale = impulse_scale(problem, self.r)
 
-    def rates(self, x: Array) -> Array:
-        """``F + G x``."""
-        pushed = jnp.concatenate([_added(a, x) for a in self.response], axis=1)
-        moved = jax.ops.segment_sum(pushed.T, self.of, num_segments=self.blocks + 1)
-        moved = jnp.where(np.arange(self.blocks + 1)[:, None] < self.blocks, moved, 0.0)
-        sides = jnp.split(moved[self.of].T, 2, axis=1)
-        pulls = (_added(jnp.swapaxes(a, 0, 1), v) for a, v in zip(self.wt, sides, strict=True))
-        return functools.reduce(jnp.add, pulls, self.free)
-
     def plain(self, x: Array) -> Array:
-        """``T(x) - x``: normal impulses first, then friction in the disks of the new ones."""
-        problem, z = self.problem, x - self.length * self.rates(x)
-        normal = jnp.where(problem.mask & (z[0] > 0.0), z[0], 0.0)
-        new = normal[None]
-        if problem.nt:
-            new = jnp.concatenate([new, project_disk(z[1:].T, problem.friction * normal).T])
-        return new - x
+        """``T(x) - x`` of a sweep ``T``."""
+
+        def step(moved: Array, own: tuple[_Group, Array]) -> tuple[Array, Array]:
+            group, y = own
+            change = group.change(y, moved)
+            return moved + group.pushed(change), change
+
+        moved = self.all.pushed(jnp.concatenate(list(x), axis=1))
+        changes: Array = lax.scan(step, moved, (self.groups, x))[1]
+        return changes
 
     def certificate(self, x: Array) -> Array:
         """Relative natural-map residual."""
-        flat = x.T.reshape(-1)
+        flat = jnp.swapaxes(x, 1, 2).reshape(-1)
         return relative_residual(self.problem, flat, self.problem.velocity(flat), self.r, self.scale)
 
 
-def _lengths(problem: ContactProblem) -> Array:
-    """Steps (nc, 1 + nt) by the local operators: the normal's own, one for the tangents, zero where no
-    impulse moves anything. Rows of a contact that couple share their row sums.
+def _lengths(values: Array, held: Array, of: Array, mask: Array, blocks: int) -> Array:
+    """Steps (n, 1 + nt) of a group by its local operators: the normal's own, one for the tangents, zero
+    where no impulse moves anything. Rows of a contact that couple share their row sums.
     """
-    g: Factored = problem.delassus
-    wt: Paired = g.wt
-    count = wt.gathered(jnp.broadcast_to(problem.mask[:, None], wt.of.shape).astype(float))
-    held = g.response.values * count[wt.of][:, :, None, None]
-    d = jnp.sum(wt.values[:, :, :, None] * held[:, :, None], axis=(1, 4))
+    on = jnp.broadcast_to(mask[:, None], of.shape).reshape(-1).astype(float)
+    count = jax.ops.segment_sum(on, of.reshape(-1), num_segments=blocks + 1)
+    d = jnp.sum(values[:, :, :, None] * (held * count[of][:, :, None, None])[:, :, None], axis=(1, 4))
     sums = jnp.sum(jnp.abs(d), axis=2)
     normal, tangent = sums[:, :1], jnp.max(sums[:, 1:], axis=1, keepdims=True, initial=0.0)
-    size = jnp.concatenate([normal] + [tangent] * problem.nt, axis=1)
+    size = jnp.concatenate([normal] + [tangent] * (values.shape[2] - 1), axis=1)
     return jnp.where(size > 0.0, 1.0 / jnp.where(size > 0.0, size, 1.0), 0.0)
 
 
-def split_steps(problem: ContactProblem, tolerance: Array, cap: Array) -> tuple[Array, Array, Array]:
-    """Impulses (m,), steps taken and certificate of a problem between pairs of bodies.
+def _parts(problem: ContactProblem) -> ContactProblem:
+    """The problems of all groups, along a leading axis."""
+    n, g = problem.nc // GROUPS, problem.delassus
+
+    def apart(x: Array) -> Array:
+        return jnp.reshape(x, (GROUPS, n, *x.shape[1:]))
+
+    wt, response = (
+        Paired(values=apart(a.values), of=apart(a.of), blocks=a.blocks, across=a.across)
+        for a in (g.wt, g.response)
+    )
+    return ContactProblem(
+        nc=n, nt=problem.nt, nb=0, delassus=Factored(wt=wt, response=response),
+        free=problem.free.reshape(GROUPS, -1), friction=apart(problem.friction), mask=apart(problem.mask),
+    )  # fmt: skip
+
+
+@record()
+class _Dealt:
+    """A problem of the contacts that take part, dealt out to the groups: which they are, in its order, and
+    where each of all (nc,) stands in it.
+    """
+
+    problem: ContactProblem
+    which: Array
+    place: Array
+
+    def rows(self, x: Array) -> Array:
+        """Impulses (groups, 1 + nt, n) out of those of all rows (m,)."""
+        few = self.problem
+        block = jnp.where(few.mask[:, None], x.reshape(-1, 1 + few.nt)[self.which], 0.0)
+        return jnp.swapaxes(block.reshape(GROUPS, -1, 1 + few.nt), 1, 2)
+
+    def spread(self, x: Array, mask: Array) -> Array:
+        """The way back; ``mask`` is that of all contacts."""
+        block = jnp.swapaxes(x, 1, 2).reshape(self.problem.nc, -1)[self.place]
+        return jnp.where(mask[:, None], block, 0.0).reshape(-1)
+
+
+def _dealt(problem: ContactProblem, width: int) -> _Dealt:
+    """Those of all contacts that take part, up to ``width`` a group, one after the other to each group."""
+    g, nc, order = problem.delassus, problem.nc, jnp.argsort(~problem.mask)
+    rank = np.arange(GROUPS * width).reshape(width, GROUPS).T.reshape(-1)
+    which = order[np.minimum(rank, nc - 1)]
+    given = problem.given
+    if given is not None:
+        given = Given(on=jnp.asarray(given.on)[which], normal=given.normal[which])
+    few = ContactProblem(
+        nc=GROUPS * width, nt=problem.nt, nb=0,
+        delassus=Factored(wt=g.wt.taken(which), response=g.response.taken(which)),
+        free=problem.contacts(problem.free)[which].reshape(-1), friction=problem.friction[which],
+        mask=problem.mask[which] & (rank < nc), given=given,
+    )  # fmt: skip
+    back = jnp.argsort(order)
+    place = back % GROUPS * width + back // GROUPS
+    return _Dealt(problem=few, which=which, place=jnp.where(problem.mask, place, 0))
+
+
+def split_steps(
+    problem: ContactProblem, tolerance: Array, cap: Array, start: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Impulses (m,), sweeps taken and certificate of a problem between pairs of bodies.
 
     Args:
         problem: whose operator is `Factored` into `Paired` rows.
         tolerance: of the relative natural-map residual.
-        cap: most steps.
+        cap: most sweeps.
+        start: (m,) impulses to begin with; None: zeros.
 
     Limits: linear convergence; where wedged contacts slide slowly along directions in which hardly anything
     moves (a heap that comes together), or bodies differ by orders of magnitude, the cap may come first: the
     certificate says so.
     """
-    rows = _Steps(problem)
+    first = jnp.zeros_like(problem.free) if start is None else start
+    widths = [-(-problem.nc // (share * GROUPS)) for share in SHARES]
+    widths = [k for k in widths[:-1] if k >= FEW] + widths[-1:]
+
+    def among(width: int) -> tuple[Array, Array, Array]:
+        dealt = _dealt(problem, width)
+        x, steps, residual = _mixed_sweeps(dealt.problem, tolerance, cap, dealt.rows(first))
+        return dealt.spread(x, problem.mask), steps, residual
+
+    branch = jnp.sum(jnp.sum(problem.mask) > GROUPS * np.array(widths[:-1], int))
+    return lax.switch(branch, [functools.partial(among, width) for width in widths])
+
+
+def _mixed_sweeps(
+    problem: ContactProblem, tolerance: Array, cap: Array, x: Array
+) -> tuple[Array, Array, Array]:
+    """Impulses (groups, 1 + nt, n), sweeps and certificate of a problem that is dealt out, from ``x``."""
+    rows = _Sweeps(problem)
 
     def step(s: _Mixed) -> _Mixed:
-        x = s.x + s.f - _added(s.moves, _weights(s))
+        x = s.x + s.f - s.share * _added(s.moves, _weights(s))
         f = rows.plain(x)
         size = jnp.sum(f * f)
-        # a mixed step that leads astray is forgotten, with all that led to it
+        # a mixed step that leads astray is forgotten; its place holds nothing
         bad = ~(size <= WORSE * WORSE * s.size) & (s.known > 0)
         change, here = f - s.f, np.arange(REMEMBERED) == s.place
         moves, changes = (
@@ -163,10 +293,12 @@ def split_steps(problem: ContactProblem, tolerance: Array, cap: Array) -> tuple[
             for old, new in ((s.moves, x - s.x + change), (s.changes, change))
         )
         row = _products(changes, change)
-        steps, place = s.steps + 1, (s.place + 1) % REMEMBERED
+        steps, place = s.steps + 1, jnp.where(bad, s.place, (s.place + 1) % REMEMBERED)
+        known = jnp.where(bad, jnp.minimum(s.known, REMEMBERED - 1), jnp.minimum(s.known + 1, REMEMBERED))
+        share = jnp.where(bad, 0.5 * s.share, jnp.minimum(1.0, 2.0 * s.share))
         x, f, size = (jnp.where(bad, a, b) for a, b in ((s.x, x), (s.f, f), (s.size, size)))
         over = (s.since >= SPAN) & (s.rest == 0)
-        stop = bad | (over & ~(size <= s.goal))
+        stop = (share < LEAST) | (over & ~(size <= s.goal))
         rest = jnp.where(stop, s.patience, jnp.where(s.rest > 0, s.rest - 1, 0))
         anew = over | stop | (s.rest > 0)
         residual = lax.cond(
@@ -175,23 +307,25 @@ def split_steps(problem: ContactProblem, tolerance: Array, cap: Array) -> tuple[
         return _Mixed(
             x=x, f=f, size=size, residual=residual, moves=moves, changes=changes,
             products=jnp.where(here[:, None], row, jnp.where(here, row[:, None], s.products)),
-            known=jnp.where(rest > 0, 0, jnp.minimum(s.known + 1, REMEMBERED)), place=place, steps=steps,
-            rest=rest, patience=jnp.where(stop, 2 * s.patience, s.patience),
+            known=jnp.where(rest > 0, 0, known), place=place, steps=steps,
+            share=jnp.where(rest > 0, 1.0, share), rest=rest,
+            patience=jnp.where(stop, 2 * s.patience, s.patience),
             goal=jnp.where(anew, GAIN * GAIN * size, s.goal), since=jnp.where(anew, 0, s.since + 1),
         )  # fmt: skip
 
     def unsolved(s: _Mixed) -> Array:
         return ~(s.residual <= tolerance) & (s.steps < cap)
 
-    x, zero = jnp.zeros_like(rows.free), jnp.asarray(0, int)
+    zero = jnp.asarray(0, int)
     f, none = rows.plain(x), jnp.zeros((REMEMBERED, *x.shape))
     start = _Mixed(
         x=x, f=f, size=jnp.sum(f * f), residual=rows.certificate(x), moves=none, changes=none,
         products=jnp.zeros((REMEMBERED, REMEMBERED)), known=zero, place=zero, steps=zero,
-        rest=zero, patience=jnp.asarray(REST, int), goal=jnp.asarray(jnp.inf), since=zero,
+        share=jnp.ones(()), rest=zero, patience=jnp.asarray(REST, int), goal=jnp.asarray(jnp.inf),
+        since=zero,
     )  # fmt: skip
     end = lax.while_loop(unsolved, step, start)
-    return end.x.T.reshape(-1), end.steps, end.residual
+    return end.x, end.steps, end.residual
 
 
 def _weights(s: _Mixed) -> Array:

@@ -55,6 +55,12 @@ class Paired:
         pushed = jnp.sum(self.values * x.reshape(n, 1, r, 1), axis=2)
         return self.gathered(pushed)[: self.blocks].reshape(-1)
 
+    def taken(self, groups: Array) -> Paired:
+        """The rows of these groups (k,) alone."""
+        return Paired(
+            values=self.values[groups], of=self.of[groups], blocks=self.blocks, across=self.across
+        )
+
     def gathered(self, x: Array) -> Array:
         """Sums (blocks + 1, ...) of numbers (n, 2, ...) by blocks, that of what does not move last."""
         flat = x.reshape(-1, *x.shape[2:])

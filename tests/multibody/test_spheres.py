@@ -115,6 +115,54 @@ def test_a_pair_that_changes_its_slot() -> None:
     np.testing.assert_allclose(np.asarray(traj.closed_time[-1])[1:4], 0.4, rtol=1e-9)
 
 
+def test_impulses_go_with_their_pairs() -> None:
+    """Those of the last step begin the next, in the step too in which a pair that comes moves them on."""
+    problem = four([(0.0, 0.0, 0.3)], [])
+    traj = run(problem, 1e-3, 400)
+    height, taken = np.asarray(traj.q)[:, 2], np.asarray(traj.iterations)
+    comes = int(np.argmax(height < RADIUS + 0.2 * RADIUS))  # reach
+    assert pairs_of(problem, traj.q[comes - 1]).tolist() == [[k, FLOOR] for k in (1, 2, 3)]
+    assert pairs_of(problem, traj.q[comes]).tolist() == [[k, FLOOR] for k in (0, 1, 2, 3)]
+    # the start knows nothing, an impact something else
+    assert taken[1] > 0
+    lands = int(np.argmax(np.sum(np.asarray(traj.impacts), axis=1) > 0))
+    assert comes + 2 < lands
+    assert np.all(taken[2:lands] == 0)
+    known = traj.carry.carry.memory
+    assert np.asarray(known.pairs)[:4].tolist() == [4, 9, 14, 19]  # first * 5 + second
+    np.testing.assert_allclose(np.asarray(known.memory.own)[:4, 0], 2.0 * 9.81e-3, rtol=1e-9)
+    assert np.all(np.asarray(known.memory.own)[4:] == 0.0)
+
+
+def test_symmetric_heap() -> None:
+    """One on three that stand apart and stay where they are: of the force ``F`` on one from above the line
+    goes through its point on the floor (three forces in balance), so that its normal part is a third of
+    the weight.
+    """
+    apart = 2.3 * RADIUS
+    out = apart / np.sqrt(3.0)
+    top = RADIUS + np.sqrt(4.0 * RADIUS**2 - out**2)
+    turn = 2.0 * np.pi * np.arange(3) / 3.0
+    base = np.stack([out * np.cos(turn), out * np.sin(turn), np.full(3, RADIUS)], axis=1)
+    problem = four([*base, (0.0, 0.0, top)], [], friction=0.5)
+    traj = run(problem, 1e-3, 400)
+    assert pairs_of(problem, traj.q[-1]).tolist() == [[0, 3], [0, 4], [1, 3], [1, 4], [2, 3], [2, 4]]
+    weight = 2.0 * 9.81
+    force = np.asarray(traj.force_normal[-1])[:6].reshape(3, 2)
+    np.testing.assert_allclose(force, np.tile([weight / 3.0, 4.0 * weight / 3.0], (3, 1)), rtol=1e-6)
+    # gaps at the start are rounding, which opens and closes contacts for a few steps
+    np.testing.assert_allclose(traj.q[-1], problem.state.q, atol=1e-4 * RADIUS)
+
+
+def test_no_contact_at_all() -> None:
+    """Spheres that fall past each other, none near: free flight."""
+    problem = four([(0.0, 0.0, 3.0), (0.5, 0.0, 3.0)], [(0.1, 0.0, 0.0)], level=-50.0)
+    traj = run(problem, 1e-3, 400, 400)
+    fallen = 0.5 * 9.81 * 0.4**2
+    np.testing.assert_allclose(bodies(traj.q[-1])[0, :3], [0.04, 0.0, 3.0 - fallen], atol=1e-12)
+    assert np.sum(np.asarray(traj.impacts)) == 0
+
+
 def test_handed_on() -> None:
     old, new, none = jnp.array([3, 7, 9, 99]), jnp.array([2, 7, 9, 10]), jnp.full(4, -1.0)
     assert handed_on(old, new, jnp.arange(4.0), none).tolist() == [-1.0, 1.0, 2.0, -1.0]

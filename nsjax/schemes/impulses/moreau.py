@@ -22,7 +22,7 @@ from nsjax.nonlinear import only_tangent, with_tangent
 from nsjax.schemes.at_events import derivatives
 from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric, told_by, within
 from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
-from nsjax.schemes.impulses.midpoint_contacts import contact_init, impulse_step, midpoint
+from nsjax.schemes.impulses.midpoint_contacts import Remembered, contact_init, impulse_step, midpoint
 from nsjax.types import Array, PyTree, record
 
 
@@ -61,7 +61,7 @@ def moreau_family(name: str, coef: Coefficients, options: Options, criteria: Cri
         coef=coef,
         options=options,
         prepare=_prepare,
-        init=contact_init,
+        init=_init,
         step=_step,
         gradient="saltation",
         criteria=told_by(name, criteria),
@@ -143,6 +143,15 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
     return constant_inertia(system, params)
 
 
+def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
+    """Of contacts between changing bodies the impulses are remembered, with which the next ones begin."""
+    carry = contact_init(scheme, system, params, constants, state)
+    if system.pairs is None:
+        return carry
+    none = no_jump(system).contacts
+    return dataclasses.replace(carry, memory=Remembered(touch=carry.memory, own=none))
+
+
 def _needs_forecast(scheme: Scheme, system: System) -> bool:
     choice = scheme.options.force_velocity
     return choice == "midpoint" or (choice == "auto" and system.retract is not add)
@@ -150,7 +159,9 @@ def _needs_forecast(scheme: Scheme, system: System) -> bool:
 
 @record()
 class _Data:
-    """Everything live that the velocity step reads: start, midpoint ``at``, mass, force and rows there."""
+    """Everything live that the velocity step reads: start, midpoint ``at``, mass, force and rows there, and
+    the impulses with which the contact solver begins.
+    """
 
     params: PyTree
     state: State
@@ -159,6 +170,7 @@ class _Data:
     force: Array
     dt: Array
     frozen: FrozenRows
+    known: Array | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,18 +218,18 @@ def _velocity_level(
         # W' (v_{i+1} - v_i) + dt gamma = 0
         gamma = gap_drift(system, jnp.asarray(d.at.t), d.at.q, v, d.params, "constraint")
         target = rows.rate(v)[-system.nb :] - dt * gamma
-    jump = _jump(scheme, system, d.params, rows, response, v, drift, active, dt, target)
+    jump = _jump(scheme, system, d.params, rows, response, v, drift, active, dt, target, start=d.known)
     return drift + jump.dv, jump, none
 
 
 def _jump(
     scheme: Scheme, system: System, params: PyTree, rows: Rows, response: Array, v: Array, drift: Array,
-    active: Array, dt: Array, target: Array | None = None, **joints: Any,
+    active: Array, dt: Array, target: Array | None = None, **more: Any,
 ) -> Jump:  # fmt: skip
     return velocity_jump(
         system, params, rows, response, v, drift, active,
         tolerance=scheme.coef.tolerance, max_iterations=scheme.options.max_iterations,
-        constraint_rate=target, duration=dt, **joints,
+        constraint_rate=target, duration=dt, **more,
     )  # fmt: skip
 
 
@@ -256,15 +268,18 @@ def _corrected(scheme: Scheme, system: System, projection: Projection, q: Array,
 
 
 def _respond(
-    kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array,
-    contacts: bool, formed: Formed | None,
+    kept: PyTree, known: Array | None, scheme: Scheme, system: System, params: PyTree, state: State,
+    active: Array, dt: Array, contacts: bool, formed: Formed | None,
 ) -> Stepped:  # fmt: skip
-    """The whole step, with or without contact rows."""
+    """The whole step, with or without contact rows; ``known`` are impulses (nc, 1 + nt) to begin with."""
     at = midpoint(system, state, dt)
     if formed is not None:
         drift = dt * formed.free
-        jump = _jump(scheme, system, params, formed.rows, formed.response, state.v, drift, active, dt)
-        return _end(scheme, system, params, state, at, active, dt, drift + jump.dv, jump, jnp.zeros(()))
+        jump = _jump(
+            scheme, system, params, formed.rows, formed.response, state.v, drift, active, dt, start=known
+        )
+        dv, none = drift + jump.dv, jnp.zeros(())
+        return _end(scheme, system, params, state, at, active, dt, dv, jump, none, known)
     v, half = state.v, 0.5 * dt
     mass = inertia_at(system, at.t, at.q, params, kept)
     force = system.force(at.t, at.q, v, params)
@@ -272,18 +287,18 @@ def _respond(
         forecast = v + mass.solve((half * force)[:, None])[:, 0]
         force = system.force(at.t, at.q, forecast, params)
     rows = frozen_rows(system, params, jnp.asarray(at.t), at.q, contacts)
-    d = _Data(params=params, state=state, at=at, mass=mass, force=force, dt=dt, frozen=rows)
+    d = _Data(params=params, state=state, at=at, mass=mass, force=force, dt=dt, frozen=rows, known=known)
     position = bool(system.nb) and scheme.options.constraint_form == "index_3"
     solve = _position_level if position else _velocity_level
     dv, jump, estimate = solve(scheme, system, d, active, contacts)
-    return _end(scheme, system, params, state, at, active, dt, dv, jump, estimate)
+    return _end(scheme, system, params, state, at, active, dt, dv, jump, estimate, known)
 
 
 def _end(
     scheme: Scheme, system: System, params: PyTree, state: State, at: State, active: Array, dt: Array,
-    dv: Array, jump: Jump, estimate: Array,
+    dv: Array, jump: Jump, estimate: Array, known: Array | None,
 ) -> Stepped:  # fmt: skip
-    """The end of the step with the velocity change ``dv``."""
+    """The end of the step with the velocity change ``dv``, and the impulses with which the next begins."""
     q, v1, half = state.q, state.v + dv, 0.5 * dt
     end = State(t=state.t + dt, q=system.retract(q, half * (state.v + v1)), v=v1)
     projection = _project(scheme, system, params, at, end, dt)
@@ -295,14 +310,17 @@ def _end(
             iterations=jump.iterations + projection.iterations,
             residual=jnp.maximum(jump.residual, projection.residual),
         )
-    return Stepped(end=end, jump=jump, estimate=estimate)
+    # a contact that hops keeps the impulse with which it was last closed
+    more = () if known is None else jnp.where(active[:, None], jump.contacts, known)
+    return Stepped(end=end, jump=jump, estimate=estimate, more=more)
 
 
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
     corrects = scheme.options.project_contacts
+    known = carry.memory.own if system.pairs is not None else None
     return impulse_step(
-        functools.partial(_respond, constants), scheme, system, params, carry, dt, corrects=corrects,
+        functools.partial(_respond, constants, known), scheme, system, params, carry, dt, corrects=corrects,
         shares=_shares(scheme, system, constants),
     )  # fmt: skip
