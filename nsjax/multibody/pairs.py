@@ -194,8 +194,38 @@ def _held_profile(scene: Scene, part: Part, numbers: Any) -> Any:
     return lax.stop_gradient(found)
 
 
+def _normal(scene: Scene, part: Part, numbers: Any) -> Any:
+    """Of a plane, out of it, as a vector of the algebra."""
+    a, up = scene.algebra, numbers.second.normal
+    up = np.eye(scene.dimension)[-1] if up is None else up
+    return a.turned(scene.frame(part.bodies[1]).turn, a.vector(jnp.asarray(up, float)))
+
+
+def _up(scene: Scene, part: Part, numbers: Any) -> Array:
+    """The normal of a plane in the axes of a cam."""
+    a, normal = scene.algebra, _normal(scene, part, numbers)
+    made: Array = a.array(a.turned_back(scene.frame(part.bodies[0]).turn, normal))
+    return made
+
+
+def _profile_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    control, up = jnp.asarray(numbers.first.control), _up(scene, part, numbers)
+    near = profiles.lowest_searched(control, up) if near is None else near
+    here = _point(scene, part.bodies[0], profiles.lowest(control, up, near))
+    normal = scene.algebra.array(_normal(scene, part, numbers))
+    gap = closest.dot(normal, here - _point(scene, part.bodies[1], numbers.second.at))
+    return Met(gap, here, here - gap * normal, normal)
+
+
+def _held_lowest(scene: Scene, part: Part, numbers: Any) -> Any:
+    """Parameter of the point of a profile that a plane may meet."""
+    found = profiles.lowest_searched(jnp.asarray(numbers.first.control), _up(scene, part, numbers))
+    return lax.stop_gradient(found)
+
+
 HELD = {
     ("sphere", "profile"): _held_profile, ("box", "box"): _held_boxes, ("capsule", "box"): _held_capsule,
+    ("profile", "plane"): _held_lowest,
 }  # fmt: skip
 """Functions ``(scene, part, numbers)``: what is held fixed during a step."""
 
@@ -204,5 +234,6 @@ PAIRS = {
     ("sphere", "hole"): _sphere_hole, ("sphere", "box"): _sphere_box,
     ("sphere", "cylinder"): _sphere_cylinder, ("sphere", "profile"): _sphere_profile,
     ("box", "box"): _boxes, ("capsule", "box"): _capsule_box, ("capsule", "hole"): _capsule_hole,
+    ("profile", "plane"): _profile_plane,
 }  # fmt: skip
 """Functions ``(scene, part, numbers, near) -> Met``; ``near``: what is held, None: it is looked for."""

@@ -153,3 +153,38 @@ def closest(control: Array, point: Array, near: Array) -> tuple[Array, Array]:
     size = jnp.sqrt(jnp.sum(first * first))
     normal = jnp.stack([first[1], -first[0]]) / size
     return jnp.sum(normal * (point - place)), normal
+
+
+LEVEL = 1e-6
+"""Rate of a slope, in the size of the tangent a knot, below which a curve is level."""
+
+
+def _descended(control: Array, up: Array, s: Array) -> tuple[Array, Array]:
+    """Slope of the height along ``up``, and its rate; where that is no minimum's, one for a step down."""
+    _, first, second = evaluated(control, s)
+    size = jnp.sqrt(jnp.sum(first * first))
+    rate = jnp.sum(second * up)
+    return jnp.sum(first * up), jnp.where(rate > LEVEL * size, rate, size)
+
+
+def _lowered(control: Array, up: Array, s: Array) -> Array:
+    slope, rate = _descended(control, up, s)
+    step = -slope / rate
+    return s + jnp.where(step > 1.0, 1.0, jnp.where(step < -1.0, -1.0, step))
+
+
+def lowest_searched(control: Array, up: Array) -> Array:
+    """Parameter of the lowest point along ``up`` (2,), held fixed: from the lowest knot by Newton steps."""
+    control, up = lax.stop_gradient((control, up))
+    knots = (jnp.roll(control, 1, axis=0) + 4.0 * control + jnp.roll(control, -1, axis=0)) / 6.0
+    heights = jnp.sum(knots * up, axis=1)
+    return functools.reduce(
+        lambda s, _: _lowered(control, up, s), range(STEPS), jnp.argmin(heights).astype(float)
+    )
+
+
+def lowest(control: Array, up: Array, near: Array) -> Array:
+    """The lowest point (2,) along ``up``, from a parameter nearby as in `closest`."""
+    s = lax.stop_gradient(_lowered(*lax.stop_gradient((control, up, near))))
+    slope, rate = _descended(control, up, s)
+    return evaluated(control, s - slope / lax.stop_gradient(rate))[0]

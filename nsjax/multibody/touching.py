@@ -280,6 +280,7 @@ PAIRS = {
     ("box", "plane"), ("capsule", "plane"), ("cylinder", "plane"), ("sphere", "box"),
     ("sphere", "capsule"), ("sphere", "cylinder"), ("sphere", "hole"), ("sphere", "profile"),
     ("capsule", "capsule"), ("box", "box"), ("capsule", "box"), ("capsule", "hole"),
+    ("profile", "plane"),
 }  # fmt: skip
 """Shapes that meet: first, second."""
 
@@ -292,8 +293,8 @@ def contact(
 
     Args:
         name: of the contact.
-        first: a `point`, `points`, `corners` or `sphere`; a `box`, `capsule` or `cylinder` against a
-            plane, a capsule against a capsule, box or hole, a box against a box.
+        first: a `point`, `points`, `corners` or `sphere`; a `box`, `capsule`, `cylinder` or `profile`
+            against a plane, a capsule against a capsule, box or hole, a box against a box.
         second: a `plane`, `walls` or `sphere`; for a sphere or point also a `box`, `capsule`, `cylinder`,
             `hole` or `profile`.
         restitution, restitution_tangential: ``e_N``, ``e_T`` in [0, 1]; numbers, or one per point.

@@ -78,6 +78,7 @@ def planar() -> Any:
         contact("stand", box("a", 0.5, 0.3, turned=0.4), plane("b")),
         contact("cam", ball, profile("b", rounded(angles))),
         contact("bar", capsule("a", 0.08, 0.6, axis=(0.6, 0.8)), box("b", 0.2, 0.3, at=(0.1, 0.0))),
+        contact("face", profile("a", rounded(angles)), plane("b", at=(0.0, -0.3), normal=(0.6, -0.8))),
     )  # fmt: skip
 
 
@@ -269,6 +270,18 @@ def test_profile_against_sampling(flat: Found) -> None:
             # about 3 for this curve, with one more factor two for its ends
             assert abs(found + 0.07 - distance) <= 5e-5
     assert outside >= 10
+
+
+def test_lowest_point_of_a_profile(flat: Found) -> None:
+    """A cam on a face: its lowest point as from the curve itself, to the spline's error as above. The curve
+    is not convex, so that two points may be as low.
+    """
+    gap = flat.gap[:, flat.names.index("face")]
+    curve = rounded(np.linspace(0, 2 * np.pi, 40001))
+    for row, found in zip(flat.q, gap, strict=True):
+        turns = [np.array([[np.cos(x), -np.sin(x)], [np.sin(x), np.cos(x)]]) for x in row[[2, 5]]]
+        places = row[:2] + curve @ turns[0].T - row[3:5] - turns[1] @ [0.0, -0.3]
+        assert abs(found - np.min(places @ (turns[1] @ [0.6, -0.8]))) <= 5e-5
 
 
 SHAPES: dict[str, tuple[Any, str]] = {
