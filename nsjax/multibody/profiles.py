@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -134,9 +133,9 @@ def searched(control: Array, point: Array) -> Array:
     control, point = lax.stop_gradient((control, point))
     knots = (jnp.roll(control, 1, axis=0) + 4.0 * control + jnp.roll(control, -1, axis=0)) / 6.0
     apart = jnp.sum((knots - point) ** 2, axis=1)
-    return functools.reduce(
-        lambda s, _: _stepped(control, point, s), range(STEPS), jnp.argmin(apart).astype(float)
-    )
+    start = jnp.argmin(apart).astype(float)
+    made: Array = lax.fori_loop(0, STEPS, lambda _, s: _stepped(control, point, s), start)
+    return made
 
 
 def closest(control: Array, point: Array, near: Array) -> tuple[Array, Array]:
@@ -178,9 +177,9 @@ def lowest_searched(control: Array, up: Array) -> Array:
     control, up = lax.stop_gradient((control, up))
     knots = (jnp.roll(control, 1, axis=0) + 4.0 * control + jnp.roll(control, -1, axis=0)) / 6.0
     heights = jnp.sum(knots * up, axis=1)
-    return functools.reduce(
-        lambda s, _: _lowered(control, up, s), range(STEPS), jnp.argmin(heights).astype(float)
-    )
+    start = jnp.argmin(heights).astype(float)
+    made: Array = lax.fori_loop(0, STEPS, lambda _, s: _lowered(control, up, s), start)
+    return made
 
 
 def lowest(control: Array, up: Array, near: Array) -> Array:
