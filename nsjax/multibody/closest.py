@@ -32,12 +32,15 @@ one place one would be the other, so it stands back.
 
 @dataclasses.dataclass(frozen=True)
 class Met:
-    """Where two shapes meet: gap, points on the first and on the second, unit normal to the first."""
+    """Where two shapes meet: gap, points on the first and on the second, unit normal to the first; of a
+    second one that is no rigid body, the velocity of its point.
+    """
 
     gap: Array
     here: Array
     there: Array
     normal: Array
+    carried: Array | None = None
 
 
 def dot(a: Array, b: Array) -> Array:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.multibody import boxes, closest, profiles
+from nsjax.multibody import boxes, closest, profiles, tubes
 from nsjax.multibody.closest import Met
 from nsjax.multibody.frames import Scene
 from nsjax.multibody.parts import Part
@@ -223,9 +223,46 @@ def _held_lowest(scene: Scene, part: Part, numbers: Any) -> Any:
     return lax.stop_gradient(found)
 
 
+def _axis(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Array, Array]:
+    """The curve of a beam, its nodes and their tangents (3, k)."""
+    frame, curve = scene.frame(part.bodies[1]), numbers.second.curve
+    turned = jnp.sum(frame.turn * jnp.asarray(curve.tangents)[:, None, :], axis=2)
+    return curve, frame.origin, turned.T
+
+
+def _sphere_tube(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    ball, other, closed = numbers.first, numbers.second, part.option("closed")
+    axis, centre = _axis(scene, part, numbers), _point(scene, part.bodies[0], ball.at)
+    near = tubes.searched(*axis, centre, closed) if near is None else near
+    u = tubes.closest(*axis, centre, near, closed)
+    place, along, _ = tubes.evaluated(*axis, u)
+    met = closest.between(centre, ball.radius, place, other.radius, _across(scene, _unit(along)))
+    return dataclasses.replace(met, carried=_carried(scene, part, axis, u, met.there - place))
+
+
+def _unit(along: Array) -> Array:
+    return along / jnp.sqrt(jnp.sum(along * along))
+
+
+def _carried(scene: Scene, part: Part, axis: tuple[Any, Array, Array], u: Array, arm: Array) -> Array:
+    """Velocity of a point of a beam at ``arm`` from its axis; sections turn as nodes do, linear between."""
+    frame, (places, turns) = scene.frame(part.bodies[1]), tubes.weights(axis[0], u)
+    a, x = scene.algebra, jnp.abs(u - np.arange(axis[1].shape[1]))
+    spin = jnp.sum(jnp.where(x < 1.0, 1.0 - x, 0.0) * frame.spin, axis=1)
+    moved = jnp.sum(places[0] * frame.velocity + turns[0] * a.cross(frame.spin, axis[2]), axis=1)
+    made: Array = moved + a.cross(spin, arm)
+    return made
+
+
+def _held_tube(scene: Scene, part: Part, numbers: Any) -> Any:
+    """Parameter of the point of a beam's axis that is nearest to a ball."""
+    axis, centre = _axis(scene, part, numbers), _point(scene, part.bodies[0], numbers.first.at)
+    return lax.stop_gradient(tubes.searched(*axis, centre, part.option("closed")))
+
+
 HELD = {
     ("sphere", "profile"): _held_profile, ("box", "box"): _held_boxes, ("capsule", "box"): _held_capsule,
-    ("profile", "plane"): _held_lowest,
+    ("profile", "plane"): _held_lowest, ("sphere", "tube"): _held_tube,
 }  # fmt: skip
 """Functions ``(scene, part, numbers)``: what is held fixed during a step."""
 
@@ -234,6 +271,6 @@ PAIRS = {
     ("sphere", "hole"): _sphere_hole, ("sphere", "box"): _sphere_box,
     ("sphere", "cylinder"): _sphere_cylinder, ("sphere", "profile"): _sphere_profile,
     ("box", "box"): _boxes, ("capsule", "box"): _capsule_box, ("capsule", "hole"): _capsule_hole,
-    ("profile", "plane"): _profile_plane,
+    ("profile", "plane"): _profile_plane, ("sphere", "tube"): _sphere_tube,
 }  # fmt: skip
 """Functions ``(scene, part, numbers, near) -> Met``; ``near``: what is held, None: it is looked for."""

@@ -111,21 +111,28 @@ def evaluated(control: Array, s: Array) -> tuple[Array, Array, Array]:
     return point, first, second
 
 
-def _newton(control: Array, point: Array, s: Array) -> tuple[Array, Array]:
+def condition(point: Array, place: Array, first: Array, second: Array) -> tuple[Array, Array]:
     """Residual of the condition of a closest point, and its slope; where that is none of a minimum, the one
     of a straight curve.
+
+    Args:
+        point: to which it is near.
+        place, first, second: a point of the curve, and its derivatives there.
     """
-    place, first, second = evaluated(control, s)
     apart = point - place
     straight = -jnp.sum(first * first)
     slope = jnp.sum(second * apart) + straight
     return jnp.sum(first * apart), jnp.where(slope < 0.1 * straight, slope, straight)
 
 
+def bounded(step: Array) -> Array:
+    """At most one knot."""
+    return jnp.where(step > 1.0, 1.0, jnp.where(step < -1.0, -1.0, step))
+
+
 def _stepped(control: Array, point: Array, s: Array) -> Array:
-    residual, slope = _newton(control, point, s)
-    step = -residual / slope
-    return s + jnp.where(step > 1.0, 1.0, jnp.where(step < -1.0, -1.0, step))
+    residual, slope = condition(point, *evaluated(control, s))
+    return s + bounded(-residual / slope)
 
 
 def searched(control: Array, point: Array) -> Array:
@@ -146,7 +153,7 @@ def closest(control: Array, point: Array, near: Array) -> tuple[Array, Array]:
     """
     still = lax.stop_gradient((control, point, near))
     s = lax.stop_gradient(_stepped(*still))
-    residual, slope = _newton(control, point, s)
+    residual, slope = condition(point, *evaluated(control, s))
     s = s - residual / lax.stop_gradient(slope)
     place, first, _ = evaluated(control, s)
     size = jnp.sqrt(jnp.sum(first * first))
@@ -168,8 +175,7 @@ def _descended(control: Array, up: Array, s: Array) -> tuple[Array, Array]:
 
 def _lowered(control: Array, up: Array, s: Array) -> Array:
     slope, rate = _descended(control, up, s)
-    step = -slope / rate
-    return s + jnp.where(step > 1.0, 1.0, jnp.where(step < -1.0, -1.0, step))
+    return s + bounded(-slope / rate)
 
 
 def lowest_searched(control: Array, up: Array) -> Array:

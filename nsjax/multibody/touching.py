@@ -229,6 +229,28 @@ def profile(body: str, curve: Any, *, samples: int = profiles.SAMPLES) -> Shape:
     return Shape("profile", body, numbers.Profile(control=profiles.control_points(body, curve, samples)))
 
 
+def tube(beam: str, radius: Any) -> Shape:
+    """The surface of a whole beam of circular section: all points at a radius from its axis.
+
+    The axis is smooth: a cubic between neighbouring nodes, in the directions that they carry. What touches
+    it acts on the two nodes beside, with forces and moments.
+
+    Args:
+        beam: its name.
+        radius: [m].
+
+    Limits: second shape of a contact, of spheres and points alone. A beam whose last node stands on its
+    first is a ring, which a joint `fixed` between its ends closes. Nodes as they are drawn when the
+    mechanism is made decide the directions.
+
+    Example:
+        >>> from nsjax.multibody import contact, sphere, tube
+        >>> contact("nose", sphere("follower", 0.01), tube("ring", 0.005)).bodies
+        ('follower', 'ring')
+    """
+    return Shape("tube", beam, numbers.Tube(radius=number("tube", beam, "radius", radius, 0.0)))
+
+
 def plane(body: str = GROUND, *, at: Any = None, normal: Any = None) -> Shape:
     """A half space, or half plane.
 
@@ -280,7 +302,7 @@ PAIRS = {
     ("box", "plane"), ("capsule", "plane"), ("cylinder", "plane"), ("sphere", "box"),
     ("sphere", "capsule"), ("sphere", "cylinder"), ("sphere", "hole"), ("sphere", "profile"),
     ("capsule", "capsule"), ("box", "box"), ("capsule", "box"), ("capsule", "hole"),
-    ("profile", "plane"),
+    ("profile", "plane"), ("sphere", "tube"),
 }  # fmt: skip
 """Shapes that meet: first, second."""
 
@@ -296,7 +318,7 @@ def contact(
         first: a `point`, `points`, `corners` or `sphere`; a `box`, `capsule`, `cylinder` or `profile`
             against a plane, a capsule against a capsule, box or hole, a box against a box.
         second: a `plane`, `walls` or `sphere`; for a sphere or point also a `box`, `capsule`, `cylinder`,
-            `hole` or `profile`.
+            `hole`, `profile` or `tube`.
         restitution, restitution_tangential: ``e_N``, ``e_T`` in [0, 1]; numbers, or one per point.
         friction: Coulomb's ``mu``; None: smooth, which makes a smaller problem where all contacts are.
 

@@ -13,7 +13,7 @@ from experiments.contact import cam, fig_crossed_cylinders, fig_journal_bearing,
 
 FIGURES = [
     "fig_box_stack", "fig_cam_follower", "fig_crossed_cylinders", "fig_dominoes", "fig_journal_bearing",
-    "fig_rolling_sphere", "fig_row_of_spheres",
+    "fig_rolling_sphere", "fig_row_of_spheres", "fig_woodpecker",
 ]  # fmt: skip
 
 
