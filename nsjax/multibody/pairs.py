@@ -247,8 +247,8 @@ def _unit(along: Array) -> Array:
 def _carried(scene: Scene, part: Part, axis: tuple[Any, Array, Array], u: Array, arm: Array) -> Array:
     """Velocity of a point of a beam at ``arm`` from its axis; sections turn as nodes do, linear between."""
     frame, (places, turns) = scene.frame(part.bodies[1]), tubes.weights(axis[0], u)
-    a, x = scene.algebra, jnp.abs(u - np.arange(axis[1].shape[1]))
-    spin = jnp.sum(jnp.where(x < 1.0, 1.0 - x, 0.0) * frame.spin, axis=1)
+    a, away = scene.algebra, jnp.abs(u - np.arange(axis[1].shape[1]))
+    spin = jnp.sum(jnp.where(away < 1.0, 1.0 - away, 0.0) * frame.spin, axis=1)
     moved = jnp.sum(places[0] * frame.velocity + turns[0] * a.cross(frame.spin, axis[2]), axis=1)
     made: Array = moved + a.cross(spin, arm)
     return made

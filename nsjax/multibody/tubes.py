@@ -82,14 +82,22 @@ def weights(x: Curve, u: Array) -> tuple[Any, Any]:
     """Of the nodes and of their tangents at a parameter in elements (n + 1,): values, first and second
     derivatives.
     """
-    at = u - np.arange(x.before.shape[0])
-    a = jnp.abs(at)
-    near, sign = a < 1.0, jnp.where(at < 0.0, -1.0, 1.0)
-    speed = jnp.where(near, jnp.where(at < 0.0, x.before, x.behind), 0.0)
-    rest = 1.0 - a
-    places = (1.0 - 3.0 * a * a + 2.0 * a * a * a, -6.0 * at * rest, -6.0 + 12.0 * a)
-    turns = (at * rest * rest, rest * (1.0 - 3.0 * a), sign * (6.0 * a - 4.0))
-    return tuple(jnp.where(near, w, 0.0) for w in places), tuple(speed * w for w in turns)
+    k = np.arange(x.before.shape[0])
+    element = lax.stop_gradient(jnp.floor(jnp.where(u < k[-1], u, k[-1] - 0.5)))
+    starts, stops = k == element, k == element + 1.0
+    s = u - element
+    rest = 1.0 - s
+    later = (s * s * (3.0 - 2.0 * s), 6.0 * s * rest, 6.0 - 12.0 * s)
+    earlier = (1.0 - later[0], -later[1], -later[2])
+    leaving = (s * rest * rest, rest * (1.0 - 3.0 * s), 6.0 * s - 4.0)
+    arriving = (-s * s * rest, s * (3.0 * s - 2.0), 6.0 * s - 2.0)
+
+    def both(one: Any, other: Any) -> Any:
+        return jnp.where(starts, one, jnp.where(stops, other, 0.0))
+
+    speed = both(x.behind, x.before)
+    places = tuple(both(i, j) for i, j in zip(earlier, later, strict=True))
+    return places, tuple(speed * both(i, j) for i, j in zip(leaving, arriving, strict=True))
 
 
 def evaluated(x: Curve, nodes: Array, tangents: Array, u: Array) -> tuple[Array, Array, Array]:
