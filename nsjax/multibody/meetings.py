@@ -60,7 +60,7 @@ CORNERS = {
 
 COUNTS = {
     ("capsule", "plane"): 2, ("cylinder", "plane"): 10, ("capsule", "capsule"): 3, ("capsule", "box"): 3,
-    ("capsule", "hole"): 2,
+    ("capsule", "hole"): 2, ("cylinder", "hole"): 2,
 }  # fmt: skip
 """Contacts of pairs that have several, whatever their numbers."""
 

@@ -152,6 +152,41 @@ def _capsule_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     return closest.inside(centres, shaft.radius, there, other.radius, _across(scene, along)[:, None])
 
 
+def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Array, ...]:
+    """Of both rims of a pin in a hollow cylinder, centres (3, 2), radii along two directions, the parts of
+    all three across the axis, and a point of the axis with its direction.
+    """
+    (first, second), pin, other = part.bodies, numbers.first, numbers.second
+    a, turn = scene.algebra, scene.frame(part.bodies[0]).turn
+    own = a.vector(1.0 if pin.axis is None else pin.axis)
+    radii = [pin.radius * a.turned(turn, x) for x in a.tangents(own)]
+    start, along = _point(scene, second, other.at), _along(scene, second, other.axis)
+    centres = ends(scene, first, pin)
+    apart = centres - start[:, None]
+    across = [
+        x - closest.dot(along[:, None], x) * along[:, None] for x in (apart, *(r[:, None] for r in radii))
+    ]
+    wide = [jnp.broadcast_to(x, (3, 2)) for x in across[1:]]
+    return centres, radii[0], radii[1], across[0], wide[0], wide[1], start, along
+
+
+def _cylinder_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    """A pin in a hollow cylinder: of each rim the point nearest to the wall."""
+    centres, one, other, *across, start, along = _pin_rims(scene, part, numbers)
+    near = _held_rims(scene, part, numbers) if near is None else near
+    angles = jax.vmap(closest.farthest, (1, 0))(tuple(across), near)
+    here = centres + jnp.cos(angles) * one[:, None] + jnp.sin(angles) * other[:, None]
+    height = closest.dot(along[:, None], here - start[:, None])
+    middle = start[:, None] + height * along[:, None]
+    return closest.inside(here, None, middle, numbers.second.radius, _across(scene, along)[:, None])
+
+
+def _held_rims(scene: Scene, part: Part, numbers: Any) -> Any:
+    """Where on the rims of a pin it is nearest to the wall."""
+    _, _, _, *across, _, _ = _pin_rims(scene, part, numbers)
+    return lax.stop_gradient(jax.vmap(closest.farthest_searched, 1)(tuple(across)))
+
+
 def _sphere_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     (first, second), ball, other = part.bodies, numbers.first, numbers.second
     middle, along, half = _segment(scene, second, other)
@@ -263,6 +298,7 @@ def _held_tube(scene: Scene, part: Part, numbers: Any) -> Any:
 HELD = {
     ("sphere", "profile"): _held_profile, ("box", "box"): _held_boxes, ("capsule", "box"): _held_capsule,
     ("profile", "plane"): _held_lowest, ("sphere", "tube"): _held_tube,
+    ("cylinder", "hole"): _held_rims,
 }  # fmt: skip
 """Functions ``(scene, part, numbers)``: what is held fixed during a step."""
 
@@ -272,5 +308,6 @@ PAIRS = {
     ("sphere", "cylinder"): _sphere_cylinder, ("sphere", "profile"): _sphere_profile,
     ("box", "box"): _boxes, ("capsule", "box"): _capsule_box, ("capsule", "hole"): _capsule_hole,
     ("profile", "plane"): _profile_plane, ("sphere", "tube"): _sphere_tube,
+    ("cylinder", "hole"): _cylinder_hole,
 }  # fmt: skip
 """Functions ``(scene, part, numbers, near) -> Met``; ``near``: what is held, None: it is looked for."""

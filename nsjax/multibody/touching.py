@@ -239,9 +239,9 @@ def tube(beam: str, radius: Any) -> Shape:
         beam: its name.
         radius: [m].
 
-    Limits: second shape of a contact, of spheres and points alone. A beam whose last node stands on its
-    first is a ring, which a joint `fixed` between its ends closes. Nodes as they are drawn when the
-    mechanism is made decide the directions.
+    Limits: second shape of a contact, of a `sphere` or `point` alone, at one place: that found from the
+    nearest node. A beam whose last node stands on its first is a ring, which a joint `fixed` between its
+    ends closes. Nodes as they are drawn when the mechanism is made decide the directions.
 
     Example:
         >>> from nsjax.multibody import contact, sphere, tube
@@ -302,7 +302,7 @@ PAIRS = {
     ("box", "plane"), ("capsule", "plane"), ("cylinder", "plane"), ("sphere", "box"),
     ("sphere", "capsule"), ("sphere", "cylinder"), ("sphere", "hole"), ("sphere", "profile"),
     ("capsule", "capsule"), ("box", "box"), ("capsule", "box"), ("capsule", "hole"),
-    ("profile", "plane"), ("sphere", "tube"),
+    ("profile", "plane"), ("sphere", "tube"), ("cylinder", "hole"),
 }  # fmt: skip
 """Shapes that meet: first, second."""
 
@@ -316,7 +316,8 @@ def contact(
     Args:
         name: of the contact.
         first: a `point`, `points`, `corners` or `sphere`; a `box`, `capsule`, `cylinder` or `profile`
-            against a plane, a capsule against a capsule, box or hole, a box against a box.
+            against a plane, a capsule against a capsule, box or hole, a cylinder in a hole, a box
+            against a box.
         second: a `plane`, `walls` or `sphere`; for a sphere or point also a `box`, `capsule`, `cylinder`,
             `hole`, `profile` or `tube`.
         restitution, restitution_tangential: ``e_N``, ``e_T`` in [0, 1]; numbers, or one per point.
@@ -324,6 +325,10 @@ def contact(
 
     Raises:
         InputError: for shapes that do not meet, or stand on one body.
+
+    Limits: no cylinder against a box, a capsule or a cylinder, or in a slot or socket: a capsule in its
+    place is known. Points and corners meet planes and walls, a `point` or `sphere` all shapes. No profile
+    against a profile, no beam against a beam but by spheres on its nodes.
 
     Example:
         >>> from nsjax.multibody import contact, plane, sphere
@@ -339,6 +344,8 @@ def contact(
         if not hint and any(x in PAIRS for x in itertools.permutations(kinds)):
             hint = "; a capsule in place of a cylinder is"
         raise InputError(f"contact {name!r}: {first.kind} against {second.kind} is not known{hint}")
+    if (first.kind, second.kind) == ("cylinder", "hole"):
+        _check_pin(name, second.numbers)
     if first.body == second.body:
         raise InputError(f"contact {name!r}: both shapes stand on {first.body!r}; name two bodies")
     law = {
@@ -347,3 +354,13 @@ def contact(
     kept = {k: number("contact", name, k, v, 0.0) for k, v in law.items()}
     both = numbers.Contact(first=first.numbers, second=second.numbers, **kept)
     return made("contact", name, (first.body, second.body), both, shapes=(first.kind, second.kind))
+
+
+def _check_pin(name: str, hole: Any) -> None:
+    """Refuses what is no hollow cylinder around a pin."""
+    if hole.axis is None or hole.half_length is not None:
+        what = "a socket" if hole.axis is None else "a slot"
+        raise InputError(
+            f"contact {name!r}: a cylinder in {what}; give the hole an axis and no half_length, or a "
+            "capsule in place of the cylinder"
+        )

@@ -54,10 +54,11 @@ def spatial() -> Any:
         contact("stand", box("a", *HALF, at=AT, turned=TURNED), plane("b", at=ON, normal=NORMAL)),
         contact("bar", capsule("a", 0.08, 0.6, at=AT, axis=OTHER), box("b", *HALF, at=ON, turned=TURNED)),
         contact("shaft", capsule("a", 0.1, 0.4, at=AT, axis=OTHER), hole("b", 2.0, at=ON, axis=AXIS)),
+        contact("pin", cylinder("a", 0.3, 0.4, at=AT, axis=OTHER), hole("b", 2.0, at=ON, axis=AXIS)),
     )  # fmt: skip
 
 
-PARTS = ("capsule", "crossed", "box", "drum", "pipe", "slot", "socket", "roll", "lie", "stand")
+PARTS = ("capsule", "crossed", "box", "drum", "pipe", "slot", "socket", "roll", "lie", "stand", "pin")
 
 
 def rounded(shape: np.ndarray) -> np.ndarray:
@@ -229,6 +230,21 @@ def test_gaps_in_space(space: Found) -> None:
     assert checked >= 6
 
 
+def test_a_pin_in_a_hole(space: Found) -> None:
+    """Both rims by fine sampling, upright on the axis too, where all points of a rim are as near."""
+    first, angles = space.names.index("pin"), np.linspace(0.0, 2.0 * np.pi, 4001)
+    across = np.linalg.svd(np.array([OTHER]))[2][1:]
+    rim = 0.3 * (np.cos(angles)[:, None] * across[0] + np.sin(angles)[:, None] * across[1]) + AT
+    for row, gap in zip(space.q, space.gap[:, first : first + 2], strict=True):
+        poses = Poses(row)
+        axis, middle = poses.turns["b"] @ AXIS, poses.point("b", ON)
+        for side, found in zip((-0.4, 0.4), gap, strict=True):
+            apart = poses.at["a"] + (rim + side * np.array(OTHER)) @ poses.turns["a"].T - middle
+            wanted = 2.0 - np.max(np.linalg.norm(np.cross(axis, apart), axis=1))
+            # sampled within 2 pi / 8000: (0.3 + 5) * that squared / 2 of the distance
+            assert -2e-6 <= found - wanted <= 1e-9
+
+
 @pytest.mark.parametrize("which", ["space", "flat"])
 def test_rates_are_those_of_the_points_that_meet(which: str, request: Any) -> None:
     """The derivative of every gap is the velocity of one point against the other along the normal."""
@@ -301,6 +317,13 @@ SHAPES: dict[str, tuple[Any, str]] = {
             contact("c", sphere("a", 1.0), profile("ground", rounded(np.arange(6.0)))),
         ),
         "'c': a profile is planar",
+    ),
+    "cylinder in a socket": (
+        lambda: contact("c", cylinder("a", 1.0, 1.0), hole("b", 1.1)), "a cylinder in a socket",
+    ),
+    "cylinder in a slot": (
+        lambda: contact("c", cylinder("a", 1, 1), hole("b", 2.0, axis=(0, 0, 1.0), half_length=1.0)),
+        "a cylinder in a slot",
     ),
     "cylinder on a box": (
         lambda: contact("c", cylinder("a", 1.0, 1.0), box("b", 1.0, 1.0, 1.0)), "a capsule in place of",
