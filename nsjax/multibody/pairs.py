@@ -152,9 +152,9 @@ def _capsule_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     return closest.inside(centres, shaft.radius, there, other.radius, _across(scene, along)[:, None])
 
 
-def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Array, ...]:
-    """Of both rims of a pin in a hollow cylinder, centres (3, 2), radii along two directions, the parts of
-    all three across the axis, and a point of the axis with its direction.
+def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any, Array, Array]:
+    """Of both rims of a pin in a hollow cylinder, centres (3, 2) and radii along two directions, the parts
+    of these three across the axis, and a point of the axis with its direction.
     """
     (first, second), pin, other = part.bodies, numbers.first, numbers.second
     a, turn = scene.algebra, scene.frame(part.bodies[0]).turn
@@ -167,14 +167,14 @@ def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Array, ...]:
         x - closest.dot(along[:, None], x) * along[:, None] for x in (apart, *(r[:, None] for r in radii))
     ]
     wide = [jnp.broadcast_to(x, (3, 2)) for x in across[1:]]
-    return centres, radii[0], radii[1], across[0], wide[0], wide[1], start, along
+    return (centres, *radii), (across[0], wide[0], wide[1]), start, along
 
 
 def _cylinder_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     """A pin in a hollow cylinder: of each rim the point nearest to the wall."""
-    centres, one, other, *across, start, along = _pin_rims(scene, part, numbers)
+    (centres, one, other), across, start, along = _pin_rims(scene, part, numbers)
     near = _held_rims(scene, part, numbers) if near is None else near
-    angles = jax.vmap(closest.farthest, (1, 0))(tuple(across), near)
+    angles = jax.vmap(closest.farthest, (1, 0))(across, near)
     here = centres + jnp.cos(angles) * one[:, None] + jnp.sin(angles) * other[:, None]
     height = closest.dot(along[:, None], here - start[:, None])
     middle = start[:, None] + height * along[:, None]
@@ -183,8 +183,8 @@ def _cylinder_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 def _held_rims(scene: Scene, part: Part, numbers: Any) -> Any:
     """Where on the rims of a pin it is nearest to the wall."""
-    _, _, _, *across, _, _ = _pin_rims(scene, part, numbers)
-    return lax.stop_gradient(jax.vmap(closest.farthest_searched, 1)(tuple(across)))
+    across = _pin_rims(scene, part, numbers)[1]
+    return lax.stop_gradient(jax.vmap(closest.farthest_searched, 1)(across))
 
 
 def _sphere_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
