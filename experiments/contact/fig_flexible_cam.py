@@ -1,6 +1,6 @@
-"""A cam that is a closed beam on a driven hub, and a follower whose stem is a beam on a guide with a
-preloaded spring: the lift comes to that of rigid bodies as the ring grows stiffer, and the follower leaves
-the cam at the same speed. Benchmark M6 of the specification with beams.
+"""A cam that is a closed beam on the spokes of a driven hub, and a follower on a guide with a preloaded
+spring: the lift comes to that of a rigid cam as the ring grows stiffer, and the follower leaves it at the
+same speed. Benchmark M6 of the specification with a flexible cam.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from nsjax.multibody import (
     fixed,
     hinge,
     joint_spring,
-    rectangular,
     slide,
     sphere,
     tube,
@@ -30,71 +29,56 @@ from nsjax.multibody import (
 from .. import common
 from . import cam, shared
 
-ELEMENTS, SPOKES, WALL = 12, 4, 0.005
+ELEMENTS, SPOKES, WALL = 16, 4, 0.005
 """Of the ring; nodes that the hub holds; radius of the ring's section [m]."""
 
 MODULI, STEEL, DENSITY = (2e9, 2e10, 2e11), 2e11, 7800.0
-WIDTH, LENGTH, STEM = 0.01, 0.1, 3
-"""Edge and length of the stem [m], and its elements."""
-
 SLOW, FAST, NEAR = 50.0, 120.0, 0.01
-STEPS = 500
+STEPS = 1000
 """Of a turn."""
 
 
 def parts(modulus: float) -> list[Any]:
-    """The ring through nodes from its lowest point on, closed there, and the follower."""
-    angles = np.pi + 2.0 * np.pi * np.arange(ELEMENTS + 1) / ELEMENTS
+    """The ring, which its seam closes, on the hub, and the follower."""
+    angles = 2.0 * np.pi * np.arange(ELEMENTS + 1) / ELEMENTS
     axis = cam.RADIUS - WALL
     nodes = np.stack(
         [cam.ECCENTRICITY + axis * np.cos(angles), axis * np.sin(angles), 0.0 * angles], axis=1
     )
     nodes[-1] = nodes[0]
-    foot = float(cam.lift(np.array(-np.pi / 2)))
-    stem_mass = DENSITY * WIDTH**2 * LENGTH
-    rest = float(cam.lift(np.array(np.pi))) + LENGTH - cam.PRELOAD / cam.STIFFNESS
+    rest = float(cam.lift(np.array(np.pi))) - cam.PRELOAD / cam.STIFFNESS
+    held = range(0, ELEMENTS, ELEMENTS // SPOKES)
     return [
         body("hub", mass=1.0, inertia=cam.DRIVE * np.array([0.5, 0.5, 1.0])),
         beam("ring", nodes, section=circular(WALL, E=modulus, rho=DENSITY), first_axis=(0.0, 0.0, 1.0)),
-        beam(
-            "stem", (0.0, foot, 0.0), (0.0, foot + LENGTH, 0.0), elements=STEM,
-            section=rectangular(WIDTH, WIDTH, E=STEEL, rho=DENSITY), first_axis=(0.0, 0.0, 1.0),
-        ),
-        body("head", mass=cam.MASS - stem_mass, inertia=np.full(3, 1e-4)),
+        body("follower", mass=cam.MASS, inertia=np.full(3, 1e-4)),
         hinge("shaft", "ground", "hub", axis=(0.0, 0.0, 1.0)),
         fixed("seam", "ring.end", "ring.start"),
-        *(
-            fixed(f"spoke{k}", "hub", f"ring.{k}", at=nodes[k])
-            for k in range(0, ELEMENTS, ELEMENTS // SPOKES)
-        ),
-        fixed("top", "stem.end", "head"),
-        slide("guide", "ground", "head", axis=(0.0, 1.0, 0.0)),
+        *(fixed(f"spoke{k}", "hub", f"ring.{k}", at=nodes[k]) for k in held),
+        slide("guide", "ground", "follower", axis=(0.0, 1.0, 0.0)),
         joint_spring("spring", "guide", stiffness=cam.STIFFNESS, rest=rest),
-        contact("nose", sphere("stem.start", cam.ROLLER), tube("ring", WALL)),
-    ]  # fmt: skip
+        contact("nose", sphere("follower", cam.ROLLER), tube("ring", WALL)),
+    ]
 
 
 def turned(modulus: float, speed: float) -> nsjax.Trajectory:
     """A turn from the middle of the rise, the ring without strain and turning with the hub."""
-    foot, rise = float(cam.lift(np.array(-np.pi / 2))), cam.ECCENTRICITY * speed
-    spin, up = (0.0, 0.0, 0.0, 0.0, 0.0, speed), (0.0, rise, 0.0, 0.0, 0.0, 0.0)
-    still = (0.0, 0.0, 0.0)
+    height, rise = float(cam.lift(np.array(-np.pi / 2))), cam.ECCENTRICITY * speed
+    spin, still = (0.0, 0.0, 0.0, 0.0, 0.0, speed), (0.0, 0.0, 0.0)
+    up = (0.0, rise, 0.0, 0.0, 0.0, 0.0)
     problem = assemble(
         *parts(modulus), gravity=(0.0, -cam.GRAVITY, 0.0), coordinates="absolute",
-        start={
-            "hub": (still, spin), "ring": (still, spin), "stem": (still, up),
-            "head": ((0.0, foot + LENGTH, 0.0), up),
-        },
+        start={"hub": (still, spin), "ring": (still, spin), "follower": ((0.0, height, 0.0), up)},
     )  # fmt: skip
     return shared.run(problem, schemes.nsga_decoupled(), 2.0 * np.pi / speed / STEPS, STEPS)
 
 
 def seen(traj: nsjax.Trajectory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Angle from top dead centre, height of the roller, force along the guide."""
+    """Angle from top dead centre, height of the follower, force along the guide."""
     turn = np.asarray(traj.body("hub").rotation)
     theta = np.unwrap(np.arctan2(turn[:, 1, 0], turn[:, 0, 0])) - np.pi / 2
     force = np.asarray(traj.contact("nose").force).reshape(len(theta)) * cam.along_normal(theta)
-    return theta, np.asarray(traj.body("stem.0").position)[:, 1], force
+    return theta, np.asarray(traj.body("follower").position)[:, 1], force
 
 
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:

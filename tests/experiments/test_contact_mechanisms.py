@@ -16,6 +16,9 @@ FIGURES = [
     "fig_rolling_sphere", "fig_row_of_spheres", "fig_woodpecker",
 ]  # fmt: skip
 
+COMPILED_LONG = ["fig_flexible_cam"]
+"""Whose programs compile for minutes."""
+
 
 def check(name: str, folder: pathlib.Path, quick: bool) -> None:
     module = importlib.import_module(f"experiments.contact.{name}")
@@ -34,7 +37,7 @@ def test_quick(name: str, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", FIGURES + COMPILED_LONG)
 def test_full(name: str, tmp_path: pathlib.Path) -> None:
     check(name, tmp_path, quick=False)
 
