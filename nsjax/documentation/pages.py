@@ -50,7 +50,7 @@ PAGES = (
     Page("contacts", "Contacts of mechanisms", (
         ("nsjax.multibody", (
             "contact", "point", "points", "corners", "sphere", "box", "capsule", "cylinder", "plane",
-            "walls", "hole", "profile", "Shape", "spheres", "pairs_of",
+            "walls", "hole", "profile", "tube", "Shape", "spheres", "pairs_of",
         )),
     )),
     Page("models", "Ready-made models", (("nsjax.models", None),)),

@@ -32,6 +32,7 @@ from nsjax.multibody.touching import (
     points,
     profile,
     sphere,
+    tube,
     walls,
 )
 
@@ -40,5 +41,5 @@ __all__ = [
     "box", "capsule", "circular", "contact", "corners", "cylinder", "cylindrical", "distance", "fixed",
     "force", "hinge", "hole", "joint_spring", "line_load", "pairs_of", "pin", "plane", "point",
     "points", "profile", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "section",
-    "slide", "sphere", "spheres", "spring", "torque", "universal", "walls",
+    "slide", "sphere", "spheres", "spring", "torque", "tube", "universal", "walls",
 ]  # fmt: skip

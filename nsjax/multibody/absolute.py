@@ -59,7 +59,7 @@ class Folded:
 @dataclasses.dataclass(frozen=True)
 class Frames(Mapping[str, Frame]):
     """Frames by name, each taken out of the arrays of all when it is asked for; those of all nodes of a
-    beam, side by side (3, k) and without turns, by its name.
+    beam, side by side (3, k) with turns (k, 3, 3), by its name.
     """
 
     names: tuple[str, ...]
@@ -184,7 +184,7 @@ class Bodies:
             return ground(self.dimension)
         origin, turn, angle, velocity, spin = parts
         if isinstance(k, slice):
-            return Frame(origin[k].T, None, None, velocity[k].T, spin[k].T)
+            return Frame(origin[k].T, turn[k], None, velocity[k].T, spin[k].T)
         if self.dimension == 3:
             return Frame(origin[k], turn[k], None, velocity[k], spin[k])
         place, motion = (origin[k][0], origin[k][1]), (velocity[k][0], velocity[k][1])

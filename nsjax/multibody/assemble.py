@@ -236,6 +236,10 @@ def _check_shapes(part: Part, dimension: int) -> None:
     for kind, x in both:
         if kind in FLAT and dimension == 3:
             raise InputError(f"contact {part.name!r}: {FLAT[kind]}")
+        if kind == "tube" and x.curve is None:
+            raise InputError(
+                f"contact {part.name!r}: tube of {part.bodies[1]!r}, which is no beam; use a capsule"
+            )
         if kind == "cylinder" and dimension == 2:
             raise InputError(f"contact {part.name!r}: a cylinder is spatial; use a sphere, box or capsule")
         if kind in ("box", "corners") and dimension == 3 and x.half_depth is None:

@@ -14,6 +14,7 @@ from nsjax.core import InputError, nearest
 from nsjax.core.checks import is_traced
 from nsjax.multibody.numbers import Beam, Section
 from nsjax.multibody.parts import Part, made, number
+from nsjax.multibody.tubes import curve_of, is_closed
 
 MASSES = ("consistent", "lumped")
 """Translational masses of beams."""
@@ -306,9 +307,18 @@ def _along(part: Part, beams: dict[str, Part]) -> Part:
     return dataclasses.replace(part, options=(*part.options, ("nodes", nodes)))
 
 
+def _on_surface(part: Part, points: Any) -> Part:
+    """A contact with the surface of a beam through nodes (n + 1, 3)."""
+    tube = dataclasses.replace(part.numbers.second, curve=curve_of(points))
+    kept = dataclasses.replace(part.numbers, second=tube)
+    return dataclasses.replace(part, numbers=kept, options=(*part.options, ("closed", is_closed(points))))
+
+
 def _of_all_nodes(part: Part, beams: dict[str, Part]) -> Part:
-    """A contact whose first shape stands on a beam: one contact for every node."""
+    """A contact whose first shape stands on a beam: one for every node; or whose second is its surface."""
     first, second = part.bodies
+    if part.option("shapes")[1] == "tube" and second in beams and first not in beams:
+        return _on_surface(part, beams[second].numbers.points)
     if second in beams:
         raise InputError(f"contact {part.name!r}: the beam {second!r} is the second; exchange the shapes")
     if first not in beams:

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from nsjax.types import Array
 
@@ -32,12 +33,15 @@ one place one would be the other, so it stands back.
 
 @dataclasses.dataclass(frozen=True)
 class Met:
-    """Where two shapes meet: gap, points on the first and on the second, unit normal to the first."""
+    """Where two shapes meet: gap, points on the first and on the second, unit normal to the first; of a
+    second one that is no rigid body, the velocity of its point.
+    """
 
     gap: Array
     here: Array
     there: Array
     normal: Array
+    carried: Array | None = None
 
 
 def dot(a: Array, b: Array) -> Array:
@@ -194,3 +198,56 @@ def rims(
     return jnp.stack(
         [middle + sign * half * along + radius * arm for sign in (1.0, -1.0) for arm in arms], axis=1
     )
+
+
+RIM_SAMPLES, RIM_STEPS = 8, 6
+"""Places of a rim of which the farthest, and the one opposite, start Newton's steps, and their number: a
+sixteenth of a turn is squared by each.
+"""
+
+ROUND = 1e-9
+"""Bend of the squared distance along a rim, in its squared radius, below which all of it is as far."""
+
+
+def _across_rim(across: tuple[Array, Array, Array], angle: Array) -> tuple[Array, Array]:
+    """Slope and bend along a rim of half the squared distance from an axis; where that is none of a largest
+    one, the bend of a step outwards.
+    """
+    c, u, w = across
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    place, rate = c + cos * u + sin * w, cos * w - sin * u
+    size = dot(u, u) + dot(w, w)
+    bend = dot(rate, rate) + dot(place, c - place)
+    return dot(place, rate), jnp.where(bend < -ROUND * size, bend, -size)
+
+
+def _outward(across: tuple[Array, Array, Array], angle: Array) -> Array:
+    slope, bend = _across_rim(across, angle)
+    step = -slope / bend
+    return angle + jnp.where(step > 0.5, 0.5, jnp.where(step < -0.5, -0.5, step))
+
+
+def farthest_searched(across: tuple[Array, Array, Array]) -> Array:
+    """Angle of the point of a rim ``c + cos u + sin w`` that is farthest from an axis, held fixed.
+
+    Args:
+        across: of centre and two radii that are square to each other, the parts across the axis (3,).
+    """
+    across = lax.stop_gradient(across)
+    c, u, w = across
+    angles = 2.0 * np.pi * np.arange(RIM_SAMPLES) / RIM_SAMPLES
+    places = c[:, None] + np.cos(angles) * u[:, None] + np.sin(angles) * w[:, None]
+    start = jnp.sum(first_of(dot(places, places) >= jnp.max(dot(places, places))) * angles)
+    one, other = (
+        lax.fori_loop(0, RIM_STEPS, lambda _, x: _outward(across, x), x) for x in (start, start + np.pi)
+    )
+    sizes = [dot(y, y) for y in (c + jnp.cos(x) * u + jnp.sin(x) * w for x in (one, other))]
+    made: Array = jnp.where(sizes[1] > sizes[0], other, one)
+    return made
+
+
+def farthest(across: tuple[Array, Array, Array], near: Array) -> Array:
+    """That angle with its derivatives, from one nearby."""
+    angle = lax.stop_gradient(_outward(*lax.stop_gradient((across, near))))
+    slope, bend = _across_rim(across, angle)
+    return angle - slope / lax.stop_gradient(bend)

@@ -28,6 +28,7 @@ class Meeting:
         here, there: where they meet, on the first and on the second.
         normal: from the second to the first.
         tangents: directions across it.
+        carried: velocity of ``there``; None: that of the second body.
     """
 
     gap: Any
@@ -37,12 +38,15 @@ class Meeting:
     there: Any
     normal: Any
     tangents: tuple[Any, ...]
+    carried: Any = None
 
     def slip(self, scene: Scene) -> list[Any]:
         """Velocity of the first body against the second along the tangents [m/s]."""
         a = scene.algebra
         one = scene.motion(self.first, a.subtract(self.here, scene.frame(self.first).origin))
-        other = scene.motion(self.second, a.subtract(self.there, scene.frame(self.second).origin))
+        other = self.carried
+        if other is None:
+            other = scene.motion(self.second, a.subtract(self.there, scene.frame(self.second).origin))
         moved = a.subtract(one, other)
         return [a.dot(t, moved) for t in self.tangents]
 
@@ -56,7 +60,7 @@ CORNERS = {
 
 COUNTS = {
     ("capsule", "plane"): 2, ("cylinder", "plane"): 10, ("capsule", "capsule"): 3, ("capsule", "box"): 3,
-    ("capsule", "hole"): 2,
+    ("capsule", "hole"): 2, ("cylinder", "hole"): 2,
 }  # fmt: skip
 """Contacts of pairs that have several, whatever their numbers."""
 
@@ -115,7 +119,7 @@ def meetings(scene: Scene, part: Part, numbers: Any, near: Any = None) -> Meetin
     if kinds in PAIRS:
         met = PAIRS[kinds](scene, part, numbers, near)
         here, there, normal = (a.vector(x) for x in (met.here, met.there, met.normal))
-        return Meeting(met.gap, first, second, here, there, normal, a.tangents(normal))
+        return Meeting(met.gap, first, second, here, there, normal, a.tangents(normal), met.carried)
     point, radius = _points(scene, part, numbers)
     if kind == "walls":
         return _between_walls(scene, part, numbers, point, radius)

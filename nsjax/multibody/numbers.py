@@ -129,6 +129,16 @@ class Profile:
 
 
 @record()
+class Tube:
+    """Radius of a beam's surface [m], and how its axis passes through its nodes as drawn, which follows
+    from the beam (`nsjax.multibody.tubes.Curve`).
+    """
+
+    radius: Number
+    curve: Any = None
+
+
+@record()
 class Walls:
     """Heights of the two walls of a guide, in the axes of its body [m]."""
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.multibody import boxes, closest, profiles
+from nsjax.multibody import boxes, closest, profiles, tubes
 from nsjax.multibody.closest import Met
 from nsjax.multibody.frames import Scene
 from nsjax.multibody.parts import Part
@@ -152,6 +152,41 @@ def _capsule_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     return closest.inside(centres, shaft.radius, there, other.radius, _across(scene, along)[:, None])
 
 
+def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any, Array, Array]:
+    """Of both rims of a pin in a hollow cylinder, centres (3, 2) and radii along two directions, the parts
+    of these three across the axis, and a point of the axis with its direction.
+    """
+    (first, second), pin, other = part.bodies, numbers.first, numbers.second
+    a, turn = scene.algebra, scene.frame(part.bodies[0]).turn
+    own = a.vector(1.0 if pin.axis is None else pin.axis)
+    radii = [pin.radius * a.turned(turn, x) for x in a.tangents(own)]
+    start, along = _point(scene, second, other.at), _along(scene, second, other.axis)
+    centres = ends(scene, first, pin)
+    apart = centres - start[:, None]
+    across = [
+        x - closest.dot(along[:, None], x) * along[:, None] for x in (apart, *(r[:, None] for r in radii))
+    ]
+    wide = [jnp.broadcast_to(x, (3, 2)) for x in across[1:]]
+    return (centres, *radii), (across[0], wide[0], wide[1]), start, along
+
+
+def _cylinder_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    """A pin in a hollow cylinder: of each rim the point nearest to the wall."""
+    (centres, one, other), across, start, along = _pin_rims(scene, part, numbers)
+    near = _held_rims(scene, part, numbers) if near is None else near
+    angles = jax.vmap(closest.farthest, (1, 0))(across, near)
+    here = centres + jnp.cos(angles) * one[:, None] + jnp.sin(angles) * other[:, None]
+    height = closest.dot(along[:, None], here - start[:, None])
+    middle = start[:, None] + height * along[:, None]
+    return closest.inside(here, None, middle, numbers.second.radius, _across(scene, along)[:, None])
+
+
+def _held_rims(scene: Scene, part: Part, numbers: Any) -> Any:
+    """Where on the rims of a pin it is nearest to the wall."""
+    across = _pin_rims(scene, part, numbers)[1]
+    return lax.stop_gradient(jax.vmap(closest.farthest_searched, 1)(across))
+
+
 def _sphere_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     (first, second), ball, other = part.bodies, numbers.first, numbers.second
     middle, along, half = _segment(scene, second, other)
@@ -194,8 +229,76 @@ def _held_profile(scene: Scene, part: Part, numbers: Any) -> Any:
     return lax.stop_gradient(found)
 
 
+def _normal(scene: Scene, part: Part, numbers: Any) -> Any:
+    """Of a plane, out of it, as a vector of the algebra."""
+    a, up = scene.algebra, numbers.second.normal
+    up = np.eye(scene.dimension)[-1] if up is None else up
+    return a.turned(scene.frame(part.bodies[1]).turn, a.vector(jnp.asarray(up, float)))
+
+
+def _up(scene: Scene, part: Part, numbers: Any) -> Array:
+    """The normal of a plane in the axes of a cam."""
+    a, normal = scene.algebra, _normal(scene, part, numbers)
+    made: Array = a.array(a.turned_back(scene.frame(part.bodies[0]).turn, normal))
+    return made
+
+
+def _profile_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    control, up = jnp.asarray(numbers.first.control), _up(scene, part, numbers)
+    near = profiles.lowest_searched(control, up) if near is None else near
+    here = _point(scene, part.bodies[0], profiles.lowest(control, up, near))
+    normal = scene.algebra.array(_normal(scene, part, numbers))
+    gap = closest.dot(normal, here - _point(scene, part.bodies[1], numbers.second.at))
+    return Met(gap, here, here - gap * normal, normal)
+
+
+def _held_lowest(scene: Scene, part: Part, numbers: Any) -> Any:
+    """Parameter of the point of a profile that a plane may meet."""
+    found = profiles.lowest_searched(jnp.asarray(numbers.first.control), _up(scene, part, numbers))
+    return lax.stop_gradient(found)
+
+
+def _axis(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Array, Array]:
+    """The curve of a beam, its nodes and their tangents (3, k)."""
+    frame, curve = scene.frame(part.bodies[1]), numbers.second.curve
+    turned = jnp.sum(frame.turn * jnp.asarray(curve.tangents)[:, None, :], axis=2)
+    return curve, frame.origin, turned.T
+
+
+def _sphere_tube(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    ball, other, closed = numbers.first, numbers.second, part.option("closed")
+    axis, centre = _axis(scene, part, numbers), _point(scene, part.bodies[0], ball.at)
+    near = tubes.searched(*axis, centre, closed) if near is None else near
+    u = tubes.closest(*axis, centre, near, closed)
+    place, along, _ = tubes.evaluated(*axis, u)
+    met = closest.between(centre, ball.radius, place, other.radius, _across(scene, _unit(along)))
+    return dataclasses.replace(met, carried=_carried(scene, part, axis, u, met.there - place))
+
+
+def _unit(along: Array) -> Array:
+    return along / jnp.sqrt(jnp.sum(along * along))
+
+
+def _carried(scene: Scene, part: Part, axis: tuple[Any, Array, Array], u: Array, arm: Array) -> Array:
+    """Velocity of a point of a beam at ``arm`` from its axis; sections turn as nodes do, linear between."""
+    frame, (places, turns) = scene.frame(part.bodies[1]), tubes.weights(axis[0], u)
+    a, away = scene.algebra, jnp.abs(u - np.arange(axis[1].shape[1]))
+    spin = jnp.sum(jnp.where(away < 1.0, 1.0 - away, 0.0) * frame.spin, axis=1)
+    moved = jnp.sum(places[0] * frame.velocity + turns[0] * a.cross(frame.spin, axis[2]), axis=1)
+    made: Array = moved + a.cross(spin, arm)
+    return made
+
+
+def _held_tube(scene: Scene, part: Part, numbers: Any) -> Any:
+    """Parameter of the point of a beam's axis that is nearest to a ball."""
+    axis, centre = _axis(scene, part, numbers), _point(scene, part.bodies[0], numbers.first.at)
+    return lax.stop_gradient(tubes.searched(*axis, centre, part.option("closed")))
+
+
 HELD = {
     ("sphere", "profile"): _held_profile, ("box", "box"): _held_boxes, ("capsule", "box"): _held_capsule,
+    ("profile", "plane"): _held_lowest, ("sphere", "tube"): _held_tube,
+    ("cylinder", "hole"): _held_rims,
 }  # fmt: skip
 """Functions ``(scene, part, numbers)``: what is held fixed during a step."""
 
@@ -204,5 +307,7 @@ PAIRS = {
     ("sphere", "hole"): _sphere_hole, ("sphere", "box"): _sphere_box,
     ("sphere", "cylinder"): _sphere_cylinder, ("sphere", "profile"): _sphere_profile,
     ("box", "box"): _boxes, ("capsule", "box"): _capsule_box, ("capsule", "hole"): _capsule_hole,
+    ("profile", "plane"): _profile_plane, ("sphere", "tube"): _sphere_tube,
+    ("cylinder", "hole"): _cylinder_hole,
 }  # fmt: skip
 """Functions ``(scene, part, numbers, near) -> Met``; ``near``: what is held, None: it is looked for."""

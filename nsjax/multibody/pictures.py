@@ -129,6 +129,8 @@ def _contact_shapes(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
             pairs = list(zip(part.bodies, part.option("shapes"), numbers, strict=True))
         for body, kind, x in pairs:
             label = part.name if body == GROUND else body
+            if kind == "tube":
+                continue  # a beam is drawn itself
             if kind in ("plane", "walls"):
                 found += _bounds(scene, label, body, kind, x)
             else:

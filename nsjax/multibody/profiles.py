@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -112,21 +111,28 @@ def evaluated(control: Array, s: Array) -> tuple[Array, Array, Array]:
     return point, first, second
 
 
-def _newton(control: Array, point: Array, s: Array) -> tuple[Array, Array]:
+def condition(point: Array, place: Array, first: Array, second: Array) -> tuple[Array, Array]:
     """Residual of the condition of a closest point, and its slope; where that is none of a minimum, the one
     of a straight curve.
+
+    Args:
+        point: to which it is near.
+        place, first, second: a point of the curve, and its derivatives there.
     """
-    place, first, second = evaluated(control, s)
     apart = point - place
     straight = -jnp.sum(first * first)
     slope = jnp.sum(second * apart) + straight
     return jnp.sum(first * apart), jnp.where(slope < 0.1 * straight, slope, straight)
 
 
+def bounded(step: Array) -> Array:
+    """At most one knot."""
+    return jnp.where(step > 1.0, 1.0, jnp.where(step < -1.0, -1.0, step))
+
+
 def _stepped(control: Array, point: Array, s: Array) -> Array:
-    residual, slope = _newton(control, point, s)
-    step = -residual / slope
-    return s + jnp.where(step > 1.0, 1.0, jnp.where(step < -1.0, -1.0, step))
+    residual, slope = condition(point, *evaluated(control, s))
+    return s + bounded(-residual / slope)
 
 
 def searched(control: Array, point: Array) -> Array:
@@ -134,9 +140,9 @@ def searched(control: Array, point: Array) -> Array:
     control, point = lax.stop_gradient((control, point))
     knots = (jnp.roll(control, 1, axis=0) + 4.0 * control + jnp.roll(control, -1, axis=0)) / 6.0
     apart = jnp.sum((knots - point) ** 2, axis=1)
-    return functools.reduce(
-        lambda s, _: _stepped(control, point, s), range(STEPS), jnp.argmin(apart).astype(float)
-    )
+    start = jnp.argmin(apart).astype(float)
+    made: Array = lax.fori_loop(0, STEPS, lambda _, s: _stepped(control, point, s), start)
+    return made
 
 
 def closest(control: Array, point: Array, near: Array) -> tuple[Array, Array]:
@@ -147,9 +153,43 @@ def closest(control: Array, point: Array, near: Array) -> tuple[Array, Array]:
     """
     still = lax.stop_gradient((control, point, near))
     s = lax.stop_gradient(_stepped(*still))
-    residual, slope = _newton(control, point, s)
+    residual, slope = condition(point, *evaluated(control, s))
     s = s - residual / lax.stop_gradient(slope)
     place, first, _ = evaluated(control, s)
     size = jnp.sqrt(jnp.sum(first * first))
     normal = jnp.stack([first[1], -first[0]]) / size
     return jnp.sum(normal * (point - place)), normal
+
+
+LEVEL = 1e-6
+"""Rate of a slope, in the size of the tangent a knot, below which a curve is level."""
+
+
+def _descended(control: Array, up: Array, s: Array) -> tuple[Array, Array]:
+    """Slope of the height along ``up``, and its rate; where that is no minimum's, one for a step down."""
+    _, first, second = evaluated(control, s)
+    size = jnp.sqrt(jnp.sum(first * first))
+    rate = jnp.sum(second * up)
+    return jnp.sum(first * up), jnp.where(rate > LEVEL * size, rate, size)
+
+
+def _lowered(control: Array, up: Array, s: Array) -> Array:
+    slope, rate = _descended(control, up, s)
+    return s + bounded(-slope / rate)
+
+
+def lowest_searched(control: Array, up: Array) -> Array:
+    """Parameter of the lowest point along ``up`` (2,), held fixed: from the lowest knot by Newton steps."""
+    control, up = lax.stop_gradient((control, up))
+    knots = (jnp.roll(control, 1, axis=0) + 4.0 * control + jnp.roll(control, -1, axis=0)) / 6.0
+    heights = jnp.sum(knots * up, axis=1)
+    start = jnp.argmin(heights).astype(float)
+    made: Array = lax.fori_loop(0, STEPS, lambda _, s: _lowered(control, up, s), start)
+    return made
+
+
+def lowest(control: Array, up: Array, near: Array) -> Array:
+    """The lowest point (2,) along ``up``, from a parameter nearby as in `closest`."""
+    s = lax.stop_gradient(_lowered(*lax.stop_gradient((control, up, near))))
+    slope, rate = _descended(control, up, s)
+    return evaluated(control, s - slope / lax.stop_gradient(rate))[0]

@@ -115,7 +115,8 @@ def check_names(parts: Sequence[Part]) -> None:
     joints = [x.name for x in parts if x.kind in JOINTS]
     for part in parts:
         whole = part.option("nodes") is not None  # its first shape, or what it loads, is a whole beam
-        for name in part.bodies[1 if whole else 0 :]:
+        surface = part.option("closed") is not None  # its second shape is that of a beam
+        for name in part.bodies[1 if whole else 0 : 1 if surface else None]:
             if name not in bodies:
                 raise InputError(
                     f"{part.kind} {part.name!r}: unknown body {name!r}; {nearest(name, bodies)}"

@@ -229,6 +229,28 @@ def profile(body: str, curve: Any, *, samples: int = profiles.SAMPLES) -> Shape:
     return Shape("profile", body, numbers.Profile(control=profiles.control_points(body, curve, samples)))
 
 
+def tube(beam: str, radius: Any) -> Shape:
+    """The surface of a whole beam of circular section: all points at a radius from its axis.
+
+    The axis is smooth: a cubic between neighbouring nodes, in the directions that they carry. What touches
+    it acts on the two nodes beside, with forces and moments.
+
+    Args:
+        beam: its name.
+        radius: [m].
+
+    Limits: second shape of a contact, of a `sphere` or `point` alone, at one place: that found from the
+    nearest node. A beam whose last node stands on its first is a ring, which a joint `fixed` between its
+    ends closes. Nodes as they are drawn when the mechanism is made decide the directions.
+
+    Example:
+        >>> from nsjax.multibody import contact, sphere, tube
+        >>> contact("nose", sphere("follower", 0.01), tube("ring", 0.005)).bodies
+        ('follower', 'ring')
+    """
+    return Shape("tube", beam, numbers.Tube(radius=number("tube", beam, "radius", radius, 0.0)))
+
+
 def plane(body: str = GROUND, *, at: Any = None, normal: Any = None) -> Shape:
     """A half space, or half plane.
 
@@ -280,6 +302,7 @@ PAIRS = {
     ("box", "plane"), ("capsule", "plane"), ("cylinder", "plane"), ("sphere", "box"),
     ("sphere", "capsule"), ("sphere", "cylinder"), ("sphere", "hole"), ("sphere", "profile"),
     ("capsule", "capsule"), ("box", "box"), ("capsule", "box"), ("capsule", "hole"),
+    ("profile", "plane"), ("sphere", "tube"), ("cylinder", "hole"),
 }  # fmt: skip
 """Shapes that meet: first, second."""
 
@@ -292,15 +315,20 @@ def contact(
 
     Args:
         name: of the contact.
-        first: a `point`, `points`, `corners` or `sphere`; a `box`, `capsule` or `cylinder` against a
-            plane, a capsule against a capsule, box or hole, a box against a box.
+        first: a `point`, `points`, `corners` or `sphere`; a `box`, `capsule`, `cylinder` or `profile`
+            against a plane, a capsule against a capsule, box or hole, a cylinder in a hole, a box
+            against a box.
         second: a `plane`, `walls` or `sphere`; for a sphere or point also a `box`, `capsule`, `cylinder`,
-            `hole` or `profile`.
+            `hole`, `profile` or `tube`.
         restitution, restitution_tangential: ``e_N``, ``e_T`` in [0, 1]; numbers, or one per point.
         friction: Coulomb's ``mu``; None: smooth, which makes a smaller problem where all contacts are.
 
     Raises:
         InputError: for shapes that do not meet, or stand on one body.
+
+    Limits: no cylinder against a box, a capsule or a cylinder, or in a slot or socket: a capsule in its
+    place is known. Points and corners meet planes and walls, a `point` or `sphere` all shapes. No profile
+    against a profile, no beam against a beam but by spheres on its nodes.
 
     Example:
         >>> from nsjax.multibody import contact, plane, sphere
@@ -316,6 +344,8 @@ def contact(
         if not hint and any(x in PAIRS for x in itertools.permutations(kinds)):
             hint = "; a capsule in place of a cylinder is"
         raise InputError(f"contact {name!r}: {first.kind} against {second.kind} is not known{hint}")
+    if (first.kind, second.kind) == ("cylinder", "hole"):
+        _check_pin(name, second.numbers)
     if first.body == second.body:
         raise InputError(f"contact {name!r}: both shapes stand on {first.body!r}; name two bodies")
     law = {
@@ -324,3 +354,13 @@ def contact(
     kept = {k: number("contact", name, k, v, 0.0) for k, v in law.items()}
     both = numbers.Contact(first=first.numbers, second=second.numbers, **kept)
     return made("contact", name, (first.body, second.body), both, shapes=(first.kind, second.kind))
+
+
+def _check_pin(name: str, hole: Any) -> None:
+    """Refuses what is no hollow cylinder around a pin."""
+    if hole.axis is None or hole.half_length is not None:
+        what = "a socket" if hole.axis is None else "a slot"
+        raise InputError(
+            f"contact {name!r}: a cylinder in {what}; give the hole an axis and no half_length, or a "
+            "capsule in place of the cylinder"
+        )

@@ -54,10 +54,11 @@ def spatial() -> Any:
         contact("stand", box("a", *HALF, at=AT, turned=TURNED), plane("b", at=ON, normal=NORMAL)),
         contact("bar", capsule("a", 0.08, 0.6, at=AT, axis=OTHER), box("b", *HALF, at=ON, turned=TURNED)),
         contact("shaft", capsule("a", 0.1, 0.4, at=AT, axis=OTHER), hole("b", 2.0, at=ON, axis=AXIS)),
+        contact("pin", cylinder("a", 0.3, 0.4, at=AT, axis=OTHER), hole("b", 2.0, at=ON, axis=AXIS)),
     )  # fmt: skip
 
 
-PARTS = ("capsule", "crossed", "box", "drum", "pipe", "slot", "socket", "roll", "lie", "stand")
+PARTS = ("capsule", "crossed", "box", "drum", "pipe", "slot", "socket", "roll", "lie", "stand", "pin")
 
 
 def rounded(shape: np.ndarray) -> np.ndarray:
@@ -78,6 +79,7 @@ def planar() -> Any:
         contact("stand", box("a", 0.5, 0.3, turned=0.4), plane("b")),
         contact("cam", ball, profile("b", rounded(angles))),
         contact("bar", capsule("a", 0.08, 0.6, axis=(0.6, 0.8)), box("b", 0.2, 0.3, at=(0.1, 0.0))),
+        contact("face", profile("a", rounded(angles)), plane("b", at=(0.0, -0.3), normal=(0.6, -0.8))),
     )  # fmt: skip
 
 
@@ -228,6 +230,21 @@ def test_gaps_in_space(space: Found) -> None:
     assert checked >= 6
 
 
+def test_a_pin_in_a_hole(space: Found) -> None:
+    """Both rims by fine sampling, upright on the axis too, where all points of a rim are as near."""
+    first, angles = space.names.index("pin"), np.linspace(0.0, 2.0 * np.pi, 4001)
+    across = np.linalg.svd(np.array([OTHER]))[2][1:]
+    rim = 0.3 * (np.cos(angles)[:, None] * across[0] + np.sin(angles)[:, None] * across[1]) + AT
+    for row, gap in zip(space.q, space.gap[:, first : first + 2], strict=True):
+        poses = Poses(row)
+        axis, middle = poses.turns["b"] @ AXIS, poses.point("b", ON)
+        for side, found in zip((-0.4, 0.4), gap, strict=True):
+            apart = poses.at["a"] + (rim + side * np.array(OTHER)) @ poses.turns["a"].T - middle
+            wanted = 2.0 - np.max(np.linalg.norm(np.cross(axis, apart), axis=1))
+            # sampled within 2 pi / 8000: (0.3 + 5) * that squared / 2 of the distance
+            assert -2e-6 <= found - wanted <= 1e-9
+
+
 @pytest.mark.parametrize("which", ["space", "flat"])
 def test_rates_are_those_of_the_points_that_meet(which: str, request: Any) -> None:
     """The derivative of every gap is the velocity of one point against the other along the normal."""
@@ -271,6 +288,18 @@ def test_profile_against_sampling(flat: Found) -> None:
     assert outside >= 10
 
 
+def test_lowest_point_of_a_profile(flat: Found) -> None:
+    """A cam on a face: its lowest point as from the curve itself, to the spline's error as above. The curve
+    is not convex, so that two points may be as low.
+    """
+    gap = flat.gap[:, flat.names.index("face")]
+    curve = rounded(np.linspace(0, 2 * np.pi, 40001))
+    for row, found in zip(flat.q, gap, strict=True):
+        turns = [np.array([[np.cos(x), -np.sin(x)], [np.sin(x), np.cos(x)]]) for x in row[[2, 5]]]
+        places = row[:2] + curve @ turns[0].T - row[3:5] - turns[1] @ [0.0, -0.3]
+        assert abs(found - np.min(places @ (turns[1] @ [0.6, -0.8]))) <= 5e-5
+
+
 SHAPES: dict[str, tuple[Any, str]] = {
     "open": (lambda: profile("b", rounded(np.linspace(0.0, 4.0, 30))), "profile of 'b': it is open"),
     "crossed": (
@@ -288,6 +317,13 @@ SHAPES: dict[str, tuple[Any, str]] = {
             contact("c", sphere("a", 1.0), profile("ground", rounded(np.arange(6.0)))),
         ),
         "'c': a profile is planar",
+    ),
+    "cylinder in a socket": (
+        lambda: contact("c", cylinder("a", 1.0, 1.0), hole("b", 1.1)), "a cylinder in a socket",
+    ),
+    "cylinder in a slot": (
+        lambda: contact("c", cylinder("a", 1, 1), hole("b", 2.0, axis=(0, 0, 1.0), half_length=1.0)),
+        "a cylinder in a slot",
     ),
     "cylinder on a box": (
         lambda: contact("c", cylinder("a", 1.0, 1.0), box("b", 1.0, 1.0, 1.0)), "a capsule in place of",

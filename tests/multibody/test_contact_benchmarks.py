@@ -1,4 +1,4 @@
-"""Contacts of mechanisms from parts against closed forms: cam, rolling, row of spheres, stack, drop."""
+"""Contacts of mechanisms from parts against closed forms: rolling, row of spheres, stack, drop."""
 
 from __future__ import annotations
 
@@ -14,84 +14,12 @@ from nsjax.multibody import (
     assemble,
     body,
     contact,
-    hinge,
-    joint_spring,
     plane,
     points,
-    profile,
     read_mjcf,
     slide,
     sphere,
 )
-
-# M6: eccentric circular cam R = 0.04, eccentricity 0.012, roller 0.01, spring 2000 N/m with 20 N preload
-RADIUS, ECCENTRICITY, ROLLER, MASS, STIFFNESS, PRELOAD = 0.04, 0.012, 0.01, 0.5, 2000.0, 20.0
-REACH = RADIUS + ROLLER
-LIFT_OFF = 98.990
-
-
-def cam() -> Any:
-    """The cam's drive is an inertia that the follower, with some 10 J, slows by 1e-6 of its speed."""
-    lowest = REACH - ECCENTRICITY
-    return assemble(
-        body("cam", mass=1.0, inertia=1e4),
-        body("follower", mass=MASS),
-        hinge("shaft", "ground", "cam"),
-        slide("guide", "ground", "follower", axis=(0.0, 1.0)),
-        joint_spring("spring", "guide", stiffness=STIFFNESS, rest=lowest - PRELOAD / STIFFNESS),
-        contact("nose", sphere("follower", ROLLER), profile("cam", eccentric)),
-        gravity=9.81,
-    )
-
-
-def eccentric(angle: float) -> tuple[float, float]:
-    return ECCENTRICITY + RADIUS * np.cos(angle), RADIUS * np.sin(angle)
-
-
-def lift(theta: np.ndarray) -> np.ndarray:
-    """Of the follower at an angle from top dead centre."""
-    return ECCENTRICITY * np.cos(theta) + np.sqrt(REACH**2 - (ECCENTRICITY * np.sin(theta)) ** 2)
-
-
-STEPS = 1000
-
-
-def turning(speed: float, turns: float = 1.0) -> Any:
-    """A run from the middle of the rise, always of as many steps."""
-    height = float(lift(np.array(-np.pi / 2)))
-    problem = cam().replace(initial_q=[0.0, height], initial_v=[speed, ECCENTRICITY * speed])
-    dt = turns * 2 * np.pi / speed / STEPS
-    traj = nsjax.simulate(*problem, schemes.nsga_decoupled(), dt=dt, steps=STEPS)
-    traj.raise_for_status()
-    return traj
-
-
-def force(theta: np.ndarray, speed: float) -> np.ndarray:
-    """Normal force from the equation of motion of the follower, its acceleration by differences."""
-    h = 1e-4
-    bend = (lift(theta + h) - 2.0 * lift(theta) + lift(theta - h)) / h**2
-    along = MASS * (bend * speed**2 + 9.81) + PRELOAD + STIFFNESS * (lift(theta) - (REACH - ECCENTRICITY))
-    return along / np.sqrt(1.0 - (ECCENTRICITY * np.sin(theta) / REACH) ** 2)
-
-
-@pytest.mark.slow
-def test_cam_and_follower() -> None:
-    """Below lift-off the follower keeps to the cam, the force to 1 %; lift-off at 98.990 rad/s within 1 %;
-    above it no penetration.
-    """
-    traj = turning(50.0)
-    theta = np.asarray(traj["cam.angle"]) - np.pi / 2
-    drift = 1e-8  # of the spline of 128 points, h^4 / 384 of the cam's fourth derivative: 6e-10
-    assert np.max(np.abs(traj["guide.position"] - lift(theta))) <= drift
-    found = np.asarray(traj.contact("nose").force)[1:, 0]
-    assert np.max(np.abs(found / force(theta, 50.0)[1:] - 1.0)[5:]) <= 0.01
-    below, above = (turning(LIFT_OFF * x) for x in (0.99, 1.01))
-    assert np.max(below.gap) <= drift
-    assert np.min(np.asarray(below.contact("nose").force)[5:]) > 0.0
-    assert np.max(above.gap) > 1e-6
-    fast = turning(120.0, 2.0)
-    assert np.max(fast.gap) > 1e-3
-    assert np.min(fast.gap) >= -1e-12
 
 
 def test_from_sliding_to_rolling() -> None:

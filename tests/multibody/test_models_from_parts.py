@@ -1,6 +1,5 @@
 """The cube and the woodpecker from parts, beside the hand-written ones."""
 
-import dataclasses
 import itertools
 
 import jax
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 import nsjax
+from experiments.contact.woodpecker import toy, toy_of_parts
 from nsjax import Problem, models, schemes
 from nsjax.multibody import (
     actuator,
@@ -18,14 +18,10 @@ from nsjax.multibody import (
     corners,
     hinge,
     hole,
-    joint_spring,
     plane,
-    point,
-    slide,
     sphere,
 )
 from tests.trajectories.models_four_bar import four_bar, torque
-from tests.trajectories.models_woodpecker import woodpecker
 
 CUBE = assemble(
     body("cube", mass=0.37, inertia=8.1e-4 * np.ones(3)),
@@ -76,40 +72,6 @@ def test_a_tumbling_cube() -> None:
     runs = [nsjax.simulate(*p, schemes.moreau(), dt=1e-3, steps=300, every=100) for p in (CUBE, block())]
     np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-9)
     assert runs[0].impacts.sum() == runs[1].impacts.sum() > 0
-
-
-def toy(scale: float = 1.0) -> Problem:
-    """The linear toy with plays, deflections and angles of so many times their size."""
-    linear = woodpecker()
-    p, root = linear.params, np.sqrt(scale)
-    beak = p.l_m + p.l_g - p.l_s - p.r_o
-    smaller = dataclasses.replace(
-        p, spring=p.spring / scale, r_o=p.r_m - scale * (p.r_m - p.r_o),
-        l_s=p.l_m + p.l_g - p.r_m + scale * (p.r_m - p.r_o) - scale * beak,
-    )  # fmt: skip
-    q = np.array([0.0, -0.1 * scale, linear.state.q[2] * scale])  # the edge of finite angles is further in
-    state = nsjax.State(t=0.0, q=q, v=linear.state.v * root)
-    return Problem(system=linear.system, params=smaller, state=state)
-
-
-def toy_of_parts(scale: float = 1.0) -> Problem:
-    """With finite angles; the pole is a plane."""
-    p, q, v = toy(scale).params, toy(scale).state.q, toy(scale).state.v
-    pole, edge = plane(at=(p.r_o, 0.0), normal=(1.0, 0.0)), {"restitution": 0.0, "friction": p.friction}
-    beak = {"restitution": p.restitution, "friction": p.friction}
-    return assemble(
-        body("guide", mass=0.0),
-        body("sleeve", mass=p.mass_m, inertia=p.inertia_m),
-        body("bird", mass=p.mass_s, inertia=p.inertia_s, com=p.l_g),
-        slide("fall", "ground", "guide", axis=(0.0, 1.0), turned=0.0),
-        hinge("tilt", "guide", "sleeve"),
-        hinge("neck", "sleeve", "bird", at=p.l_m),
-        joint_spring("coil", "neck", stiffness=p.spring),
-        contact("beak", point("bird", (p.l_g - p.l_s, p.h_s)), pole, **beak),
-        contact("lower", point("sleeve", (p.r_m, -p.h_m)), pole, **edge),
-        contact("upper", point("sleeve", (p.r_m, p.h_m)), pole, **edge),
-        gravity=p.gravity, start={"fall": (q[0], v[0]), "sleeve": (q[1], v[1]), "bird": (q[2], v[2])},
-    )  # fmt: skip
 
 
 def test_the_woodpecker_at_zero_angles_is_the_linear_one() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import nsjax
+from experiments.contact.woodpecker import woodpecker
 from nsjax import schemes
 from tests.trajectories.common import SAME, impacts, off
-from tests.trajectories.models_woodpecker import woodpecker
 
 H = 2e-5
 
