@@ -220,6 +220,9 @@ def newmark(
 
     Order: 2 in position, velocity and force on smooth motion with ``gamma = 1/2``, else 1.
 
+    Limits: the default damps nothing: stiff beams that touch something go wild. ``newmark(0.25 * 1.05**2,
+    0.55, force_at_release="drop")`` holds them, see `mixed_scheme`.
+
     Source: [R&S section 2.4].
 
     Example:
