@@ -3,6 +3,10 @@
 Steel, 2 m long, circular with a radius of 5 mm, released without strain. Its tip sinks by 0.117 m at rest,
 and by twice as much in the first swing, so that a plate 0.3 m below it is never touched: the plate lies
 0.15 m below. The tip touches it at an instant that the modes of Euler and Bernoulli's cantilever foretell.
+
+The highest modes turn by more than a hundred radians a step. Where a step keeps the contact force of its
+start though the contact leaves, they gain the work of that force: the schemes that have it drop it here.
+Rules without damping of their own (trapezoidal Newmark, theta = 1/2) are left out, see the limits.
 """
 
 from __future__ import annotations
@@ -22,10 +26,10 @@ from . import shared
 
 LENGTH, RADIUS, DEPTH, STEP, TIME = 2.0, 0.005, 0.15, 1e-4, 0.3
 RUNS = {
-    "moreau_theta": schemes.moreau_theta(),
-    "generalized_alpha": schemes.generalized_alpha(0.8),
-    "hht": schemes.hht(),
-    "newmark": schemes.newmark(),
+    "moreau_theta": schemes.moreau_theta(0.6),
+    "generalized_alpha": schemes.generalized_alpha(0.8, force_at_release="drop"),
+    "hht": schemes.hht(force_at_release="drop"),
+    "newmark": schemes.newmark(0.25 * 1.05**2, 0.55, force_at_release="drop"),
     "bathe": schemes.bathe(),
     "ed_alpha": schemes.ed_alpha(),
     "ggl_unified": schemes.ggl_unified(),

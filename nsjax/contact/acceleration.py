@@ -27,6 +27,7 @@ def consistent_forces(
     method: str = "auto",
     stuck: Array | None = None,
     criteria: Criteria = DEFAULT,
+    push: Array | None = None,
 ) -> tuple[Array, Array]:
     """``a = M^-1 (h + W lambda)`` with ``0 <= ddg_N _|_ lambda_N >= 0`` on the resting contacts, and the
     row forces ``lambda`` [N], contacts first.
@@ -40,11 +41,14 @@ def consistent_forces(
         stuck: (nc,) bool, contacts known to stick, whatever is left of their tangential velocities;
             None: they are zero to rounding.
         criteria: by which they are zero.
+        push: (nv,) further generalized forces.
 
     Source: [R&S (25)] with the constraint forces that it omits.
     """
     inertia = inertia_at(system, t, q, params)
     force = system.force(t, q, v, params)
+    if push is not None:
+        force = force + push
     if not system.nc and not system.nb:
         return inertia.solve(force[:, None])[:, 0], jnp.zeros(0)
     rows = all_rows(system, t, q, params)

@@ -7,6 +7,7 @@ pass with any contact set.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -38,12 +39,13 @@ from nsjax.types import Array, PyTree, record
 @record()
 class StageSettings:
     """Numbers of the stage solver: bound on the next update relative to the velocities, on the contact
-    residual, and the scale of the velocities.
+    residual, the scale of the velocities, and another start (n,) for where updates grow, if there is one.
     """
 
     tolerance: Array | float
     contact_tolerance: Array | float
     scale: Array
+    again: Array | None = None
 
 
 @record()
@@ -164,6 +166,7 @@ def _iterate(
         return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual, None)
     big, frozen = 1e3 * settings.scale, freezes(equations)
     approximate = frozen or carried is not None
+    restarts = settings.again is not None and not approximate
 
     @functools.partial(jax.jit, inline=True)  # traced once, for its shapes and for its values
     def fresh(data: PyTree, z: Array, impulses: Array, first: Array) -> StageTangent:
@@ -181,12 +184,17 @@ def _iterate(
         return k == 0 if carried is None else (k == 0) & ~carried.known
 
     def body(carry: Any) -> Any:
-        z, impulses, tangent, k, last, now, iterations, _ = carry
+        z, impulses, tangent, k, last, now, iterations, _, astray = carry
         # the first pass tells how good a full tangent is; an approximate one shows it in the second
         slow = (now > CONTRACTION * last) & (k > 1) if approximate else now > CONTRACTION * last
         if approximate:  # a full tangent begins where another one has not led astray
             lost = slow & (now > last)
             z, impulses = jnp.where(lost, start[0], z), jnp.where(lost, start[1], impulses)
+        if restarts:  # from there tangents are kept no more: the first one is far from the last
+            lost = (now > last) & ~astray
+            z, impulses = jnp.where(lost, settings.again, z), jnp.where(lost, start[1], impulses)
+            astray = astray | lost
+            slow = slow | astray
         tangent = branch(
             unknown(k) | slow, lambda _: fresh(data, z, impulses, k == 0), lambda _: tangent, None
         )
@@ -194,10 +202,10 @@ def _iterate(
             equations, data, z, impulses, tangent, active, settings, max_iterations
         )
         size = jnp.max(jnp.abs(step[:measured]))
-        return z + step, impulses, tangent, k + 1, now, size, iterations + more, residual
+        return z + step, impulses, tangent, k + 1, now, size, iterations + more, residual, astray
 
     def unsolved(carry: Any) -> Array:
-        _, _, _, k, last, now, _, _ = carry
+        _, _, _, k, last, now, _, _, _ = carry
         least = settings.tolerance * settings.scale
         large = now * now > least * last
         if approximate:  # converges linearly: the first update says nothing about the second
@@ -205,8 +213,8 @@ def _iterate(
         return large & (k < max_passes)
 
     count = jnp.asarray(0, int)
-    start = (z, jnp.zeros(m), first, count, big, big, count, jnp.zeros(()))
-    z, impulses, tangent, k, last, now, iterations, residual = lax.while_loop(unsolved, body, start)
+    start = (z, jnp.zeros(m), first, count, big, big, count, jnp.zeros(()), jnp.asarray(False))
+    z, impulses, tangent, k, last, now, iterations, residual, _ = lax.while_loop(unsolved, body, start)
     estimate = now * now / jnp.where(last > 0.0, last, 1.0) / settings.scale
     if carried is not None:
         carried = Carried(tangent=tangent, known=estimate <= settings.tolerance)
@@ -229,10 +237,11 @@ def solve_stage(
 
     The tangent is formed in the first pass and kept while passes contract by ten; the iteration stops
     when the estimated next update is below ``tolerance`` times the scale of the velocities, so that no
-    pass is spent on verification. Where equations are `Freezing` and say ``"mass"``, the first tangent is
-    frozen in position and velocity, and a full one follows where that contracts too slowly; so it does
-    after one that was carried here from an earlier step. Forward and reverse derivatives of first order,
-    by the full tangent at the answer.
+    pass is spent on verification. Where an update is larger than the one before, it begins once more at
+    ``settings.again``, now with a tangent of every pass. Where equations are `Freezing` and say
+    ``"mass"``, the first tangent is frozen in position and velocity, and a full one follows where that
+    contracts too slowly; so it does after one that was carried here from an earlier step. Forward and
+    reverse derivatives of first order, by the full tangent at the answer.
 
     Args:
         equations: static functions of the step.
@@ -247,7 +256,10 @@ def solve_stage(
     """
     n, joints = z.shape[0], inside_of(equations, z.shape[0])
     if joints is not None:
-        z = jnp.concatenate([z, jnp.zeros(joints.inside * joints.copies)])
+        more = jnp.zeros(joints.inside * joints.copies)
+        z = jnp.concatenate([z, more])
+        if settings.again is not None:
+            settings = dataclasses.replace(settings, again=jnp.concatenate([settings.again, more]))
     solver = _solver(joints or equations, n, max_passes, max_iterations)
     (z, impulses), work = solver((data, z, active, settings, kept, carried))
     passes, iterations, estimate, residual, carried = work

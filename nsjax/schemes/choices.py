@@ -16,7 +16,8 @@ FORMS = ("index_2", "ggl", "index_3", "index_1")
 
 MIXED = (
     "stage_tolerance", "tolerance", "gap_tolerance", "consistent_initial_acceleration",
-    "acceleration_after_change", "constraint_form", "tangent", "max_passes", "max_iterations", "criteria",
+    "acceleration_after_change", "constraint_form", "tangent", "force_at_release", "max_passes",
+    "max_iterations", "criteria",
 )  # fmt: skip
 """What all schemes of the mixed framework are told by keyword."""
 

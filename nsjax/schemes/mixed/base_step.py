@@ -145,8 +145,9 @@ class Runner:
         tolerances, options = self.scheme.coef.tolerances, self.scheme.options
         equations = self.equations(maps)
         settings = StageSettings(
-            tolerance=tolerances.stage, contact_tolerance=tolerances.contact, scale=self.scale
-        )
+            tolerance=tolerances.stage, contact_tolerance=tolerances.contact, scale=self.scale,
+            again=maps.still(equations.unknowns),
+        )  # fmt: skip
         answer = solve_stage(
             equations, (self.params, maps), jnp.zeros(equations.unknowns),
             jnp.concatenate([self.closed] * equations.stages), settings,

@@ -66,8 +66,8 @@ def bathe(
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
             contact at rest keeps its gap to rounding only.
         options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
-            ``constraint_form``, ``tangent``, ``max_passes``, ``max_iterations``,
-            ``criteria``; see `mixed_scheme`.
+            ``constraint_form``, ``tangent``, ``force_at_release``, ``max_passes``,
+            ``max_iterations``, ``criteria``; see `mixed_scheme`.
 
     Returns:
         A `Scheme`.

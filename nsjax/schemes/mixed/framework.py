@@ -21,7 +21,7 @@ from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.events import Touch
 from nsjax.core.branches import branch
 from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import touching
+from nsjax.core.operators import row_forces, touching
 from nsjax.core.scheme import Accelerations, Carry, Event, Output, Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.at_events import touch_at_start
@@ -76,6 +76,7 @@ class Options:
     max_passes: int
     max_iterations: int
     tangent: str = "auto"
+    force_at_release: str = "keep"
 
 
 def mixed_scheme(
@@ -91,6 +92,7 @@ def mixed_scheme(
     leaving_is_open: bool = False,
     carries: str | None = None,
     tangent: str = "auto",
+    force_at_release: str = "keep",
     joints_inside: bool = True,
     max_passes: int = 20,
     max_iterations: int = 20,
@@ -124,6 +126,10 @@ def mixed_scheme(
             ``"kept"``: that of an earlier step, which is remembered, and a new one where passes contract
             too slowly: for tangents that cost much, on a CPU (lanes of a GPU form them in every pass).
             ``"auto"``: as `System.tangent_hint` says. Derivatives are the same.
+        force_at_release: of a contact with a force at the start of a step and none at its end. ``"keep"``:
+            the step keeps the former, as in the paper; with weights of a half it does the work ``dt/4
+            lambda dg/dt`` on the contact that leaves, and stiff bodies gain it. ``"drop"``: the step is
+            taken once more without it.
         joints_inside: see `Scheme`; a base step that calls ``run.rows_at`` says False.
         max_passes, max_iterations: of the stage solver and of each contact problem.
         criteria: by which events are told; None: `Criteria` with its defaults.
@@ -140,6 +146,7 @@ def mixed_scheme(
     """
     choose(name, "acceleration_after_change", acceleration_after_change, ("recompute", "keep"))
     choose(name, "constraint_form", constraint_form, FORMS)
+    choose(name, "force_at_release", force_at_release, ("keep", "drop"))
     options = Options(
         base=base,
         consistent_initial_acceleration=consistent_initial_acceleration,
@@ -151,6 +158,7 @@ def mixed_scheme(
         max_passes=within(name, "max_passes", max_passes, 1),
         max_iterations=within(name, "max_iterations", max_iterations, 1),
         tangent=choose_tangent(name, tangent),
+        force_at_release=force_at_release,
     )
     return Scheme(
         name=name,
@@ -243,6 +251,31 @@ def _acceleration(
     )  # fmt: skip
 
 
+def _released(
+    scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, gone: Array
+) -> Memory:
+    """The memory without the forces of the contacts ``gone`` (nc,) bool, and without what they, and the
+    forces of the constraints against them, do to its accelerations.
+    """
+    t, on = jnp.asarray(state.t), jnp.zeros(system.nc, bool)
+    own = jnp.concatenate([jnp.repeat(gone, 1 + system.nt), jnp.zeros(system.nb, bool)])
+
+    def without(a: Array, force: Array) -> tuple[Array, Array]:
+        push = row_forces(system, t, state.q, jnp.where(own, force, 0.0), params)
+        (more, held), (less, free) = (
+            consistent_forces(
+                system, params, t, state.q, state.v, on, tolerance=scheme.coef.tolerances.contact,
+                max_iterations=scheme.options.max_iterations, method="auto_rare", push=x,
+            )
+            for x in (push, None)
+        )  # fmt: skip
+        return a - (more - less), jnp.where(own, 0.0, force) - (held - free)
+
+    a, force = without(memory.a, memory.force)
+    algorithmic, behind = without(memory.algorithmic, memory.algorithmic_force)
+    return dataclasses.replace(memory, a=a, force=force, algorithmic=algorithmic, algorithmic_force=behind)
+
+
 def _closed(scheme: Scheme, system: System, params: PyTree, t: Array, q: Array) -> Array:
     if system.gap is None:
         return jnp.zeros(0, bool)
@@ -295,6 +328,27 @@ def _remember(
     )  # fmt: skip
 
 
+def _before_impact(
+    scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State, memory: Memory,
+    dt: Array,
+) -> End:  # fmt: skip
+    """The base step; see ``force_at_release`` of `mixed_scheme`."""
+
+    def base(contacts: bool, memory: Memory = memory) -> End:
+        if contacts and scheme.gradient != "discrete" and system.nt:
+            return through_reversal(scheme, system, params, constants, state, memory, dt)
+        return base_step(scheme, system, params, constants, state, memory, dt, contacts)
+
+    end: End = on_contacts(system, memory.closed, base)
+    if scheme.options.force_at_release == "keep" or not system.nc:
+        return end
+    first, last = (split_rows(system, x)[0] for x in (memory.force, end.force))
+    gone = memory.closed & (first > 0.0) & (last <= 0.0)
+    free = lambda _: base(True, _released(scheme, system, params, state, memory, gone))  # noqa: E731
+    freed: End = branch(jnp.any(gone), free, lambda _: end, None)
+    return freed
+
+
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
@@ -303,12 +357,7 @@ def _step(
     t = jnp.asarray(state.t) + dt
     stays = dataclasses.replace(memory, closed=_taking_part(scheme, system, memory))
 
-    def base(contacts: bool) -> End:
-        if contacts and scheme.gradient != "discrete" and system.nt:
-            return through_reversal(scheme, system, params, constants, state, stays, dt)
-        return base_step(scheme, system, params, constants, state, stays, dt, contacts)
-
-    end: End = on_contacts(system, stays.closed, base)
+    end = _before_impact(scheme, system, params, constants, state, stays, dt)
     gap = jnp.zeros(0) if system.gap is None else system.gap(t, end.q, params)
     closed = touching(system, t, end.q, params, gap, scheme.coef.tolerances.gap)
     new = jnp.any(closed & ~memory.closed)

@@ -122,8 +122,8 @@ def generalized_alpha(
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
             contact at rest keeps its gap to rounding only.
         options: ``consistent_initial_acceleration``, ``acceleration_after_change``,
-            ``constraint_form``, ``tangent``, ``max_passes``, ``max_iterations``,
-            ``criteria``; see `mixed_scheme`.
+            ``constraint_form``, ``tangent``, ``force_at_release``, ``max_passes``,
+            ``max_iterations``, ``criteria``; see `mixed_scheme`.
 
     Returns:
         A `Scheme`.
@@ -133,7 +133,9 @@ def generalized_alpha(
 
     Order: 2 in position, velocity and force on smooth motion; first order at each impact.
 
-    Limits: with ``rho_inf`` near 1 contacts of flexible bodies chatter.
+    Limits: with ``rho_inf`` near 1 contacts of flexible bodies chatter; stiff beams that leave a contact
+    gain energy unless ``rho_inf`` is small or ``force_at_release`` is ``"drop"``. The latter costs a second
+    solve in a step with a release.
 
     Source: [R&S (20)-(45)].
 
@@ -217,6 +219,9 @@ def newmark(
         A `Scheme`.
 
     Order: 2 in position, velocity and force on smooth motion with ``gamma = 1/2``, else 1.
+
+    Limits: the default damps nothing: stiff beams that touch something go wild. ``newmark(0.25 * 1.05**2,
+    0.55, force_at_release="drop")`` holds them, see `mixed_scheme`.
 
     Source: [R&S section 2.4].
 

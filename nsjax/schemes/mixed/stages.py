@@ -8,13 +8,14 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from nsjax.contact import Given
 from nsjax.contact.projection import correction_directions
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows, gap_drift, gap_rows, momentum, row_forces, row_rates
 from nsjax.core.system import System, joined
-from nsjax.linalg import Structure, matvec
+from nsjax.linalg import Structure, matvec, solve
 from nsjax.schemes.choices import kinetic_metric
 from nsjax.types import Array, record
 
@@ -57,6 +58,16 @@ class Maps:
             a = self.a[k] + jnp.sum(self.ca[k][:, None] * z, axis=0)
             out.append((self.t[k], system.retract(self.anchor, xi), self.v[k] + z[k], a))
         return out
+
+    def still(self, unknowns: int) -> Array:
+        """Increments (unknowns,) with which all stages are at the anchor, whose strains are those of a
+        solution: where the predicted ones of stiff bodies lead Newton's method astray.
+        """
+        n, nv = self.v.shape
+        moves = jnp.sum(jnp.abs(self.cq)) > 0.0  # explicit stages stand where they are predicted
+        # the last row first: its pivot does not vanish, see `ed_alpha`
+        z = jnp.where(moves, -solve(jnp.where(moves, self.cq, jnp.eye(n))[::-1], self.xi[::-1]), 0.0)
+        return lax.stop_gradient(jnp.concatenate([z.reshape(-1), jnp.zeros(unknowns - n * nv)]))
 
 
 def single(anchor: Array, xi: Array, v: Array, a: Array, cq: Array, ca: Array, t: Array, dt: Array) -> Maps:

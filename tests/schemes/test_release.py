@@ -1,0 +1,67 @@
+"""The force of a contact that leaves during a step."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import models, schemes
+
+
+def rebound(scheme: nsjax.core.Scheme, dt: float) -> tuple[float, float]:
+    """Energy of an elastic bar of 40 elements after its contact with a wall, of that before; and that which
+    the impact of its first node alone must leave: ``E - v^2 / (2 W' M^-1 W)``.
+    """
+    problem = models.elastic_bar(elements=40)
+    s, p, state = problem.system, problem.params, problem.state
+    mass = np.asarray(jax.vmap(lambda x: s.inertia(state.q, x, p))(jnp.eye(s.nv)))
+    row = np.asarray(jax.jacobian(lambda q: s.gap(0.0, q, p))(state.q))[0]
+    v = np.asarray(state.v)
+    loss = 0.5 * (row @ v) ** 2 / (row @ np.linalg.solve(mass, row)) / (0.5 * v @ mass @ v)
+    traj = nsjax.simulate(*problem, scheme, dt=dt, steps=round(3.0 / dt))
+    traj.raise_for_status()
+    assert traj.impacts.sum() == 1
+    assert not np.asarray(traj.impulse_normal)[-1].any()
+    energy = np.asarray(traj["energy"])
+    return float(energy[-1] / energy[0]), 1.0 - loss
+
+
+def test_undamped_newmark_keeps_the_energy_at_a_release() -> None:
+    """Whatever the step."""
+    scheme = schemes.newmark(force_at_release="drop")
+    for dt in (0.02, 0.05):
+        found, left = rebound(scheme, dt)
+        assert found == pytest.approx(left, abs=1e-11)
+
+
+def test_a_kept_force_pushes_what_leaves() -> None:
+    """The energy that the source's formulas add at the release, more in a larger step."""
+    gains = []
+    for dt in (0.02, 0.05):
+        found, left = rebound(schemes.newmark(), dt)
+        gains.append(found - left)
+    assert gains[0] > 1e-4
+    assert gains[1] > 2.0 * gains[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [schemes.generalized_alpha, schemes.hht, schemes.bathe, schemes.ed_alpha])
+def test_books_of_momentum_without_the_force(make) -> None:
+    """Impulses add up to the change of momentum; the damped schemes lose no less than before."""
+    problem = models.elastic_bar(elements=40)
+    ends = []
+    for choice in ("keep", "drop"):
+        traj = nsjax.simulate(*problem, make(force_at_release=choice), dt=0.05, steps=60)
+        traj.raise_for_status()
+        impulse = np.asarray(traj.impulse_normal)[1:, 0]
+        np.testing.assert_allclose(-np.diff(traj["momentum"]), impulse, rtol=0, atol=1e-12)
+        ends.append(float(traj["energy"][-1]))
+    assert ends[1] <= ends[0] * (1.0 + 1e-12)
+
+
+def test_unknown_choice_is_refused() -> None:
+    with pytest.raises(nsjax.InputError, match="force_at_release = 'half'; choose one of keep, drop"):
+        schemes.hht(force_at_release="half")
