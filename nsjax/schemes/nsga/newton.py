@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.criteria import Criteria
 from nsjax.core.operators import jacobian
 from nsjax.core.system import is_local
 from nsjax.math import norm
@@ -248,11 +249,13 @@ class Coupled:
 
     Args:
         levels: smooth, position, velocity.
-        data: ``(step, (z_s, z_p, z_v)) -> (d_s, d_p, d_v)``, module-level.
+        data: ``(self, step, (z_s, z_p, z_v)) -> (d_s, d_p, d_v)``, module-level.
+        criteria: by which contacts are at rest.
     """
 
     levels: tuple[Level, Level, Level]
     data: Callable[..., tuple[PyTree, PyTree, PyTree]]
+    criteria: Criteria
 
 
 def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
@@ -267,11 +270,11 @@ def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
 
     def stacked(f: Callable[..., Array], w: Array, *more: Any) -> Array:
         now = unknowns(w)
-        data = c.data(c.levels, s, now)
+        data = c.data(c, s, now)
         return jnp.concatenate([f(c.levels[i], data[i], now[i].w, *(m[i] for m in more)) for i in range(3)])
 
     w = jnp.concatenate([y.w for y in z])
-    data = c.data(c.levels, s, z)
+    data = c.data(c, s, z)
     sigmas = [sigma(level, d, y) for level, d, y in zip(c.levels, data, z, strict=True)]
     pis = [level.law(d, t) for level, d, t in zip(c.levels, data, sigmas, strict=True)]
 
@@ -304,7 +307,7 @@ def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
 
 
 def _evaluate_all(c: Coupled, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Residual, ...]:
-    data = c.data(c.levels, s, z)
+    data = c.data(c, s, z)
     return tuple(evaluate(v, d, y, tolerances) for v, d, y in zip(c.levels, data, z, strict=True))
 
 
@@ -325,7 +328,7 @@ def _coupled_solver(c: Coupled, monolithic: bool, max_iterations: int) -> Callab
         """One correction of each subproblem in turn; their sizes together."""
         now, sizes = list(z), []
         for i, level in enumerate(c.levels):
-            d = c.data(c.levels, s, tuple(now))[i]
+            d = c.data(c, s, tuple(now))[i]
             now[i], size = correct(level, d, now[i], evaluate(level, d, now[i], tolerances))
             sizes.append(size)
         return tuple(now), jnp.max(jnp.stack(sizes))

@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact import events
-from nsjax.contact.criteria import DEFAULT
+from nsjax.contact.criteria import Criteria
 from nsjax.core.branches import branch
 from nsjax.core.operators import momentum
 from nsjax.core.system import System, is_local
@@ -150,30 +150,32 @@ def _node_masses(system: System, s: Step, at: Total) -> Array:
     return _inverses(system, jnp.sum(wt.values**2 * own[:, None], axis=2), scale)
 
 
-def _coupled_data(levels: Any, s: Step, z: Any) -> Any:
+def _coupled_data(c: Coupled, s: Step, z: Any) -> Any:
     """What each subproblem reads, from the present answers of the others."""
-    smooth_z, position, velocity = z
+    levels, (smooth_z, position, velocity) = c.levels, z
     smooth = levels[0].state(s, smooth_z.w, levels[0].factors((s,))[0] * smooth_z.x)
     at = _total(levels[1], (s, smooth), position)
     first: Any = (s, position.w, velocity.w)
     last = s, smooth, at
     if levels[0].contacts:
         # a contact that is struck and rests stays: its rate is -e times that of the start
-        rests = events.at_rest(DEFAULT, s.restitution[: levels[0].contacts], s.v)
+        rests = events.at_rest(c.criteria, s.restitution[: levels[0].contacts], s.v)
         first = *first, rests & levels[2].on(last, sigma(levels[2], last, velocity))
     if levels[0].smooth == "zero":
         return first, (s, dataclasses.replace(smooth, v=smooth.v + velocity.w)), last
     return first, (s, smooth), last
 
 
-def coupled(options: Options, system: System, s: Step, tolerances: Tolerances, constants: PyTree) -> Answer:
-    """All subproblems together, [B14]."""
-    c = Coupled(levels=levels_of(system, options), data=_coupled_data)
+def coupled(
+    options: Options, criteria: Criteria, system: System, s: Step, tolerances: Tolerances
+) -> Answer:
+    """All subproblems together, [B14]; by the criteria contacts are at rest."""
+    c = Coupled(levels=levels_of(system, options), data=_coupled_data, criteria=criteria)
     floor = ROUNDING * (1.0 + jnp.max(jnp.abs(s.v)))
     z, solves, solved = solve_coupled(
         c, s, tolerances, floor, options.iteration == "monolithic", options.max_iterations
     )
-    _, _, (_, smooth, at) = data = _coupled_data(c.levels, s, z)
+    _, _, (_, smooth, at) = data = _coupled_data(c, s, z)
     none, impulses = jnp.asarray(0, int), acting(c.levels[2], data[2], z[2])
     if smooth.contacts is not None:
         impulses = impulses + jnp.concatenate([smooth.contacts[1], jnp.zeros(system.nb)])

@@ -272,8 +272,10 @@ def _respond(
     coef = scheme.coef
     s = _predicted(scheme, system, params, state, memory, dt)
     tolerances = Tolerances(relative=coef.tolerance, force=coef.force_tolerance)
-    solve = decoupled if scheme.options.iteration is None else coupled
-    x = solve(scheme.options, system, s, tolerances, constants)
+    if scheme.options.iteration is None:
+        x = decoupled(scheme.options, system, s, tolerances, constants)
+    else:
+        x = coupled(scheme.options, criteria_of(scheme), system, s, tolerances)
     jump = _books(scheme, system, s, state, x)
     true, old, lam = x.smooth.lam, memory.algorithmic_force, x.smooth.lam
     if x.smooth.push is not None:
