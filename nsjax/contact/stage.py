@@ -15,13 +15,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from nsjax.contact.bordered import StageTangent, linearised
 from nsjax.contact.inside import inside_of
 from nsjax.contact.problem import ContactProblem, Given
 from nsjax.contact.solvers import newton_step
 from nsjax.contact.solvers import solve as solve_contacts
 from nsjax.core.branches import branch
 from nsjax.core.operators import jacobian
-from nsjax.linalg import Elimination, Structure, block_jacobian, matmul, matvec
+from nsjax.linalg import Structure, block_jacobian, matvec
 from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree, record
 
@@ -128,16 +129,6 @@ class StageAnswer:
     residual: Array
 
 
-@record()
-class StageTangent:
-    """Linearised dynamics: eliminated ``J = df/dz``, ``du/dz``, ``J^-1 W``, and ``G``."""
-
-    dynamics: Elimination
-    speed: Any
-    response: Any
-    delassus: Any
-
-
 # A kept tangent is renewed when a pass contracts by less than this factor.
 CONTRACTION = 0.1
 
@@ -148,29 +139,21 @@ def _tangent(equations: Equations, data: PyTree, z: Array, impulses: Array, rows
         return f - equations.forces(data, z, impulses) if rows else f
 
     structure, empty = equations.structure, jnp.zeros((0, z.shape[0]))
-    matrix: Any = structure.tangent(dynamics, z)
     if not rows:
-        done, response = structure.eliminate(matrix, empty.T)
-        return StageTangent(dynamics=done, speed=empty, response=response, delassus=jnp.zeros((0, 0)))
+        return linearised(structure, dynamics, z, empty.T, empty)
     speed = _speed(equations, data, z, impulses.shape[0])
-    done, response = structure.eliminate(matrix, equations.directions(data, z))
-    return StageTangent(dynamics=done, speed=speed, response=response, delassus=matmul(speed, response))
+    return linearised(structure, dynamics, z, equations.directions(data, z), speed)
 
 
 def _mass_tangent(equations: Any, data: PyTree, z: Array, rows: bool) -> StageTangent:
     """The tangent frozen in position and velocity: inertia and directions, no derivative of forces."""
-    structure, empty = equations.structure, jnp.zeros((0, z.shape[0]))
+    structure, empty, rest = equations.structure, jnp.zeros((0, z.shape[0])), jnp.zeros_like(z)
     inertia, velocity_rows = equations.frozen(data, z)
-    matrix: Any = structure.tangent(inertia, jnp.zeros_like(z))
     if not rows:
-        done, response = structure.eliminate(matrix, empty.T)
-        return StageTangent(dynamics=done, speed=empty, response=response, delassus=jnp.zeros((0, 0)))
+        return linearised(structure, inertia, rest, empty.T, empty)
     directions = equations.directions(data, z)
-    speed = directions.T
-    if not velocity_rows:
-        speed = _speed(equations, data, z, directions.shape[1])
-    done, response = structure.eliminate(matrix, directions)
-    return StageTangent(dynamics=done, speed=speed, response=response, delassus=matmul(speed, response))
+    speed = directions.T if velocity_rows else _speed(equations, data, z, directions.shape[1])
+    return linearised(structure, inertia, rest, directions, speed)
 
 
 def _row_count(equations: Equations) -> int:

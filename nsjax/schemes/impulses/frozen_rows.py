@@ -9,7 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact import Given, Jump
-from nsjax.contact.stage import StageSettings, StageTangent, solve_stage
+from nsjax.contact.bordered import StageTangent
+from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.operators import Rows, all_rows, momentum
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import System

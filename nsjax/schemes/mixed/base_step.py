@@ -8,8 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact import ContactProblem, solve
+from nsjax.contact.bordered import StageTangent
 from nsjax.contact.events import Touch, no_touch
-from nsjax.contact.stage import StageSettings, StageTangent, kept_tangent, solve_stage
+from nsjax.contact.stage import StageSettings, kept_tangent, solve_stage
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import KeptInertia, constant_inertia

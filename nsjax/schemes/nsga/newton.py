@@ -19,15 +19,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.bordered import StageTangent
 from nsjax.contact.criteria import Criteria
 from nsjax.core.operators import jacobian
 from nsjax.core.system import is_local
 from nsjax.math import norm
 from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga.levels import Level
-from nsjax.schemes.nsga.linear import Linear, Tangent, correction, linearised, regularisation
+from nsjax.schemes.nsga.linear import Tangent, correction, linearised, regularisation
 from nsjax.schemes.nsga.local import AtNodes, correction_at_nodes, law_blocks, left_inverse
 from nsjax.types import Array, PyTree, record
+
 
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
 ROUNDING = 1e-14
@@ -49,10 +51,13 @@ class Tolerances:
 
 @record()
 class Residual:
-    """Dynamic rows (nv,), constraint rows ``k x - pi`` (rows,), what acts ``pi`` (rows,), converged."""
+    """Dynamic rows (nv,), constraint rows ``k x - pi`` (rows,), augmented multipliers (rows,) and what of
+    them acts ``pi`` (rows,), converged.
+    """
 
     dynamic: Array
     rows: Array
+    sigma: Array
     pi: Array
     converged: Array
 
@@ -84,21 +89,22 @@ def acting(level: Level, d: PyTree, z: Unknown) -> Array:
 def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Residual:
     """Residual of a subproblem, and whether it meets [C (51)]."""
     k, p = level.factors(d)
-    pi = acting(level, d, z)
+    s = sigma(level, d, z)
+    pi = level.law(d, s)
     terms = level.terms(d, z.w, pi)
     dynamic = functools.reduce(jnp.add, terms)
     rows = k * z.x - pi
     size = jnp.sqrt(jnp.sum(dynamic * dynamic) + jnp.sum((k / p * rows) ** 2))
     parts = functools.reduce(jnp.add, [norm(x) for x in terms])
     converged = size < tolerances.relative * (parts + tolerances.force)
-    return Residual(dynamic=dynamic, rows=rows, pi=pi, converged=converged)
+    return Residual(dynamic=dynamic, rows=rows, sigma=s, pi=pi, converged=converged)
 
 
-def _at_nodes(level: Level, d: PyTree, z: Unknown, s: Array) -> AtNodes:
+def _at_nodes(level: Level, d: PyTree, w: Array, s: Array, pi: Array) -> AtNodes:
     """Linearisation of a subproblem with contacts at single nodes."""
     nc, n, structure = level.system.nc, level.system.nv, level.system.structure
-    pi, wt = level.law(d, s), level.node_directions(d, z.w)
-    matrix = structure.tangent(lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)), z.w)
+    wt = level.node_directions(d, w)
+    matrix = structure.tangent(lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)), w)
     # no columns: responses of contacts are never formed
     done, _ = structure.eliminate(matrix, jnp.zeros((n, 0)))
     law = law_blocks(lambda x: level.by_contact(level.law(d, level.in_rows(x))), level.by_contact(s))
@@ -115,25 +121,25 @@ def corrected(level: Level, x: Tangent | AtNodes, dynamic: Array, rows: Array) -
     return dw, level.in_rows(dx)
 
 
-def tangent(level: Level, d: PyTree, z: Unknown, kept: Linear | None = None) -> Any:
-    """Linearisation of one subproblem at an iterate; ``kept`` where it is the same everywhere."""
-    s = sigma(level, d, z)
+def tangent(
+    level: Level, d: PyTree, w: Array, s: Array, pi: Array, kept: StageTangent | None = None
+) -> Any:
+    """Linearisation of one subproblem at an increment (nv,) and augmented multipliers (rows,) of which
+    ``pi`` acts; ``kept`` where that of the dynamics is the same everywhere.
+    """
     m = level.rows
     if m and is_local(level.system):
-        return _at_nodes(level, d, z, s)
+        return _at_nodes(level, d, w, s, pi)
     k, p = (jnp.broadcast_to(x, (m,)) for x in level.factors(d))
+    structure, bilateral = level.system.structure, np.arange(m) >= m - level.bilateral
     if kept is None:
-        pi = level.law(d, s)
         kept = linearised(
-            level.system.structure,
-            lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)),
-            z.w,
-            *level.directions(d, z.w),
-            p,
-            np.arange(m) >= m - level.bilateral,
-        )
+            structure, lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)), w,
+            *level.directions(d, w), p, bilateral,
+        )  # fmt: skip
     law = jax.jacfwd(lambda s: level.law(d, s))(s)
-    return Tangent(linear=kept, law=law, k=k, p=p, weight=regularisation(level.system))
+    added, weight = bilateral & structure.dense, regularisation(level.system)
+    return Tangent(linear=kept, law=law, k=k, p=p, added=added, weight=weight)
 
 
 def _moved(z: Unknown, dw: Array, dx: Array) -> Unknown:
@@ -141,10 +147,10 @@ def _moved(z: Unknown, dw: Array, dx: Array) -> Unknown:
 
 
 def correct(
-    level: Level, d: PyTree, z: Unknown, r: Residual, kept: Linear | None = None
+    level: Level, d: PyTree, z: Unknown, r: Residual, kept: StageTangent | None = None
 ) -> tuple[Unknown, Array]:
     """One linear solve: the next iterate and the size of its update."""
-    dw, dx = corrected(level, tangent(level, d, z, kept), r.dynamic, r.rows)
+    dw, dx = corrected(level, tangent(level, d, z.w, r.sigma, r.pi, kept), r.dynamic, r.rows)
     return _moved(z, dw, dx), jnp.max(jnp.abs(dw))
 
 
@@ -152,16 +158,16 @@ def _iterated(
     start: Any,
     residual: Callable[[Any], tuple[Any, Array]],
     corrected: Callable[[Any, Any], tuple[Any, Array]],
-    floor: Array,
+    scale: Array,
     max_iterations: int,
-    newton: bool = False,
+    newton: bool = True,
 ) -> tuple[Any, Array, Array]:
     """Corrections until the criterion is met, or an update is rounding.
 
     Args:
         residual: ``z -> (r, converged)``.
         corrected: ``(z, r) -> (z, size of the update)``.
-        floor: size of updates that are rounding.
+        scale: of the velocities.
         newton: whether convergence is that of Newton, so that stagnation tells rounding, see `STAGNATION`.
 
     Returns:
@@ -176,21 +182,16 @@ def _iterated(
 
         def more(_: None) -> tuple[Any, Array, Array]:
             z1, size = corrected(z, r)
-            fine = size <= floor
+            fine = size <= ROUNDING * scale
             if newton:
-                fine = fine | ((size <= STAGNATION / ROUNDING * floor) & (size > 0.5 * before))
+                fine = fine | ((size <= STAGNATION * scale) & (size > 0.5 * before))
             return z1, fine, size
 
         z, small, before = lax.cond(stop, lambda _: (z, small, before), more, None)
         return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0), before
 
-    first = (
-        start,
-        jnp.asarray(0, int),
-        jnp.asarray(False),
-        jnp.asarray(0, int),
-        jnp.full_like(floor, jnp.inf),
-    )
+    none = jnp.asarray(0, int)
+    first = start, none, jnp.asarray(False), none, jnp.full_like(scale, jnp.inf)
     z, count, _, state, _ = lax.while_loop(lambda carry: carry[3] == 0, body, first)
     return z, count, state == 2
 
@@ -200,20 +201,21 @@ def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
     """Newton's iteration of one subproblem, with its derivative."""
 
     def iterate(arguments: Any) -> tuple[Unknown, tuple[Array, Array]]:
-        d, tolerances, floor, kept = arguments
+        d, tolerances, scale, kept = arguments
 
         def residual(z: Unknown) -> tuple[Residual, Array]:
             r = evaluate(level, d, z, tolerances)
             return r, r.converged
 
         z, count, solved = _iterated(
-            no_unknown(level), residual, lambda z, r: correct(level, d, z, r, kept), floor, max_iterations,
-            newton=True,
-        )  # fmt: skip
+            no_unknown(level), residual, lambda z, r: correct(level, d, z, r, kept), scale, max_iterations
+        )
         return z, (count, solved)
 
     def live_step(z: Unknown, arguments: Any) -> Callable[[Any], Unknown]:
-        x = tangent(level, arguments[0], z, arguments[3])
+        d = arguments[0]
+        s = sigma(level, d, z)
+        x = tangent(level, d, z.w, s, level.law(d, s), arguments[3])
 
         def step(live: Any) -> Unknown:
             r = evaluate(level, live[0], z, live[1])
@@ -225,21 +227,26 @@ def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
 
 
 def solve_level(
-    level: Level, d: PyTree, tolerances: Tolerances, floor: Array, max_iterations: int, kept: Linear | None
+    level: Level,
+    d: PyTree,
+    tolerances: Tolerances,
+    scale: Array,
+    max_iterations: int,
+    kept: StageTangent | None,
 ) -> tuple[Unknown, Array, Array]:
     """Solves one subproblem from zero.
 
     Args:
         level: which subproblem.
         d: its data.
-        floor: size of updates that are rounding.
+        scale: of the velocities.
         max_iterations: linear solves before giving up.
         kept: linearisation of a model where it is constant.
 
     Returns:
         The unknown, the number of linear solves, and whether the criterion is met.
     """
-    z, (count, solved) = _solver(level, max_iterations)((d, tolerances, lax.stop_gradient(floor), kept))
+    z, (count, solved) = _solver(level, max_iterations)((d, tolerances, lax.stop_gradient(scale), kept))
     return z, count, solved
 
 
@@ -258,8 +265,8 @@ class Coupled:
     criteria: Criteria
 
 
-def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
-    """Linearisation of all rows with respect to all unknowns."""
+def _all_tangent(c: Coupled, s: PyTree, z: Any, data: Any, sigmas: Any, pis: Any) -> Tangent:
+    """Linearisation of all rows with respect to all unknowns, as `tangent`, with the data at ``z``."""
     system = c.levels[0].system
     n, sizes = system.nv, [level.rows for level in c.levels]
     ends = np.cumsum(sizes)[:-1]
@@ -274,9 +281,6 @@ def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
         return jnp.concatenate([f(c.levels[i], data[i], now[i].w, *(m[i] for m in more)) for i in range(3)])
 
     w = jnp.concatenate([y.w for y in z])
-    data = c.data(c, s, z)
-    sigmas = [sigma(level, d, y) for level, d, y in zip(c.levels, data, z, strict=True)]
-    pis = [level.law(d, t) for level, d, t in zip(c.levels, data, sigmas, strict=True)]
 
     def dynamic(level: Level, d: PyTree, w: Array, pi: Array) -> Array:
         return functools.reduce(jnp.add, level.terms(d, w, pi))
@@ -293,25 +297,23 @@ def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
         jnp.concatenate([jnp.broadcast_to(f[i], (m,)) for m, f in zip(sizes, factors, strict=True)])
         for i in (0, 1)
     )
+    structure = system.structure.stacked(3)
+    bilateral = np.concatenate([np.arange(v.rows) >= v.rows - v.bilateral for v in c.levels])
     linear = linearised(
-        system.structure.stacked(3),
-        lambda w: stacked(dynamic, w, pis),
-        w,
-        jax.jacfwd(push)(jnp.concatenate(pis)),
-        jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes)),
-        p,
-        np.concatenate([np.arange(v.rows) >= v.rows - v.bilateral for v in c.levels]),
-    )
-    slopes = jax.jacfwd(law)(jnp.concatenate(sigmas))
-    return Tangent(linear=linear, law=slopes, k=k, p=p, weight=regularisation(system))
+        structure, lambda w: stacked(dynamic, w, pis), w, jax.jacfwd(push)(jnp.concatenate(pis)),
+        jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes)), p, bilateral,
+    )  # fmt: skip
+    slopes, added = jax.jacfwd(law)(jnp.concatenate(sigmas)), bilateral & structure.dense
+    return Tangent(linear=linear, law=slopes, k=k, p=p, added=added, weight=regularisation(system))
 
 
-def _evaluate_all(c: Coupled, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Residual, ...]:
+def _evaluate_all(c: Coupled, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Any, list[Residual]]:
+    """Data and residuals of all subproblems."""
     data = c.data(c, s, z)
-    return tuple(evaluate(v, d, y, tolerances) for v, d, y in zip(c.levels, data, z, strict=True))
+    return data, [evaluate(v, d, y, tolerances) for v, d, y in zip(c.levels, data, z, strict=True)]
 
 
-def _apply_all(c: Coupled, x: Tangent, z: Any, r: tuple[Residual, ...]) -> tuple[Any, Array]:
+def _apply_all(c: Coupled, x: Tangent, z: Any, r: list[Residual]) -> tuple[Any, Array]:
     """One correction of everything, and its size."""
     n, ends = c.levels[0].system.nv, np.cumsum([v.rows for v in c.levels])[:-1]
     dw, dx = correction(x, *(jnp.concatenate([getattr(y, f) for y in r]) for f in ("dynamic", "rows")))
@@ -334,26 +336,30 @@ def _coupled_solver(c: Coupled, monolithic: bool, max_iterations: int) -> Callab
         return tuple(now), jnp.max(jnp.stack(sizes))
 
     def iterate(arguments: Any) -> tuple[Any, tuple[Array, Array]]:
-        s, tolerances, floor = arguments
+        s, tolerances, scale = arguments
 
-        def residual(z: Any) -> tuple[tuple[Residual, ...], Array]:
-            r = _evaluate_all(c, s, z, tolerances)
-            return r, r[0].converged & r[1].converged & r[2].converged
+        def residual(z: Any) -> tuple[tuple[Any, list[Residual]], Array]:
+            data, r = _evaluate_all(c, s, z, tolerances)
+            return (data, r), r[0].converged & r[1].converged & r[2].converged
 
-        def corrected(z: Any, r: tuple[Residual, ...]) -> tuple[Any, Array]:
-            if monolithic:
-                return _apply_all(c, _all_tangent(c, s, z), z, r)
-            return block(s, z, tolerances)
+        def corrected(z: Any, known: tuple[Any, list[Residual]]) -> tuple[Any, Array]:
+            data, r = known
+            if not monolithic:
+                return block(s, z, tolerances)
+            return _apply_all(c, _all_tangent(c, s, z, data, [y.sigma for y in r], [y.pi for y in r]), z, r)
 
         start = tuple(no_unknown(v) for v in c.levels)
-        z, count, solved = _iterated(start, residual, corrected, floor, max_iterations)
+        z, count, solved = _iterated(start, residual, corrected, scale, max_iterations, monolithic)
         return z, ((1 if monolithic else 3) * count, solved)
 
     def live_step(z: Any, arguments: Any) -> Callable[[Any], Any]:
-        x = _all_tangent(c, arguments[0], z)
+        data = c.data(c, arguments[0], z)
+        sigmas = [sigma(level, d, y) for level, d, y in zip(c.levels, data, z, strict=True)]
+        pis = [level.law(d, x) for level, d, x in zip(c.levels, data, sigmas, strict=True)]
+        x = _all_tangent(c, arguments[0], z, data, sigmas, pis)
 
         def step(live: Any) -> Any:
-            return _apply_all(c, x, z, _evaluate_all(c, live[0], z, live[1]))[0]
+            return _apply_all(c, x, z, _evaluate_all(c, live[0], z, live[1])[1])[0]
 
         return step
 
@@ -361,7 +367,7 @@ def _coupled_solver(c: Coupled, monolithic: bool, max_iterations: int) -> Callab
 
 
 def solve_coupled(
-    c: Coupled, s: PyTree, tolerances: Tolerances, floor: Array, monolithic: bool, max_iterations: int
+    c: Coupled, s: PyTree, tolerances: Tolerances, scale: Array, monolithic: bool, max_iterations: int
 ) -> tuple[tuple[Unknown, Unknown, Unknown], Array, Array]:
     """Solves all subproblems together; unknowns, linear solves, converged.
 
@@ -371,5 +377,5 @@ def solve_coupled(
         max_iterations: of either.
     """
     solver = _coupled_solver(c, monolithic, max_iterations)
-    z, (count, solved) = solver((s, tolerances, lax.stop_gradient(floor)))
+    z, (count, solved) = solver((s, tolerances, lax.stop_gradient(scale)))
     return z, count, solved

@@ -14,15 +14,14 @@ from nsjax.contact.criteria import Criteria
 from nsjax.core.branches import branch
 from nsjax.core.operators import momentum
 from nsjax.core.system import System, is_local
-from nsjax.linalg import at_nodes, solve
+from nsjax.linalg import at_nodes
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
+from nsjax.schemes.nsga.linear import linearised
 from nsjax.schemes.nsga.newton import (
-    ROUNDING,
     Coupled,
     Tolerances,
     Unknown,
     acting,
-    linearised,
     sigma,
     solve_coupled,
     solve_level,
@@ -63,11 +62,11 @@ def decoupled(
 ) -> Answer:
     """The three subproblems one after the other, [C Algorithm 1]."""
     levels = levels_of(system, options)
-    floor = ROUNDING * (1.0 + jnp.max(jnp.abs(s.v)))
+    scale = 1.0 + jnp.max(jnp.abs(s.v))
 
     def solve(k: int, d: PyTree) -> tuple[Unknown, Array, Array]:
         kept = constants[k] if constants else None
-        return solve_level(levels[k], d, tolerances, floor, options.max_iterations, kept)
+        return solve_level(levels[k], d, tolerances, scale, options.max_iterations, kept)
 
     alone = s, jnp.zeros(system.nv), jnp.zeros(system.nv)
     z, first, fine = solve(0, alone)
@@ -129,8 +128,7 @@ def _masses(system: System, s: Step, at: Total) -> Array:
         system.structure, lambda w: momentum(system, q, w, p), jnp.zeros(system.nv), wt.T, wt,
         jnp.full(m, scale), np.arange(m) >= m - nb,
     )  # fmt: skip
-    response = linear.directions if linear.matrix is None else solve(linear.matrix, wt.T)
-    g = jnp.sum(wt.T * response, axis=0)[: m - nb].reshape(nc, -1)
+    g = jnp.sum(linear.delassus * np.eye(m), axis=1)[: m - nb].reshape(nc, -1)
     return jnp.concatenate([_inverses(system, g, scale), jnp.full(nb, scale)])
 
 
@@ -171,9 +169,9 @@ def coupled(
 ) -> Answer:
     """All subproblems together, [B14]; by the criteria contacts are at rest."""
     c = Coupled(levels=levels_of(system, options), data=_coupled_data, criteria=criteria)
-    floor = ROUNDING * (1.0 + jnp.max(jnp.abs(s.v)))
+    scale = 1.0 + jnp.max(jnp.abs(s.v))
     z, solves, solved = solve_coupled(
-        c, s, tolerances, floor, options.iteration == "monolithic", options.max_iterations
+        c, s, tolerances, scale, options.iteration == "monolithic", options.max_iterations
     )
     _, _, (_, smooth, at) = data = _coupled_data(c, s, z)
     none, impulses = jnp.asarray(0, int), acting(c.levels[2], data[2], z[2])

@@ -24,7 +24,7 @@ from nsjax.schemes.at_events import derivatives, held_contacts, touch_at_start
 from nsjax.schemes.books import impulse_output
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised
 from nsjax.schemes.nsga.local import refused
-from nsjax.schemes.nsga.newton import Tolerances, no_unknown, tangent
+from nsjax.schemes.nsga.newton import Tolerances, tangent
 from nsjax.schemes.nsga.solve import Answer, coupled, decoupled, levels_of
 from nsjax.schemes.nsga.states import Step, total_state
 from nsjax.schemes.parameters import chung_hulbert
@@ -82,7 +82,10 @@ def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> P
     smooth = levels[0].state(s, zero, jnp.zeros(levels[0].rows))
     at = total_state(system, s, state.q, jnp.zeros(system.nc, bool))
     data = (s, zero, zero), (s, smooth), (s, smooth, at)
-    return tuple(tangent(level, d, no_unknown(level)).linear for level, d in zip(levels, data, strict=True))
+    none = [jnp.zeros(level.rows) for level in levels]
+    return tuple(
+        tangent(level, d, zero, x, x).linear for level, d, x in zip(levels, data, none, strict=True)
+    )
 
 
 def _first_memory(scheme: Scheme, system: System, a: Array, force: Array, scale: Array) -> Memory:
@@ -116,11 +119,18 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
     if nb:
         wt = gap_rows(system, "constraint", nb, t, q, params).wt
         drift = gap_drift(system, t, q, v, params, "constraint")
+    masses, bilateral = jnp.full(nb, scale), np.ones(nb, bool)
     linear = linearised(
-        system.structure, lambda w: momentum(system, q, w, params), jnp.zeros(n), wt.T, wt,
-        jnp.full(nb, scale), np.ones(nb, bool),
-    )  # fmt: skip
-    known = Tangent(linear=linear, law=jnp.eye(nb), k=jnp.full(nb, scale), p=jnp.full(nb, scale))
+        system.structure,
+        lambda w: momentum(system, q, w, params),
+        jnp.zeros(n),
+        wt.T,
+        wt,
+        masses,
+        bilateral,
+    )
+    added = bilateral & system.structure.dense
+    known = Tangent(linear=linear, law=jnp.eye(nb), k=masses, p=masses, added=added)
     if smooth == "zero":
         a, x = jnp.zeros(n), jnp.zeros(0)
     else:
