@@ -94,7 +94,7 @@ STATES = ((False, False, False), (True, False, False), (True, True, False), (Tru
 
 
 def run(smooth: str, kind, restitution: float, steps: int, rest: float = 1e-9):
-    """Positions, velocities, impulses and forces on acceleration level by steps of linear algebra, each with
+    """Positions, velocities, impulses, forces on acceleration level by steps of linear algebra, each with
     the one state that fits; a contact that comes back at no more than ``rest`` [m/s] is at rest.
     """
     am, af = (2 * RHO - 1) / (RHO + 1), RHO / (RHO + 1)

@@ -33,12 +33,10 @@ def linearised(
     A dense tangent takes its bilateral rows (rows,) bool in, ``J + W p Y``, and is thus regular for a
     singular mass.
     """
-
-    def with_rows(w: Array) -> Array:
-        return dynamics(w) + matvec(directions, jnp.where(bilateral, p, 0.0) * matvec(values, w))
-
-    augmented = with_rows if structure.dense and np.any(bilateral) else dynamics
-    return bordered.linearised(structure, augmented, w, directions, values)
+    stiffer: Any = 0.0
+    if structure.dense and np.any(bilateral):
+        stiffer = matmul(directions, jnp.where(bilateral, p, 0.0)[:, None] * values)
+    return bordered.linearised(structure, dynamics, w, directions, values, stiffer)
 
 
 @record()

@@ -30,7 +30,6 @@ from nsjax.schemes.nsga.linear import Tangent, correction, linearised, regularis
 from nsjax.schemes.nsga.local import AtNodes, correction_at_nodes, law_blocks, left_inverse
 from nsjax.types import Array, PyTree, record
 
-
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
 ROUNDING = 1e-14
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -12,7 +13,7 @@ from jax import lax
 from nsjax.contact import events
 from nsjax.contact.criteria import Criteria
 from nsjax.core.branches import branch
-from nsjax.core.operators import momentum
+from nsjax.core.operators import Rows, momentum
 from nsjax.core.system import System, is_local
 from nsjax.linalg import at_nodes
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
@@ -27,7 +28,7 @@ from nsjax.schemes.nsga.newton import (
     solve_level,
 )
 from nsjax.schemes.nsga.smooth import SmoothLevel
-from nsjax.schemes.nsga.states import Smooth, Step, Total, total_state
+from nsjax.schemes.nsga.states import Smooth, Step, Total, rows_at, total_state
 from nsjax.types import Array, PyTree, record
 
 
@@ -44,12 +45,14 @@ class Options:
 
 @record()
 class Answer:
-    """Solution of the three subproblems: smooth motion, corrected position and its contacts, jump with
-    impulses (rows,) [N s], linear solves (3,) and whether all met the criterion.
+    """Solution of the three subproblems: smooth motion, corrected position with its rows and contacts, jump
+    with impulses (rows,) [N s], linear solves (3,) and whether all met the criterion. Where no gap closes
+    the rows are zeros.
     """
 
     smooth: Smooth
     q: Array
+    rows: Rows
     active: Array
     w: Array
     impulses: Array
@@ -77,15 +80,17 @@ def decoupled(
         at = _total(levels[1], (s, smooth), zp)
         zv, third, struck = solve(2, (s, smooth, at))
         return Answer(
-            smooth=smooth, q=at.q, active=at.active, w=zv.w,
+            smooth=smooth, q=at.q, rows=at.rows, active=at.active, w=zv.w,
             impulses=acting(levels[2], (s, smooth, at), zv),
             solves=jnp.stack([first, second, third]), solved=fine & placed & struck,
         )  # fmt: skip
 
     def fly(_: None) -> Answer:
         none = jnp.asarray(0, int)
+        shapes = jax.eval_shape(lambda q: rows_at(system, s, q), smooth.q)
+        rows = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
         return Answer(
-            smooth=smooth, q=smooth.q, active=jnp.zeros(system.nc, bool), w=jnp.zeros(system.nv),
+            smooth=smooth, q=smooth.q, rows=rows, active=jnp.zeros(system.nc, bool), w=jnp.zeros(system.nv),
             impulses=jnp.zeros(levels[2].rows), solves=jnp.stack([first, none, none]), solved=fine,
         )  # fmt: skip
 
@@ -150,7 +155,8 @@ def _node_masses(system: System, s: Step, at: Total) -> Array:
 
 def _coupled_data(c: Coupled, s: Step, z: Any) -> Any:
     """What each subproblem reads, from the present answers of the others."""
-    levels, (smooth_z, position, velocity) = c.levels, z
+    levels: Any = c.levels
+    smooth_z, position, velocity = z
     smooth = levels[0].state(s, smooth_z.w, levels[0].factors((s,))[0] * smooth_z.x)
     at = _total(levels[1], (s, smooth), position)
     first: Any = (s, position.w, velocity.w)
@@ -178,6 +184,6 @@ def coupled(
     if smooth.contacts is not None:
         impulses = impulses + jnp.concatenate([smooth.contacts[1], jnp.zeros(system.nb)])
     return Answer(
-        smooth=smooth, q=at.q, active=at.active, w=z[2].w, impulses=impulses,
+        smooth=smooth, q=at.q, rows=at.rows, active=at.active, w=z[2].w, impulses=impulses,
         solves=jnp.stack([solves, none, none]), solved=solved,
     )  # fmt: skip

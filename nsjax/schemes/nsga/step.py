@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact import ContactProblem, Jump, events, no_jump
+from nsjax.contact import ContactProblem, Jump, events, no_jump, worst_contact
+from nsjax.contact.certificate import relative_residual
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Formed, Touch, gap_rates
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
@@ -196,26 +197,27 @@ def _predicted(
     )
 
 
-def _certificate(system: System, s: Step, x: Answer, values: Array, free: Array, size: Array) -> Array:
-    """Natural-map residual of every contact, and of the constraints, relative to the largest impulse that
-    single rows would need with the characteristic mass: (nc + nb,).
+def _certificate(
+    system: System, s: Step, x: Answer, values: Array, free: Array, size: Array
+) -> tuple[Array, Array]:
+    """Natural-map residual of all laws, relative to the largest impulse that single rows would need with
+    the characteristic mass, and the contact that fulfils its law worst.
 
     Args:
         values, free: (rows,) what the laws ask to vanish, with and without the jump.
         size: (rows,) sums of the magnitudes of their terms.
     """
-    nc, nt = system.nc, system.nt
     problem = ContactProblem(
-        nc=nc, nt=nt, nb=system.nb, delassus=jnp.zeros((0, 0)), free=free, friction=s.friction,
-        mask=x.active, given=s.given,
+        nc=system.nc, nt=system.nt, nb=system.nb, delassus=jnp.zeros((0, 0)), free=free,
+        friction=s.friction, mask=x.active, given=s.given,
     )  # fmt: skip
-    error = jnp.abs(problem.prox(x.impulses, values, s.scale * jnp.ones(values.shape[0])))
-    single = s.scale * jnp.maximum(jnp.abs(free), size)
+    masses = s.scale * jnp.ones(values.shape[0])
+    single = masses * jnp.maximum(jnp.abs(free), size)
     normal = jnp.where(x.active, problem.contacts(single)[:, 0], 0.0)
-    parts = [jnp.abs(x.impulses), normal, problem.bilateral(single), s.dt * jnp.abs(x.smooth.lam)]
+    parts = [normal, problem.bilateral(single), s.dt * jnp.abs(x.smooth.lam)]
     largest = jnp.max(jnp.concatenate(parts))
-    each = jnp.concatenate([jnp.max(problem.contacts(error), axis=1), problem.bilateral(error)])
-    return each / jnp.where(largest > 0.0, largest, 1.0)
+    residual = relative_residual(problem, x.impulses, values, masses, (largest, largest))
+    return residual, worst_contact(problem, x.impulses, (values, masses))
 
 
 def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> Jump:
@@ -224,19 +226,13 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
     iterations = jnp.sum(x.solves)
 
     def look(_: None) -> Jump:
-        at = total_state(system, s, x.q, x.active)
-        v = x.smooth.v + x.w
-        values, free = at.rows.rate(v) + s.restitution, at.rows.rate(x.smooth.v) + s.restitution
-        size = matvec(magnitude(at.rows.wt), jnp.abs(v))
-        residual = _certificate(system, s, x, values, free, size)
+        rates, free = x.rows.rate(x.smooth.v + x.w), x.rows.rate(x.smooth.v) + s.restitution
+        values, size = rates + s.restitution, matvec(magnitude(x.rows.wt), jnp.abs(x.smooth.v + x.w))
+        residual, worst = _certificate(system, s, x, values, free, size)
         d, count = 1 + system.nt, system.nc * (1 + system.nt)
         start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
         before = gap_rates(system, s.params, start) if system.nc else none.before
-        after = at.rows.rate(v)[:count:d] if system.nc else none.after
-        worst = none.worst
-        if system.nc:
-            bad = jnp.max(residual) > scheme.coef.tolerance
-            worst = jnp.where(bad, jnp.argmax(residual[: system.nc]), worst)
+        after = rates[:count:d] if system.nc else none.after
         return Jump(
             dv=x.w,
             contacts=x.impulses[:count].reshape(system.nc, d),
@@ -244,8 +240,8 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
             before=jnp.where(x.active, before, 0.0),
             after=jnp.where(x.active, after, 0.0),
             iterations=iterations,
-            residual=jnp.max(residual),
-            worst=worst,
+            residual=residual,
+            worst=jnp.where(residual > scheme.coef.tolerance, worst, none.worst),
         )
 
     def fly(_: None) -> Jump:
