@@ -19,13 +19,13 @@ from nsjax.linalg import at_nodes
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
 from nsjax.schemes.nsga.linear import linearised
 from nsjax.schemes.nsga.newton import (
-    Coupled,
+    Together,
     Tolerances,
     Unknown,
     acting,
+    own_data,
     sigma,
-    solve_coupled,
-    solve_level,
+    solve_levels,
 )
 from nsjax.schemes.nsga.smooth import SmoothLevel
 from nsjax.schemes.nsga.states import Smooth, Step, Total, rows_at, total_state
@@ -69,7 +69,9 @@ def decoupled(
 
     def solve(k: int, d: PyTree) -> tuple[Unknown, Array, Array]:
         kept = constants[k] if constants else None
-        return solve_level(levels[k], d, tolerances, scale, options.max_iterations, kept)
+        c = Together((levels[k],), own_data)
+        (z,), count, solved = solve_levels(c, d, tolerances, scale, options.max_iterations, kept)
+        return z, count, solved
 
     alone = s, jnp.zeros(system.nv), jnp.zeros(system.nv)
     z, first, fine = solve(0, alone)
@@ -153,7 +155,7 @@ def _node_masses(system: System, s: Step, at: Total) -> Array:
     return _inverses(system, jnp.sum(wt.values**2 * own[:, None], axis=2), scale)
 
 
-def _coupled_data(c: Coupled, s: Step, z: Any) -> Any:
+def _coupled_data(c: Together, s: Step, z: Any) -> Any:
     """What each subproblem reads, from the present answers of the others."""
     levels: Any = c.levels
     smooth_z, position, velocity = z
@@ -174,11 +176,10 @@ def coupled(
     options: Options, criteria: Criteria, system: System, s: Step, tolerances: Tolerances
 ) -> Answer:
     """All subproblems together, [B14]; by the criteria contacts are at rest."""
-    c = Coupled(levels=levels_of(system, options), data=_coupled_data, criteria=criteria)
+    monolithic = options.iteration == "monolithic"
+    c = Together(levels_of(system, options), _coupled_data, monolithic, criteria)
     scale = 1.0 + jnp.max(jnp.abs(s.v))
-    z, solves, solved = solve_coupled(
-        c, s, tolerances, scale, options.iteration == "monolithic", options.max_iterations
-    )
+    z, solves, solved = solve_levels(c, s, tolerances, scale, options.max_iterations)
     _, _, (_, smooth, at) = data = _coupled_data(c, s, z)
     none, impulses = jnp.asarray(0, int), acting(c.levels[2], data[2], z[2])
     if smooth.contacts is not None:
