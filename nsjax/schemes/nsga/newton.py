@@ -2,9 +2,10 @@
 
 One correction of one subproblem stands here once; the decoupled schemes iterate each subproblem on its
 own, the coupled scheme all three in turn (as published) or all at once. Dynamics and laws are solved
-together, as in [C], whose figures count these solves; `nsjax.contact` solves the laws on the Delassus
-operator. The derivative of an answer is one more correction with live data. Source: [C (33), (39), (43),
-(47)-(51), Algorithm 1].
+together, as in [C], whose figures count these solves, on the linearised dynamics of the stage solver
+(`nsjax.contact.bordered`). That one solves the laws of every pass on the Delassus operator, with a program
+four tenths larger, and knows no laws that ask for each other's answers. The derivative of an answer is one
+more correction with live data. Source: [C (33), (39), (43), (47)-(51), Algorithm 1].
 """
 
 from __future__ import annotations
