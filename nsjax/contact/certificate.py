@@ -84,9 +84,11 @@ def cone_violation(problem: ContactProblem, x: Array) -> Array:
     return jnp.maximum(worst, jnp.max(bilateral, initial=0.0))
 
 
-def worst_contact(problem: ContactProblem, x: Array) -> Array:
-    """Index of the contact that fulfils its law worst; -1 for a problem without contacts."""
+def worst_contact(problem: ContactProblem, x: Array, known: tuple[Array, Array] | None = None) -> Array:
+    """Index of the contact that fulfils its law worst; -1 for a problem without contacts; ``known`` are
+    velocity and scaling already at hand.
+    """
     if problem.nc == 0:
         return jnp.asarray(-1, int)
-    error = problem.prox(x, problem.velocity(x), problem.scaling())
+    error = problem.prox(x, *(known or (problem.velocity(x), problem.scaling())))
     return jnp.argmax(jnp.max(jnp.abs(problem.contacts(error)), axis=1))

@@ -16,17 +16,17 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact.inside import inside_of
-from nsjax.contact.linearised import (
+from nsjax.contact.bordered import StageTangent
+from nsjax.contact.equations import (
     Carried,
     Equations,
-    StageTangent,
     blank,
     freezes,
     mass_tangent,
     row_count,
     tangent_at,
 )
+from nsjax.contact.inside import inside_of
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import newton_step
 from nsjax.contact.solvers import solve as solve_contacts
@@ -166,7 +166,7 @@ def _iterate(
         return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual, None)
     big, frozen = 1e3 * settings.scale, freezes(equations)
     approximate = frozen or carried is not None
-    restarts = settings.again is not None and not approximate
+    restarts = settings.again is not None and not frozen
 
     @functools.partial(jax.jit, inline=True)  # traced once, for its shapes and for its values
     def fresh(data: PyTree, z: Array, impulses: Array, first: Array) -> StageTangent:
@@ -184,17 +184,17 @@ def _iterate(
         return k == 0 if carried is None else (k == 0) & ~carried.known
 
     def body(carry: Any) -> Any:
-        z, impulses, tangent, k, last, now, iterations, _, astray = carry
+        z, impulses, tangent, k, last, now, iterations, _, losses = carry
         # the first pass tells how good a full tangent is; an approximate one shows it in the second
         slow = (now > CONTRACTION * last) & (k > 1) if approximate else now > CONTRACTION * last
-        if approximate:  # a full tangent begins where another one has not led astray
-            lost = slow & (now > last)
-            z, impulses = jnp.where(lost, start[0], z), jnp.where(lost, start[1], impulses)
-        if restarts:  # from there tangents are kept no more: the first one is far from the last
-            lost = (now > last) & ~astray
-            z, impulses = jnp.where(lost, settings.again, z), jnp.where(lost, start[1], impulses)
-            astray = astray | lost
-            slow = slow | astray
+        lost, begin = slow & (now > last), start[0]
+        if restarts:  # there tangents are kept no more: the first one is far from the last
+            lost = lost & (losses < 2)
+            losses = losses + lost
+            begin = jnp.where(losses == 2, settings.again, begin)
+            slow = slow | (losses == 2)
+        if approximate or restarts:  # a full tangent begins where another one has not led astray
+            z, impulses = jnp.where(lost, begin, z), jnp.where(lost, start[1], impulses)
         tangent = branch(
             unknown(k) | slow, lambda _: fresh(data, z, impulses, k == 0), lambda _: tangent, None
         )
@@ -202,7 +202,7 @@ def _iterate(
             equations, data, z, impulses, tangent, active, settings, max_iterations
         )
         size = jnp.max(jnp.abs(step[:measured]))
-        return z + step, impulses, tangent, k + 1, now, size, iterations + more, residual, astray
+        return z + step, impulses, tangent, k + 1, now, size, iterations + more, residual, losses
 
     def unsolved(carry: Any) -> Array:
         _, _, _, k, last, now, _, _, _ = carry
@@ -213,7 +213,9 @@ def _iterate(
         return large & (k < max_passes)
 
     count = jnp.asarray(0, int)
-    start = (z, jnp.zeros(m), first, count, big, big, count, jnp.zeros(()), jnp.asarray(False))
+    # the first loss is that of a tangent from an earlier step, if there is one
+    losses = jnp.asarray(1 if carried is None else 0)
+    start = (z, jnp.zeros(m), first, count, big, big, count, jnp.zeros(()), losses)
     z, impulses, tangent, k, last, now, iterations, residual, _ = lax.while_loop(unsolved, body, start)
     estimate = now * now / jnp.where(last > 0.0, last, 1.0) / settings.scale
     if carried is not None:

@@ -14,8 +14,9 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from nsjax.linalg.dense import matmul, matvec, solve
+from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve
 from nsjax.linalg.sparse import Pattern, plan
 from nsjax.linalg.tridiagonal import Factors, Tridiagonal, factor, product, solve_factored
 from nsjax.types import Array, PyTree, record
@@ -82,6 +83,22 @@ class Inverse:
         return matvec(self.inverse, b) if b.ndim == 1 else matmul(self.inverse, b)
 
 
+@record()
+class Triangles:
+    """An eliminated dense matrix of many unknowns: its triangular factors, whose inverse would cost three
+    times as much.
+    """
+
+    lu: Array
+    order: Array
+
+    def solve(self, b: Array) -> Array:
+        """``A^-1 b`` (n,) or (n, k)."""
+        x = (b[:, None] if b.ndim == 1 else b)[self.order]
+        x = lax.linalg.triangular_solve(self.lu, x, left_side=True, lower=True, unit_diagonal=True)
+        return lax.linalg.triangular_solve(self.lu, x, left_side=True).reshape(b.shape)
+
+
 @dataclasses.dataclass(frozen=True)
 class Dense:
     """No promise: every unknown may be coupled to every other one.
@@ -121,9 +138,13 @@ class Dense:
         """``A x`` (n,)."""
         return matvec(matrix, x)
 
-    def eliminate(self, matrix: Array, columns: Array) -> tuple[Inverse, Array]:
+    def eliminate(self, matrix: Array, columns: Array) -> tuple[Inverse | Triangles, Array]:
         """Eliminated matrix, and its inverse times ``columns`` (n, k)."""
         n = matrix.shape[0]
+        if n > INLINE_LIMIT:
+            lu, _, order = lax.linalg.lu(matrix)
+            done = Triangles(lu=lu, order=order)
+            return done, done.solve(columns) if columns.shape[1] else columns
         solved = solve(matrix, jnp.concatenate([jnp.eye(n), columns], axis=1))
         return Inverse(inverse=solved[:, :n]), solved[:, n:]
 

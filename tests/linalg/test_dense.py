@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax.linalg import INLINE_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
+from nsjax.linalg import INLINE_LIMIT, Dense, matmul, matvec, solve, solve_positive, solve_rows
 
 
 @pytest.mark.parametrize("n", [1, 3, 12, 13, INLINE_LIMIT, INLINE_LIMIT + 1])
@@ -57,3 +57,28 @@ def test_rows_without_an_unknown_are_left_out(n: int) -> None:
         found = jax.jit(solve_rows)(a, b, rows)
         # rounding of an elimination with pivots of the order of 3 n
         np.testing.assert_allclose(found, np.linalg.solve(a, b), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("n", [INLINE_LIMIT, INLINE_LIMIT + 6])
+def test_eliminated_matrices_solve_and_differentiate(n: int) -> None:
+    """By inverse or by factors: one column, several, batches; derivatives by ``x' = A^-1 (b' - A' x)``."""
+    rng = np.random.default_rng(n)
+    a, b = rng.normal(size=(n, n)) + n * np.eye(n), rng.normal(size=(n, 3))
+    da, db, weight = rng.normal(size=(n, n)), rng.normal(size=(n, 3)), rng.normal(size=(n, 3))
+
+    def answers(a, b):
+        done, response = Dense().eliminate(a, b)
+        return done.solve(b), response, done.solve(b[:, 0])
+
+    x = np.linalg.solve(a, b)
+    change = np.linalg.solve(a, db - da @ x)
+    back = np.linalg.solve(a.T, weight)
+    for found, exact in ((answers, x), (lambda a, b: jax.jvp(answers, (a, b), (da, db))[1], change)):
+        both, response, one = found(a, b)
+        for y, z in ((both, exact), (response, exact), (one, exact[:, 0])):
+            np.testing.assert_allclose(y, z, atol=1e-13)
+    by_a, by_b = jax.grad(lambda a, b: jnp.sum(weight * answers(a, b)[0]), (0, 1))(a, b)
+    np.testing.assert_allclose(by_b, back, atol=1e-13)
+    np.testing.assert_allclose(by_a, -back @ x.T, atol=1e-13)
+    several = jax.vmap(answers)(np.stack([a, 2 * a]), np.stack([b, b]))[0]
+    np.testing.assert_allclose(several, np.stack([x, x / 2]), atol=1e-13)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import ContactLaw, State, System, schemes
+from nsjax import ContactLaw, Criteria, State, System, schemes
 
 MASS = np.diag([1.0, 2.0, 0.5])
 STIFFNESS = 40.0 * np.array([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]])
@@ -93,8 +93,10 @@ def answers(smooth: str, kind, v0, restitution: float, old, held, state):
 STATES = ((False, False, False), (True, False, False), (True, True, False), (True, True, True))
 
 
-def run(smooth: str, kind, restitution: float, steps: int):
-    """Positions, velocities and impulses by steps of linear algebra, each with the one state that fits."""
+def run(smooth: str, kind, restitution: float, steps: int, rest: float = 1e-9):
+    """Positions, velocities, impulses, forces on acceleration level by steps of linear algebra, each with
+    the one state that fits; a contact that comes back at no more than ``rest`` [m/s] is at rest.
+    """
     am, af = (2 * RHO - 1) / (RHO + 1), RHO / (RHO + 1)
     gamma = 0.5 + af - am
     beta = 0.25 * (gamma + 0.5) ** 2
@@ -102,7 +104,7 @@ def run(smooth: str, kind, restitution: float, steps: int):
     q, v = START.q, START.v
     rate = np.linalg.solve(MASS, WEIGHT - STIFFNESS @ q - DAMPING @ v)
     rate = np.zeros(N) if smooth == "zero" else rate
-    a, path, impulses, push = rate, [(q, v)], [0.0], (0.0, 0.0)
+    a, path, impulses, pushes, push = rate, [(q, v)], [0.0], [0.0], (0.0, 0.0)
     for _ in range(steps):
         first, kept = (af * rate - am * a) / (1 - am), (af * push[0] - am * push[1]) / (1 - am)
         smooth_v = v + H * (1 - gamma) * a + H * gamma * first
@@ -120,7 +122,7 @@ def run(smooth: str, kind, restitution: float, steps: int):
             holds = [nu >= 0.0 if closed else gap > 0.0]
             holds.append(impulse >= 0.0 if struck else (rebound >= 0.0 or not closed))
             if smooth == "full":
-                rests = struck and abs(restitution * OUT @ v) <= 1e-9
+                rests = struck and abs(restitution * OUT @ v) <= rest
                 holds.append(force >= 0.0 if resting else (not rests or c1 * OUT @ delta >= 0.0))
                 holds.append(rests or not resting)
             if all(holds):
@@ -132,11 +134,12 @@ def run(smooth: str, kind, restitution: float, steps: int):
         push = force, kept + (1 - af) / (1 - am) * force
         path.append((q, v))
         impulses.append(impulse)
-    return *(np.array(x) for x in zip(*path, strict=True)), np.array(impulses)
+        pushes.append(force)
+    return *(np.array(x) for x in zip(*path, strict=True)), np.array(impulses), np.array(pushes)
 
 
-def coupled(smooth: str):
-    return schemes.nsga_coupled(RHO, iteration="monolithic", smooth=smooth)
+def coupled(smooth: str, **options):
+    return schemes.nsga_coupled(RHO, iteration="monolithic", smooth=smooth, **options)
 
 
 SLOW = pytest.mark.slow
@@ -164,7 +167,7 @@ SLOW = pytest.mark.slow
 def test_steps_are_those_of_linear_algebra(scheme, smooth, kind) -> None:
     steps = 300
     restitution = 0.0 if smooth == "full" else RESTITUTION
-    q, v, impulses = run(smooth, kind, restitution, steps)
+    q, v, impulses, _ = run(smooth, kind, restitution, steps)
     numbers = {**NUMBERS, "restitution": restitution}
     traj = nsjax.simulate(CHAIN, numbers, START, scheme, dt=H, steps=steps)
     traj.raise_for_status()
@@ -174,3 +177,17 @@ def test_steps_are_those_of_linear_algebra(scheme, smooth, kind) -> None:
     np.testing.assert_allclose(traj.q, q, atol=1e-8)
     np.testing.assert_allclose(traj.v, v, atol=1e-7)
     np.testing.assert_allclose(traj.impulse_normal[:, 0], impulses, atol=1e-7)
+
+
+def test_contacts_rest_by_the_criteria_of_the_scheme() -> None:
+    """A rebound slower than ``rest (1 + |v|)`` has a force on acceleration level: here every one has."""
+    none, held = (run("full", COUPLED, RESTITUTION, 20, rest)[3] for rest in (1e-9, 1e3))
+    steps = int(np.flatnonzero(held)[0])
+    assert held[steps] > 1.0  # newtons
+    assert not np.any(none[: steps + 1])
+    for criteria, force in ((None, 0.0), (Criteria(rest=1e3), held[steps])):
+        scheme = coupled("full", criteria=criteria)
+        traj = nsjax.simulate(CHAIN, NUMBERS, START, scheme, dt=H, steps=steps)
+        traj.raise_for_status()
+        # as above, over a step
+        np.testing.assert_allclose(traj.carry.carry.memory.force, [force], atol=1e-8 / H)

@@ -9,7 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact import Given, Jump
-from nsjax.contact.linearised import Carried, StageTangent
+from nsjax.contact.bordered import StageTangent
+from nsjax.contact.equations import Carried
 from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
 from nsjax.core.operators import Rows, all_rows, momentum
 from nsjax.core.scheme import Scheme
@@ -136,7 +137,7 @@ def solve_frozen(
         equations: `FrozenRowEquations`.
         data: what they read.
         active: (nc,) bool, contacts that take part.
-        kept: tangent for all steps, of `nsjax.contact.linearised.kept_tangent`.
+        kept: tangent for all steps, of `nsjax.contact.equations.kept_tangent`.
         carried: tangent of an earlier step.
 
     Returns:

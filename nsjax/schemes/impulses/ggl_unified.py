@@ -12,8 +12,8 @@ import numpy as np
 
 from nsjax.contact import Given, Jump
 from nsjax.contact.criteria import Criteria
+from nsjax.contact.equations import Carried
 from nsjax.contact.events import Formed
-from nsjax.contact.linearised import Carried
 from nsjax.contact.projection import correction_directions, position_rows
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage

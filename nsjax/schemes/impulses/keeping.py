@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nsjax.contact.linearised import Carried, no_tangent
+from nsjax.contact.equations import Carried, no_tangent
 from nsjax.core.scheme import Carry, Scheme
 from nsjax.core.system import System
 from nsjax.schemes.choices import tangent_of

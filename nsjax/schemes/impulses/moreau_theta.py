@@ -9,8 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact.criteria import Criteria
+from nsjax.contact.equations import kept_tangent
 from nsjax.contact.events import Formed, gap_rates
-from nsjax.contact.linearised import kept_tangent
 from nsjax.contact.sensitivity import Stepped
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from nsjax.contact import ContactProblem, solve
+from nsjax.contact.bordered import StageTangent
+from nsjax.contact.equations import Carried, blank, kept_tangent, no_tangent
 from nsjax.contact.events import Touch, no_touch
-from nsjax.contact.linearised import Carried, StageTangent, blank, kept_tangent, no_tangent
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError

@@ -11,9 +11,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.contact import bordered
+from nsjax.contact.bordered import StageTangent
 from nsjax.contact.branches import REGULARISATION
 from nsjax.core.system import System
-from nsjax.linalg import Elimination, Structure, matmul, matvec, solve
+from nsjax.linalg import Structure, matmul, matvec, solve
 from nsjax.types import Array, record
 
 # Of the diagonal, for dependent rows; relative, in increments. Rows with friction are dependent wherever a
@@ -22,53 +24,32 @@ from nsjax.types import Array, record
 SMOOTH_REGULARISATION = 1e-12
 
 
-@record()
-class Linear:
-    """``J dw - W dpi``, ready to be solved, and ``dy/dw``: of a dense structure the matrix (n, n), with the
-    bilateral rows added by ``p W Y``; else the factors, and ``J^-1 W`` in place of ``W``.
-
-    Args:
-        matrix, done: one of them.
-        directions: ``W`` or ``J^-1 W`` (n, rows).
-        values: ``Y = dy/dw`` (rows, n).
-        added: (rows,) bool, rows that the matrix contains.
-    """
-
-    matrix: Array | Any
-    done: Elimination | None
-    directions: Array
-    values: Array
-    added: Any
-
-
 def linearised(
     structure: Structure, dynamics: Callable[[Array], Array], w: Array, directions: Array, values: Array,
     p: Array, bilateral: Any,
-) -> Linear:  # fmt: skip
-    """Tangent of the dynamics at ``w``, factored if the structure asks for it.
+) -> StageTangent:  # fmt: skip
+    """``J dw - W dpi``, ready to be solved, and ``dy/dw``.
 
-    A dense one takes its bilateral rows (rows,) bool in, and is thus regular for a singular mass.
+    A dense tangent takes its bilateral rows (rows,) bool in, ``J + W p Y``, and is thus regular for a
+    singular mass.
     """
-    matrix: Any = structure.tangent(dynamics, w)
-    if structure.dense:
-        if np.any(bilateral):
-            matrix = matrix + matmul(directions, jnp.where(bilateral, p, 0.0)[:, None] * values)
-        return Linear(matrix=matrix, done=None, directions=directions, values=values, added=bilateral)
-    done, response = structure.eliminate(matrix, directions)
-    added = np.zeros(len(bilateral), bool)
-    return Linear(matrix=None, done=done, directions=response, values=values, added=added)
+    stiffer: Any = 0.0
+    if structure.dense and np.any(bilateral):
+        stiffer = matmul(directions, jnp.where(bilateral, p, 0.0)[:, None] * values)
+    return bordered.linearised(structure, dynamics, w, directions, values, stiffer)
 
 
 @record()
 class Tangent:
-    """Linearised subproblem: `Linear`, ``D = dpi/dsigma`` (rows, rows), factors of the rows (rows,), and
-    their relative regularisation.
+    """Linearised subproblem: its dynamics, ``D = dpi/dsigma`` (rows, rows), factors of the rows (rows,),
+    which rows (rows,) the dynamics contain, and the relative regularisation.
     """
 
-    linear: Linear
+    linear: StageTangent
     law: Array
     k: Array
     p: Array
+    added: Any
     weight: Array | float = SMOOTH_REGULARISATION
 
 
@@ -86,18 +67,13 @@ def correction(x: Tangent, dynamic: Array, rows: Array) -> tuple[Array, Array]:
     matrix contains.
     """
     a, m = x.linear, x.law.shape[0]
-    if a.done is not None:
-        free, response = -a.done.solve(dynamic), matmul(a.directions, x.law)
-    else:
-        both = jnp.concatenate([-dynamic[:, None], matmul(a.directions, x.law)], axis=1)
-        solved = solve(a.matrix, both)
-        free, response = solved[:, 0], solved[:, 1:]
+    free = -a.dynamics.solve(dynamic)
     if not m:
         return free, jnp.zeros(0)
-    delassus = x.p[:, None] * matmul(a.values, response)
-    border = jnp.eye(m) - x.law + delassus * (1.0 + x.weight * np.eye(m))
-    known = -rows - x.p * matvec(a.values, free)
+    border = x.p[:, None] * matmul(a.delassus, x.law)
+    border = jnp.eye(m) - x.law + border * (1.0 + x.weight * np.eye(m))
+    known = -rows - x.p * matvec(a.speed, free)
     u = solve(border, known[:, None])[:, 0]
-    dw = free + matvec(response, u)
-    change = jnp.where(a.added, u, u + x.p * matvec(a.values, dw))
+    dw = free + matvec(a.response, matvec(x.law, u))
+    change = jnp.where(x.added, u, u + x.p * matvec(a.speed, dw))
     return dw, change / x.k

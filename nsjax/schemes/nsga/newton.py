@@ -2,9 +2,10 @@
 
 One correction of one subproblem stands here once; the decoupled schemes iterate each subproblem on its
 own, the coupled scheme all three in turn (as published) or all at once. Dynamics and laws are solved
-together, as in [C], whose figures count these solves; `nsjax.contact` solves the laws on the Delassus
-operator. The derivative of an answer is one more correction with live data. Source: [C (33), (39), (43),
-(47)-(51), Algorithm 1].
+together, as in [C], whose figures count these solves, on the linearised dynamics of the stage solver
+(`nsjax.contact.bordered`). That one solves the laws of every pass on the Delassus operator, with a program
+four tenths larger, and knows no laws that ask for each other's answers. The derivative of an answer is one
+more correction with live data. Source: [C (33), (39), (43), (47)-(51), Algorithm 1].
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.bordered import StageTangent
+from nsjax.contact.criteria import DEFAULT, Criteria
 from nsjax.core.operators import jacobian
 from nsjax.core.system import is_local
 from nsjax.math import norm
 from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga.levels import Level
-from nsjax.schemes.nsga.linear import Linear, Tangent, correction, linearised, regularisation
+from nsjax.schemes.nsga.linear import Tangent, correction, linearised, regularisation
 from nsjax.schemes.nsga.local import AtNodes, correction_at_nodes, law_blocks, left_inverse
 from nsjax.types import Array, PyTree, record
 
@@ -48,10 +51,13 @@ class Tolerances:
 
 @record()
 class Residual:
-    """Dynamic rows (nv,), constraint rows ``k x - pi`` (rows,), what acts ``pi`` (rows,), converged."""
+    """Dynamic rows (nv,), constraint rows ``k x - pi`` (rows,), augmented multipliers (rows,) and what of
+    them acts ``pi`` (rows,), converged.
+    """
 
     dynamic: Array
     rows: Array
+    sigma: Array
     pi: Array
     converged: Array
 
@@ -83,21 +89,22 @@ def acting(level: Level, d: PyTree, z: Unknown) -> Array:
 def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Residual:
     """Residual of a subproblem, and whether it meets [C (51)]."""
     k, p = level.factors(d)
-    pi = acting(level, d, z)
+    s = sigma(level, d, z)
+    pi = level.law(d, s)
     terms = level.terms(d, z.w, pi)
     dynamic = functools.reduce(jnp.add, terms)
     rows = k * z.x - pi
     size = jnp.sqrt(jnp.sum(dynamic * dynamic) + jnp.sum((k / p * rows) ** 2))
     parts = functools.reduce(jnp.add, [norm(x) for x in terms])
     converged = size < tolerances.relative * (parts + tolerances.force)
-    return Residual(dynamic=dynamic, rows=rows, pi=pi, converged=converged)
+    return Residual(dynamic=dynamic, rows=rows, sigma=s, pi=pi, converged=converged)
 
 
-def _at_nodes(level: Level, d: PyTree, z: Unknown, s: Array) -> AtNodes:
+def _at_nodes(level: Level, d: PyTree, w: Array, s: Array, pi: Array) -> AtNodes:
     """Linearisation of a subproblem with contacts at single nodes."""
     nc, n, structure = level.system.nc, level.system.nv, level.system.structure
-    pi, wt = level.law(d, s), level.node_directions(d, z.w)
-    matrix = structure.tangent(lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)), z.w)
+    wt = level.node_directions(d, w)
+    matrix = structure.tangent(lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)), w)
     # no columns: responses of contacts are never formed
     done, _ = structure.eliminate(matrix, jnp.zeros((n, 0)))
     law = law_blocks(lambda x: level.by_contact(level.law(d, level.in_rows(x))), level.by_contact(s))
@@ -106,157 +113,51 @@ def _at_nodes(level: Level, d: PyTree, z: Unknown, s: Array) -> AtNodes:
     return AtNodes(done=done, wt=wt, back=left_inverse(wt), law=law, k=k, p=p)
 
 
-def corrected(level: Level, x: Tangent | AtNodes, dynamic: Array, rows: Array) -> tuple[Array, Array]:
-    """Change of increment and multipliers, of any kind of linearisation."""
-    if not isinstance(x, AtNodes):
-        return correction(x, dynamic, rows)
-    dw, dx = correction_at_nodes(x, dynamic, level.by_contact(rows))
-    return dw, level.in_rows(dx)
-
-
-def tangent(level: Level, d: PyTree, z: Unknown, kept: Linear | None = None) -> Any:
-    """Linearisation of one subproblem at an iterate; ``kept`` where it is the same everywhere."""
-    s = sigma(level, d, z)
+def tangent(
+    level: Level, d: PyTree, w: Array, s: Array, pi: Array, kept: StageTangent | None = None
+) -> Any:
+    """Linearisation of one subproblem at an increment (nv,) and augmented multipliers (rows,) of which
+    ``pi`` acts; ``kept`` where that of the dynamics is the same everywhere.
+    """
     m = level.rows
     if m and is_local(level.system):
-        return _at_nodes(level, d, z, s)
+        return _at_nodes(level, d, w, s, pi)
     k, p = (jnp.broadcast_to(x, (m,)) for x in level.factors(d))
+    structure, bilateral = level.system.structure, np.arange(m) >= m - level.bilateral
     if kept is None:
-        pi = level.law(d, s)
         kept = linearised(
-            level.system.structure,
-            lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)),
-            z.w,
-            *level.directions(d, z.w),
-            p,
-            np.arange(m) >= m - level.bilateral,
-        )
-    law = jax.jacfwd(lambda s: level.law(d, s))(s)
-    return Tangent(linear=kept, law=law, k=k, p=p, weight=regularisation(level.system))
-
-
-def _moved(z: Unknown, dw: Array, dx: Array) -> Unknown:
-    return Unknown(w=z.w + dw, x=z.x + dx)
-
-
-def correct(
-    level: Level, d: PyTree, z: Unknown, r: Residual, kept: Linear | None = None
-) -> tuple[Unknown, Array]:
-    """One linear solve: the next iterate and the size of its update."""
-    dw, dx = corrected(level, tangent(level, d, z, kept), r.dynamic, r.rows)
-    return _moved(z, dw, dx), jnp.max(jnp.abs(dw))
-
-
-def _iterated(
-    start: Any,
-    residual: Callable[[Any], tuple[Any, Array]],
-    corrected: Callable[[Any, Any], tuple[Any, Array]],
-    floor: Array,
-    max_iterations: int,
-    newton: bool = False,
-) -> tuple[Any, Array, Array]:
-    """Corrections until the criterion is met, or an update is rounding.
-
-    Args:
-        residual: ``z -> (r, converged)``.
-        corrected: ``(z, r) -> (z, size of the update)``.
-        floor: size of updates that are rounding.
-        newton: whether convergence is that of Newton, so that stagnation tells rounding, see `STAGNATION`.
-
-    Returns:
-        The last iterate, the number of corrections, and whether it is an answer.
-    """
-
-    def body(carry: Any) -> Any:
-        z, count, small, _, before = carry
-        r, converged = residual(z)
-        done = converged | small
-        stop = done | (count >= max_iterations)
-
-        def more(_: None) -> tuple[Any, Array, Array]:
-            z1, size = corrected(z, r)
-            fine = size <= floor
-            if newton:
-                fine = fine | ((size <= STAGNATION / ROUNDING * floor) & (size > 0.5 * before))
-            return z1, fine, size
-
-        z, small, before = lax.cond(stop, lambda _: (z, small, before), more, None)
-        return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0), before
-
-    first = (
-        start,
-        jnp.asarray(0, int),
-        jnp.asarray(False),
-        jnp.asarray(0, int),
-        jnp.full_like(floor, jnp.inf),
-    )
-    z, count, _, state, _ = lax.while_loop(lambda carry: carry[3] == 0, body, first)
-    return z, count, state == 2
-
-
-@functools.cache
-def _solver(level: Level, max_iterations: int) -> Callable[[Any], Any]:
-    """Newton's iteration of one subproblem, with its derivative."""
-
-    def iterate(arguments: Any) -> tuple[Unknown, tuple[Array, Array]]:
-        d, tolerances, floor, kept = arguments
-
-        def residual(z: Unknown) -> tuple[Residual, Array]:
-            r = evaluate(level, d, z, tolerances)
-            return r, r.converged
-
-        z, count, solved = _iterated(
-            no_unknown(level), residual, lambda z, r: correct(level, d, z, r, kept), floor, max_iterations,
-            newton=True,
+            structure, lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)), w,
+            *level.directions(d, w), p, bilateral,
         )  # fmt: skip
-        return z, (count, solved)
-
-    def live_step(z: Unknown, arguments: Any) -> Callable[[Any], Unknown]:
-        x = tangent(level, arguments[0], z, arguments[3])
-
-        def step(live: Any) -> Unknown:
-            r = evaluate(level, live[0], z, live[1])
-            return _moved(z, *corrected(level, x, r.dynamic, r.rows))
-
-        return step
-
-    return implicit_solution(iterate, live_step)
-
-
-def solve_level(
-    level: Level, d: PyTree, tolerances: Tolerances, floor: Array, max_iterations: int, kept: Linear | None
-) -> tuple[Unknown, Array, Array]:
-    """Solves one subproblem from zero.
-
-    Args:
-        level: which subproblem.
-        d: its data.
-        floor: size of updates that are rounding.
-        max_iterations: linear solves before giving up.
-        kept: linearisation of a model where it is constant.
-
-    Returns:
-        The unknown, the number of linear solves, and whether the criterion is met.
-    """
-    z, (count, solved) = _solver(level, max_iterations)((d, tolerances, lax.stop_gradient(floor), kept))
-    return z, count, solved
+    law = jax.jacfwd(lambda s: level.law(d, s))(s)
+    added, weight = bilateral & structure.dense, regularisation(level.system)
+    return Tangent(linear=kept, law=law, k=k, p=p, added=added, weight=weight)
 
 
 @dataclasses.dataclass(frozen=True)
-class Coupled:
-    """All three subproblems with each other's present answers.
+class Together:
+    """Subproblems that are solved together: a single one, or all three with each other's present answers.
 
     Args:
-        levels: smooth, position, velocity.
-        data: ``(step, (z_s, z_p, z_v)) -> (d_s, d_p, d_v)``, module-level.
+        levels: which.
+        data: ``(self, s, z) -> data of each``, module-level.
+        monolithic: Newton on all rows at once; else one correction of each in turn.
+        criteria: by which contacts are at rest, where the data depend on it.
     """
 
-    levels: tuple[Level, Level, Level]
-    data: Callable[..., tuple[PyTree, PyTree, PyTree]]
+    levels: tuple[Level, ...]
+    data: Callable[..., tuple[PyTree, ...]]
+    monolithic: bool = True
+    criteria: Criteria = DEFAULT
 
 
-def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
-    """Linearisation of all rows with respect to all unknowns."""
+def own_data(c: Together, s: PyTree, z: Any) -> tuple[PyTree, ...]:
+    """Data of a single subproblem."""
+    return (s,)
+
+
+def _all_tangent(c: Together, s: PyTree, z: Any, data: Any, sigmas: Any, pis: Any) -> Tangent:
+    """Linearisation of all rows with respect to all unknowns, as `tangent`, with the data at ``z``."""
     system = c.levels[0].system
     n, sizes = system.nv, [level.rows for level in c.levels]
     ends = np.cumsum(sizes)[:-1]
@@ -267,13 +168,10 @@ def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
 
     def stacked(f: Callable[..., Array], w: Array, *more: Any) -> Array:
         now = unknowns(w)
-        data = c.data(c.levels, s, now)
+        data = c.data(c, s, now)
         return jnp.concatenate([f(c.levels[i], data[i], now[i].w, *(m[i] for m in more)) for i in range(3)])
 
     w = jnp.concatenate([y.w for y in z])
-    data = c.data(c.levels, s, z)
-    sigmas = [sigma(level, d, y) for level, d, y in zip(c.levels, data, z, strict=True)]
-    pis = [level.law(d, t) for level, d, t in zip(c.levels, data, sigmas, strict=True)]
 
     def dynamic(level: Level, d: PyTree, w: Array, pi: Array) -> Array:
         return functools.reduce(jnp.add, level.terms(d, w, pi))
@@ -290,83 +188,112 @@ def _all_tangent(c: Coupled, s: PyTree, z: tuple[Unknown, ...]) -> Tangent:
         jnp.concatenate([jnp.broadcast_to(f[i], (m,)) for m, f in zip(sizes, factors, strict=True)])
         for i in (0, 1)
     )
+    structure = system.structure.stacked(3)
+    bilateral = np.concatenate([np.arange(v.rows) >= v.rows - v.bilateral for v in c.levels])
     linear = linearised(
-        system.structure.stacked(3),
-        lambda w: stacked(dynamic, w, pis),
-        w,
-        jax.jacfwd(push)(jnp.concatenate(pis)),
-        jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes)),
-        p,
-        np.concatenate([np.arange(v.rows) >= v.rows - v.bilateral for v in c.levels]),
-    )
-    slopes = jax.jacfwd(law)(jnp.concatenate(sigmas))
-    return Tangent(linear=linear, law=slopes, k=k, p=p, weight=regularisation(system))
+        structure, lambda w: stacked(dynamic, w, pis), w, jax.jacfwd(push)(jnp.concatenate(pis)),
+        jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes)), p, bilateral,
+    )  # fmt: skip
+    slopes, added = jax.jacfwd(law)(jnp.concatenate(sigmas)), bilateral & structure.dense
+    return Tangent(linear=linear, law=slopes, k=k, p=p, added=added, weight=regularisation(system))
 
 
-def _evaluate_all(c: Coupled, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Residual, ...]:
-    data = c.data(c.levels, s, z)
-    return tuple(evaluate(v, d, y, tolerances) for v, d, y in zip(c.levels, data, z, strict=True))
+def _tangent(c: Together, s: PyTree, z: Any, data: Any, r: Any, kept: StageTangent | None) -> Any:
+    sigmas, pis = zip(*r, strict=True)
+    if len(c.levels) > 1:
+        return _all_tangent(c, s, z, data, sigmas, pis)
+    return tangent(c.levels[0], data[0], z[0].w, sigmas[0], pis[0], kept)
 
 
-def _apply_all(c: Coupled, x: Tangent, z: Any, r: tuple[Residual, ...]) -> tuple[Any, Array]:
-    """One correction of everything, and its size."""
-    n, ends = c.levels[0].system.nv, np.cumsum([v.rows for v in c.levels])[:-1]
-    dw, dx = correction(x, *(jnp.concatenate([getattr(y, f) for y in r]) for f in ("dynamic", "rows")))
-    rows = jnp.split(dx, ends)
-    moved = tuple(_moved(z[i], dw[i * n : (i + 1) * n], rows[i]) for i in range(3))
+def _evaluate(c: Together, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Any, list[Residual]]:
+    """Data and residuals of all subproblems."""
+    data = c.data(c, s, z)
+    return data, [evaluate(v, d, y, tolerances) for v, d, y in zip(c.levels, data, z, strict=True)]
+
+
+def _moved(levels: tuple[Level, ...], x: Any, z: Any, r: list[Residual]) -> tuple[Any, Array]:
+    """One linear solve: the next iterates, and the size of their update."""
+    if isinstance(x, AtNodes):
+        dw, dx = correction_at_nodes(x, r[0].dynamic, levels[0].by_contact(r[0].rows))
+        parts: Any = [dw], [levels[0].in_rows(dx)]
+    elif len(levels) == 1:
+        dw, dx = correction(x, r[0].dynamic, r[0].rows)
+        parts = [dw], [dx]
+    else:
+        dw, dx = correction(x, *(jnp.concatenate([getattr(y, f) for y in r]) for f in ("dynamic", "rows")))
+        parts = jnp.split(dw, len(levels)), jnp.split(dx, np.cumsum([v.rows for v in levels])[:-1])
+    moved = tuple(Unknown(w=y.w + a, x=y.x + b) for y, a, b in zip(z, *parts, strict=True))
     return moved, jnp.max(jnp.abs(dw))
 
 
+def _in_turn(c: Together, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Any, Array]:
+    """One correction of each subproblem; their sizes together."""
+    now, sizes = list(z), []
+    for i, level in enumerate(c.levels):
+        d = c.data(c, s, tuple(now))[i]
+        r = evaluate(level, d, now[i], tolerances)
+        x = tangent(level, d, now[i].w, r.sigma, r.pi)
+        (now[i],), size = _moved((level,), x, now[i : i + 1], [r])
+        sizes.append(size)
+    return tuple(now), jnp.max(jnp.stack(sizes))
+
+
+def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tuple[Array, Array]]:
+    """Corrections until the criterion is met, or an update is rounding; their number, and whether the last
+    iterate is an answer.
+    """
+    s, tolerances, scale, kept = arguments
+
+    def body(carry: Any) -> Any:
+        z, count, small, _, before = carry
+        data, r = _evaluate(c, s, z, tolerances)
+        done = functools.reduce(jnp.logical_and, [y.converged for y in r]) | small
+        stop = done | (count >= max_iterations)
+
+        def more(_: None) -> tuple[Any, Array, Array]:
+            if not c.monolithic:
+                z1, size = _in_turn(c, s, z, tolerances)
+                return z1, size <= ROUNDING * scale, size
+            x = _tangent(c, s, z, data, [(y.sigma, y.pi) for y in r], kept)
+            z1, size = _moved(c.levels, x, z, r)
+            stagnates = (size <= STAGNATION * scale) & (size > 0.5 * before)
+            return z1, stagnates | (size <= ROUNDING * scale), size
+
+        z, small, before = lax.cond(stop, lambda _: (z, small, before), more, None)
+        return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0), before
+
+    none, start = jnp.asarray(0, int), tuple(no_unknown(v) for v in c.levels)
+    first = start, none, jnp.asarray(False), none, jnp.full_like(scale, jnp.inf)
+    z, count, _, state, _ = lax.while_loop(lambda carry: carry[3] == 0, body, first)
+    return z, (count, state == 2)
+
+
 @functools.cache
-def _coupled_solver(c: Coupled, monolithic: bool, max_iterations: int) -> Callable[[Any], Any]:
-    """Iteration of the coupled scheme, with its derivative."""
-
-    def block(s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Any, Array]:
-        """One correction of each subproblem in turn; their sizes together."""
-        now, sizes = list(z), []
-        for i, level in enumerate(c.levels):
-            d = c.data(c.levels, s, tuple(now))[i]
-            now[i], size = correct(level, d, now[i], evaluate(level, d, now[i], tolerances))
-            sizes.append(size)
-        return tuple(now), jnp.max(jnp.stack(sizes))
-
-    def iterate(arguments: Any) -> tuple[Any, tuple[Array, Array]]:
-        s, tolerances, floor = arguments
-
-        def residual(z: Any) -> tuple[tuple[Residual, ...], Array]:
-            r = _evaluate_all(c, s, z, tolerances)
-            return r, r[0].converged & r[1].converged & r[2].converged
-
-        def corrected(z: Any, r: tuple[Residual, ...]) -> tuple[Any, Array]:
-            if monolithic:
-                return _apply_all(c, _all_tangent(c, s, z), z, r)
-            return block(s, z, tolerances)
-
-        start = tuple(no_unknown(v) for v in c.levels)
-        z, count, solved = _iterated(start, residual, corrected, floor, max_iterations)
-        return z, ((1 if monolithic else 3) * count, solved)
+def _solver(c: Together, max_iterations: int) -> Callable[[Any], Any]:
+    """The iteration, with its derivative."""
 
     def live_step(z: Any, arguments: Any) -> Callable[[Any], Any]:
-        x = _all_tangent(c, arguments[0], z)
+        data = c.data(c, arguments[0], z)
+        sigmas = [sigma(level, d, y) for level, d, y in zip(c.levels, data, z, strict=True)]
+        pis = [level.law(d, x) for level, d, x in zip(c.levels, data, sigmas, strict=True)]
+        x = _tangent(c, arguments[0], z, data, zip(sigmas, pis, strict=True), arguments[3])
+        return lambda live: _moved(c.levels, x, z, _evaluate(c, live[0], z, live[1])[1])[0]
 
-        def step(live: Any) -> Any:
-            return _apply_all(c, x, z, _evaluate_all(c, live[0], z, live[1]))[0]
-
-        return step
-
-    return implicit_solution(iterate, live_step)
+    return implicit_solution(functools.partial(_iterate, c, max_iterations), live_step)
 
 
-def solve_coupled(
-    c: Coupled, s: PyTree, tolerances: Tolerances, floor: Array, monolithic: bool, max_iterations: int
-) -> tuple[tuple[Unknown, Unknown, Unknown], Array, Array]:
-    """Solves all subproblems together; unknowns, linear solves, converged.
+def solve_levels(
+    c: Together, s: PyTree, tolerances: Tolerances, scale: Array, max_iterations: int,
+    kept: StageTangent | None = None,
+) -> tuple[tuple[Unknown, ...], Array, Array]:  # fmt: skip
+    """Solves subproblems from zero; unknowns, linear solves, converged.
 
     Args:
-        monolithic: one Newton iteration on all rows, instead of one correction of each subproblem in
-            turn, which counts three solves.
-        max_iterations: of either.
+        c: which subproblems.
+        s: what their data are made of.
+        scale: of the velocities.
+        max_iterations: corrections of all of them before giving up.
+        kept: linearisation of a single one of a model where it is constant.
     """
-    solver = _coupled_solver(c, monolithic, max_iterations)
-    z, (count, solved) = solver((s, tolerances, lax.stop_gradient(floor)))
-    return z, count, solved
+    z, (count, solved) = _solver(c, max_iterations)((s, tolerances, lax.stop_gradient(scale), kept))
+    return z, count if c.monolithic else len(c.levels) * count, solved

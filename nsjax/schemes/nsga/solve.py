@@ -5,30 +5,30 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from nsjax.contact import events
-from nsjax.contact.criteria import DEFAULT
+from nsjax.contact.criteria import Criteria
 from nsjax.core.branches import branch
-from nsjax.core.operators import momentum
+from nsjax.core.operators import Rows, momentum
 from nsjax.core.system import System, is_local
-from nsjax.linalg import at_nodes, solve
+from nsjax.linalg import at_nodes
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
+from nsjax.schemes.nsga.linear import linearised
 from nsjax.schemes.nsga.newton import (
-    ROUNDING,
-    Coupled,
+    Together,
     Tolerances,
     Unknown,
     acting,
-    linearised,
+    own_data,
     sigma,
-    solve_coupled,
-    solve_level,
+    solve_levels,
 )
 from nsjax.schemes.nsga.smooth import SmoothLevel
-from nsjax.schemes.nsga.states import Smooth, Step, Total, total_state
+from nsjax.schemes.nsga.states import Smooth, Step, Total, rows_at, total_state
 from nsjax.types import Array, PyTree, record
 
 
@@ -45,12 +45,14 @@ class Options:
 
 @record()
 class Answer:
-    """Solution of the three subproblems: smooth motion, corrected position and its contacts, jump with
-    impulses (rows,) [N s], linear solves (3,) and whether all met the criterion.
+    """Solution of the three subproblems: smooth motion, corrected position with its rows and contacts, jump
+    with impulses (rows,) [N s], linear solves (3,) and whether all met the criterion. Where no gap closes
+    the rows are zeros.
     """
 
     smooth: Smooth
     q: Array
+    rows: Rows
     active: Array
     w: Array
     impulses: Array
@@ -63,11 +65,13 @@ def decoupled(
 ) -> Answer:
     """The three subproblems one after the other, [C Algorithm 1]."""
     levels = levels_of(system, options)
-    floor = ROUNDING * (1.0 + jnp.max(jnp.abs(s.v)))
+    scale = 1.0 + jnp.max(jnp.abs(s.v))
 
     def solve(k: int, d: PyTree) -> tuple[Unknown, Array, Array]:
         kept = constants[k] if constants else None
-        return solve_level(levels[k], d, tolerances, floor, options.max_iterations, kept)
+        c = Together((levels[k],), own_data)
+        (z,), count, solved = solve_levels(c, d, tolerances, scale, options.max_iterations, kept)
+        return z, count, solved
 
     alone = s, jnp.zeros(system.nv), jnp.zeros(system.nv)
     z, first, fine = solve(0, alone)
@@ -78,15 +82,17 @@ def decoupled(
         at = _total(levels[1], (s, smooth), zp)
         zv, third, struck = solve(2, (s, smooth, at))
         return Answer(
-            smooth=smooth, q=at.q, active=at.active, w=zv.w,
+            smooth=smooth, q=at.q, rows=at.rows, active=at.active, w=zv.w,
             impulses=acting(levels[2], (s, smooth, at), zv),
             solves=jnp.stack([first, second, third]), solved=fine & placed & struck,
         )  # fmt: skip
 
     def fly(_: None) -> Answer:
         none = jnp.asarray(0, int)
+        shapes = jax.eval_shape(lambda q: rows_at(system, s, q), smooth.q)
+        rows = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
         return Answer(
-            smooth=smooth, q=smooth.q, active=jnp.zeros(system.nc, bool), w=jnp.zeros(system.nv),
+            smooth=smooth, q=smooth.q, rows=rows, active=jnp.zeros(system.nc, bool), w=jnp.zeros(system.nv),
             impulses=jnp.zeros(levels[2].rows), solves=jnp.stack([first, none, none]), solved=fine,
         )  # fmt: skip
 
@@ -129,8 +135,7 @@ def _masses(system: System, s: Step, at: Total) -> Array:
         system.structure, lambda w: momentum(system, q, w, p), jnp.zeros(system.nv), wt.T, wt,
         jnp.full(m, scale), np.arange(m) >= m - nb,
     )  # fmt: skip
-    response = linear.directions if linear.matrix is None else solve(linear.matrix, wt.T)
-    g = jnp.sum(wt.T * response, axis=0)[: m - nb].reshape(nc, -1)
+    g = jnp.sum(linear.delassus * np.eye(m), axis=1)[: m - nb].reshape(nc, -1)
     return jnp.concatenate([_inverses(system, g, scale), jnp.full(nb, scale)])
 
 
@@ -150,8 +155,9 @@ def _node_masses(system: System, s: Step, at: Total) -> Array:
     return _inverses(system, jnp.sum(wt.values**2 * own[:, None], axis=2), scale)
 
 
-def _coupled_data(levels: Any, s: Step, z: Any) -> Any:
+def _coupled_data(c: Together, s: Step, z: Any) -> Any:
     """What each subproblem reads, from the present answers of the others."""
+    levels: Any = c.levels
     smooth_z, position, velocity = z
     smooth = levels[0].state(s, smooth_z.w, levels[0].factors((s,))[0] * smooth_z.x)
     at = _total(levels[1], (s, smooth), position)
@@ -159,25 +165,26 @@ def _coupled_data(levels: Any, s: Step, z: Any) -> Any:
     last = s, smooth, at
     if levels[0].contacts:
         # a contact that is struck and rests stays: its rate is -e times that of the start
-        rests = events.at_rest(DEFAULT, s.restitution[: levels[0].contacts], s.v)
+        rests = events.at_rest(c.criteria, s.restitution[: levels[0].contacts], s.v)
         first = *first, rests & levels[2].on(last, sigma(levels[2], last, velocity))
     if levels[0].smooth == "zero":
         return first, (s, dataclasses.replace(smooth, v=smooth.v + velocity.w)), last
     return first, (s, smooth), last
 
 
-def coupled(options: Options, system: System, s: Step, tolerances: Tolerances, constants: PyTree) -> Answer:
-    """All subproblems together, [B14]."""
-    c = Coupled(levels=levels_of(system, options), data=_coupled_data)
-    floor = ROUNDING * (1.0 + jnp.max(jnp.abs(s.v)))
-    z, solves, solved = solve_coupled(
-        c, s, tolerances, floor, options.iteration == "monolithic", options.max_iterations
-    )
-    _, _, (_, smooth, at) = data = _coupled_data(c.levels, s, z)
+def coupled(
+    options: Options, criteria: Criteria, system: System, s: Step, tolerances: Tolerances
+) -> Answer:
+    """All subproblems together, [B14]; by the criteria contacts are at rest."""
+    monolithic = options.iteration == "monolithic"
+    c = Together(levels_of(system, options), _coupled_data, monolithic, criteria)
+    scale = 1.0 + jnp.max(jnp.abs(s.v))
+    z, solves, solved = solve_levels(c, s, tolerances, scale, options.max_iterations)
+    _, _, (_, smooth, at) = data = _coupled_data(c, s, z)
     none, impulses = jnp.asarray(0, int), acting(c.levels[2], data[2], z[2])
     if smooth.contacts is not None:
         impulses = impulses + jnp.concatenate([smooth.contacts[1], jnp.zeros(system.nb)])
     return Answer(
-        smooth=smooth, q=at.q, active=at.active, w=z[2].w, impulses=impulses,
+        smooth=smooth, q=at.q, rows=at.rows, active=at.active, w=z[2].w, impulses=impulses,
         solves=jnp.stack([solves, none, none]), solved=solved,
     )  # fmt: skip

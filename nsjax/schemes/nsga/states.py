@@ -109,10 +109,13 @@ def smooth_state(system: System, s: Step, delta: Array, lam: Array) -> Smooth:
     return Smooth(q=q, v=v, a=a, lam=lam, force=whole_force(system, s, q, v, lam))
 
 
+def rows_at(system: System, s: Step, q: Array) -> Rows:
+    """All rows at a position at the end of the step."""
+    if not system.nc and not system.nb:
+        return Rows(wt=jnp.zeros((0, system.nv)), offset=jnp.zeros(0))
+    return all_rows(system, s.t, q, s.params)
+
+
 def total_state(system: System, s: Step, q: Array, active: Array) -> Total:
     """Rows at the corrected position, scaled by the characteristic mass."""
-    if not system.nc and not system.nb:
-        rows = Rows(wt=jnp.zeros((0, system.nv)), offset=jnp.zeros(0))
-    else:
-        rows = all_rows(system, s.t, q, s.params)
-    return Total(q=q, rows=rows, active=active, masses=s.scale)
+    return Total(q=q, rows=rows_at(system, s, q), active=active, masses=s.scale)

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact import ContactProblem, Jump, events, no_jump
+from nsjax.contact import ContactProblem, Jump, events, no_jump, worst_contact
+from nsjax.contact.certificate import relative_residual
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Formed, Touch, gap_rates
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
@@ -24,7 +25,7 @@ from nsjax.schemes.at_events import derivatives, held_contacts, touch_at_start
 from nsjax.schemes.books import impulse_output
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised
 from nsjax.schemes.nsga.local import refused
-from nsjax.schemes.nsga.newton import Tolerances, no_unknown, tangent
+from nsjax.schemes.nsga.newton import Tolerances, tangent
 from nsjax.schemes.nsga.solve import Answer, coupled, decoupled, levels_of
 from nsjax.schemes.nsga.states import Step, total_state
 from nsjax.schemes.parameters import chung_hulbert
@@ -82,7 +83,10 @@ def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> P
     smooth = levels[0].state(s, zero, jnp.zeros(levels[0].rows))
     at = total_state(system, s, state.q, jnp.zeros(system.nc, bool))
     data = (s, zero, zero), (s, smooth), (s, smooth, at)
-    return tuple(tangent(level, d, no_unknown(level)).linear for level, d in zip(levels, data, strict=True))
+    none = [jnp.zeros(level.rows) for level in levels]
+    return tuple(
+        tangent(level, d, zero, x, x).linear for level, d, x in zip(levels, data, none, strict=True)
+    )
 
 
 def _first_memory(scheme: Scheme, system: System, a: Array, force: Array, scale: Array) -> Memory:
@@ -116,11 +120,18 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
     if nb:
         wt = gap_rows(system, "constraint", nb, t, q, params).wt
         drift = gap_drift(system, t, q, v, params, "constraint")
+    masses, bilateral = jnp.full(nb, scale), np.ones(nb, bool)
     linear = linearised(
-        system.structure, lambda w: momentum(system, q, w, params), jnp.zeros(n), wt.T, wt,
-        jnp.full(nb, scale), np.ones(nb, bool),
-    )  # fmt: skip
-    known = Tangent(linear=linear, law=jnp.eye(nb), k=jnp.full(nb, scale), p=jnp.full(nb, scale))
+        system.structure,
+        lambda w: momentum(system, q, w, params),
+        jnp.zeros(n),
+        wt.T,
+        wt,
+        masses,
+        bilateral,
+    )
+    added = bilateral & system.structure.dense
+    known = Tangent(linear=linear, law=jnp.eye(nb), k=masses, p=masses, added=added)
     if smooth == "zero":
         a, x = jnp.zeros(n), jnp.zeros(0)
     else:
@@ -186,26 +197,27 @@ def _predicted(
     )
 
 
-def _certificate(system: System, s: Step, x: Answer, values: Array, free: Array, size: Array) -> Array:
-    """Natural-map residual of every contact, and of the constraints, relative to the largest impulse that
-    single rows would need with the characteristic mass: (nc + nb,).
+def _certificate(
+    system: System, s: Step, x: Answer, values: Array, free: Array, size: Array
+) -> tuple[Array, Array]:
+    """Natural-map residual of all laws, relative to the largest impulse that single rows would need with
+    the characteristic mass, and the contact that fulfils its law worst.
 
     Args:
         values, free: (rows,) what the laws ask to vanish, with and without the jump.
         size: (rows,) sums of the magnitudes of their terms.
     """
-    nc, nt = system.nc, system.nt
     problem = ContactProblem(
-        nc=nc, nt=nt, nb=system.nb, delassus=jnp.zeros((0, 0)), free=free, friction=s.friction,
-        mask=x.active, given=s.given,
+        nc=system.nc, nt=system.nt, nb=system.nb, delassus=jnp.zeros((0, 0)), free=free,
+        friction=s.friction, mask=x.active, given=s.given,
     )  # fmt: skip
-    error = jnp.abs(problem.prox(x.impulses, values, s.scale * jnp.ones(values.shape[0])))
-    single = s.scale * jnp.maximum(jnp.abs(free), size)
+    masses = s.scale * jnp.ones(values.shape[0])
+    single = masses * jnp.maximum(jnp.abs(free), size)
     normal = jnp.where(x.active, problem.contacts(single)[:, 0], 0.0)
-    parts = [jnp.abs(x.impulses), normal, problem.bilateral(single), s.dt * jnp.abs(x.smooth.lam)]
+    parts = [normal, problem.bilateral(single), s.dt * jnp.abs(x.smooth.lam)]
     largest = jnp.max(jnp.concatenate(parts))
-    each = jnp.concatenate([jnp.max(problem.contacts(error), axis=1), problem.bilateral(error)])
-    return each / jnp.where(largest > 0.0, largest, 1.0)
+    residual = relative_residual(problem, x.impulses, values, masses, (largest, largest))
+    return residual, worst_contact(problem, x.impulses, (values, masses))
 
 
 def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> Jump:
@@ -214,19 +226,13 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
     iterations = jnp.sum(x.solves)
 
     def look(_: None) -> Jump:
-        at = total_state(system, s, x.q, x.active)
-        v = x.smooth.v + x.w
-        values, free = at.rows.rate(v) + s.restitution, at.rows.rate(x.smooth.v) + s.restitution
-        size = matvec(magnitude(at.rows.wt), jnp.abs(v))
-        residual = _certificate(system, s, x, values, free, size)
+        rates, free = x.rows.rate(x.smooth.v + x.w), x.rows.rate(x.smooth.v) + s.restitution
+        values, size = rates + s.restitution, matvec(magnitude(x.rows.wt), jnp.abs(x.smooth.v + x.w))
+        residual, worst = _certificate(system, s, x, values, free, size)
         d, count = 1 + system.nt, system.nc * (1 + system.nt)
         start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
         before = gap_rates(system, s.params, start) if system.nc else none.before
-        after = at.rows.rate(v)[:count:d] if system.nc else none.after
-        worst = none.worst
-        if system.nc:
-            bad = jnp.max(residual) > scheme.coef.tolerance
-            worst = jnp.where(bad, jnp.argmax(residual[: system.nc]), worst)
+        after = rates[:count:d] if system.nc else none.after
         return Jump(
             dv=x.w,
             contacts=x.impulses[:count].reshape(system.nc, d),
@@ -234,8 +240,8 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
             before=jnp.where(x.active, before, 0.0),
             after=jnp.where(x.active, after, 0.0),
             iterations=iterations,
-            residual=jnp.max(residual),
-            worst=worst,
+            residual=residual,
+            worst=jnp.where(residual > scheme.coef.tolerance, worst, none.worst),
         )
 
     def fly(_: None) -> Jump:
@@ -272,8 +278,10 @@ def _respond(
     coef = scheme.coef
     s = _predicted(scheme, system, params, state, memory, dt)
     tolerances = Tolerances(relative=coef.tolerance, force=coef.force_tolerance)
-    solve = decoupled if scheme.options.iteration is None else coupled
-    x = solve(scheme.options, system, s, tolerances, constants)
+    if scheme.options.iteration is None:
+        x = decoupled(scheme.options, system, s, tolerances, constants)
+    else:
+        x = coupled(scheme.options, criteria_of(scheme), system, s, tolerances)
     jump = _books(scheme, system, s, state, x)
     true, old, lam = x.smooth.lam, memory.algorithmic_force, x.smooth.lam
     if x.smooth.push is not None:

@@ -8,10 +8,11 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
+from nsjax.contact.bordered import StageTangent, linearised
 from nsjax.contact.inside import inside_of
 from nsjax.contact.problem import Given
 from nsjax.core.operators import jacobian
-from nsjax.linalg import Elimination, Structure, block_jacobian, matmul
+from nsjax.linalg import Structure, block_jacobian
 from nsjax.types import Array, PyTree, record
 
 
@@ -76,16 +77,6 @@ class Freezing(Equations, Protocol):
 
 
 @record()
-class StageTangent:
-    """Linearised dynamics: eliminated ``J = df/dz``, ``du/dz``, ``J^-1 W``, and ``G``."""
-
-    dynamics: Elimination
-    speed: Any
-    response: Any
-    delassus: Any
-
-
-@record()
 class Carried:
     """A tangent for the next steps, and whether it is one: () bool."""
 
@@ -111,17 +102,6 @@ def row_count(equations: Equations) -> int:
     return equations.nc * (1 + equations.nt) + equations.nb
 
 
-def _bordered(structure: Structure, matrix: Any, speed: Any, directions: Any) -> StageTangent:
-    done, response = structure.eliminate(matrix, directions)
-    return StageTangent(dynamics=done, speed=speed, response=response, delassus=matmul(speed, response))
-
-
-def _alone(structure: Structure, matrix: Any, unknowns: int) -> StageTangent:
-    empty = jnp.zeros((0, unknowns))
-    done, response = structure.eliminate(matrix, empty.T)
-    return StageTangent(dynamics=done, speed=empty, response=response, delassus=jnp.zeros((0, 0)))
-
-
 def tangent_at(equations: Equations, data: PyTree, z: Array, impulses: Array) -> StageTangent:
     """The full tangent at an iterate."""
     rows, structure = impulses.shape[0], equations.structure
@@ -130,22 +110,26 @@ def tangent_at(equations: Equations, data: PyTree, z: Array, impulses: Array) ->
         f = equations.residual(data, z)
         return f - equations.forces(data, z, impulses) if rows else f
 
-    matrix: Any = structure.tangent(dynamics, z)
     if not rows:
-        return _alone(structure, matrix, z.shape[0])
-    return _bordered(structure, matrix, _speed(equations, data, z, rows), equations.directions(data, z))
+        return linearised(structure, dynamics, z, *_no_rows(z))
+    speed = _speed(equations, data, z, rows)
+    return linearised(structure, dynamics, z, equations.directions(data, z), speed)
 
 
 def mass_tangent(equations: Any, data: PyTree, z: Array) -> StageTangent:
     """The tangent frozen in position and velocity: inertia and directions, no derivative of forces."""
-    structure = equations.structure
+    structure, rest = equations.structure, jnp.zeros_like(z)
     inertia, velocity_rows = equations.frozen(data, z)
-    matrix: Any = structure.tangent(inertia, jnp.zeros_like(z))
     if not row_count(equations):
-        return _alone(structure, matrix, z.shape[0])
+        return linearised(structure, inertia, rest, *_no_rows(z))
     directions = equations.directions(data, z)
     speed = directions.T if velocity_rows else _speed(equations, data, z, directions.shape[1])
-    return _bordered(structure, matrix, speed, directions)
+    return linearised(structure, inertia, rest, directions, speed)
+
+
+def _no_rows(z: Array) -> tuple[Array, Array]:
+    """Their directions and their speed."""
+    return jnp.zeros((z.shape[0], 0)), jnp.zeros((0, z.shape[0]))
 
 
 def kept_tangent(equations: Equations, data: PyTree, unknowns: int) -> StageTangent:
