@@ -39,7 +39,8 @@ from nsjax.types import Array, PyTree, record
 @record()
 class StageSettings:
     """Numbers of the stage solver: bound on the next update relative to the velocities, on the contact
-    residual, the scale of the velocities, and another start (n,) for where updates grow, if there is one.
+    residual, the scale of the velocities, and another start (n,) for where a tangent was carried here and
+    updates grow with that of the first start, too, if there is one.
     """
 
     tolerance: Array | float
@@ -166,7 +167,7 @@ def _iterate(
         return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual, None)
     big, frozen = 1e3 * settings.scale, freezes(equations)
     approximate = frozen or carried is not None
-    restarts = settings.again is not None and not frozen
+    restarts = settings.again is not None and carried is not None
 
     @functools.partial(jax.jit, inline=True)  # traced once, for its shapes and for its values
     def fresh(data: PyTree, z: Array, impulses: Array, first: Array) -> StageTangent:
@@ -187,13 +188,13 @@ def _iterate(
         z, impulses, tangent, k, last, now, iterations, _, losses = carry
         # the first pass tells how good a full tangent is; an approximate one shows it in the second
         slow = (now > CONTRACTION * last) & (k > 1) if approximate else now > CONTRACTION * last
-        lost, begin = slow & (now > last), start[0]
-        if restarts:  # there tangents are kept no more: the first one is far from the last
-            lost = lost & (losses < 2)
-            losses = losses + lost
-            begin = jnp.where(losses == 2, settings.again, begin)
-            slow = slow | (losses == 2)
-        if approximate or restarts:  # a full tangent begins where another one has not led astray
+        if approximate:  # a full tangent begins where another one has not led astray
+            lost, begin = slow & (now > last), start[0]
+            if restarts:  # and then there, with a tangent of every pass: the first is far from the last
+                lost = lost & (losses < 2)
+                losses = losses + lost
+                begin = jnp.where(losses == 2, settings.again, begin)
+                slow = slow | (losses == 2)
             z, impulses = jnp.where(lost, begin, z), jnp.where(lost, start[1], impulses)
         tangent = branch(
             unknown(k) | slow, lambda _: fresh(data, z, impulses, k == 0), lambda _: tangent, None
@@ -213,9 +214,7 @@ def _iterate(
         return large & (k < max_passes)
 
     count = jnp.asarray(0, int)
-    # the first loss is that of a tangent from an earlier step, if there is one
-    losses = jnp.asarray(1 if carried is None else 0)
-    start = (z, jnp.zeros(m), first, count, big, big, count, jnp.zeros(()), losses)
+    start = (z, jnp.zeros(m), first, count, big, big, count, jnp.zeros(()), count)
     z, impulses, tangent, k, last, now, iterations, residual, _ = lax.while_loop(unsolved, body, start)
     estimate = now * now / jnp.where(last > 0.0, last, 1.0) / settings.scale
     if carried is not None:
@@ -239,11 +238,11 @@ def solve_stage(
 
     The tangent is formed in the first pass and kept while passes contract by ten; the iteration stops
     when the estimated next update is below ``tolerance`` times the scale of the velocities, so that no
-    pass is spent on verification. Where an update is larger than the one before, it begins once more at
-    ``settings.again``, now with a tangent of every pass. Where equations are `Freezing` and say
-    ``"mass"``, the first tangent is frozen in position and velocity, and a full one follows where that
-    contracts too slowly; so it does after one that was carried here from an earlier step. Forward and
-    reverse derivatives of first order, by the full tangent at the answer.
+    pass is spent on verification. Where equations are `Freezing` and say ``"mass"``, the first tangent is
+    frozen in position and velocity, and a full one follows where that contracts too slowly; so it does
+    after one that was carried here from an earlier step. Where an update with a full one is larger than
+    the one before, too, the iteration begins once more at ``settings.again``, now with a tangent of every
+    pass. Forward and reverse derivatives of first order, by the full tangent at the answer.
 
     Args:
         equations: static functions of the step.

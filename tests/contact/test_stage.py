@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from nsjax.contact.equations import no_tangent
 from nsjax.contact.stage import StageSettings, solve_stage
 from nsjax.linalg import Dense
 
@@ -26,23 +27,28 @@ class Bending:
         return jnp.zeros_like(z)
 
 
-def solved(start: float, again: float | None):
-    """Of the root 5, and its derivative along the data."""
+def solved(start: float, again: float | None, kept: bool = True):
+    """Of the root 5, and its derivative along the data; ``kept``: as where tangents are."""
     other = None if again is None else jnp.asarray([again])
     settings = StageSettings(tolerance=1e-12, contact_tolerance=1e-11, scale=jnp.ones(()), again=other)
 
     def root(data):
-        found = solve_stage(Bending(), data, jnp.asarray([start]), jnp.zeros(0, bool), settings)
+        carried = no_tangent(Bending(), data, 1) if kept else None
+        z = jnp.asarray([start])
+        found = solve_stage(Bending(), data, z, jnp.zeros(0, bool), settings, carried=carried)
         return found.z, found
 
     return jax.jvp(root, (jnp.asarray([5.0]),), (jnp.ones(1),))
 
 
 @pytest.mark.parametrize(
-    ("start", "again", "good"), [(6.0, None, True), (7.0, None, False), (7.0, 4.0, True)]
+    ("start", "again", "kept", "good"),
+    [(6.0, None, False, True), (6.0, None, True, True), (7.0, None, False, False), (7.0, 4.0, True, True)],
 )
-def test_another_start_where_updates_grow(start: float, again: float | None, good: bool) -> None:
-    (z, found), (change, _) = solved(start, again)
+def test_another_start_where_updates_grow(
+    start: float, again: float | None, kept: bool, good: bool
+) -> None:
+    (z, found), (change, _) = solved(start, again, kept)
     assert (abs(float(z[0]) - 5.0) < 1e-12) == good
     assert bool(found.estimate <= 1e-12) == good
     if good:

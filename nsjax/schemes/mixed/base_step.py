@@ -145,15 +145,16 @@ class Runner:
         """``(t, q, v, a)`` and row impulses ``dt lambda`` (contacts, then constraints) of every stage."""
         tolerances, options = self.scheme.coef.tolerances, self.scheme.options
         equations = self.equations(maps)
+        earlier = next(self.earlier, None)
         settings = StageSettings(
             tolerance=tolerances.stage, contact_tolerance=tolerances.contact, scale=self.scale,
-            again=maps.still(equations.unknowns),
+            again=None if earlier is None else maps.still(equations.unknowns),
         )  # fmt: skip
         answer = solve_stage(
             equations, (self.params, maps), jnp.zeros(equations.unknowns),
             jnp.concatenate([self.closed] * equations.stages), settings,
             max_passes=options.max_passes, max_iterations=options.max_iterations,
-            kept=next(self.groups, None), carried=next(self.earlier, None),
+            kept=next(self.groups, None), carried=earlier,
         )  # fmt: skip
         if answer.carried is not None:
             self.carried.append(answer.carried)
