@@ -22,7 +22,7 @@ from . import fig_four_bar, shared
 
 ELEMENTS, QUICK = (166, 1666), (25, 100)
 """One and ten thousand unknowns."""
-STEPS, REPEATED, LINK = 20, 5, 20
+STEPS, REPEATED, LINK = 100, 5, 20
 
 
 def mechanism(elements: int) -> Problem:

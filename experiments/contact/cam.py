@@ -10,7 +10,6 @@ from scipy import integrate, optimize
 import nsjax
 from nsjax import schemes
 from nsjax.multibody import assemble, body, contact, hinge, joint_spring, plane, profile, slide, sphere
-from nsjax.types import Array
 
 from . import shared
 
@@ -27,7 +26,7 @@ STEPS = 1000
 """Of a turn."""
 
 
-def eccentric(angle: Array) -> tuple[Array, Array]:
+def eccentric(angle: Any) -> tuple[Any, Any]:
     """Points of the cam about its shaft."""
     return ECCENTRICITY + RADIUS * np.cos(angle), RADIUS * np.sin(angle)
 
@@ -64,7 +63,7 @@ def along_normal(theta: np.ndarray) -> np.ndarray:
 
 def cam(flat: bool = False, disc: bool = False) -> Any:
     """The cam, a disc or a spline through points of its profile, and a roller or a flat face on it."""
-    height = flat_lift if flat else lift
+    height: Any = flat_lift if flat else lift
     parts = (
         body("cam", mass=1.0, inertia=DRIVE),
         body("follower", mass=MASS),

@@ -88,7 +88,7 @@ SYSTEM = System(
 
 def woodpecker() -> Problem:
     """The start of the file: the lower edge of the sleeve has just closed."""
-    q, v = np.array([0.0, -0.1036, -0.2788]), np.array([-0.3411, 4.8572e-15, -7.4583])
+    q, v = jnp.array([0.0, -0.1036, -0.2788]), jnp.array([-0.3411, 4.8572e-15, -7.4583])
     return Problem(system=SYSTEM, params=Woodpecker(), state=State(t=0.0, q=q, v=v))
 
 
@@ -101,7 +101,7 @@ def toy(scale: float = 1.0) -> Problem:
         p, spring=p.spring / scale, r_o=p.r_m - scale * (p.r_m - p.r_o),
         l_s=p.l_m + p.l_g - p.r_m + scale * (p.r_m - p.r_o) - scale * beak,
     )  # fmt: skip
-    q = np.array([0.0, -0.1 * scale, linear.state.q[2] * scale])  # the edge of finite angles is further in
+    q = jnp.array([0.0, -0.1 * scale, linear.state.q[2] * scale])  # the edge of finite angles is further in
     state = State(t=0.0, q=q, v=linear.state.v * root)
     return Problem(system=linear.system, params=smaller, state=state)
 
