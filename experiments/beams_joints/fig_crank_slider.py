@@ -1,9 +1,9 @@
 """M3: a crank-slider of beams, driven at 10 rad/s; the rod stiff, and soft.
 
 The stiff mechanism against the closed form of its rigid limit; of the soft one, whose rod buckles where it
-brakes the slider, the books of energy. Halving the step from 1 to 0.125 ms, its places change at 0.2 to 0.3 s
-by factors of 2.6 to 4.3 less each time, at 0.5 s by 2.9 and 2.6 (0.74, 0.26, 0.10 mm): waves cross an element
-of this rod in 0.8 ms, which the first of these steps do not resolve.
+brakes the slider, the books of energy. Halving the step from 1 to 0.125 ms, its places change at 0.2 to
+0.3 s by factors of 2.6 to 4.3 less each time, at 0.5 s by 2.9 and 2.6 (0.74, 0.26, 0.10 mm): waves cross an
+element of this rod in 0.8 ms, which the first of these steps do not resolve.
 """
 
 from __future__ import annotations
