@@ -16,8 +16,8 @@ CASES = {
     "moreau": (schemes.moreau(), 2e-3, 2e-4, 0.216, PARAMETERS),
     "generalized_alpha": (schemes.generalized_alpha(0.8), 2e-2, 1e-4, 0.21, (*PARAMETERS, "arm.damping")),
 }
-"""Scheme, damping, step, end and parameters. The explicit scheme is left without that of damping: it bears little
-of it, of which a tenth moves the impact by 0.02 steps, so that no secant is wider than a tooth.
+"""Scheme, damping, step, end and parameters. The explicit scheme is left without that of damping: it bears
+little of it, of which a tenth moves the impact by 0.02 steps, so that no secant is wider than a tooth.
 """
 
 
