@@ -30,7 +30,10 @@ MODULES = [m.name for m in pkgutil.walk_packages(nsjax.__path__, "nsjax.") if "_
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_docstring_examples(name: str) -> None:
+def test_docstring_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        sys.modules, "ipywidgets", None
+    )  # which shows pictures as text outside of notebooks
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
