@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,10 @@ class Run:
     path: np.ndarray
 
 
+LISTED = 30
+"""Rows of a printed table: numbers common to all recordings come first."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Estimate:
     """What `identify` found; prints as a table with the sentences below it.
@@ -65,7 +70,7 @@ class Estimate:
         covariance: (p, p); `deviation` holds the roots of its diagonal, `correlation` its normalised form.
         singular_values, directions: of the sensitivity matrix for relative changes of the numbers,
             largest first; the inverse of a singular value is the relative standard deviation along its
-            direction.
+            direction. Of several recordings: of the numbers common to all, those of each eliminated.
         success: the search converged, all numbers are identifiable, the gradient is not zero.
         messages: sentences: how the search ended, what is not identifiable, what is at a bound, how well
             the residuals agree with the noise.
@@ -127,11 +132,14 @@ class Estimate:
         return as_html(self)
 
     def __str__(self) -> str:
-        width = max(len(name) for name in self.names)
+        width = max(len(name) for name in self.names[:LISTED])
         head = f"{100 * self.level:g} % interval" if self.holds else "interval, of no known level"
         lines = [f"{'':{width}} {'estimate':>13} {'std. dev.':>10}   {head}"]
-        for name, x, s, (a, b) in zip(self.names, self.values, self.deviation, self.interval, strict=True):
+        rows = zip(self.names, self.values, self.deviation, self.interval, strict=True)
+        for name, x, s, (a, b) in itertools.islice(rows, LISTED):
             lines.append(f"{name:{width}} {x:13.6g} {s:10.2g}   [{a:.6g}, {b:.6g}]")
+        if len(self.names) > LISTED:
+            lines.append(f"and {len(self.names) - LISTED} more; all of them: names, values, interval")
         lines += list(self.messages)
         for fit in self.held_out:
             before, after = fit.rms("start"), fit.rms()

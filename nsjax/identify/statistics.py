@@ -25,10 +25,14 @@ class Statistics:
         covariance: (p, p) of the numbers themselves; infinite where the data say nothing, nan for
             numbers held at a bound.
         deviation_z: (p,) standard deviations of the coordinates of the search.
-        singular_values: (p,) of the sensitivity matrix, for relative changes of the numbers and
+        singular_values: (g,) of the sensitivity matrix, for relative changes of the numbers and
             residuals in noise levels: the inverse is the relative standard deviation in that direction.
-        directions: (p, p), rows: the directions, relative changes of the numbers.
+            Of the numbers common to several recordings, if there are any, those of each eliminated (the
+            start of a recording has no size to compare with); else of all.
+        directions: (g, g), rows: the directions, relative changes of the numbers.
         variance: of the residuals in noise levels, one expected (chi squared per degree of freedom).
+        largest: singular value of all numbers, beside which others count as zero.
+        moving: (p,) whether a number moves the data.
     """
 
     covariance: np.ndarray
@@ -36,11 +40,13 @@ class Statistics:
     singular_values: np.ndarray
     directions: np.ndarray
     variance: float
+    largest: float
+    moving: np.ndarray
 
     @property
     def null(self) -> np.ndarray:
         """(p,) whether a singular value counts as zero."""
-        return _null(self.singular_values)
+        return np.asarray(self.singular_values <= NULL * self.largest)
 
 
 def describe(objective: Objective, point: Point) -> Statistics:
@@ -58,9 +64,16 @@ def describe(objective: Objective, point: Point) -> Statistics:
     matrix, _ = objective.compress(point.jacobian, point.residual)
     slope = objective.slope(point.z)
     x = objective.to_x(point.z)
-    size = np.where(x == 0.0, 1.0, np.abs(x))
+    # an increment is counted from where a recording starts, and has no size of its own; where a recording
+    # starts has none to compare those of several with
+    sizeless = (x == 0.0) | np.asarray([name.startswith("state.xi") for name in objective.names])
+    sizeless[len(objective.shared) :] |= objective.fitted > 1
+    size = np.where(sizeless, 1.0, np.abs(x))
     relative = matrix / slope * size
-    _, values, directions = np.linalg.svd(_padded(relative), full_matrices=False)
+    shared = _shared(objective, point, size / slope)
+    _, values, directions = np.linalg.svd(
+        _padded(relative if shared is None else shared), full_matrices=False
+    )
     variance = float(np.sum(residual**2)) / freedom
     scale = 1.0 if plan.known else variance
     if loss.kind != "squares":
@@ -70,7 +83,29 @@ def describe(objective: Objective, point: Point) -> Statistics:
     held = _held(objective, point)
     covariance = _covariance(relative, held, scale) * np.outer(size, size)
     deviation = np.sqrt(np.diag(covariance))
-    return Statistics(covariance, deviation / np.abs(slope), values, directions, variance)
+    sizes = np.linalg.norm(relative, axis=0)
+    largest = max(float(values[0]), float(np.max(sizes)), np.finfo(float).tiny)
+    return Statistics(
+        covariance, deviation / np.abs(slope), values, directions, variance, largest, ~_null(sizes)
+    )
+
+
+def _shared(objective: Objective, point: Point, scale: np.ndarray) -> np.ndarray | None:
+    """Sensitivity (r, g) to the numbers common to several recordings, times ``scale``: what the numbers of
+    each recording leave of it. None where there are no such numbers, or no others.
+    """
+    g = len(objective.shared)
+    if not g or not objective.own or objective.fitted < 2:
+        return None
+    left = []
+    for k in range(objective.fitted):
+        both = point.jacobian[k].reshape(-1, point.jacobian.shape[-1])
+        shared, own = both[:, :g] * scale[:g], both[:, g:]
+        length = np.linalg.norm(own, axis=0)
+        basis, sizes, _ = np.linalg.svd(own / np.where(length > 0.0, length, 1.0), full_matrices=False)
+        basis = basis[:, ~_null(sizes)]
+        left.append(np.linalg.qr(shared - basis @ (basis.T @ shared), mode="r"))
+    return np.concatenate(left)
 
 
 def _null(sizes: np.ndarray) -> np.ndarray:
@@ -156,8 +191,7 @@ def identifiability(objective: Objective, found: Statistics, impacts: int) -> li
     """Sentences about directions in which the data say nothing, or next to nothing."""
     names = objective.names
     sentences = []
-    zero = np.linalg.norm(found.directions * found.singular_values[:, None], axis=0)
-    silent = _null(zero)
+    silent = ~found.moving
     for k in np.flatnonzero(silent):
         sentences.append(
             f"not identifiable: {names[k]} does not move the data (zero gradient)"
@@ -166,12 +200,17 @@ def identifiability(objective: Objective, found: Statistics, impacts: int) -> li
     for value, direction, null in zip(found.singular_values, found.directions, found.null, strict=True):
         share = np.abs(direction) / np.max(np.abs(direction))
         involved = [k for k in np.flatnonzero(share >= SHARE) if not silent[k]]
-        if not involved or np.all(silent[share >= SHARE]):
+        if not involved:
             continue
         if null and len(involved) > 1:
             sentences.append(
                 f"not identifiable: {_listed([names[k] for k in involved])} together; the data stay the "
                 f"same under relative changes in the ratio {_ratio(direction[involved])}. Fix one of them"
+            )
+        elif null:
+            sentences.append(
+                f"not identifiable: {names[involved[0]]} does nothing that numbers of single recordings do "
+                "not do as well. Fix it, or them"
             )
         elif not null and objective.plan.known and value < 1.0:
             what = _listed([names[k] for k in involved])

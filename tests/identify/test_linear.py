@@ -142,6 +142,46 @@ def test_every_recording_has_a_start_of_its_own() -> None:
     np.testing.assert_allclose(found.covariance, expected, rtol=2e-3, atol=1e-12)
 
 
+def test_starts_at_rest_are_no_numbers_that_are_hardly_known() -> None:
+    data = [recording(x, 0.0, f"from {x}", False) for x in (0.3, -0.2, 0.1)]
+    train = {
+        "state.v": transforms.free(),
+        "state.xi": transforms.free(),
+        "stiffness": transforms.positive(),
+    }
+    found = nsjax.identify(problem(stiffness=15.0), SCHEME, data, train, dt=DT)
+    assert found.success
+    assert found.singular_values.shape == (1,) and found.directions.shape == (1, 1)
+    assert not [m for m in found.messages if "identifiable" in m]
+    # what starts leave of the stiffness: the inverse of its entry of the covariance of all numbers
+    relative = found.deviation[0] / found["stiffness"]
+    noise = nsjax.identify(problem(stiffness=15.0), SCHEME, data, train, dt=DT, intervals="noise")
+    assert relative == pytest.approx(1.0 / noise.singular_values[0], rel=1e-6)
+
+
+def test_a_number_that_starts_can_stand_for_is_not_identifiable() -> None:
+    def two(x0: float, name: str) -> Recording:
+        stretch = exact(x0, 0.0)[:2]
+        return Recording(
+            times=TIMES[:2], values={"x": stretch, "stretch": 100.0 * stretch}, name=name,
+            noise={"x": 1e-4, "stretch": 0.01}, start=State(t=0.0, q=np.array([x0]), v=np.zeros(1)),
+        )  # fmt: skip
+
+    train = {"state.v": transforms.free(), "state.q": transforms.free(), "mass": transforms.positive()}
+    found = nsjax.identify(problem(), SCHEME, [two(0.1, "one"), two(0.2, "other")], train, dt=DT)
+    assert not found.success
+    said = [m for m in found.messages if m.startswith("not identifiable")]
+    assert said and said[0].startswith("not identifiable: mass does nothing that")
+
+
+def test_long_tables_are_cut() -> None:
+    data = [recording(0.1 + 0.01 * k, 0.0, f"run {k}", False) for k in range(32)]
+    train = {"state.v": transforms.free(), "stiffness": transforms.positive()}
+    found = nsjax.identify(problem(), SCHEME, data, train, dt=DT)
+    assert len(found.names) == 33
+    assert "and 3 more; all of them: names, values, interval" in str(found).splitlines()
+
+
 def test_a_start_of_one_recording_is_in_the_fitted_problem() -> None:
     train = {"state.v": transforms.free(), "stiffness": transforms.positive()}
     data = [recording(0.1, 0.7, known_start=False)]
