@@ -151,7 +151,8 @@ def test_starts_at_rest_are_no_numbers_that_are_hardly_known() -> None:
     }
     found = nsjax.identify(problem(stiffness=15.0), SCHEME, data, train, dt=DT)
     assert found.success
-    assert found.singular_values.shape == (1,) and found.directions.shape == (1, 1)
+    assert found.singular_values.shape == (1,)
+    assert found.directions.shape == (1, 1)
     assert not [m for m in found.messages if "identifiable" in m]
     # what starts leave of the stiffness: the inverse of its entry of the covariance of all numbers
     relative = found.deviation[0] / found["stiffness"]
@@ -171,7 +172,8 @@ def test_a_number_that_starts_can_stand_for_is_not_identifiable() -> None:
     found = nsjax.identify(problem(), SCHEME, [two(0.1, "one"), two(0.2, "other")], train, dt=DT)
     assert not found.success
     said = [m for m in found.messages if m.startswith("not identifiable")]
-    assert said and said[0].startswith("not identifiable: mass does nothing that")
+    assert [m for m in said if m.startswith("not identifiable: mass does nothing that")] == said
+    assert len(said) == 1
 
 
 def test_long_tables_are_cut() -> None:
