@@ -71,6 +71,8 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
     Raises:
         InputError: if no consistent start is found.
 
+    What a scheme has left a step inside a wall needs no such move: `simulate` takes it as it is.
+
     Limits: ``D`` is frozen, so that a start far away ends on the constraint, but not at the nearest
     point of it. Models that give `inertia` instead of `mass` are refused.
 

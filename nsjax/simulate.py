@@ -59,7 +59,9 @@ def simulate(
     then static, and reverse mode recomputes inside rows (two-level checkpointing).
 
     Args:
-        system, params, state: the problem; ``simulate(*problem, ...)`` unpacks one.
+        system, params, state: the problem; ``simulate(*problem, ...)`` unpacks one. The state may lie in
+            walls and off constraints by what steps of this size may leave (`nsjax.core.overshoot`), so that
+            row k of a run, ``State(t=traj.t[k], q=traj.q[k], v=traj.v[k])``, is a start for it.
         scheme: for instance ``schemes.moreau()``.
         dt: step size [s].
         steps: number of steps, a multiple of ``every``. Give either steps or time.
@@ -160,7 +162,7 @@ def checked(
     checks.check_shapes(system, params, state)
     traced = checks.is_traced((params, state, scheme, step, carry))
     if not traced and carry is None:
-        checks.check_values(system, params, state, scheme)
+        checks.check_values(system, params, state, scheme, step)
     # a run outside transformations is never differentiated: its program needs no derivative
     wanted = gradient or (scheme.gradient if traced else "discrete")
     scheme = dataclasses.replace(scheme, gradient=wanted)

@@ -69,9 +69,14 @@ def long_tests(text: str) -> frozenset[str]:
     return frozenset(names)
 
 
+COLLECTED = pytest.StashKey[frozenset[str]]()
+"""Names of all tests of this session before any is left out."""
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     names = long_tests(LONG.read_text())
+    config.stash[COLLECTED] = frozenset(item.nodeid for item in items)
     for item in items:
         if item.nodeid in names or item.nodeid.partition("[")[0] in names:
             item.add_marker(pytest.mark.slow)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -94,14 +96,18 @@ def test_a_start_with_an_impact_has_its_restitution(scheme) -> None:
 
 
 def test_states_that_a_scheme_has_left_are_mended() -> None:
-    """Schemes that step over an impact leave balls a step inside the table: no start, until moved."""
+    """Schemes that step over an impact leave balls a step inside the table: a start for them, but at
+    another time none, until moved.
+    """
     ball = models.bouncing_ball(restitution=0.0, height=0.2)
     traj = nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=600, every=20)
     left = [nsjax.State(t=t, q=q, v=v) for t, q, v in zip(traj.t, traj.q, traj.v, strict=True)]
     inside = [ball.replace(state=x) for x, gap in zip(left, traj.gap, strict=True) if gap[0] < -1e-9]
     assert len(inside) > 10
+    rest = dataclasses.replace(inside[-1].state, t=0.0)
+    assert rest.v == 0.0
     with pytest.raises(nsjax.InputError, match=r"the start penetrates; .* let nsjax\.consistent"):
-        nsjax.simulate(*inside[0], schemes.moreau(), dt=1e-3, steps=20)
+        nsjax.simulate(*ball.replace(state=rest), schemes.moreau(), dt=1e-3, steps=20)
     for problem in (inside[0], inside[-1]):
         found = nsjax.consistent(problem).problem
         # by what it was inside, and no further

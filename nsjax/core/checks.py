@@ -15,6 +15,7 @@ import numpy as np
 
 from nsjax.core.called import nones, shapes_of
 from nsjax.core.errors import InputError, nearest
+from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probe
 from nsjax.core.promises import check_promises
 from nsjax.core.scheme import Scheme
@@ -23,10 +24,12 @@ from nsjax.startup.cache import CONFIG
 from nsjax.types import Array, PyTree
 
 PENETRATION_TOLERANCE = 1e-9
-"""A start may lie this deep inside an obstacle [m]: rounding of a start placed in contact."""
+"""A start may lie this deep inside an obstacle [m]: rounding of a start placed in contact. What a scheme
+has left may lie deeper, see `nsjax.core.overshoot`.
+"""
 
 CONSTRAINT_TOLERANCE = 1e-8
-"""A start may violate a bilateral constraint by this much: rounding of a computed start."""
+"""A start may violate a bilateral constraint by this much: rounding of a computed start; likewise."""
 
 SKEW_TOLERANCE = 1e-9
 """Of a mass matrix, relative: far above rounding of any assembly, far below a modelling error."""
@@ -197,17 +200,31 @@ def _check_law_shapes(system: System, law: Any, params: PyTree) -> None:
             )
 
 
-def check_values(system: System, params: PyTree, state: State, scheme: Scheme | None = None) -> None:
-    """Ranges of law and mass, and a start that respects contacts and constraints.
+def check_values(
+    system: System, params: PyTree, state: State, scheme: Scheme | None = None, dt: Array | float = 0.0
+) -> None:
+    """Ranges of law and mass, and a start that respects contacts and constraints, or that steps of the size
+    ``dt`` may have left.
 
     A singular mass passes if a scheme is given that takes it.
     """
     found = {name: np.asarray(value) for name, value in probe(system, params, state).items()}
-    check_found(system, found, scheme)
+    check_numbers(system, found, scheme)
+    try:
+        check_start(system, found)
+    except InputError:
+        beyond = overshoot(system, params, state, dt)
+        check_start(system, found | {name: np.asarray(value) for name, value in beyond.items()})
 
 
 def check_found(system: System, found: dict[str, np.ndarray], scheme: Scheme | None = None) -> None:
-    """`check_values` of what `probe` found."""
+    """`check_values` of what `probe` and `overshoot` found."""
+    check_numbers(system, found, scheme)
+    check_start(system, found)
+
+
+def check_numbers(system: System, found: dict[str, np.ndarray], scheme: Scheme | None = None) -> None:
+    """Ranges of law and mass, and what the system promises."""
     for name in ("restitution", "restitution_tangential"):
         if name in found and not np.all((found[name] >= 0) & (found[name] <= 1)):
             raise InputError(f"{name} = {found[name].tolist()}; it must lie in [0, 1]")
@@ -224,20 +241,26 @@ def check_found(system: System, found: dict[str, np.ndarray], scheme: Scheme | N
     check_promises(system, found)
     if "mass" in found:
         _check_mass(found["mass"], found.get("constraint_rows"), scheme)
+
+
+def check_start(system: System, found: dict[str, np.ndarray]) -> None:
+    """A start that respects contacts and constraints, but for what `overshoot` allows."""
+    beyond = {name: found.get(f"beyond {name}", 0.0) for name in ("gap", "constraint", "rate")}
     if "gap" in found:
         _check_start(
-            system.labels.contacts, found["gap"], -found["gap"], PENETRATION_TOLERANCE,
+            system.labels.contacts, found["gap"], -found["gap"] - beyond["gap"], PENETRATION_TOLERANCE,
             "gap of contact", f"the start penetrates; move the bodies apart, {REMEDY}",
         )  # fmt: skip
     if "constraint" in found:
         _check_start(
-            system.labels.constraints, found["constraint"], np.abs(found["constraint"]),
-            CONSTRAINT_TOLERANCE, "residual of constraint",
+            system.labels.constraints, found["constraint"],
+            np.abs(found["constraint"]) - beyond["constraint"], CONSTRAINT_TOLERANCE,
+            "residual of constraint",
             f"the start violates it; choose initial_q on the constraint, {REMEDY}",
         )  # fmt: skip
         _check_start(
             system.labels.constraints, found["rate"],
-            np.abs(found["rate"]) - RATE_TOLERANCE * found["rate_size"],
+            np.abs(found["rate"]) - RATE_TOLERANCE * found["rate_size"] - beyond["rate"],
             ROUNDING * np.max(found["rate_size"], initial=0.0), "rate of constraint",
             f"the start violates it on velocity level; choose initial_v along the constraint, {REMEDY}",
         )  # fmt: skip

@@ -12,13 +12,14 @@ def sound(found: dict[str, np.ndarray]) -> np.ndarray:
     """Lanes (n,) bool that `nsjax.core.checks.check_found` has nothing to say about; the others it may.
 
     Args:
-        found: what `nsjax.core.checks.probe` found in all lanes, each with a leading axis (n, ...).
+        found: what `nsjax.core.checks.probe` found in all lanes, each with a leading axis (n, ...); and
+            `nsjax.core.overshoot`, if it was asked.
     """
     lanes = len(next(iter(found.values()))) if found else 0
     fine = np.ones(lanes, bool)
     for name, x in found.items():
         what = name.partition(":")[0]
-        if what in ("constraint_rows", "rate_size"):
+        if what in ("constraint_rows", "rate_size") or what.startswith("beyond "):
             continue
         fine &= _mass(x) if what == "mass" else _within(what, x, found).reshape(lanes, -1).all(axis=1)
     return fine
@@ -26,6 +27,7 @@ def sound(found: dict[str, np.ndarray]) -> np.ndarray:
 
 def _within(what: str, x: np.ndarray, found: dict[str, np.ndarray]) -> np.ndarray:
     """Entries that are in their range; not a number is in none."""
+    beyond = found.get(f"beyond {what}", 0.0)
     if what in ("restitution", "restitution_tangential"):
         return (x >= 0) & (x <= 1)
     if what in ("friction", "drag_bound"):
@@ -37,11 +39,11 @@ def _within(what: str, x: np.ndarray, found: dict[str, np.ndarray]) -> np.ndarra
     if what == "energy":
         return x > 0
     if what == "gap":
-        return -x <= PENETRATION_TOLERANCE
+        return -x - beyond <= PENETRATION_TOLERANCE
     if what == "constraint":
-        return np.abs(x) <= CONSTRAINT_TOLERANCE
+        return np.abs(x) - beyond <= CONSTRAINT_TOLERANCE
     if what == "rate":
-        return np.abs(x) <= RATE_TOLERANCE * found["rate_size"]
+        return np.abs(x) - beyond <= RATE_TOLERANCE * found["rate_size"]
     return np.zeros(x.shape, bool)
 
 

@@ -90,7 +90,7 @@ def make_plan(
     tracks, shape = _tracks(problem, recordings, float(size))
     for start in (_state(problem, x) for x in recordings):
         checks.check_shapes(problem.system, params, start)
-        checks.check_values(problem.system, params, start, scheme)
+        checks.check_values(problem.system, params, start, scheme, size)
     program = RunProgram(problem.system, entries, names, _needs_rows(problem.system, params, names))
     common = Common(params=params, scheme=scheme, dt=size, tracks=tracks)
     values, noise, mask, known = _measured(recordings, names, shape)

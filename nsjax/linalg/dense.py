@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
-from nsjax.linalg.blocks import Blocks
+from nsjax.linalg.blocks import Blocks, summed
 from nsjax.linalg.local import Local
 from nsjax.linalg.paired import Paired
 from nsjax.types import Array
@@ -26,6 +26,11 @@ INLINE_LIMIT = 24
 WRITTEN_LIMIT = 12
 _INLINE_PRODUCT = 4096
 _INLINE_MATVEC = 2500
+_SUMMED = 8, 24
+"""Numbers of terms between which sums are written half onto half: in a loop each addition waits for the one
+before, which was a quarter of a step with ten modes; with fewer terms it does not show, with more it is
+long to compile.
+"""
 
 
 def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
@@ -34,6 +39,8 @@ def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
         return a.times(x)
     if a.size > _INLINE_MATVEC:
         return a @ x
+    if _SUMMED[0] < x.shape[0] <= _SUMMED[1]:
+        return summed(a * x[None, :])
     return jnp.sum(a * x[None, :], axis=1)
 
 

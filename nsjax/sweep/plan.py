@@ -12,6 +12,7 @@ import numpy as np
 from nsjax.core import checks
 from nsjax.core.errors import InputError
 from nsjax.core.memory import check_events
+from nsjax.core.overshoot import overshoot
 from nsjax.core.scheme import Scheme
 from nsjax.core.sound import sound
 from nsjax.core.system import Problem
@@ -161,9 +162,10 @@ def refusals(plan: Plan) -> dict[int, str]:
             hit = lanes[np.isin(places, list(wrong))]
             found |= {int(k): wrong[int(places[k])] for k in hit if int(k) not in found}
     if not any(key.path[0] in ("params", "state") for key in axes.keys):
-        checks.check_values(one.system, common.params, common.state, common.scheme)
+        least = np.min(plan.lengths.dt)
+        checks.check_values(one.system, common.params, common.state, common.scheme, least)
         return found
-    return found | _start_refusals(one, common, axes, np.setdiff1d(lanes, list(found)))
+    return found | _start_refusals(plan, np.setdiff1d(lanes, list(found)))
 
 
 @functools.partial(jax.jit, static_argnames=("one",))
@@ -178,14 +180,27 @@ def _probe(one: program.LaneProgram, common: program.Common, values: tuple[Array
     return jax.vmap(probe)(values)
 
 
-def _start_refusals(
-    one: program.LaneProgram, common: program.Common, axes: Axes, lanes: np.ndarray
-) -> dict[int, str]:
+@functools.partial(jax.jit, static_argnames=("one",))
+def _beyond(one: program.LaneProgram, common: program.Common, lanes: program.Lane) -> dict[str, Array]:
+    """How far schemes may have left the starts of these lanes inside walls."""
+
+    def beyond(lane: program.Lane) -> dict[str, Array]:
+        params, state, _, _ = program.apply(one.keys, common, lane.values)
+        found: dict[str, Array] = overshoot(one.system, params, state, lane.dt)
+        return found
+
+    return jax.vmap(beyond)(lanes)
+
+
+def _start_refusals(plan: Plan, lanes: np.ndarray) -> dict[int, str]:
+    one, common = plan.one, plan.common
     refused = {}
     for start in range(0, len(lanes), PROBE_LANES):
         some = lanes[start : start + PROBE_LANES]
         full = np.concatenate([some, np.repeat(some[-1:], PROBE_LANES - len(some))])
-        found = {name: np.asarray(x) for name, x in _probe(one, common, axes.take(full)).items()}
+        found = {name: np.asarray(x) for name, x in _probe(one, common, plan.axes.take(full)).items()}
+        if not sound(found).all():
+            found |= {name: np.asarray(x) for name, x in _beyond(one, common, plan.lanes(full)).items()}
         for k in np.flatnonzero(~sound(found)[: len(some)]):
             try:
                 checks.check_found(one.system, {name: x[k] for name, x in found.items()}, common.scheme)

@@ -77,7 +77,13 @@ IMPLICIT = {
     "generalized_alpha": schemes.generalized_alpha, "bathe": schemes.bathe, "ed_alpha": schemes.ed_alpha,
     "newmark": schemes.newmark, "moreau_theta": schemes.moreau_theta, "ggl_unified": schemes.ggl_unified,
 }  # fmt: skip
+SLOW = pytest.mark.slow
+NSGA = {
+    "nsga_decoupled": schemes.nsga_decoupled, "nsga_neglected": schemes.nsga_neglected,
+    "nsga_monolithic": functools.partial(schemes.nsga_coupled, iteration="monolithic"),
+}  # fmt: skip
 OTHER = [(name, other) for name in IMPLICIT for other in ("mass", "kept")]
+OTHER += [(name, "kept") for name in NSGA]
 QUICK = ("moreau_theta", "mass"), ("newmark", "kept")
 
 
@@ -98,7 +104,7 @@ def test_the_same_motion(name: str, other: str, loop: bool) -> None:
     chain = Chain(5, loop)
     found = []
     for tangent in ("full", other):
-        scheme = IMPLICIT[name](tangent=tangent)
+        scheme = (IMPLICIT | NSGA)[name](tangent=tangent)
         traj = nsjax.simulate(
             chain.system(), numbers(chain), start_of(chain), scheme, dt=1e-3, steps=300, every=100
         )
@@ -110,7 +116,13 @@ def test_the_same_motion(name: str, other: str, loop: bool) -> None:
     np.testing.assert_allclose(changed.v, full.v, atol=1e-7)
 
 
-@pytest.mark.parametrize(("make", "other"), [(schemes.moreau_theta, "mass"), (schemes.newmark, "kept")])
+@pytest.mark.parametrize(
+    ("make", "other"),
+    [
+        (schemes.moreau_theta, "mass"), (schemes.newmark, "kept"),
+        pytest.param(schemes.nsga_decoupled, "kept", marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 def test_derivatives_are_those_of_the_full_tangent(make: Callable[..., Any], other: str) -> None:
     """Forward, and with the kept one reverse: what is carried from step to step has no part in them."""
     chain, start = Chain(3), start_of(Chain(3))
@@ -147,9 +159,12 @@ def test_stiff_forces_get_the_full_tangent() -> None:
         np.testing.assert_allclose(other.q, runs[0].q, atol=1e-10)
 
 
-def test_a_kept_tangent_goes_on_where_a_run_is_resumed() -> None:
+@pytest.mark.parametrize(
+    "make", [schemes.newmark, schemes.nsga_decoupled, pytest.param(NSGA["nsga_monolithic"], marks=SLOW)]
+)
+def test_a_kept_tangent_goes_on_where_a_run_is_resumed(make: Callable[..., Any]) -> None:
     """Two halves are the whole, bit for bit; a start from the state alone is the same to the tolerance."""
-    chain, scheme = Chain(3), schemes.newmark(tangent="kept")
+    chain, scheme = Chain(3), make(tangent="kept")
     args, kw = (chain.system(), numbers(chain, k=3.0)), {"dt": 1e-3, "every": 50}
     whole = nsjax.simulate(*args, start_of(chain), scheme, steps=300, **kw)
     first = nsjax.simulate(*args, start_of(chain), scheme, steps=150, **kw)

@@ -1,7 +1,8 @@
 """Semismooth Newton iterations of the nonsmooth generalized-alpha family, counted in linear solves.
 
 One correction of one subproblem stands here once; the decoupled schemes iterate each subproblem on its
-own, the coupled scheme all three in turn (as published) or all at once. Dynamics and laws are solved
+own, the coupled scheme all three in turn (as published) or all at once; dynamics may be linearised anew in
+every correction, or as in an earlier step until corrections shrink too slowly. Dynamics and laws are solved
 together, as in [C], whose figures count these solves, on the linearised dynamics of the stage solver
 (`nsjax.contact.bordered`). That one solves the laws of every pass on the Delassus operator, with a program
 four tenths larger, and knows no laws that ask for each other's answers. The derivative of an answer is one
@@ -22,6 +23,9 @@ from jax import lax
 
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.criteria import DEFAULT, Criteria
+from nsjax.contact.equations import Carried, blank
+from nsjax.contact.stage import CONTRACTION
+from nsjax.core.branches import branch
 from nsjax.core.operators import jacobian
 from nsjax.core.system import is_local
 from nsjax.math import norm
@@ -156,12 +160,11 @@ def own_data(c: Together, s: PyTree, z: Any) -> tuple[PyTree, ...]:
     return (s,)
 
 
-def _all_tangent(c: Together, s: PyTree, z: Any, data: Any, sigmas: Any, pis: Any) -> Tangent:
-    """Linearisation of all rows with respect to all unknowns, as `tangent`, with the data at ``z``."""
+def _all_linear(c: Together, s: PyTree, z: Any, pis: Any, p: Array, bilateral: Any) -> StageTangent:
+    """Linearised dynamics of all subproblems with respect to all unknowns, with the data at ``z``."""
     system = c.levels[0].system
     n, sizes = system.nv, [level.rows for level in c.levels]
-    ends = np.cumsum(sizes)[:-1]
-    x = [y.x for y in z]
+    ends, x = np.cumsum(sizes)[:-1], [y.x for y in z]
 
     def unknowns(w: Array) -> tuple[Unknown, ...]:
         return tuple(Unknown(w=w[i * n : (i + 1) * n], x=x[i]) for i in range(3))
@@ -176,32 +179,43 @@ def _all_tangent(c: Together, s: PyTree, z: Any, data: Any, sigmas: Any, pis: An
     def dynamic(level: Level, d: PyTree, w: Array, pi: Array) -> Array:
         return functools.reduce(jnp.add, level.terms(d, w, pi))
 
+    def push(pi: Array) -> Array:
+        return -stacked(dynamic, w, jnp.split(pi, ends))
+
+    return linearised(
+        system.structure.stacked(3), lambda w: stacked(dynamic, w, pis), w,
+        jax.jacfwd(push)(jnp.concatenate(pis)),
+        jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes)), p, bilateral,
+    )  # fmt: skip
+
+
+def _all_tangent(
+    c: Together, s: PyTree, z: Any, data: Any, sigmas: Any, pis: Any, kept: StageTangent | None
+) -> Tangent:
+    """Linearisation of all rows, as `tangent`."""
+    system, sizes = c.levels[0].system, [level.rows for level in c.levels]
+    ends = np.cumsum(sizes)[:-1]
+
     def law(t: Array) -> Array:
         split = jnp.split(t, ends)
         return jnp.concatenate([v.law(d, y) for v, d, y in zip(c.levels, data, split, strict=True)])
-
-    def push(pi: Array) -> Array:
-        return -stacked(dynamic, w, jnp.split(pi, ends))
 
     factors = [level.factors(d) for level, d in zip(c.levels, data, strict=True)]
     k, p = (
         jnp.concatenate([jnp.broadcast_to(f[i], (m,)) for m, f in zip(sizes, factors, strict=True)])
         for i in (0, 1)
     )
-    structure = system.structure.stacked(3)
     bilateral = np.concatenate([np.arange(v.rows) >= v.rows - v.bilateral for v in c.levels])
-    linear = linearised(
-        structure, lambda w: stacked(dynamic, w, pis), w, jax.jacfwd(push)(jnp.concatenate(pis)),
-        jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes)), p, bilateral,
-    )  # fmt: skip
-    slopes, added = jax.jacfwd(law)(jnp.concatenate(sigmas)), bilateral & structure.dense
+    linear = _all_linear(c, s, z, pis, p, bilateral) if kept is None else kept
+    slopes = jax.jacfwd(law)(jnp.concatenate(sigmas))
+    added = bilateral & system.structure.stacked(3).dense
     return Tangent(linear=linear, law=slopes, k=k, p=p, added=added, weight=regularisation(system))
 
 
 def _tangent(c: Together, s: PyTree, z: Any, data: Any, r: Any, kept: StageTangent | None) -> Any:
     sigmas, pis = zip(*r, strict=True)
     if len(c.levels) > 1:
-        return _all_tangent(c, s, z, data, sigmas, pis)
+        return _all_tangent(c, s, z, data, sigmas, pis, kept)
     return tangent(c.levels[0], data[0], z[0].w, sigmas[0], pis[0], kept)
 
 
@@ -238,34 +252,94 @@ def _in_turn(c: Together, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[An
     return tuple(now), jnp.max(jnp.stack(sizes))
 
 
-def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tuple[Array, Array]]:
-    """Corrections until the criterion is met, or an update is rounding; their number, and whether the last
-    iterate is an answer.
+@record()
+class _Passes:
+    """What the next correction takes: the tangent of the last one, whether it is to be formed anew, whether
+    such a tangent has led astray (then each one is), and whether this one was formed in this step or has
+    shrunk an update by ten (then updates that stagnate are rounding, not its doing).
     """
-    s, tolerances, scale, kept = arguments
+
+    tangent: StageTangent
+    anew: Array
+    astray: Array
+    proven: Array
+
+
+def _kept_linear(c: Together, s: PyTree, z: Any, data: Any, rows: Any, passes: _Passes) -> StageTangent:
+    """The tangent of a correction, that of an earlier one unless it is to be formed anew."""
+    found: StageTangent = branch(
+        passes.anew | passes.astray,
+        lambda _: _tangent(c, s, z, data, rows, None).linear, lambda _: passes.tangent, None,
+    )  # fmt: skip
+    return found
+
+
+def _judged(
+    passes: _Passes, linear: StageTangent, size: Array, before: Array, z: Any, start: Any
+) -> tuple[Any, Array, _Passes]:
+    """The next iterate after an update of this size, whether one that stagnates is rounding, and what the
+    next correction takes.
+    """
+    formed = passes.anew | passes.astray
+    slow, proven = size > CONTRACTION * before, passes.proven | formed
+    lost = ~proven & (size > before)
+    z = jax.tree.map(lambda a, b: jnp.where(lost, b, a), z, start)
+    after = proven | ((before < jnp.inf) & ~slow)
+    return z, proven, _Passes(tangent=linear, anew=slow, astray=passes.astray | lost, proven=after)
+
+
+def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tuple[Array, Array, Any]]:
+    """Corrections until the criterion is met, or an update is rounding; their number, whether the last
+    iterate is an answer, and the tangent to be carried on, if one was given.
+    """
+    s, tolerances, scale, kept, carried = arguments
+    none, start = jnp.asarray(0, int), tuple(no_unknown(v) for v in c.levels)
 
     def body(carry: Any) -> Any:
-        z, count, small, _, before = carry
+        z, count, small, _, before, passes = carry
         data, r = _evaluate(c, s, z, tolerances)
         done = functools.reduce(jnp.logical_and, [y.converged for y in r]) | small
         stop = done | (count >= max_iterations)
 
-        def more(_: None) -> tuple[Any, Array, Array]:
+        def more(_: None) -> tuple[Any, Array, Array, Any]:
             if not c.monolithic:
                 z1, size = _in_turn(c, s, z, tolerances)
-                return z1, size <= ROUNDING * scale, size
-            x = _tangent(c, s, z, data, [(y.sigma, y.pi) for y in r], kept)
-            z1, size = _moved(c.levels, x, z, r)
-            stagnates = (size <= STAGNATION * scale) & (size > 0.5 * before)
-            return z1, stagnates | (size <= ROUNDING * scale), size
+                return z1, size <= ROUNDING * scale, size, passes
+            rows = [(y.sigma, y.pi) for y in r]
+            linear = kept if passes is None else _kept_linear(c, s, z, data, rows, passes)
+            z1, size = _moved(c.levels, _tangent(c, s, z, data, rows, linear), z, r)
+            stagnates, after = (size <= STAGNATION * scale) & (size > 0.5 * before), passes
+            if passes is not None:
+                z1, proven, after = _judged(passes, linear, size, before, z1, start)
+                stagnates = stagnates & proven
+            return z1, stagnates | (size <= ROUNDING * scale), size, after
 
-        z, small, before = lax.cond(stop, lambda _: (z, small, before), more, None)
-        return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0), before
+        same = z, small, before, passes
+        z, small, before, passes = lax.cond(stop, lambda _: same, more, None)
+        return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0), before, passes
 
-    none, start = jnp.asarray(0, int), tuple(no_unknown(v) for v in c.levels)
-    first = start, none, jnp.asarray(False), none, jnp.full_like(scale, jnp.inf)
-    z, count, _, state, _ = lax.while_loop(lambda carry: carry[3] == 0, body, first)
-    return z, (count, state == 2)
+    passes = None
+    if carried is not None:
+        no = jnp.asarray(False)
+        passes = _Passes(tangent=carried.tangent, anew=~carried.known, astray=no, proven=no)
+    first = start, none, jnp.asarray(False), none, jnp.full_like(scale, jnp.inf), passes
+    z, count, _, state, _, passes = lax.while_loop(lambda carry: carry[3] == 0, body, first)
+    if passes is not None:
+        carried = Carried(tangent=passes.tangent, known=(state == 2) & (carried.known | (count > 0)))
+    return z, (count, state == 2, carried)
+
+
+def blank_tangent(c: Together, s: PyTree) -> Carried:
+    """What `solve_levels` is given where no earlier step has a tangent to carry."""
+
+    def made() -> StageTangent:
+        z = tuple(no_unknown(v) for v in c.levels)
+        data = c.data(c, s, z)
+        rows = [(y.x, y.x) for y in z]
+        found: StageTangent = _tangent(c, s, z, data, rows, None).linear
+        return found
+
+    return Carried(tangent=blank(jax.eval_shape(made)), known=jnp.asarray(False))
 
 
 @functools.cache
@@ -284,9 +358,9 @@ def _solver(c: Together, max_iterations: int) -> Callable[[Any], Any]:
 
 def solve_levels(
     c: Together, s: PyTree, tolerances: Tolerances, scale: Array, max_iterations: int,
-    kept: StageTangent | None = None,
-) -> tuple[tuple[Unknown, ...], Array, Array]:  # fmt: skip
-    """Solves subproblems from zero; unknowns, linear solves, converged.
+    kept: StageTangent | None = None, carried: Carried | None = None,
+) -> tuple[tuple[Unknown, ...], Array, Array, Carried | None]:  # fmt: skip
+    """Solves subproblems from zero; unknowns, linear solves, converged, the last tangent if one was given.
 
     Args:
         c: which subproblems.
@@ -294,6 +368,8 @@ def solve_levels(
         scale: of the velocities.
         max_iterations: corrections of all of them before giving up.
         kept: linearisation of a single one of a model where it is constant.
+        carried: of an earlier step, or of `blank_tangent`; not of subproblems in turn.
     """
-    z, (count, solved) = _solver(c, max_iterations)((s, tolerances, lax.stop_gradient(scale), kept))
-    return z, count if c.monolithic else len(c.levels) * count, solved
+    solver = _solver(c, max_iterations)
+    z, (count, solved, after) = solver((s, tolerances, lax.stop_gradient(scale), kept, carried))
+    return z, count if c.monolithic else len(c.levels) * count, solved, after

@@ -16,6 +16,7 @@ from nsjax.core.branches import branch
 from nsjax.core.operators import Rows, momentum
 from nsjax.core.system import System, is_local
 from nsjax.linalg import at_nodes
+from nsjax.schemes.choices import tangent_of
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
 from nsjax.schemes.nsga.linear import linearised
 from nsjax.schemes.nsga.newton import (
@@ -23,6 +24,7 @@ from nsjax.schemes.nsga.newton import (
     Tolerances,
     Unknown,
     acting,
+    blank_tangent,
     own_data,
     sigma,
     solve_levels,
@@ -41,13 +43,14 @@ class Options:
     creep_correction: bool
     max_iterations: int
     smooth: str = "constrained"
+    tangent: str = "auto"
 
 
 @record()
 class Answer:
     """Solution of the three subproblems: smooth motion, corrected position with its rows and contacts, jump
-    with impulses (rows,) [N s], linear solves (3,) and whether all met the criterion. Where no gap closes
-    the rows are zeros.
+    with impulses (rows,) [N s], linear solves (3,), whether all met the criterion, and the tangents for the
+    next step. Where no gap closes the rows are zeros.
     """
 
     smooth: Smooth
@@ -58,33 +61,37 @@ class Answer:
     impulses: Array
     solves: Array
     solved: Array
+    tangents: Any = ()
 
 
 def decoupled(
-    options: Options, system: System, s: Step, tolerances: Tolerances, constants: PyTree
+    options: Options, system: System, s: Step, tolerances: Tolerances, constants: PyTree, tangents: Any
 ) -> Answer:
     """The three subproblems one after the other, [C Algorithm 1]."""
     levels = levels_of(system, options)
     scale = 1.0 + jnp.max(jnp.abs(s.v))
 
-    def solve(k: int, d: PyTree) -> tuple[Unknown, Array, Array]:
-        kept = constants[k] if constants else None
+    def solve(k: int, d: PyTree) -> tuple[Unknown, Array, Array, Any]:
+        kept, carried = constants[k] if constants else None, tangents[k] if tangents else None
         c = Together((levels[k],), own_data)
-        (z,), count, solved = solve_levels(c, d, tolerances, scale, options.max_iterations, kept)
-        return z, count, solved
+        (z,), count, solved, after = solve_levels(
+            c, d, tolerances, scale, options.max_iterations, kept, carried
+        )
+        return z, count, solved, after
 
     alone = s, jnp.zeros(system.nv), jnp.zeros(system.nv)
-    z, first, fine = solve(0, alone)
+    z, first, fine, one = solve(0, alone)
     smooth = levels[0].state(s, z.w, acting(levels[0], alone, z))
 
     def correct(_: None) -> Answer:
-        zp, second, placed = solve(1, (s, smooth))
+        zp, second, placed, two = solve(1, (s, smooth))
         at = _total(levels[1], (s, smooth), zp)
-        zv, third, struck = solve(2, (s, smooth, at))
+        zv, third, struck, three = solve(2, (s, smooth, at))
         return Answer(
             smooth=smooth, q=at.q, rows=at.rows, active=at.active, w=zv.w,
             impulses=acting(levels[2], (s, smooth, at), zv),
             solves=jnp.stack([first, second, third]), solved=fine & placed & struck,
+            tangents=(one, two, three) if tangents else (),
         )  # fmt: skip
 
     def fly(_: None) -> Answer:
@@ -94,6 +101,7 @@ def decoupled(
         return Answer(
             smooth=smooth, q=smooth.q, rows=rows, active=jnp.zeros(system.nc, bool), w=jnp.zeros(system.nv),
             impulses=jnp.zeros(levels[2].rows), solves=jnp.stack([first, none, none]), solved=fine,
+            tangents=(one, *tangents[1:]) if tangents else (),
         )  # fmt: skip
 
     if system.nb or options.smooth == "zero":
@@ -173,18 +181,48 @@ def _coupled_data(c: Together, s: Step, z: Any) -> Any:
 
 
 def coupled(
-    options: Options, criteria: Criteria, system: System, s: Step, tolerances: Tolerances
+    options: Options, criteria: Criteria, system: System, s: Step, tolerances: Tolerances, tangents: Any
 ) -> Answer:
     """All subproblems together, [B14]; by the criteria contacts are at rest."""
-    monolithic = options.iteration == "monolithic"
-    c = Together(levels_of(system, options), _coupled_data, monolithic, criteria)
+    c = _together(options, criteria, system)
     scale = 1.0 + jnp.max(jnp.abs(s.v))
-    z, solves, solved = solve_levels(c, s, tolerances, scale, options.max_iterations)
+    z, solves, solved, after = solve_levels(
+        c, s, tolerances, scale, options.max_iterations, carried=tangents[0] if tangents else None
+    )
     _, _, (_, smooth, at) = data = _coupled_data(c, s, z)
     none, impulses = jnp.asarray(0, int), acting(c.levels[2], data[2], z[2])
     if smooth.contacts is not None:
         impulses = impulses + jnp.concatenate([smooth.contacts[1], jnp.zeros(system.nb)])
     return Answer(
         smooth=smooth, q=at.q, rows=at.rows, active=at.active, w=z[2].w, impulses=impulses,
-        solves=jnp.stack([solves, none, none]), solved=solved,
+        solves=jnp.stack([solves, none, none]), solved=solved, tangents=(after,) if tangents else (),
     )  # fmt: skip
+
+
+def _together(options: Options, criteria: Criteria, system: System) -> Together:
+    """All subproblems, of the coupled scheme."""
+    monolithic = options.iteration == "monolithic"
+    return Together(levels_of(system, options), _coupled_data, monolithic, criteria)
+
+
+def blank_tangents(options: Options, criteria: Criteria, system: System, s: Step) -> Any:
+    """Tangents for the memory at the start of a run where they are kept from step to step, else none."""
+    chosen = tangent_of(options.tangent, system) == "kept" and options.iteration != "block"
+    if not chosen or system.structure.constant or is_local(system):
+        return ()
+    if options.iteration is not None:
+        return (blank_tangent(_together(options, criteria, system), s),)
+    return tuple(
+        blank_tangent(Together((level,), own_data), d)
+        for level, d in zip(levels_of(system, options), data_of(options, system, s), strict=True)
+    )
+
+
+def data_of(options: Options, system: System, s: Step) -> tuple[Any, ...]:
+    """Data of the three subproblems of the decoupled schemes before anything has moved."""
+    first, zero = levels_of(system, options)[0], jnp.zeros(system.nv)
+    smooth = first.state(s, zero, jnp.zeros(first.rows))
+    at = total_state(system, s, s.q, jnp.zeros(system.nc, bool))
+    if system.nt:
+        at = dataclasses.replace(at, masses=jnp.full(at.rows.wt.shape[0], s.scale))
+    return (s, zero, zero), (s, smooth), (s, smooth, at)

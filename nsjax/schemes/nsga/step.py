@@ -26,8 +26,8 @@ from nsjax.schemes.books import impulse_output
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised
 from nsjax.schemes.nsga.local import refused
 from nsjax.schemes.nsga.newton import Tolerances, tangent
-from nsjax.schemes.nsga.solve import Answer, coupled, decoupled, levels_of
-from nsjax.schemes.nsga.states import Step, total_state
+from nsjax.schemes.nsga.solve import Answer, blank_tangents, coupled, data_of, decoupled, levels_of
+from nsjax.schemes.nsga.states import Step
 from nsjax.schemes.parameters import chung_hulbert
 from nsjax.types import Array, PyTree, record
 
@@ -59,6 +59,7 @@ class Memory:
         touch: what is remembered of contacts for events.
         solves: (3,) largest numbers of linear solves of a step so far: smooth motion, position,
             velocity; of all together in the first entry for the coupled scheme.
+        tangents: of the subproblems, or of all together, where they are kept from step to step.
     """
 
     a: Array
@@ -69,6 +70,7 @@ class Memory:
     tangential: Array
     touch: Touch
     solves: Array
+    tangents: Any = ()
 
 
 def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
@@ -79,10 +81,7 @@ def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> P
     memory = _first_memory(scheme, system, zero, jnp.zeros(system.nb), jnp.ones(()))
     state = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=zero)
     s = _predicted(scheme, system, params, state, memory, dt)
-    levels = levels_of(system, scheme.options)
-    smooth = levels[0].state(s, zero, jnp.zeros(levels[0].rows))
-    at = total_state(system, s, state.q, jnp.zeros(system.nc, bool))
-    data = (s, zero, zero), (s, smooth), (s, smooth, at)
+    levels, data = levels_of(system, scheme.options), data_of(scheme.options, system, s)
     none = [jnp.zeros(level.rows) for level in levels]
     return tuple(
         tangent(level, d, zero, x, x).linear for level, d, x in zip(levels, data, none, strict=True)
@@ -141,7 +140,10 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
         touch = touch_at_start(scheme, system, params, state, 0.0)
     # what acts is the augmented multiplier k x - p G a, and G a = -drift
     memory = _first_memory(scheme, system, a, _padded(system, scale * (x + drift)), scale)
-    return Carry(state=state, memory=dataclasses.replace(memory, touch=touch))
+    memory = dataclasses.replace(memory, touch=touch)
+    s = _predicted(scheme, system, params, State(t=t, q=q, v=v), memory, jnp.ones(()))
+    tangents = blank_tangents(scheme.options, criteria_of(scheme), system, s)
+    return Carry(state=state, memory=dataclasses.replace(memory, tangents=tangents))
 
 
 def _padded(system: System, x: Array) -> Array:
@@ -256,7 +258,7 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
 class _More:
     """What a step leaves beside the jump: accelerations, the forces that belong to them (`Memory`), the
     bilateral ones ``lam`` of the step with the time integral of those of the smooth motion, contacts,
-    solves, solved.
+    solves, solved, tangents.
     """
 
     a: Array
@@ -268,6 +270,7 @@ class _More:
     active: Array
     solves: Array
     solved: Array
+    tangents: Any
 
 
 def _respond(
@@ -279,9 +282,9 @@ def _respond(
     s = _predicted(scheme, system, params, state, memory, dt)
     tolerances = Tolerances(relative=coef.tolerance, force=coef.force_tolerance)
     if scheme.options.iteration is None:
-        x = decoupled(scheme.options, system, s, tolerances, constants)
+        x = decoupled(scheme.options, system, s, tolerances, constants, memory.tangents)
     else:
-        x = coupled(scheme.options, criteria_of(scheme), system, s, tolerances)
+        x = coupled(scheme.options, criteria_of(scheme), system, s, tolerances, memory.tangents)
     jump = _books(scheme, system, s, state, x)
     true, old, lam = x.smooth.lam, memory.algorithmic_force, x.smooth.lam
     if x.smooth.push is not None:
@@ -295,7 +298,7 @@ def _respond(
     more = _More(
         a=_filtered(scheme, memory.acceleration, memory.a, x.smooth.a), acceleration=x.smooth.a,
         algorithmic_force=force, force=true, lam=lam, impulse=impulse, active=x.active, solves=x.solves,
-        solved=x.solved,
+        solved=x.solved, tangents=x.tangents,
     )  # fmt: skip
     q, v = x.q, x.smooth.v + x.w
     if is_local(system) and scheme.gradient != "discrete":
@@ -368,6 +371,6 @@ def nsga_step(
         a=more.a, acceleration=more.acceleration, algorithmic_force=more.algorithmic_force,
         force=more.force, scale=memory.scale,
         tangential=jnp.where(more.active[:, None], last, 0.0), touch=told.touch,
-        solves=jnp.maximum(memory.solves, more.solves),
+        solves=jnp.maximum(memory.solves, more.solves), tangents=more.tangents,
     )  # fmt: skip
     return Carry(state=r.end, memory=memory), output

@@ -19,7 +19,7 @@ def _scheme(
     name: str, rho_inf: Array | float, tolerance: Array | float, force_tolerance: Array | float,
     mass_scale: Array | float | None, creep_correction: bool, max_iterations: int,
     criteria: Criteria | None, *,
-    exchange: bool = False, iteration: str | None = None, smooth: str = "constrained",
+    tangent: str, exchange: bool = False, iteration: str | None = None, smooth: str = "constrained",
 ) -> Scheme:  # fmt: skip
     """A variant; ``exchange``, ``iteration`` and ``smooth`` make the difference, see `Options`."""
     choose(name, "smooth", smooth, SMOOTH)
@@ -34,6 +34,7 @@ def _scheme(
         options=Options(
             exchange=exchange, iteration=iteration, creep_correction=creep_correction,
             max_iterations=within(name, "max_iterations", max_iterations, 1), smooth=smooth,
+            tangent=choose(name, "tangent", tangent, ("auto", "full", "kept")),
         ),
         prepare=nsga_prepare,
         init=nsga_init,
@@ -55,6 +56,7 @@ def nsga_decoupled(
     force_tolerance: Array | float = 1e-5,
     mass_scale: Array | float | None = None,
     creep_correction: bool = True,
+    tangent: str = "auto",
     max_iterations: int = 30,
     criteria: Criteria | None = None,
 ) -> Scheme:
@@ -86,6 +88,11 @@ def nsga_decoupled(
         creep_correction: let half the last tangential impulse act on the position correction, up to
             Coulomb's bound there, impulses of impacts excepted. Without it (as published) a body that
             sticks on a slope creeps by ``h/2 g sin(slope)`` per second.
+        tangent: of the corrections. ``"full"``: linearised anew in each one, as published. ``"kept"``: that
+            of an earlier step, which is remembered, and a new one where updates shrink by less than ten:
+            more solves, of which few linearise (stiff beams). ``"auto"``: ``"kept"`` if the hint of the
+            model (`System.tangent_hint`) says so, else ``"full"``. Constant structures are linearised once
+            a run.
         max_iterations: linear solves of each subproblem before a step counts as failed.
         criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
@@ -120,7 +127,7 @@ def nsga_decoupled(
         )
     return _scheme(
         "nsga_decoupled", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
-        max_iterations, criteria, exchange=True, smooth=smooth,
+        max_iterations, criteria, tangent=tangent, exchange=True, smooth=smooth,
     )  # fmt: skip
 
 
@@ -131,14 +138,16 @@ def nsga_neglected(
     force_tolerance: Array | float = 1e-5,
     mass_scale: Array | float | None = None,
     creep_correction: bool = True,
+    tangent: str = "auto",
     max_iterations: int = 30,
     criteria: Criteria | None = None,
 ) -> Scheme:
     """`nsga_decoupled` with ``f^p = f^* = 0``: cheaper corrections, wrong for stiff bodies at large steps.
 
     Args:
-        rho_inf, tolerance, force_tolerance, mass_scale, creep_correction, max_iterations, criteria: see
+        rho_inf, tolerance, force_tolerance, mass_scale, creep_correction, tangent, max_iterations: see
             `nsga_decoupled`.
+        criteria: likewise.
 
     Returns:
         A `Scheme`.
@@ -158,7 +167,7 @@ def nsga_neglected(
     """
     return _scheme(
         "nsga_neglected", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
-        max_iterations, criteria,
+        max_iterations, criteria, tangent=tangent,
     )  # fmt: skip
 
 
@@ -171,6 +180,7 @@ def nsga_coupled(
     force_tolerance: Array | float = 1e-5,
     mass_scale: Array | float | None = None,
     creep_correction: bool = True,
+    tangent: str = "auto",
     max_iterations: int = 100,
     criteria: Criteria | None = None,
 ) -> Scheme:
@@ -192,7 +202,8 @@ def nsga_coupled(
         iteration: ``"block"``: one correction of each problem in turn, as published; contracts slowly, or
             not in ``max_iterations``, where a correction moves stiff forces. ``"monolithic"``: Newton on
             all rows at once, which has no such trouble, with matrices of three times the size.
-        rho_inf, tolerance, force_tolerance, mass_scale, creep_correction: see `nsga_decoupled`.
+        rho_inf, tolerance, force_tolerance, mass_scale, creep_correction, tangent: see `nsga_decoupled`;
+            ``"block"`` linearises anew whatever the tangent.
         max_iterations: rounds of ``"block"`` (three linear solves each) or steps of ``"monolithic"``
             before a step counts as failed.
         criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
@@ -218,5 +229,5 @@ def nsga_coupled(
     choose("nsga_coupled", "iteration", iteration, ITERATIONS)
     return _scheme(
         "nsga_coupled", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
-        max_iterations, criteria, iteration=iteration, smooth=smooth,
+        max_iterations, criteria, tangent=tangent, iteration=iteration, smooth=smooth,
     )  # fmt: skip
