@@ -13,6 +13,7 @@ from nsjax.core import InputError, Problem, State
 from nsjax.core.checks import is_traced
 from nsjax.multibody.beam_start import beam_start, dependent_beam_rows
 from nsjax.multibody.beams import with_nodes
+from nsjax.multibody.groups import with_groups
 from nsjax.multibody.loads import only_pull
 from nsjax.multibody.mechanism import Mechanism, presence_of
 from nsjax.multibody.parts import Part, number
@@ -76,7 +77,7 @@ def assemble(
     """
     if coordinates not in COORDINATES:
         raise InputError(f"assemble: coordinates = {coordinates!r}; choose one of {', '.join(COORDINATES)}")
-    parts = with_nodes(parts)
+    parts = with_nodes(with_groups(parts))
     check_names(parts)
     gravity = number("assemble", "gravity", "gravity", gravity)
     dimension = dimension_of(parts, gravity)
