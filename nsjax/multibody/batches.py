@@ -155,7 +155,13 @@ def _moves(dimension: int, frame: Any, centre: Array) -> Any:
     pushed = jnp.eye(d), *still
     if d == 2:
         (s, c), zero = turn, jnp.zeros((1, 2))
-        swung = jnp.stack([[-arm[1], arm[0]]]), (c[None], -s[None]), jnp.ones(1), zero, jnp.zeros(1)
+        swung = (
+            jnp.stack([-arm[1], arm[0]]).reshape(1, 2),
+            (c[None], -s[None]),
+            jnp.ones(1),
+            zero,
+            jnp.zeros(1),
+        )
     else:
         swing = jax.vmap(lambda w: (space.cross(w, arm), space.skew(w) @ turn))(turn.T)
         swung = (*swing, None, jnp.zeros((3, 3)), jnp.zeros((3, 3)))
