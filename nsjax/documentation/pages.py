@@ -49,8 +49,8 @@ PAGES = (
     )),
     Page("contacts", "Contacts of mechanisms", (
         ("nsjax.multibody", (
-            "contact", "point", "points", "corners", "sphere", "box", "capsule", "cylinder", "plane",
-            "walls", "hole", "profile", "tube", "Shape", "spheres", "pairs_of",
+            "contact", "contact_group", "point", "points", "corners", "sphere", "box", "capsule",
+            "cylinder", "plane", "walls", "hole", "profile", "tube", "Shape", "spheres", "pairs_of",
         )),
     )),
     Page("models", "Ready-made models", (("nsjax.models", None),)),

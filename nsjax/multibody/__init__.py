@@ -4,6 +4,7 @@ from nsjax.multibody.assemble import assemble
 from nsjax.multibody.beams import beam, circular, rectangular, section
 from nsjax.multibody.elements import actuator, force, joint_spring, spring, torque
 from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
+from nsjax.multibody.groups import contact_group
 from nsjax.multibody.line_loads import line_load
 from nsjax.multibody.parts import (
     Part,
@@ -38,8 +39,8 @@ from nsjax.multibody.touching import (
 
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Shape", "actuator", "assemble", "ball", "beam", "body",
-    "box", "capsule", "circular", "contact", "corners", "cylinder", "cylindrical", "distance", "fixed",
-    "force", "hinge", "hole", "joint_spring", "line_load", "pairs_of", "pin", "plane", "point",
-    "points", "profile", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "section",
+    "box", "capsule", "circular", "contact", "contact_group", "corners", "cylinder", "cylindrical",
+    "distance", "fixed", "force", "hinge", "hole", "joint_spring", "line_load", "pairs_of", "pin", "plane",
+    "point", "points", "profile", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "section",
     "slide", "sphere", "spheres", "spring", "torque", "tube", "universal", "walls",
 ]  # fmt: skip

@@ -152,7 +152,7 @@ class Bodies:
         found: Folded = p[FOLDED] if FOLDED in p else self.folded(p)
         return found
 
-    def _all(self, q: Array, v: Array | None, p: PyTree) -> tuple[Any, ...]:
+    def all_frames(self, q: Array, v: Array | None, p: PyTree) -> tuple[Any, ...]:
         """Origins, turns, angles, velocities, spins of the ground and, after it, all bodies."""
         x, d, n = self.ready(p), self.dimension, len(self.names)
         poses = q.reshape(n, -1)
@@ -192,11 +192,15 @@ class Bodies:
 
     def frames(self, q: Array, v: Array | None, p: PyTree) -> Mapping[str, Frame]:
         """Frames of all bodies."""
-        return Frames(self.names, self.places, functools.partial(self._frame, self._all(q, v, p)))
+        return Frames(self.names, self.places, functools.partial(self._frame, self.all_frames(q, v, p)))
+
+    def alone(self, entries: tuple[Any, ...]) -> Frame:
+        """The frame of one body, from its entries of `all_frames`."""
+        return self._frame(jax.tree.map(lambda y: y[None], entries), 0)
 
     def rows(self, t: Array, q: Array, p: PyTree) -> Array:
         """Residuals of all joints, joint by joint."""
-        parts, x, found = self._all(q, None, p), self.ready(p), []
+        parts, x, found = self.all_frames(q, None, p), self.ready(p), []
         index = {name: k for k, name in enumerate((GROUND, *self.names))}
         for group, numbers in zip(self.groups, x.joints, strict=True):
             ends = [np.array([index[part.bodies[k]] for part in group]) for k in (0, 1)]
@@ -204,7 +208,7 @@ class Bodies:
             one, other = (jax.tree.map(lambda y, k=k: taken(y, k), parts) for k in ends)
 
             def residuals(one: Any, other: Any, numbers: Any, kind: Part = kind) -> Array:
-                frames = {"first": self._frame(_wrap(one), 0), "second": self._frame(_wrap(other), 0)}
+                frames = {"first": self.alone(one), "second": self.alone(other)}
                 return jnp.stack(
                     [plane.value(r) for r in rows_of(Scene(self.dimension, t, frames), kind, numbers)]
                 )
@@ -297,6 +301,13 @@ class Bodies:
         fits = [bodies for bodies, _ in ends[: len(wanted)]] == wanted and len(rows) == 1
         return (rows.pop(), grounded) if fits and len(self.names) > 1 else None
 
+    @property
+    def free(self) -> bool:
+        """Whether nothing but contacts joins two bodies."""
+        loads, joints = self.topology.all_of(*LOADS), self.topology.all_of(*JOINTS, "beam")
+        alone = all((len(x.bodies) == 1 or GROUND in x.bodies) and not x.option("law") for x in loads)
+        return alone and not joints
+
     def loose(self, touching: tuple[str, ...]) -> bool:
         """Whether the bodies fall into islands: nothing joins two of them, and each touches the ground with
         as many contacts, body by body.
@@ -304,10 +315,8 @@ class Bodies:
         Args:
             touching: the body of every contact with the ground, "" for one between two bodies.
         """
-        topology, n = self.topology, len(self.names)
-        loads = topology.all_of(*LOADS)
-        apart = all(len(x.bodies) == 1 or GROUND in x.bodies for x in loads)
-        if n < 2 or topology.all_of(*JOINTS) or not apart or any(x.option("law") for x in loads):
+        n = len(self.names)
+        if n < 2 or not self.free:
             return False
         return touching == tuple(x for x in self.names for _ in range(len(touching) // n))
 
@@ -350,12 +359,6 @@ def _padded(x: Array) -> Array:
     takes neighbours.
     """
     return jnp.concatenate([jnp.zeros_like(x[:1]), x])
-
-
-def _wrap(parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    """One body as the only one of its arrays."""
-    made: tuple[Any, ...] = jax.tree.map(lambda y: y[None], parts)
-    return made
 
 
 def _inertia(inertia: Any, dimension: int) -> Array:

@@ -13,6 +13,7 @@ from nsjax.core import InputError, Problem, State
 from nsjax.core.checks import is_traced
 from nsjax.multibody.beam_start import beam_start, dependent_beam_rows
 from nsjax.multibody.beams import with_nodes
+from nsjax.multibody.groups import stand_ins, with_candidates, with_groups
 from nsjax.multibody.loads import only_pull
 from nsjax.multibody.mechanism import Mechanism, presence_of
 from nsjax.multibody.parts import Part, number
@@ -76,11 +77,12 @@ def assemble(
     """
     if coordinates not in COORDINATES:
         raise InputError(f"assemble: coordinates = {coordinates!r}; choose one of {', '.join(COORDINATES)}")
-    parts = with_nodes(parts)
+    parts = with_nodes(with_groups(parts))
     check_names(parts)
     gravity = number("assemble", "gravity", "gravity", gravity)
     dimension = dimension_of(parts, gravity)
-    _check_dimension(parts, dimension)
+    _check_dimension((*parts, *stand_ins(parts)), dimension)
+    parts = with_candidates(parts, dimension, coordinates)
     if any(part.kind == "beam" for part in parts):
         return _with_beams(parts, gravity, dict(start or {}), guess)
     tree = _mechanism(parts, joint_topology(parts, dimension))

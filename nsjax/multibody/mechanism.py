@@ -16,7 +16,9 @@ from nsjax.math import taken
 from nsjax.multibody import joints, meetings, pairs, pictures
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
+from nsjax.multibody.batches import Batch
 from nsjax.multibody.frames import ALGEBRA, Scene
+from nsjax.multibody.heaps import STACKED, Contacts, batches_of
 from nsjax.multibody.line_loads import line_wrenches
 from nsjax.multibody.loads import potential, pushes, weigh, wrenches
 from nsjax.multibody.naming import coordinate_labels, observed
@@ -43,6 +45,7 @@ class Presence:
         motions: joints with a prescribed motion.
         tangents: per contact.
         dropped: names of the rows of loops that follow from others and are left out.
+        batches, order: contacts of free bodies, see `nsjax.multibody.heaps.Contacts`.
     """
 
     contacts: tuple[str, ...]
@@ -52,6 +55,8 @@ class Presence:
     motions: tuple[str, ...]
     tangents: int
     dropped: tuple[str, ...] = ()
+    batches: tuple[Batch, ...] = ()
+    order: tuple[int, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +78,14 @@ class Mechanism:
             return Bodies(self.topology)
         return PlanarTree(self.topology) if self.dimension == 2 else SpatialTree(self.topology)
 
+    @functools.cached_property
+    def contacts(self) -> Contacts | None:
+        """Those beside groups with a capacity; None without."""
+        presence = self.presence
+        if not presence.batches:
+            return None
+        return Contacts(self.tree, presence.batches, presence.order, presence.tangents)
+
     def gravity(self, p: PyTree) -> Any:
         """As a vector; a number points down: along -y in the plane, along -z in space."""
         given = p["gravity"]
@@ -86,7 +99,8 @@ class Mechanism:
 
     def prepare(self, p: PyTree) -> PyTree:
         """Params with the constants of the joints."""
-        return {**p, FOLDED: self.tree.folded(p)}
+        more = {} if self.contacts is None else {STACKED: self.contacts.prepare(p)}
+        return {**p, FOLDED: self.tree.folded(p), **more}
 
     def scene(self, t: Array, q: Array, v: Array | None, p: PyTree) -> Scene:
         """All bodies and joints at an instant."""
@@ -147,12 +161,16 @@ class Mechanism:
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
         """Params with closest points of profiles, and features of boxes, that meet."""
+        if self.contacts is not None:
+            return self.contacts.refresh(t, q, p)
         scene, held = self.scene(t, q, None, p), pairs.HELD
         found = {x.name: held[x.option("shapes")](scene, x, p[x.name]) for x in self.searched}
         return {**p, NEAREST: found}
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
         """Gaps of the contacts, then of the limits (nc,)."""
+        if self.contacts is not None:
+            return self.contacts.gap(t, q, p)
         scene = self.scene(t, q, None, p)
         found = [x.gap for x in self._met(scene, p)]
         for name, which in self.presence.limits:
@@ -163,6 +181,8 @@ class Mechanism:
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Slips of the contacts, zero for limits (nc, nt)."""
+        if self.contacts is not None:
+            return self.contacts.slip(t, q, v, p)
         scene, nt = self.scene(t, q, v, p), self.presence.tangents
         rows = [x.slip(scene) for x in self._met(scene, p)]
         counts = [
@@ -174,6 +194,8 @@ class Mechanism:
 
     def law(self, p: PyTree) -> ContactLaw:
         """Of all contacts."""
+        if self.contacts is not None:
+            return self.contacts.law(p)
         columns: dict[str, list[Any]] = {"restitution": [], "restitution_tangential": [], "friction": []}
         for part in self.topology.all_of("contact"):
             numbers = p[part.name]
@@ -291,6 +313,8 @@ class Mechanism:
         given: dict[str, Any] = {"mass": self.mass}
         if absolute:
             given = self.tree.structure(self, self.presence.touching)
+        if self.contacts is not None:
+            given = {"inertia": self.inertia} | self.contacts.promises()
         flat = not spatial or (not absolute and self.tree.flat)
         hint = "mass" if spatial or nv > PLANAR_FULL else "full"
         if self.topology.all_of("beam"):  # their stiffness belongs into the tangent
@@ -304,7 +328,7 @@ class Mechanism:
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute else None,
-            refresh=self.refresh if self.searched else None,
+            refresh=self.refresh if self.searched or self.contacts is not None else None,
             observe=self.observe if names.observables else None, shapes=self.picture,
             labels=names, parts=self, tangent_hint=hint, **given,
         )  # fmt: skip
@@ -338,10 +362,17 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
             names = meetings.names(part, part.numbers, topology.dimension)
             contacts += names
             touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
-            rough = rough or part.numbers.friction is not None
         elif part.kind in ("hinge", "slide"):
             limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
             drags += [part.name] if part.numbers.friction is not None else []
+        if part.kind in ("contact", "contact_group"):
+            rough = rough or part.numbers.friction is not None
     motions = tuple(x.name for x in parts if x.option("motion") is not None)
     tangents = topology.dimension - 1 if rough else 0
-    return Presence(tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents)
+    batches, order = batches_of(parts, topology)
+    for batch in batches:
+        contacts += batch.slots
+    return Presence(
+        tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents, batches=batches,
+        order=order,
+    )  # fmt: skip

@@ -166,6 +166,19 @@ class Contact:
 
 
 @record()
+class ContactGroup:
+    """Shapes of a group by their kinds, numbers of those of a kind side by side; law of their contacts; gap
+    up to which a pair is a candidate [m].
+    """
+
+    shapes: dict[str, Any]
+    reach: Number
+    restitution: Number = 0.0
+    restitution_tangential: Number = 0.0
+    friction: Number | None = None
+
+
+@record()
 class Section:
     """Stiffness of a beam's section, EA, GA [N] and EI, GJ [N m^2], and inertia per length, line_mass
     [kg/m] and line_inertia [kg m]; GA, EI, line_inertia numbers or (2,) along and about both section axes.

@@ -86,7 +86,7 @@ def _sphere_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     return closest.inside(centre, ball.radius, there, other.radius, _across(scene, along))
 
 
-def _solid(scene: Scene, body: str, shape: Any) -> boxes.Box:
+def solid(scene: Scene, body: str, shape: Any) -> boxes.Box:
     """A box in the axes of the ground."""
     a, d = scene.algebra, scene.dimension
     turn, own = scene.frame(body).turn, turn_of(shape.turned, d)
@@ -110,7 +110,7 @@ def _sphere_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 def _both_boxes(scene: Scene, part: Part, numbers: Any) -> tuple[boxes.Box, boxes.Box]:
     first, second = part.bodies
-    return _solid(scene, first, numbers.first), _solid(scene, second, numbers.second)
+    return solid(scene, first, numbers.first), solid(scene, second, numbers.second)
 
 
 def _boxes(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
@@ -125,20 +125,20 @@ def _held_boxes(scene: Scene, part: Part, numbers: Any) -> Any:
 def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
     """Parameters of the points of a capsule's axis that may meet a box, and which of them do."""
     middle, along, half = _segment(scene, part.bodies[0], numbers.first)
-    solid = _solid(scene, part.bodies[1], numbers.second)
-    start, way = (boxes.seen(solid.axes, x) for x in (middle - solid.centre, along))
-    return lax.stop_gradient(closest.along_box(start, way, jnp.asarray(half, float), solid.half))
+    block = solid(scene, part.bodies[1], numbers.second)
+    start, way = (boxes.seen(block.axes, x) for x in (middle - block.centre, along))
+    return lax.stop_gradient(closest.along_box(start, way, jnp.asarray(half, float), block.half))
 
 
 def _capsule_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     """From fixed points of the axis: the nearest one has no derivative along it."""
     middle, along, half = _segment(scene, part.bodies[0], numbers.first)
-    solid = _solid(scene, part.bodies[1], numbers.second)
+    block = solid(scene, part.bodies[1], numbers.second)
     places, kept = _held_capsule(scene, part, numbers) if near is None else near
     centres = middle[:, None] + places * along[:, None]
-    local = boxes.seen(solid.axes, centres - solid.centre[:, None])
-    distance, unit = jax.vmap(closest.boxed, (1, None), (0, 1))(local, solid.half)
-    met = _on_surface(centres, numbers.first.radius, distance, boxes.through(solid.axes, unit))
+    local = boxes.seen(block.axes, centres - block.centre[:, None])
+    distance, unit = jax.vmap(closest.boxed, (1, None), (0, 1))(local, block.half)
+    met = _on_surface(centres, numbers.first.radius, distance, boxes.through(block.axes, unit))
     back = jnp.where(kept, 0.0, half + numbers.first.radius)
     return dataclasses.replace(met, gap=met.gap + back)
 

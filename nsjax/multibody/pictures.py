@@ -6,6 +6,7 @@ says little, as the homogeneous disc or box that has its inertia.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -129,14 +130,27 @@ def _contact_shapes(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
             pairs = list(zip(part.bodies, part.option("shapes"), numbers, strict=True))
         for body, kind, x in pairs:
             label = part.name if body == GROUND else body
-            if kind == "tube":
-                continue  # a beam is drawn itself
-            if kind in ("plane", "walls"):
-                found += _bounds(scene, label, body, kind, x)
-            else:
-                solid = _solid(scene, label, body, kind, x)
-                found += [] if solid is None else [solid]
+            if kind != "tube":  # a beam is drawn itself
+                found += _drawn(scene, label, body, kind, x)
+    for part in topology.all_of("contact_group"):
+        for body, kind, x in _members(part, p[part.name]):
+            found += _drawn(scene, part.name if body == GROUND else body, body, kind, x)
     return found
+
+
+def _drawn(scene: Scene, label: str, body: str, kind: str, x: Any) -> list[Shape]:
+    if kind in ("plane", "walls"):
+        return list(_bounds(scene, label, body, kind, x))
+    solid = _solid(scene, label, body, kind, x)
+    return [] if solid is None else [solid]
+
+
+def _members(part: Part, x: Any) -> Iterator[tuple[str, str, Any]]:
+    """Body, kind and numbers of every shape of a group with a capacity."""
+    seen: dict[str, int] = {}
+    for kind, body in part.option("members"):
+        k = seen[kind] = seen.get(kind, -1) + 1
+        yield body, kind, jax.tree.map(lambda y, k=k: y[k], x.shapes[kind])
 
 
 def _held(topology: Topology, p: PyTree) -> dict[str, list[Any]]:
@@ -271,6 +285,8 @@ def picture(
     """
     contacts = topology.all_of("contact")
     solid = {name for part in contacts for name in _solids(part, p[part.name])}
+    groups = topology.all_of("contact_group")
+    solid |= {body for part in groups for kind, body in part.option("members") if kind != "plane"}
     held, found = _held(topology, p), _contact_shapes(scene, topology, p)
     for part in topology.all_of("beam"):
         found += _beam(scene, part, p[part.name])
@@ -279,6 +295,8 @@ def picture(
     found += _springs(scene, topology, p) + _joints(scene, topology, p)
     counts = [meetings.count(part, p[part.name], scene.dimension) for part in contacts]
     places = _places(scene, met, counts, limits, tangents) if counts or limits else None
+    if groups:  # pairs that come and go have no places of their own
+        places = None
     return shapes.Picture(shapes=tuple(found), contacts=places)
 
 

@@ -173,6 +173,8 @@ def dimension_of(parts: Iterable[Part], gravity: Any) -> int:
 
 def _numbers(record: Any) -> list[Any]:
     """Arrays of a part's own fields; those of a user's law say nothing about space."""
+    if isinstance(record, tuple):
+        return [x for value in record for x in _numbers(value)]
     if not dataclasses.is_dataclass(record):
         return [record] if hasattr(record, "shape") else []
     inner = [getattr(record, f.name) for f in dataclasses.fields(record) if f.name != "own"]

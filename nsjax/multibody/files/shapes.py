@@ -5,12 +5,12 @@ from __future__ import annotations
 import collections
 import itertools
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from nsjax.multibody import touching
-from nsjax.multibody.files.source import Source, free
+from nsjax.multibody.files.source import Source
+from nsjax.multibody.groups import ordered, unused
 from nsjax.multibody.parts import Part
 
 GEOMETRIES = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}
@@ -49,12 +49,11 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
         kinds = kind_of(source, one), kind_of(source, other)
         shapes = _shape(source, one), _shape(source, other)
         names = source.names["geom", one], source.names["geom", other]
-        met = _ordered(*shapes)
+        met = ordered(*shapes)
         if met is None:
             unknown[" and ".join(sorted(kinds))].append(" - ".join(names))
             continue
-        name = free("_".join(names), taken)
-        taken.add(name)
+        name = unused("_".join(names), taken)
         if source.friction is not None or not source.own_friction:
             friction = source.friction
         parts.append(touching.contact(name, *met, restitution=source.restitution, friction=friction))
@@ -69,16 +68,6 @@ def listed(names: list[str], most: int = 4) -> str:
     """The first names, and how many more."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def _ordered(one: Any, other: Any) -> tuple[Any, Any] | None:
-    """The shapes in the order in which they are known; None if they are not."""
-    if one is None or other is None:
-        return None
-    for pair in ((one, other), (other, one)):
-        if (pair[0].kind, pair[1].kind) in touching.PAIRS:
-            return pair
-    return None
 
 
 def pairs(source: Source) -> Iterator[tuple[int, int, float | None]]:

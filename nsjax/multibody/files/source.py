@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.multibody.groups import unused
 from nsjax.multibody.parts import GROUND
 
 KINDS = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("equality", "neq"), ("actuator", "nu"))
@@ -69,8 +70,7 @@ class Source:
                 name = identifier(self.own_name(kind, k) or self._made_up(kind, k, found))
                 if name in taken:
                     name = f"{name}_{kind}"
-                found[kind, k] = free(name, taken)
-                taken.add(found[kind, k])
+                found[kind, k] = unused(name, taken)
         return found
 
     def _made_up(self, kind: str, k: int, found: dict[tuple[str, int], str]) -> str:
@@ -121,10 +121,3 @@ def identifier(name: str) -> str:
     """
     word = re.sub(r"\W", "_", name)
     return word if word.isidentifier() else f"_{word}"
-
-
-def free(name: str, taken: set[str]) -> str:
-    """The name, with a number if somebody has it."""
-    if name not in taken:
-        return name
-    return next(x for x in (f"{name}_{k}" for k in range(2, len(taken) + 3)) if x not in taken)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from nsjax.multibody.elements import force, joint_spring, torque
-from nsjax.multibody.files.source import Place, Source, free
+from nsjax.multibody.files.source import Place, Source
 from nsjax.multibody.frames import Scene
+from nsjax.multibody.groups import unused
 from nsjax.multibody.parts import Part, ball, body, fixed, hinge, slide
 from nsjax.types import Array
 
@@ -48,7 +49,7 @@ def _body(source: Source, b: int) -> Iterator[Part]:
     parents = frame
     for k in joints:
         last = k == joints[-1]
-        child = name if last else free(f"{name}_{source.names['joint', k]}", set(source.names.values()))
+        child = name if last else unused(f"{name}_{source.names['joint', k]}", set(source.names.values()))
         yield _massive(source, b, child) if last else body(child, mass=0.0)
         yield from _joint(source, k, parents, child)
         parents = Place(child, np.eye(3), np.zeros(3))
