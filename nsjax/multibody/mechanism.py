@@ -13,9 +13,10 @@ from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
 from nsjax.math import taken
-from nsjax.multibody import joints, meetings, pairs, pictures
+from nsjax.multibody import joints, meetings, pictures
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
+from nsjax.multibody.all_pairs import HELD
 from nsjax.multibody.frames import ALGEBRA, Scene
 from nsjax.multibody.line_loads import line_wrenches
 from nsjax.multibody.loads import potential, pushes, weigh, wrenches
@@ -143,12 +144,12 @@ class Mechanism:
     def searched(self) -> tuple[Part, ...]:
         """Contacts whose closest points or features are searched for."""
         parts = self.topology.all_of("contact")
-        return tuple(part for part in parts if part.option("shapes") in pairs.HELD)
+        return tuple(part for part in parts if part.option("shapes") in HELD)
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
         """Params with closest points of profiles, and features of boxes, that meet."""
-        scene, held = self.scene(t, q, None, p), pairs.HELD
-        found = {x.name: held[x.option("shapes")](scene, x, p[x.name]) for x in self.searched}
+        scene = self.scene(t, q, None, p)
+        found = {x.name: HELD[x.option("shapes")](scene, x, p[x.name]) for x in self.searched}
         return {**p, NEAREST: found}
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:

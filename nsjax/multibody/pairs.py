@@ -29,14 +29,14 @@ def _point(scene: Scene, body: str, at: Any) -> Array:
     return scene.position(body, at)
 
 
-def _along(scene: Scene, body: str, axis: Any) -> Array:
+def along_of(scene: Scene, body: str, axis: Any) -> Array:
     """Axis of a shape in the axes of the ground; None: the x axis of its body."""
     a = scene.algebra
     made: Array = a.array(a.turned(scene.frame(body).turn, a.vector(1.0 if axis is None else axis)))
     return made
 
 
-def _across(scene: Scene, along: Array) -> Array:
+def across(scene: Scene, along: Array) -> Array:
     """A unit vector across an axis."""
     a = scene.algebra
     made: Array = a.array(a.tangents(a.vector(along))[0])
@@ -44,7 +44,7 @@ def _across(scene: Scene, along: Array) -> Array:
 
 
 def _segment(scene: Scene, body: str, shape: Any) -> tuple[Array, Array, Any]:
-    return _point(scene, body, shape.at), _along(scene, body, shape.axis), shape.half_length
+    return _point(scene, body, shape.at), along_of(scene, body, shape.axis), shape.half_length
 
 
 def ends(scene: Scene, body: str, shape: Any) -> Array:
@@ -67,26 +67,26 @@ def _sphere_capsule(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     middle, along, half = _segment(scene, second, other)
     centre = _point(scene, first, ball.at)
     there = closest.on_segment(centre, middle, along, half)
-    return closest.between(centre, ball.radius, there, other.radius, _across(scene, along))
+    return closest.between(centre, ball.radius, there, other.radius, across(scene, along))
 
 
 def _capsules(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     one = _segment(scene, part.bodies[0], numbers.first)
     other = _segment(scene, part.bodies[1], numbers.second)
-    instead = _across(scene, other[1])
+    instead = across(scene, other[1])
     return closest.capsules(one, numbers.first.radius, other, numbers.second.radius, instead)
 
 
 def _sphere_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     (first, second), ball, other = part.bodies, numbers.first, numbers.second
     centre, there = _point(scene, first, ball.at), _point(scene, second, other.at)
-    along = _along(scene, second, other.axis)
+    along = along_of(scene, second, other.axis)
     if other.axis is not None:
         there = closest.on_segment(centre, there, along, other.half_length)
-    return closest.inside(centre, ball.radius, there, other.radius, _across(scene, along))
+    return closest.inside(centre, ball.radius, there, other.radius, across(scene, along))
 
 
-def _solid(scene: Scene, body: str, shape: Any) -> boxes.Box:
+def solid_box(scene: Scene, body: str, shape: Any) -> boxes.Box:
     """A box in the axes of the ground."""
     a, d = scene.algebra, scene.dimension
     turn, own = scene.frame(body).turn, turn_of(shape.turned, d)
@@ -110,7 +110,7 @@ def _sphere_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 def _both_boxes(scene: Scene, part: Part, numbers: Any) -> tuple[boxes.Box, boxes.Box]:
     first, second = part.bodies
-    return _solid(scene, first, numbers.first), _solid(scene, second, numbers.second)
+    return solid_box(scene, first, numbers.first), solid_box(scene, second, numbers.second)
 
 
 def _boxes(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
@@ -125,7 +125,7 @@ def _held_boxes(scene: Scene, part: Part, numbers: Any) -> Any:
 def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
     """Parameters of the points of a capsule's axis that may meet a box, and which of them do."""
     middle, along, half = _segment(scene, part.bodies[0], numbers.first)
-    solid = _solid(scene, part.bodies[1], numbers.second)
+    solid = solid_box(scene, part.bodies[1], numbers.second)
     start, way = (boxes.seen(solid.axes, x) for x in (middle - solid.centre, along))
     return lax.stop_gradient(closest.along_box(start, way, jnp.asarray(half, float), solid.half))
 
@@ -133,7 +133,7 @@ def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
 def _capsule_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     """From fixed points of the axis: the nearest one has no derivative along it."""
     middle, along, half = _segment(scene, part.bodies[0], numbers.first)
-    solid = _solid(scene, part.bodies[1], numbers.second)
+    solid = solid_box(scene, part.bodies[1], numbers.second)
     places, kept = _held_capsule(scene, part, numbers) if near is None else near
     centres = middle[:, None] + places * along[:, None]
     local = boxes.seen(solid.axes, centres - solid.centre[:, None])
@@ -146,10 +146,10 @@ def _capsule_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 def _capsule_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     (first, second), shaft, other = part.bodies, numbers.first, numbers.second
     centres, there = ends(scene, first, shaft), _point(scene, second, other.at)[:, None]
-    along = _along(scene, second, other.axis)
+    along = along_of(scene, second, other.axis)
     if other.axis is not None:
         there = closest.on_segment(centres, there, along[:, None], other.half_length)
-    return closest.inside(centres, shaft.radius, there, other.radius, _across(scene, along)[:, None])
+    return closest.inside(centres, shaft.radius, there, other.radius, across(scene, along)[:, None])
 
 
 def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any, Array, Array]:
@@ -160,7 +160,7 @@ def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any, Array, 
     a, turn = scene.algebra, scene.frame(part.bodies[0]).turn
     own = a.vector(1.0 if pin.axis is None else pin.axis)
     radii = [pin.radius * a.turned(turn, x) for x in a.tangents(own)]
-    start, along = _point(scene, second, other.at), _along(scene, second, other.axis)
+    start, along = _point(scene, second, other.at), along_of(scene, second, other.axis)
     centres = ends(scene, first, pin)
     apart = centres - start[:, None]
     across = [
@@ -178,7 +178,7 @@ def _cylinder_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     here = centres + jnp.cos(angles) * one[:, None] + jnp.sin(angles) * other[:, None]
     height = closest.dot(along[:, None], here - start[:, None])
     middle = start[:, None] + height * along[:, None]
-    return closest.inside(here, None, middle, numbers.second.radius, _across(scene, along)[:, None])
+    return closest.inside(here, None, middle, numbers.second.radius, across(scene, along)[:, None])
 
 
 def _held_rims(scene: Scene, part: Part, numbers: Any) -> Any:
@@ -192,7 +192,7 @@ def _sphere_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     middle, along, half = _segment(scene, second, other)
     centre = _point(scene, first, ball.at)
     height = closest.dot(centre - middle, along)
-    radial, out = closest.lengthened(centre - middle - height * along, _across(scene, along))
+    radial, out = closest.lengthened(centre - middle - height * along, across(scene, along))
     edges = jnp.stack([jnp.asarray(x, float) for x in (other.radius, half)])
     distance, unit = closest.boxed(jnp.stack([radial, height]), edges)
     return _on_surface(centre, ball.radius, distance, unit[0] * out + unit[1] * along)
@@ -258,30 +258,30 @@ def _held_lowest(scene: Scene, part: Part, numbers: Any) -> Any:
     return lax.stop_gradient(found)
 
 
-def _axis(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Array, Array]:
+def axis_of(scene: Scene, beam: str, curve: Any) -> tuple[Any, Array, Array]:
     """The curve of a beam, its nodes and their tangents (3, k)."""
-    frame, curve = scene.frame(part.bodies[1]), numbers.second.curve
+    frame = scene.frame(beam)
     turned = jnp.sum(frame.turn * jnp.asarray(curve.tangents)[:, None, :], axis=2)
     return curve, frame.origin, turned.T
 
 
 def _sphere_tube(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     ball, other, closed = numbers.first, numbers.second, part.option("closed")
-    axis, centre = _axis(scene, part, numbers), _point(scene, part.bodies[0], ball.at)
+    axis, centre = axis_of(scene, part.bodies[1], numbers.second.curve), _point(scene, part.bodies[0], ball.at)
     near = tubes.searched(*axis, centre, closed) if near is None else near
     u = tubes.closest(*axis, centre, near, closed)
     place, along, _ = tubes.evaluated(*axis, u)
-    met = closest.between(centre, ball.radius, place, other.radius, _across(scene, _unit(along)))
-    return dataclasses.replace(met, carried=_carried(scene, part, axis, u, met.there - place))
+    met = closest.between(centre, ball.radius, place, other.radius, across(scene, _unit(along)))
+    return dataclasses.replace(met, carried=carried(scene, part.bodies[1], axis, u, met.there - place))
 
 
 def _unit(along: Array) -> Array:
     return along / jnp.sqrt(jnp.sum(along * along))
 
 
-def _carried(scene: Scene, part: Part, axis: tuple[Any, Array, Array], u: Array, arm: Array) -> Array:
+def carried(scene: Scene, beam: str, axis: tuple[Any, Array, Array], u: Array, arm: Array) -> Array:
     """Velocity of a point of a beam at ``arm`` from its axis; sections turn as nodes do, linear between."""
-    frame, (places, turns) = scene.frame(part.bodies[1]), tubes.weights(axis[0], u)
+    frame, (places, turns) = scene.frame(beam), tubes.weights(axis[0], u)
     a, away = scene.algebra, jnp.abs(u - np.arange(axis[1].shape[1]))
     spin = jnp.sum(jnp.where(away < 1.0, 1.0 - away, 0.0) * frame.spin, axis=1)
     moved = jnp.sum(places[0] * frame.velocity + turns[0] * a.cross(frame.spin, axis[2]), axis=1)
@@ -291,7 +291,7 @@ def _carried(scene: Scene, part: Part, axis: tuple[Any, Array, Array], u: Array,
 
 def _held_tube(scene: Scene, part: Part, numbers: Any) -> Any:
     """Parameter of the point of a beam's axis that is nearest to a ball."""
-    axis, centre = _axis(scene, part, numbers), _point(scene, part.bodies[0], numbers.first.at)
+    axis, centre = axis_of(scene, part.bodies[1], numbers.second.curve), _point(scene, part.bodies[0], numbers.first.at)
     return lax.stop_gradient(tubes.searched(*axis, centre, part.option("closed")))
 
 

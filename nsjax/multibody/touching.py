@@ -302,7 +302,8 @@ PAIRS = {
     ("box", "plane"), ("capsule", "plane"), ("cylinder", "plane"), ("sphere", "box"),
     ("sphere", "capsule"), ("sphere", "cylinder"), ("sphere", "hole"), ("sphere", "profile"),
     ("capsule", "capsule"), ("box", "box"), ("capsule", "box"), ("capsule", "hole"),
-    ("profile", "plane"), ("sphere", "tube"), ("cylinder", "hole"),
+    ("profile", "plane"), ("sphere", "tube"), ("cylinder", "hole"), ("tube", "plane"), ("tube", "box"),
+    ("tube", "capsule"), ("tube", "cylinder"), ("tube", "hole"), ("tube", "tube"),
 }  # fmt: skip
 """Shapes that meet: first, second."""
 
