@@ -95,7 +95,9 @@ def bounds(axis: Axis) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return (node, low, high) if axis.closed else (node, np.maximum(low, 0.0), np.minimum(high, float(n)))
 
 
-def lowest(slope: Slope, foot: Any, node: Array, low: Array, high: Array) -> tuple[Array, Array, Any, Array]:
+def lowest(
+    slope: Slope, foot: Any, node: Array, low: Array, high: Array
+) -> tuple[Array, Array, Any, Array]:
     """Of one node: parameter, whether it is a nearest point, foot, which bound holds it (-1, 0, 1)."""
 
     def pulled(u: Array, foot: Any) -> tuple[Array, Array, Array, Any]:

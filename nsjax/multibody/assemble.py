@@ -237,9 +237,7 @@ def _check_shapes(part: Part, dimension: int) -> None:
         if kind in FLAT and dimension == 3:
             raise InputError(f"contact {part.name!r}: {FLAT[kind]}")
         if kind == "tube" and x.curve is None:
-            raise InputError(
-                f"contact {part.name!r}: tube of {body!r}, which is no beam; use a capsule"
-            )
+            raise InputError(f"contact {part.name!r}: tube of {body!r}, which is no beam; use a capsule")
         if kind == "cylinder" and dimension == 2:
             raise InputError(f"contact {part.name!r}: a cylinder is spatial; use a sphere, box or capsule")
         if kind in ("box", "corners") and dimension == 3 and x.half_depth is None:

@@ -12,8 +12,8 @@ import numpy as np
 
 from nsjax.multibody import pairs
 from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody.frames import Scene
 from nsjax.multibody.all_pairs import COUNTS, PAIRS
+from nsjax.multibody.frames import Scene
 from nsjax.multibody.pairs import turn_of
 from nsjax.multibody.parts import Part
 from nsjax.types import Array

@@ -43,19 +43,20 @@ def across(scene: Scene, along: Array) -> Array:
     return made
 
 
-def _segment(scene: Scene, body: str, shape: Any) -> tuple[Array, Array, Any]:
+def segment(scene: Scene, body: str, shape: Any) -> tuple[Array, Array, Any]:
+    """Middle, direction and half length of the axis of a shape."""
     return _point(scene, body, shape.at), along_of(scene, body, shape.axis), shape.half_length
 
 
 def ends(scene: Scene, body: str, shape: Any) -> Array:
     """Centres (d, 2) of the ends of a capsule."""
-    middle, along, half = _segment(scene, body, shape)
+    middle, along, half = segment(scene, body, shape)
     return jnp.stack([middle - half * along, middle + half * along], axis=1)
 
 
 def rim_points(scene: Scene, body: str, shape: Any, normal: Array) -> Array:
     """Points (3, 10) of a cylinder that may meet a plane."""
-    middle, along, half = _segment(scene, body, shape)
+    middle, along, half = segment(scene, body, shape)
     turn = scene.frame(body).turn
     own = scene.algebra.vector(1.0 if shape.axis is None else shape.axis)
     fixed = tuple(scene.algebra.turned(turn, x) for x in scene.algebra.tangents(own))
@@ -64,15 +65,15 @@ def rim_points(scene: Scene, body: str, shape: Any, normal: Array) -> Array:
 
 def _sphere_capsule(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     (first, second), ball, other = part.bodies, numbers.first, numbers.second
-    middle, along, half = _segment(scene, second, other)
+    middle, along, half = segment(scene, second, other)
     centre = _point(scene, first, ball.at)
     there = closest.on_segment(centre, middle, along, half)
     return closest.between(centre, ball.radius, there, other.radius, across(scene, along))
 
 
 def _capsules(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
-    one = _segment(scene, part.bodies[0], numbers.first)
-    other = _segment(scene, part.bodies[1], numbers.second)
+    one = segment(scene, part.bodies[0], numbers.first)
+    other = segment(scene, part.bodies[1], numbers.second)
     instead = across(scene, other[1])
     return closest.capsules(one, numbers.first.radius, other, numbers.second.radius, instead)
 
@@ -124,7 +125,7 @@ def _held_boxes(scene: Scene, part: Part, numbers: Any) -> Any:
 
 def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
     """Parameters of the points of a capsule's axis that may meet a box, and which of them do."""
-    middle, along, half = _segment(scene, part.bodies[0], numbers.first)
+    middle, along, half = segment(scene, part.bodies[0], numbers.first)
     solid = solid_box(scene, part.bodies[1], numbers.second)
     start, way = (boxes.seen(solid.axes, x) for x in (middle - solid.centre, along))
     return lax.stop_gradient(closest.along_box(start, way, jnp.asarray(half, float), solid.half))
@@ -132,7 +133,7 @@ def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
 
 def _capsule_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     """From fixed points of the axis: the nearest one has no derivative along it."""
-    middle, along, half = _segment(scene, part.bodies[0], numbers.first)
+    middle, along, half = segment(scene, part.bodies[0], numbers.first)
     solid = solid_box(scene, part.bodies[1], numbers.second)
     places, kept = _held_capsule(scene, part, numbers) if near is None else near
     centres = middle[:, None] + places * along[:, None]
@@ -189,7 +190,7 @@ def _held_rims(scene: Scene, part: Part, numbers: Any) -> Any:
 
 def _sphere_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     (first, second), ball, other = part.bodies, numbers.first, numbers.second
-    middle, along, half = _segment(scene, second, other)
+    middle, along, half = segment(scene, second, other)
     centre = _point(scene, first, ball.at)
     height = closest.dot(centre - middle, along)
     radial, out = closest.lengthened(centre - middle - height * along, across(scene, along))
@@ -267,7 +268,10 @@ def axis_of(scene: Scene, beam: str, curve: Any) -> tuple[Any, Array, Array]:
 
 def _sphere_tube(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     ball, other, closed = numbers.first, numbers.second, part.option("closed")
-    axis, centre = axis_of(scene, part.bodies[1], numbers.second.curve), _point(scene, part.bodies[0], ball.at)
+    axis, centre = (
+        axis_of(scene, part.bodies[1], numbers.second.curve),
+        _point(scene, part.bodies[0], ball.at),
+    )
     near = tubes.searched(*axis, centre, closed) if near is None else near
     u = tubes.closest(*axis, centre, near, closed)
     place, along, _ = tubes.evaluated(*axis, u)
@@ -291,7 +295,10 @@ def carried(scene: Scene, beam: str, axis: tuple[Any, Array, Array], u: Array, a
 
 def _held_tube(scene: Scene, part: Part, numbers: Any) -> Any:
     """Parameter of the point of a beam's axis that is nearest to a ball."""
-    axis, centre = axis_of(scene, part.bodies[1], numbers.second.curve), _point(scene, part.bodies[0], numbers.first.at)
+    axis, centre = (
+        axis_of(scene, part.bodies[1], numbers.second.curve),
+        _point(scene, part.bodies[0], numbers.first.at),
+    )
     return lax.stop_gradient(tubes.searched(*axis, centre, part.option("closed")))
 
 

@@ -304,6 +304,7 @@ PAIRS = {
     ("capsule", "capsule"), ("box", "box"), ("capsule", "box"), ("capsule", "hole"),
     ("profile", "plane"), ("sphere", "tube"), ("cylinder", "hole"), ("tube", "plane"), ("tube", "box"),
     ("tube", "capsule"), ("tube", "cylinder"), ("tube", "hole"), ("tube", "tube"),
+    ("capsule", "cylinder"), ("cylinder", "box"), ("cylinder", "cylinder"),
 }  # fmt: skip
 """Shapes that meet: first, second."""
 
