@@ -164,18 +164,18 @@ def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any, Array, 
     start, along = _point(scene, second, other.at), along_of(scene, second, other.axis)
     centres = ends(scene, first, pin)
     apart = centres - start[:, None]
-    across = [
+    square = [
         x - closest.dot(along[:, None], x) * along[:, None] for x in (apart, *(r[:, None] for r in radii))
     ]
-    wide = [jnp.broadcast_to(x, (3, 2)) for x in across[1:]]
-    return (centres, *radii), (across[0], wide[0], wide[1]), start, along
+    wide = [jnp.broadcast_to(x, (3, 2)) for x in square[1:]]
+    return (centres, *radii), (square[0], wide[0], wide[1]), start, along
 
 
 def _cylinder_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     """A pin in a hollow cylinder: of each rim the point nearest to the wall."""
-    (centres, one, other), across, start, along = _pin_rims(scene, part, numbers)
+    (centres, one, other), parts, start, along = _pin_rims(scene, part, numbers)
     near = _held_rims(scene, part, numbers) if near is None else near
-    angles = jax.vmap(closest.farthest, (1, 0))(across, near)
+    angles = jax.vmap(closest.farthest, (1, 0))(parts, near)
     here = centres + jnp.cos(angles) * one[:, None] + jnp.sin(angles) * other[:, None]
     height = closest.dot(along[:, None], here - start[:, None])
     middle = start[:, None] + height * along[:, None]
