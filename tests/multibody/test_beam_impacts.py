@@ -29,10 +29,16 @@ def crossing(restitution: float, friction: float) -> Any:
     )  # fmt: skip
 
 
-def momenta(problem: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Momentum and moment of momentum about the origin (6,): what rigid motions do to the inertia's."""
+def inertia_of(problem: Any) -> np.ndarray:
+    """Mass matrix, which does not depend on the position."""
     p = prepared(problem.system, jax.tree.map(lambda x: jnp.asarray(x, float), problem.params))
-    moved = np.asarray(problem.system.parts.inertia(jnp.asarray(q), jnp.asarray(v), p))
+    inertia, q = problem.system.parts.inertia, jnp.asarray(problem.state.q)
+    return np.asarray(jax.jit(jax.vmap(lambda w: inertia(q, w, p)))(jnp.eye(problem.system.nv)))
+
+
+def momenta(inertia: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Momentum and moment of momentum about the origin (6,): what rigid motions do to the inertia's."""
+    moved = inertia @ v
     rows, found = q.reshape(-1, 7), []
     turns = Rotation.from_quat(rows[:, 3:], scalar_first=True).inv()
     for speed, spin in [(e, np.zeros(3)) for e in np.eye(3)] + [(np.zeros(3), e) for e in np.eye(3)]:
@@ -45,22 +51,26 @@ def momenta(problem: Any, q: np.ndarray, v: np.ndarray) -> np.ndarray:
 @pytest.mark.slow
 def test_an_impact_of_crossing_beams() -> None:
     """Frictional, with and without restitution: momentum to rounding, moment of momentum as the scheme
-    turns nodes, which vanishes with the step; energy never rises; the beams are in each other by less than
-    a step of approach; without restitution they part when they have unbent, which converges.
+    turns nodes, which vanishes with the step; energy never exceeds that of the start; the beams are in
+    each other by less than a step of approach; without restitution they part when they have unbent, which
+    converges.
     """
     for restitution in (0.5, 0.0):
         problem = crossing(restitution, 0.3)
+        inertia = inertia_of(problem)
         places, turning, steps = [], [], (2e-4, 1e-4, 5e-5, 2.5e-5)
         for dt in steps:
             traj = nsjax.simulate(*problem, schemes.moreau(), dt=dt, steps=round(TIME / dt))
             traj.raise_for_status()
             q, v = np.asarray(traj.q), np.asarray(traj.v)
             rows = range(0, len(q), len(q) // 20)
-            found = np.array([momenta(problem, q[k], v[k]) for k in rows])
+            found = np.array([momenta(inertia, q[k], v[k]) for k in rows])
             off = np.max(np.abs(found - found[0]), axis=0)
             assert np.max(off[:3]) <= 1e-13
             turning.append(np.max(off[3:]))
-            assert np.max(np.diff(np.asarray(traj["energy"]))) <= 1e-9
+            energy = np.asarray(traj["energy"])
+            assert np.max(energy) <= energy[0] * (1.0 + 1e-9)
+            assert energy[-1] < 0.95 * energy[0]
             assert np.min(traj.gap) >= -dt * SPEED
             assert np.sum(np.abs(np.asarray(traj.impulse_tangential))) > 0.1
             places.append(q[-1].reshape(-1, 7)[:, :3])
@@ -79,10 +89,10 @@ def struck() -> Any:
     return assemble(
         beam("arm", (0, 0, 0), (1, 0, 0), elements=2, section=SOFT, damping=2e-3),
         beam("rest", (0.85, -0.4, -0.35), (0.85, 0.4, -0.35), elements=2, section=SOFT, damping=2e-3),
-        hinge("pin", "ground", "arm.start", axis=(0, 1, 0)), fixed("left", "ground", "rest.start"),
-        fixed("right", "ground", "rest.end"),
+        hinge("pin", "ground", "arm.start", axis=(0, 1, 0)),
+        fixed("left", "ground", "rest.start", at=(0.85, -0.4, -0.35)),
+        fixed("right", "ground", "rest.end", at=(0.85, 0.4, -0.35)),
         contact("c", tube("arm", 0.02), tube("rest", 0.02), restitution=0.5), gravity=9.81,
-        start={"rest": ((0, 0, 0), (0, 0, 0))},
     )  # fmt: skip
 
 
