@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-import nsjax
 from nsjax import schemes
 from nsjax.multibody import assemble, beam, body, capsule, circular, contact, tube
 
@@ -67,9 +66,7 @@ def beams(aside: float) -> Any:
 def of_beams(aside: float) -> dict[str, float]:
     """Momentum of both centres, and the gap before they touch."""
     steps = round(TIME / FINE)
-    problem = beams(aside)
-    traj = nsjax.simulate(*problem, schemes.moreau(), dt=FINE, steps=steps, every=steps // 500)
-    traj.raise_for_status()
+    traj = shared.run(beams(aside), schemes.moreau(), FINE, steps, every=steps // 500)
     shares = np.full(ELEMENTS + 1, 1.0 / ELEMENTS)
     shares[[0, -1]] *= 0.5
 

@@ -100,10 +100,10 @@ def struck() -> Any:
 def test_derivatives() -> None:
     """Against secants wider than the teeth of the discrete map; forward as reverse."""
     problem = struck()
-    parameters = ("arm.section.EI", "arm.section.line_mass", "c.second.radius")
+    parameters = ("arm.section.line_mass", "c.second.radius")
 
     def heights(traj: Any) -> jax.Array:
-        return traj.q[-1].reshape(-1, 7)[:, 2]
+        return traj.q[-1].reshape(-1, 7)[np.array([1, 2, 4]), 2]  # those of nodes that are not held
 
     found = nsjax.check_gradient(
         problem, schemes.moreau(), parameters=parameters, dt=2e-4, time=0.25, outputs=heights, samples=9
