@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nsjax import schemes
-from nsjax.multibody import assemble, body, capsule, contact
+from nsjax.multibody import assemble, beam, body, capsule, circular, contact, tube
 
 from .. import common
 from . import shared
@@ -46,8 +46,49 @@ def impulse(aside: float) -> float:
     return float(SPEED / yielding)
 
 
+ELEMENTS, STEEL, FINE = 4, 2e11, 2e-6
+"""Of each beam; its modulus [Pa]; step that an explicit scheme takes of steel [s]."""
+
+
+def beams(aside: float) -> Any:
+    """The same of stiff beams, the upper one ``aside``."""
+    sections = [circular(RADIUS, E=STEEL, rho=mass / (np.pi * RADIUS**2 * 2.0 * HALF)) for mass in MASSES]
+    along = np.array([HALF, 0.0, 0.0]), np.array([0.0, HALF, 0.0])
+    middle = np.array([-aside, 0.0, HEIGHT])
+    return assemble(
+        beam("upper", middle - along[0], middle + along[0], elements=ELEMENTS, section=sections[0]),
+        beam("lower", -along[1], along[1], elements=ELEMENTS, section=sections[1]),
+        contact("crossing", tube("upper", RADIUS), tube("lower", RADIUS)),
+        start={"upper": ((0.0, 0.0, 0.0), (0.0, 0.0, -SPEED, 0.0, 0.0, 0.0))},
+    )  # fmt: skip
+
+
+def of_beams(aside: float) -> dict[str, float]:
+    """Momentum of both centres, and the gap before they touch."""
+    steps = round(TIME / FINE)
+    traj = shared.run(beams(aside), schemes.moreau(), FINE, steps, every=steps // 500)
+    shares = np.full(ELEMENTS + 1, 1.0 / ELEMENTS)
+    shares[[0, -1]] *= 0.5
+
+    def centre(name: str, what: str) -> np.ndarray:
+        rows = [np.asarray(getattr(traj.body(f"{name}.{k}"), what)) for k in range(ELEMENTS + 1)]
+        return np.tensordot(shares, np.array(rows), 1)
+
+    upper, lower = centre("upper", "velocity"), centre("lower", "velocity")
+    momentum = MASSES[0] * upper + MASSES[1] * lower - [0.0, 0.0, -MASSES[0] * SPEED]
+    touch = int(np.argmax(np.abs(lower[:, 2]) > 0.0))
+    distance = (centre("upper", "position") - centre("lower", "position"))[:touch, 2]
+    gap = np.min(np.asarray(traj.gap), axis=1)
+    return {
+        "largest error of the momentum [N s]": float(np.max(np.abs(momentum))),
+        "momentum of the lower one in the end [N s]": float(-MASSES[1] * lower[-1, 2]),
+        "largest error of the gap [m]": float(np.max(np.abs(gap[:touch] - distance + 2.0 * RADIUS))),
+        "deepest penetration in steps of the approach": float(-np.min(gap) / (FINE * SPEED)),
+    }
+
+
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares; ``quick`` is the same."""
+    """Computes, saves, draws and compares; ``quick`` without beams."""
     numbers: common.Numbers = {}
     arrays: dict[str, Any] = {}
     for name, aside in (("central", 0.0), ("aside", ASIDE)):
@@ -66,6 +107,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             f"{name}: largest error of the gap [m]": float(np.max(np.abs(off))),
         }
         arrays |= {"t": np.asarray(traj.t), f"upper_{name}": upper[:, 2], f"lower_{name}": lower[:, 2]}
+
+    if not quick:
+        for name, aside in (("central", 0.0), ("aside", ASIDE)):
+            numbers |= {f"beams, {name}: {k}": x for k, x in of_beams(aside).items()}
 
     def paint(figure: Any) -> None:
         for axes, name in zip(figure.subplots(1, 2, sharey=True), ("central", "aside"), strict=True):

@@ -20,7 +20,7 @@ from nsjax import notes, status
 from nsjax.core import InputError
 from nsjax.documentation.pages import PAGES, Entry, Page, entries
 
-GUIDE = ("choosing", "typical_values", "limits", "testing")
+GUIDE = ("choosing", "typical_values", "contact_pairs", "limits", "testing")
 """Pages of the guide, files beside this one in the folder ``guide``."""
 
 BESIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")

@@ -234,14 +234,12 @@ FLAT = {
 
 def _check_shapes(part: Part, dimension: int) -> None:
     """Refuses shapes that the plane or space does not know."""
-    both = zip(part.option("shapes"), (part.numbers.first, part.numbers.second), strict=True)
-    for kind, x in both:
+    both = zip(part.option("shapes"), part.bodies, (part.numbers.first, part.numbers.second), strict=True)
+    for kind, body, x in both:
         if kind in FLAT and dimension == 3:
             raise InputError(f"contact {part.name!r}: {FLAT[kind]}")
         if kind == "tube" and x.curve is None:
-            raise InputError(
-                f"contact {part.name!r}: tube of {part.bodies[1]!r}, which is no beam; use a capsule"
-            )
+            raise InputError(f"contact {part.name!r}: tube of {body!r}, which is no beam; use a capsule")
         if kind == "cylinder" and dimension == 2:
             raise InputError(f"contact {part.name!r}: a cylinder is spatial; use a sphere, box or capsule")
         if kind in ("box", "corners") and dimension == 3 and x.half_depth is None:

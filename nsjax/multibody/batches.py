@@ -13,9 +13,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.multibody import meetings, numbers, pairs
+from nsjax.multibody import meetings, numbers
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.absolute import Bodies
+from nsjax.multibody.all_pairs import HELD
 from nsjax.multibody.candidates import Candidates
 from nsjax.multibody.frames import ALGEBRA, Scene
 from nsjax.multibody.parts import Part
@@ -124,7 +125,7 @@ class Batch:
         """What a step holds fixed of its pairs; None: nothing."""
         if not self.searched:
             return None
-        find = pairs.HELD[self.part.option("shapes")]
+        find = HELD[self.part.option("shapes")]
 
         def one(ends: tuple[Any, Any], places: Places) -> Any:
             both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
@@ -135,7 +136,7 @@ class Batch:
     @property
     def searched(self) -> bool:
         """Whether features are searched for, and held during a step."""
-        return self.part.option("shapes") in pairs.HELD
+        return self.part.option("shapes") in HELD
 
     def _ends(self, frames: Any, places: Places) -> tuple[Any, Any]:
         """Entries of both bodies of all pairs."""

@@ -307,18 +307,29 @@ def _along(part: Part, beams: dict[str, Part]) -> Part:
     return dataclasses.replace(part, options=(*part.options, ("nodes", nodes)))
 
 
-def _on_surface(part: Part, points: Any) -> Part:
-    """A contact with the surface of a beam through nodes (n + 1, 3)."""
-    tube = dataclasses.replace(part.numbers.second, curve=curve_of(points))
-    kept = dataclasses.replace(part.numbers, second=tube)
-    return dataclasses.replace(part, numbers=kept, options=(*part.options, ("closed", is_closed(points))))
+def _on_surface(part: Part, which: str, points: Any) -> Part:
+    """A contact of the surface of a beam through nodes (n + 1, 3), of its ``first`` or ``second`` shape."""
+    tube = dataclasses.replace(getattr(part.numbers, which), curve=curve_of(points))
+    closed, more = is_closed(points), []
+    if which == "first":  # one contact around each node
+        more = [("first_closed", closed), ("nodes", int(np.shape(points)[0]) - closed)]
+    kept = dataclasses.replace(part.numbers, **{which: tube})
+    options = (*part.options, *(more or [("closed", closed)]))
+    return dataclasses.replace(part, numbers=kept, options=options)
 
 
 def _of_all_nodes(part: Part, beams: dict[str, Part]) -> Part:
-    """A contact whose first shape stands on a beam: one for every node; or whose second is its surface."""
-    first, second = part.bodies
-    if part.option("shapes")[1] == "tube" and second in beams and first not in beams:
-        return _on_surface(part, beams[second].numbers.points)
+    """A contact with the surface of a beam, or one whose first shape stands on all nodes of a beam."""
+    (first, second), surfaces = part.bodies, part.option("shapes")
+    on_first, on_second = (
+        kind == "tube" and name in beams for kind, name in zip(surfaces, part.bodies, strict=True)
+    )
+    if on_second and (on_first or first not in beams):
+        part = _on_surface(part, "second", beams[second].numbers.points)
+    if on_first and (on_second or second not in beams):
+        return _on_surface(part, "first", beams[first].numbers.points)
+    if on_second and first not in beams:
+        return part
     if second in beams:
         raise InputError(f"contact {part.name!r}: the beam {second!r} is the second; exchange the shapes")
     if first not in beams:

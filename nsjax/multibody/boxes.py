@@ -204,7 +204,7 @@ ROUND = np.array([[1.0, -1.0, -1.0, 1.0], [1.0, 1.0, -1.0, -1.0]])
 """Signs of the corners of a face in the order of its border."""
 
 
-def _sides(local: Array) -> tuple[Array, Array]:
+def sides(local: Array) -> tuple[Array, Array]:
     """The two axes of a face whose normal is along an axis."""
     plain = jnp.abs(local)
     first = jnp.stack([plain[2], plain[0], plain[1]])
@@ -213,8 +213,8 @@ def _sides(local: Array) -> tuple[Array, Array]:
 
 def _face(box: Box, local: Array) -> tuple[Array, Array, Array, Array, Array]:
     """Normal, middle, directions (3, 2) along its sides, half edges (2,), corners (3, 4)."""
-    sides = jnp.stack(_sides(local), axis=1)
-    along, half = through(box.axes, sides), jnp.sum(sides * box.half[:, None], axis=0)
+    both = jnp.stack(sides(local), axis=1)
+    along, half = through(box.axes, both), jnp.sum(both * box.half[:, None], axis=0)
     middle = box.centre + through(box.axes, local * box.half)
     corners = middle[:, None] + jnp.sum(along[:, :, None] * (half[:, None] * ROUND)[None], axis=1)
     return through(box.axes, local), middle, along, half, corners
@@ -269,7 +269,7 @@ def _rows(found: Held, reference: Box, incident: Box) -> tuple[Array, Array, Arr
     upper = begins + found.share * edges
     side = jnp.sum(along[:, :, None] * (half[:, None] * found.across)[None], axis=1)
     lower = middle[:, None] + side + dot(other, upper - middle[:, None]) * other
-    normal = _across(edges / jnp.sqrt(dot(edges, edges)), other, n[:, None])
+    normal = skewed(edges / jnp.sqrt(dot(edges, edges)), other, n[:, None])
     gap = dot(normal, upper - lower)
     # corners of the reference face below the incident one
     depth = dot(m[:, None], corners - centre[:, None])
@@ -284,7 +284,7 @@ def _rows(found: Held, reference: Box, incident: Box) -> tuple[Array, Array, Arr
     return jnp.sum(gaps[None, :] * found.row, axis=1), upper, lower, normal
 
 
-def _across(a: Array, b: Array, towards: Array) -> Array:
+def skewed(a: Array, b: Array, towards: Array) -> Array:
     """Unit vectors across unit vectors ``a`` and ``b``, on the side of ``towards``; that itself where they
     are almost parallel.
     """
@@ -334,7 +334,7 @@ def _edges(found: Held, one: Box, other: Box) -> Met:
     here = one.centre + through(one.axes, found.beside * one.half)
     there = other.centre + through(other.axes, found.opposite * other.half)
     outward = through(other.axes, found.opposite) - through(one.axes, found.beside)
-    normal = _across(a, b, outward)
+    normal = skewed(a, b, outward)
     near = of_segments(
         (here, a, jnp.sum(found.one * one.half)), (there, b, jnp.sum(found.other * other.half))
     )

@@ -183,5 +183,5 @@ def _around(scene: Scene, kind: str, x: Any) -> Around:
     radius = jnp.asarray(radius_of(kind, x, scene.dimension), float)
     if kind != "box":
         return Around(centre=scene.position("body", x.at), radius=radius)
-    solid = pairs.solid(scene, "body", x)
+    solid = pairs.solid_box(scene, "body", x)
     return Around(centre=solid.centre, radius=radius, axes=solid.axes, half=solid.half)

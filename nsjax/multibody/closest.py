@@ -33,8 +33,8 @@ one place one would be the other, so it stands back.
 
 @dataclasses.dataclass(frozen=True)
 class Met:
-    """Where two shapes meet: gap, points on the first and on the second, unit normal to the first; of a
-    second one that is no rigid body, the velocity of its point.
+    """Where two shapes meet: gap, points on the first and on the second, unit normal to the first; of one
+    that is no rigid body, the velocity of its point: ``moving`` of the first, ``carried`` of the second.
     """
 
     gap: Array
@@ -42,6 +42,7 @@ class Met:
     there: Array
     normal: Array
     carried: Array | None = None
+    moving: Array | None = None
 
 
 def dot(a: Array, b: Array) -> Array:

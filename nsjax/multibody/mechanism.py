@@ -13,9 +13,10 @@ from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
 from nsjax.math import taken
-from nsjax.multibody import joints, meetings, pairs, pictures
+from nsjax.multibody import joints, meetings, pictures
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
+from nsjax.multibody.all_pairs import HELD
 from nsjax.multibody.batches import Batch
 from nsjax.multibody.frames import ALGEBRA, Scene
 from nsjax.multibody.heaps import STACKED, Contacts, batches_of
@@ -157,14 +158,14 @@ class Mechanism:
     def searched(self) -> tuple[Part, ...]:
         """Contacts whose closest points or features are searched for."""
         parts = self.topology.all_of("contact")
-        return tuple(part for part in parts if part.option("shapes") in pairs.HELD)
+        return tuple(part for part in parts if part.option("shapes") in HELD)
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
         """Params with closest points of profiles, and features of boxes, that meet."""
         if self.contacts is not None:
             return self.contacts.refresh(t, q, p)
-        scene, held = self.scene(t, q, None, p), pairs.HELD
-        found = {x.name: held[x.option("shapes")](scene, x, p[x.name]) for x in self.searched}
+        scene = self.scene(t, q, None, p)
+        found = {x.name: HELD[x.option("shapes")](scene, x, p[x.name]) for x in self.searched}
         return {**p, NEAREST: found}
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:

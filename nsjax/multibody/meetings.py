@@ -12,8 +12,9 @@ import numpy as np
 
 from nsjax.multibody import pairs
 from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody.all_pairs import COUNTS, PAIRS
 from nsjax.multibody.frames import Scene
-from nsjax.multibody.pairs import PAIRS, turn_of
+from nsjax.multibody.pairs import turn_of
 from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
@@ -29,6 +30,7 @@ class Meeting:
         normal: from the second to the first.
         tangents: directions across it.
         carried: velocity of ``there``; None: that of the second body.
+        moving: velocity of ``here``; None: that of the first body.
     """
 
     gap: Any
@@ -39,11 +41,14 @@ class Meeting:
     normal: Any
     tangents: tuple[Any, ...]
     carried: Any = None
+    moving: Any = None
 
     def slip(self, scene: Scene) -> list[Any]:
         """Velocity of the first body against the second along the tangents [m/s]."""
         a = scene.algebra
-        one = scene.motion(self.first, a.subtract(self.here, scene.frame(self.first).origin))
+        one = self.moving
+        if one is None:
+            one = scene.motion(self.first, a.subtract(self.here, scene.frame(self.first).origin))
         other = self.carried
         if other is None:
             other = scene.motion(self.second, a.subtract(self.there, scene.frame(self.second).origin))
@@ -56,13 +61,6 @@ CORNERS = {
     3: np.array([[x, y, z] for z in (1.0, -1.0) for y in (1.0, -1.0) for x in (-1.0, 1.0)]),
 }
 """Signs of the corners of a box: upper left, upper right, lower left, lower right."""
-
-
-COUNTS = {
-    ("capsule", "plane"): 2, ("cylinder", "plane"): 10, ("capsule", "capsule"): 3, ("capsule", "box"): 3,
-    ("capsule", "hole"): 2, ("cylinder", "hole"): 2,
-}  # fmt: skip
-"""Contacts of pairs that have several, whatever their numbers."""
 
 
 BOXES = {2: 2, 3: 8}
@@ -119,7 +117,8 @@ def meetings(scene: Scene, part: Part, numbers: Any, near: Any = None) -> Meetin
     if kinds in PAIRS:
         met = PAIRS[kinds](scene, part, numbers, near)
         here, there, normal = (a.vector(x) for x in (met.here, met.there, met.normal))
-        return Meeting(met.gap, first, second, here, there, normal, a.tangents(normal), met.carried)
+        across = a.tangents(normal)
+        return Meeting(met.gap, first, second, here, there, normal, across, met.carried, met.moving)
     point, radius = _points(scene, part, numbers)
     if kind == "walls":
         return _between_walls(scene, part, numbers, point, radius)

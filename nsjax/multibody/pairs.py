@@ -29,33 +29,34 @@ def _point(scene: Scene, body: str, at: Any) -> Array:
     return scene.position(body, at)
 
 
-def _along(scene: Scene, body: str, axis: Any) -> Array:
+def along_of(scene: Scene, body: str, axis: Any) -> Array:
     """Axis of a shape in the axes of the ground; None: the x axis of its body."""
     a = scene.algebra
     made: Array = a.array(a.turned(scene.frame(body).turn, a.vector(1.0 if axis is None else axis)))
     return made
 
 
-def _across(scene: Scene, along: Array) -> Array:
+def across(scene: Scene, along: Array) -> Array:
     """A unit vector across an axis."""
     a = scene.algebra
     made: Array = a.array(a.tangents(a.vector(along))[0])
     return made
 
 
-def _segment(scene: Scene, body: str, shape: Any) -> tuple[Array, Array, Any]:
-    return _point(scene, body, shape.at), _along(scene, body, shape.axis), shape.half_length
+def segment(scene: Scene, body: str, shape: Any) -> tuple[Array, Array, Any]:
+    """Middle, direction and half length of the axis of a shape."""
+    return _point(scene, body, shape.at), along_of(scene, body, shape.axis), shape.half_length
 
 
 def ends(scene: Scene, body: str, shape: Any) -> Array:
     """Centres (d, 2) of the ends of a capsule."""
-    middle, along, half = _segment(scene, body, shape)
+    middle, along, half = segment(scene, body, shape)
     return jnp.stack([middle - half * along, middle + half * along], axis=1)
 
 
 def rim_points(scene: Scene, body: str, shape: Any, normal: Array) -> Array:
     """Points (3, 10) of a cylinder that may meet a plane."""
-    middle, along, half = _segment(scene, body, shape)
+    middle, along, half = segment(scene, body, shape)
     turn = scene.frame(body).turn
     own = scene.algebra.vector(1.0 if shape.axis is None else shape.axis)
     fixed = tuple(scene.algebra.turned(turn, x) for x in scene.algebra.tangents(own))
@@ -64,29 +65,29 @@ def rim_points(scene: Scene, body: str, shape: Any, normal: Array) -> Array:
 
 def _sphere_capsule(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     (first, second), ball, other = part.bodies, numbers.first, numbers.second
-    middle, along, half = _segment(scene, second, other)
+    middle, along, half = segment(scene, second, other)
     centre = _point(scene, first, ball.at)
     there = closest.on_segment(centre, middle, along, half)
-    return closest.between(centre, ball.radius, there, other.radius, _across(scene, along))
+    return closest.between(centre, ball.radius, there, other.radius, across(scene, along))
 
 
 def _capsules(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
-    one = _segment(scene, part.bodies[0], numbers.first)
-    other = _segment(scene, part.bodies[1], numbers.second)
-    instead = _across(scene, other[1])
+    one = segment(scene, part.bodies[0], numbers.first)
+    other = segment(scene, part.bodies[1], numbers.second)
+    instead = across(scene, other[1])
     return closest.capsules(one, numbers.first.radius, other, numbers.second.radius, instead)
 
 
 def _sphere_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     (first, second), ball, other = part.bodies, numbers.first, numbers.second
     centre, there = _point(scene, first, ball.at), _point(scene, second, other.at)
-    along = _along(scene, second, other.axis)
+    along = along_of(scene, second, other.axis)
     if other.axis is not None:
         there = closest.on_segment(centre, there, along, other.half_length)
-    return closest.inside(centre, ball.radius, there, other.radius, _across(scene, along))
+    return closest.inside(centre, ball.radius, there, other.radius, across(scene, along))
 
 
-def solid(scene: Scene, body: str, shape: Any) -> boxes.Box:
+def solid_box(scene: Scene, body: str, shape: Any) -> boxes.Box:
     """A box in the axes of the ground."""
     a, d = scene.algebra, scene.dimension
     turn, own = scene.frame(body).turn, turn_of(shape.turned, d)
@@ -110,7 +111,7 @@ def _sphere_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 def _both_boxes(scene: Scene, part: Part, numbers: Any) -> tuple[boxes.Box, boxes.Box]:
     first, second = part.bodies
-    return solid(scene, first, numbers.first), solid(scene, second, numbers.second)
+    return solid_box(scene, first, numbers.first), solid_box(scene, second, numbers.second)
 
 
 def _boxes(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
@@ -124,21 +125,21 @@ def _held_boxes(scene: Scene, part: Part, numbers: Any) -> Any:
 
 def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
     """Parameters of the points of a capsule's axis that may meet a box, and which of them do."""
-    middle, along, half = _segment(scene, part.bodies[0], numbers.first)
-    block = solid(scene, part.bodies[1], numbers.second)
-    start, way = (boxes.seen(block.axes, x) for x in (middle - block.centre, along))
-    return lax.stop_gradient(closest.along_box(start, way, jnp.asarray(half, float), block.half))
+    middle, along, half = segment(scene, part.bodies[0], numbers.first)
+    solid = solid_box(scene, part.bodies[1], numbers.second)
+    start, way = (boxes.seen(solid.axes, x) for x in (middle - solid.centre, along))
+    return lax.stop_gradient(closest.along_box(start, way, jnp.asarray(half, float), solid.half))
 
 
 def _capsule_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     """From fixed points of the axis: the nearest one has no derivative along it."""
-    middle, along, half = _segment(scene, part.bodies[0], numbers.first)
-    block = solid(scene, part.bodies[1], numbers.second)
+    middle, along, half = segment(scene, part.bodies[0], numbers.first)
+    solid = solid_box(scene, part.bodies[1], numbers.second)
     places, kept = _held_capsule(scene, part, numbers) if near is None else near
     centres = middle[:, None] + places * along[:, None]
-    local = boxes.seen(block.axes, centres - block.centre[:, None])
-    distance, unit = jax.vmap(closest.boxed, (1, None), (0, 1))(local, block.half)
-    met = _on_surface(centres, numbers.first.radius, distance, boxes.through(block.axes, unit))
+    local = boxes.seen(solid.axes, centres - solid.centre[:, None])
+    distance, unit = jax.vmap(closest.boxed, (1, None), (0, 1))(local, solid.half)
+    met = _on_surface(centres, numbers.first.radius, distance, boxes.through(solid.axes, unit))
     back = jnp.where(kept, 0.0, half + numbers.first.radius)
     return dataclasses.replace(met, gap=met.gap + back)
 
@@ -146,10 +147,10 @@ def _capsule_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 def _capsule_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     (first, second), shaft, other = part.bodies, numbers.first, numbers.second
     centres, there = ends(scene, first, shaft), _point(scene, second, other.at)[:, None]
-    along = _along(scene, second, other.axis)
+    along = along_of(scene, second, other.axis)
     if other.axis is not None:
         there = closest.on_segment(centres, there, along[:, None], other.half_length)
-    return closest.inside(centres, shaft.radius, there, other.radius, _across(scene, along)[:, None])
+    return closest.inside(centres, shaft.radius, there, other.radius, across(scene, along)[:, None])
 
 
 def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any, Array, Array]:
@@ -160,25 +161,25 @@ def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any, Array, 
     a, turn = scene.algebra, scene.frame(part.bodies[0]).turn
     own = a.vector(1.0 if pin.axis is None else pin.axis)
     radii = [pin.radius * a.turned(turn, x) for x in a.tangents(own)]
-    start, along = _point(scene, second, other.at), _along(scene, second, other.axis)
+    start, along = _point(scene, second, other.at), along_of(scene, second, other.axis)
     centres = ends(scene, first, pin)
     apart = centres - start[:, None]
-    across = [
+    square = [
         x - closest.dot(along[:, None], x) * along[:, None] for x in (apart, *(r[:, None] for r in radii))
     ]
-    wide = [jnp.broadcast_to(x, (3, 2)) for x in across[1:]]
-    return (centres, *radii), (across[0], wide[0], wide[1]), start, along
+    wide = [jnp.broadcast_to(x, (3, 2)) for x in square[1:]]
+    return (centres, *radii), (square[0], wide[0], wide[1]), start, along
 
 
 def _cylinder_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     """A pin in a hollow cylinder: of each rim the point nearest to the wall."""
-    (centres, one, other), across, start, along = _pin_rims(scene, part, numbers)
+    (centres, one, other), parts, start, along = _pin_rims(scene, part, numbers)
     near = _held_rims(scene, part, numbers) if near is None else near
-    angles = jax.vmap(closest.farthest, (1, 0))(across, near)
+    angles = jax.vmap(closest.farthest, (1, 0))(parts, near)
     here = centres + jnp.cos(angles) * one[:, None] + jnp.sin(angles) * other[:, None]
     height = closest.dot(along[:, None], here - start[:, None])
     middle = start[:, None] + height * along[:, None]
-    return closest.inside(here, None, middle, numbers.second.radius, _across(scene, along)[:, None])
+    return closest.inside(here, None, middle, numbers.second.radius, across(scene, along)[:, None])
 
 
 def _held_rims(scene: Scene, part: Part, numbers: Any) -> Any:
@@ -189,10 +190,10 @@ def _held_rims(scene: Scene, part: Part, numbers: Any) -> Any:
 
 def _sphere_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     (first, second), ball, other = part.bodies, numbers.first, numbers.second
-    middle, along, half = _segment(scene, second, other)
+    middle, along, half = segment(scene, second, other)
     centre = _point(scene, first, ball.at)
     height = closest.dot(centre - middle, along)
-    radial, out = closest.lengthened(centre - middle - height * along, _across(scene, along))
+    radial, out = closest.lengthened(centre - middle - height * along, across(scene, along))
     edges = jnp.stack([jnp.asarray(x, float) for x in (other.radius, half)])
     distance, unit = closest.boxed(jnp.stack([radial, height]), edges)
     return _on_surface(centre, ball.radius, distance, unit[0] * out + unit[1] * along)
@@ -258,30 +259,33 @@ def _held_lowest(scene: Scene, part: Part, numbers: Any) -> Any:
     return lax.stop_gradient(found)
 
 
-def _axis(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Array, Array]:
+def axis_of(scene: Scene, beam: str, curve: Any) -> tuple[Any, Array, Array]:
     """The curve of a beam, its nodes and their tangents (3, k)."""
-    frame, curve = scene.frame(part.bodies[1]), numbers.second.curve
+    frame = scene.frame(beam)
     turned = jnp.sum(frame.turn * jnp.asarray(curve.tangents)[:, None, :], axis=2)
     return curve, frame.origin, turned.T
 
 
 def _sphere_tube(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     ball, other, closed = numbers.first, numbers.second, part.option("closed")
-    axis, centre = _axis(scene, part, numbers), _point(scene, part.bodies[0], ball.at)
+    axis, centre = (
+        axis_of(scene, part.bodies[1], numbers.second.curve),
+        _point(scene, part.bodies[0], ball.at),
+    )
     near = tubes.searched(*axis, centre, closed) if near is None else near
     u = tubes.closest(*axis, centre, near, closed)
     place, along, _ = tubes.evaluated(*axis, u)
-    met = closest.between(centre, ball.radius, place, other.radius, _across(scene, _unit(along)))
-    return dataclasses.replace(met, carried=_carried(scene, part, axis, u, met.there - place))
+    met = closest.between(centre, ball.radius, place, other.radius, across(scene, _unit(along)))
+    return dataclasses.replace(met, carried=carried(scene, part.bodies[1], axis, u, met.there - place))
 
 
 def _unit(along: Array) -> Array:
     return along / jnp.sqrt(jnp.sum(along * along))
 
 
-def _carried(scene: Scene, part: Part, axis: tuple[Any, Array, Array], u: Array, arm: Array) -> Array:
+def carried(scene: Scene, beam: str, axis: tuple[Any, Array, Array], u: Array, arm: Array) -> Array:
     """Velocity of a point of a beam at ``arm`` from its axis; sections turn as nodes do, linear between."""
-    frame, (places, turns) = scene.frame(part.bodies[1]), tubes.weights(axis[0], u)
+    frame, (places, turns) = scene.frame(beam), tubes.weights(axis[0], u)
     a, away = scene.algebra, jnp.abs(u - np.arange(axis[1].shape[1]))
     spin = jnp.sum(jnp.where(away < 1.0, 1.0 - away, 0.0) * frame.spin, axis=1)
     moved = jnp.sum(places[0] * frame.velocity + turns[0] * a.cross(frame.spin, axis[2]), axis=1)
@@ -291,7 +295,10 @@ def _carried(scene: Scene, part: Part, axis: tuple[Any, Array, Array], u: Array,
 
 def _held_tube(scene: Scene, part: Part, numbers: Any) -> Any:
     """Parameter of the point of a beam's axis that is nearest to a ball."""
-    axis, centre = _axis(scene, part, numbers), _point(scene, part.bodies[0], numbers.first.at)
+    axis, centre = (
+        axis_of(scene, part.bodies[1], numbers.second.curve),
+        _point(scene, part.bodies[0], numbers.first.at),
+    )
     return lax.stop_gradient(tubes.searched(*axis, centre, part.option("closed")))
 
 

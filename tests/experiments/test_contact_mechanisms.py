@@ -16,7 +16,7 @@ FIGURES = [
     "fig_rolling_sphere", "fig_row_of_spheres", "fig_woodpecker",
 ]  # fmt: skip
 
-COMPILED_LONG = ["fig_flexible_cam"]
+COMPILED_LONG = ["fig_flexible_cam", "fig_flexible_stem"]
 """Whose programs compile for minutes."""
 
 

@@ -325,8 +325,11 @@ SHAPES: dict[str, tuple[Any, str]] = {
         lambda: contact("c", cylinder("a", 1, 1), hole("b", 2.0, axis=(0, 0, 1.0), half_length=1.0)),
         "a cylinder in a slot",
     ),
-    "cylinder on a box": (
-        lambda: contact("c", cylinder("a", 1.0, 1.0), box("b", 1.0, 1.0, 1.0)), "a capsule in place of",
+    "box in a hole": (
+        lambda: contact("c", box("a", 1.0, 1.0, 1.0), hole("b", 9.0)), "box against hole is not known",
+    ),
+    "cylinder on a capsule": (
+        lambda: contact("c", cylinder("a", 1.0, 1.0), capsule("b", 1.0, 1.0)), "exchange them",
     ),
     "flat box": (
         lambda: assemble(

@@ -13,6 +13,7 @@ from nsjax.multibody import (
     box,
     capsule,
     contact,
+    cylinder,
     hinge,
     plane,
     point,
@@ -87,6 +88,15 @@ def pile(spatial: bool) -> Problem:
     return assemble(*parts, gravity=(0.0, -9.81, 0.0) if spatial else 9.81, start=start)
 
 
+def bar_on_drum() -> Problem:
+    """A capsule on the end of a cylinder: directions of a solid, held points."""
+    return assemble(
+        body("bar", mass=1.0, inertia=(0.01, 0.01, 0.01)),
+        contact("on", capsule("bar", 0.02, 0.05), cylinder("ground", 0.1, 0.2, axis=Z), friction=0.3),
+        gravity=9.81, start={"bar": ((0.0, 0.0, 0.22), (0.1, 0.0, 0.0))},
+    )  # fmt: skip
+
+
 MECHANISMS = {
     "slider_crank": lambda: FROM_PARTS,
     "four_bar": lambda: four_bar(False),
@@ -99,6 +109,7 @@ MECHANISMS = {
     ),
     "pile": lambda: pile(False),
     "spatial_pile": lambda: pile(True),
+    "bar_on_drum": bar_on_drum,
     "chain": lambda: chain([0, 1, 2, 3, 4]),
     "chain_shuffled": lambda: chain([3, 0, 4, 1, 2]),
 }  # fmt: skip

@@ -22,7 +22,6 @@ from nsjax.multibody import (
     circular,
     contact,
     fixed,
-    plane,
     sphere,
     tube,
     tubes,
@@ -197,7 +196,6 @@ SENTENCES: dict[str, tuple[Any, str]] = {
         ),
         "the beam 'leg' is the second",
     ),
-    "on a plane": (lambda: contact("c", tube("ring", 0.1), plane()), "tube against plane is not known"),
 }  # fmt: skip
 
 
