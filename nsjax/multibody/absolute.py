@@ -371,5 +371,3 @@ def _wrap(parts: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _times(matrices: Array, x: Array) -> Array:
     return jnp.sum(matrices * x[:, None, :], axis=2)
-
-

@@ -219,7 +219,8 @@ def _element_nodes(name: str, element: str, nodes: int) -> int | None:
         raise InputError(f"beam {name!r}: element = {element!r}; choose one of {', '.join(ELEMENTS)}")
     if nodes not in ((2,) if element == "objective" else (2, 3)):
         raise InputError(
-            f"beam {name!r}: element_nodes = {nodes!r} of {element} elements; give 2, or 3 of incremental ones"
+            f"beam {name!r}: element_nodes = {nodes!r} of {element} elements; give 2, or 3 of incremental "
+            "ones"
         )
     return None if element == "objective" else nodes
 

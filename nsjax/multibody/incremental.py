@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.fem import carried, node_axes, objective_energy, placed, point_forces, point_strains, started
+from nsjax.fem import carried, node_axes, placed, point_forces, point_strains, started
 from nsjax.fem.incremental_beam import History
 from nsjax.multibody.numbers import Beam
 from nsjax.multibody.parts import Part
@@ -80,7 +80,7 @@ def summed(f: Array) -> Array:
 
 
 def chain_of(x: Beam, nodes: int, stiffness: Array, consistent: bool) -> tuple[Chain, Array, Array]:
-    """Elements of a beam; lengths (e,) along them, and axes of the section (e, nodes, 3, 3) at their nodes."""
+    """Elements of a beam; their lengths (e,), and axes of the section (e, nodes, 3, 3) at their nodes."""
     places = by_element(jnp.asarray(x.points, float), nodes)
     first = jnp.asarray(x.first_axis, float)
     drawn = jax.vmap(lambda y: started(y, first))(places)
@@ -131,7 +131,7 @@ def chain_energy(x: Chain, points: Array, poses: Array, nodes: int) -> Array:
     """Strain energy [J]."""
     each = by_element(poses, nodes)
     strains = jax.vmap(point_strains)(each, _points(points, len(each)), x.drawn)
-    return jnp.sum(objective_energy(strains, x.stiffness, x.drawn.weight[:, :, None]))
+    return 0.5 * jnp.sum(x.drawn.weight[:, :, None] * x.stiffness * strains * strains)
 
 
 def far_momenta(far: Array, velocities: Array) -> Array:
@@ -142,7 +142,7 @@ def far_momenta(far: Array, velocities: Array) -> Array:
 
 
 def quadratic_forces(lengths: Array, values: Array) -> Array:
-    """Forces on nodes (n, 3) of a force per length, quadratic between its ``values`` at the nodes (n, 3)."""
+    """Forces on nodes (n, 3) of a force per length, quadratic between its ``values`` (n, 3) at them."""
     each = by_element(values, 3)
     found = jnp.sum(QUADRATIC[None, :, :, None] * each[:, None], axis=2)
     return summed(lengths[:, None, None] * found)
