@@ -32,7 +32,7 @@ RUNS = {
     "newmark": schemes.newmark(0.25 * 1.05**2, 0.55, force_at_release="drop"),
     "bathe": schemes.bathe(),
     "ed_alpha": schemes.ed_alpha(),
-    "ggl_unified": schemes.ggl_unified(),
+    "ggl_unified": schemes.ggl_unified(metric="implicit"),
     "nsga_decoupled": schemes.nsga_decoupled(0.8),
 }
 QUICK = ("generalized_alpha",)

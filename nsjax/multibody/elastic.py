@@ -190,8 +190,10 @@ def elastic_forces(x: Elastic, poses: Array, rates: Array) -> Array:
     return _spread(f)
 
 
-def strains(x: Elastic, poses: Array) -> Array:
-    """Strains (n - 1, 6) of all pairs, zero where there is no element."""
+def elastic_energy(x: Elastic, poses: Array) -> Array:
+    """Strain energy [J]."""
+    if x.stiffness is None:
+        return jnp.zeros(())
 
     def one(pair: Array, length: Array, axes: Array, curvature: Array) -> Array:
         return objective_strains(
@@ -199,14 +201,8 @@ def strains(x: Elastic, poses: Array) -> Array:
         )
 
     found = jax.vmap(one)(_pairs(poses), x.length, x.axes, x.curvature)
-    return jnp.where(x.stiffness > 0.0, found, 0.0)
-
-
-def elastic_energy(x: Elastic, poses: Array) -> Array:
-    """Strain energy [J]."""
-    if x.stiffness is None:
-        return jnp.zeros(())
-    return jnp.sum(jax.vmap(objective_energy)(strains(x, poses), x.stiffness, x.length))
+    strains = jnp.where(x.stiffness > 0.0, found, 0.0)  # none where there is no element
+    return jnp.sum(jax.vmap(objective_energy)(strains, x.stiffness, x.length))
 
 
 def line_forces(lengths: Array, values: Array) -> Array:
