@@ -50,7 +50,7 @@ def test_roll_up() -> None:
     ten, twenty, more = rolled_up(10, 2, 10), rolled_up(20, 2, 10), rolled_up(10, 2, 20)
     assert ten < 2e-3
     assert ten / twenty == pytest.approx(4.0, rel=0.05)
-    assert ten / more == pytest.approx(4.0, rel=0.05)
+    assert ten / more == pytest.approx(4.0, rel=0.08)
 
 
 def test_bend_of_45_degrees() -> None:
@@ -161,7 +161,7 @@ def test_a_run_from_a_file_goes_on_bit_for_bit(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(np.asarray(rest.v)[-1], np.asarray(whole.v)[-1])
     assert np.max(np.abs(np.asarray(whole.q)[-1, 21:].reshape(2, 7)[:, 4:])) > 1e-3
     assert whole.system.labels.q[21] == "arm.gauss0.qw"
-    assert whole.picture(12) is not None
+    assert problem.system.shapes(0.0, whole.q[-1], problem.params).shapes
 
 
 def test_derivatives_of_a_run() -> None:

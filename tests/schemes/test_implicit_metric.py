@@ -74,7 +74,9 @@ def test_the_implicit_metric_is_that_of_the_linear_equations() -> None:
     """Through the impact, until the column has left."""
     steps = 60
     found, wanted = np.asarray(landed("implicit").q)[1 : steps + 1], peer(steps)
-    assert wanted[:, 0].min() < -1e-4 < 0.01 < wanted[-1, 0]  # one step late, as the limits of the scheme say
+    assert (
+        wanted[:, 0].min() < -1e-4 < 0.01 < wanted[-1, 0]
+    )  # one step late, as the limits of the scheme say
     np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
