@@ -165,8 +165,8 @@ def carried(points: Array, poses: Array, steps: Array) -> Array:
         >>> rest = jnp.array([1.0, 0, 0, 0, 0, 0, 0])
         >>> ends = jnp.array([[0.0, 0, 0, 1, 0, 0, 0], [0, 0, 2.0, 1, 0, 0, 0]])
         >>> twist = jnp.zeros((2, 6)).at[1, 5].set(0.2)
-        >>> carried(rest[None], ends, twist)[0, 6].round(4)  # half of 2 tan(0.1)
-        Array(0.1003, dtype=float64)
+        >>> round(float(carried(rest[None], ends, twist)[0, 6]), 4)  # a twist of 0.2 along xi from -1 to 1
+        0.1001
     """
     values, slopes = shapes(poses.shape[0])
     turned = jax.vmap(rotations.exponential)(steps[:, 3:])
