@@ -5,9 +5,9 @@ and by twice as much in the first swing, so that a plate 0.3 m below it is never
 0.15 m below. The tip touches it at an instant that the modes of Euler and Bernoulli's cantilever foretell.
 
 The highest modes turn by more than a hundred radians a step. Where a step keeps the contact force of its
-start though the contact leaves, they gain the work of that force: the schemes that have it drop it here. The
-unified scheme corrects positions in the metric of its step, lest the tip alone be moved against its neighbour.
-Rules without damping of their own (trapezoidal Newmark, theta = 1/2) are left out, see the limits.
+start though the contact leaves, they gain the work of that force: the schemes that have it drop it here.
+The unified scheme corrects positions in the metric of its step, lest the tip alone be moved against its
+neighbour. Rules without damping of their own (trapezoidal Newmark, theta = 1/2) are left out, see the limits.
 """
 
 from __future__ import annotations
