@@ -7,7 +7,8 @@ and by twice as much in the first swing, so that a plate 0.3 m below it is never
 The highest modes turn by more than a hundred radians a step. Where a step keeps the contact force of its
 start though the contact leaves, they gain the work of that force: the schemes that have it drop it here.
 The unified scheme corrects positions in the metric of its step, lest the tip alone be moved against its
-neighbour. Rules without damping of their own (trapezoidal Newmark, theta = 1/2) are left out, see the limits.
+neighbour. Rules without damping of their own (trapezoidal Newmark, theta = 1/2) are left out, see the
+limits.
 """
 
 from __future__ import annotations
