@@ -55,11 +55,10 @@ def _arc(ramp: Ramp, point: Point, way: np.ndarray, length: float) -> tuple[Poin
     gone = np.zeros(nv)
     step = length * way
     for k in range(PASSES):
-        q = np.asarray(moved(ramp.system, q, step[:nv]))
         x, s, gone = x + step[nv:-1], s + step[-1], gone + step[:nv]
         if k and float(np.max(np.abs(step[:nv]))) <= SETTLED * size(q):
-            return (s, q, x), k
-        value, matrix, slope = ramp.tangents(q, x, s)
+            return (s, np.asarray(moved(ramp.system, q, gone)), x), k
+        value, matrix, slope = ramp.tangents(q, x, s, gone)
         both = solved(matrix, np.stack([value, slope], axis=1))
         fixed, along = np.append(-both[:, 0], 0.0), np.append(-both[:, 1], 1.0)
         # the correction stays across the direction of the arc

@@ -74,9 +74,15 @@ class Ramp:
         """Numbers at a level."""
         return jax.tree.map(lambda a, b: a + s * (b - a), self.start, self.end)
 
-    def tangents(self, q: np.ndarray, x: np.ndarray, s: float) -> tuple[np.ndarray, ...]:
-        """Residuals, their derivatives along ``(xi, x)`` and along ``s``."""
-        found = _tangents(self.system, self.t, jnp.asarray(q), jnp.asarray(x), self.start, self.end, s)
+    def tangents(
+        self, q: np.ndarray, x: np.ndarray, s: float, gone: np.ndarray | None = None
+    ) -> tuple[np.ndarray, ...]:
+        """Residuals at ``q`` moved along ``gone`` (none: not at all), their derivatives along ``(gone, x)``
+        and along ``s``.
+        """
+        gone = np.zeros(self.system.nv) if gone is None else gone
+        place = (jnp.asarray(y) for y in (q, gone, x))
+        found = _tangents(self.system, self.t, *place, self.start, self.end, s)
         return tuple(np.asarray(y) for y in found)
 
 
@@ -104,15 +110,15 @@ def _residual(system: System, t: Array, q: Array, xi: Array, x: Array, p: PyTree
 
 @functools.partial(jax.jit, static_argnames="system")
 def _tangents(
-    system: System, t: Array, q: Array, x: Array, start: PyTree, end: PyTree, s: Array
+    system: System, t: Array, q: Array, gone: Array, x: Array, start: PyTree, end: PyTree, s: Array
 ) -> tuple[Array, Array, Array]:
     def residual(y: Array, s: Array) -> Array:
         p = prepared(system, jax.tree.map(lambda a, b: a + s * (b - a), start, end))
-        return _residual(system, t, q, y[: system.nv], x + y[system.nv :], p)
+        return _residual(system, t, q, y[: system.nv], y[system.nv :], p)
 
-    zero = jnp.zeros(system.nv + system.nb)
-    value, slope = jax.jvp(lambda s: residual(zero, s), (s,), (jnp.ones(()),))
-    return value, jax.jacfwd(residual)(zero, s), slope
+    here = jnp.concatenate([gone, x])
+    value, slope = jax.jvp(lambda s: residual(here, s), (s,), (jnp.ones(()),))
+    return value, jax.jacfwd(residual)(here, s), slope
 
 
 def ramp_of(problem: Problem, to: Mapping[str, Any] | None) -> tuple[Ramp, np.ndarray]:
@@ -140,17 +146,19 @@ def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def settle(ramp: Ramp, q: np.ndarray, x: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray, int] | None:
-    """Equilibrium at a level by Newton's method; None if it is not found."""
-    nv = ramp.system.nv
+    """Equilibrium at a level by Newton's method; None if it is not found. One increment leads from ``q``
+    to it, so that elements with a history take one step.
+    """
+    nv, gone = ramp.system.nv, np.zeros(ramp.system.nv)
     for k in range(1, PASSES + 1):
-        value, matrix, _ = ramp.tangents(q, x, s)
+        value, matrix, _ = ramp.tangents(q, x, s, gone)
         change = -solved(matrix, value)
         largest = float(np.max(np.abs(change[:nv])))
         if not np.isfinite(change).all() or largest > 1e3 * size(q):
             return None
-        q, x = np.asarray(moved(ramp.system, q, change[:nv])), x + change[nv:]
+        gone, x = gone + change[:nv], x + change[nv:]
         if largest <= SETTLED * size(q):
-            return q, x, k
+            return np.asarray(moved(ramp.system, q, gone)), x, k
     return None
 
 

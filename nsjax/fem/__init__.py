@@ -1,7 +1,18 @@
 """Finite elements: beam elements, quadrature, assembly, modes, and a rod in a floating frame."""
 
 from nsjax.fem.beam import UnitRod, assemble, rod_shapes, shape_functions, strains, unit_rod
-from nsjax.fem.incremental_beam import History, committed, incremental_energy, incremental_strains, started
+from nsjax.fem.incremental_beam import (
+    History,
+    carried,
+    committed,
+    incremental_energy,
+    incremental_strains,
+    node_axes,
+    placed,
+    point_forces,
+    point_strains,
+    started,
+)
 from nsjax.fem.modes import CONDITIONS, Modes, UnitModes, unit_modes, vibrations
 from nsjax.fem.objective_beam import (
     objective_energy,
@@ -26,14 +37,19 @@ __all__ = [
     "UnitModes",
     "UnitRod",
     "assemble",
+    "carried",
     "committed",
     "gauss",
     "incremental_energy",
     "incremental_strains",
     "integrate",
+    "node_axes",
     "objective_energy",
     "objective_forces",
     "objective_strains",
+    "placed",
+    "point_forces",
+    "point_strains",
     "read_mesh",
     "relative_rotation",
     "rod_shapes",

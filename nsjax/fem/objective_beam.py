@@ -124,9 +124,13 @@ def section_axes(points: Array, first_axis: Array) -> tuple[Array, Array]:
     """Lengths (n,) and axes ``D`` (n, 3, 3) of elements through ``points`` (n + 1, 3): ``d3`` along them,
     ``d1`` next to ``first_axis`` (3,), ``d2 = d3 x d1``.
     """
-    gone = points[1:] - points[:-1]
-    lengths = jnp.sqrt(jnp.sum(gone * gone, axis=1))
-    along = gone / lengths[:, None]
+    return axes_along(points[1:] - points[:-1], first_axis)
+
+
+def axes_along(vectors: Array, first_axis: Array) -> tuple[Array, Array]:
+    """Lengths (k,) of vectors (k, 3), and axes (k, 3, 3) as of `section_axes` along them."""
+    lengths = jnp.sqrt(jnp.sum(vectors * vectors, axis=1))
+    along = vectors / lengths[:, None]
     across = first_axis[None, :] - jnp.sum(along * first_axis, axis=1)[:, None] * along
     first = across / jnp.sqrt(jnp.sum(across * across, axis=1))[:, None]
     return lengths, jnp.stack([first, jnp.cross(along, first), along], axis=2)

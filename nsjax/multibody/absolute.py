@@ -22,38 +22,23 @@ from nsjax.linalg import BlockDiagonal, BlockTridiagonal, Interleaved
 from nsjax.math import rotations, sin_cos, taken
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
-from nsjax.multibody.elastic import (
-    Elastic,
-    Piece,
-    beam_piece,
-    coupled_momenta,
-    elastic_energy,
-    elastic_forces,
-    joined,
-)
+from nsjax.multibody.elastic import coupled_momenta, elastic_energy, elastic_forces
+from nsjax.multibody.folding import Folded, folded
 from nsjax.multibody.frames import ALGEBRA, Frame, Scene, ground
+from nsjax.multibody.incremental import (
+    Chain,
+    chain_energy,
+    chain_forces,
+    entries_of,
+    far_momenta,
+    moved_points,
+    placed_points,
+)
 from nsjax.multibody.joints import ROWS, rows_of
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.spatial import FOLDED
 from nsjax.multibody.topology import JOINTS, LOADS, SIZES, Topology
-from nsjax.types import Array, PyTree, record
-
-
-@record()
-class Folded:
-    """Numbers of all bodies and joints side by side.
-
-    Args:
-        mass (n,), inertia (n,) or (n, 3, 3), com (n, 2 or 3): of the bodies.
-        joints: of each group of joints alike, every number with the joints as first axis.
-        elastic: elements of beams; None without any.
-    """
-
-    mass: Array
-    inertia: Array
-    com: Array
-    joints: tuple[Any, ...]
-    elastic: Elastic | None = None
+from nsjax.types import Array, PyTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,24 +113,30 @@ class Bodies:
 
     def folded(self, p: PyTree) -> Folded:
         """Numbers side by side."""
-        d, pieces, coms = self.dimension, [], []
-        for part in self.topology.all_of("body", "beam"):
-            x = p[part.name]
-            if part.kind == "beam":
-                pieces.append(beam_piece(x, part.option("mass") == "consistent"))
-                coms.append(jnp.zeros((part.option("nodes"), d)))
+        return folded(self.topology, self.groups, p)
+
+    @functools.cached_property
+    def spans(self) -> tuple[tuple[Part, slice, slice], ...]:
+        """Of every incremental beam, its nodes among the bodies, and its Gauss points in ``q``."""
+        found, first = [], 7 * len(self.names)
+        for part in self.topology.all_of("beam"):
+            if part.option("incremental") is None:
                 continue
-            pieces.append(_alone(x, d))
-            coms.append(ALGEBRA[d].array(ALGEBRA[d].vector(x.com))[None])
-        return Folded(
-            mass=jnp.concatenate([x.mass for x in pieces]),
-            inertia=jnp.concatenate([x.inertia for x in pieces]),
-            com=jnp.concatenate(coms),
-            joints=tuple(
-                _stacked([_filled(p[part.name], part, d) for part in group]) for group in self.groups
-            ),
-            elastic=joined(pieces),
-        )
+            place, size = self.places[part.name], entries_of(part)
+            found.append((part, slice(place.start - 1, place.stop - 1), slice(first, first + size)))
+            first += size
+        return tuple(found)
+
+    def poses(self, q: Array) -> Array:
+        """Of all bodies (n, 3 or 7), without Gauss points."""
+        n = len(self.names)
+        return (q[: 7 * n] if self.spans else q).reshape(n, -1)
+
+    def with_points(self, q: Array) -> Array:
+        """Poses followed by the Gauss points that they have when they are reached by one step."""
+        poses = q.reshape(len(self.names), -1)
+        own = [placed_points(poses[nodes], part.option("incremental")) for part, nodes, _ in self.spans]
+        return jnp.concatenate([q, *own])
 
     def ready(self, p: PyTree) -> Folded:
         """Of prepared or of plain params."""
@@ -155,7 +146,7 @@ class Bodies:
     def all_frames(self, q: Array, v: Array | None, p: PyTree) -> tuple[Any, ...]:
         """Origins, turns, angles, velocities, spins of the ground and, after it, all bodies."""
         x, d, n = self.ready(p), self.dimension, len(self.names)
-        poses = q.reshape(n, -1)
+        poses = self.poses(q)
         if d == 2:
             s, c = sin_cos(poses[:, 2])
             arm = -jnp.stack([c * x.com[:, 0] - s * x.com[:, 1], s * x.com[:, 0] + c * x.com[:, 1]], axis=1)
@@ -225,6 +216,10 @@ class Bodies:
         moving = x.mass[:, None] * rates[:, :d]
         if x.elastic is not None and x.elastic.coupling is not None:
             moving = moving + coupled_momenta(x.elastic.coupling, rates[:, :3])
+        for (_, nodes, _), chain in zip(self.spans, x.chains, strict=True):
+            if chain.far is not None:
+                far = far_momenta(chain.far, rates[nodes, :3])
+                moving = moving + jnp.pad(far, ((nodes.start, n - nodes.stop), (0, 0)))
         return jnp.concatenate([moving, turning], axis=1).reshape(-1)
 
     def weight_of(self, name: str, p: PyTree) -> tuple[Array, Array, Array]:
@@ -250,10 +245,20 @@ class Bodies:
             turning = -jax.vmap(space.cross)(spin, _times(x.inertia, spin))
         total = jnp.concatenate([weight, turning], axis=1)
         if x.elastic is not None:
-            total = total + elastic_forces(x.elastic, q.reshape(n, -1), v.reshape(n, -1))
+            total = total + elastic_forces(x.elastic, self.poses(q), v.reshape(n, -1))
+        total = self._with_chains(total, x.chains, q, v)
         if wrenches:
             total = total + self._loads(q, p, wrenches)
         return total.reshape(-1)
+
+    def _with_chains(self, total: Array, chains: tuple[Chain, ...], q: Array, v: Array) -> Array:
+        """With forces of incremental elements."""
+        n = len(self.names)
+        for (part, nodes, own), chain in zip(self.spans, chains, strict=True):
+            poses, rates = self.poses(q)[nodes], v.reshape(n, -1)[nodes]
+            push = chain_forces(chain, q[own], poses, rates, part.option("incremental"))
+            total = total + jnp.pad(push, ((nodes.start, n - nodes.stop), (0, 0)))
+        return total
 
     def _loads(self, q: Array, p: PyTree, wrenches: Mapping[str, Any]) -> Array:
         """Of loads at the origins of bodies: at their centres, moments in body axes in space."""
@@ -275,17 +280,27 @@ class Bodies:
     def weigh(self, q: Array, p: PyTree, gravity: Any) -> Array:
         """Energy of gravity, and of strains [J]."""
         x, down = self.ready(p), ALGEBRA[self.dimension].array(gravity)
-        poses = q.reshape(len(self.names), -1)
+        poses = self.poses(q)
         heights = -jnp.sum(x.mass * jnp.sum(poses[:, : self.dimension] * down[None, :], axis=1))
+        for (part, nodes, own), chain in zip(self.spans, x.chains, strict=True):
+            heights = heights + chain_energy(chain, q[own], poses[nodes], part.option("incremental"))
         return heights if x.elastic is None else heights + elastic_energy(x.elastic, poses)
 
     def retract(self, q: Array, xi: Array) -> Array:
-        """Poses moved along increments."""
-        return jax.vmap(rotations.move_pose)(q.reshape(-1, 7), xi.reshape(-1, 6)).reshape(-1)
+        """Poses moved along increments, and with them the Gauss points of incremental elements."""
+        poses, steps = self.poses(q), xi.reshape(-1, 6)
+        moved = jax.vmap(rotations.move_pose)(poses, steps).reshape(-1)
+        if not self.spans:
+            return moved
+        points = [
+            moved_points(q[own], poses[nodes], steps[nodes], part.option("incremental"))
+            for part, nodes, own in self.spans
+        ]
+        return jnp.concatenate([moved, *points])
 
     def difference(self, q0: Array, q1: Array) -> Array:
-        """Inverse of `retract`."""
-        return jax.vmap(rotations.pose_between)(q0.reshape(-1, 7), q1.reshape(-1, 7)).reshape(-1)
+        """Inverse of `retract`; of incremental elements it sees the nodes alone."""
+        return jax.vmap(rotations.pose_between)(self.poses(q0), self.poses(q1)).reshape(-1)
 
     def chain(self) -> tuple[int, bool] | None:
         """Rows of each joint and whether the first body hangs on the ground, if the first joints, in the
@@ -335,7 +350,10 @@ class Bodies:
         if self.topology.all_of("beam"):
             if not self.near:
                 return {"mass": self.mass}
-            return {"inertia": functions.inertia, "structure": BlockTridiagonal(block)}
+            structure: Any = BlockTridiagonal(block)
+            if any(part.option("incremental") == 3 for part, *_ in self.spans):  # three nodes in two blocks
+                structure = BlockTridiagonal(2 * block, lacking=block * (len(self.names) % 2))
+            return {"inertia": functions.inertia, "structure": structure}
         chain = self.chain()
         if self.loose(touching):
             islands = len(self.names) if touching else 0
@@ -347,13 +365,6 @@ class Bodies:
         return {"inertia": functions.inertia, "structure": structure}
 
 
-def _alone(x: Any, dimension: int) -> Piece:
-    """A rigid body."""
-    return Piece(
-        mass=jnp.asarray(x.mass, float)[None], inertia=_inertia(x.inertia, dimension)[None], elastic=None
-    )
-
-
 def _padded(x: Array) -> Array:
     """With zeros for the ground as the first: a joint to the body before it, in a chain from the ground,
     takes neighbours.
@@ -361,35 +372,5 @@ def _padded(x: Array) -> Array:
     return jnp.concatenate([jnp.zeros_like(x[:1]), x])
 
 
-def _inertia(inertia: Any, dimension: int) -> Array:
-    if dimension == 2:
-        return plane.value(inertia)
-    inertia = jnp.zeros(3) if inertia is None else jnp.asarray(inertia, float)
-    if inertia.ndim == 2:
-        return inertia
-    return jnp.broadcast_to(inertia, (3,))[:, None] * np.eye(3)
-
-
 def _times(matrices: Array, x: Array) -> Array:
     return jnp.sum(matrices * x[:, None, :], axis=2)
-
-
-def _filled(numbers: Any, part: Part, dimension: int) -> Any:
-    """Numbers of a joint with its points as vectors, so that joints of a kind can stand side by side."""
-    a = ALGEBRA[dimension]
-    turned = numbers.turned
-    if turned is None and part.kind not in ("ball", "distance", "universal", "revolute_spherical"):
-        turned = 0.0 if dimension == 2 else jnp.zeros(3)
-    axis = numbers.axis
-    if axis is None and part.kind == "slide":
-        axis = jnp.asarray([1.0, 0.0] if dimension == 2 else [1.0, 0.0, 0.0])
-    return type(numbers)(
-        at=a.array(a.vector(numbers.at)), on=a.array(a.vector(numbers.on)),
-        axis=None if axis is None else jnp.asarray(axis, float), turned=turned,
-        second_axis=None if numbers.second_axis is None else jnp.asarray(numbers.second_axis, float),
-        length=numbers.length,
-    )  # fmt: skip
-
-
-def _stacked(records: list[Any]) -> Any:
-    return jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y, float) for y in x]), *records)

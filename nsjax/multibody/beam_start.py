@@ -65,6 +65,8 @@ def beam_start(
     _, v, held, driven = given_coordinates(mechanism, drawn, "start")
     q, *_ = given_coordinates(mechanism, {**near, **drawn}, "guess" if near else "start")
     q, v = _at_centres(mechanism, p, jnp.asarray(q), jnp.asarray(v))
+    if mechanism.tree.spans:
+        q = _with_points(mechanism, q)
     if mechanism.labels().constraints:
         q, v = _closed(mechanism, p, q, v, held, _ways(mechanism, start, driven, q))
     if is_traced((p, q, v)):
@@ -77,7 +79,7 @@ def _ways(mechanism: Mechanism, start: Mapping[str, Any], driven: np.ndarray, q:
     """Directions (nv, k) of velocities that are not given: of rigid bodies, and of beams as such."""
     link, free = Link("", "", "free", None, False, 0, 0), np.diag(1.0 * ~driven)[:, ~driven]
     found = [jnp.asarray(free)]
-    poses = q.reshape(-1, 7)
+    poses = mechanism.tree.poses(q)
     turns = jax.vmap(rotations.matrix)(poses[:, 3:])
     for part in mechanism.topology.all_of("beam"):
         names = (part.name, *nodes_of(part))
@@ -110,6 +112,13 @@ def _closed(
     if ways.shape[1] and moving:
         v, _ = closing_rates(mechanism, p, q, v, ways)
     return q, v
+
+
+@functools.partial(jax.jit, static_argnames="mechanism")
+def _with_points(mechanism: Mechanism, q: Array) -> Array:
+    """Followed by the Gauss points of incremental elements."""
+    made: Array = mechanism.tree.with_points(q)
+    return made
 
 
 @functools.partial(jax.jit, static_argnames="mechanism")

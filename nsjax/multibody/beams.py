@@ -139,17 +139,24 @@ def rectangular(width: Any, height: Any, *, E: Any, nu: Any = 0.3, rho: Any = No
 def beam(
     name: str, start: Any, end: Any = None, *, section: Section, elements: int | None = None,
     first_axis: Any = None, curvature: Any = None, damping: Any = None, mass: str = "consistent",
-    stations: Mapping[str, float] | None = None,
+    stations: Mapping[str, float] | None = None, element: str = "objective", element_nodes: int = 2,
 ) -> Part:  # fmt: skip
     """A flexible beam: its nodes are bodies ``"arm.0"``, ``"arm.1"`` ... to ``"arm.start"`` and
     ``"arm.end"``, on which joints, springs, loads and contacts act like on any other.
 
-    Geometrically exact (stretch, shear, bending, twist; any displacement and rotation), of elements of two
-    nodes, see `nsjax.fem.objective_beam`. As it is drawn, in the axes of the ground, it is free of strain,
-    and the axes of all nodes are those of the ground: so are joint axes and points given.
+    Geometrically exact: stretch, shear, bending, twist; any displacement and rotation. As it is drawn, in
+    the axes of the ground, it is free of strain, and the axes of all nodes are those of the ground: so are
+    joint axes and points given.
+
+    Two formulations. ``"objective"`` (`nsjax.fem.objective_beam`): strains follow from the poses of both
+    nodes, the same for any way there. ``"incremental"`` (`nsjax.fem.incremental_beam`, [GN]): nodes turn by
+    Rodrigues vectors, which are interpolated; every Gauss point keeps its axes and curvature, which stand
+    in ``q`` behind the poses of all bodies, seven numbers each, and which every increment of the position
+    brings up to date. Results then depend slightly on the steps, see Limits.
 
     Args:
-        start, end: of a straight beam [m]; or all nodes of any curve (n + 1, 3) as ``start`` alone.
+        start, end: of a straight beam [m]; or all nodes of any curve (n + 1, 3) as ``start`` alone, in
+            elements of three nodes the middle ones among them.
         section: see `section`, `circular`, `rectangular`.
         elements: of a straight beam, of equal length.
         first_axis: direction (3,) next to which the section axis ``d1`` lies, made square to each element;
@@ -160,12 +167,20 @@ def beam(
             inertia is lumped.
         stations: ``{name: arc length}`` [m] of places along the beam where joints or loads act: each is a
             node, made if there is none, ``"arm.mid"`` of ``{"mid": 0.7}``.
+        element: formulation, ``"objective"`` or ``"incremental"``.
+        element_nodes: 2 (linear shapes, one Gauss point); or 3 of incremental elements (quadratic shapes,
+            two Gauss points).
 
     Raises:
         InputError: for elements of no length, a section axis along the beam, a number of elements that is
-            none.
+            none, nodes that do not fit into elements of three.
 
-    Limits: neighbours turn less than half a turn against each other.
+    Limits: neighbours turn less than half a turn against each other. Incremental elements: nodes turn less
+    than half a turn in a step; the strains at a place depend on the way there, by an error that vanishes
+    with the elements and the steps, so that a periodic motion may drift; a scheme that moves the position
+    more than once in a step (stages, half steps, corrections) brings the history up to date each time;
+    derivatives by events of a step, and perturbations of a state, move nodes alone, with the history that
+    follows.
 
     Example:
         >>> from nsjax.multibody import beam, circular
@@ -173,7 +188,9 @@ def beam(
         >>> arm.numbers.points.shape
         (9, 3)
     """
-    points, table = _with_stations(name, _points(name, start, end, elements), stations or {})
+    per = _element_nodes(name, element, element_nodes)
+    points = _points(name, start, end, elements, 1 if per is None else per - 1)
+    points, table = _with_stations(name, points, stations or {})
     if mass not in MASSES:
         raise InputError(f"beam {name!r}: mass = {mass!r}; choose one of {', '.join(MASSES)}")
     if not isinstance(section, Section):
@@ -185,7 +202,46 @@ def beam(
         curvature=number("beam", name, "curvature", curvature),
         damping=number("beam", name, "damping", damping, 0.0),
     )  # fmt: skip
-    return made("beam", name, (), numbers, nodes=int(points.shape[0]), mass=mass, stations=table)
+    if per == 3:
+        _check_thirds(name, points)
+    return made(
+        "beam", name, (), numbers, nodes=int(points.shape[0]), mass=mass, stations=table, incremental=per
+    )
+
+
+ELEMENTS = ("objective", "incremental")
+"""Formulations of elements."""
+
+
+def _element_nodes(name: str, element: str, nodes: int) -> int | None:
+    """Nodes of an incremental element; None of the objective one."""
+    if element not in ELEMENTS:
+        raise InputError(f"beam {name!r}: element = {element!r}; choose one of {', '.join(ELEMENTS)}")
+    if nodes not in ((2,) if element == "objective" else (2, 3)):
+        raise InputError(
+            f"beam {name!r}: element_nodes = {nodes!r} of {element} elements; give 2, or 3 of incremental "
+            "ones"
+        )
+    return None if element == "objective" else nodes
+
+
+def _check_thirds(name: str, points: Any) -> None:
+    """Refuses nodes that are no elements of three, each with one about its middle."""
+    if len(points) % 2 == 0:
+        raise InputError(
+            f"beam {name!r}: {len(points)} nodes in elements of three; give an odd number, and stations "
+            "where there are nodes"
+        )
+    if is_traced(points):
+        return
+    chords = np.linalg.norm(np.diff(points, axis=0), axis=1).reshape(-1, 2)
+    share = chords[:, 0] / np.sum(chords, axis=1)
+    worst = int(np.argmax(np.abs(share - 0.5)))
+    if not abs(share[worst] - 0.5) < 0.25:
+        raise InputError(
+            f"beam {name!r}: the middle node {2 * worst + 1} stands at {share[worst]:.3g} of its element; "
+            "give nodes within the middle half"
+        )
 
 
 NEAR_NODE = 1e-9
@@ -212,7 +268,8 @@ def _with_stations(
     return points, tuple((x, int(np.argmin(np.abs(arc - s)))) for x, s in stations.items())
 
 
-def _points(name: str, start: Any, end: Any, elements: int | None) -> Any:
+def _points(name: str, start: Any, end: Any, elements: int | None, pairs: int) -> Any:
+    """Nodes; ``pairs`` of them an element of a straight beam."""
     start, end = (number("beam", name, k, v) for k, v in (("start", start), ("end", end)))
     if end is None:
         if np.ndim(start) != 2 or np.shape(start)[0] < 2 or np.shape(start)[1] != 3:
@@ -228,7 +285,7 @@ def _points(name: str, start: Any, end: Any, elements: int | None) -> Any:
             raise InputError(f"beam {name!r}: elements = {elements!r}; give a whole number above zero")
         if np.shape(start) != (3,) or np.shape(end) != (3,):
             raise InputError(f"beam {name!r}: ends of shapes {np.shape(start)}, {np.shape(end)}; give (3,)")
-        points = start + np.linspace(0.0, 1.0, elements + 1)[:, None] * (end - start)
+        points = start + np.linspace(0.0, 1.0, pairs * elements + 1)[:, None] * (end - start)
     if not is_traced(points):
         lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
         short = int(np.argmin(lengths))

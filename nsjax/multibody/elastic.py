@@ -2,17 +2,21 @@
 
 The nodes of beams are bodies among bodies. Two that follow each other are coupled by an element if they are
 nodes of one beam; all other pairs carry one of no stiffness, so that everything is arithmetic on slices of
-the row of all bodies, and block tridiagonal.
+the row of all bodies, and block tridiagonal. Incremental elements are chains of their own
+(`nsjax.multibody.incremental`), whose pairs have lengths and masses only.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.fem import objective_energy, objective_forces, objective_strains, section_axes
+from nsjax.multibody.incremental import QUADRATIC, Chain, chain_of, summed
 from nsjax.multibody.numbers import Beam, Section
 from nsjax.types import Array, record
 
@@ -25,7 +29,8 @@ class Elastic:
         length: [m].
         axes: of the section without strain (n - 1, 3, 3).
         curvature: without moments (n - 1, 3) [1/m].
-        stiffness: (n - 1, 6) two shears, extension [N], two bendings, twist [N m^2].
+        stiffness: (n - 1, 6) two shears, extension [N], two bendings, twist [N m^2]; None if all beams are
+            chains of incremental elements.
         damping: time of the stresses of strain rates (n - 1,) [s]; None without any.
         coupling: sixth of the mass of elements with consistent mass (n - 1,) [kg]; None without any.
     """
@@ -33,18 +38,21 @@ class Elastic:
     length: Array
     axes: Array
     curvature: Array
-    stiffness: Array
+    stiffness: Array | None
     damping: Array | None
     coupling: Array | None
 
 
 @record()
 class Piece:
-    """Masses (k,) and inertias (k, 3, 3) of bodies in a row, and elements between them (k - 1)."""
+    """Masses (k,) and inertias (k, 3, 3) of bodies in a row, and elements between them (k - 1); those of an
+    incremental beam as a chain.
+    """
 
     mass: Array
     inertia: Array
     elastic: Elastic | None
+    chain: Chain | None = None
 
 
 def _two(x: Any) -> Array:
@@ -65,8 +73,7 @@ def beam_piece(x: Beam, consistent: bool) -> Piece:
     lengths, axes = section_axes(jnp.asarray(x.points, float), jnp.asarray(x.first_axis, float))
     s, n = x.section, lengths.shape[0]
     line = jnp.asarray(0.0 if s.line_mass is None else s.line_mass, float) * lengths
-    two = _two(0.0 if s.line_inertia is None else s.line_inertia)
-    turning = jnp.concatenate([two, jnp.sum(two)[None]])
+    turning = _turning(s)
     each = jnp.sum(axes[:, :, None, :] * axes[:, None, :, :] * turning, axis=3) * lengths[:, None, None]
     curvature = jnp.zeros(3) if x.curvature is None else jnp.asarray(x.curvature, float)
     elastic = Elastic(
@@ -78,25 +85,62 @@ def beam_piece(x: Beam, consistent: bool) -> Piece:
     return Piece(mass=_ends(0.5 * line), inertia=_ends(0.5 * each), elastic=elastic)
 
 
+def _turning(s: Section) -> Array:
+    """Rotary inertia per length about ``d1``, ``d2`` and ``d3`` (3,)."""
+    two = _two(0.0 if s.line_inertia is None else s.line_inertia)
+    return jnp.concatenate([two, jnp.sum(two)[None]])
+
+
+SHARES = {2: np.array([0.5, 0.5]), 3: np.array([1.0, 4.0, 1.0]) / 6.0}
+"""Of the length of an element, what its nodes carry."""
+
+
+def chain_piece(x: Beam, nodes: int, consistent: bool) -> Piece:
+    """As `beam_piece`, of incremental elements of so many nodes."""
+    s = x.section
+    chain, lengths, axes = chain_of(x, nodes, stiffness_of(s), consistent)
+    line, share = jnp.asarray(0.0 if s.line_mass is None else s.line_mass, float), SHARES[nodes]
+    own = lengths[:, None] * share
+    each = jnp.sum(axes[:, :, :, None, :] * axes[:, :, None, :, :] * _turning(s), axis=4)
+    pairs = _blank(x.points.shape[0] - 1, None)
+    gone = jnp.asarray(x.points, float)
+    gone = gone[1:] - gone[:-1]
+    coupling = None
+    if consistent and s.line_mass is not None:
+        part = 1.0 / 6.0 if nodes == 2 else QUADRATIC[0, 1]
+        each_pair = jnp.broadcast_to((part * line * lengths)[:, None], (len(lengths), nodes - 1))
+        coupling = each_pair.reshape(-1)
+    pairs = dataclasses.replace(
+        pairs, length=jnp.sqrt(jnp.sum(gone * gone, axis=1)), coupling=coupling, stiffness=None
+    )
+    return Piece(
+        mass=summed(line * own[:, :, None])[:, 0],
+        inertia=summed((own[:, :, None, None] * each).reshape(-1, nodes, 9)).reshape(-1, 3, 3),
+        elastic=pairs, chain=chain,
+    )  # fmt: skip
+
+
 def _ends(x: Array) -> Array:
     """Every element's share at both of its nodes."""
     none = jnp.zeros_like(x[:1])
     return jnp.concatenate([x, none]) + jnp.concatenate([none, x])
 
 
-def _blank(n: int, like: Elastic) -> Elastic:
+def _blank(n: int, like: Elastic | None) -> Elastic:
     """Pairs without element."""
     return Elastic(
         length=jnp.ones(n), axes=jnp.broadcast_to(jnp.eye(3), (n, 3, 3)), curvature=jnp.zeros((n, 3)),
-        stiffness=jnp.zeros((n, 6)), damping=None if like.damping is None else jnp.zeros(n),
-        coupling=None if like.coupling is None else jnp.zeros(n),
+        stiffness=jnp.zeros((n, 6)),
+        damping=None if like is None or like.damping is None else jnp.zeros(n),
+        coupling=None if like is None or like.coupling is None else jnp.zeros(n),
     )  # fmt: skip
 
 
 def _completed(x: Elastic, damped: bool, coupled: bool) -> Elastic:
     zero = jnp.zeros_like(x.length)
     return Elastic(
-        length=x.length, axes=x.axes, curvature=x.curvature, stiffness=x.stiffness,
+        length=x.length, axes=x.axes, curvature=x.curvature,
+        stiffness=jnp.zeros((*zero.shape, 6)) if x.stiffness is None else x.stiffness,
         damping=(zero if x.damping is None else x.damping) if damped else None,
         coupling=(zero if x.coupling is None else x.coupling) if coupled else None,
     )  # fmt: skip
@@ -116,6 +160,8 @@ def joined(pieces: list[Piece]) -> Elastic | None:
         if piece.elastic is not None:
             found.append(_completed(piece.elastic, damped, coupled))
     made: Elastic = jax.tree.map(lambda *y: jnp.concatenate(y), *found)
+    if all(x.stiffness is None for x in beams):
+        return dataclasses.replace(made, stiffness=None)
     return made
 
 
@@ -131,6 +177,8 @@ def _spread(f: Array) -> Array:
 
 def elastic_forces(x: Elastic, poses: Array, rates: Array) -> Array:
     """Forces in the axes of the ground, and moments in those of the bodies (n, 6)."""
+    if x.stiffness is None:
+        return jnp.zeros((poses.shape[0], 6))
     if x.damping is None:
         f = jax.vmap(lambda n, *e: objective_forces(n, None, *e))(
             _pairs(poses), x.length, x.axes, x.curvature, x.stiffness
@@ -142,8 +190,10 @@ def elastic_forces(x: Elastic, poses: Array, rates: Array) -> Array:
     return _spread(f)
 
 
-def strains(x: Elastic, poses: Array) -> Array:
-    """Strains (n - 1, 6) of all pairs, zero where there is no element."""
+def elastic_energy(x: Elastic, poses: Array) -> Array:
+    """Strain energy [J]."""
+    if x.stiffness is None:
+        return jnp.zeros(())
 
     def one(pair: Array, length: Array, axes: Array, curvature: Array) -> Array:
         return objective_strains(
@@ -151,12 +201,8 @@ def strains(x: Elastic, poses: Array) -> Array:
         )
 
     found = jax.vmap(one)(_pairs(poses), x.length, x.axes, x.curvature)
-    return jnp.where(x.stiffness > 0.0, found, 0.0)
-
-
-def elastic_energy(x: Elastic, poses: Array) -> Array:
-    """Strain energy [J]."""
-    return jnp.sum(jax.vmap(objective_energy)(strains(x, poses), x.stiffness, x.length))
+    strains = jnp.where(x.stiffness > 0.0, found, 0.0)  # none where there is no element
+    return jnp.sum(jax.vmap(objective_energy)(strains, x.stiffness, x.length))
 
 
 def line_forces(lengths: Array, values: Array) -> Array:

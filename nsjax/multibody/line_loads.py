@@ -11,6 +11,7 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.math import rotations
 from nsjax.multibody.elastic import line_forces
+from nsjax.multibody.incremental import quadratic_forces
 from nsjax.multibody.numbers import Load
 from nsjax.multibody.parts import Part, made, number
 from nsjax.multibody.topology import Topology
@@ -24,7 +25,8 @@ def line_load(
     """A force along a beam, per length as it is drawn [N/m].
 
     Linear between the nodes, and carried by them with the linear shapes of the element: ``l/6 (2 f_1 +
-    f_2)`` at the first, ``l/6 (f_1 + 2 f_2)`` at the second.
+    f_2)`` at the first, ``l/6 (f_1 + 2 f_2)`` at the second; of elements of three nodes quadratic, with
+    theirs.
 
     Args:
         beam: its name.
@@ -53,9 +55,15 @@ def line_load(
     return made("line_load", name, (beam,), kept, follower=follower, law=law)
 
 
+def _of_elements(topology: Topology, tree: Any, beam: str, p: PyTree) -> Array:
+    """Lengths of the elements of an incremental beam."""
+    chains = dict(zip((part.name for part, *_ in tree.spans), tree.ready(p).chains, strict=True))
+    return jnp.sum(chains[beam].drawn.weight, axis=1)
+
+
 def line_wrenches(topology: Topology, tree: Any, t: Array, q: Array, p: PyTree) -> Array:
     """Of all loads along beams, on all bodies (nv,)."""
-    poses = q.reshape(-1, 7)
+    poses = tree.poses(q)
     total = jnp.zeros((poses.shape[0], 6))
     for part in topology.all_of("line_load"):
         place, x, law = tree.places[part.bodies[0]], p[part.name], part.option("law")
@@ -65,7 +73,9 @@ def line_wrenches(topology: Topology, tree: Any, t: Array, q: Array, p: PyTree) 
         if part.option("follower"):
             turns = jax.vmap(rotations.matrix)(poses[first : first + n, 3:])
             value = jnp.sum(turns * value[:, None, :], axis=2)
-        lengths = tree.ready(p).elastic.length[first : first + n - 1]
-        found = line_forces(lengths, value)
+        if topology.of[part.bodies[0]].option("incremental") == 3:
+            found = quadratic_forces(_of_elements(topology, tree, part.bodies[0], p), value)
+        else:
+            found = line_forces(tree.ready(p).elastic.length[first : first + n - 1], value)
         total = total + jnp.pad(found, ((first, poses.shape[0] - first - n), (0, 3)))
     return total.reshape(-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsjax.multibody.frames import Scene
+from nsjax.multibody.incremental import point_labels
 from nsjax.multibody.topology import Link, Topology
 from nsjax.types import Array
 
@@ -44,6 +45,8 @@ def coordinate_labels(topology: Topology) -> tuple[tuple[str, ...], tuple[str, .
     for link in sorted(topology.links, key=lambda x: x.q):
         one, other = _labels(link, topology.dimension)
         q, v = q + one, v + other
+    for part in topology.all_of("beam"):
+        q = q + (point_labels(part) if part.option("incremental") else [])
     known = {x.split(" [")[0] for x in q}
     names = [f"{link.body}.{x} [m]" for link in _observed(topology) for x in "xyz"[: topology.dimension]]
     return tuple(q), tuple(v), tuple(x for x in names if x.split(" [")[0] not in known)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nsjax.core import InputError, nearest
+from nsjax.multibody.incremental import entries_of
 from nsjax.multibody.parts import GROUND, Part
 
 SIZES = {
@@ -91,9 +92,9 @@ class Topology:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """``nq, nv``."""
-        table = SIZES[self.dimension]
-        return sum(table[x.kind][0] for x in self.links), sum(table[x.kind][1] for x in self.links)
+        """``nq, nv``; Gauss points of incremental elements stand in ``q`` behind all bodies."""
+        table, more = SIZES[self.dimension], sum(entries_of(x) for x in self.all_of("beam"))
+        return sum(table[x.kind][0] for x in self.links) + more, sum(table[x.kind][1] for x in self.links)
 
 
 def check_names(parts: Sequence[Part]) -> None:

@@ -10,7 +10,9 @@ import pytest
 
 import nsjax
 from nsjax import InputError, State, System, models, schemes
-from nsjax.linalg import BlockTridiagonal, Dense
+from nsjax.core.checks import check_values
+from nsjax.linalg import BlockDiagonal, BlockTridiagonal, Dense
+from nsjax.multibody import assemble, body
 
 N = 6
 
@@ -68,6 +70,29 @@ def test_kept_promises() -> None:
     run(BlockTridiagonal(1, constant=True))
     run(BlockTridiagonal(2), force=drag)
     run(Dense(constant=True))
+
+
+def spinning_apart(t, q, v, p):
+    """Gyroscopic moments of two bodies of equal inertias 1e4, which cancel but for rounding, and a drag
+    between the bodies, a hundred million times smaller than what cancels.
+    """
+    spins = v.reshape(2, 3)
+    return -jnp.cross(spins, 1e4 * spins).reshape(-1) - 1e-3 * v[::-1]
+
+
+def test_gyroscopic_moments_that_cancel_are_no_coupling() -> None:
+    """Rounding leaves something else of them in a product than column by column; a drag between the bodies
+    is found nevertheless.
+    """
+    spin = (0.0, 0.0, 0.0, 0.3, 0.7, -0.2)
+    wheels = assemble(
+        *(body(name, mass=1.0, inertia=(1e4, 1e4, 1e4)) for name in "ab"), coordinates="absolute",
+        gravity=9.81, start={name: ((k, 0.0, 0.0), spin) for k, name in enumerate("ab")},
+    )  # fmt: skip
+    assert wheels.system.structure == BlockDiagonal(6)
+    check_values(*wheels)
+    with pytest.raises(InputError, match="force over the velocities is not BlockTridiagonal"):
+        run(BlockTridiagonal(1), lambda q, w, p: 1e4 * w, spinning_apart)
 
 
 def test_a_dense_matrix_ends_at_2000_unknowns() -> None:

@@ -13,10 +13,16 @@ import pytest
 
 import nsjax
 from nsjax import Criteria, InputError, io, models, schemes
+from nsjax.contact.bordered import StageTangent
+from nsjax.contact.equations import Carried
 from nsjax.io import names
 from nsjax.io.codec import record_types
 from nsjax.io.scheme import describe_scheme, rebuild_scheme
+from nsjax.linalg.structure import BlockTridiagonal, Eliminated
+from nsjax.linalg.tridiagonal import Factors, Tridiagonal
 from nsjax.loop import LoopProgram, begin_run
+from nsjax.multibody import numbers
+from nsjax.multibody.tubes import Curve
 from nsjax.trajectory import Continuation
 
 FILES = pathlib.Path(__file__).parent / "files"
@@ -74,6 +80,14 @@ def test_every_record_of_the_package_has_a_public_name() -> None:
     assert len(found) >= 15
     nameless = [cls for cls in found if ":" in names.public_name(cls)]
     assert nameless == [], "give them names in nsjax/io/names.py"
+
+
+def test_all_numbers_of_parts_and_kept_tangents_have_public_names() -> None:
+    """Of parts that no model is made of, and what the carry of a beam holds."""
+    found = [x for x in vars(numbers).values() if dataclasses.is_dataclass(x)]
+    assert len(found) >= 15
+    found += [Curve, Carried, StageTangent, Eliminated, Factors, Tridiagonal, BlockTridiagonal]
+    assert [cls for cls in found if ":" in names.public_name(cls)] == []
 
 
 def test_every_name_is_found_and_the_history_is_complete() -> None:

@@ -38,18 +38,31 @@ def _spins(problem, traj, q):
     return (np.cross(q[:, :, :3], momenta[:, :, :3]) + own).sum(axis=1)
 
 
-def test_flying_beam() -> None:
-    """V6 (Simo and Vu-Quoc 1988): exact momentum and path of the centre, books of energy and spin."""
+@pytest.mark.parametrize(
+    ("given", "shares"),
+    [
+        ({}, (0.5, 0.5)),
+        ({"element": "incremental"}, (0.5, 0.5)),
+        ({"element": "incremental", "element_nodes": 3}, (1 / 6, 4 / 6, 1 / 6)),
+    ],
+)
+def test_flying_beam(given: dict, shares: tuple[float, ...]) -> None:
+    """V6 (Simo and Vu-Quoc 1988): exact momentum and path of the centre, books of energy and spin. Printed
+    are numbers of ten quadratic elements.
+    """
     soft = section(EA=1e4, GA=1e4, EI=500.0, GJ=500.0, line_mass=1.0, line_inertia=10.0)
     problem = assemble(
-        beam("flying", (6, 0, 0), (0, 8, 0), elements=10, section=soft),
+        beam("flying", (6, 0, 0), (0, 8, 0), elements=10, section=soft, **given),
         force("F", "flying.start", law=_push), torque("M", "flying.start", law=_turn),
     )  # fmt: skip
     dt = 0.025
     traj = nsjax.simulate(*problem, schemes.newmark(), dt=dt, time=10.0)
     five = round(5.0 / dt)
-    q = np.asarray(traj.q).reshape(len(traj.t), -1, 7)
-    mass = np.where(np.isin(np.arange(11), (0, 10)), 0.5, 1.0)
+    per = len(shares) - 1
+    mass = np.zeros(10 * per + 1)
+    for k in range(10):
+        mass[per * k : per * (k + 1) + 1] += shares
+    q = np.asarray(traj.q).reshape(len(traj.t), -1, 7)[:, : len(mass)]
     momentum = np.einsum("n,tni->ti", mass, np.asarray(traj.v).reshape(len(q), -1, 6)[:, :, :3])
     np.testing.assert_allclose(momentum[five:] - [50.0, 0.0, 0.0], 0.0, atol=1e-10)
     centre = np.einsum("n,tni->ti", mass, q[:, :, :3]) / 10.0
@@ -58,6 +71,8 @@ def test_flying_beam() -> None:
     assert energy[0] == pytest.approx(724.2, rel=2e-2)
     assert np.ptp(energy) < 1e-3 * energy[0]
     np.testing.assert_allclose(q[five, 0, :3], (19.213, 1.632, -2.135), atol=0.02 * 19.4)
+    if per == 2:
+        np.testing.assert_allclose(q[-1, 0, :3], (42.80, 3.71, -4.40), atol=0.02 * 43.2)
     spin = _spins(problem, traj, q)[five:]
     assert np.max(np.abs(spin - spin[0])) < 2e-4 * np.linalg.norm(spin[0])  # printed: 4e-5, quadratic
 

@@ -1,0 +1,202 @@
+"""The nonlinear equations of a step of `nsjax.schemes.ggl_unified`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.contact import Given
+from nsjax.contact.projection import correction_directions, position_rows
+from nsjax.core.inertia import Inertia
+from nsjax.core.operators import all_rows, row_forces, row_rates
+from nsjax.core.system import State, System
+from nsjax.linalg import Structure
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class UnifiedData:
+    """Everything live that the equations read; ``mass`` is that of the predicted midpoint."""
+
+    params: PyTree
+    state: State
+    mass: Inertia
+    dt: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class UnifiedEquations:
+    """Implicit midpoint rule with velocity and position rows; unknown ``z = (w, x)``::
+
+        w = v_{i+1} - v_i,   q_{i+1} = q_i + dt (v_bar + x),   x = D(q_bar) Psi / dt
+
+    Rows: velocity and then position laws of all contacts (the tangents of the latter are empty), then
+    velocity and position rows of the constraints. Without position rows the unknown is ``w`` alone.
+    """
+
+    system: System
+    contacts: bool
+    position: bool
+    linearised: bool
+    metric: str
+    tangent: str = "full"
+
+    @property
+    def kinetic(self) -> bool:
+        """Whether positions are corrected along ``M^-1 W``."""
+        return self.metric == "kinetic"
+
+    @property
+    def structure(self) -> Structure:
+        """Of the tangent: velocities, and corrections if the position counts."""
+        return self.system.structure.stacked(1 + self.position)
+
+    @property
+    def nt(self) -> int:
+        """Tangents per contact."""
+        return self.system.nt
+
+    @property
+    def nc(self) -> int:
+        """Contacts, twice where the position counts."""
+        return (1 + self.position) * self.system.nc if self.contacts else 0
+
+    @property
+    def nb(self) -> int:
+        """Bilateral rows."""
+        return (1 + self.position) * self.system.nb
+
+    def frozen(self, d: Any, z: Array) -> tuple[Callable[[Array], Array], bool]:
+        """``(M w, x)``; rates are those of velocities alone where the position does not count."""
+        n = self.system.nv
+        heavy = lambda z: jnp.concatenate([d.mass.times(z[:n]), self.shifted(d, z[n:])])  # noqa: E731
+        return heavy, not self.position
+
+    def motion(self, d: Any, z: Array) -> tuple[Array, Array, Array]:
+        """Increment of the position, midpoint, velocity increment."""
+        n = self.system.nv
+        xi = d.dt * (d.state.v + 0.5 * z[:n])
+        if self.position:
+            xi = xi + d.dt * z[n:]
+        return xi, self.system.retract(d.state.q, 0.5 * xi), z[:n]
+
+    def middle(self, d: Any) -> Array:
+        """Time of the midpoint."""
+        return d.state.t + 0.5 * d.dt
+
+    def residual(self, d: Any, z: Array) -> Array:
+        """Momentum balance, and ``x``, without row forces."""
+        _, middle, w = self.motion(d, z)
+        force = self.system.force(self.middle(d), middle, d.state.v + 0.5 * w, d.params)
+        balance = d.mass.times(w) - d.dt * force
+        return jnp.concatenate([balance, self.shifted(d, z[self.system.nv :])])
+
+    def shifted(self, d: Any, x: Array) -> Array:
+        """``x``; in the implicit metric ``S x``, the change of the momentum balance, of the predicted
+        midpoint, with a velocity increment ``x``.
+        """
+        if self.metric != "implicit" or not x.shape[0]:
+            return x
+        t, q, v, half = self.middle(d), d.state.q, d.state.v, 0.5 * d.dt
+
+        def force(w: Array) -> Array:
+            middle = self.system.retract(q, half * (v + 0.5 * w))
+            pushed: Array = self.system.force(t, middle, v + 0.5 * w, d.params)
+            return pushed
+
+        return d.mass.times(x) - d.dt * jax.jvp(force, (jnp.zeros_like(x),), (x,))[1]
+
+    def split(self, x: Array) -> tuple[Array, Array]:
+        """Velocity rows (contacts, constraints), and position rows without tangents."""
+        nc, nb, d = (self.system.nc if self.contacts else 0), self.system.nb, 1 + self.nt
+        if not self.position:
+            return x, x[:0]
+        velocity = [x[: nc * d], x[2 * nc * d : 2 * nc * d + nb]]
+        return jnp.concatenate(velocity), jnp.concatenate(
+            [x[nc * d : 2 * nc * d : d], x[2 * nc * d + nb :]]
+        )
+
+    def join(self, velocity: Array, position: Array) -> Array:
+        """Inverse of `split` along the first axis, the tangents of position rows zero."""
+        if not self.position:
+            return velocity
+        count = self.system.nc * (1 + self.nt) if self.contacts else 0
+        position = self._padded(position)
+        parts = [velocity[:count], position[:count], velocity[count:], position[count:]]
+        return jnp.concatenate(parts)
+
+    def _padded(self, position: Array) -> Array:
+        """Position rows with tangents, which are zero."""
+        nc, shape = (self.system.nc if self.contacts else 0), position.shape[1:]
+        empty = jnp.zeros((nc, self.nt, *shape))
+        normal = jnp.concatenate([position[:nc, None], empty], axis=1).reshape(nc * (1 + self.nt), *shape)
+        return jnp.concatenate([normal, position[nc:]])
+
+    def forces(self, d: Any, z: Array, impulses: Array) -> Array:
+        """``(W Lambda, D Psi / dt)`` at the midpoint."""
+        _, q, _ = self.motion(d, z)
+        velocity, position = self.split(impulses)
+        push = row_forces(self.system, self.middle(d), q, velocity, d.params, self.contacts)
+        if not self.position:
+            return push
+        x = row_forces(self.system, self.middle(d), q, self._padded(position), d.params, self.contacts)
+        return jnp.concatenate([push, d.mass.solve(x[:, None])[:, 0] if self.kinetic else x])
+
+    def directions(self, d: Any, z: Array) -> Array:
+        """Block diagonal ``(W, D)`` (unknowns, rows)."""
+        _, q, _ = self.motion(d, z)
+        t = self.middle(d)
+        wt = all_rows(self.system, t, q, d.params, self.contacts).wt
+        if not self.position:
+            return wt.T
+        dt = correction_directions(self.system, t, q, d.params, self.contacts, self.kinetic).T
+        upper = self.join(wt, jnp.zeros_like(dt))
+        lower = self.join(jnp.zeros_like(wt), dt)
+        return jnp.concatenate([upper, lower], axis=1).T
+
+    def rates(self, d: Any, z: Array) -> Array:
+        """``u^+ + e u^-`` at the midpoint, and the gaps at the end over ``dt``."""
+        xi, q, w = self.motion(d, z)
+        system, t, v = self.system, self.middle(d), d.state.v
+        nc = system.nc if self.contacts else 0
+
+        def rate(v: Array) -> Array:
+            return row_rates(system, t, q, v, d.params, self.contacts)
+
+        velocity = rate(v + w)
+        if nc:
+            e = system.law(d.params).row_restitution(nc, self.nt)
+            velocity = velocity + jnp.concatenate([e, jnp.zeros(system.nb)]) * rate(v)
+        if not self.position:
+            return velocity
+        if self.linearised:
+            start = position_rows(system, d.state.t, d.state.q, d.params, nc) / d.dt
+            along = rate(xi / d.dt)
+            count = nc * (1 + self.nt)
+            position = start + jnp.concatenate([along[: count : 1 + self.nt], along[count:]])
+        else:
+            end = system.retract(d.state.q, xi)
+            position = position_rows(system, d.state.t + d.dt, end, d.params, nc) / d.dt
+        return self.join(velocity, position)
+
+    def friction(self, d: Any) -> Array:
+        """Coefficients of the velocity laws; position laws are frictionless."""
+        nc = self.system.nc if self.contacts else 0
+        if not nc:
+            return jnp.zeros(0)
+        mu = self.system.law(d.params).friction_of(nc)
+        return jnp.concatenate([mu, jnp.zeros(nc)]) if self.position else mu
+
+    def given(self, d: Any) -> Given | None:
+        """Normal impulses that are given, if any; none on position level."""
+        nc = self.system.nc if self.contacts else 0
+        one = self.system.law(d.params).given(nc, d.dt) if nc else None
+        if one is None or not self.position:
+            return one
+        on = np.concatenate([one.on, np.zeros(nc, bool)])
+        return Given(on=on, normal=jnp.concatenate([one.normal, jnp.zeros(nc)]))
