@@ -1,7 +1,7 @@
 """Mechanisms from parts: bodies, joints, springs, loads and contacts, put together by `assemble`."""
 
 from nsjax.multibody.assemble import assemble
-from nsjax.multibody.beams import beam, circular, rectangular, section
+from nsjax.multibody.beams import beam
 from nsjax.multibody.elements import actuator, force, joint_spring, spring, torque
 from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
 from nsjax.multibody.groups import contact_group
@@ -19,6 +19,7 @@ from nsjax.multibody.parts import (
     slide,
     universal,
 )
+from nsjax.multibody.sections import circular, rectangular, section
 from nsjax.multibody.spheres import pairs_of, spheres
 from nsjax.multibody.touching import (
     Shape,

@@ -1,13 +1,11 @@
-"""Beams as parts: a curve, a section, elements; and the bodies that their nodes are."""
+"""Beams as parts: a curve, elements; and the bodies that their nodes are."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, nearest
@@ -23,117 +21,6 @@ CROSSED = 1e-6
 """Sine of the angle between an element and the direction of its first section axis below which that axis
 is not defined: what printed digits leave of parallels.
 """
-
-STIFFNESSES = ("EA", "GA", "EI", "GJ")
-PAIRS = ("GA", "EI", "line_inertia")
-"""Numbers that may differ between both section axes."""
-
-
-def section(
-    *, EA: Any, GA: Any, EI: Any, GJ: Any, line_mass: Any = None, line_inertia: Any = None
-) -> Section:  # fmt: skip
-    """A section by its stiffness and inertia.
-
-    Args:
-        EA: against extension [N].
-        GA: against shear, shear factors included [N]: a number, or two along ``d1`` and ``d2``.
-        EI: against bending [N m^2]: a number, or two about ``d1`` and ``d2``.
-        GJ: against twist [N m^2].
-        line_mass: mass per length [kg/m]; None: none, for static analysis.
-        line_inertia: rotary inertia per length about ``d1`` and ``d2`` [kg m]: a number, or two; about the
-            axis it is their sum.
-
-    Raises:
-        InputError: for a stiffness that is not positive, inertia below zero.
-
-    Example:
-        >>> from nsjax.multibody import section
-        >>> section(EA=1e4, GA=5e3, EI=100.0, GJ=100.0).EI
-        100.0
-    """
-    given = {"EA": EA, "GA": GA, "EI": EI, "GJ": GJ, "line_mass": line_mass, "line_inertia": line_inertia}
-    kept = {}
-    for name, value in given.items():
-        value = number("section", "of a beam", name, value, 0.0)
-        kept[name] = value
-        if name in STIFFNESSES and (
-            value is None or not (is_traced(value) or np.all(np.asarray(value) > 0))
-        ):
-            raise InputError(f"section: {name} = {value}; give a stiffness above zero")
-        if value is not None and np.shape(value) not in ((), *([(2,)] if name in PAIRS else [])):
-            more = " or two, for both section axes" if name in PAIRS else ""
-            raise InputError(f"section: {name} has shape {np.shape(value)}; give a number{more}")
-    return Section(**kept)
-
-
-def _positive(who: str, **given: Any) -> None:
-    for name, value in given.items():
-        if not is_traced(value) and not (np.ndim(value) == 0 and value > 0.0):
-            raise InputError(f"{who}: {name} = {value}; give a number above zero")
-
-
-def circular(radius: Any, *, E: Any, nu: Any = 0.3, rho: Any = None, inner: Any = 0.0) -> Section:
-    """A circular section or, with an inner radius, a tube.
-
-    Args:
-        radius, inner: [m].
-        E, nu: Young's modulus [Pa] and Poisson's ratio.
-        rho: density [kg/m^3].
-
-    Shear factor ``6 (1 + nu) / (7 + 6 nu)`` of a full circle, after Cowper; 0.5 is that of a thin tube, and
-    is taken where ``inner`` is not zero.
-
-    Example:
-        >>> from nsjax.multibody import circular
-        >>> round(circular(0.005, E=2.1e11, rho=7850.0).EI, 4)
-        103.0835
-    """
-    _positive("circular", radius=radius, E=E)
-    area = math.pi * (radius**2 - inner**2)
-    second = 0.25 * math.pi * (radius**4 - inner**4)
-    tube = not is_traced(inner) and inner != 0.0
-    factor = 0.5 if tube else 6.0 * (1.0 + nu) / (7.0 + 6.0 * nu)
-    G = E / (2.0 * (1.0 + nu))
-    mass = {} if rho is None else {"line_mass": rho * area, "line_inertia": rho * second}
-    return section(EA=E * area, GA=factor * G * area, EI=E * second, GJ=2.0 * G * second, **mass)
-
-
-TORSION_TERMS = 7
-"""Terms of the series of a rectangle's torsion: the next is below 1e-6 of the first."""
-
-
-def rectangular(width: Any, height: Any, *, E: Any, nu: Any = 0.3, rho: Any = None) -> Section:
-    """A rectangle: ``width`` along the first section axis ``d1``, ``height`` along ``d2``.
-
-    Shear factor 5/6; torsion after Saint-Venant, by its series.
-
-    Args:
-        width, height: [m].
-        E, nu, rho: see `circular`.
-
-    Raises:
-        InputError: for edges or a modulus that are not positive.
-
-    Example:
-        >>> from nsjax.multibody import rectangular
-        >>> flat = rectangular(0.02, 0.01, E=2.1e11, rho=7850.0)
-        >>> [round(float(x), 3) for x in flat.EI]
-        [350.0, 1400.0]
-    """
-    _positive("rectangular", width=width, height=height, E=E)
-    area, G = width * height, E / (2.0 * (1.0 + nu))
-    first, second = width * height**3 / 12.0, height * width**3 / 12.0
-    xp = jnp if is_traced((width, height)) else np
-    a, b = xp.maximum(width, height), xp.minimum(width, height)
-    odd = np.arange(1, 2 * TORSION_TERMS, 2)
-    series = xp.sum(xp.tanh(odd * math.pi * a / (2.0 * b)) / odd**5)
-    torsion = a * b**3 * (1.0 / 3.0 - 64.0 / math.pi**5 * b / a * series)
-    inertia = (
-        {} if rho is None else {"line_mass": rho * area, "line_inertia": rho * xp.stack([first, second])}
-    )
-    return section(
-        EA=E * area, GA=5.0 / 6.0 * G * area, EI=E * xp.stack([first, second]), GJ=G * torsion, **inertia
-    )
 
 
 def beam(
