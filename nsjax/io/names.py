@@ -45,6 +45,7 @@ PLACES = {
     "multibody.curve": "nsjax.multibody.tubes:Curve",
     "multibody.section": "nsjax.multibody.numbers:Section",
     "multibody.beam": "nsjax.multibody.numbers:Beam",
+    "multibody.contact_group": "nsjax.multibody.numbers:ContactGroup",
     "memory.impulsive": "nsjax.contact.events:Touch",
     "memory.mixed": "nsjax.schemes.mixed.base_step:Memory",
     "memory.nsga": "nsjax.schemes.nsga.step:Memory",

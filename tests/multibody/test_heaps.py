@@ -196,7 +196,7 @@ CASES: dict[str, tuple[Any, str]] = {
     "springs": (lambda: absolute(spring("tie", "a", "b", stiffness=1.0)), "'x': a capacity beside joints"),
     "shape": (
         lambda: absolute(first=corners("a", 0.1, 0.1, 0.1)),
-        "contact_group 'x': a corners with a capacity; take sphere, box",
+        "contact_group 'x': a corners with a capacity; take sphere, box.*, or leave capacity out",
     ),
     "scheme": (
         lambda: nsjax.simulate(*absolute(), schemes.moreau_theta(), dt=1e-3, steps=1),
