@@ -57,6 +57,7 @@ def run(problem: Problem, steps: int = 400, every: int = 100) -> Any:
     return nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=steps, every=every)
 
 
+@pytest.mark.slow
 def test_as_all_by_name() -> None:
     """Without friction velocities are unique: the same motion to what the solvers leave, which impacts of
     spheres magnify.
