@@ -77,6 +77,17 @@ def strained(speed: float) -> np.ndarray:
     return q
 
 
+def sunk(theta: np.ndarray, speed: float) -> float:
+    """By how much the head is below the rigid one at most: the force ``N`` along the guide compresses the
+    stem, and at a pressure angle ``chi`` pushes the nose aside by ``N tan(chi) L^3 / (3 E I)``, of which
+    ``tan(chi)`` is downwards, the slope of the cam there.
+    """
+    push = cam.axial(cam.lift, theta, speed)
+    square = 1.0 / cam.along_normal(theta) ** 2 - 1.0
+    bent = push * square * LENGTH**3 / (3.0 * STEEL * WIDTH**4 / 12.0)
+    return float(np.max(bent + push * LENGTH / (STEEL * WIDTH**2)))
+
+
 def turned(speed: float, at_rest: bool = True) -> nsjax.Trajectory:
     """A turn from bottom dead centre, the stem in equilibrium or without strain."""
     disc, spin = sphere("cam", cam.RADIUS, at=(0.0, -cam.ECCENTRICITY, 0.0)), (0.0,) * 5 + (speed,)
@@ -117,8 +128,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
                 np.median(np.abs(pushed(traj)[1:] / wanted[1:] - 1.0))
             )
             height = np.asarray(traj.body("head").position)[:, 1] - LENGTH
-            numbers[f"{name}: distance from the rigid lift [m]"] = float(
-                np.max(np.abs(height - cam.lift(theta)))
+            distance = float(np.max(np.abs(height - cam.lift(theta))))
+            numbers[f"{name}: distance from the rigid lift [m]"] = distance
+            numbers[f"{name}: distance from the rigid lift, of that of static bending"] = distance / sunk(
+                theta, speed
             )
     if not quick:
         swings = pushed(turned(speeds["99 %"], at_rest=False))

@@ -17,8 +17,9 @@ from nsjax.multibody import along, closest
 from nsjax.multibody.along import Axis, Places
 from nsjax.multibody.closest import Met
 from nsjax.multibody.frames import Scene
-from nsjax.multibody.pairs import across, axis_of, carried
+from nsjax.multibody.pairs import axis_of, carried
 from nsjax.multibody.parts import Part
+from nsjax.multibody.placing import across
 from nsjax.multibody.solids import Solid, solid
 from nsjax.multibody.spatial_vectors import cross
 from nsjax.types import Array

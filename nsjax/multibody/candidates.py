@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.multibody import pairs
 from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.frames import Scene
+from nsjax.multibody.placing import solid_box
 from nsjax.multibody.touching import PAIRS
 from nsjax.types import Array, PyTree, record
 
@@ -183,5 +183,5 @@ def _around(scene: Scene, kind: str, x: Any) -> Around:
     radius = jnp.asarray(radius_of(kind, x, scene.dimension), float)
     if kind != "box":
         return Around(centre=scene.position("body", x.at), radius=radius)
-    solid = pairs.solid_box(scene, "body", x)
+    solid = solid_box(scene, "body", x)
     return Around(centre=solid.centre, radius=radius, axes=solid.axes, half=solid.half)

@@ -18,8 +18,8 @@ from jax import lax
 from nsjax.multibody import boxes, closest
 from nsjax.multibody.closest import COINCIDE, Met, dot, first_of
 from nsjax.multibody.frames import Scene
-from nsjax.multibody.pairs import segment, solid_box
 from nsjax.multibody.parts import Part
+from nsjax.multibody.placing import segment, solid_box
 from nsjax.multibody.profiles import bounded
 from nsjax.multibody.solids import Solid, solid
 from nsjax.types import Array

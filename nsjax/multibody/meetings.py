@@ -10,12 +10,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.multibody import pairs
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.all_pairs import COUNTS, PAIRS
 from nsjax.multibody.frames import Scene
-from nsjax.multibody.pairs import turn_of
 from nsjax.multibody.parts import Part
+from nsjax.multibody.placing import ends, rim_points, turn_of
 from nsjax.types import Array
 
 
@@ -97,7 +96,7 @@ def _points(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
     if kind == "cylinder":  # its points follow from the plane
         return None, None
     if kind == "capsule":
-        return a.vector(pairs.ends(scene, body, shape)), shape.radius
+        return a.vector(ends(scene, body, shape)), shape.radius
     if kind == "points":
         columns = jnp.asarray(shape.at).T
         several = (columns[0], columns[1]) if scene.dimension == 2 else columns
@@ -138,7 +137,7 @@ def meetings(scene: Scene, part: Part, numbers: Any, near: Any = None) -> Meetin
         up = a.vector(other.normal)
     normal = a.turned(scene.frame(second).turn, up)
     if kinds[0] == "cylinder":
-        point = pairs.rim_points(scene, first, numbers.first, normal)
+        point = rim_points(scene, first, numbers.first, normal)
     gap = plane.plus(a.dot(normal, a.subtract(point, there)), plane.minus(radius))
     here = a.subtract(point, a.scale(radius, normal))
     return Meeting(gap, first, second, here, here, normal, a.tangents(normal))

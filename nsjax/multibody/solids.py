@@ -11,7 +11,7 @@ from jax import lax
 
 from nsjax.multibody import boxes, closest
 from nsjax.multibody.frames import Scene
-from nsjax.multibody.pairs import across, along_of, solid_box
+from nsjax.multibody.placing import across, along_of, solid_box
 from nsjax.types import Array
 
 
@@ -57,6 +57,11 @@ def _of_hole(
     return -away, -unit
 
 
+def _of_socket(middle: Array, radius: Any, instead: Array, x: Array) -> tuple[Array, Array]:
+    length, unit = closest.lengthened(x - middle, instead)
+    return radius - length, -unit
+
+
 def _of_cylinder(
     middle: Array, along: Array, half: Any, radius: Any, instead: Array, x: Array
 ) -> tuple[Array, Array]:
@@ -77,15 +82,14 @@ ROUND = {"capsule": _of_capsule, "cylinder": _of_cylinder, "hole": _of_hole}
 
 
 def solid(scene: Scene, body: str, kind: str, x: Any) -> Solid:
-    """Of a shape in space: `plane`, `box`, `capsule`, `cylinder`, or what is around a `hole`."""
+    """Of a shape: `plane`, `box`, `capsule`, `cylinder`, or what is around a `hole`."""
     if kind == "plane":
-        up = np.eye(3)[2] if x.normal is None else x.normal
+        up = np.eye(scene.dimension)[-1] if x.normal is None else x.normal
         return Solid(_of_plane, (scene.position(body, x.at), along_of(scene, body, up)))
     if kind == "box":
         return Solid(_of_box, (solid_box(scene, body, x),))
     along = along_of(scene, body, x.axis)
-    half = x.half_length
+    place, instead = scene.position(body, x.at), across(scene, along)
     if kind == "hole" and x.axis is None:
-        half = 0.0
-    numbers = (scene.position(body, x.at), along, half, x.radius, across(scene, along))
-    return Solid(ROUND[kind], numbers)
+        return Solid(_of_socket, (place, x.radius, instead))
+    return Solid(ROUND[kind], (place, along, x.half_length, x.radius, instead))
