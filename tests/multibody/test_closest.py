@@ -340,6 +340,18 @@ SHAPES: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
+def test_a_ball_at_rest_in_a_socket_knows_its_curvature() -> None:
+    """Straight below the centre, where a foot on a line of no length must not move with it."""
+    problem = assemble(
+        body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)), contact("c", sphere("a", 0.1), hole("ground", 0.3)),
+        coordinates="absolute", gravity=9.81, start={"a": (0.0, 0.0, -0.2)},
+    )  # fmt: skip
+    system, p = problem.system, prepared(problem.system, problem.params)
+    q, t = jnp.asarray(problem.state.q), jnp.zeros(())
+    bend = jax.hessian(lambda x: system.gap(t, q.at[:3].add(x), p)[0])(jnp.zeros(3))
+    np.testing.assert_allclose(bend, np.diag([-5.0, -5.0, 0.0]), atol=1e-12)  # -1/e across the radius
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_sentences(name: str) -> None:
     make, words = SHAPES[name]
