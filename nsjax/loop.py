@@ -24,7 +24,7 @@ from nsjax.core.system import State, System, at_nodes_alone, bordered
 from nsjax.core.traced import traced_once
 from nsjax.core.watch import Watch, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
-from nsjax.nonlinear import keep_solutions, made_live, with_tangent
+from nsjax.nonlinear import keep_solutions, lean, made_live, with_tangent
 from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
 from nsjax.types import Array, PyTree, record
@@ -164,14 +164,8 @@ def _one_step(
     params = refreshed(program.system, state.t, state.q, params)
     system = worked(scheme, program.system)
     start, tally = _same_pairs(system, params, start, tally)
-    carry, output = scheme.step(scheme, system, params, constants, start, dt)
+    carry, output, closing, moves = _stepped(system, scheme, params, constants, start, run.closing, dt)
     carry, output = _known_pairs(system, params, carry, output)
-    closing, moves = run.closing, None
-    if closing is not None:
-        closing, moves = follow_closing(
-            criteria_of(scheme), system, params, closing, start, carry, output, dt
-        )
-        moves = moves[: program.system.nc]
     output = reported(program.system, output)
     index = follow.index + 1
     end = follow.origin + index * dt
@@ -187,7 +181,7 @@ def _one_step(
     )
     tally = accumulated(tally, output)
     if moves is not None:
-        tally["closed_time"] = with_tangent(tally["closed_time"], moves)
+        tally["closed_time"] = with_tangent(tally["closed_time"], moves[: program.system.nc])
     return Run(
         next=dataclasses.replace(follow, carry=carry, index=index, dt=dt),
         status=run.status | output.status,
@@ -197,6 +191,41 @@ def _one_step(
         watch=watch,
         closing=closing,
     ), tally
+
+
+def _stepped(
+    system: System, scheme: Scheme, params: PyTree, constants: PyTree, start: Carry, closing: Closing | None,
+    dt: Array,
+) -> tuple[Carry, Output, Closing | None, Array | None]:  # fmt: skip
+    """A step of the scheme, what is remembered of closed phases after it, and how they move. What derivatives
+    at events need is in the program where somebody differentiates it.
+    """
+
+    def plain(data: Any) -> Any:
+        scheme, params, constants, start, closing, dt = data
+        made = dataclasses.replace(scheme, gradient="discrete")
+        carry, output = made.step(made, system, params, constants, start, dt)
+        return carry, output, closing, None if closing is None else jnp.zeros(closing.shift.shape)
+
+    def full(data: Any) -> Any:
+        scheme, params, constants, start, closing, dt = data
+        carry, output = scheme.step(scheme, system, params, constants, start, dt)
+        if closing is None:
+            return carry, output, None, None
+        follow = follow_closing(criteria_of(scheme), system, params, closing, start, carry, output, dt)
+        return carry, output, *follow
+
+    step = plain if scheme.gradient == "discrete" else lean(plain, full)
+    carry, output, closing, moves = step((scheme, params, constants, start, closing, dt))
+    # decisions and books have no derivative
+    memory = jax.tree.map(
+        lambda x: frozen(x) if isinstance(x, Touch) else x, carry.memory,
+        is_leaf=lambda x: isinstance(x, Touch),
+    )  # fmt: skip
+    still = {name: frozen(getattr(output, name)) for name, x in QUANTITIES.items() if not x.unit}
+    return (
+        dataclasses.replace(carry, memory=memory), dataclasses.replace(output, **still), closing, moves,
+    )  # fmt: skip
 
 
 def _same_pairs(system: System, params: PyTree, start: Carry, tally: Any) -> tuple[Carry, Any]:

@@ -35,9 +35,9 @@ def keep_solutions(f: Callable[..., Any]) -> Callable[..., Any]:
     return jax.checkpoint(f, prevent_cse=False, policy=policy)
 
 
-def _along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -> PyTree:
-    """Derivative of ``f`` at ``data``. Leaves whose tangent is known to be zero are constants: as zeros
-    they would be carried through all of ``f``, and the compiler keeps products with them.
+def tangent_along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -> tuple[PyTree, PyTree]:
+    """Value and derivative of ``f`` at ``data``. Leaves whose tangent is known to be zero are constants: as
+    zeros they would be carried through all of ``f``, and the compiler keeps products with them.
     """
     tree: Any  # the stubs of jax know nothing of its methods
     leaves, tree = jax.tree.flatten(data)
@@ -49,7 +49,8 @@ def _along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -> PyTre
         return f(tree.unflatten(every))
 
     pick: Callable[[list[Any]], list[Any]] = lambda every: [every[k] for k in live]  # noqa: E731
-    return jax.jvp(of_live, (pick(leaves),), (pick(tangents),))[1]
+    value, along = jax.jvp(of_live, (pick(leaves),), (pick(tangents),))
+    return value, along
 
 
 def _no_tangent(x: Array) -> Any:
@@ -83,7 +84,7 @@ def implicit_solution(
         (data,), (change,) = primals, tangents
         x, aux = solution(data)
         x = checkpoint_name(x, SOLUTION)
-        dx = _along(live_step(x, data), data, change)
+        dx = tangent_along(live_step(x, data), data, change)[1]
         return (x, aux), (dx, jax.tree.map(_no_tangent, aux))
 
     def without_tangents(data: PyTree) -> tuple[PyTree, PyTree]:

@@ -1,0 +1,47 @@
+"""Programs that hold no derivative where nobody asks for one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from nsjax.nonlinear.implicit import tangent_along
+from nsjax.types import PyTree
+
+
+def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) -> Callable[[PyTree], PyTree]:
+    """``plain``, with the derivative of ``full``.
+
+    What a derivative alone needs then stands in programs that are differentiated, and nowhere else: a
+    program that is traced to be compiled does not know whether it will be.
+
+    Args:
+        plain: a function of one tree.
+        full: another one with the same values up to rounding. A derivative evaluates it instead of
+            ``plain``, to any order that it has itself.
+
+    Returns:
+        A function of that tree.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> from nsjax.nonlinear import lean
+        >>> root = lean(jnp.sqrt, lambda x: x / jnp.sqrt(x))
+        >>> [float(f(4.0)) for f in (root, jax.grad(root))]
+        [2.0, 0.25]
+    """
+
+    @jax.custom_jvp
+    def value(data: PyTree) -> PyTree:
+        return plain(data)
+
+    @functools.partial(value.defjvp, symbolic_zeros=True)
+    def rule(primals: Any, tangents: Any) -> Any:
+        (data,), (change,) = primals, tangents
+        return tangent_along(full, data, change)
+
+    return value
