@@ -87,6 +87,9 @@ class Family:
         shares: whether, without derivatives, the step takes rows, responses and free acceleration from
             where the contacts are looked at.
         refuse: whether a second differentiation is refused.
+        laws: part of the step at which the contact laws hold for the velocity of its end: 1/2 where rows
+            are those of the midpoint. Sliding is told there: on a belt a contact that sticks under such a
+            scheme slides, at the times of the grid, by what the belt changes in half a step.
     """
 
     predict: Callable[[System, State, Array], State]
@@ -96,6 +99,14 @@ class Family:
     derivative: bool
     refuse: bool = True
     shares: bool = False
+    laws: float = 1.0
+
+    def slip(self, system: System, state: State, p: PyTree, dt: Array) -> Array:
+        """Tangential velocities (nc, nt) to which the law of the last step referred."""
+        if self.laws == 1.0:
+            return system.slip(state.t, state.q, state.v, p)
+        back = (1.0 - self.laws) * dt
+        return system.slip(state.t - back, system.retract(state.q, -back * state.v), state.v, p)
 
 
 def loaded(jump: Jump, active: Array) -> Array:
@@ -136,10 +147,12 @@ def _no_event(system: System) -> _Before:
 
 def _look(
     criteria: Criteria, family: Family, system: System, p: PyTree, start: State, at: State, active: Array,
-    gap: Array, touch: Touch, slow: Array, known: tuple[Array, Array] | None, dt: Array,
+    gap: Array, touch: Touch, slide: Array, slow: Array, known: tuple[Array, Array] | None, dt: Array,
     f: Formed | None,
 ) -> _Before:  # fmt: skip
-    """Events of the step: impacts, else reversals of sliding."""
+    """Events of the step: impacts, else reversals of the sliding velocities ``slide`` at its start. Those at
+    the predicted state contain what a belt changes until then, and may have passed zero already.
+    """
     f = f or events.formed(system, p, at)
     found = events.approach(criteria, system, p, f, touch, active, gap, dt)
     none = _no_event(system)
@@ -159,11 +172,10 @@ def _look(
     turning = change.reshape(system.nc, d)[:, 1:]
     shifts, rate = found.impacts, found.rates
     if family.turns and system.nt:
-        tangential = f.rows.rate(start.v)[:count].reshape(system.nc, d)[:, 1:]
         may = slow & ~touch.stuck & ~jnp.any(found.impacts)
-        turns = sliding.reversal(criteria, tangential, turning, may, start.v, dt)
+        turns = sliding.reversal(criteria, slide, turning, may, start.v, dt)
         shifts, rate = shifts | turns, jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1))
-        kinks = sliding.unresolved(criteria, turns, tangential, turning, start.v)
+        kinks = sliding.unresolved(criteria, turns, slide, turning, start.v)
         found = dataclasses.replace(found, notes=found.notes | kinks)
     aside = none.aside
     if family.corrects:
@@ -196,7 +208,7 @@ def through_events(
     friction = system.law(p).friction_of(system.nc)
     slide, slow = touch.slide, jnp.zeros(system.nc, bool)
     if family.turns and system.nt and family.derivative:
-        slide = system.slip(start.t, start.q, start.v, p)
+        slide = family.slip(system, start, p, step)
         slow = sliding.slowing(criteria, slide, touch, active)
     ahead = family.predict(system, start, step)
     new = active & ~touch.held
@@ -206,7 +218,8 @@ def through_events(
     b = branch(
         jnp.any(new) | jnp.any(slow),
         lambda _: _look(
-            criteria, family, system, p, start, ahead, active, frozen(gap), touch, slow, known, step, f
+            criteria, family, system, p, start, ahead, active, frozen(gap), touch, frozen(slide), slow,
+            known, step, f,
         ),
         lambda _: _no_event(system),
         None,
@@ -222,7 +235,7 @@ def through_events(
     if not family.derivative:
         r = respond(params, state, f)
         return r, tell(r)
-    shift = _event_shift(family, system, params, state, b, gap)
+    shift = _event_shift(family, system, params, state, b, gap, dt)
     shifted = saltation.shift_state(system, state, start.v, b.a, shift.mean)
     if family.corrects:
         shifted = saltation.shift_apart(system, shifted, shift, b.aside, jnp.zeros_like(b.aside))
@@ -271,12 +284,12 @@ def _after(
 
 
 def _event_shift(
-    family: Family, system: System, params: PyTree, state: State, b: _Before, gap: Array
+    family: Family, system: System, params: PyTree, state: State, b: _Before, gap: Array, dt: Array
 ) -> saltation.Shift:
     """Shifts by the gaps of impacts, and by the sliding along its change of contacts that turn."""
     function = gap
     if family.turns and system.nt:
-        slip = system.slip(state.t, state.q, state.v, params)
+        slip = family.slip(system, state, params, dt)
         function = jnp.where(b.found.impacts, gap, jnp.sum(slip * b.turning, axis=1))
     apart = (jnp.sum(b.found.impacts) > 1) & ~b.found.coupled
     return saltation.event_shift(function, b.rate, b.shifts, apart, family.refuse)

@@ -84,7 +84,7 @@ def impulse_step(
     criteria = criteria_of(scheme)
     family = Family(
         predict=midpoint, held=functools.partial(held_contacts, criteria), corrects=corrects, turns=True,
-        shares=shares, **derivatives(scheme),
+        shares=shares, laws=0.5, **derivatives(scheme),
     )  # fmt: skip
 
     def step(p: PyTree, state: State, formed: Formed | None) -> Stepped:
