@@ -1,6 +1,14 @@
 """Derivatives that are not those of the operations carried out: implicit, and made by hand."""
 
 from nsjax.nonlinear.implicit import implicit_solution, keep_solutions
-from nsjax.nonlinear.tangents import made_live, moved, only_tangent, with_tangent
+from nsjax.nonlinear.tangents import made_live, moved, only_tangent, with_tangent, without_derivative
 
-__all__ = ["implicit_solution", "keep_solutions", "made_live", "moved", "only_tangent", "with_tangent"]
+__all__ = [
+    "implicit_solution",
+    "keep_solutions",
+    "made_live",
+    "moved",
+    "only_tangent",
+    "with_tangent",
+    "without_derivative",
+]
