@@ -55,7 +55,8 @@ class Comparison:
         width: half the width of the secant, in the unit of the parameter.
         shift: steps by which half the width moves the impact that moves most; zero without impacts.
         verdict: ``"agrees"``; ``"differs"``; ``"events change"``: differs, and so does the sequence of
-            impacts within the width; ``"teeth"``: differs, but the secant is not wide enough to tell.
+            impacts within the width; ``"teeth"``: differs, but the secant is not wide enough to tell;
+            ``"not finite"``: the derivative is no number.
     """
 
     output: str
@@ -78,12 +79,14 @@ class GradientCheck:
         crossed: sentences about sequences of impacts that change within the width of a secant.
         notes: sentences about steps whose derivative is one-sided or undefined, and about the approach
             that is nearest to grazing (`Trajectory.margin` below `NEAR`).
+        lost: sentences about derivatives that are not finite: by which parameter, and from which step on.
     """
 
     table: Table[Comparison]
     impacts: int
     crossed: tuple[str, ...]
     notes: tuple[str, ...]
+    lost: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -92,6 +95,7 @@ class GradientCheck:
 
     def __str__(self) -> str:
         lines = [str(self.table), f"{self.impacts} impacts"]
+        lines += [f"not finite: {sentence}" for sentence in self.lost]
         lines += [f"crossed: {sentence}" for sentence in self.crossed]
         lines += [f"note: {sentence}" for sentence in self.notes]
         return "\n".join(lines)
@@ -211,7 +215,9 @@ def check_gradient(
             rows.append(Comparison(output, name, *numbers, width, shift, verdict))
     table = Table(records=tuple(rows), note="", kind=Comparison)
     sentences = [f"{kind}: {sentence}" for kind, sentence in describe(int(notes) & SERIOUS)]
-    return GradientCheck(table, impacts, tuple(crossed), (*sentences, *_nearness(problem, middle)))
+    said = (*sentences, *_nearness(problem, middle))
+    lost = _lost(plan, problem, scheme, at, dt, parameters, derivative)
+    return GradientCheck(table, impacts, tuple(crossed), said, lost)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -312,6 +318,59 @@ def _derivative(plan: _Plan, problem: Problem, scheme: Scheme, x: Array, dt: Arr
         return jnp.ravel(plan.read(traj)), bits
 
     return jax.jacfwd(run, has_aux=True)(x)
+
+
+FINEST = 1000
+"""Rows among which a derivative that is not finite is looked for."""
+
+
+def _lost(
+    plan: _Plan, problem: Problem, scheme: Scheme, at: np.ndarray, dt: float, parameters: Sequence[str],
+    derivative: np.ndarray,
+) -> tuple[str, ...]:  # fmt: skip
+    """Sentences on derivatives that are not finite, one for each parameter that has one."""
+    spoiled = np.flatnonzero(~np.all(np.isfinite(derivative), axis=0))
+    if not len(spoiled):
+        return ()
+    every = -(-plan.steps // FINEST)
+    found = []
+    for k in map(int, spoiled):
+        along = (np.arange(len(at)) == k).astype(float)
+        sound = np.asarray(_sound_rows(plan, problem, scheme, at, along, np.float64(dt), every))
+        rest, row = plan.steps % every, int(np.argmin(sound))
+        if sound.all() and not rest:
+            found.append(
+                f"derivatives of outputs by {parameters[k]}, while that of the motion is finite: look in "
+                "the outputs for a root, quotient or norm at zero"
+            )
+            continue
+        last = plan.steps if sound.all() else row * every
+        first = last + 1 - rest if sound.all() else max(last + 1 - every, 0)
+        where = f"step {last}" if first == last else f"a step between {first} and {last}"
+        time = float(problem.state.t) + last * dt
+        found.append(
+            f"the derivative of the motion by {parameters[k]} from {where} (t = {time:.6g} s) on, while "
+            "the motion itself is finite: look in the model for a root, quotient, norm or power at zero, "
+            "also inside jnp.where"
+        )
+    return tuple(found)
+
+
+@functools.partial(jax.jit, static_argnames=("plan", "every"))
+def _sound_rows(
+    plan: _Plan, problem: Problem, scheme: Scheme, x: Array, along: Array, dt: Array, every: int
+) -> Array:
+    """Whether the derivative of position and velocity along a change of the numbers is finite, row by row
+    from the start; steps that do not fill a row are left out.
+    """
+    lengths: Any = {"steps": plan.steps - plan.steps % every, "every": every, "save": ()}
+
+    def rows(x: Array) -> Array:
+        system, params, state = _changed(problem, plan.keys, x)
+        traj = simulate(system, params, state, scheme, dt=dt, gradient=plan.gradient, **lengths)
+        return jnp.concatenate([jnp.asarray(traj.q), jnp.asarray(traj.v)], axis=1)
+
+    return jnp.all(jnp.isfinite(jax.jvp(rows, (x,), (along,))[1]), axis=1)
 
 
 def _nearness(problem: Problem, traj: Trajectory) -> tuple[str, ...]:

@@ -17,14 +17,14 @@ from nsjax.contact.events import Touch, frozen, no_touch
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.operators import prepared, refreshed
-from nsjax.core.pairs import Known, handed_on, rows_handed_on
+from nsjax.core.pairs import REFUSED_GRADIENT, Known, handed_on, rows_handed_on
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, at_nodes_alone, bordered
 from nsjax.core.traced import traced_once
 from nsjax.core.watch import Watch, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
-from nsjax.nonlinear import keep_solutions, lean, made_live, with_tangent
+from nsjax.nonlinear import keep_solutions, lean, made_live, with_tangent, without_derivative
 from nsjax.status import CANDIDATES_LOST
 from nsjax.trajectory import Continuation, FirstFailure, Impacts, Trajectory
 from nsjax.types import Array, PyTree, record
@@ -74,6 +74,10 @@ def begin_run(
 ) -> Run:
     """The loop's carry at the start of a run, or at the continuation of an earlier one."""
     system = program.system
+    if system.pairs is not None:
+        given = scheme.coef, params, state, dt, carry
+        coef, params, state, dt, carry = without_derivative(given, REFUSED_GRADIENT)
+        scheme = dataclasses.replace(scheme, coef=coef)
     watched = bool(system.nc) and bool({"notes", "margin"} & set(program.keep)) and system.pairs is None
     bits = jnp.zeros(system.nc, int)
     if carry is None:

@@ -164,12 +164,13 @@ def checked(
     if not traced and carry is None:
         checks.check_values(system, params, state, scheme, step)
     # a run outside transformations is never differentiated: its program needs no derivative
-    wanted = gradient or (scheme.gradient if traced else "discrete")
+    differentiable = traced and system.pairs is None
+    wanted = gradient or (scheme.gradient if differentiable else "discrete")
     scheme = dataclasses.replace(scheme, gradient=wanted)
     program = LoopProgram(system=system, keep=keep, events=events)
     if carry is not None:
         _check_carry(program, scheme, params, step, carry)
-    check_run(system, scheme, events, traced and wanted != "discrete")
+    check_run(system, scheme, events, gradient)
     run = begin_run(program, scheme, params, state, step, carry)
     return Call(program, scheme, params, state, step, run, steps // every, every, traced)
 
@@ -272,7 +273,9 @@ def _run_traced(call: Call) -> tuple[Run, dict[str, Any]]:
     (`nsjax.core.blocks`); else those of blocks, of several rows or of parts of a row.
     """
     program, scheme, dt, rows, every = call.program, call.scheme, call.dt, call.rows, call.every
-    params, constants = prepare_run(program.system, scheme, call.params, dt)
+    # arrays of numpy cannot be read at a place that is traced, as a model may do with its tables
+    params = jax.tree.map(jnp.asarray, call.params)
+    params, constants = prepare_run(program.system, scheme, params, dt)
     row = functools.partial(run_row, program, scheme, params, constants, dt)
     run, first = row(call.run, 0)
     carry, solution = tree_bytes((run.next.carry, no_tally(program))), 0

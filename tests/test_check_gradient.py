@@ -9,6 +9,7 @@ import pytest
 
 import nsjax
 from nsjax import check_gradient, models, schemes
+from tests.gradients.root import ROOT
 
 BALL = models.bouncing_ball(height=1.0, restitution=0.8)
 RUN = {"dt": 3.1e-4, "steps": 4000}
@@ -95,3 +96,35 @@ def test_events_crossed_are_named() -> None:
 def test_refusals(options: dict, sentence: str) -> None:
     with pytest.raises(nsjax.InputError, match=sentence):
         check_gradient(BALL, schemes.moreau(), **{**RUN, **options})
+
+
+def slack(traj: nsjax.Trajectory) -> jax.Array:
+    """An output that has no derivative at zero, of a motion that has one."""
+    return jnp.sqrt(jnp.maximum(-traj.v[-1], -1.0) * 0.0)
+
+
+@pytest.mark.parametrize("steps", [100, 1501])
+def test_a_derivative_that_is_not_finite_is_named(steps: int) -> None:
+    """With its parameter, and the step after the one that first ends where the spring is slack: the next
+    one takes the force there. Rows of long runs hold several steps.
+    """
+    dt = 1.0 / steps
+    found = check_gradient(ROOT, schemes.moreau(), parameters=["k", "idle"], dt=dt, steps=steps, samples=7)
+    assert not found.agrees
+    assert set(found.table.column("verdict")) == {"not finite"}
+    q = np.asarray(nsjax.simulate(*ROOT, schemes.moreau(), dt=dt, steps=steps).q)[:, 0]
+    # forces act at the midpoint
+    v = np.asarray(nsjax.simulate(*ROOT, schemes.moreau(), dt=dt, steps=steps).v)[:, 0]
+    at = 1 + int(np.argmax(q + 0.5 * dt * v < 0.0))
+    every = -(-steps // 1000)
+    last = every * -(-at // every)
+    where = f"step {at}" if every == 1 else f"a step between {last - every + 1} and {last}"
+    for name, sentence in zip(("k", "idle"), found.lost, strict=True):
+        assert f"motion by {name} from {where} (t = {2.0 + last * dt:.6g} s) on" in sentence
+        assert sentence in str(found)
+
+
+def test_an_output_without_a_derivative_is_named() -> None:
+    run = {"parameters": ["initial_v[0]"], "dt": 1e-2, "steps": 20, "samples": 7}
+    found = check_gradient(ROOT, schemes.moreau(), outputs=slack, **run)
+    assert found.lost[0].startswith("derivatives of outputs by initial_v[0], while that of the motion is")

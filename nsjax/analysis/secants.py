@@ -10,6 +10,9 @@ import numpy as np
 from nsjax.core.system import Problem, contact_names
 from nsjax.trajectory import Trajectory
 
+NOT_FINITE = "not finite"
+"""Verdict on a derivative that is not a number."""
+
 Read = Callable[[Trajectory], Any]
 
 TEETH = 10.0
@@ -91,6 +94,8 @@ def verdict_of(
     derivative: float, secant: float, error: float, tolerance: float, shift: float | None, changed: bool
 ) -> str:
     """What is said of a derivative beside its secant, see `nsjax.check_gradient.Comparison`."""
+    if not np.isfinite(derivative):
+        return NOT_FINITE
     bound = tolerance * max(abs(derivative), abs(secant)) + 3.0 * error
     if abs(derivative - secant) <= bound:
         return "agrees"

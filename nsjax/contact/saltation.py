@@ -119,8 +119,14 @@ def settle(
 
 
 def _answer(g: Array, resting: Array, gap: Array) -> Array:
-    """``(W_N' M^-1 W_N)^-1 dg`` (nc,) of the ``resting`` contacts, zero elsewhere."""
+    """``(W_N' M^-1 W_N)^-1 dg`` (nc,) of the ``resting`` contacts, zero elsewhere.
+
+    A contact whose normal moves nothing has no gap to keep: its row is empty and would make the matrix
+    singular. Bounded rows (`nsjax.contact.bounded`) are such contacts.
+    """
+    own = jnp.diagonal(g)
+    resting = resting & (own > 0.0)
     g = jnp.where(resting[:, None] & resting[None, :], g, 0.0)
     # dependent contacts: as in the contact solver
-    g = g + jnp.where(resting, REGULARISATION * jnp.diagonal(g), 1.0) * jnp.eye(resting.shape[0])
-    return solve(g, gap[:, None])[:, 0]
+    g = g + jnp.where(resting, REGULARISATION * own, 1.0) * jnp.eye(resting.shape[0])
+    return solve(g, jnp.where(resting, gap, 0.0)[:, None])[:, 0]

@@ -45,10 +45,10 @@ REFUSED_GRADIENT = (
     "derivative of a run with pairs (contacts of many bodies); differences of runs are what there is, or a "
     "system without pairs"
 )
-"""Why runs with pairs are not differentiated."""
+"""Why runs with pairs are not differentiated: said where one is."""
 
 
-def check_run(system: System, scheme: Any, events: int, differentiated: bool) -> None:
+def check_run(system: System, scheme: Any, events: int, gradient: str | None) -> None:
     """Refuses what runs with pairs cannot do.
 
     Raises:
@@ -62,7 +62,7 @@ def check_run(system: System, scheme: Any, events: int, differentiated: bool) ->
         )
     if events:
         raise InputError(f"events = {events} with pairs; impacts are counted in traj.impacts, not listed")
-    if differentiated:
+    if gradient == "saltation":
         raise InputError(f"gradient: {REFUSED_GRADIENT}")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from nsjax.identify import faults
 from nsjax.identify.losses import Loss
 from nsjax.identify.plan import Plan, padded
 from nsjax.identify.program import Found, evaluate
@@ -26,7 +27,8 @@ class Point:
             Gauss-Newton model, up to a constant; all rows of the residuals, compressed.
         residual: (K, n, m) over the noise, zero where masked.
         jacobian: (K, n, m, g + l) of the residuals, the numbers of all recordings first, then own ones.
-        ok: whether all runs went well and everything is finite.
+        fault: what keeps the search from using it, a sentence; empty if all runs went well and everything
+            is finite.
         status, impacts, notes: of the runs (K,).
     """
 
@@ -37,10 +39,15 @@ class Point:
     rest: np.ndarray
     residual: np.ndarray
     jacobian: np.ndarray
-    ok: bool
+    fault: str
     status: np.ndarray
     impacts: np.ndarray
     notes: np.ndarray
+
+    @property
+    def ok(self) -> bool:
+        """Whether the search may go here."""
+        return not self.fault
 
 
 class Objective:
@@ -142,14 +149,15 @@ class Objective:
             part = np.concatenate([slope[:g], slope[g + n * i : g + n * (i + 1)]])
             jacobian[i] = jacobian[i] * part
         status = np.asarray(found.status)
-        ok = bool(np.all(status == 0) and np.all(np.isfinite(residual)) and np.all(np.isfinite(jacobian)))
+        fault = faults.fault_of(plan, self.shared + self.own, status, residual, jacobian)
+        ok = not fault
         times = self.weights[:, None, None]
         cost = 0.5 * float(np.sum(times * self.loss.rho(residual))) if ok else np.inf
         root = np.sqrt(times * self.loss.weight(residual)) if ok else np.zeros_like(residual)
         matrix, rest = self.compress(np.nan_to_num(jacobian) * root[..., None], residual * root)
         return Point(
             z=z, cost=cost, gradient=matrix.T @ rest, matrix=matrix, rest=rest, residual=residual,
-            jacobian=jacobian, ok=ok, status=status, impacts=np.asarray(found.impacts),
+            jacobian=jacobian, fault=fault, status=status, impacts=np.asarray(found.impacts),
             notes=np.asarray(found.notes),
         )  # fmt: skip
 

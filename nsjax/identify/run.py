@@ -12,7 +12,7 @@ import numpy as np
 from nsjax import notes
 from nsjax.core import InputError, Problem, Scheme, State
 from nsjax.core.errors import nearest
-from nsjax.identify import clusters, losses, solve
+from nsjax.identify import clusters, faults, losses, solve
 from nsjax.identify.data import Recording
 from nsjax.identify.estimate import Estimate, Fit, Run
 from nsjax.identify.objective import Objective, Point
@@ -130,8 +130,8 @@ def identify(
     if best is None:
         best = objective.points([first])[0]
         raise InputError(
-            f"identify: no search could begin: {ended[0].why} (status {best.status.tolist()}); give "
-            "another initial value or a smaller dt"
+            f"identify: no search could begin: {ended[0].why} (status {best.status.tolist()}); "
+            f"{faults.remedy(best.fault)}"
         )
     draw = {"resamples": resamples, "seed": seed, "tolerance": tolerance, "most": max_runs}
     return _report(objective, ended, best, level, clusters.kind_of(objective, intervals), draw)

@@ -78,14 +78,15 @@ class Levenberg(Search):
         self.damped = damped
         self.damping, self.growth, self.part = 1e-3, 2.0, 1.0
         self.scale = np.zeros_like(z)
-        self.predicted, self.length = 0.0, np.inf
+        self.predicted, self.length, self.fault = 0.0, np.inf, ""
 
     def tell(self, point: Point) -> None:
         """Takes note of what is at ``trial`` and chooses the next."""
         self.told += 1
+        self.fault = point.fault
         if self.best is None:
             if not point.ok:
-                return self._stop(False, "the run at the start of the search failed")
+                return self._stop(False, f"at the start of the search {point.fault}")
             return self._accept(point, self._length(point))
         here, root = self.length, self._root()
         length = self._length(point) if point.ok else np.inf
@@ -165,7 +166,8 @@ class Levenberg(Search):
         if self.damping > STIFFEST or self.part < SHORTEST:
             if self.length <= FLOOR * self._root():
                 return self._stop(True, self._arrived(self.length / self._root()))
-            return self._stop(False, "no step reduces the cost; the model's derivative may be wrong here")
+            why = self.fault or "the model's derivative may be wrong here"
+            return self._stop(False, f"no step reduces the cost; {why}")
         self.trial = np.clip(point.z + step, self.low, self.high)
 
 
@@ -187,7 +189,7 @@ class Descent(Search):
         """Takes note of what is at ``trial`` and steps on."""
         self.told += 1
         if not point.ok:
-            return self._stop(False, f"a run failed after {self.told} steps; take shorter ones")
+            return self._stop(False, f"after {self.told} steps {point.fault}; take shorter ones")
         if self.best is None or point.cost < self.best.cost:
             self._take(point)
         self.costs.append(point.cost)

@@ -2,7 +2,7 @@
 
 from nsjax.nonlinear.implicit import implicit_solution, keep_solutions
 from nsjax.nonlinear.lean import lean
-from nsjax.nonlinear.tangents import made_live, moved, only_tangent, with_tangent
+from nsjax.nonlinear.tangents import made_live, moved, only_tangent, with_tangent, without_derivative
 
 __all__ = [
     "implicit_solution",
@@ -12,4 +12,5 @@ __all__ = [
     "moved",
     "only_tangent",
     "with_tangent",
+    "without_derivative",
 ]

@@ -33,6 +33,20 @@ def _refuse(primals: Any, tangents: Any) -> Any:
     )
 
 
+def without_derivative(x: PyTree, sentence: str) -> PyTree:
+    """``x``; differentiating it, in either mode, raises `NotImplementedError` with the ``sentence``."""
+
+    @jax.custom_jvp
+    def same(x: PyTree) -> PyTree:
+        return x
+
+    @same.defjvp
+    def refuse(primals: Any, tangents: Any) -> Any:
+        raise NotImplementedError(sentence)
+
+    return same(x)
+
+
 def only_tangent(x: Array, refuse: bool = True) -> Array:
     """Zero, with the derivative of ``x``: of first order, a second one raises a sentence, unless it is not
     to be refused; then what scales it is held fixed.

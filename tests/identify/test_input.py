@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 import pytest
 import scipy.stats
 
 import nsjax
 from nsjax import Recording, State, losses, schemes, transforms
+from nsjax.identify import faults
 from nsjax.identify.losses import read
 from nsjax.identify.statistics import quantile
+from tests.gradients.root import ROOT
 from tests.identify.balls import DT, PROBLEM, SCHEME, recording
 
 ALL = [transforms.free(), transforms.positive(), transforms.positive(low=-1.0),
@@ -140,3 +144,44 @@ def test_a_robust_loss_needs_the_noise() -> None:
         nsjax.identify(
             PROBLEM, schemes.moreau(), recording(noise=None), {"gravity": POSITIVE}, dt=DT, loss="huber"
         )
+
+
+ROOT_TIMES = np.linspace(2.1, 3.0, 10)
+
+
+def of_root(k: float) -> nsjax.Estimate:
+    """A fit of the stiffness from ``k``; the spring is slack from 2.46 s on."""
+    problem = ROOT.replace(k=k)
+    data = Recording(times=ROOT_TIMES, values={"x": np.full(10, 0.7)}, noise=1e-3)
+    return nsjax.identify(problem, schemes.moreau(), data, {"k": transforms.positive()}, dt=1e-2)
+
+
+def test_a_derivative_that_is_not_finite_is_not_blamed_on_the_start() -> None:
+    with pytest.raises(nsjax.InputError) as caught:
+        of_root(1.0)
+    words = str(caught.value)
+    assert "the derivative of x by k is not finite from t = 2.5 s on, though the run itself is" in words
+    assert words.endswith("at zero, also inside jnp.where")
+    assert "another initial value" not in words
+
+
+def test_faults_in_words() -> None:
+    """Which comes first: a run that failed, a value, a derivative; by recording where there are several."""
+    recordings = (Recording(times=ROOT_TIMES, values={"x": ROOT_TIMES}, name=n) for n in ("one", "two"))
+    program = types.SimpleNamespace(names=("x", "y"))
+    plan = types.SimpleNamespace(recordings=tuple(recordings), program=program, fitted=2)
+    trained = [types.SimpleNamespace(name=n) for n in ("k", "m")]
+    status, residual, jacobian = np.zeros(2, int), np.zeros((2, 10, 2)), np.zeros((2, 10, 2, 2))
+
+    def told() -> str:
+        return faults.fault_of(plan, trained, status, residual, jacobian)
+
+    assert told() == ""
+    jacobian[1, 3, 1, 1] = np.nan
+    jacobian[0, 5, 0, 0] = np.inf
+    assert told().startswith("the derivative of y by m is not finite from t = 2.4 s on of two, though")
+    residual[1, 4, 0] = np.nan
+    assert told() == "x of the model is not finite from t = 2.5 s on of two"
+    assert faults.remedy(told()) == "give another initial value or a smaller dt"
+    status[0] = 4
+    assert told() == "the run failed"

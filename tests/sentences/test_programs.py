@@ -141,7 +141,7 @@ def test_refused(name: str) -> None:
 def test_no_search_that_could_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     none = types.SimpleNamespace(best=None, why="the model failed")
     monkeypatch.setattr(run.solve, "search", lambda *given: [none])
-    point = types.SimpleNamespace(status=np.array([4]))
+    point = types.SimpleNamespace(status=np.array([4]), fault="the run failed")
     monkeypatch.setattr(run.Objective, "points", lambda self, at: [point])
     with pytest.raises(
         InputError, match=r"identify: no search could begin: the model failed \(status \[4\]\); give"

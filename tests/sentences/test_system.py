@@ -175,15 +175,15 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "rows would take 2 GiB, of 1 GiB of memory; save fewer",
     ),
     "scheme of pairs": (
-        lambda: pairs.check_run(PILE.system, schemes.bathe(), 0, False),
+        lambda: pairs.check_run(PILE.system, schemes.bathe(), 0, None),
         r"scheme 'bathe' with pairs \(contacts of many bodies\); schemes.moreau\(\) takes them",
     ),
     "events of pairs": (
-        lambda: pairs.check_run(PILE.system, MOREAU, 3, False),
+        lambda: pairs.check_run(PILE.system, MOREAU, 3, None),
         "events = 3 with pairs; impacts are counted in traj.impacts, not listed",
     ),
     "gradient of pairs": (
-        lambda: pairs.check_run(PILE.system, MOREAU, 0, True),
+        lambda: pairs.check_run(PILE.system, MOREAU, 0, "saltation"),
         r"gradient: derivative of a run with pairs \(contacts of many bodies\); differences of runs",
     ),
     "promise of pairs": (

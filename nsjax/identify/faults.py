@@ -1,0 +1,67 @@
+"""Why a search cannot use what the model returns: a run that failed, or a number that is not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nsjax.identify.plan import Plan
+
+FAILED = "the run failed"
+"""Of a run with a status."""
+
+
+def fault_of(
+    plan: Plan, trained: Sequence[Any], status: np.ndarray, residual: np.ndarray, jacobian: np.ndarray
+) -> str:
+    """A sentence, empty if nothing is wrong.
+
+    A run whose values are finite, but whose derivative is not, is sound: the fault lies in a function of
+    the model (or of the scheme) that has no derivative where the run passes. The sentence therefore names
+    the number and the first measured time at which it shows.
+
+    Args:
+        trained: what the last axis of the derivative belongs to.
+        status: of the runs (K,).
+        residual, jacobian: (K, n, m) and (K, n, m, g + l), zero where nothing is measured.
+    """
+    if np.any(status):
+        return FAILED
+    lost = _first(residual)
+    if lost is not None:
+        k, i, j = lost
+        return f"{plan.program.names[j]} of the model is not finite {_place(plan, k, i)}"
+    lost = _first(jacobian)
+    if lost is None:
+        return ""
+    k, i, j, c = lost
+    what = f"{plan.program.names[j]} by {trained[c].name}"
+    return f"the derivative of {what} is not finite {_place(plan, k, i)}, though the run itself is sound"
+
+
+def remedy(fault: str) -> str:
+    """What to do about a fault at the start of a search."""
+    if fault.startswith("the derivative"):
+        return (
+            "nsjax.check_gradient tells the step; look in the model for a root, quotient, norm or power at "
+            "zero, also inside jnp.where"
+        )
+    return "give another initial value or a smaller dt"
+
+
+def _first(x: np.ndarray) -> tuple[int, ...] | None:
+    """Place of the entry (recording, time, ...) that is not finite at the earliest row of its recording."""
+    places = np.argwhere(~np.isfinite(x))
+    if not len(places):
+        return None
+    first = places[np.argmin(places[:, 1])]
+    return tuple(int(k) for k in first)
+
+
+def _place(plan: Plan, k: int, i: int) -> str:
+    """Recording and time."""
+    recording = plan.recordings[k]
+    who = f" of {recording.name or f'recording {k}'}" if plan.fitted > 1 else ""
+    return f"from t = {float(recording.times[i]):.6g} s on{who}"
