@@ -290,7 +290,7 @@ def _simulate(
 ) -> Trajectory:
     """The run with the numbers ``x``."""
     system, params, state = _changed(problem, plan.keys, x)
-    lengths: Any = {"steps": plan.steps, "every": plan.every, "events": events}
+    lengths: Any = {"steps": plan.steps, "every": plan.every, "events": events, "notes": True}
     return simulate(system, params, state, scheme, dt=dt, gradient=gradient, **lengths)
 
 

@@ -168,7 +168,9 @@ def _one_step(
     params = refreshed(program.system, state.t, state.q, params)
     system = worked(scheme, program.system)
     start, tally = _same_pairs(system, params, start, tally)
-    carry, output, closing, moves = _stepped(system, scheme, params, constants, start, run.closing, dt)
+    noted = "notes" in program.keep
+    step = functools.partial(_stepped, system, noted)
+    carry, output, closing, moves = step(scheme, params, constants, start, run.closing, dt)
     carry, output = _known_pairs(system, params, carry, output)
     output = reported(program.system, output)
     index = follow.index + 1
@@ -198,11 +200,11 @@ def _one_step(
 
 
 def _stepped(
-    system: System, scheme: Scheme, params: PyTree, constants: PyTree, start: Carry, closing: Closing | None,
-    dt: Array,
+    system: System, noted: bool, scheme: Scheme, params: PyTree, constants: PyTree, start: Carry,
+    closing: Closing | None, dt: Array,
 ) -> tuple[Carry, Output, Closing | None, Array | None]:  # fmt: skip
-    """A step of the scheme, what is remembered of closed phases after it, and how they move. What derivatives
-    at events need is in the program where somebody differentiates it.
+    """A step of the scheme, what is remembered of closed phases after it, and how they move. What
+    derivatives at events need is in the program where somebody differentiates it, or asks for notes.
     """
 
     def plain(data: Any) -> Any:
@@ -219,7 +221,7 @@ def _stepped(
         follow = follow_closing(criteria_of(scheme), system, params, closing, start, carry, output, dt)
         return carry, output, *follow
 
-    step = plain if scheme.gradient == "discrete" else lean(plain, full)
+    step = plain if scheme.gradient == "discrete" else full if noted else lean(plain, full)
     carry, output, closing, moves = step((scheme, params, constants, start, closing, dt))
     # decisions and books have no derivative
     memory = jax.tree.map(

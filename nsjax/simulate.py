@@ -17,7 +17,7 @@ from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.memory import check_events, check_rows, seen_around, tree_bytes
 from nsjax.core.pairs import check_run
-from nsjax.core.quantities import ROWS, row_numbers
+from nsjax.core.quantities import NOTES, ROWS, row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row, trajectory
@@ -47,6 +47,7 @@ def simulate(
     save: Sequence[str] | None = None,
     gradient: str | None = None,
     events: int = 0,
+    notes: bool = False,
     carry: Continuation | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Trajectory:
@@ -67,11 +68,14 @@ def simulate(
         steps: number of steps, a multiple of ``every``. Give either steps or time.
         time: duration [s], a whole number of steps.
         every: save each ``every``-th step.
-        save: names of the row quantities to keep beside ``t, q, v`` (see `Trajectory`); None: all.
+        save: names of the row quantities to keep beside ``t, q, v`` (see `Trajectory`); None: all but
+            ``notes`` and ``margin``.
         gradient: ``"saltation"`` or ``"discrete"``, the derivative through impacts, see `Scheme`; None:
             the scheme's own. It changes derivatives, and values by the rounding of another program only;
-            runs that are not differentiated compile faster with ``"discrete"``.
+            programs that are not differentiated hold nothing of it.
         events: keep a list of the first ``events`` impacts.
+        notes: keep ``traj.notes`` and ``traj.margin``, which tell what the events of the run mean for its
+            derivatives. `nsjax.check_gradient` and `nsjax.identify` look at them of their own accord.
         carry: ``traj.carry`` of an earlier run, to continue it bit for bit instead of starting at
             ``state``.
         progress: called as ``progress(steps_done, steps)`` between compiled calls.
@@ -84,8 +88,8 @@ def simulate(
             included.
 
     Limits: the derivative with ``gradient="saltation"`` is that of the motion to first order in dt, as
-    far as the motion has one; ``traj.notes`` tells where it is one-sided or a selection. It is of first
-    order: a second differentiation through contacts is refused.
+    far as the motion has one; ``traj.notes`` (``notes=True``) tells where it is one-sided or a
+    selection. It is of first order: a second differentiation through contacts is refused.
 
     Example:
         >>> import nsjax
@@ -100,7 +104,7 @@ def simulate(
     """
     call = checked(
         system, params, state, scheme, dt=dt, steps=steps, time=time, every=every, save=save,
-        gradient=gradient, events=events, carry=carry, progress=progress,
+        gradient=gradient, events=events, notes=notes, carry=carry, progress=progress,
     )  # fmt: skip
     if call.traced:
         run, rows = _run_traced(call)
@@ -136,7 +140,7 @@ class Call:
 def checked(
     system: System, params: PyTree, state: State, scheme: Scheme, *, dt: Array | float, steps: int | None,
     time: float | None, every: int, save: Sequence[str] | None, gradient: str | None, events: int,
-    carry: Continuation | None, progress: Any,
+    notes: bool, carry: Continuation | None, progress: Any,
 ) -> Call:  # fmt: skip
     """What `simulate` looks at before any work.
 
@@ -150,6 +154,10 @@ def checked(
     if progress is not None and not callable(progress):
         raise InputError(f"progress = {progress!r}; give a function of the steps done and of all steps")
     keep = checks.check_save(save, ROWS)
+    if save is None and not notes:
+        keep = tuple(name for name in keep if name not in NOTES)
+    elif notes:
+        keep = tuple(name for name in ROWS if name in (*keep, *NOTES))
     check_events(events, system.nt)
     params = checks.canonical(params, "params")
     scheme = dataclasses.replace(scheme, coef=checks.canonical(scheme.coef, "scheme"))

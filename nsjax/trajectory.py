@@ -16,7 +16,7 @@ from nsjax.core.called import observed
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
-from nsjax.core.quantities import QUANTITIES, ROWS, RowQuantities
+from nsjax.core.quantities import NOTES, QUANTITIES, ROWS, RowQuantities
 from nsjax.core.scheme import Carry, Event, Output
 from nsjax.core.system import System
 from nsjax.types import Array, PyTree, record
@@ -178,7 +178,7 @@ class Trajectory(Views, ByName, RowQuantities):
         saved.
         """
         kept = {name: getattr(self, name) for name in ROWS}
-        if any(value is None for value in kept.values()):
+        if any(value is None for name, value in kept.items() if name not in NOTES):
             return None
         return Output(
             **kept,

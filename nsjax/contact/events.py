@@ -70,6 +70,25 @@ def fly(criteria: Criteria, touch: Touch) -> Touch:
 
 
 @record()
+class Balance:
+    """Mass and force of a step at the state at which its contacts are looked at.
+
+    Args:
+        at: that state, with the velocity before an impact.
+        inertia: there.
+        push: (nv,) force of the step, without contact and constraint forces.
+        free: (nv,) acceleration by the force at the velocity of ``at``.
+        drift: (nv,) velocity change by ``push``.
+    """
+
+    at: State
+    inertia: Inertia
+    push: Array
+    free: Array
+    drift: Array
+
+
+@record()
 class Formed:
     """What a step forms once at the state at which its contacts are looked at.
 
@@ -99,6 +118,14 @@ def formed(system: System, p: PyTree, at: State) -> Formed:
         return Formed(at=at, rows=rows, response=None, free=free, inertia=inertia)
     free, response = inertia.answers(force, rows.wt)
     return Formed(at=at, rows=rows, response=response, free=free, inertia=inertia)
+
+
+def formed_on(system: System, p: PyTree, balance: Balance) -> Formed:
+    """Rows and responses where mass and force are known."""
+    at, inertia = balance.at, balance.inertia
+    rows = all_rows(system, jnp.asarray(at.t), at.q, p)
+    _, response = inertia.answers(jnp.zeros_like(balance.push), rows.wt)
+    return Formed(at=at, rows=rows, response=response, free=balance.free, inertia=inertia)
 
 
 def lasting(criteria: Criteria, touch: Touch, active: Array) -> Array:

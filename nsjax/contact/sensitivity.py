@@ -17,7 +17,7 @@ from nsjax import notes
 from nsjax.contact import events, saltation, sliding
 from nsjax.contact.aftermath import Around, accelerate, shift_back
 from nsjax.contact.criteria import Criteria
-from nsjax.contact.events import Approach, Formed, Touch, frozen
+from nsjax.contact.events import Approach, Balance, Formed, Touch, frozen
 from nsjax.contact.jump import Jump
 from nsjax.contact.links import over_links
 from nsjax.core.branches import branch
@@ -150,8 +150,8 @@ def _look(
     gap: Array, touch: Touch, slide: Array, slow: Array, known: tuple[Array, Array] | None, dt: Array,
     f: Formed | None,
 ) -> _Before:  # fmt: skip
-    """Events of the step: impacts, else reversals of the sliding velocities ``slide`` at its start. Those at
-    the predicted state contain what a belt changes until then, and may have passed zero already.
+    """Events of the step: impacts, else reversals of the sliding velocities ``slide`` at its start. Those
+    at the predicted state contain what a belt changes until then, and may have passed zero already.
     """
     f = f or events.formed(system, p, at)
     found = events.approach(criteria, system, p, f, touch, active, gap, dt)
@@ -191,6 +191,7 @@ def through_events(
     respond: Callable[[PyTree, State, Formed | None], Stepped], family: Family, criteria: Criteria,
     system: System, params: PyTree, state: State, touch: Touch, active: Array, dt: Array,
     known: tuple[Array, Array] | None = None, load: Array | None = None,
+    balance: Balance | None = None,
 ) -> tuple[Stepped, Told]:  # fmt: skip
     """A step with contacts whose derivative is that of the motion.
 
@@ -200,6 +201,7 @@ def through_events(
         active: (nc,) bool, contacts closed at the predicted state. One seen a step early does no harm.
         known: (nv,) acceleration and (rows,) row forces before the step where they are known.
         load: (nc,) bool, contacts under load before it, where the scheme knows better than ``touch.held``.
+        balance: mass and force at the predicted state where they are known.
 
     Returns:
         What the scheme makes of the step, and what is told of it.
@@ -212,14 +214,28 @@ def through_events(
         slow = sliding.slowing(criteria, slide, touch, active)
     ahead = family.predict(system, start, step)
     new = active & ~touch.held
-    at = family.predict(system, state, dt) if family.derivative else ahead
+    at = family.predict(system, state, dt)
     gap = system.gap(at.t, at.q, params)
-    f = None if family.derivative or not family.shares else events.formed(system, p, ahead)
+    f = None
+    if family.shares and not family.derivative:
+        f = events.formed_on(system, params, balance) if balance else events.formed(system, params, at)
     b = branch(
         jnp.any(new) | jnp.any(slow),
         lambda _: _look(
-            criteria, family, system, p, start, ahead, active, frozen(gap), touch, frozen(slide), slow,
-            known, step, f,
+            criteria,
+            family,
+            system,
+            p,
+            start,
+            ahead,
+            active,
+            frozen(gap),
+            touch,
+            frozen(slide),
+            slow,
+            known,
+            step,
+            frozen(f),
         ),
         lambda _: _no_event(system),
         None,

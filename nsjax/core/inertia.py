@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from nsjax.linalg import (
     Paired,
     eliminated,
     interleaving,
+    matmul,
     matvec,
     solve_positive,
 )
@@ -51,6 +53,7 @@ class Inertia:
         matrix: (nv, nv) for dense structures without factors, else None.
         factors: eliminated matrix, of velocities and multipliers where joints are inside; or None.
         response: ``M^-1 W`` (nv, rows) where it is known.
+        inverse: (nv, nv), where it is formed: see `inverted`.
     """
 
     system: System
@@ -59,6 +62,16 @@ class Inertia:
     matrix: Array | None
     factors: Elimination | None
     response: Any = None
+    inverse: Array | None = None
+
+    def inverted(self) -> Inertia:
+        """The same with the inverse of a dense matrix formed: for answers at one configuration that are
+        asked one after the other.
+        """
+        if self.matrix is None or self.factors is not None:
+            return self
+        inverse = solve_positive(self.matrix, jnp.eye(self.matrix.shape[0], dtype=self.matrix.dtype))
+        return dataclasses.replace(self, inverse=inverse)
 
     def times(self, w: Array) -> Array:
         """``M w`` (nv,)."""
@@ -70,6 +83,8 @@ class Inertia:
         """``M^-1 b`` for columns (nv, k), or in `Blocks`."""
         if not columns.shape[1]:
             return columns
+        if self.inverse is not None:
+            return matmul(self.inverse, columns)
         if self.factors is None:
             return solve_positive(self.matrix, columns)  # type: ignore[arg-type]
         inside, n = self.system.inside, columns.shape[0]
@@ -98,6 +113,8 @@ class Inertia:
             if not wt.shape[0]:
                 return drift, wt.T
             return drift, self.response[:, self.response.shape[1] - wt.shape[0] :]
+        if self.inverse is not None:
+            return matvec(self.inverse, push), matmul(self.inverse, wt.T)
         x = self.solve(jnp.concatenate([push[:, None], wt.T], axis=1))
         return x[:, 0], x[:, 1:]
 

@@ -115,6 +115,9 @@ QUANTITIES: dict[str, Quantity] = {
 ROWS = tuple(QUANTITIES)
 """What `simulate` saves beside ``t, q, v``."""
 
+NOTES = ("notes", "margin")
+"""Those about derivatives, which a run keeps where it is asked for them: a third of its program."""
+
 LOADS = tuple(name for name, x in QUANTITIES.items() if x.unit in ("N", "N s"))
 """Forces and impulses."""
 

@@ -169,7 +169,7 @@ def _looked_at(
         raise InputError(f"run: problem = {problem!r}; it must be an nsjax.Problem")
     call = checked(
         problem.system, problem.params, problem.state, scheme, dt=dt, steps=steps, time=time, every=every,
-        save=save, gradient=None, events=events, carry=None, progress=progress,
+        save=save, gradient=None, events=events, notes=False, carry=None, progress=progress,
     )  # fmt: skip
     if call.traced:
         raise InputError("run: works on plain numbers; inside jit, vmap and grad use nsjax.simulate")

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from nsjax import status
 from nsjax.contact import Jump, no_jump
+from nsjax.contact.events import Balance
 from nsjax.contact.sensitivity import Told
 from nsjax.contact.stage import StageAnswer
 from nsjax.core.branches import branch
@@ -17,7 +18,7 @@ from nsjax.types import Array, PyTree
 
 def step_status(
     system: System, params: PyTree, at: State, gap: Array, v: Array, q: Array, solved: Array,
-    residual: Array,
+    residual: Array, balance: Balance | None = None,
 ) -> Array:  # fmt: skip
     """Status bits of a step. Causes are told apart only when something is wrong.
 
@@ -27,17 +28,21 @@ def step_status(
         v, q: the new state.
         solved: whether the contact problems met their tolerance.
         residual: of them; infinite where one has no answer.
+        balance: mass and force at ``at`` where they are known.
     """
 
     def broken(x: Array) -> Array:
         return ~jnp.isfinite(jnp.sum(x))
 
     def causes(_: None) -> Array:
-        mass = inertia_at(system, at.t, at.q, params)
-        force = system.force(at.t, at.q, at.v, params)
+        if balance is None:
+            mass, force = inertia_at(system, at.t, at.q, params), system.force(at.t, at.q, at.v, params)
+            drift = mass.solve(force[:, None])
+        else:
+            mass, force, drift = balance.inertia, balance.push, balance.drift
         heavy = broken(mass.times(jnp.ones(system.nv)))
         inputs = heavy | broken(force)
-        singular = ~inputs & broken(mass.solve(force[:, None]))
+        singular = ~inputs & broken(drift)
         state = ~inputs & ~singular & (broken(v) | broken(q))
         found = {
             status.GAP_NOT_FINITE: broken(gap) & ~broken(q),
@@ -95,6 +100,7 @@ def impulse_output(
     jump: Jump,
     dt: Array,
     solved: Array,
+    balance: Balance | None = None,
 ) -> Output:
     """Output of a step whose contact and constraint forces are all impulses.
 
@@ -102,6 +108,7 @@ def impulse_output(
         at: state inside the step, see `step_status`.
         end: the new state.
         told: of its events; None without contacts.
+        balance: mass and force at ``at`` where they are known.
     """
     none, no = jnp.zeros(0), jnp.zeros(0, bool)
     told = told or Told(touch=None, notes=none.astype(int), impact=no, tau=none, timed=no)  # type: ignore[arg-type]
@@ -123,7 +130,7 @@ def impulse_output(
         ),
         iterations=jump.iterations,
         residual=jump.residual,
-        status=step_status(system, params, at, gap, end.v, end.q, solved, jump.residual),
+        status=step_status(system, params, at, gap, end.v, end.q, solved, jump.residual, balance),
         contact=jump.worst,
         notes=told.notes,
     )

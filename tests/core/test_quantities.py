@@ -25,7 +25,7 @@ FOLD = {
 
 def crank(every: int, scheme: Scheme | None = None) -> Trajectory:
     scheme = scheme or schemes.moreau()
-    return nsjax.simulate(*models.slider_crank(), scheme, dt=1e-4, steps=600, every=every)
+    return nsjax.simulate(*models.slider_crank(), scheme, dt=1e-4, steps=600, every=every, notes=True)
 
 
 def test_rows_are_folds_of_steps() -> None:

@@ -138,7 +138,8 @@ def test_an_oscillator_that_grazes_is_noted(name: str) -> None:
     for n in (211, 503, 1009):
         for excess, grazes in ((0.0, True), (1e-9, True), (-1e-9, True), (0.1, False), (-0.1, False)):
             params = {"w": 2.0, "wall": np.array([0.5 + excess])}
-            traj = nsjax.simulate(OSCILLATOR, params, state, scheme, dt=1.2 / n, steps=n, every=n)
+            lengths = {"dt": 1.2 / n, "steps": n, "every": n}
+            traj = nsjax.simulate(OSCILLATOR, params, state, scheme, notes=True, **lengths)
             assert bool(np.any(np.asarray(traj.notes) & notes.GRAZING)) == grazes, (n, excess)
             near = float(np.min(np.asarray(traj.margin)))
             assert near < 30.0 if grazes else near > 30.0

@@ -158,7 +158,7 @@ def edited(path: pathlib.Path, target: pathlib.Path, change) -> pathlib.Path:
 def saved(tmp_path_factory) -> pathlib.Path:
     """A file of this version: a run of 0.1 s."""
     path = tmp_path_factory.mktemp("saved") / "run.npz"
-    traj = nsjax.simulate(*BALL, schemes.moreau(), dt=1e-3, steps=100, every=20)
+    traj = nsjax.simulate(*BALL, schemes.moreau(), dt=1e-3, steps=100, every=20, notes=True)
     io.save(path, BALL, traj, scheme=schemes.moreau())
     return path
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from nsjax.contact import Jump
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.equations import Carried
-from nsjax.contact.events import Formed
+from nsjax.contact.events import Balance, Formed
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
 from nsjax.core.inertia import inertia_at
@@ -205,7 +205,8 @@ def unified_stage(
 
 def _respond(
     pair: Pair | None, scheme: Scheme, system: System, params: PyTree, state: State, active: Array,
-    dt: Array, contacts: bool, _formed: Formed | None,
+    dt: Array, contacts: bool, _balance: Balance | None,
+    _formed: Formed | None,
 ) -> Stepped:  # fmt: skip
     """The whole step, with or without contact rows."""
     carried = None if pair is None else pair[contacts]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from nsjax.contact import Jump
 from nsjax.contact.criteria import Criteria
-from nsjax.contact.events import Formed
+from nsjax.contact.events import Balance, Formed
 from nsjax.contact.sensitivity import Stepped
 from nsjax.core.inertia import inertia_at
 from nsjax.core.scheme import Carry, Output, Scheme
@@ -205,7 +205,7 @@ def _step(
 
     def respond(
         scheme: Scheme, system: System, p: PyTree, state: State, active: Array, dt: Array, contacts: bool,
-        _formed: Formed | None,
+        _balance: Balance | None, _formed: Formed | None,
     ) -> Stepped:  # fmt: skip
         return options.respond(ImpulseRun(scheme, system, p, state, memory, dt, active, contacts))
 

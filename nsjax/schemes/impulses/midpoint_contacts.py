@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from nsjax.contact import events
 from nsjax.contact.criteria import criteria_of
-from nsjax.contact.events import Formed
+from nsjax.contact.events import Balance, Formed
 from nsjax.contact.sensitivity import Family, Stepped, nothing_told, through_events
 from nsjax.core.branches import branch
 from nsjax.core.operators import touching
@@ -24,7 +24,10 @@ from nsjax.schemes.at_events import derivatives, held_contacts, touch_at_start
 from nsjax.schemes.books import impulse_output
 from nsjax.types import Array, PyTree, record
 
-Respond = Callable[[Scheme, System, PyTree, State, Array, Array, bool, Formed | None], Stepped]
+Respond = Callable[
+    [Scheme, System, PyTree, State, Array, Array, bool, Balance | None, Formed | None], Stepped
+]
+Weigh = Callable[[Scheme, System, PyTree, State, Array], Balance]
 Gaps = Callable[[System, PyTree, State], Array]
 
 
@@ -57,19 +60,20 @@ def gap_of(system: System, params: PyTree, at: State) -> Array:
 
 def impulse_step(
     respond: Respond, scheme: Scheme, system: System, params: PyTree, carry: Carry, dt: Array,
-    *, corrects: bool = False, shares: bool = False, gaps: Gaps = gap_of,
+    *, corrects: bool = False, weigh: Weigh | None = None, gaps: Gaps = gap_of,
 ) -> tuple[Carry, Output]:  # fmt: skip
-    """One step around ``respond(scheme, system, params, state, active, dt, contacts, formed)``.
+    """One step around ``respond(scheme, system, params, state, active, dt, contacts, balance, formed)``.
 
     Args:
         respond: makes a `Stepped` of the state; ``active`` (nc,) are the contacts that take part,
-            ``contacts`` (static) says whether any may, ``formed`` is None unless ``shares``.
+            ``contacts`` (static) says whether any may; ``balance`` and ``formed`` are None where the step
+            has to find them, because it is shifted for a derivative or there is no ``weigh``.
         scheme: with the numbers ``tolerance``, ``stage_tolerance``, and ``gap_tolerance``, up to which gaps
             count as closed.
         carry: of `contact_init`, or of the step before.
         corrects: whether gaps are corrected on position level.
-        shares: whether ``respond`` takes what is ``formed`` already; see
-            `nsjax.contact.sensitivity.Family`.
+        weigh: ``(scheme, system, params, state, dt) -> Balance``, mass and force at the predicted midpoint,
+            where those of the step are these.
         gaps: ``(system, params, at) -> (nc,)`` [m] what decides which contacts take part; ``at`` is the
             predicted midpoint, whose own gaps are the default.
 
@@ -84,17 +88,23 @@ def impulse_step(
     criteria = criteria_of(scheme)
     family = Family(
         predict=midpoint, held=functools.partial(held_contacts, criteria), corrects=corrects, turns=True,
-        shares=shares, laws=0.5, **derivatives(scheme),
+        shares=weigh is not None, laws=0.5, **derivatives(scheme),
     )  # fmt: skip
 
+    balance = None
+    if weigh is not None and not family.derivative:
+        balance = weigh(scheme, system, params, state, dt)
+
     def step(p: PyTree, state: State, formed: Formed | None) -> Stepped:
-        return respond(scheme, system, p, state, active, dt, True, formed)
+        return respond(scheme, system, p, state, active, dt, True, balance, formed)
 
     def meet(_: None) -> Any:
-        return through_events(step, family, criteria, system, params, state, touch, active, dt)
+        return through_events(
+            step, family, criteria, system, params, state, touch, active, dt, balance=balance
+        )
 
     def fly(_: None) -> Any:
-        r = respond(scheme, system, params, state, active, dt, False, None)
+        r = respond(scheme, system, params, state, active, dt, False, balance, None)
         return r, nothing_told(events.fly(criteria, touch)) if system.nc else None
 
     if not system.nc:
@@ -104,7 +114,7 @@ def impulse_step(
         met = jnp.any(active) | jnp.any(touch.held) if system.nt else jnp.any(active)
         r, told = branch(met, meet, fly, None)
     solved = (r.jump.residual <= scheme.coef.tolerance) & (r.estimate <= scheme.coef.stage_tolerance)
-    output = impulse_output(system, params, at, r.end, gap, active, told, r.jump, dt, solved)
+    output = impulse_output(system, params, at, r.end, gap, active, told, r.jump, dt, solved, balance)
     kept = told.touch if system.nc else ()
     memory = kept if isinstance(r.more, tuple) and not r.more else Remembered(touch=kept, own=r.more)
     return Carry(state=r.end, memory=memory), output

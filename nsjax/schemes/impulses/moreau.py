@@ -11,7 +11,7 @@ from jax import lax
 
 from nsjax.contact import Jump, no_jump, velocity_jump
 from nsjax.contact.criteria import Criteria
-from nsjax.contact.events import Formed
+from nsjax.contact.events import Balance, Formed
 from nsjax.contact.projection import Projection, project_position
 from nsjax.contact.sensitivity import Stepped
 from nsjax.core.inertia import Inertia, constant_inertia, inertia_at
@@ -202,8 +202,6 @@ def _velocity_level(
     """Velocity change, jump and error estimate (nothing is iterated) of a step."""
     v, dt, none = d.state.v, d.dt, jnp.zeros(())
     push = dt * d.force
-    if not contacts and not system.nb:
-        return d.mass.solve(push[:, None])[:, 0], no_jump(system), none
     rows, target = d.frozen.rows, None
     if rows.joints is not None:
         response = d.mass.solve(rows.wt.T)
@@ -233,10 +231,26 @@ def _jump(
     )  # fmt: skip
 
 
-def _shares(scheme: Scheme, system: System, kept: PyTree) -> bool:
+def _weigh(
+    kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, dt: Array
+) -> Balance:
+    """Mass and force at the midpoint, the force at the forecast velocity where that is asked."""
+    at, half = midpoint(system, state, dt), 0.5 * dt
+    mass, forecast = inertia_at(system, at.t, at.q, params, kept), _needs_forecast(scheme, system)
+    if forecast and scheme.gradient == "discrete":  # asked three times; a derivative costs less without
+        mass = mass.inverted()
+    push = system.force(at.t, at.q, state.v, params)
+    free = mass.solve(push[:, None])[:, 0]
+    if not forecast:
+        return Balance(at=at, inertia=mass, push=push, free=free, drift=dt * free)
+    push = system.force(at.t, at.q, state.v + half * free, params)
+    return Balance(at=at, inertia=mass, push=push, free=free, drift=mass.solve((dt * push)[:, None])[:, 0])
+
+
+def _shares(scheme: Scheme, system: System) -> bool:
     """Whether a step needs no more than what is formed where its contacts are looked at."""
     frozen = scheme.options.constraint_form in ("index_2", "ggl") or not system.nb
-    return frozen and not system.inside and not _needs_forecast(scheme, system) and kept is None
+    return frozen and not system.inside
 
 
 def _project(
@@ -269,25 +283,25 @@ def _corrected(scheme: Scheme, system: System, projection: Projection, q: Array,
 
 def _respond(
     kept: PyTree, known: Array | None, scheme: Scheme, system: System, params: PyTree, state: State,
-    active: Array, dt: Array, contacts: bool, formed: Formed | None,
+    active: Array, dt: Array, contacts: bool, balance: Balance | None, formed: Formed | None,
 ) -> Stepped:  # fmt: skip
     """The whole step, with or without contact rows; ``known`` are impulses (nc, 1 + nt) to begin with."""
     at = midpoint(system, state, dt)
-    if formed is not None:
-        drift = dt * formed.free
+    if formed is not None and balance is not None:
+        drift = balance.drift
         jump = _jump(
             scheme, system, params, formed.rows, formed.response, state.v, drift, active, dt, start=known
         )
         dv, none = drift + jump.dv, jnp.zeros(())
         return _end(scheme, system, params, state, at, active, dt, dv, jump, none, known)
-    v, half = state.v, 0.5 * dt
-    mass = inertia_at(system, at.t, at.q, params, kept)
-    force = system.force(at.t, at.q, v, params)
-    if _needs_forecast(scheme, system):
-        forecast = v + mass.solve((half * force)[:, None])[:, 0]
-        force = system.force(at.t, at.q, forecast, params)
+    b = balance or _weigh(kept, scheme, system, params, state, dt)
+    if not contacts and not system.nb:
+        jump, none = no_jump(system), jnp.zeros(())
+        return _end(scheme, system, params, state, at, active, dt, b.drift, jump, none, known)
     rows = frozen_rows(system, params, jnp.asarray(at.t), at.q, contacts)
-    d = _Data(params=params, state=state, at=at, mass=mass, force=force, dt=dt, frozen=rows, known=known)
+    d = _Data(
+        params=params, state=state, at=at, mass=b.inertia, force=b.push, dt=dt, frozen=rows, known=known
+    )
     position = bool(system.nb) and scheme.options.constraint_form == "index_3"
     solve = _position_level if position else _velocity_level
     dv, jump, estimate = solve(scheme, system, d, active, contacts)
@@ -320,7 +334,8 @@ def _step(
 ) -> tuple[Carry, Output]:
     corrects = scheme.options.project_contacts
     known = carry.memory.own if system.pairs is not None else None
+    weigh = functools.partial(_weigh, constants) if _shares(scheme, system) else None
     return impulse_step(
         functools.partial(_respond, constants, known), scheme, system, params, carry, dt, corrects=corrects,
-        shares=_shares(scheme, system, constants),
+        weigh=weigh,
     )  # fmt: skip

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.equations import kept_tangent
-from nsjax.contact.events import Formed, gap_rates
+from nsjax.contact.events import Balance, Formed, gap_rates
 from nsjax.contact.sensitivity import Stepped
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
@@ -208,7 +208,8 @@ def _problem(
 
 def _respond(
     kept: PyTree, pair: Pair | None, scheme: Scheme, system: System, params: PyTree, state: State,
-    active: Array, dt: Array, contacts: bool, _formed: Formed | None,
+    active: Array, dt: Array, contacts: bool, _balance: Balance | None,
+    _formed: Formed | None,
 ) -> Stepped:  # fmt: skip
     """The whole step, with or without contact rows."""
     equations, data = _problem(scheme, system, params, state, dt, contacts)
