@@ -18,6 +18,9 @@ from nsjax.types import Array, PyTree
 TOUCHING = 1e-12
 """A gap up to this part of ``1 + |q|`` is closed at the start of a run: rounding of positions."""
 
+TOGETHER = 1e-6
+"""Part of a step within which instants count as one: two corners that strike flat differ by rounding."""
+
 
 def no_impacts(system: System, kept: int) -> Impacts | None:
     """An empty list with so many places; None for none."""
@@ -89,9 +92,11 @@ def enter_impacts(
             "impulse_tangential": output.impulse_tangential,
         }
         count, kept = listed.count, np.arange(listed.time.shape[0])
+        place_of = jnp.round(instant / (TOGETHER * dt))
         for k in range(system.nc):
             # those of the step that come before this one, contacts of one instant in their order
-            first = (instant < instant[k]) | ((instant == instant[k]) & (np.arange(system.nc) < k))
+            same = (place_of == place_of[k]) & (np.arange(system.nc) < k)
+            first = (place_of < place_of[k]) | same
             here = (kept == count + jnp.sum(impact & first)) & impact[k]
             new: dict[str, Any] = {}
             for name, x in values.items():

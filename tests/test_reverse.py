@@ -134,12 +134,12 @@ def test_rows_are_counted_before_a_run() -> None:
         run(steps=10**12, save=[])
     with pytest.raises(InputError, match=r"events = 10000000000 would take 373 GiB, of .* ask for fewer"):
         run(steps=10, events=10**10)
-    for save in (None, ["gap"], ["margin", "notes"]):
+    for save in (ROWS, ["gap"], ["margin", "notes"]):
         traj = run(steps=10, save=save)
         kept = [
             x for x in (traj.t, traj.q, traj.v, *(getattr(traj, name) for name in ROWS)) if x is not None
         ]
-        program = LoopProgram(system=problem.system, keep=ROWS if save is None else tuple(save), events=0)
+        program = LoopProgram(system=problem.system, keep=tuple(save), events=0)
         assert row_bytes(program) == sum(np.asarray(x)[0].nbytes for x in kept)
 
 
