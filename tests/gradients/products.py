@@ -22,14 +22,16 @@ SAVED = ("force_normal", "drag_force", "impulse_normal", "notes", "impacts")
 
 @functools.cache
 def _program(system: System, static: Scheme, steps: int):
-    """``(x, dx, w) -> (w . J dx, J' w . dx, size of either, status, notes, impacts)`` with ``x`` parameters,
-    numbers of the scheme, start and step size.
+    """``(x, dx, seed) -> (w . J dx, J' w . dx, size of both, status, notes, impacts)`` with ``x``:
+    parameters, numbers of the scheme, start and step size.
     """
 
     def run(x):
         params, coef, state, dt = x
         scheme = dataclasses.replace(static, coef=coef)
-        traj = nsjax.simulate(system, params, state, scheme, dt=dt, steps=steps, every=steps // 2, save=SAVED)
+        traj = nsjax.simulate(
+            system, params, state, scheme, dt=dt, steps=steps, every=steps // 2, save=SAVED
+        )
         bits = lax.reduce(traj.notes, np.asarray(0), lax.bitwise_or, (0, 1))
         moving = traj.t, traj.q, traj.v, traj.force_normal, traj.drag_force, traj.impulse_normal
         return moving, (traj.status, bits, jnp.sum(traj.impacts))
