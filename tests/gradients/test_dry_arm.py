@@ -28,10 +28,7 @@ def arm(seed: int, dimension: int, coordinates: str) -> Problem:
     place = (lambda x: (x, 0.0)) if dimension == 2 else (lambda x: (x, 0.0, 0.0))
     inertia = 0.01 if dimension == 2 else (0.002, 0.01, 0.01)
     low = (0.0, -0.45) if dimension == 2 else (0.0, 0.0, -0.45)
-    start = {
-        "upper": (rng.uniform(-0.3, 0.3), rng.normal()),
-        "lower": (rng.uniform(0.2, 0.6), rng.normal()),
-    }
+    upper, lower = (rng.uniform(-0.3, 0.3), rng.normal()), (rng.uniform(0.2, 0.6), rng.normal())
     return assemble(
         body("upper", mass=1.0, inertia=inertia, com=place(0.5 * a)),
         body("lower", mass=0.7, inertia=inertia, com=place(0.5 * b)),
