@@ -35,6 +35,8 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array) -> Branches:
     if given is not None:
         push = given.where(given.normal, push)
     on = problem.mask & (push > 0.0)
+    if given is not None:  # a bound of zero slides, so that there is a derivative by it
+        on = on | (problem.mask & given.on)
     size = norm(z[:, 1:])
     radius = problem.friction * push
     # A disk of radius zero has no interior: friction zero always slips.

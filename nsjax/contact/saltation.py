@@ -20,10 +20,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact.branches import REGULARISATION
+from nsjax.contact.dependent import dependent_answer
 from nsjax.core.operators import Rows
 from nsjax.core.system import State, System
-from nsjax.linalg import Blocks, every, matmul, matvec, solve
+from nsjax.linalg import Blocks, every, matmul, matvec
 from nsjax.nonlinear import moved, only_tangent, with_tangent
 from nsjax.types import Array, PyTree, record
 
@@ -126,7 +126,6 @@ def _answer(g: Array, resting: Array, gap: Array) -> Array:
     """
     own = jnp.diagonal(g)
     resting = resting & (own > 0.0)
-    g = jnp.where(resting[:, None] & resting[None, :], g, 0.0)
-    # dependent contacts: as in the contact solver
-    g = g + jnp.where(resting, REGULARISATION * own, 1.0) * jnp.eye(resting.shape[0])
-    return solve(g, jnp.where(resting, gap, 0.0)[:, None])[:, 0]
+    scale = 1.0 / jnp.where(resting, own, 1.0)
+    g = jnp.where(resting[:, None] & resting[None, :], scale[:, None] * g, jnp.eye(resting.shape[0]))
+    return dependent_answer(g, resting, jnp.where(resting, scale * gap, 0.0))

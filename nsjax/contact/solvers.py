@@ -15,13 +15,13 @@ from nsjax.contact.admm import admm
 from nsjax.contact.branches import Branches, branch_residual, branches, tangent
 from nsjax.contact.certificate import natural_residual
 from nsjax.contact.compact import gather
+from nsjax.contact.dependent import dependent_answer
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.newton import ROUND_STEPS, Iterate, beginning, newton, newton_in_rounds
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.splitting import split_steps, without_derivative
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError, nearest
-from nsjax.linalg import solve as linear_solve
 from nsjax.math import direction
 from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, record
@@ -158,12 +158,13 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
     sizes = [size for size in COMPACT_SIZES if 2 * size <= frozen.nc]
 
     def whole(f: Array) -> Array:
-        return linear_solve(tangent(frozen, x, r, at), f[:, None])[:, 0]
+        return dependent_answer(tangent(frozen, x, r, at, 0.0), at.use, f)
 
     def small(size: int, f: Array) -> Array:
         few = gather(frozen, size)
-        a = tangent(few.problem, few.rows(x), few.rows(r), few.branches(at))
-        return few.spread(linear_solve(a, few.rows(f)[:, None])[:, 0])
+        own = few.branches(at)
+        a = tangent(few.problem, few.rows(x), few.rows(r), own, 0.0)
+        return few.spread(dependent_answer(a, own.use, few.rows(f)))
 
     def step(problem: ContactProblem) -> Array:
         u = problem.velocity(x)

@@ -103,3 +103,20 @@ def test_derivative_of_bounded_rows() -> None:
     found = np.concatenate([forward[:4:2], forward[5::2]])
     np.testing.assert_allclose(found, wanted, atol=1e-6 * np.abs(wanted).max())
     np.testing.assert_allclose(reverse, forward, atol=1e-12 * np.abs(forward).max())
+
+
+@pytest.mark.parametrize("bound", [0.0, 1e-3])
+@pytest.mark.parametrize("speed", [0.7, -0.4])
+def test_the_derivative_by_a_bound_starts_at_zero(bound: float, speed: float) -> None:
+    """A row that slides makes ``-bound sign(u)``: the same derivative for no bound as for a small one."""
+
+    def force(bound: jax.Array) -> jax.Array:
+        problem = ContactProblem(
+            nc=1, nt=1, nb=0, delassus=jnp.array([[0.0, 0.0], [0.0, 2.0]]), free=jnp.array([0.0, speed]),
+            friction=jnp.ones(1), mask=jnp.ones(1, bool),
+            given=Given(on=np.ones(1, bool), normal=bound[None]),
+        )  # fmt: skip
+        return solve(problem).x
+
+    for derivative in (jax.jacfwd(force), jax.jacrev(force)):
+        np.testing.assert_allclose(derivative(jnp.asarray(bound)), [1.0, -np.sign(speed)], atol=1e-8)

@@ -229,3 +229,29 @@ def test_what_is_drawn() -> None:
     # inscribed, seen from outside
     volume = np.linalg.det(corners).sum() / 6.0
     assert 0.75 < volume / (4 * 4 / 3 * np.pi * RADIUS**3) < 1.0
+
+
+@pytest.mark.parametrize("what", ["dt", "t0", "q", "v", "params", "scheme"])
+def test_derivatives_are_refused_with_a_sentence(what: str) -> None:
+    """By whatever number, in both modes, before anything is compiled."""
+    problem, moreau = four([], []), schemes.moreau()
+
+    def end(x: Any) -> Any:
+        p, s, scheme, dt = problem.params, problem.state, moreau, 1e-3
+        if what == "dt":
+            dt = dt * x
+        elif what == "t0":
+            s = dataclasses.replace(s, t=s.t + x)
+        elif what in ("q", "v"):
+            s = dataclasses.replace(s, **{what: getattr(s, what) * x})
+        elif what == "params":
+            p = dataclasses.replace(p, friction=p.friction * x)
+        else:
+            scheme = dataclasses.replace(moreau, coef=jax.tree.map(lambda c: c * x, moreau.coef))
+        return jnp.sum(nsjax.simulate(problem.system, p, s, scheme, dt=dt, steps=2, gradient="discrete").q)
+
+    for derivative in (jax.grad(end), jax.jacfwd(end)):
+        with pytest.raises(NotImplementedError, match=r"derivative of a run with pairs .*differences of"):
+            derivative(1.0)
+    if what == "dt":  # without a derivative it is a program like any other
+        assert jax.eval_shape(jax.vmap(end), jnp.ones(3)).shape == (3,)

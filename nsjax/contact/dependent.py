@@ -1,0 +1,71 @@
+"""Linear rows of contacts of which some depend on others: one answer among many, without a weight.
+
+Where a contact sticks along a guide that sticks itself, or a box stands on its corners, the rows of active
+contacts depend on each other: their matrix is singular, and data that change may ask of them what they
+cannot fulfil together. A small weight on the diagonal makes the matrix regular, but answers such a change
+by a number as large as one over the weight, most of it rounding, which then grows from step to step.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.contact.branches import REGULARISATION
+from nsjax.linalg import INLINE_LIMIT, matmul, matvec, solve
+from nsjax.types import Array
+
+LEAST_PIVOT = 1e-8
+"""A row of unit diagonal depends on others where elimination leaves less of its diagonal: rounding leaves
+1e-15, and digits are lost by one over what is left."""
+
+
+def dependent_answer(a: Array, use: Array, f: Array) -> Array:
+    """``x`` (m,) of least size with ``a x = f`` in rows that determine it; ``a`` has no derivative here.
+
+    Elimination passes over rows that depend on others, from the last row to the first: bilateral rows count
+    before bounded ones, and these before contacts, whose restitution refers to the velocity before the
+    step. With the independent rows ``I``, the others ``D`` and ``B = a_II^-1`` the changes that move
+    nothing are the columns of ``N = (-B a_ID, 1)``, and ``x = (1 - N (N' N)^-1 N') B f``. No number on the
+    way is larger than the independent rows make it.
+
+    Args:
+        a: (m, m) rows, used ones with a unit diagonal.
+        use: (m,) bool, rows that may depend on each other; the others are independent.
+        f: (m,) live.
+
+    Limits: with more than `nsjax.linalg.INLINE_LIMIT` rows a small weight stands on the diagonal instead.
+    """
+    a = lax.stop_gradient(a)
+    m = a.shape[0]
+    if m > INLINE_LIMIT:
+        weight = jnp.where(use, REGULARISATION, 0.0)[:, None] * np.eye(m)
+        return solve(a + weight, f[:, None])[:, 0]
+    inverse, free = _eliminated(a, use)
+    moves = jnp.where(free, matmul(inverse, a) - np.eye(m), 0.0)
+    square = matmul(moves.T, moves) + jnp.where(free, 0.0, 1.0) * np.eye(m)
+    held = lax.stop_gradient(solve(square, moves.T))
+    x = matvec(inverse, f)
+    return x - matvec(moves, matvec(held, x))
+
+
+def _eliminated(a: Array, use: Array) -> tuple[Array, Array]:
+    """``B``, zero in dependent rows and columns (m, m), and which (m,) bool these are."""
+    m = a.shape[0]
+    index = np.arange(m)
+
+    def eliminate(n: Array, both: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, free = both
+        here = index == m - 1 - n
+        row = jnp.sum(jnp.where(here[:, None], x, 0.0), axis=0)
+        pivot = jnp.sum(jnp.where(here, row[:m], 0.0))
+        passed = jnp.any(here & use) & (jnp.abs(pivot) <= LEAST_PIVOT)
+        row = jnp.where(passed, 0.0, row / jnp.where(passed, 1.0, pivot))
+        column = jnp.sum(jnp.where(here, x[:, :m], 0.0), axis=1)
+        x = jnp.where(here[:, None], row, x - column[:, None] * row)
+        return x, free | (here & passed)
+
+    start = jnp.concatenate([a, jnp.eye(m)], axis=1), jnp.zeros(m, bool)
+    x, free = lax.fori_loop(0, m, eliminate, start)
+    return jnp.where(free[:, None] | free[None, :], 0.0, x[:, m:]), free

@@ -1,0 +1,70 @@
+"""Dependent rows: against least squares of numpy; and contacts without a gap of their own."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.contact.dependent import dependent_answer
+from nsjax.contact.saltation import _answer
+
+ANSWER = jax.jit(dependent_answer)
+PULL = jax.jit(lambda a, use, f, c: jax.vjp(lambda f: dependent_answer(a, use, f), f)[1](c)[0])
+
+
+def drawn(seed: int, m: int = 9) -> tuple[np.ndarray, np.ndarray, np.random.Generator]:
+    """Row-scaled ``W' W`` of a random rank, of which some rows are switched to the unit matrix."""
+    rng = np.random.default_rng(seed)
+    w = rng.normal(size=(m, int(rng.integers(2, m + 1))))
+    if seed % 2:  # rows that are equal, opposite, or empty of a part
+        w[5], w[7] = -w[1], 3.0 * w[2]
+    use = rng.uniform(size=m) < 0.8
+    g = w @ w.T
+    return np.where(use[:, None], g / np.diag(g)[:, None], np.eye(m)), use, rng
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rows_that_can_be_fulfilled_are(seed: int) -> None:
+    a, use, rng = drawn(seed)
+    f = a @ rng.normal(size=len(a))
+    x = np.asarray(ANSWER(a, use, f))
+    # rounding over the least pivot of a random draw
+    np.testing.assert_allclose(a @ x, f, atol=1e-9)
+    # of least size among all with the same rows: nothing of it moves nothing
+    _, s, vt = np.linalg.svd(a)
+    assert np.abs(vt[s < 1e-9 * s[0]] @ x).max(initial=0.0) <= 1e-9
+    np.testing.assert_allclose(x, np.linalg.pinv(a, rcond=1e-9) @ f, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_cannot_be_fulfilled_stays_small_and_dual(seed: int) -> None:
+    a, use, rng = drawn(seed)
+    f, c = rng.normal(size=(2, len(a)))
+    x, back = np.asarray(ANSWER(a, use, f)), np.asarray(PULL(a, use, f, c))
+    s = np.linalg.svd(a, compute_uv=False)
+    least = s[s > 1e-9 * s[0]][-1]
+    # the independent rows alone may be worse than all, by the number of their choices at most
+    assert np.abs(x).max() <= 1e3 * np.linalg.norm(f) / least
+    assert abs(c @ x - back @ f) <= 1e-12 * (np.abs(c * x).sum() + np.abs(back * f).sum())
+
+
+def test_the_last_rows_count_first() -> None:
+    """Two equal rows that ask for different things: the last one is heard."""
+    a, f = np.ones((2, 2)), np.array([5.0, 1.0])
+    x = ANSWER(a, np.ones(2, bool), f)
+    np.testing.assert_allclose(x, [0.5, 0.5], atol=1e-15)
+
+
+def test_a_contact_without_a_gap_has_none_to_keep() -> None:
+    """A bounded row that comes to rest beside an open contact, and beside one that does as well."""
+    g = jnp.array([[2.0, 0.0], [0.0, 0.0]])
+    for first, wanted in ((False, 0.0), (True, 0.5)):
+        resting = jnp.array([first, True])
+
+        def found(gap, resting=resting):
+            return _answer(g, resting, jnp.stack([gap, 0.0]))
+
+        for derivative in (jax.jacfwd(found), jax.jacrev(found)):
+            assert np.array_equal(derivative(0.3), [wanted, 0.0])

@@ -1,0 +1,92 @@
+"""Forward and reverse products of the derivative of a run, with everything that may be traced."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+import nsjax
+from nsjax import State, System
+from nsjax.core.scheme import Scheme
+from nsjax.notes import SERIOUS
+from tests.gradients.program import floats
+
+SAVED = ("force_normal", "drag_force", "impulse_normal", "notes", "impacts")
+
+
+@functools.cache
+def _program(system: System, static: Scheme, steps: int):
+    """``(x, dx, seed) -> (w . J dx, J' w . dx, size of both, status, notes, impacts)`` with ``x``:
+    parameters, numbers of the scheme, start and step size.
+    """
+
+    def run(x):
+        params, coef, state, dt = x
+        scheme = dataclasses.replace(static, coef=coef)
+        traj = nsjax.simulate(
+            system, params, state, scheme, dt=dt, steps=steps, every=steps // 2, save=SAVED
+        )
+        bits = lax.reduce(traj.notes, np.asarray(0), lax.bitwise_or, (0, 1))
+        moving = traj.t, traj.q, traj.v, traj.force_normal, traj.drag_force, traj.impulse_normal
+        return moving, (traj.status, bits, jnp.sum(traj.impacts))
+
+    def both(x, dx, seed):
+        key = jax.random.key(seed)
+        _, dy, aux = jax.jvp(run, (x,), (dx,), has_aux=True)
+        w = [jax.random.normal(jax.random.fold_in(key, k), y.shape) for k, y in enumerate(dy)]
+        _, pull, _ = jax.vjp(run, x, has_aux=True)
+        (back,) = pull(tuple(w))
+        one = jnp.concatenate([jnp.ravel(a * b) for a, b in zip(w, dy, strict=True)])
+        pairs = zip(jax.tree.leaves(back), jax.tree.leaves(dx), strict=True)
+        other = jnp.concatenate([jnp.ravel(a * b) for a, b in pairs])
+        size = jnp.sum(jnp.abs(one)) + jnp.sum(jnp.abs(other))
+        return jnp.sum(one), jnp.sum(other), size, *aux
+
+    return jax.jit(both)
+
+
+@dataclasses.dataclass(frozen=True)
+class Products:
+    """Of one run: the two products, the sum of the magnitudes of their terms, and what the run says."""
+
+    forward: float
+    reverse: float
+    size: float
+    status: int
+    notes: int
+    impacts: int
+
+    @property
+    def finite(self) -> bool:
+        return bool(np.isfinite([self.forward, self.reverse, self.size]).all())
+
+    @property
+    def off(self) -> float:
+        """Relative difference."""
+        return abs(self.forward - self.reverse) / self.size
+
+    @property
+    def serious(self) -> bool:
+        return bool(self.notes & SERIOUS)
+
+
+def products(
+    system: System, scheme: Scheme, params: Any, state: State, dt: float, steps: int, seed: int
+) -> Products:
+    """Of a run, along a random change of every number in it and of every output."""
+    rng = np.random.default_rng(seed)
+    x = floats((params, scheme.coef, state, dt))
+    # changes in the size of the numbers; those of the start in that of the motion
+    change = [
+        rng.normal(size=np.shape(leaf)) * np.maximum(np.abs(leaf), 0.1) for leaf in jax.tree.leaves(x)
+    ]
+    dx = jax.tree.unflatten(jax.tree.structure(x), [jnp.asarray(c) for c in change])
+    static = dataclasses.replace(scheme, coef=())
+    one, other, size, status, notes, impacts = _program(system, static, steps)(x, dx, seed)
+    return Products(float(one), float(other), float(size), int(status), int(notes), int(impacts))

@@ -1,0 +1,50 @@
+"""Forward and reverse products agree, for every scheme, with all that a run may have: dry friction, limits,
+contacts, a constraint, a motor and drags; derivatives by everything that may be traced.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from nsjax import schemes
+from tests.gradients.dry import carriage, drawn
+from tests.gradients.products import Products, products
+
+QUICK = ("moreau",)
+"""One scheme, for time: programs of both derivatives compile for ten seconds and more."""
+
+DT, STEPS = 0.01, 60
+
+AGREE = 1e-10
+"""Of the sum of the magnitudes of both."""
+
+
+def audited(scheme: str, nt: int, seeds: range) -> list[Products]:
+    """Runs of a scheme, each looked at."""
+    made, system, found = schemes.REGISTRY[scheme].factory(), carriage(nt), []
+    for seed in seeds:
+        params, state = drawn(seed)
+        x = products(system, made, params, state, DT, STEPS, seed)
+        assert x.finite, (scheme, nt, seed, x)
+        assert x.off <= AGREE, (scheme, nt, seed, x)
+        assert x.status == 0, (scheme, nt, seed, x)
+        found.append(x)
+    return found
+
+
+@pytest.mark.parametrize(
+    "scheme", [s if s in QUICK else pytest.param(s, marks=pytest.mark.slow) for s in schemes.REGISTRY]
+)
+def test_dry_friction_beside_contacts(scheme: str) -> None:
+    found = audited(scheme, 1, range(60))
+    assert sum(x.impacts for x in found) >= 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nt", [0, 2])
+@pytest.mark.parametrize("scheme", schemes.REGISTRY)
+def test_other_tangents(scheme: str, nt: int) -> None:
+    """Contacts without friction get empty tangents for the bounded rows; with two, bounded rows have one
+    that is empty.
+    """
+    assert sum(x.impacts for x in audited(scheme, nt, range(60))) >= 30
