@@ -57,6 +57,7 @@ The design and the folds take nine minutes of CPU time, the study two and a half
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -73,10 +74,11 @@ SAMPLES = 74
 NAMES = (
     "friction", "restitution", "hinge friction", "hinge damping", "inertia", "ground", "first z",
 )  # fmt: skip
-LOW = np.array([0.06, 0.0, 0.0, 2e-4, 4.5e-4, 0.0, 0.0])
-HIGH = np.array([0.24, 0.5, 2e-3, 2e-3, 1e-3, 6e-3, 6e-3])
-"""The box of the design: moment of inertia across a box [kg m^2], height of the floor, offset of the mass
-centre of the first box [m]."""
+LOW = np.array([0.05, 0.0, 0.0, 0.0, 3.85e-4, -5e-3, -5e-3])
+HIGH = np.array([0.5, 0.6, 5e-3, 3e-3, 1e-3, 5e-3, 5e-3])
+"""The box of the design, without a look at any toss: friction of plastics; moment of inertia across a box
+[kg m^2], from a solid one to one whose mass lies in its sides; height of the floor and offset of the mass
+centre of the first box, a twentieth of its length on both sides [m]."""
 FOUND = np.array([0.1336, 0.1812, 9.43e-4, 1.114e-3, 7.57e-4, 3.15e-3, 2.65e-3])
 """With all 109 tosses, for predictions of others; their flights gave `GRAVITY`."""
 GRAVITY = np.array([0.2381, -0.1319, -9.6165])
@@ -151,9 +153,8 @@ class Study:
         z, runs, status: points (M, p), their samples (M, K, samples, 8) and status (M, K).
         cost: (M, K).
         fitted: what the tosses tell of the numbers, with intervals: least value of the quadratic.
-        best: point (p,) that predicts: middle of the better quarter.
-        folds: points (folds, p) that predict, without one fold each.
-        before, after: errors (K, samples, 3), nominal, and predicted by the fold that left a toss out.
+        nested: the rule that predicts, its points, and errors of tosses that had no part in either.
+        before: errors (K, samples, 3), nominal.
     """
 
     data: Path
@@ -164,10 +165,8 @@ class Study:
     status: np.ndarray
     cost: np.ndarray
     fitted: design.Fitted
-    best: np.ndarray
-    folds: np.ndarray
+    nested: design.Nested
     before: np.ndarray
-    after: np.ndarray
 
     @property
     def values(self) -> np.ndarray:
@@ -179,42 +178,47 @@ class Study:
 
 
 def predict(data: Path, measured: Sequence[Measured], x: np.ndarray, place: Place) -> np.ndarray:
-    """Errors (K, SAMPLES, 3) of predictions with numbers (p,), of these or other tosses."""
+    """Errors (K, SAMPLES, 3) of predictions with numbers (p,) of all tosses, or (K, p), those of each."""
     q, v = elbow.starts(measured, place.gravity)
-    runs, _ = elbow.tracks(data, with_numbers(x[None], place), q, v, SAMPLES)
-    return elbow.errors(runs[0], measured, SAMPLES)
+    one = with_numbers(np.broadcast_to(x, (len(measured), len(NAMES))), place)
+    return elbow.errors(elbow.each(data, one, q, v, SAMPLES)[0], measured, SAMPLES)
+
+
+def of_rows(
+    data: Path, measured: Sequence[Measured], place: Place, z: np.ndarray, who: np.ndarray
+) -> np.ndarray:
+    """Errors (N, SAMPLES, 3) of tosses ``who`` (N,), each at a point (N, p) of the design; runs of as many
+    at once as there are tosses, so that one program serves all.
+    """
+    count, found = len(measured), []
+    for k in range(0, len(who), count):
+        rows = np.arange(k, k + count) % len(who)  # the last lot begins again
+        lot = [measured[n] for n in who[rows]]
+        found.append(predict(data, lot, numbers_at(z[rows]), place))
+    return np.concatenate(found)[: len(who)]
 
 
 def study(data: Path, measured: Sequence[Measured], points: int) -> Study:
-    """Runs the design, fits all tosses and all but each fold, predicts each fold."""
+    """Runs the design, fits all tosses, and predicts all by nested folds."""
     place = Place(elbow.free_fall(measured))
     q, v = elbow.starts(measured, place.gravity)
     z = design.spread(points, len(NAMES))
     runs, status = elbow.tracks(data, with_numbers(numbers_at(z), place), q, v, SAMPLES)
-    cost = costs(means(elbow.errors(runs, measured, SAMPLES)))
     first, _ = elbow.tracks(data, nominal(), q, v, SAMPLES)
-    before = elbow.errors(first[0], measured, SAMPLES)
-    after, fold, found = np.full_like(before, np.nan), np.arange(len(measured)) % FOLDS, []
-    for k in range(FOLDS):
-        held = fold == k
-        found.append(design.middle(z, cost[:, ~held].mean(axis=1)).z)
-        after[held] = predict(data, measured, numbers_at(found[-1]), place)[held]  # one program for all
-    fitted = design.fit(z, cost, seed=0)
-    best = design.middle(z, cost.mean(axis=1)).z
-    return Study(data, measured, place, z, runs, status, cost, fitted, best, np.stack(found), before, after)
+    return studied(data, measured, runs, status, elbow.errors(first[0], measured, SAMPLES))
 
 
-def ratios(before: np.ndarray, after: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Median of errors ``after`` (K, 3) over that of ``before``, and the ends (2, 3) of its 95 % interval
-    over tosses drawn with replacement. Predictions that failed are worse than any.
-    """
-    one, other = (np.where(np.isfinite(x), x, np.inf) for x in (before, after))
-    rng = np.random.default_rng(seed)
-    drawn = rng.integers(len(one), size=(DRAWS, len(one)))
-    many = np.median(other[drawn], axis=1) / np.median(one[drawn], axis=1)
-    return np.median(other, axis=0) / np.median(one, axis=0), np.quantile(
-        many, [0.025, 0.975], axis=0, method="nearest"
-    )  # fmt: skip
+def studied(
+    data: Path, measured: Sequence[Measured], runs: np.ndarray, status: np.ndarray, before: np.ndarray
+) -> Study:
+    """The study whose design was run: ``runs`` (M, K, SAMPLES, 8), ``before`` the nominal errors."""
+    place, z = Place(elbow.free_fall(measured)), design.spread(len(runs), len(NAMES))
+    cost = costs(means(elbow.errors(runs, measured, SAMPLES)))
+    fold = np.arange(len(measured)) % FOLDS
+    found = design.nested(
+        z, cost, fold, functools.partial(of_rows, data, measured, place), lambda x: costs(means(x))
+    )
+    return Study(data, measured, place, z, runs, status, cost, design.fit(z, cost, seed=0), found, before)
 
 
 def coverage(found: Study, sets: int) -> np.ndarray:
@@ -236,22 +240,25 @@ def coverage(found: Study, sets: int) -> np.ndarray:
 
 
 def _numbers(found: Study, cover: np.ndarray | None) -> common.Numbers:
-    before, after = means(found.before), means(found.after)
+    after, inside = found.nested.after, found.nested.inside
+    fold = np.arange(len(found.measured)) % FOLDS
     numbers: common.Numbers = {
         "scale": found.place.scale, "slope x": found.place.slope[0], "slope y": found.place.slope[1],
     }  # fmt: skip
     for k, name in enumerate(NAMES):
         numbers[name] = float(found.values[k])
         numbers[f"{name}, half width of the 95 % interval"] = float(found.half[k])
-        numbers[f"{name}, for predictions"] = float(numbers_at(found.best)[k])
+        numbers[f"{name}, for predictions"] = float(numbers_at(found.nested.z)[k])
     numbers["numbers inside the box of the design"] = float(found.fitted.answer.inside.sum())
     numbers["runs that failed [%]"] = 100.0 * float((found.status != 0).mean())
-    numbers["held out: predictions that failed"] = float((~np.isfinite(after[:, 0])).sum())
+    numbers["held out: predictions that failed"] = float((~np.isfinite(after[:, 0, 0])).sum())
     sides = {
-        "over 0.5 s": (before, after), "at 0.5 s": (found.before[:, -1], found.after[:, -1])
-    }  # fmt: skip
-    for label, (one, other) in sides.items():
-        ratio, ends = ratios(one, other)
+        "over 0.5 s": (means(found.before), means(after), means(inside)),
+        "at 0.5 s": (found.before[:, -1], after[:, -1], inside[:, :, -1]),
+    }
+    for label, (one, other, within) in sides.items():
+        ratio, ends, wide = design.held_out(one, other, within, fold)
+        numbers[f"held out, {label}: intervals widened by"] = wide
         for k, name in enumerate(ERRORS):
             numbers[f"held out, {name} {label}: nominal, median"] = float(np.median(one[:, k]))
             numbers[f"held out, {name} {label}: fitted, median"] = float(
@@ -270,7 +277,7 @@ def _numbers(found: Study, cover: np.ndarray | None) -> common.Numbers:
 def _paint(figure: Any, found: Study) -> None:
     axes = figure.subplots(1, 4)
     time = SAMPLE * (1 + np.arange(SAMPLES))
-    sides = ((found.before, "#c8501e", "nominal"), (found.after, "#1f4e9c", "fitted to others"))
+    sides = ((found.before, "#c8501e", "nominal"), (found.nested.after, "#1f4e9c", "fitted to others"))
     for k, name in enumerate(ERRORS):
         for error, colour, label in sides:
             low, middle, high = np.nanquantile(error[:, :, k], [0.25, 0.5, 0.75], axis=0)
@@ -281,7 +288,7 @@ def _paint(figure: Any, found: Study) -> None:
     place = np.arange(len(NAMES))
     axes[3].errorbar(found.fitted.answer.z, place, xerr=found.fitted.half, fmt="o", color="#1f4e9c",
                      markersize=3, label="all tosses")  # fmt: skip
-    for z in found.folds:
+    for z in found.nested.points:
         axes[3].plot(z, place, "|", color="0.5")
     axes[3].set(yticks=place, yticklabels=NAMES, xlabel="in the box of the design", xlim=(-1.3, 1.3))
 
@@ -300,8 +307,10 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     numbers = _numbers(found, None if quick else coverage(found, SETS))
     ends = [name for name, inside in zip(NAMES, found.fitted.answer.inside, strict=True) if not inside]
     print(f"at the end of the design: {', '.join(ends)}" if ends else "the fit ends inside its design")
-    arrays = {"before": found.before, "after": found.after, "values": found.values, "half": found.half,
-              "best": numbers_at(found.best), "folds": numbers_at(found.folds)}  # fmt: skip
+    print(f"rule that predicts: {found.nested.rule}; of the folds: {', '.join(found.nested.chosen)}")
+    arrays = {"before": found.before, "after": found.nested.after, "values": found.values,
+              "half": found.half, "best": numbers_at(found.nested.z),
+              "folds": numbers_at(found.nested.points)}  # fmt: skip
     common.save_data(place / "fig_elbow_tosses", arrays)
     common.draw(place / "fig_elbow_tosses", 24.0, 6.0, lambda f: _paint(f, found))
     if not quick:

@@ -73,6 +73,15 @@ def read_mjcf(
     Coordinates are those of the file, but for balls: their quaternion turns the axes of the body against
     those of its parent.
 
+    ``start`` is the file's reference position, ``starts["home"]`` its key frame of that name, with
+    velocities where it has some (``key0``, ``key1``, ... without a name), and ``controls["home"]`` what its
+    actuators then get: ``problem.replace(model.controls["home"])``. Coordinates outside the limits of a
+    hinge or slide are read at the nearest end, and told. Key frames give all coordinates: in a file with
+    loops, which they close to their printed digits only, give them as ``guess`` of `assemble`.
+
+    Flags of the file that switch off contact, limits, equality constraints, dry friction, springs,
+    dampers, gravity, actuators or their bounds do so here.
+
     What has no equal here is told in a `LeftOutWarning`, and stands in ``left_out``. MuJoCo's contacts,
     limits and equality constraints are soft; here they are rigid, with the restitution and friction
     given.
@@ -84,7 +93,8 @@ def read_mjcf(
         contact: whether geometries become contacts.
 
     Returns:
-        A list of parts with the attributes ``gravity``, ``start``, ``names``, ``left_out``, ``title``.
+        A list of parts with the attributes ``gravity``, ``start``, ``starts``, ``controls``, ``names``,
+        ``left_out``, ``title``.
 
     Raises:
         InputError: naming file, element and remedy.
@@ -93,8 +103,8 @@ def read_mjcf(
     Limits: coordinates="absolute" of `assemble` refuses nothing, but bodies without mass have no
     acceleration there. A pair of geometries is a contact whether they ever meet or not: many geometries
     make many contacts; take those away that cannot meet, by the file's contact exclusions. Meshes, and
-    geometries for the eye alone, are not kept: pictures show shapes of contacts, lines between joints, and
-    boxes of inertia.
+    geometries for the eye alone, are not kept, and files of pictures, and of shapes from which no inertia
+    comes, may be missing: pictures show shapes of contacts, lines between joints, and boxes of inertia.
 
     Example:
         >>> from nsjax.multibody import assemble, read_mjcf
