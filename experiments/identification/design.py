@@ -81,10 +81,10 @@ def least(z: np.ndarray, cost: np.ndarray) -> Answer:
 
 
 def middle(z: np.ndarray, cost: np.ndarray, share: float = QUARTER) -> Answer:
-    """Middle of the points of least cost, a quarter or another share of them: numbers to predict with. Where costs are flat
-    it stays among those that did well, while the least value of a quadratic ends at a side of the box. It
-    leans towards the middle of the box and says nothing about a number that the costs do not tell: its
-    scatter over resampled recordings is no interval.
+    """Middle of the points of least cost, a quarter or another share of them: numbers to predict with.
+    Where costs are flat it stays among those that did well, while the least value of a quadratic ends at a
+    side of the box. It leans towards the middle of the box and says nothing about a number that the costs
+    do not tell: its scatter over resampled recordings is no interval.
     """
     better = np.argsort(cost)[: max(int(share * len(cost)), 1)]
     at = z[better].mean(axis=0)
@@ -208,8 +208,8 @@ def held_out(
     before: np.ndarray, after: np.ndarray, inside: np.ndarray, fold: np.ndarray,
     seed: int = 0, draws: int = 2000,
 ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
-    """Ratio (E,) of the median of held-out errors ``after`` (K, E) to that of ``before``, the ends (2, E) of
-    its 95 % interval, and by how much it was widened.
+    """Ratio (E,) of the median of held-out errors ``after`` (K, E) to that of ``before``, the ends (2, E)
+    of its 95 % interval, and by how much it was widened.
 
     Recordings drawn with replacement scatter the ratio by their chance alone; the fit, and the choice of
     its rule, scatter too, and held-out errors lean on one another. Nested folds measure all of it: what the
@@ -224,7 +224,7 @@ def held_out(
         fold: of every recording (K,).
         seed, draws: of the drawing.
     """
-    one, other, within = (np.where(np.isfinite(x), x, np.inf) for x in (before, after, inside))
+    one, other, within = (np.where(np.isfinite(x), x, 1e300) for x in (before, after, inside))
     rng, count = np.random.default_rng(seed), len(inside)
     missed = []
     for k in range(count):
@@ -234,8 +234,8 @@ def held_out(
         missed.append((promised - shown) ** 2 - np.var(_drawn(one[out], other[out], draws, rng), axis=0))
     many = _drawn(one, other, draws, rng)
     ratio = ratio_of_medians(one, other)
-    with np.errstate(invalid="ignore"):
-        share = (count - 1) / count * np.mean(missed) / np.mean(np.var(many, axis=0))
-    wide = float(np.sqrt(np.clip(np.nan_to_num(share, nan=count, posinf=count), 1.0, count)))
-    ends = np.quantile(many, [0.025, 0.975], axis=0, method="nearest")
-    return ratio, np.exp(np.log(ratio) + wide * (ends - np.log(ratio))), wide
+    share = (count - 1) / count * np.mean(missed) / np.mean(np.var(many, axis=0))
+    wide = float(np.sqrt(np.clip(share if np.isfinite(share) else count, 1.0, count)))
+    middle, ends = np.log(ratio), np.quantile(many, [0.025, 0.975], axis=0, method="nearest")
+    known = np.isfinite(ratio) & np.isfinite(ends)
+    return ratio, np.where(known, np.exp(middle + wide * (ends - middle)), np.exp(ends)), wide
