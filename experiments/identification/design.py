@@ -193,6 +193,16 @@ def nested(
     )  # fmt: skip
 
 
+def in_lots(
+    size: int, z: np.ndarray, who: np.ndarray, run: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """What ``run`` gives for points (N, p) and recordings (N,), ``size`` of them at once, so that one
+    compiled program serves all; the last lot begins again.
+    """
+    lots = [np.arange(k, k + size) % len(who) for k in range(0, len(who), size)]
+    return np.concatenate([run(z[rows], who[rows]) for rows in lots])[: len(who)]
+
+
 def ratio_of_medians(before: np.ndarray, after: np.ndarray) -> np.ndarray:
     """Medians (E,) of errors ``after`` (K, E) over those of ``before``."""
     return np.asarray(np.median(after, axis=0) / np.median(before, axis=0))

@@ -57,7 +57,6 @@ The design and the folds take nine minutes of CPU time, the study two and a half
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -88,8 +87,8 @@ SLENDER = 0.4
 ERRORS = ("position [0.1 m]", "rotation [deg]", "hinge angle [deg]")
 TYPICAL = np.array([0.45, 60.0, 50.0])
 """What the nominal numbers leave of them; measured once, weights of the cost."""
-POINTS, QUICK, FOLDS, SETS, DRAWS = 128, 72, 5, 24, 2000
-"""Of the design, and of its quick form; folds; simulated sets; draws of held-out errors."""
+POINTS, QUICK, FOLDS, SETS = 112, 72, 5, 24
+"""Of the design, and of its quick form; folds; simulated sets."""
 SCATTER = 0.1
 """Deviation of the numbers between simulated tosses, as a part of the box of the design."""
 
@@ -184,20 +183,6 @@ def predict(data: Path, measured: Sequence[Measured], x: np.ndarray, place: Plac
     return elbow.errors(elbow.each(data, one, q, v, SAMPLES)[0], measured, SAMPLES)
 
 
-def of_rows(
-    data: Path, measured: Sequence[Measured], place: Place, z: np.ndarray, who: np.ndarray
-) -> np.ndarray:
-    """Errors (N, SAMPLES, 3) of tosses ``who`` (N,), each at a point (N, p) of the design; runs of as many
-    at once as there are tosses, so that one program serves all.
-    """
-    count, found = len(measured), []
-    for k in range(0, len(who), count):
-        rows = np.arange(k, k + count) % len(who)  # the last lot begins again
-        lot = [measured[n] for n in who[rows]]
-        found.append(predict(data, lot, numbers_at(z[rows]), place))
-    return np.concatenate(found)[: len(who)]
-
-
 def study(data: Path, measured: Sequence[Measured], points: int) -> Study:
     """Runs the design, fits all tosses, and predicts all by nested folds."""
     place = Place(elbow.free_fall(measured))
@@ -215,8 +200,12 @@ def studied(
     place, z = Place(elbow.free_fall(measured)), design.spread(len(runs), len(NAMES))
     cost = costs(means(elbow.errors(runs, measured, SAMPLES)))
     fold = np.arange(len(measured)) % FOLDS
+
+    def lot(z: np.ndarray, who: np.ndarray) -> np.ndarray:
+        return predict(data, [measured[k] for k in who], numbers_at(z), place)
+
     found = design.nested(
-        z, cost, fold, functools.partial(of_rows, data, measured, place), lambda x: costs(means(x))
+        z, cost, fold, lambda z, who: design.in_lots(len(measured), z, who, lot), lambda x: costs(means(x))
     )
     return Study(data, measured, place, z, runs, status, cost, design.fit(z, cost, seed=0), found, before)
 

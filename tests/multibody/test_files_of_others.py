@@ -285,6 +285,12 @@ def test_a_root_without_mass() -> None:
     light = CHAIN.replace("<link name='a'/>", f"<link name='a'>{MASS}</link>").replace(
         f"<link name='c'>{MASS}</link>", "<link name='c'/>"
     )
+    hung = CHAIN.replace("'a'", "'world'")
+    assert [part.kind for part in read(hung, read_urdf)].count("hinge") == 2
+    with pytest.raises(
+        InputError, match=r"'b': more than 6 dofs.*; leave free=False: it has a joint of its"
+    ):
+        read_urdf(hung, free=True)
     with pytest.raises(InputError, match=r"'c': mass and inertia .*; give it an inertial"):
         read_urdf(light, free=True)
 

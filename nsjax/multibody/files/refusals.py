@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from nsjax.core import InputError
 
-MASSLESS = r"mass and inertia of moving"
+MASSLESS, CROWDED = r"mass and inertia of moving", r"more than 6 dofs"
 FILES = (
     (r"\.(stl|obj|msh|dae|ply)$", "put the mesh beside the file, or give the body that it weighs for an "
      "inertial: a mesh that gives no inertia may be missing"),
@@ -23,7 +23,7 @@ REMEDIES = (
     (r"unrecognized attribute", "correct its name, or take it away"),
     (r"unrecognized element|repeated element|already included", "take it away"),
     (r"too much data|not enough data|does not have enough|bad format|invalid keyword|invalid joint type|"
-     r"zero quaternion|size \S+ must be|axis too small|range\[0\]", "correct that value"),
+     r"zero quaternion|size\S* .*must be|size\(\d\) must be|axis too small|range\[0\]", "correct that value"),
     (r"missing|specification not found", "add it"),
     (r"repeated name", "give one of both another name"),
     (r"not found|unknown", "correct the name, or add what it names"),
@@ -32,7 +32,7 @@ REMEDIES = (
     (r"mesh|vertices|faces", "give its body an inertial and take the mesh away, or write a box, sphere or "
      "capsule in its place"),
     (r"free joint|freejoint", "only a body of the world may be free; hang it on a ball and slides"),
-    (r"more than 6 dofs", "a body has at most the joints that it can move in; take one away"),
+    (CROWDED, "a body has at most the joints that it can move in; take one away"),
     (r"global coordinates", "load and save it in an old version of MuJoCo, as it says"),
     (r"XML parse error|XML_ERROR|empty file", "the file is broken there: mend it, or export it again"),
 )  # fmt: skip
@@ -67,6 +67,8 @@ def _remedy(said: str, free: Collection[str]) -> str:
     named = re.search(r"Element name '([^']+)'", said)
     if named and named.group(1) in free and re.search(MASSLESS, said):
         return "leave free=False, which holds a root without mass, or give it an inertial with its inertia"
+    if named and named.group(1) in free and re.search(CROWDED, said):
+        return "leave free=False: it has a joint of its own to the ground"
     opened = re.search(r"[Ee]rror opening file '([^']*)'", said)
     if opened:
         return next(x for pattern, x in FILES if re.search(pattern, opened.group(1).lower()))
