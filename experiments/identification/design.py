@@ -9,8 +9,8 @@ and whole simulated studies cost no further ones.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -22,6 +22,8 @@ SHARE = 0.5
 QUARTER = 0.25
 """Part of the points, those of least cost, whose middle is an estimate."""
 RESAMPLES = 200
+FAILED = 1e300
+"""Error of a prediction that failed."""
 STEEPEST = 1e-3
 """Curvatures of the quadratic are taken to be at least this part of the largest."""
 
@@ -62,10 +64,16 @@ def _columns(z: np.ndarray) -> np.ndarray:
     return np.concatenate([np.ones((len(z), 1)), z, z[:, first] * z[:, second]], axis=1)
 
 
+def _better(z: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    """Points of least cost, enough of them for a quadratic."""
+    p = z.shape[1]
+    return np.asarray(np.argsort(cost)[: max(int(SHARE * len(cost)), 2 * (1 + p + p * (p + 1) // 2))])
+
+
 def least(z: np.ndarray, cost: np.ndarray) -> Answer:
     """Least value in the box of the quadratic through the better points of costs (M,) at ``z`` (M, p)."""
     p = z.shape[1]
-    better = np.argsort(cost)[: max(int(SHARE * len(cost)), 2 * (1 + p + p * (p + 1) // 2))]
+    better = _better(z, cost)
     found = np.linalg.lstsq(_columns(z[better]), cost[better], rcond=None)[0]
     bend = np.zeros((p, p))
     bend[np.triu_indices(p)] = found[1 + p :]
@@ -80,13 +88,13 @@ def least(z: np.ndarray, cost: np.ndarray) -> Answer:
     return Answer(at, float(value), np.abs(at) < 1.0)
 
 
-def middle(z: np.ndarray, cost: np.ndarray, share: float = QUARTER) -> Answer:
-    """Middle of the points of least cost, a quarter or another share of them: numbers to predict with.
-    Where costs are flat it stays among those that did well, while the least value of a quadratic ends at a
-    side of the box. It leans towards the middle of the box and says nothing about a number that the costs
-    do not tell: its scatter over resampled recordings is no interval.
+def middle(z: np.ndarray, cost: np.ndarray) -> Answer:
+    """Middle of the points of least cost, a quarter of them: numbers to predict with. Where costs are flat
+    it stays among those that did well, while the least value of a quadratic ends at a side of the box. It
+    leans towards the middle of the box and says nothing about a number that the costs do not tell: its
+    scatter over resampled recordings is no interval.
     """
-    better = np.argsort(cost)[: max(int(share * len(cost)), 1)]
+    better = np.argsort(cost)[: max(int(QUARTER * len(cost)), 1)]
     at = z[better].mean(axis=0)
     return Answer(at, float(cost[better].mean()), np.abs(at) < 1.0)
 
@@ -109,117 +117,117 @@ def fit(z: np.ndarray, costs: np.ndarray, seed: int, resamples: int = RESAMPLES)
     return Fitted(least(z, costs.mean(axis=1)), deviation, quantile(0.95, count - 1) * deviation)
 
 
-RULES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "best run": lambda z, cost: z[np.argmin(cost)],
-    "least value": lambda z, cost: least(z, cost).z,
-    "middle of an eighth": lambda z, cost: middle(z, cost, 0.125).z,
-    "middle of a quarter": lambda z, cost: middle(z, cost).z,
-}
-"""Numbers to predict with, from the mean costs of the design. Which rule is best is for folds to say."""
+def _best_run(z: np.ndarray, cost: np.ndarray) -> int:
+    return int(np.argmin(cost))
+
+
+def _smoothed(z: np.ndarray, cost: np.ndarray) -> int:
+    """Where the quadratic through the better points is least, among these."""
+    better = _better(z, cost)
+    found = np.linalg.lstsq(_columns(z[better]), cost[better], rcond=None)[0]
+    return int(better[np.argmin(_columns(z[better]) @ found)])
+
+
+def _halfway(z: np.ndarray, cost: np.ndarray) -> int:
+    """Where the mean of the cost and of a parabola in every number, through all points, is least."""
+    columns = np.concatenate([np.ones((len(z), 1)), z, z * z], axis=1)
+    fitted = columns @ np.linalg.lstsq(columns, cost, rcond=None)[0]
+    return int(np.argmin(fitted + cost))
+
+
+def _central(z: np.ndarray, cost: np.ndarray) -> int:
+    """The one of the better quarter that lies next to its `middle`."""
+    better = np.argsort(cost)[: max(int(QUARTER * len(cost)), 1)]
+    return int(better[np.argmin(np.sum((z[better] - middle(z, cost).z) ** 2, axis=1))])
+
+
+RULES: dict[str, Callable[[np.ndarray, np.ndarray], int]] = {
+    "best run": _best_run, "least of the quadratic": _smoothed, "halfway to parabolas": _halfway,
+    "next to the middle": _central,
+}  # fmt: skip
+"""Points of the design to predict with, from its mean costs: every prediction is a run that was made. Which
+rule is best is for folds to say.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Nested:
-    """Predictions by a rule that was chosen without what it predicts.
+    """Predictions by rules that were chosen without what they predict, over several splits into folds.
 
     Args:
-        rule, z: the rule that all folds choose together, and its point (p,) from all recordings.
-        chosen: the rule of every outer fold.
-        points: its point (folds, p).
-        after: errors (K, ...) of each recording, predicted by its outer fold.
-        inside: errors (folds, K, ...) by which the rule of an outer fold was chosen, not a number in the
-            fold itself.
+        rule, best: what predicts others: the rule that the most outer folds choose, and its point, an index
+            of the design, from all recordings.
+        shares: of the outer folds that choose each rule.
+        fold: of every recording, (splits, K).
+        after: points (splits, K) by which each recording is predicted from the outside of its fold.
+        inside: points (splits, folds, K) by which the rule of an outer fold was chosen; -1 in the fold.
     """
 
     rule: str
-    z: np.ndarray
-    chosen: tuple[str, ...]
-    points: np.ndarray
+    best: int
+    shares: dict[str, float]
+    fold: np.ndarray
     after: np.ndarray
     inside: np.ndarray
 
 
-def nested(
-    z: np.ndarray, cost: np.ndarray, fold: np.ndarray,
-    predict: Callable[[np.ndarray, np.ndarray], np.ndarray], price: Callable[[np.ndarray], np.ndarray],
-) -> Nested:  # fmt: skip
+def nested(z: np.ndarray, cost: np.ndarray, folds: int, splits: int = 40, seed: int = 0) -> Nested:
     """Nested folds: every outer fold is predicted by the rule that predicts the other folds best, each of
-    them from the rest, and that is fitted to all of these.
+    them from the rest, and that is fitted to all of these. It costs no run.
 
     Args:
         z, cost: points (M, p) of the design, costs (M, K) of all recordings.
-        fold: of every recording (K,), counted from zero.
-        predict: ``(points (N, p), recordings (N,)) -> errors (N, ...)`` of runs.
-        price: ``errors (N, ...) -> costs (N,)``.
+        folds: into how many a split divides the recordings.
+        splits, seed: how often they are divided, at random.
     """
-    folds = range(int(fold.max()) + 1)
-    sets = [*((k,) for k in folds), *itertools.combinations(folds, 2)]
-    point = {
-        (left, rule): RULES[rule](z, cost[:, ~np.isin(fold, left)].mean(axis=1))
-        for left in sets for rule in RULES
-    }  # fmt: skip
-    jobs = [(key, np.flatnonzero(np.isin(fold, key[0]))) for key in point]
-    rows = predict(
-        np.concatenate([np.tile(point[key], (len(who), 1)) for key, who in jobs]),
-        np.concatenate([who for _, who in jobs]),
-    )
-    ends = np.cumsum([len(who) for _, who in jobs])[:-1]
-    table = {}
-    for (key, who), found in zip(jobs, np.split(rows, ends), strict=True):
-        table[key] = np.full((len(fold), *rows.shape[1:]), np.nan)
-        table[key][who] = found
-
-    def of(keys: dict[int, tuple[tuple[int, ...], str]]) -> np.ndarray:
-        """Errors of folds, each from its own entry of the table."""
-        found = np.full((len(fold), *rows.shape[1:]), np.nan)
-        for k, key in keys.items():
-            found[fold == k] = table[key][fold == k]
-        return found
-
-    def others(outer: int, rule: str) -> np.ndarray:
-        """The other folds, each predicted without itself and without the outer one."""
-        return of({k: ((min(k, outer), max(k, outer)), rule) for k in folds if k != outer})
-
-    def least_of(errors: dict[str, np.ndarray]) -> str:
-        return min(errors, key=lambda rule: float(price(errors[rule]).mean()))
-
-    chosen = [least_of({rule: others(k, rule)[fold != k] for rule in RULES}) for k in folds]
-    rule = least_of({rule: of({k: ((k,), rule) for k in folds}) for rule in RULES})
-    return Nested(
-        rule, RULES[rule](z, cost.mean(axis=1)), tuple(chosen),
-        np.stack([point[(k,), name] for k, name in enumerate(chosen)]),
-        of({k: ((k,), name) for k, name in enumerate(chosen)}),
-        np.stack([others(k, name) for k, name in enumerate(chosen)]),
-    )  # fmt: skip
+    count, rng = cost.shape[1], np.random.default_rng(seed)
+    fold = np.stack([rng.permutation(count) % folds for _ in range(splits)])
+    after, inside = np.full((splits, count), -1), np.full((splits, folds, count), -1)
+    votes: collections.Counter[str] = collections.Counter()
+    for n in range(splits):
+        outer, own = fold[n], cost.T
+        for k in range(folds):
+            found = {}
+            for name, rule in RULES.items():
+                picked = np.full(count, -1)
+                for other in set(range(folds)) - {k}:
+                    rest = (outer != k) & (outer != other)
+                    picked[outer == other] = rule(z, cost[:, rest].mean(axis=1))
+                price = own[np.flatnonzero(outer != k), picked[outer != k]].mean()
+                found[name] = (price, picked)
+            name = min(found, key=lambda x: found[x][0])
+            votes[name] += 1
+            inside[n, k] = found[name][1]
+            after[n, outer == k] = RULES[name](z, cost[:, outer != k].mean(axis=1))
+    chosen = max(RULES, key=lambda x: votes[x])
+    shares = {name: votes[name] / (splits * folds) for name in RULES}
+    return Nested(chosen, RULES[chosen](z, cost.mean(axis=1)), shares, fold, after, inside)
 
 
-def in_lots(
-    size: int, z: np.ndarray, who: np.ndarray, run: Callable[[np.ndarray, np.ndarray], np.ndarray]
-) -> np.ndarray:
-    """What ``run`` gives for points (N, p) and recordings (N,), ``size`` of them at once, so that one
-    compiled program serves all; the last lot begins again.
+def at(errors: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Errors (..., K, E) of every recording at a point of its own (..., K), from those of the design
+    (M, K, E); those that failed are larger than any.
     """
-    lots = [np.arange(k, k + size) % len(who) for k in range(0, len(who), size)]
-    return np.concatenate([run(z[rows], who[rows]) for rows in lots])[: len(who)]
-
-
-def ratio_of_medians(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Medians (E,) of errors ``after`` (K, E) over those of ``before``."""
-    return np.asarray(np.median(after, axis=0) / np.median(before, axis=0))
+    known = np.where(np.isfinite(errors), errors, FAILED)
+    return np.asarray(known[points, np.arange(errors.shape[1])])
 
 
 def _drawn(before: np.ndarray, after: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Logarithms (draws, E) of the ratio over recordings drawn with replacement."""
-    picked = rng.integers(len(before), size=(draws, len(before)))
-    return np.asarray(np.log(np.median(after[picked], axis=1) / np.median(before[picked], axis=1)))
+    """Logarithms (draws, E) of the ratio over recordings drawn with replacement, in splits drawn too."""
+    count = len(before)
+    picked, split = rng.integers(count, size=(draws, count)), rng.integers(len(after), size=(draws, 1))
+    return _logarithm(before[picked], after[split, picked])
+
+
+def _logarithm(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    return np.asarray(np.log(np.median(after, axis=-2) / np.median(before, axis=-2)))
 
 
 def held_out(
-    before: np.ndarray, after: np.ndarray, inside: np.ndarray, fold: np.ndarray,
-    seed: int = 0, draws: int = 2000,
-) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
-    """Ratio (E,) of the median of held-out errors ``after`` (K, E) to that of ``before``, the ends (2, E)
-    of its 95 % interval, and by how much it was widened.
+    before: np.ndarray, errors: np.ndarray, found: Nested, seed: int = 0, draws: int = 2000
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Ratio (E,) of the median of held-out errors to that of ``before``, geometric mean over the splits;
+    the ends (2, E) of its 95 % interval, and by how much it was widened.
 
     Recordings drawn with replacement scatter the ratio by their chance alone; the fit, and the choice of
     its rule, scatter too, and held-out errors lean on one another. Nested folds measure all of it: what the
@@ -229,23 +237,23 @@ def held_out(
     worse than any.
 
     Args:
-        before, after: errors (K, E).
-        inside: errors (folds, K, E) of `Nested`.
-        fold: of every recording (K,).
+        before, errors: errors (K, E) of the recordings by the nominal numbers, (M, K, E) of the design.
+        found: nested folds of that design.
         seed, draws: of the drawing.
     """
-    one, other, within = (np.where(np.isfinite(x), x, 1e300) for x in (before, after, inside))
-    rng, count = np.random.default_rng(seed), len(inside)
-    missed = []
-    for k in range(count):
-        out = fold == k
-        promised = np.log(ratio_of_medians(one[~out], within[k][~out]))
-        shown = np.log(ratio_of_medians(one[out], other[out]))
-        missed.append((promised - shown) ** 2 - np.var(_drawn(one[out], other[out], draws, rng), axis=0))
-    many = _drawn(one, other, draws, rng)
-    ratio = ratio_of_medians(one, other)
-    share = (count - 1) / count * np.mean(missed) / np.mean(np.var(many, axis=0))
-    wide = float(np.sqrt(np.clip(share if np.isfinite(share) else count, 1.0, count)))
-    middle, ends = np.log(ratio), np.quantile(many, [0.025, 0.975], axis=0, method="nearest")
-    known = np.isfinite(ratio) & np.isfinite(ends)
-    return ratio, np.where(known, np.exp(middle + wide * (ends - middle)), np.exp(ends)), wide
+    one, other = np.where(np.isfinite(before), before, FAILED), at(errors, found.after)
+    rng, missed = np.random.default_rng(seed), []
+    splits, folds, _ = found.inside.shape
+    for n in range(splits):
+        within = at(errors, found.inside[n])
+        for k in range(folds):
+            out = found.fold[n] == k
+            promised = _logarithm(one[~out], within[k][~out])
+            shown = _logarithm(one[out], other[n][out])
+            chance = np.var(_drawn(one[out], other[n : n + 1, out], draws // 10, rng), axis=0)
+            missed.append((promised - shown) ** 2 - chance)
+    many, centre = _drawn(one, other, draws, rng), np.mean(_logarithm(one, other), axis=0)
+    share = (folds - 1) / folds * np.mean(missed) / np.mean(np.var(many, axis=0))
+    wide = float(np.sqrt(np.clip(share if np.isfinite(share) else folds, 1.0, folds)))
+    ends = np.quantile(many, [0.025, 0.975], axis=0, method="nearest")
+    return np.exp(centre), np.exp(centre + wide * (ends - centre)), wide

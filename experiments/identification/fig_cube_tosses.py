@@ -48,8 +48,8 @@ LOW = np.array([0.14, 0.0, 8e-4, -3e-3, -3e-3, -14e-3])
 HIGH = np.array([0.22, 0.3, 1.6e-3, 3e-3, 3e-3, 0.0])
 """The box of the design: an inertia from a solid cube to more than a hollow one [kg m^2]; offsets [m] on
 the side that the flights show."""
-POINTS, SETS, FOLDS = 256, 100, 4
-"""Of the design; simulated sets; folds of a half, by which it chooses the rule that predicts."""
+POINTS, SETS = 256, 100
+"""Of the design; simulated sets."""
 SCATTER = np.array([0.1, 0.2, 0.05])
 """Relative deviation of friction, restitution and inertia between simulated tosses."""
 SHIFT = 5e-4
@@ -101,12 +101,6 @@ def costs(model: np.ndarray, path: np.ndarray) -> np.ndarray:
     return design.filled(np.where(failed, np.nan, 0.5 * (found[0] + found[1])))
 
 
-def price(distance: np.ndarray) -> np.ndarray:
-    """The same of distances (N, samples) of runs with one recording each."""
-    found = [np.sqrt(x) for x in means(distance)]
-    return design.filled(0.5 * (found[0] + found[1]))
-
-
 @dataclasses.dataclass(frozen=True)
 class Half:
     """A fit to one half of the tosses and what it predicts of the other.
@@ -116,7 +110,6 @@ class Half:
         z, runs: points (M, 6) of the design and their middles (M, K, samples, 3).
         fitted: the fit; values (6,) its numbers, half (6,) half widths of their intervals.
         gain: cost at the estimate, run, over the least of the design: below one if the quadratic led on.
-        nested: the rule that predicts, chosen by folds of the half; distances by which it was.
         nominal, predicted: (held out, samples) distances [half sides].
     """
 
@@ -125,7 +118,6 @@ class Half:
     runs: np.ndarray
     fitted: design.Fitted
     gain: float
-    nested: design.Nested
     nominal: np.ndarray
     predicted: np.ndarray
 
@@ -152,21 +144,13 @@ def fit_half(
     fitted = design.fit(z, cost, seed=0)
     best = with_numbers(base, numbers_at(fitted.answer.z)[None])
     there = costs(cube.tracks(best, q, v, samples), path).mean()
-
-    def lot(z: np.ndarray, who: np.ndarray) -> np.ndarray:
-        model = cube.tracks_each(with_numbers(base, numbers_at(z)), q[who], v[who], samples)
-        return distances(np.asarray(model), path[who])
-
-    fold = np.arange(len(fit)) % FOLDS
-    nested = design.nested(z, cost, fold, lambda z, who: design.in_lots(len(fit), z, who, lot), price)
     rest = paths(held, samples)
-    chosen = with_numbers(base, numbers_at(nested.z)[None])
-    after = cube.tracks(chosen, *cube.starts(held, gravity), samples)[0]
+    after = cube.tracks(best, *cube.starts(held, gravity), samples)[0]
     theirs = [nominal.friction, nominal.restitution, nominal.inertia, 0.0, 0.0, 0.0]
     authors = with_numbers(nominal, np.array([theirs]))
     before = cube.tracks(authors, *cube.starts(held, None), samples)[0]
     gain = float(there / cost.mean(axis=1).min())
-    return Half(base, z, runs, fitted, gain, nested, distances(before, rest), distances(after, rest))
+    return Half(base, z, runs, fitted, gain, distances(before, rest), distances(after, rest))
 
 
 def coverage(half: Half, measured: Sequence[Measured], sets: int) -> np.ndarray:
@@ -218,22 +202,12 @@ def _numbers(halves: list[Half], cover: np.ndarray) -> common.Numbers:
     )
     failed = np.isnan(after[0])
     numbers["held out: predictions that failed"] = float(failed.sum())
-    inside = [np.full((len(failed), 1), np.nan) for _ in range(4)]  # B, predicted from A, comes first
-    fold = np.repeat([0, 1], (len(b.nested.after), len(a.nested.after)))
-    for k, one in enumerate((a, b)):  # what a half promises of itself, beside what it shows of the other
-        for n, x in enumerate(means(one.nested.after)):
-            inside[2 * n + k][fold != k, 0] = x
     after = np.where(failed, np.inf, after[0]), np.where(failed, np.inf, after[1])  # worse than any
     for k, label in enumerate(("0.5 s", "1 s")):
         middle = [float(np.median(x[k])) for x in (before, after)]
         numbers[f"held out, {label}: nominal, median error [half sides]"] = middle[0]
         numbers[f"held out, {label}: fitted, median error [half sides]"] = middle[1]
         numbers[f"held out, {label}: fitted / nominal"] = middle[1] / middle[0]
-        promised = np.stack(inside[2 * k : 2 * k + 2])
-        _, ends, wide = design.held_out(before[k][:, None], after[k][:, None], promised, fold)
-        numbers[f"held out, {label}: fitted / nominal, lower end"] = float(ends[0, 0])
-        numbers[f"held out, {label}: fitted / nominal, upper end"] = float(ends[1, 0])
-        numbers[f"held out, {label}: interval widened by"] = wide
     numbers["simulated: intervals with the truth [%]"] = 100.0 * float(cover.mean())
     for k, name in enumerate(NAMES):
         numbers[f"simulated, {name}: intervals with the truth [%]"] = 100.0 * float(cover[k])

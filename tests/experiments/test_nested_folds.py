@@ -32,28 +32,28 @@ def median_of(world: World, count: int, z: np.ndarray) -> float:
     return float(np.median(world.errors(np.tile(z, (count, 1)), np.arange(count))))
 
 
+def designed(world: World, count: int, z: np.ndarray) -> np.ndarray:
+    """Errors (M, K, 1) of all runs of a design."""
+    return np.stack([world.errors(np.tile(x, (count, 1)), np.arange(count)) for x in z])
+
+
 def trial(seed: int) -> tuple[float, float, float, bool]:
     """Truth, ratio by nested folds, by the rule that looked best; whether the interval holds the truth."""
     rng = np.random.default_rng(seed)
-    some, every, z = (
-        World(rng, COUNT),
-        World(np.random.default_rng(10**6 + seed), ALL),
-        design.spread(POINTS, 2),
-    )
-    who, fold = np.arange(COUNT), np.arange(COUNT) % FOLDS
-    cost = np.sqrt([some.errors(np.tile(x, (COUNT, 1)), who)[:, 0] for x in z])
-    found = design.nested(z, cost, fold, some.errors, lambda x: np.sqrt(x[:, 0]))
-    before = some.errors(np.tile(NOMINAL, (COUNT, 1)), who)
-    ratio, ends, wide = design.held_out(before, found.after, found.inside, fold, draws=400)
+    some, every = World(rng, COUNT), World(np.random.default_rng(10**6 + seed), ALL)
+    z, fold = design.spread(POINTS, 2), np.arange(COUNT) % FOLDS
+    errors = designed(some, COUNT, z)
+    cost = np.sqrt(errors[:, :, 0])
+    found = design.nested(z, cost, FOLDS, splits=5, seed=seed)
+    before = some.errors(np.tile(NOMINAL, (COUNT, 1)), np.arange(COUNT))
+    ratio, ends, wide = design.held_out(before, errors, found, draws=400)
     assert 1.0 <= wide <= np.sqrt(FOLDS)
-    truth = median_of(every, ALL, found.z) / median_of(every, ALL, NOMINAL)
+    truth = median_of(every, ALL, z[found.best]) / median_of(every, ALL, NOMINAL)
     looked = []
     for rule in design.RULES.values():
         after = np.zeros((COUNT, 1))
         for k in range(FOLDS):
-            out = np.flatnonzero(fold == k)
-            at = rule(z, cost[:, fold != k].mean(axis=1))
-            after[out] = some.errors(np.tile(at, (len(out), 1)), out)
+            after[fold == k] = errors[rule(z, cost[:, fold != k].mean(axis=1)), fold == k]
         looked.append(float(np.median(after) / np.median(before)))
     return truth, float(ratio[0]), min(looked), bool(ends[0, 0] <= truth <= ends[1, 0])
 
@@ -85,41 +85,37 @@ def test_intervals_cover() -> None:
 
 
 def test_each_fold_is_left_out_twice() -> None:
-    """No recording is predicted by a fit that had it; the fold outside takes no part in the choice."""
-    z, fold = design.spread(32, 2), np.arange(12) % 3
-    cost = np.ones((32, 12)) + np.sum(z**2, axis=1)[:, None]
-    asked: list[tuple[np.ndarray, np.ndarray]] = []
-
-    def predict(points: np.ndarray, who: np.ndarray) -> np.ndarray:
-        asked.append((points, who))
-        return np.stack([points[:, 0], who], axis=1)
-
-    found = design.nested(z, cost, fold, predict, lambda x: np.abs(x[:, 0]))
-    assert len(asked) == 1
-    assert np.array_equal(found.after[:, 1], np.arange(12))
-    for k in range(3):
-        assert np.all(np.isnan(found.inside[k][fold == k]))
-        assert np.array_equal(found.inside[k][fold != k][:, 1], np.flatnonzero(fold != k))
+    """The outer fold takes no part in the choice of what predicts it."""
+    rng, z = np.random.default_rng(2), design.spread(32, 2)
+    cost = rng.random((32, 12)) + np.sum(z**2, axis=1)[:, None]
+    found = design.nested(z, cost, 3, splits=2)
+    outer = found.fold[0] == 0
     heavy = cost.copy()
-    heavy[:, fold == 0] += 100.0 * np.abs(z[:, :1] - 0.9)  # one fold wants something else altogether
-    other = design.nested(z, heavy, fold, predict, lambda x: np.abs(x[:, 0]))
-    assert np.array_equal(other.after[fold == 0], found.after[fold == 0])
-    assert not np.array_equal(other.after[fold == 1], found.after[fold == 1])
+    heavy[:, outer] += 100.0 * np.abs(z[:, :1] - 0.9)  # one fold wants something else altogether
+    other = design.nested(z, heavy, 3, splits=2)
+    assert np.array_equal(other.fold, found.fold)
+    assert np.array_equal(other.after[0, outer], found.after[0, outer])
+    assert np.array_equal(other.inside[0, 0], found.inside[0, 0])
+    assert not np.array_equal(other.after[0, ~outer], found.after[0, ~outer])
+    for k in range(3):
+        assert np.array_equal(found.inside[0, k] == -1, found.fold[0] == k)
+    assert sum(found.shares.values()) == pytest.approx(1.0)
 
 
 def test_the_interval_of_a_ratio() -> None:
     """Medians of normal numbers scatter by 1.2533 deviations over sqrt(K); failures are worse than any."""
-    rng, fold = np.random.default_rng(3), np.arange(400) % 5
-    before = np.ones((400, 3))
-    after = 0.7 + 0.1 * rng.normal(size=(400, 3))
-    inside = np.where((fold == np.arange(5)[:, None])[..., None], np.nan, after)
-    ratio, ends, wide = design.held_out(before, after, inside, fold)
-    np.testing.assert_allclose(ratio, np.median(after, axis=0), rtol=1e-12)
-    # folds that promise what they show are nearly not widened
-    assert wide < 1.5
+    rng, fold = np.random.default_rng(3), np.arange(400)[None] % 5
+    before, errors = np.ones((400, 3)), 0.7 + 0.1 * rng.normal(size=(2, 400, 3))
+    errors[1] *= 0.5
+    mine = np.where(fold == np.arange(5)[:, None], -1, 0)[None]
+    found = design.Nested("", 0, {}, fold, np.zeros((1, 400), int), mine)
+    ratio, ends, wide = design.held_out(before, errors, found)
+    np.testing.assert_allclose(ratio, np.median(errors[0], axis=0), rtol=1e-12)
+    assert wide < 1.5  # folds that promise what they show
     # width 2 * 1.96 * 1.2533 * 0.1 / 20 = 0.0246; medians of 400 know their own scatter to a quarter
     np.testing.assert_allclose((ends[1] - ends[0]) / wide, 0.0246, rtol=0.5)
     # a promise that is broken by more than chance widens to the root of the number of folds
-    assert design.held_out(before, after, 0.5 * inside, fold)[2] == np.sqrt(5.0)
-    after[:210] = np.nan
-    assert np.all(design.held_out(before, after, inside, fold)[0] > 1e200)
+    broken = design.Nested("", 0, {}, fold, np.zeros((1, 400), int), np.where(mine == 0, 1, -1))
+    assert design.held_out(before, errors, broken)[2] == np.sqrt(5.0)
+    errors[0, :210] = np.nan
+    assert np.all(design.held_out(before, errors, found)[0] > 0.5 * design.FAILED)

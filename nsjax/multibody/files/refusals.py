@@ -22,8 +22,9 @@ REMEDIES = (
      "positive, and none larger than the sum of the two others; correct them"),
     (r"unrecognized attribute", "correct its name, or take it away"),
     (r"unrecognized element|repeated element|already included", "take it away"),
-    (r"too much data|not enough data|does not have enough|bad format|invalid keyword|invalid joint type|"
-     r"zero quaternion|size\S* .*must be|size\(\d\) must be|axis too small|range\[0\]", "correct that value"),
+    (r"too much data|not enough data|does not have enough|bad format|invalid keyword|zero quaternion|"
+     r"invalid joint type|size\S* .*must be|size\(\d\) must be|axis too small|range\[0\]",
+     "correct that value"),
     (r"missing|specification not found", "add it"),
     (r"repeated name", "give one of both another name"),
     (r"not found|unknown", "correct the name, or add what it names"),
