@@ -9,7 +9,9 @@ and whole simulated studies cost no further ones.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
@@ -20,6 +22,8 @@ SHARE = 0.5
 QUARTER = 0.25
 """Part of the points, those of least cost, whose middle is an estimate."""
 RESAMPLES = 200
+FAILED = 1e300
+"""Error of a prediction that failed."""
 STEEPEST = 1e-3
 """Curvatures of the quadratic are taken to be at least this part of the largest."""
 
@@ -60,10 +64,16 @@ def _columns(z: np.ndarray) -> np.ndarray:
     return np.concatenate([np.ones((len(z), 1)), z, z[:, first] * z[:, second]], axis=1)
 
 
+def _better(z: np.ndarray, cost: np.ndarray) -> np.ndarray:
+    """Points of least cost, enough of them for a quadratic."""
+    p = z.shape[1]
+    return np.asarray(np.argsort(cost)[: max(int(SHARE * len(cost)), 2 * (1 + p + p * (p + 1) // 2))])
+
+
 def least(z: np.ndarray, cost: np.ndarray) -> Answer:
     """Least value in the box of the quadratic through the better points of costs (M,) at ``z`` (M, p)."""
     p = z.shape[1]
-    better = np.argsort(cost)[: max(int(SHARE * len(cost)), 2 * (1 + p + p * (p + 1) // 2))]
+    better = _better(z, cost)
     found = np.linalg.lstsq(_columns(z[better]), cost[better], rcond=None)[0]
     bend = np.zeros((p, p))
     bend[np.triu_indices(p)] = found[1 + p :]
@@ -105,3 +115,145 @@ def fit(z: np.ndarray, costs: np.ndarray, seed: int, resamples: int = RESAMPLES)
     drawn = [least(z, costs[:, rng.integers(count, size=count)].mean(axis=1)).z for _ in range(resamples)]
     deviation = np.std(drawn, axis=0, ddof=1)
     return Fitted(least(z, costs.mean(axis=1)), deviation, quantile(0.95, count - 1) * deviation)
+
+
+def _best_run(z: np.ndarray, cost: np.ndarray) -> int:
+    return int(np.argmin(cost))
+
+
+def _smoothed(z: np.ndarray, cost: np.ndarray) -> int:
+    """Where the quadratic through the better points is least, among these."""
+    better = _better(z, cost)
+    found = np.linalg.lstsq(_columns(z[better]), cost[better], rcond=None)[0]
+    return int(better[np.argmin(_columns(z[better]) @ found)])
+
+
+def _halfway(z: np.ndarray, cost: np.ndarray) -> int:
+    """Where the mean of the cost and of a parabola in every number, through all points, is least."""
+    columns = np.concatenate([np.ones((len(z), 1)), z, z * z], axis=1)
+    fitted = columns @ np.linalg.lstsq(columns, cost, rcond=None)[0]
+    return int(np.argmin(fitted + cost))
+
+
+def _central(z: np.ndarray, cost: np.ndarray) -> int:
+    """The one of the better quarter that lies next to its `middle`."""
+    better = np.argsort(cost)[: max(int(QUARTER * len(cost)), 1)]
+    return int(better[np.argmin(np.sum((z[better] - middle(z, cost).z) ** 2, axis=1))])
+
+
+RULES: dict[str, Callable[[np.ndarray, np.ndarray], int]] = {
+    "best run": _best_run, "least of the quadratic": _smoothed, "halfway to parabolas": _halfway,
+    "next to the middle": _central,
+}  # fmt: skip
+"""Points of the design to predict with, from its mean costs: every prediction is a run that was made. Which
+rule is best is for folds to say.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Nested:
+    """Predictions by rules that were chosen without what they predict, over several splits into folds.
+
+    Args:
+        rule, best: what predicts others: the rule that the most outer folds choose, and its point, an index
+            of the design, from all recordings.
+        shares: of the outer folds that choose each rule.
+        fold: of every recording, (splits, K).
+        after: points (splits, K) by which each recording is predicted from the outside of its fold.
+        inside: points (splits, folds, K) by which the rule of an outer fold was chosen; -1 in the fold.
+    """
+
+    rule: str
+    best: int
+    shares: dict[str, float]
+    fold: np.ndarray
+    after: np.ndarray
+    inside: np.ndarray
+
+
+def nested(z: np.ndarray, cost: np.ndarray, folds: int, splits: int = 40, seed: int = 0) -> Nested:
+    """Nested folds: every outer fold is predicted by the rule that predicts the other folds best, each of
+    them from the rest, and that is fitted to all of these. It costs no run.
+
+    Args:
+        z, cost: points (M, p) of the design, costs (M, K) of all recordings.
+        folds: into how many a split divides the recordings.
+        splits, seed: how often they are divided, at random.
+    """
+    count, rng = cost.shape[1], np.random.default_rng(seed)
+    fold = np.stack([rng.permutation(count) % folds for _ in range(splits)])
+    after, inside = np.full((splits, count), -1), np.full((splits, folds, count), -1)
+    votes: collections.Counter[str] = collections.Counter()
+    for n in range(splits):
+        outer, own = fold[n], cost.T
+        for k in range(folds):
+            found = {}
+            for name, rule in RULES.items():
+                picked = np.full(count, -1)
+                for other in set(range(folds)) - {k}:
+                    rest = (outer != k) & (outer != other)
+                    picked[outer == other] = rule(z, cost[:, rest].mean(axis=1))
+                price = own[np.flatnonzero(outer != k), picked[outer != k]].mean()
+                found[name] = (price, picked)
+            name = min(found, key=lambda x: found[x][0])
+            votes[name] += 1
+            inside[n, k] = found[name][1]
+            after[n, outer == k] = RULES[name](z, cost[:, outer != k].mean(axis=1))
+    chosen = max(RULES, key=lambda x: votes[x])
+    shares = {name: votes[name] / (splits * folds) for name in RULES}
+    return Nested(chosen, RULES[chosen](z, cost.mean(axis=1)), shares, fold, after, inside)
+
+
+def at(errors: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Errors (..., K, E) of every recording at a point of its own (..., K), from those of the design
+    (M, K, E); those that failed are larger than any.
+    """
+    known = np.where(np.isfinite(errors), errors, FAILED)
+    return np.asarray(known[points, np.arange(errors.shape[1])])
+
+
+def _drawn(before: np.ndarray, after: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """Logarithms (draws, E) of the ratio over recordings drawn with replacement, in splits drawn too."""
+    count = len(before)
+    picked, split = rng.integers(count, size=(draws, count)), rng.integers(len(after), size=(draws, 1))
+    return _logarithm(before[picked], after[split, picked])
+
+
+def _logarithm(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    return np.asarray(np.log(np.median(after, axis=-2) / np.median(before, axis=-2)))
+
+
+def held_out(
+    before: np.ndarray, errors: np.ndarray, found: Nested, seed: int = 0, draws: int = 2000
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Ratio (E,) of the median of held-out errors to that of ``before``, geometric mean over the splits;
+    the ends (2, E) of its 95 % interval, and by how much it was widened.
+
+    Recordings drawn with replacement scatter the ratio by their chance alone; the fit, and the choice of
+    its rule, scatter too, and held-out errors lean on one another. Nested folds measure all of it: what the
+    folds inside promise, against what the outer fold then shows, less the chance of the outer fold (Bates,
+    Hastie and Tibshirani 2021, algorithm 1, on logarithms of ratios of medians, one widening for all
+    errors). The widening is between one and the root of the number of folds. Predictions that failed are
+    worse than any.
+
+    Args:
+        before, errors: errors (K, E) of the recordings by the nominal numbers, (M, K, E) of the design.
+        found: nested folds of that design.
+        seed, draws: of the drawing.
+    """
+    one, other = np.where(np.isfinite(before), before, FAILED), at(errors, found.after)
+    rng, missed = np.random.default_rng(seed), []
+    splits, folds, _ = found.inside.shape
+    for n in range(splits):
+        within = at(errors, found.inside[n])
+        for k in range(folds):
+            out = found.fold[n] == k
+            promised = _logarithm(one[~out], within[k][~out])
+            shown = _logarithm(one[out], other[n][out])
+            chance = np.var(_drawn(one[out], other[n : n + 1, out], draws // 10, rng), axis=0)
+            missed.append((promised - shown) ** 2 - chance)
+    many, centre = _drawn(one, other, draws, rng), np.mean(_logarithm(one, other), axis=0)
+    share = (folds - 1) / folds * np.mean(missed) / np.mean(np.var(many, axis=0))
+    wide = float(np.sqrt(np.clip(share if np.isfinite(share) else folds, 1.0, folds)))
+    ends = np.quantile(many, [0.025, 0.975], axis=0, method="nearest")
+    return np.exp(centre), np.exp(centre + wide * (ends - centre)), wide

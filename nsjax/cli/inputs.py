@@ -279,17 +279,21 @@ def _from_file(path: pathlib.Path, values: Mapping[str, Any]) -> Problem:
 
 
 def _from_model_file(path: pathlib.Path, values: Mapping[str, Any]) -> Problem:
-    """The problem of a file in URDF or MJCF. Keywords are those of its reader, of `assemble` (start,
-    coordinates), and numbers of parts by name.
+    """The problem of a file in URDF or MJCF. Keywords are those of its reader, of `assemble` (start: a
+    mapping, or the name of a key frame; coordinates), and numbers of parts by name.
     """
     reader = multibody.read_urdf if path.suffix.lower() == ".urdf" else multibody.read_mjcf
     known = list(inspect.signature(reader).parameters)[1:]
     file = reader(path, **{k: x for k, x in values.items() if k in known})
     given = {k: x for k, x in values.items() if k in ("start", "coordinates")}
     start = given.pop("start", {})
+    key = start if isinstance(start, str) and start in file.starts else ""
+    start = file.starts[key] if key else start
     if not isinstance(start, Mapping):
-        raise InputError(f"--set start={start!r}: write it as {{'joint': 0.3}}")
+        keys = f", or name a key frame of the file: {', '.join(file.starts)}" if file.starts else ""
+        raise InputError(f"--set start={start!r}: write it as {{'joint': 0.3}}{keys}")
     problem = multibody.assemble(*file, gravity=file.gravity, start={**file.start, **start}, **given)
+    problem = problem.replace(file.controls.get(key, {}))
     numbers = {k: x for k, x in values.items() if k not in (*known, "start", "coordinates")}
     return problem.replace(_arrays(numbers, list(numbers)))
 

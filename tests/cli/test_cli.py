@@ -255,6 +255,24 @@ def test_a_mechanism_of_a_model_file(capsys) -> None:
     assert "gone.urdf does not exist" in words
 
 
+FOLDED = """<mujoco><worldbody><body><joint name="pin" range="30 70"/><geom size="0.1"/></body></worldbody>
+<actuator><motor name="m" joint="pin"/></actuator>
+<keyframe><key name="home" qpos="0.8" qvel="0.3" ctrl="0.7"/></keyframe></mujoco>"""
+
+
+def test_a_key_frame_of_a_model_file() -> None:
+    pytest.importorskip("mujoco")
+    pathlib.Path("arm.xml").write_text(FOLDED)
+    problem = inputs.read_problem("arm.xml", {"start": "home"})[0]
+    assert problem.state.q[0] == 0.8
+    assert problem.state.v[0] == 0.3
+    assert problem.params["m"].own.control == 0.7
+    with pytest.raises(
+        nsjax.InputError, match=r"'knee': write it as \{'joint': 0.3\}, or name a key .*: home"
+    ):
+        inputs.read_problem("arm.xml", {"start": "knee"})
+
+
 def test_a_file_is_not_overwritten_and_needs_lengths(capsys) -> None:
     assert run_file(FUNCTION, "--output", "my_ball.py") == 2
     assert pathlib.Path("my_ball.py").read_text() == FUNCTION

@@ -200,7 +200,8 @@ def test_names_welds_and_what_is_left_out() -> None:
     }
     assert file.names["body", "2nd"] == "_2nd"
     for words in (
-        "equality number 1 is of the kind joint", "'tool tip' has no mass", "softness of contact",
+        "of the kind joint are left out, only connect and weld are joints: 'hinge'",
+        "those of 'hinge': 'tool tip'", "softness of contact",
         "contact of mesh and plane is not known", "contact of box and mesh is not known",
     ):  # fmt: skip
         assert sum(words in x for x in file.left_out) == 1, words
@@ -261,8 +262,8 @@ BROKEN = (
     ),
     (
         read_mjcf,
-        "<mujoco><asset><mesh name='m' file='x.stl'/></asset><worldbody><geom type='mesh' mesh='m'/>"
-        "</worldbody></mujoco>", "x.stl.*put the mesh beside",
+        "<mujoco><asset><mesh name='m' file='x.stl'/></asset><worldbody><body><joint/>"
+        "<geom type='mesh' mesh='m'/></body></worldbody></mujoco>", "x.stl.*put the mesh beside",
     ),
     (read_urdf, LINKS + '<child link="b"/></joint></robot>', "'b'.*inertial"),
     (read_urdf, LINKS + '<child link="c"/></joint></robot>', "c"),

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.multibody.elements import actuator
-from nsjax.multibody.files.source import Source
+from nsjax.multibody.files.source import Source, gathered
 from nsjax.multibody.files.tree import HINGE, SLIDE
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
@@ -49,35 +49,41 @@ def _within(x: Array, bounds: Any) -> Array:
 
 
 def actuators(source: Source) -> tuple[list[Part], list[str]]:
-    """Those that map, and sentences about the others."""
+    """Those that map, and sentences about the others. Those that the file switches off are none."""
     parts, said = [], []
-    for k in range(source.model.nu):
+    model = source.model
+    for k in range(0 if source.off("actuation") else model.nu):
+        if (
+            0 <= int(model.actuator_group[k]) < 31
+            and int(model.opt.disableactuator) >> int(model.actuator_group[k]) & 1
+        ):
+            continue
         why = _obstacle(source, k)
         if why:
-            said.append(f"{source.said('actuator', k)} {why}; it is left out")
+            said.append((f"actuators that {why} are left out", source.called("actuator", k)))
             continue
-        joint = source.names["joint", int(source.model.actuator_trnid[k][0])]
+        joint = source.names["joint", int(model.actuator_trnid[k][0])]
         parts.append(actuator(source.names["actuator", k], joint, law=serve, own=_servo(source, k)))
-    return parts, said
+    return parts, gathered(said)
 
 
 def _obstacle(source: Source, k: int) -> str:
     """What of an actuator does not map; empty if all does."""
     model, mujoco = source.model, source.mujoco
     if int(model.actuator_trntype[k]) != mujoco.mjtTrn.mjTRN_JOINT:
-        return "does not act on a joint"
+        return "do not act on a joint"
     if int(model.jnt_type[int(model.actuator_trnid[k][0])]) not in (HINGE, SLIDE):
-        return "acts on a ball or free joint"
+        return "act on a ball or free joint"
     if int(model.actuator_dyntype[k]) != mujoco.mjtDyn.mjDYN_NONE:
-        return "has an activation with dynamics of its own"
+        return "have an activation with dynamics of its own"
     plain = (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE)
     if int(model.actuator_gaintype[k]) not in plain:
-        return "has a gain that is neither fixed nor affine"
+        return "have a gain that is neither fixed nor affine"
     if int(model.actuator_biastype[k]) not in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE):
-        return "has a bias that is not affine"
+        return "have a bias that is not affine"
     for what in ("damping", "armature", "dampingpoly"):
         if np.any(getattr(model, f"actuator_{what}", np.zeros(model.nu))[k]):
-            return f"has a {what} of its own"
+            return f"have a {what} of their own"
     return ""
 
 
@@ -88,8 +94,9 @@ def _servo(source: Source, k: int) -> Servo:
         gain[1:] = 0.0
     if int(model.actuator_biastype[k]) == mujoco.mjtBias.mjBIAS_NONE:
         bias[:] = 0.0
+    clamped = model.actuator_ctrllimited & (not source.off("clampctrl"))
     bounds = {
-        "control_range": (model.actuator_ctrllimited, model.actuator_ctrlrange),
+        "control_range": (clamped, model.actuator_ctrlrange),
         "force_range": (model.actuator_forcelimited, model.actuator_forcerange),
     }
     ranges = {

@@ -6,68 +6,97 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nsjax.multibody.files.shapes import listed, pairs
-from nsjax.multibody.files.source import Source
+from nsjax.multibody.files.shapes import pairs
+from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed
 from nsjax.multibody.files.tree import BALL, FREE
 
 COUNTS = (
-    ("ntendon", "tendons: they neither pull nor bind"), ("nsensor", "sensors: ask the trajectory by name"),
-    ("nflex", "flexible bodies (flex)"), ("nplugin", "plugins"), ("nkey", "key frames: give start"),
-    ("nmocap", "bodies moved by mocap: they stand still"),
+    ("ntendon", "tendons are left out: they neither pull nor bind"),
+    ("nsensor", "sensors are left out: ask the trajectory by name"),
+    ("nflex", "flexible bodies (flex) are left out"), ("nplugin", "plugins are left out"),
+    ("nmocap", "bodies moved by mocap stand still"),
 )  # fmt: skip
 """Elements of which there is no part, by the sizes of the model."""
 
 RIGID_DOFS = (("dof_armature", "armature"), ("dof_frictionloss", "dry friction"))
 """Of hinges and slides alone."""
 
+SILENT = {
+    "warmstart", "filterparent", "refsafe", "sensor", "midphase", "eulerdamp", "autoreset", "nativeccd",
+    "island", "multiccd", "override", "energy", "fwdinv", "invdiscrete", "sleep", "diagexact",
+}  # fmt: skip
+"""Flags that change the other program's solver and books alone, or that are kept without a word."""
 
-def left_out(source: Source) -> list[str]:
-    """Sentences."""
+
+def left_out(source: Source, contact: bool) -> list[str]:
+    """Sentences; those about contacts only where they are read."""
     model = source.model
-    said = [f"{getattr(model, n)} {what} are left out" for n, what in COUNTS if getattr(model, n, 0)]
-    said += list(_of_joints(source))
-    said += list(_of_bodies(source))
-    said += list(_of_contacts(source))
+    said = [f"{getattr(model, n)} {what}" for n, what in COUNTS if getattr(model, n, 0)]
+    said += gathered([*_of_joints(source), *_of_bodies(source)])
+    said += list(_of_contacts(source)) if contact else []
     option = model.opt
     if option.density or option.viscosity:
         said.append("the medium (density, viscosity, wind) does not act on the bodies")
-    off = int(option.disableflags) & ~int(source.mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
+    return said + _of_flags(source)
+
+
+def _of_flags(source: Source) -> list[str]:
+    """What the file switches off, and flags that nobody knows here."""
+    mujoco, option, said = source.mujoco, source.model.opt, []
+    off = [what for what in SWITCHES if source.off(what) and what != "filterparent"]
     if off:
-        bits = [x.name.removeprefix("mjDSBL_").lower() for x in source.mujoco.mjtDisableBit if off & int(x)]
-        said.append(f"flags that switch off {', '.join(bits)} are not looked at")
+        said.append(f"the file switches off {', '.join(off)}: so it is here")
+    known = {flag for flags in SWITCHES.values() for flag in flags} | {x.upper() for x in SILENT}
+    strange = []
+    for bits, prefix, given in (
+        (mujoco.mjtDisableBit, "mjDSBL_", option.disableflags),
+        (mujoco.mjtEnableBit, "mjENBL_", option.enableflags),
+    ):
+        named = {
+            int(x): n.removeprefix(prefix) for n, x in bits.__members__.items() if n.startswith(prefix)
+        }
+        ones = [1 << k for k in range(31) if int(given) >> k & 1]
+        strange += [
+            named.get(one, f"of value {one}").lower() for one in ones if named.get(one) not in known
+        ]
+    if strange:
+        said.append(f"flags that are not looked at: {listed(strange)}")
     return said
 
 
-def _of_joints(source: Source) -> Iterator[str]:
+def _of_joints(source: Source) -> Iterator[tuple[str, str]]:
     model = source.model
     for k in range(model.njnt):
-        kind, dof, who = int(model.jnt_type[k]), int(model.jnt_dofadr[k]), source.said("joint", k)
+        kind, dof, who = int(model.jnt_type[k]), int(model.jnt_dofadr[k]), source.called("joint", k)
         if kind in (FREE, BALL):
             for field, what in RIGID_DOFS:
                 if getattr(model, field)[dof]:
-                    yield f"{who} is a ball or free joint: its {what} is left out"
+                    yield f"balls and free joints whose {what} is left out", who
             if np.any(model.jnt_stiffness[k]) and kind == FREE:
-                yield f"{who} is a free joint: its stiffness is left out"
+                yield "free joints whose stiffness is left out", who
             if model.jnt_limited[k]:
-                yield f"{who} is a ball: its limit (a cone) is left out"
+                yield "balls whose limit (a cone) is left out", who
         poly = getattr(model, "dof_dampingpoly", None)
         curved = getattr(model, "jnt_stiffnesspoly", None)
         if (poly is not None and np.any(poly[dof])) or (curved is not None and np.any(curved[k])):
-            yield f"{who} has stiffness or damping of higher order: it is left out"
+            yield "joints whose stiffness or damping of higher order is left out", who
         if model.jnt_actgravcomp[k]:
-            yield f"{who}: gravity compensation by its actuator is left out"
+            yield "joints whose gravity compensation by actuators is left out", who
         if model.jnt_actfrclimited[k] and np.any(model.actuator_trnid[:, 0] == k):
-            yield f"{who}: the bound of the sum of its actuators is left out"
+            yield "joints whose bound of the sum of all actuators is left out", who
 
 
-def _of_bodies(source: Source) -> Iterator[str]:
+def _of_bodies(source: Source) -> Iterator[tuple[str, str]]:
     model = source.model
     for b in range(1, model.nbody):
         if model.body_gravcomp[b]:
-            yield f"{source.said('body', b)}: its gravity compensation is left out"
+            yield "bodies whose gravity compensation is left out", source.called("body", b)
         if source.merged(b) and source.own_name("body", b):
             home = source.place(b).body
-            yield f"{source.said('body', b)} has no mass and no joint: its shapes are those of {home!r}"
+            yield (
+                f"bodies without mass and joint whose shapes are those of {home!r}",
+                source.called("body", b),
+            )
 
 
 def _of_contacts(source: Source) -> Iterator[str]:

@@ -7,30 +7,32 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.multibody.files.source import Source
+from nsjax.multibody.files.source import Source, gathered
 from nsjax.multibody.parts import Part, ball, fixed
 
 
 def loops(source: Source) -> tuple[list[Part], list[str]]:
     """Joints of connect and weld, and sentences about the others."""
-    said: list[str] = []
-    return [part for k in range(source.model.neq) for part in _loop(source, k, said)], said
+    said: list[tuple[str, str]] = []
+    count = 0 if source.off("equality") else source.model.neq
+    return [part for k in range(count) for part in _loop(source, k, said)], gathered(said)
 
 
-def _loop(source: Source, k: int, said: list[str]) -> Iterator[Part]:
-    model, mujoco, who = source.model, source.mujoco, source.said("equality", k)
+def _loop(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[Part]:
+    model, mujoco, who = source.model, source.mujoco, source.called("equality", k)
     kind = int(model.eq_type[k])
     if kind not in (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD):
         named = mujoco.mjtEq(kind).name.removeprefix("mjEQ_").lower()
-        said.append(f"{who} is of the kind {named}: only connect and weld are joints; it is left out")
+        what = f"equality constraints of the kind {named} are left out, only connect and weld are joints"
+        said.append((what, _coupled(source, k) if kind == mujoco.mjtEq.mjEQ_JOINT else who))
         return
     if not model.eq_active0[k]:
-        said.append(f"{who} is not active at the start: it is left out")
+        said.append(("equality constraints that are not active at the start are left out", who))
         return
     ends, (at, on, turn) = _ends(source, k), _data(source, k)
     one, other = (source.place(b) for b in ends)
     if one.body == other.body:
-        said.append(f"{who} joins {one.body!r} to itself: it is left out")
+        said.append((f"equality constraints that join {one.body!r} to itself are left out", who))
         return
     name, points = source.names["equality", k], {"at": one.point(at), "on": other.point(on)}
     if kind == mujoco.mjtEq.mjEQ_CONNECT:
@@ -38,6 +40,12 @@ def _loop(source: Source, k: int, said: list[str]) -> Iterator[Part]:
         return
     turned = source.rotation_vector(one.turn @ turn @ other.turn.T)
     yield fixed(name, one.body, other.body, at=points["at"], on=points["on"], turned=turned, loop=True)
+
+
+def _coupled(source: Source, k: int) -> str:
+    """Which joint follows which."""
+    one, other = int(source.model.eq_obj1id[k]), int(source.model.eq_obj2id[k])
+    return source.called("joint", one) + (f" of {source.called('joint', other)}" if other >= 0 else "")
 
 
 def _ends(source: Source, k: int) -> tuple[int, int]:

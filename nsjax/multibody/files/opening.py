@@ -6,27 +6,20 @@ import collections
 import os
 import pathlib
 import re
+from collections.abc import Collection
 from types import ModuleType
 from typing import Any
 
 from nsjax.core import InputError
+from nsjax.multibody.files.absent import without_absent_shapes, without_pictures
+from nsjax.multibody.files.refusals import sentence
 
 URDF_TAGS = {
     "robot", "link", "inertial", "origin", "mass", "inertia", "visual", "collision", "geometry", "box",
     "cylinder", "sphere", "capsule", "mesh", "material", "color", "texture", "joint", "parent", "child",
-    "axis", "limit", "dynamics", "mujoco", "compiler",
+    "axis", "limit", "dynamics", "mujoco", "compiler", "mimic",
 }  # fmt: skip
 """Elements of a URDF that are read, or concern pictures alone."""
-
-REMEDIES = (
-    (r"mass and inertia of moving", "give it an inertial with mass and inertia, or a fixed joint"),
-    (r"Error opening file|resource|decoder|mesh", "put the mesh beside the file, or write a box, sphere or "
-     "capsule in its place"),
-    (r"XML parse error|XML_ERROR", "the file is broken there: mend it, or export it again"),
-    (r"free joint|freejoint", "only a body of the world may be free; hang it on a ball and slides"),
-    (r"A \+ B", "the moments of inertia are of no body; correct them"),
-)  # fmt: skip
-"""What to do, by what a message says."""
 
 
 def library() -> ModuleType:
@@ -78,34 +71,33 @@ def opened(given: Any, who: str) -> tuple[Any, str, str]:
     except (ValueError, RuntimeError) as error:
         raise sentence(who, title, error) from None
     spec.compiler.fusestatic = False
+    without_pictures(spec)
     return spec, title, text
 
 
-def compiled(spec: Any, title: str, who: str) -> Any:
-    """Its `mujoco.MjModel`.
+def compiled(spec: Any, title: str, who: str, free: Collection[str] = ()) -> tuple[Any, list[str]]:
+    """Its `mujoco.MjModel`, and sentences.
+
+    Args:
+        spec: what was opened.
+        title: of the file.
+        who: function that was asked.
+        free: bodies that the user let move freely.
 
     Raises:
         InputError: for what no model can be made of.
     """
+    said = without_absent_shapes(library(), spec, title)
     try:
-        return spec.compile()
+        return spec.compile(), said
     except (ValueError, RuntimeError) as error:
-        raise sentence(who, title, error) from None
+        raise sentence(who, title, error, free) from None
 
 
-def sentence(who: str, title: str, error: Exception) -> InputError:
-    """A message of the library as one sentence with a remedy."""
-    lines = [x.strip() for x in str(error).splitlines() if x.strip()]
-    words = lines[0].removeprefix("Error: ").removeprefix("ParseXML: ").rstrip(":")
-    place = [x.removeprefix("Element name ") for x in lines[1:] if x.startswith("Element name")]
-    line = re.search(r"Line number=(\d+)", str(error))
-    where = f", element {place[0]}" if place else f", line {line.group(1)}" if line else ""
-    remedy = next((x for pattern, x in REMEDIES if re.search(pattern, str(error))), "correct it there")
-    return InputError(f"{who}: {title}{where}: {words}; {remedy}")
-
-
-def strange_elements(text: str) -> list[str]:
-    """Sentences about elements of a URDF that nobody reads."""
+def strange_elements(text: str, followers: int) -> list[str]:
+    """Sentences about elements of a URDF that nobody reads; so many joints follow another by <mimic>, and
+    are told of elsewhere.
+    """
     bare = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     found = collections.Counter(re.findall(r"<\s*([A-Za-z_][\w:.-]*)", bare))
     said = [
@@ -113,6 +105,9 @@ def strange_elements(text: str) -> list[str]:
         for name, n in found.items()
         if name not in URDF_TAGS
     ]
+    lost = found["mimic"] - followers
+    if lost > 0:
+        said.append(f"<mimic> ({lost} of them) is not read: only hinges and slides follow one another")
     speeds = len(re.findall(r"<\s*limit[^>]*\bvelocity\s*=", bare))
     if speeds:
         said.append(f"velocity of <limit> ({speeds} of them) is not read: it is a property of a motor")

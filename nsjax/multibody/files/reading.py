@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.multibody.files.absent import listening
 from nsjax.multibody.files.actuators import actuators
 from nsjax.multibody.files.left_out import left_out
 from nsjax.multibody.files.loops import loops
-from nsjax.multibody.files.opening import compiled, library, opened, sentence, strange_elements
+from nsjax.multibody.files.opening import compiled, library, opened, strange_elements
+from nsjax.multibody.files.refusals import sentence
 from nsjax.multibody.files.shapes import contacts
 from nsjax.multibody.files.source import Source
-from nsjax.multibody.files.tree import bodies, start
+from nsjax.multibody.files.starts import start, starts
+from nsjax.multibody.files.tree import bodies
 from nsjax.multibody.parts import Part
 
 Path = str | os.PathLike[str]
@@ -31,7 +34,9 @@ class ModelFile(list[Part]):
     Args:
         parts: of it.
         gravity: (3,) [m/s^2].
-        start: positions of the file that are not zero, for `assemble`.
+        start: positions of the file that are not zero, for `assemble`; inside the limits of joints.
+        starts: the same of every key frame by its name, with velocities where it has some.
+        controls: of the actuators in every key frame, for ``problem.replace``.
         names: identifiers by ``(kind, name in the file)``.
         left_out: what was not taken over, a sentence each.
         title: the file.
@@ -45,10 +50,12 @@ class ModelFile(list[Part]):
 
     def __init__(
         self, parts: Sequence[Part], *, gravity: Any, start: dict[str, Any],
+        starts: dict[str, dict[str, Any]], controls: dict[str, dict[str, float]],
         names: dict[tuple[str, str], str], left_out: tuple[str, ...], title: str,
     ) -> None:  # fmt: skip
         super().__init__(parts)
-        self.gravity, self.start, self.names = gravity, start, names
+        self.gravity, self.names = gravity, names
+        self.start, self.starts, self.controls = start, starts, controls
         self.left_out, self.title = left_out, title
 
 
@@ -66,6 +73,15 @@ def read_mjcf(
     Coordinates are those of the file, but for balls: their quaternion turns the axes of the body against
     those of its parent.
 
+    ``start`` is the file's reference position, ``starts["home"]`` its key frame of that name, with
+    velocities where it has some (``key0``, ``key1``, ... without a name), and ``controls["home"]`` what its
+    actuators then get: ``problem.replace(model.controls["home"])``. Coordinates outside the limits of a
+    hinge or slide are read at the nearest end, and told. Key frames give all coordinates: in a file with
+    loops, which they close to their printed digits only, give them as ``guess`` of `assemble`.
+
+    Flags of the file that switch off contact, limits, equality constraints, dry friction, springs,
+    dampers, gravity, actuators or their bounds do so here.
+
     What has no equal here is told in a `LeftOutWarning`, and stands in ``left_out``. MuJoCo's contacts,
     limits and equality constraints are soft; here they are rigid, with the restitution and friction
     given.
@@ -77,7 +93,8 @@ def read_mjcf(
         contact: whether geometries become contacts.
 
     Returns:
-        A list of parts with the attributes ``gravity``, ``start``, ``names``, ``left_out``, ``title``.
+        A list of parts with the attributes ``gravity``, ``start``, ``starts``, ``controls``, ``names``,
+        ``left_out``, ``title``.
 
     Raises:
         InputError: naming file, element and remedy.
@@ -86,8 +103,8 @@ def read_mjcf(
     Limits: coordinates="absolute" of `assemble` refuses nothing, but bodies without mass have no
     acceleration there. A pair of geometries is a contact whether they ever meet or not: many geometries
     make many contacts; take those away that cannot meet, by the file's contact exclusions. Meshes, and
-    geometries for the eye alone, are not kept: pictures show shapes of contacts, lines between joints, and
-    boxes of inertia.
+    geometries for the eye alone, are not kept, and files of pictures, and of shapes from which no inertia
+    comes, may be missing: pictures show shapes of contacts, lines between joints, and boxes of inertia.
 
     Example:
         >>> from nsjax.multibody import assemble, read_mjcf
@@ -99,10 +116,11 @@ def read_mjcf(
         >>> assemble(*model, gravity=model.gravity, start=model.start).system.labels.q
         ('pin.angle [rad]',)
     """
-    spec, title, _ = opened(path_or_text, "read_mjcf")
-    model = compiled(spec, title, "read_mjcf")
+    with listening(library()) as heard:
+        spec, title, _ = opened(path_or_text, "read_mjcf")
+        model, said = compiled(spec, title, "read_mjcf")
     source = Source(library(), model, title, restitution, friction)
-    return _made(source, contact, [])
+    return _made(source, contact, [*heard, *said])
 
 
 def read_urdf(
@@ -132,15 +150,18 @@ def read_urdf(
         >>> read_urdf(text, free=True).start
         {}
     """
-    spec, title, text = opened(path_or_text, "read_urdf")
-    said, roots = strange_elements(text), list(spec.worldbody.bodies)
-    if free:
-        for root in roots:
+    with listening(library()):  # what it ignores is told below
+        spec, title, text = opened(path_or_text, "read_urdf")
+        roots = list(spec.worldbody.bodies)
+        for root in roots if free else []:
             try:
                 root.add_freejoint()
             except (ValueError, RuntimeError) as error:
                 raise sentence("read_urdf", title, error) from None
-    model = compiled(spec, title, "read_urdf")
+        names = [root.name for root in roots] if free else []
+        model, said = compiled(spec, title, "read_urdf", names)
+    followers = int(np.sum(model.eq_type == library().mjtEq.mjEQ_JOINT))
+    said += strange_elements(text, followers)
     source = Source(library(), model, title, restitution, friction, own_friction=False)
     for root in roots if not free else []:
         if not model.body(root.name).mass > 0.0:
@@ -157,13 +178,16 @@ def _made(source: Source, contact: bool, said: list[str]) -> ModelFile:
     closed, more = loops(source)
     driven, still_more = actuators(source)
     met, unknown = contacts(source) if contact else ([], [])
-    said = [*said, *left_out(source), *more, *still_more, *unknown]
+    at, moved = start(source)
+    keys, controls, also = starts(source, {part.name for part in driven})
+    said = [*said, *left_out(source, contact), *more, *still_more, *unknown, *moved, *also]
     if said:
         warnings.warn(f"{source.title}: {'; '.join(said)}", LeftOutWarning, stacklevel=3)
+    gravity = np.array(source.model.opt.gravity, float) * (not source.off("gravity"))
     names = {
         (kind, own): word for (kind, k), word in source.names.items() if (own := source.own_name(kind, k))
     }
     return ModelFile(
-        [*bodies(source), *closed, *driven, *met], gravity=np.array(source.model.opt.gravity, float),
-        start=start(source), names=names, left_out=tuple(said), title=source.title,
+        [*bodies(source), *closed, *driven, *met], gravity=gravity,
+        start=at, starts=keys, controls=controls, names=names, left_out=tuple(said), title=source.title,
     )  # fmt: skip

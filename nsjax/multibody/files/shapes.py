@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nsjax.multibody import touching
-from nsjax.multibody.files.source import Source
+from nsjax.multibody.files.source import Source, listed
 from nsjax.multibody.groups import ordered, unused
 from nsjax.multibody.parts import Part
 
@@ -64,14 +64,10 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
     return parts, said
 
 
-def listed(names: list[str], most: int = 4) -> str:
-    """The first names, and how many more."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
 def pairs(source: Source) -> Iterator[tuple[int, int, float | None]]:
     """Geometries that may meet, with their coefficient of friction; None: none."""
+    if source.off("contact"):
+        return
     model = source.model
     given = {
         tuple(sorted((int(model.pair_geom1[k]), int(model.pair_geom2[k])))): k for k in range(model.npair)
@@ -79,7 +75,8 @@ def pairs(source: Source) -> Iterator[tuple[int, int, float | None]]:
     for pair in itertools.combinations(range(model.ngeom), 2):
         if pair in given:
             k = given[pair]
-            yield *pair, float(model.pair_friction[k][0]) if model.pair_dim[k] > 1 else None
+            own = _overridden(source, float(model.pair_friction[k][0]))
+            yield *pair, own if model.pair_dim[k] > 1 else None
         elif _may_meet(source, *pair):
             yield *pair, _friction(source, *pair)
 
@@ -92,7 +89,14 @@ def _friction(source: Source, one: int, other: int) -> float | None:
         chosen = [one if first > second else other]
     if max(int(model.geom_condim[g]) for g in chosen) == 1:
         return None
-    return max(float(model.geom_friction[g][0]) for g in chosen)
+    return _overridden(source, max(float(model.geom_friction[g][0]) for g in chosen))
+
+
+def _overridden(source: Source, friction: float) -> float:
+    """The coefficient of friction of all contacts, where the file has one; else the pair's."""
+    override = int(source.mujoco.mjtEnableBit.mjENBL_OVERRIDE)
+    option = source.model.opt
+    return float(option.o_friction[0]) if int(option.enableflags) & override else friction
 
 
 def _may_meet(source: Source, one: int, other: int) -> bool:
@@ -110,5 +114,4 @@ def _may_meet(source: Source, one: int, other: int) -> bool:
         return False
     above = [int(model.body_weldid[int(model.body_parentid[w])]) for w in welds]
     relatives = 0 not in welds and (welds[0] == above[1] or welds[1] == above[0])
-    flags = int(model.opt.disableflags) & int(source.mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
-    return not relatives or bool(flags)
+    return not relatives or source.off("filterparent")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,14 @@ from nsjax.multibody.parts import GROUND
 
 KINDS = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("equality", "neq"), ("actuator", "nu"))
 """What has names, in the order in which it gets them: bodies keep theirs."""
+
+SWITCHES = {
+    "equality": ("EQUALITY", "CONSTRAINT"), "frictionloss": ("FRICTIONLOSS", "CONSTRAINT"),
+    "limit": ("LIMIT", "CONSTRAINT"), "contact": ("CONTACT", "CONSTRAINT"), "spring": ("SPRING", "PASSIVE"),
+    "damper": ("DAMPER", "PASSIVE"), "gravity": ("GRAVITY",), "clampctrl": ("CLAMPCTRL",),
+    "actuation": ("ACTUATION",), "filterparent": ("FILTERPARENT",),
+}  # fmt: skip
+"""What a file can switch off of the mechanics, by the flags that do it, in all versions of the library."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -49,14 +58,21 @@ class Source:
     friction: Any = None
     own_friction: bool = True
 
+    def off(self, what: str) -> bool:
+        """Whether the file switches something off, by the keys of `SWITCHES`."""
+        flags = int(self.model.opt.disableflags)
+        return any(
+            flags & int(getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{x}", 0)) for x in SWITCHES[what]
+        )
+
     def own_name(self, kind: str, k: int) -> str:
         """Name in the file, empty without one."""
         return str(getattr(self.model, {"joint": "jnt", "equality": "eq"}.get(kind, kind))(k).name)
 
-    def said(self, kind: str, k: int) -> str:
+    def called(self, kind: str, k: int) -> str:
         """How sentences call it."""
         own = self.own_name(kind, k)
-        return f"{kind} {own!r}" if own else f"{kind} number {k}"
+        return repr(own) if own else f"number {k}"
 
     @functools.cached_property
     def names(self) -> dict[tuple[str, int], str]:
@@ -109,6 +125,26 @@ class Source:
         above = self.place(int(self.model.body_parentid[b]))
         turn = self.turn(self.model.body_quat[b])
         return Place(above.body, above.turn @ turn, above.point(self.model.body_pos[b]))
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """The first names, and how many more."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def gathered(said: Iterable[tuple[str, str]]) -> list[str]:
+    """A sentence for each of the things ``(what, who)`` that were found, with all who have it.
+
+    Example:
+        >>> from nsjax.multibody.files.source import gathered
+        >>> gathered([("wheels that are left out", "'a'"), ("wheels that are left out", "'b'")])
+        ["wheels that are left out: 'a', 'b'"]
+    """
+    found: dict[str, list[str]] = {}
+    for what, who in said:
+        found.setdefault(what, []).append(who)
+    return [f"{what}: {listed(names)}" for what, names in found.items()]
 
 
 def identifier(name: str) -> str:

@@ -72,9 +72,10 @@ def _massive(source: Source, b: int, name: str) -> Part:
 def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]:
     """A joint of a body whose axes, before it, stand so in those of the part above."""
     model, kind, name = source.model, int(source.model.jnt_type[k]), source.names["joint", k]
-    point, damping = np.array(model.jnt_pos[k]), float(model.dof_damping[model.jnt_dofadr[k]])
+    point = np.array(model.jnt_pos[k])
+    damping = 0.0 if source.off("damper") else float(model.dof_damping[model.jnt_dofadr[k]])
     at, on = nonzero(parents.point(point)), nonzero(point)
-    stiffness = float(np.reshape(model.jnt_stiffness[k], -1)[0])
+    stiffness = 0.0 if source.off("spring") else float(np.reshape(model.jnt_stiffness[k], -1)[0])
     if kind == FREE:
         if damping:
             yield force(f"{name}_damping", child, law=Drag(child, turning=False), own=damping)
@@ -98,7 +99,8 @@ def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]
     if kind == SLIDE and ref:
         at = parents.point(point) - ref * axis
     make, dof = (hinge if kind == HINGE else slide), int(model.jnt_dofadr[k])
-    armature, friction = float(model.dof_armature[dof]), float(model.dof_frictionloss[dof])
+    armature = float(model.dof_armature[dof])
+    friction = 0.0 if source.off("frictionloss") else float(model.dof_frictionloss[dof])
     yield make(
         name, parents.body, child, at=at, on=on, axis=axis, turned=source.rotation_vector(turn),
         armature=armature or None, friction=friction or None, **given,
@@ -110,37 +112,24 @@ def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]
         )
 
 
+def limits(source: Source, k: int) -> tuple[float, float] | None:
+    """Of a hinge or slide."""
+    model = source.model
+    if source.off("limit") or not model.jnt_limited[k] or int(model.jnt_type[k]) not in (HINGE, SLIDE):
+        return None
+    lower, upper = (float(x) for x in model.jnt_range[k])
+    return lower, upper
+
+
 def _limits(source: Source, k: int) -> dict[str, Any]:
-    if not source.model.jnt_limited[k]:
-        return {}
-    lower, upper = (float(x) for x in source.model.jnt_range[k])
-    return {"limits": (lower, upper), "restitution": source.restitution}
+    given = limits(source, k)
+    return {} if given is None else {"limits": given, "restitution": source.restitution}
 
 
 def _ball_rest(source: Source, k: int) -> np.ndarray | None:
     """Rotation vector of the body against the part above where the spring of its ball rests."""
     q = int(source.model.jnt_qposadr[k])
     return source.rotation_vector(source.turn(ball_pose(source, k, source.model.qpos_spring[q : q + 4])))
-
-
-def start(source: Source) -> dict[str, Any]:
-    """Where the file's reference position has coordinates that are not zero: `assemble(start=...)`."""
-    model = source.model
-    found: dict[str, Any] = {}
-    for k in range(model.njnt):
-        b, q = int(model.jnt_bodyid[k]), int(model.jnt_qposadr[k])
-        name, kind = source.names["joint", k], int(model.jnt_type[k])
-        if kind == FREE:
-            pose = np.array(model.qpos0[q : q + 7])
-            if not np.array_equal(pose, [0, 0, 0, 1, 0, 0, 0]):
-                found[source.names["body", b]] = ((pose[:3], pose[3:]), None)
-        elif kind == BALL:
-            turn = ball_pose(source, k, model.qpos0[q : q + 4])
-            if not np.array_equal(turn, [1, 0, 0, 0]):
-                found[name] = turn
-        elif model.qpos0[q]:
-            found[name] = float(model.qpos0[q])
-    return found
 
 
 def ball_pose(source: Source, k: int, quaternion: Any) -> np.ndarray:

@@ -1,0 +1,74 @@
+"""Files that a model names and that lie nowhere: what the mechanism does not need is left out."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from nsjax.multibody.files.source import listed
+
+
+def without_pictures(spec: Any) -> None:
+    """Takes textures and skins out: nothing here draws them, and their files may be missing."""
+    for material in spec.materials:
+        material.textures = [""] * len(material.textures)
+    for found in [*spec.textures, *spec.skins]:
+        _delete(spec, found)
+
+
+def without_absent_shapes(mujoco: ModuleType, spec: Any, title: str) -> list[str]:
+    """Takes out meshes and height fields whose file is missing, where no inertia comes from them; a
+    sentence about them. They are no shapes of contacts here, so that the mechanism stays the same.
+    """
+    lost: list[str] = []
+    for kind, assets in (("meshname", list(spec.meshes)), ("hfieldname", list(spec.hfields))):
+        for asset in assets:
+            users = [g for g in spec.geoms if getattr(g, kind) == asset.name]
+            if (
+                not asset.file
+                or _there(spec, title, asset.file)
+                or any(_weighs(mujoco, spec, g) for g in users)
+            ):
+                continue
+            for thing in [*users, asset]:
+                _delete(spec, thing)
+            lost.append(asset.file)
+    return [f"files that do not exist are left out, with the shapes that use them: {listed(lost)}"] * bool(
+        lost
+    )
+
+
+def _there(spec: Any, title: str, file: str) -> bool:
+    folder, beside = pathlib.Path(spec.compiler.meshdir), pathlib.Path(title).parent
+    roots = (folder, beside, beside / folder, pathlib.Path(spec.modelfiledir) / folder)
+    return any((root / name).is_file() for root in roots for name in (file, pathlib.Path(file).name))
+
+
+def _weighs(mujoco: ModuleType, spec: Any, geom: Any) -> bool:
+    """Whether a body gets inertia from a geometry."""
+    if geom.parent.name == "world" or geom.mass == 0.0:
+        return False
+    always = int(spec.compiler.inertiafromgeom) == int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE)
+    return always or not geom.parent.explicitinertial
+
+
+def _delete(spec: Any, thing: Any) -> None:
+    if hasattr(spec, "delete"):
+        spec.delete(thing)
+    else:
+        thing.delete()  # before version 3.3.3
+
+
+@contextlib.contextmanager
+def listening(mujoco: ModuleType) -> Iterator[list[str]]:
+    """What the library warns of, else printed on the console; its handler is put back."""
+    said: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: said.append(" ".join(str(text).split())))
+    try:
+        yield said
+    finally:
+        mujoco.set_mju_user_warning(before)

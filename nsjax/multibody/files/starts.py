@@ -1,0 +1,114 @@
+"""Where a model file starts: its reference position and its key frames, inside the limits of the joints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nsjax.multibody.files.source import Source, gathered
+from nsjax.multibody.files.tree import BALL, FREE, ball_pose, limits
+from nsjax.multibody.groups import unused
+
+TOLD = 1e-9
+"""Positions that lie outside limits by less [rad, m] are rounding, and are moved without a word."""
+STILL: dict[int, Any] = {FREE: [0, 0, 0, 1, 0, 0, 0], BALL: [1, 0, 0, 0]}
+"""Coordinates at which a mechanism starts where nothing is given; those of hinges and slides are zero."""
+
+Start = dict[str, Any]
+
+
+def start(source: Source) -> tuple[Start, list[str]]:
+    """Where the file's reference position has coordinates that are not zero: `assemble(start=...)`; and
+    sentences.
+    """
+    said: list[tuple[str, str]] = []
+    found: Start = {}
+    for k, x in enumerate(_coordinates(source, source.model.qpos0, "", said)):
+        if not np.array_equal(x, STILL.get(int(source.model.jnt_type[k]), 0.0)):
+            found |= _entry(source, k, x, None)
+    return found, gathered(said)
+
+
+def starts(
+    source: Source, driven: set[str]
+) -> tuple[dict[str, Start], dict[str, dict[str, float]], list[str]]:
+    """Every key frame as a start with all coordinates, the controls of its actuators as numbers of parts,
+    and sentences. What has no name is called ``key0``, ``key1``, ...
+
+    Args:
+        source: what is read.
+        driven: names of the actuators that are parts.
+    """
+    model, taken = source.model, {str(source.model.key(n).name) for n in range(source.model.nkey)}
+    found: dict[str, Start] = {}
+    controls: dict[str, dict[str, float]] = {}
+    said: list[tuple[str, str]] = []
+    for n in range(model.nkey):
+        name = str(model.key(n).name) or unused(f"key{n}", taken)
+        found[name] = {}
+        rates = model.key_qvel[n]
+        for k, x in enumerate(_coordinates(source, model.key_qpos[n], f"{name!r}: ", said)):
+            dof, size = int(model.jnt_dofadr[k]), {FREE: 6, BALL: 3}.get(int(model.jnt_type[k]), 1)
+            found[name] |= _entry(source, k, x, rates[dof : dof + size] if np.any(rates) else None)
+        words = [source.names["actuator", k] for k in range(model.nu)]
+        controls[name] = {
+            f"{word}.own.control": float(u)
+            for word, u in zip(words, model.key_ctrl[n], strict=True)
+            if word in driven
+        }
+        said += [(f"{what} of key frames are left out", repr(name)) for what in _beside(source, n)]
+    return found, controls, gathered(said)
+
+
+def _coordinates(source: Source, q: Any, whose: str, said: list[tuple[str, str]]) -> list[Any]:
+    """Of every joint, as they are counted here, those of hinges and slides at the nearest end of limits
+    that they lie outside of; ``whose`` begins the words about them.
+    """
+    found: list[Any] = []
+    for k in range(source.model.njnt):
+        at, kind = int(source.model.jnt_qposadr[k]), int(source.model.jnt_type[k])
+        if kind in (FREE, BALL):
+            turn = np.array(q[at : at + (7 if kind == FREE else 4)], float)
+            found.append(turn if kind == FREE else ball_pose(source, k, turn))
+            continue
+        x = float(q[at])
+        lower, upper = limits(source, k) or (x, x)
+        near = min(max(x, lower), upper)
+        if abs(near - x) > TOLD:
+            what = (
+                f"coordinates of {'key frames' if whose else 'start'} outside the limits of joints are read"
+            )
+            said.append(
+                (f"{what} at the nearest end", f"{whose}{source.called('joint', k)} {x:.6g} -> {near:.6g}")
+            )
+        found.append(near)
+    return found
+
+
+def _entry(source: Source, k: int, x: Any, rate: Any) -> Start:
+    """Of a joint, for `assemble(start=...)`."""
+    kind = int(source.model.jnt_type[k])
+    if kind == FREE:
+        own = source.names["body", int(source.model.jnt_bodyid[k])]
+        return {own: ((x[:3], x[3:]), None if rate is None else np.array(rate, float))}
+    name = source.names["joint", k]
+    if kind == BALL:
+        return {name: x if rate is None else (x, np.array(rate, float))}
+    return {name: x if rate is None else (x, float(rate[0]))}
+
+
+def _beside(source: Source, n: int) -> list[str]:
+    """What else a key frame gives."""
+    model, found = source.model, []
+    if np.any(model.key_act[n]):
+        found.append("activations of actuators")
+    for b in range(model.nbody):
+        m = int(model.body_mocapid[b])
+        if m < 0:
+            continue
+        place = model.key_mpos[n].reshape(-1, 3)[m], model.key_mquat[n].reshape(-1, 4)[m]
+        if not all(map(np.allclose, place, (model.body_pos[b], model.body_quat[b]))):
+            found.append("poses of mocap bodies")
+            break
+    return found
