@@ -6,12 +6,14 @@ import dataclasses
 import functools
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax import shapes
 from nsjax.core import InputError, Problem, State, System
 from nsjax.core.checks import is_traced
+from nsjax.fem.assumed_stress import ElementTables, brick_tables
 from nsjax.fem.hexahedron import box_inertia, brick_gradients, corners_of, deformation
 from nsjax.linalg import ConjugateGradients, Lattice, Separable, Structure
 from nsjax.models.common import constructor, vector
@@ -54,6 +56,7 @@ class Brick(Solid):
     """
 
     elements: tuple[int, int, int]
+    element: str = "assumed_stress"
     material: str = "st_venant_kirchhoff"
     rough: bool = False
     held: bool = False
@@ -94,6 +97,16 @@ class Brick(Solid):
     def corners(self, x: Array) -> Array:
         """Nodal values at the corners of the elements (8, c, elements)."""
         return corners_of(x)
+
+    def gathered_forces(self, x: Array, p: FlexibleCube) -> Array:
+        """Sums (nv,) at the free nodes of vectors at the corners around them."""
+        m, n, o = (k + 1 for k in self.elements)
+        nodes = jax.ShapeDtypeStruct((m, n, o, 3), x.dtype)
+        return jax.linear_transpose(corners_of, nodes)(x)[0][:, :, : self.grid[2]].reshape(-1)
+
+    def tables(self, p: FlexibleCube) -> ElementTables:
+        """Of the elements, where they are of assumed stress."""
+        return brick_tables(self._element(p)[0])
 
     def integral(self, x: Array, p: FlexibleCube) -> Array:
         """Over the volume, of values at the Gauss points."""
@@ -165,6 +178,7 @@ class Brick(Solid):
         m, n, o = self.grid
         choices = (
             ("elements", self.elements),
+            ("element", self.element),
             ("material", self.material),
             ("rough", self.rough),
             ("held", HELD[self.held]),
@@ -179,6 +193,7 @@ def flexible_cube(
     params: FlexibleCube,
     *,
     elements: Any = 5,
+    element: str = "assumed_stress",
     material: str = "st_venant_kirchhoff",
     rough: bool = False,
     held: str = "none",
@@ -241,10 +256,10 @@ def flexible_cube(
         (36, 6)
     """
     counts = _counts(elements)
-    check_solid("flexible_cube", params, material, rough, solver)
+    check_solid("flexible_cube", params, element, material, rough, solver)
     if held not in HELD:
         raise InputError(f"flexible_cube: held = {held!r}; choose one of {', '.join(HELD)}")
-    brick = Brick(counts, material, bool(rough), held == "upper", solver)
+    brick = Brick(counts, element, material, bool(rough), held == "upper", solver)
     if brick.held:
         params = dataclasses.replace(params, level=params.ground + height)
     q, v = _start(brick, params, height, velocity)
