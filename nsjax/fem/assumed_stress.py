@@ -1,10 +1,10 @@
 """Eight-node hexahedra of assumed stress, which do not lock: the law at the mean deformation, and a bending
 energy condensed in closed form.
 
-Trilinear places bend with shear and change of volume that no bent body has, so that elements of displacement
-alone (`nsjax.fem.hexahedron`) are too stiff. Here the stress within an element is assumed, too: its mean,
-and a sum of the twelve modes ``S_a`` of Pian and Tong, linear in bending and twist. Stationary in these
-(Hellinger and Reissner's principle), the energy of an element of volume ``V`` is::
+Trilinear places bend with shear and change of volume that no bent body has, so that elements of
+displacement alone (`nsjax.fem.hexahedron`) are too stiff. Here the stress within an element is assumed,
+too: its mean, and a sum of the twelve modes ``S_a`` of Pian and Tong, linear in bending and twist.
+Stationary in these (Hellinger and Reissner's principle), the energy of an element of volume ``V`` is::
 
     W = V (w(F_m) + 1/2 sum_a c_a g_a^2),   g_a = <S_a : F_m^-1 (F - F_m)>,   c_a = 2 mu / (1 - k t_a)
 
