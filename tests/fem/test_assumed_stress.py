@@ -175,7 +175,7 @@ def test_derivatives_by_moduli_and_by_the_edges_of_a_brick() -> None:
 
 
 def sunk(k: float) -> float:
-    problem = models.flexible_solid(mesh, fixed="x_min", young=1e7, poisson=0.3, density=1e3, gravity=0.0)
+    """Tip of a clamped elastica of length and bending stiffness 1 under a dead load ``k`` along it."""
 
     def rate(s: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.stack([y[1], -k * (1.0 - s) * np.cos(y[0]), np.sin(y[0])])
