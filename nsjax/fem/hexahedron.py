@@ -1,6 +1,7 @@
 """Eight-node hexahedra of displacement: trilinear shapes, 2 x 2 x 2 Gauss points, hyperelastic, any
-displacement. They lock in bending and for ratios of Poisson near 0.5; those of `nsjax.fem.assumed_stress`,
-which share everything here but the energy, do not.
+displacement. They lock: a clamped bar with one through its thickness (``L / h = 10``, ten along) sinks by
+0.67 of what it should for a ratio of Poisson of 0, by 0.51 for 0.45, and by 2e-2 and 2e-4 for ``L / h`` of
+100 and 1000. Those of `nsjax.fem.assumed_stress`, which share everything here but the energy, do not.
 
 Arrays keep components first and elements last, so that everything between them is arithmetic on whole rows
 of elements. Corners ``a = 4 i + 2 j + k`` have the reference places ``(-1 or 1)^3``, the third running

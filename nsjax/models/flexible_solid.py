@@ -317,6 +317,7 @@ def flexible_solid(
             sets to the normals of their planes ``n . x = ground``, pointing to where the body is. Nodes
             that are fixed as well have no contact.
         fixed: sets of nodes whose places are prescribed; their base may move.
+        element: ``"assumed_stress"``, which does not lock, or ``"displacement"``.
         material: ``"st_venant_kirchhoff"`` or ``"neo_hooke"``.
         rough: True gives the contacts tangents, which ``friction`` needs.
         solver: ``"direct"``: a dense matrix up to 150 unknowns, a band beyond, up to some thousand.
@@ -341,8 +342,8 @@ def flexible_solid(
         strain.
 
     Raises:
-        InputError: for an unknown parameter, material or set, a mesh that is none, and friction without
-            ``rough``.
+        InputError: for an unknown parameter, element, material or set, a mesh that is none, and friction
+            without ``rough``.
 
     Limits: the mesh is fixed: there are no derivatives with respect to its places. See
     `nsjax.models.flexible_cube` for the limits of its elements.
