@@ -30,9 +30,10 @@ def steps_before(dt: float) -> int:
 
 
 def problem(dt: float) -> Problem:
-    """The cube a step and a part of one before contact."""
+    """The cube a step and a part of one before contact, of the elements of the paper."""
     t = steps_before(dt) * dt
     return models.flexible_cube(
+        element="displacement",
         height=HEIGHT - 0.5 * GRAVITY * t * t,
         velocity=np.array([0.0, 0.0, -GRAVITY * t]),
         initial_time=t,
@@ -76,7 +77,7 @@ def solid(traj: nsjax.Trajectory, time: float) -> tuple[float, np.ndarray, np.nd
     the elements (5, 5, 5) [N/m^2].
     """
     row = int(np.argmin(np.abs(np.asarray(traj.t) - time)))
-    brick, q = Brick((5, 5, 5)), traj.q[row]
+    brick, q = Brick((5, 5, 5), "displacement"), traj.q[row]
     stress = np.asarray(brick.stress(q, traj.params)).mean(axis=0).reshape(brick.elements)
     return float(traj.t[row]), np.asarray(q).reshape(*brick.grid, 3), stress
 

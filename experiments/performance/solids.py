@@ -54,7 +54,7 @@ def cube(elements: int) -> Problem:
     """Touches in the middle of its first step, at 2.4 m/s."""
     solver = "direct" if elements <= DIRECT else "iterative"
     problem = models.flexible_cube(
-        elements=elements, material="neo_hooke", solver=solver, height=1.2 * STEP,
+        elements=elements, element="displacement", material="neo_hooke", solver=solver, height=1.2 * STEP,
         velocity=np.array([0.0, 0.0, -2.4]),
     )  # fmt: skip
     if solver == "direct":

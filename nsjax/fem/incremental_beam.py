@@ -2,8 +2,8 @@
 
 Within a step a node has the increments ``d = (u, alpha)`` of its place and rotation, zero at its start;
 places, and the Rodrigues vectors ``alpha``, are interpolated. Every Gauss point (one for two nodes, two for
-three: no locking) keeps a history: its axes ``R`` and its curvature, which `committed` brings up to
-date at the end of a step. Strains, in section axes::
+three: no locking, see `nsjax.fem.objective_beam`) keeps a history: its axes ``R`` and its curvature, which
+`committed` brings up to date at the end of a step. Strains, in section axes::
 
     eta = R' x' - eta_0,   kappa = kappa_i + R_i' Xi(alpha)' alpha',   R = Q(alpha) R_i
 

@@ -8,7 +8,8 @@ along it; its strains, in section axes and in the middle of the element, are::
 
 with rotations ``A`` of the nodes and ``A_m = A_1 exp(log(A_1' A_2) / 2)``, half the way between them:
 ``eta`` holds two shears and the extension, ``kappa`` two bending curvatures and the twist. One point of
-quadrature keeps it free of locking; a beam bent to a circle is a closed polygon, exactly.
+quadrature keeps it free of locking: ``n`` elements of a cantilever sink by ``1 - 1 / (4 n^2)`` of what they
+should, however slender; a beam bent to a circle is a closed polygon, exactly.
 
 Source: [GN (84)-(111)] for the kinematics; the strains of Simo and Reissner's beam along the geodesic
 between two nodes.

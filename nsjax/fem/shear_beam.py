@@ -4,7 +4,8 @@ Nodes have a place ``(x, y)`` and an angle ``theta`` of their section, measured 
 beam without strain lies at ``theta = 0``. Everything is a difference or a mean of neighbours in a row of
 nodes, so that forces, gradients of the energy, are assembled without index tables.
 
-Source: Simo and Reissner's beam in the plane; one point of quadrature keeps it free of locking.
+Source: Simo and Reissner's beam in the plane; one point of quadrature keeps it free of locking: ``n``
+elements of a cantilever sink by ``1 - 1 / (4 n^2)`` of what they should, however slender.
 """
 
 from __future__ import annotations

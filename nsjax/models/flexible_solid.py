@@ -13,6 +13,7 @@ import numpy as np
 from nsjax import shapes
 from nsjax.core import InputError, Problem, State, System
 from nsjax.core.checks import is_traced
+from nsjax.fem.assumed_stress import ElementTables, mesh_tables
 from nsjax.fem.hexahedron import MATERIALS, deformation, piola
 from nsjax.fem.solid_mesh import SolidMesh
 from nsjax.linalg import ConjugateGradients, Dense, NodeBlocks, Pattern, Sparse, Structure, coloured
@@ -79,6 +80,7 @@ class MeshedSolid(Solid):
     mesh: SolidMesh
     fixed: tuple[str, ...]
     planes: tuple[tuple[str, tuple[float, ...]], ...]
+    element: str
     material: str
     rough: bool
     solver: str
@@ -146,6 +148,19 @@ class MeshedSolid(Solid):
         flat = jnp.concatenate([flat, jnp.zeros((1, x.shape[1]))])
         return jnp.sum(flat[self.around], axis=0)
 
+    def gathered_forces(self, x: Array, p: FlexibleSolid) -> Array:
+        """Sums (nv,) at the free nodes of vectors at the corners around them."""
+        return self.gathered(x).reshape(-1)
+
+    @functools.cached_property
+    def _tables(self) -> ElementTables:
+        places = np.moveaxis(self.mesh.places[self.mesh.corners], 0, 2)
+        return mesh_tables(places, self.mesh.gradients, self.mesh.volumes)
+
+    def tables(self, p: FlexibleSolid) -> ElementTables:
+        """Of the elements, where they are of assumed stress."""
+        return self._tables
+
     def in_order(self, x: Array) -> Array:
         """Values of all nodes in the order of the mesh."""
         return x[self.order]
@@ -171,6 +186,8 @@ class MeshedSolid(Solid):
 
     def force(self, t: Array, q: Array, v: Array, p: FlexibleSolid) -> Array:
         """Of the potential, ``-sum P dN/dX dV`` written out and gathered."""
+        if self.assumed:
+            return super().force(t, q, v, p)
         stress = piola(MATERIALS[self.material], self.deformation(q, p), *self._lame(p)) * self.mesh.volumes
         # (corners, axes, points, elements), beside components of the stress
         each = np.transpose(self.mesh.gradients, (1, 2, 0, 3))[:, None]
@@ -257,6 +274,7 @@ class MeshedSolid(Solid):
         choices = (
             ("nodes", len(self.mesh.places)),
             ("elements", len(self.mesh.elements)),
+            ("element", self.element),
             ("material", self.material),
             ("rough", self.rough),
             ("fixed", self.fixed),
@@ -280,6 +298,7 @@ def flexible_solid(
     *,
     contact: Any = None,
     fixed: Any = (),
+    element: str = "assumed_stress",
     material: str = "st_venant_kirchhoff",
     rough: bool = False,
     solver: str = "direct",
@@ -298,6 +317,7 @@ def flexible_solid(
             sets to the normals of their planes ``n . x = ground``, pointing to where the body is. Nodes
             that are fixed as well have no contact.
         fixed: sets of nodes whose places are prescribed; their base may move.
+        element: ``"assumed_stress"``, which does not lock, or ``"displacement"``.
         material: ``"st_venant_kirchhoff"`` or ``"neo_hooke"``.
         rough: True gives the contacts tangents, which ``friction`` needs.
         solver: ``"direct"``: a dense matrix up to 150 unknowns, a band beyond, up to some thousand.
@@ -322,8 +342,8 @@ def flexible_solid(
         strain.
 
     Raises:
-        InputError: for an unknown parameter, material or set, a mesh that is none, and friction without
-            ``rough``.
+        InputError: for an unknown parameter, element, material or set, a mesh that is none, and friction
+            without ``rough``.
 
     Limits: the mesh is fixed: there are no derivatives with respect to its places. See
     `nsjax.models.flexible_cube` for the limits of its elements.
@@ -344,11 +364,11 @@ def flexible_solid(
             f"flexible_solid: the mesh is of type {type(mesh).__name__}; read one with "
             "nsjax.fem.read_mesh(path)"
         )
-    check_solid("flexible_solid", params, material, rough, solver)
+    check_solid("flexible_solid", params, element, material, rough, solver)
     planes = dict(contact) if isinstance(contact, Mapping) else dict.fromkeys(_named(contact), UPRIGHT)
     solid = MeshedSolid(
-        mesh, _named(fixed), tuple((name, tuple(map(float, n))) for name, n in planes.items()), material,
-        bool(rough), solver,
+        mesh, _named(fixed), tuple((name, tuple(map(float, n))) for name, n in planes.items()), element,
+        material, bool(rough), solver,
     )  # fmt: skip
     if not len(solid.free_nodes):
         raise InputError(

@@ -10,10 +10,12 @@ import numpy as np
 
 from nsjax.core import InputError, Labels, System, nearest
 from nsjax.core.checks import is_traced
+from nsjax.fem.assumed_stress import ElementTables, assumed_fields, element_energies, element_forces
 from nsjax.fem.hexahedron import (
     MATERIALS,
     determinant,
     energy_density,
+    equivalent,
     green_strain,
     inner,
     lame,
@@ -27,12 +29,16 @@ from nsjax.types import Array, record
 SOLVERS = ("direct", "iterative")
 """How equations of motion are solved."""
 
+ELEMENTS = ("assumed_stress", "displacement")
+"""Kinds of hexahedra."""
+
 LABELLED = 1000
 """Nodes up to which they get names; beyond, nobody asks for one by name."""
 
-LOCKING = 0.49
-"""Largest ratio of Poisson. The bulk modulus is 50 shear moduli there, and the eight volumes that a fully
-integrated hexahedron keeps hold most of its 18 ways to deform.
+LARGEST = {"assumed_stress": 0.4999, "displacement": 0.49}
+"""Largest ratios of Poisson. The bulk modulus is 50 shear moduli at 0.49, and the eight volumes that an
+element of displacement keeps hold most of its 18 ways to deform; one of assumed stress keeps one, and 5000
+shear moduli leave four digits less of the places of its nodes to the pressure.
 """
 
 DRAWN = "equivalent stress [N/m^2]"
@@ -72,6 +78,7 @@ class Solid:
     along ``x``. Parameters ``p`` have the names of `nsjax.models.flexible_cube.FlexibleCube`.
     """
 
+    element: str
     material: str
     rough: bool
     held: bool
@@ -82,6 +89,14 @@ class Solid:
 
     def corners(self, x: Array) -> Array:
         """Values (..., c) of all nodes at the corners of the elements (8, c, elements)."""
+        raise NotImplementedError
+
+    def gathered_forces(self, x: Array, p: Any) -> Array:
+        """Sums (nv,) at the free nodes of vectors (8, 3, elements) at the corners around them."""
+        raise NotImplementedError
+
+    def tables(self, p: Any) -> ElementTables:
+        """Of the elements, where they are of assumed stress."""
         raise NotImplementedError
 
     def in_order(self, x: Array) -> Array:
@@ -130,13 +145,38 @@ class Solid:
         """Energy of the weight and of the acceleration of the base."""
         return -jnp.sum(self.weights(p).reshape(-1, 1) * q.reshape(-1, 3) * self.pull(t, p))
 
+    @property
+    def assumed(self) -> bool:
+        """Whether elements are of assumed stress."""
+        return self.element == "assumed_stress"
+
+    def _of_elements(self, function: Any, q: Array, p: Any) -> Any:
+        """Of assumed stress."""
+        places = self.corners(self.nodes(q, p))
+        return function(places, self.tables(p), MATERIALS[self.material], *self._lame(p))
+
+    def _upright(self, q: Array, p: Any) -> Array:
+        """1 (elements,), or not a number where an element is inverted at a Gauss point."""
+        return jnp.where(jnp.all(determinant(self.deformation(q, p)) > 0.0, axis=0), 1.0, jnp.nan)
+
+    def strain_energy(self, q: Array, p: Any) -> Array:
+        """Of all elements [J]."""
+        if self.assumed:
+            return jnp.sum(self._of_elements(element_energies, q, p) * self._upright(q, p))
+        return self.integral(self.density(self.deformation(q, p), p), p)
+
     def potential(self, t: Array, q: Array, p: Any) -> Array:
         """Strain energy, and that of the weight and of the acceleration of the base."""
-        return self.integral(self.density(self.deformation(q, p), p), p) + self.lifted(t, q, p)
+        return self.strain_energy(q, p) + self.lifted(t, q, p)
 
     def force(self, t: Array, q: Array, v: Array, p: Any) -> Array:
-        """Of the potential: there is no other."""
-        return -jax.grad(self.potential, argnums=1)(t, q, p)
+        """Of the potential: there is no other. Written out for elements of assumed stress."""
+        if not self.assumed:
+            return -jax.grad(self.potential, argnums=1)(t, q, p)
+        inner = self._of_elements(element_forces, q, p) * self._upright(q, p)
+        return (self.weights(p).reshape(-1, 1) * self.pull(t, p)).reshape(-1) - self.gathered_forces(
+            inner, p
+        )
 
     def gap(self, t: Array, q: Array, p: Any) -> Array:
         """Heights of the nodes that may touch over their planes (nc,)."""
@@ -151,14 +191,23 @@ class Solid:
 
     def stress(self, q: Array, p: Any) -> Array:
         """Equivalent (von Mises) true stress at the Gauss points (8, elements) [N/m^2]."""
+        if self.assumed:
+            return equivalent(self._of_elements(assumed_fields, q, p)[0])
         return von_mises(MATERIALS[self.material], self.deformation(q, p), *self._lame(p))
+
+    def squared_strain(self, q: Array, p: Any) -> Array:
+        """``E : E`` of Green's strain at the Gauss points (8, elements)."""
+        if self.assumed:
+            e = self._of_elements(assumed_fields, q, p)[1]
+        else:
+            e = green_strain(self.deformation(q, p))
+        return inner(e, e)
 
     def fields(self, q: Any, p: Any) -> Fields:
         """Places, stress and strain of a state, of elements and of nodes; see `solid_of`."""
         q = jnp.asarray(q)
         f, x = self.deformation(q, p), self.nodes(q, p)
-        e = green_strain(f)
-        square = inner(e, e)
+        square = self.squared_strain(q, p)
         strain = jnp.where(square > 0.0, jnp.sqrt(jnp.where(square > 0.0, square, 1.0)), 0.0)
         each = jnp.mean(self.stress(q, p), axis=0), jnp.mean(strain, axis=0)
         at = self.at_nodes(jnp.stack(each), x)
@@ -188,7 +237,6 @@ class Solid:
     def observe(self, t: Array, q: Array, v: Array, output: Any, p: Any) -> dict[str, Array]:
         """Centre of mass of the free nodes, its velocity, and the largest stress and strain."""
         f, weights = self.deformation(q, p), self.weights(p).reshape(-1, 1)
-        strain = green_strain(f)
         mean = lambda x: jnp.sum(weights * x.reshape(-1, 3), axis=0) / jnp.sum(weights)  # noqa: E731
         return {
             "centre_x": mean(q)[0],
@@ -196,7 +244,7 @@ class Solid:
             "centre_dx": mean(v)[0],
             "centre_dz": mean(v)[2],
             "stress": jnp.max(self.stress(q, p)),
-            "strain": jnp.sqrt(jnp.max(inner(strain, strain))),
+            "strain": jnp.sqrt(jnp.max(self.squared_strain(q, p))),
             "volume_ratio": jnp.min(determinant(f)),
         }
 
@@ -249,18 +297,21 @@ def solid_of(system: System) -> Solid:
     )
 
 
-def check_solid(name: str, p: Any, material: str, rough: bool, solver: str) -> None:
+def check_solid(name: str, p: Any, element: str, material: str, rough: bool, solver: str) -> None:
     """Refuses choices that no solid can have."""
+    if element not in ELEMENTS:
+        raise InputError(f"{name}: unknown element {element!r}; {nearest(str(element), ELEMENTS)}")
     if material not in MATERIALS:
         raise InputError(f"{name}: unknown material {material!r}; {nearest(str(material), MATERIALS)}")
     if solver not in SOLVERS:
         raise InputError(f"{name}: solver = {solver!r}; choose one of {', '.join(SOLVERS)}")
     if not rough and not is_traced(p.friction) and np.any(np.asarray(p.friction) != 0.0):
         raise InputError(f"{name}: friction = {p.friction} without tangents; give rough=True, too")
-    if not is_traced(p.poisson) and not np.all(
-        (np.asarray(p.poisson) > -1) & (np.asarray(p.poisson) <= LOCKING)
-    ):
-        raise InputError(
-            f"{name}: poisson = {p.poisson}; it must lie above -1 and at most at {LOCKING:g}: elements of "
-            "fewer Gauss points, which do without that bound, have hourglass modes and are not offered"
+    most, given = LARGEST[element], p.poisson
+    if not is_traced(given) and not np.all((np.asarray(given) > -1) & (np.asarray(given) <= most)):
+        why = (
+            "nearer to 0.5 the pressure is lost in the rounding of places"
+            if element == "assumed_stress"
+            else "beyond, elements of displacement lock; those of element='assumed_stress' do not"
         )
+        raise InputError(f"{name}: poisson = {given}; it must lie above -1 and at most at {most:g}: {why}")

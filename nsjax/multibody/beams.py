@@ -62,12 +62,13 @@ def beam(
         InputError: for elements of no length, a section axis along the beam, a number of elements that is
             none, nodes that do not fit into elements of three.
 
-    Limits: neighbours turn less than half a turn against each other. Incremental elements: nodes turn less
-    than half a turn in a step; the strains at a place depend on the way there, by an error that vanishes
-    with the elements and the steps, so that a periodic motion may drift; a scheme that moves the position
-    more than once in a step (stages, half steps, corrections) brings the history up to date each time;
-    derivatives by events of a step, and perturbations of a state, move nodes alone, with the history that
-    follows.
+    Limits: neighbours turn less than half a turn against each other. No element locks; ``n`` of two nodes
+    sink under a load at the tip by ``1 - 1 / (4 n^2)`` of what they should. Incremental elements: nodes
+    turn less than half a turn in a step; the strains at a place depend on the way there, by an error that
+    vanishes with the elements and the steps, so that a periodic motion may drift; a scheme that moves the
+    position more than once in a step (stages, half steps, corrections) brings the history up to date each
+    time; derivatives by events of a step, and perturbations of a state, move nodes alone, with the
+    history that follows.
 
     Example:
         >>> from nsjax.multibody import beam, circular

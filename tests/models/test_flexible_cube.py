@@ -112,5 +112,10 @@ def test_refusals() -> None:
         models.flexible_cube(held="lower")
     with pytest.raises(InputError, match="give rough=True"):
         models.flexible_cube(friction=0.3)
-    with pytest.raises(InputError, match=r"poisson = 0.5; it must lie above -1 and at most at 0.49"):
-        models.flexible_cube(poisson=0.5)
+    with pytest.raises(
+        InputError,
+        match=r"poisson = 0.495; it must lie above -1 and at most at 0.49: beyond, elements of disp.* lock",
+    ):
+        models.flexible_cube(poisson=0.495, element="displacement")
+    with pytest.raises(InputError, match="unknown element 'assumed'; did you mean 'assumed_stress'"):
+        models.flexible_cube(element="assumed")

@@ -118,6 +118,10 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: models.flexible_cube(elements=(1, 2)),
         r"flexible_cube: elements = \(1, 2\); give one whole number",
     ),
+    "element": (
+        lambda: models.flexible_cube(element="hexa"),
+        "flexible_cube: unknown element 'hexa'; ",
+    ),
     "held": (lambda: models.flexible_cube(held="left"), "flexible_cube: held = 'left'; choose one of"),
     "material": (lambda: models.flexible_cube(material="glue"), "flexible_cube: unknown material 'glue'; "),
     "solver": (
