@@ -2,11 +2,13 @@
 
 The slider-crank of Table 1 of [R&S], 1000 steps, parameters traced; counted are the operations of the
 lowered program before XLA sees it. The number is exact and repeatable, and what compile time grows with.
-Three programs per scheme: the run itself (``plain``, gradient "discrete"), its derivative in forward and
-its gradient in reverse mode (gradient "saltation").
+Four programs per scheme: the run itself as it is compiled when called with plain numbers (``plain``), inside a
+transformation that may differentiate it and does not (``jitted``), its derivative in forward and its gradient
+in reverse mode. ``--robot FILE`` counts the run of a model file instead, with every scheme beside its mechanics.
 
     python -m experiments.performance.program_size [--quick]
     python -m experiments.performance.program_size --scheme NAME [--mode MODE] [--by file|line|function]
+    python -m experiments.performance.program_size --robot FILE
 
 The second form prints where the operations of one program come from: the innermost source line of the
 package, and all lines on the call stack. Operations of a derivative of a solver count for its call.
@@ -15,34 +17,54 @@ package, and all lines on the call stack. Operations of a derivative of a solver
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import nsjax
-from nsjax import models, schemes
+from nsjax import Problem, models, schemes
 
 from ..common import Numbers
 
 SCHEMES = ("moreau", "generalized_alpha", "bathe")
-MODES = ("plain", "forward", "reverse")
+MODES = ("plain", "jitted", "forward", "reverse")
 PACKAGE = Path(nsjax.__file__).parent
 
 
-def program(scheme: str, mode: str) -> Callable[[Any], Any]:
+def crank() -> Problem:
+    """The slider-crank with numbers that are traced."""
+    import jax
+
+    problem = models.slider_crank()
+    return dataclasses.replace(problem, params=jax.tree.map(jax.numpy.asarray, problem.params))
+
+
+def robot(file: Path) -> Problem:
+    """A mechanism of a model file."""
+    from nsjax.multibody import assemble, read_mjcf
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what has no equal here
+        model = read_mjcf(file)
+    return assemble(*model, gravity=model.gravity, start=model.start)
+
+
+def program(problem: Problem, scheme: str, mode: str, dt: float = 1e-5) -> Callable[[Any], Any]:
     """The program that is counted, a function of the parameters."""
     import jax
     import jax.numpy as jnp
 
-    system, _, state = models.slider_crank()
+    system, _, state = problem
     made = schemes.REGISTRY[scheme].factory()
-    gradient = "discrete" if mode == "plain" else "saltation"
+    gradient = "discrete" if mode == "plain" else None
 
     def end(params: Any) -> Any:
         return nsjax.simulate(
-            system, params, state, made, dt=1e-5, steps=1000, every=1000, gradient=gradient
+            system, params, state, made, dt=dt, steps=1000, every=1000, gradient=gradient
         ).q[-1]
 
     if mode == "forward":
@@ -50,17 +72,42 @@ def program(scheme: str, mode: str) -> Callable[[Any], Any]:
     return jax.grad(lambda params: end(params)[1]) if mode == "reverse" else end
 
 
-def lowered(scheme: str, mode: str) -> Any:
-    """`program` lowered for traced scalars."""
+def lowered(scheme: str, mode: str, problem: Problem | None = None, dt: float = 1e-5) -> Any:
+    """`program` lowered for traced scalars, of the slider-crank unless another problem is given."""
     import jax
 
-    params = jax.tree.map(jax.numpy.asarray, models.slider_crank().params)
-    return jax.jit(program(scheme, mode)).lower(params)
+    problem = problem or crank()
+    return jax.jit(program(problem, scheme, mode, dt)).lower(problem.params)
 
 
-def count(scheme: str, mode: str) -> int:
+def operations(program: Any) -> int:
+    """Of a lowered program."""
+    return len(re.findall(r"^\s+%", program.as_text(), re.M))
+
+
+def count(scheme: str, mode: str, problem: Problem | None = None, dt: float = 1e-5) -> int:
     """Operations of a program."""
-    return len(re.findall(r"^\s+%", lowered(scheme, mode).as_text(), re.M))
+    return operations(lowered(scheme, mode, problem, dt))
+
+
+def mechanics(problem: Problem) -> int:
+    """Operations of what a step cannot do without, once at one configuration: mass, force, gaps, slips, and
+    the rows of contacts and constraints.
+    """
+    import jax
+
+    from nsjax.core.operators import all_rows, prepared
+
+    system, params, state = problem
+
+    def once(t: Any, q: Any, v: Any, p: Any) -> Any:
+        found = [system.force(t, q, v, p), all_rows(system, t, q, p)]
+        found += [f(t, q, p) for f in (system.gap, system.constraint) if f is not None]
+        found += [f(t, q, v, p) for f in (system.slip, system.drag) if f is not None]
+        return [*found, system.mass(q, p)] if system.mass is not None else found
+
+    ready = prepared(system, params)
+    return operations(jax.jit(once).lower(float(state.t), state.q, state.v, ready))
 
 
 _DEFINED = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.M)
@@ -132,14 +179,31 @@ def main(quick: bool = False) -> Numbers:
     return numbers
 
 
+def table(file: Path) -> Numbers:
+    """Operations of a plain step with a model file, beside those of its mechanics."""
+    nsjax.configure()
+    problem = robot(file)
+    own = mechanics(problem)
+    print(f"{file.name}: {own} operations of mechanics")
+    numbers: Numbers = {"mechanics": float(own)}
+    for scheme in SCHEMES[:2]:
+        found = count(scheme, "jitted", problem, 1e-3)
+        numbers[scheme] = float(found)
+        print(f"{scheme:20}{found:>10}{found / own:>8.2f}")
+    return numbers
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="size of the programs of a run")
     parser.add_argument("--quick", action="store_true", help="one scheme only")
     parser.add_argument("--scheme", help="where the operations of this scheme come from")
     parser.add_argument("--mode", choices=MODES, default="plain")
     parser.add_argument("--by", choices=("file", "line", "function"), default="line")
+    parser.add_argument("--robot", type=Path, help="a model file in MJCF")
     arguments = parser.parse_args()
-    if arguments.scheme is None:
+    if arguments.robot is not None:
+        table(arguments.robot)
+    elif arguments.scheme is None:
         main(quick=arguments.quick)
     else:
         nsjax.configure()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import jax
 import pytest
 
@@ -41,6 +43,17 @@ def test_programs_stay_small(scheme: str, mode: str) -> None:
 @pytest.mark.parametrize(("scheme", "mode"), SLOW)
 def test_all_programs_stay_small(scheme: str, mode: str) -> None:
     check(scheme, mode, SLOW[scheme, mode][1])
+
+
+@pytest.mark.parametrize(("robot", "counted"), [("hopper", 2.2), ("ant", 2.3)])
+def test_a_plain_step_costs_its_mechanics(reference_data: pathlib.Path, robot: str, counted: float) -> None:
+    """Asked: at most 3. A program that is not differentiated holds one mass, the forces at two velocities,
+    one set of rows, and no derivative: with all that stands around them it was 11.
+    """
+    pytest.importorskip("mujoco")
+    problem = program_size.robot(reference_data / "robots" / f"{robot}.xml")
+    own, step = program_size.mechanics(problem), program_size.count("moreau", "jitted", problem, 1e-3)
+    assert 0.5 * counted <= step / own <= 1.05 * counted
 
 
 def test_sources_add_up() -> None:
