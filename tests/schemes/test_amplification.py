@@ -299,8 +299,8 @@ def exact_and_found(rho: float, omegas: np.ndarray, zeta: float) -> tuple[np.nda
 @pytest.mark.parametrize("zeta", [0.0, 0.4])
 def test_ed_alpha_has_order_three_on_linear_problems_for_every_damping(rho: float, zeta: float) -> None:
     """[R&S] section 2.6. By hand, with ``e^z D(z) - N(z)`` of the stability function ``N / D`` for 1/6: the
-    terms up to ``z^3`` vanish for every alpha, that of ``z^4`` is ``alpha/72``, and for ``alpha = 0`` that of
-    ``z^5`` is 1/720. The next term is smaller by |z|, with a coefficient of the same size.
+    terms up to ``z^3`` vanish for every alpha, that of ``z^4`` is ``alpha/72``, and that of ``z^5`` is
+    1/720 for ``alpha = 0``. The next term is smaller by |z|, with a coefficient of the same size.
     """
     omegas = np.array([0.2, 0.1, 0.05, 0.025, 0.4, 0.3, 0.15, 0.08])
     generator, exact, found = exact_and_found(rho, omegas, zeta)

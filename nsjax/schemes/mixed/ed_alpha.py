@@ -87,9 +87,9 @@ def ed_alpha(
             of order 1, the force of order 0.
 
     Order: 2 in position and velocity, 1 in the force. With ``alpha_ar = 1/6`` it is 3 on linear problems
-    with a constant load, for every ``rho_inf``: a step multiplies a mode by ``exp(z) - alpha z^4/72 + ...``,
-    ``z = lambda dt``. For ``rho_inf = 1`` this term vanishes and the order is 4. A load that depends on
-    time enters by the trapezoidal rule, with order 2.
+    with a constant load, for every ``rho_inf``: a step multiplies a mode of ``exp(lambda t)`` by
+    ``exp(z) - alpha z^4/72 + ...``, ``z = lambda dt``. For ``rho_inf = 1`` this term vanishes and the order
+    is 4. A load that depends on time enters by the trapezoidal rule, with order 2.
 
     Limits: the contact problem of a step has twice the rows and an unsymmetric operator that degenerates
     for ``rho_inf = 1``; above 1/2 only Newton's method is safe on it. Prefer ``rho_inf = 0``.
