@@ -80,6 +80,7 @@ def _paint(figure: Any, curves: dict[str, tuple[np.ndarray, np.ndarray]], q: np.
     tip.legend(fontsize=6)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs one scheme with twenty elements."""
     problem, numbers, curves = mechanism(20 if quick else 200), {}, {}

@@ -57,6 +57,7 @@ def _paint(figure: Any, theta: np.ndarray, error: np.ndarray, ratio: np.ndarray)
     angle.set_ylabel("error of the output's angle [rad]")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs one turn of ten."""
     dt = 1e-3

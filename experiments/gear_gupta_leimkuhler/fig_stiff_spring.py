@@ -182,6 +182,7 @@ def _paint(figure: Any, omega_dt: np.ndarray, found: dict[str, dict[str, np.ndar
     axes[0].legend(loc="lower right")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` changes nothing, the runs are short."""
     place = common.results_folder("gear_gupta_leimkuhler", folder)

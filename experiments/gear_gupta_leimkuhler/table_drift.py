@@ -155,6 +155,7 @@ def _paint(figure: Any, found: dict[str, Drift]) -> None:
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares the table; ``quick`` keeps two families of schemes."""
     place = common.results_folder("gear_gupta_leimkuhler", folder)

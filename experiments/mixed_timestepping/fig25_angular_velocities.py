@@ -31,8 +31,11 @@ from .driven import (
 from .flexible import roughness
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares Figure 25; ``quick``: rigid, without Bathe."""
+    """Computes, saves, draws and compares Figure 25; ``quick``: the rigid mechanism, without Bathe;
+    the paper has the flexible rod.
+    """
     names = shown(FINE, quick)
     series = {name: np.asarray(fine_run(name).v)[:, :2] for name in names}
     rows = {time: at(fine_run(names[0]), time) for time in INSTANTS}

@@ -14,6 +14,7 @@ from .flexible import STEP, Rod, deviations, driven_run, finish_paths, modal
 COUNTS, STEPS = (1, 5, 10, 20, 52), 2000
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 30; ``quick``: one and five modes."""
     counts = COUNTS[:2] if quick else COUNTS

@@ -141,6 +141,7 @@ def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -
     return table
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes and compares Table 6; ``quick`` leaves out Bathe with the paper's memory rule, whose
     program nothing else needs.

@@ -79,6 +79,7 @@ def _errors(runs: dict[tuple[str, float], published.Run], numbers: common.Number
     return found
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs the largest step, decoupled."""
     numbers: common.Numbers = {}

@@ -82,14 +82,28 @@ def largest(prefix: str, r: Run) -> common.Numbers:
     return {f"{prefix}: most solves, {what}": float(n) for what, n in each}
 
 
+def mark_failures(axis: Any, failed: Mapping[str, list[float]]) -> None:
+    """Crosses at the upper edge of logarithmic axes, a row a variant, at the step sizes that failed."""
+    rows = [(name, steps) for name, steps in failed.items() if steps]
+    for k, (name, steps) in enumerate(rows):
+        axis.plot(
+            steps, [0.97 - 0.04 * k] * len(steps), "x", transform=axis.get_xaxis_transform(),
+            color=COLOURS[name.split(",")[0]], ms=5, mew=1.2, label=f"{name} fails",
+        )  # fmt: skip
+    if rows:
+        low, high = axis.get_ylim()
+        axis.set_ylim(low, high * (high / low) ** (0.06 * (1 + len(rows))))
+
+
 def _paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
-    """Average and largest number of linear solves per step against the step size; failures are left out."""
+    """Average and largest number of linear solves per step against the step size; crosses: failures."""
     for axis, what in zip(figure.subplots(1, 2), ("average", "largest"), strict=True):
         for name, runs in found.items():
             good = {h: getattr(r, what) for h, r in runs.items() if not r.failed}
             axis.loglog(
                 list(good), list(good.values()), "o-", color=COLOURS[name.split(",")[0]], ms=3, label=name
             )
+        mark_failures(axis, {n: [h for h, r in runs.items() if r.failed] for n, runs in found.items()})
         axis.set_xlabel(r"time step $h$ [s]")
         axis.set_ylabel(f"{what} number of linear solves per step")
     axis.legend()

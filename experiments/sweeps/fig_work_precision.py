@@ -119,6 +119,7 @@ def _paint(figure: Any, tables: dict[str, nsjax.WorkPrecision]) -> None:
     figure.legend(handles, labels, loc="outside upper center", ncols=5, fontsize=6.0)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves tables and figure, compares the orders; ``quick``: one scheme, fewer step sizes."""
     place = common.results_folder("sweeps", folder)
