@@ -114,7 +114,7 @@ def _paint(figure: Any, found: dict[str, tuple[np.ndarray, np.ndarray]]) -> None
             last.plot(time, scale * y, label=f"{form} [{unit}]", linewidth=0.6, **look)
         else:
             right.plot(time, 1e3 * y, label=name, linewidth=0.6, **look)
-    small.set_ylabel("$y$ [mm]", fontsize=6)
+    small.set_title("$y$ [mm], index 2", fontsize=6, pad=2)
     small.tick_params(labelsize=6)
     left.set(title="(a) Moreau's rule", ylabel="height of slider $y$ [m]")
     left.legend(loc="lower left")

@@ -2,7 +2,7 @@
 
 With the flexible rod omega2 oscillates from step to step, the more the larger rho_inf. The paper sees
 instability soon after 0.05 s for rho_inf = 0.8 and 0.5; here, with converged contact and stage problems,
-nothing grows: the energy of the vibrations stays below 4e-4 J. `table_literal_solver` looks for the
+nothing grows: the energy of the vibrations stays below 5e-4 J. `table_literal_solver` looks for the
 setting that makes it. The rigid mechanism has no mode to excite.
 """
 

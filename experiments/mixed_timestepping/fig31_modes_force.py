@@ -1,4 +1,10 @@
-"""[R&S] Figure 31: normal force of the lower wall, 1 to 52 clamped-free modes, Table 2, Bathe."""
+"""[R&S] Figure 31: normal force of the lower wall, 1 to 52 clamped-free modes, Table 2, Bathe.
+
+The paper counts 52 modes below 1e7 1/s "out of total 63": twenty elements have so many, and 60 elastic
+coordinates beside the three angles. It finds the forces "in good agreement" with those of the elements. The
+first landing agrees, the better the more modes there are; later impacts find small differences and enlarge
+them, with 52 modes as well.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +15,11 @@ import numpy as np
 
 from .. import common
 from .driven import wall_forces
-from .fig30_modes_path import COUNTS, STEPS
-from .flexible import STEP, Rod, contact_numbers, driven_run, finish, modal
+from .fig30_modes_path import STEPS, effective, numbers_of_modes
+from .flexible import ELEMENTS, STEP, Rod, contact_numbers, driven_run, finish, modal
+
+LANDING = (7.4e-3, 9e-3)
+"""Of the slider on the lower wall, before it has come back [s]."""
 
 
 def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
@@ -29,7 +38,7 @@ def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 31; ``quick``: one and five modes."""
-    counts = COUNTS[:2] if quick else COUNTS
+    counts = numbers_of_modes(quick)
     runs = {f"{n} modes": driven_run(modal("clamped_free", n), "Bathe", STEP, STEPS) for n in counts}
     runs["20 elements"] = driven_run(Rod(), "Bathe", STEP, STEPS)
     numbers: common.Numbers = {}
@@ -37,8 +46,17 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers |= contact_numbers(traj, STEP, name)
         impulse = np.asarray(traj.impulse_normal)[:, 2:].sum()
         numbers[f"{name}: impulse of the lower wall up to 0.02 s [N s]"] = float(impulse)
+    numbers["modes below 1e7 1/s"] = float(effective())
+    numbers["coordinates of the mechanism with all modes"] = 3.0 + 3 * ELEMENTS
     series = {name: wall_forces(traj)[1][:, None] for name, traj in runs.items()}
     t = np.asarray(runs["20 elements"].t)
+    first = (t > LANDING[0]) & (t < LANDING[1])
+    for name in [f"{n} modes" for n in counts]:
+        for when, part in (("in the first landing", first), ("up to 0.02 s", t >= 0.0)):
+            apart = np.abs(series[name] - series["20 elements"])[part].sum()
+            numbers[f"{name}: difference of the force {when}"] = float(
+                apart / series["20 elements"][part].sum()
+            )
     return finish(
         "fig31_modes_force", folder, numbers, {"t": t, **series}, (16.0, 2.0 + 2.4 * len(series)),
         lambda f: _paint(f, t, series), computed=not quick,
