@@ -143,7 +143,7 @@ def remark(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -> str:
 The paper does not state the instants of its norm, which depends on them. With 10, ..., 50 ms ours over
 the print is {min(five.values()):.2f} to {five[far]:.2f}, farthest for {far} s, {error:.1e}.
 With 12.5, 25, 37.5 and 50 ms it is {low:.2f} to {high:.2f} for all {len(four)} values, and half of ours
-lies at {0.5 * low:.2f} to {0.5 * high:.2f} of the print: all of them share one factor."""
+lies at {0.5 * low:.2f} to {0.5 * high:.2f} of the print: a factor of about two is common to all."""
 
 
 def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -> str:

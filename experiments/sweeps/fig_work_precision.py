@@ -116,7 +116,7 @@ def _paint(figure: Any, tables: dict[str, nsjax.WorkPrecision]) -> None:
         by_cost.set(xlabel="CPU time [s]")
         by_step.xaxis.set_minor_formatter("")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=5, fontsize=6.0)
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=6.0)
 
 
 @common.experiment
