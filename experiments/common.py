@@ -272,6 +272,24 @@ def draw(path: Path, width: float, height: float, paint: Callable[[Any], None]) 
         figure.savefig(path.with_suffix(".png"), dpi=200)
 
 
+def mark_failures(axis: Any, failed: Mapping[str, tuple[str, Any]]) -> None:
+    """Crosses at the upper edge of logarithmic axes where runs failed, a row a scheme, above its curves.
+
+    Args:
+        axis: with its curves.
+        failed: colour and places, step sizes say, by the name of the scheme.
+    """
+    rows = [(name, colour, x) for name, (colour, x) in failed.items() if len(x)]
+    for k, (name, colour, x) in enumerate(rows):
+        axis.plot(
+            x, [0.97 - 0.04 * k] * len(x), "x", transform=axis.get_xaxis_transform(),
+            color=colour, markersize=5, markeredgewidth=1.2, label=f"{name} fails",
+        )  # fmt: skip
+    if rows:
+        low, high = axis.get_ylim()
+        axis.set_ylim(low, high * (high / low) ** (0.06 * (1 + len(rows))))
+
+
 def command(main: Main) -> None:
     """The command line of an experiment: ``--quick`` and ``--folder``."""
     import nsjax

@@ -83,16 +83,8 @@ def largest(prefix: str, r: Run) -> common.Numbers:
 
 
 def mark_failures(axis: Any, failed: Mapping[str, list[float]]) -> None:
-    """Crosses at the upper edge of logarithmic axes, a row a variant, at the step sizes that failed."""
-    rows = [(name, steps) for name, steps in failed.items() if steps]
-    for k, (name, steps) in enumerate(rows):
-        axis.plot(
-            steps, [0.97 - 0.04 * k] * len(steps), "x", transform=axis.get_xaxis_transform(),
-            color=COLOURS[name.split(",")[0]], ms=5, mew=1.2, label=f"{name} fails",
-        )  # fmt: skip
-    if rows:
-        low, high = axis.get_ylim()
-        axis.set_ylim(low, high * (high / low) ** (0.06 * (1 + len(rows))))
+    """`common.mark_failures` in the colours of the variants."""
+    common.mark_failures(axis, {name: (COLOURS[name.split(",")[0]], x) for name, x in failed.items()})
 
 
 def _paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
