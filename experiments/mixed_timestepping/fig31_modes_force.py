@@ -35,6 +35,25 @@ def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
     figure.supylabel("normal force [N]", fontsize=8)
 
 
+def _agreement(t: np.ndarray, series: dict[str, np.ndarray]) -> common.Numbers:
+    """Section 4.5: how many modes have an effect, of how many, and how far their forces are from those of
+    the elements, of the sum of these; printed as well.
+    """
+    everything = modal("clamped_free", 3 * ELEMENTS).model()
+    numbers: common.Numbers = {
+        "modes below 1e7 1/s": float(effective()),
+        "coordinates of the mechanism with all modes": float(everything.system.nq),
+    }
+    whole = series["20 elements"]
+    parts = {"in the first landing": (t > LANDING[0]) & (t < LANDING[1]), "up to 0.02 s": t >= 0.0}
+    print(f"{'difference of the force':25}" + "".join(f"{when:>22}" for when in parts))
+    for name in [name for name in series if name.endswith("modes")]:
+        found = {w: float(np.abs(series[name] - whole)[x].sum() / whole[x].sum()) for w, x in parts.items()}
+        print(f"{name:25}" + "".join(f"{x:22.3g}" for x in found.values()))
+        numbers |= {f"{name}: difference of the force {when}": x for when, x in found.items()}
+    return numbers
+
+
 @common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 31; ``quick``: one and five modes."""
@@ -46,17 +65,9 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers |= contact_numbers(traj, STEP, name)
         impulse = np.asarray(traj.impulse_normal)[:, 2:].sum()
         numbers[f"{name}: impulse of the lower wall up to 0.02 s [N s]"] = float(impulse)
-    numbers["modes below 1e7 1/s"] = float(effective())
-    numbers["coordinates of the mechanism with all modes"] = 3.0 + 3 * ELEMENTS
     series = {name: wall_forces(traj)[1][:, None] for name, traj in runs.items()}
     t = np.asarray(runs["20 elements"].t)
-    first = (t > LANDING[0]) & (t < LANDING[1])
-    for name in [f"{n} modes" for n in counts]:
-        for when, part in (("in the first landing", first), ("up to 0.02 s", t >= 0.0)):
-            apart = np.abs(series[name] - series["20 elements"])[part].sum()
-            numbers[f"{name}: difference of the force {when}"] = float(
-                apart / series["20 elements"][part].sum()
-            )
+    numbers |= _agreement(t, series)
     return finish(
         "fig31_modes_force", folder, numbers, {"t": t, **series}, (16.0, 2.0 + 2.4 * len(series)),
         lambda f: _paint(f, t, series), computed=not quick,
