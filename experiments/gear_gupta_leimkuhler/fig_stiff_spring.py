@@ -181,7 +181,7 @@ def _paint(figure: Any, omega_dt: np.ndarray, found: dict[str, dict[str, np.ndar
         axis.set_xlabel(r"$\omega\,\Delta t$")
     axes[0].set(ylabel="error of the position at 3 s [m]", title="(a)")
     axes[1].set(ylabel="error of the energy at 3 s [J]", title="(b)")
-    axes[0].legend(loc="lower right")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
 
 
 @common.experiment
