@@ -2,8 +2,8 @@
 
 The paper counts 52 modes below 1e7 1/s "out of total 63": twenty elements have so many, and 60 elastic
 coordinates beside the three angles. It finds the forces "in good agreement" with those of the elements. The
-first landing agrees, the better the more modes there are; later impacts find small differences and enlarge
-them, with 52 modes as well.
+first landing agrees the better the more modes there are, within 0.7 % with 52 (20 modes 19 %, 10 modes 39
+%); later impacts find small differences and enlarge them: 66 % up to 0.02 s with 52 modes as well.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
     """A row a model: forces of single steps would hide each other."""
     axes = figure.subplots(len(series), 2, sharex="col", sharey=True)
     for row, (name, force) in zip(axes, series.items(), strict=True):
-        for axis, span in zip(row, ((0.0, 20.0), (7.4, 9.0)), strict=True):
+        for axis, span in zip(row, ((0.0, 20.0), (7.5, 7.7)), strict=True):
             axis.plot(1e3 * t, force[:, 0], color="#1f4e9c")
             axis.set_xlim(span)
         row[0].set_title(name, loc="left")
