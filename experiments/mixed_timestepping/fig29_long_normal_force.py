@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import common
 from .driven import LONG, LONG_STEP, LONG_STEPS, at, bent_runs, finish, long_run, shown, wall_forces
-from .rigid import LOOKS, NAMES
+from .rigid import NAMES
 
 
 def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
@@ -21,7 +21,7 @@ def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:
     for k, (name, force) in enumerate(series.items()):
         plain = name.removeprefix("flexible, ")
         for axis, begin in ((whole[k], 0.0), (whole[len(series) + k], 0.4)):
-            axis.plot(t, force[:, 0], color=LOOKS[plain]["color"], label="upper wall")
+            axis.plot(t, force[:, 0], color="#1f4e9c", label="upper wall")
             axis.plot(t, -force[:, 1], color="0.45", label="lower wall, negative")
             axis.set(xlim=(begin, t[-1]), title=NAMES[plain])
     whole[-1].set_xlabel("time $t$ [s]")
