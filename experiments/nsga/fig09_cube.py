@@ -2,9 +2,9 @@
 
 (a) Corner and its rate by both solvers with 3e-5 s, as in the paper. (b) Errors of height (o) and rate
 beside the coupled solver with 3e-5 s, at the instants that both have; the paper's reference is the coupled
-solver with a step that it does not state. With 1e-4 s the errors of both solvers are equal to 2 %: 3.2e-5 of
-the height, 7.1e-3 of the rate. In the paper the coupled solver works from 3e-5 s down; here with
-1e-4 s as well, and not with larger steps. The other errors that are compared refer to the decoupled scheme
+solver with a step that it does not state. With 1e-4 s the errors of both solvers are equal to 2 %: 3.2e-5
+of the height, 7.1e-3 of the rate. In the paper the coupled solver works from 3e-5 s down; here with 1e-4 s
+as well, and not with larger steps. The other errors that are compared refer to the decoupled scheme
 with 1e-4 s, as those of the specification do.
 """
 
