@@ -16,7 +16,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import contextvars
+import functools
 import json
+import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,14 +30,17 @@ import numpy as np
 Numbers = dict[str, float]
 
 KINDS = {
-    "print": "printed by a paper",
-    "words": "a paper's statement in words or in a drawing; the bounds are our reading",
-    "theory": "closed form, order of a scheme, or a property that holds exactly",
+    "print": "printed by a paper, whose place its source names first",
+    "words": "a paper's statement in words or in a drawing, whose place its source names first; the bounds "
+    "are our reading",
+    "theory": "closed form, order of a scheme, or a property that holds exactly: the source says which",
     "independent": "event-driven integration or another computation of its own kind",
     "prototype": "a program written for the specification, before the package: [P] in README's sources",
     "own": "a bound of our own: quality asked for, cost, or a behaviour that was observed",
 }
-"""Where an expected number comes from, from the strongest to the weakest."""
+"""Where an expected number comes from, from the strongest to the weakest. A number with ``print`` and
+``factor`` is compared with the print as well, whatever kind its value is of.
+"""
 
 
 class Main(Protocol):
@@ -146,6 +152,8 @@ def report(rows: list[Row]) -> str:
         lines.append(
             f"{row.name:{width}}  {row.asked:>26}  {row.ours:13.6g}  {row.difference:10.2g}{verdict}"
         )
+    if _REDUCED.get():
+        lines.insert(0, _REDUCED.get())
     if absent:
         lines.append(f"not computed by the quick form: {', '.join(row.name for row in absent)}")
     table = "\n".join(lines)
@@ -177,6 +185,33 @@ def finish(
     asked = {name: entry for name, entry in expected.items() if computed or name in numbers}
     report(compare(numbers, asked))
     return numbers
+
+
+_REDUCED: contextvars.ContextVar[str] = contextvars.ContextVar("reduced", default="")
+
+
+def reduced_form(main: Main) -> str:
+    """What the quick form of an experiment leaves out, in the words of the text of its ``main``; empty
+    where it changes nothing.
+    """
+    text = " ".join((main.__doc__ or "").split())
+    said = re.search(r"``quick``:? (.+?)\.(?: |$)", text)
+    words = "a shorter run of the same kind" if said is None else said[1]
+    return "" if words.startswith("changes nothing") else f"quick form: {words}"
+
+
+def experiment(main: Main) -> Main:
+    """Decorator of every ``main``: pictures and table of its quick form say that they are one."""
+
+    @functools.wraps(main)
+    def run(quick: bool = False, folder: str | Path | None = None) -> Numbers:
+        token = _REDUCED.set(reduced_form(main) if quick else "")
+        try:
+            return main(quick=quick, folder=folder)
+        finally:
+            _REDUCED.reset(token)
+
+    return run
 
 
 def results_folder(paper: str, folder: str | Path | None) -> Path:
@@ -221,7 +256,7 @@ STYLE: Any = {
 
 def draw(path: Path, width: float, height: float, paint: Callable[[Any], None]) -> None:
     """Saves as ``.png`` what ``paint`` draws on an empty figure of the given size [cm]; panels without
-    data, of quick forms, are left out.
+    data, of quick forms, are left out, and the quick form is named above the others.
     """
     figure = new_figure(width, height)
     from matplotlib import rc_context
@@ -230,8 +265,29 @@ def draw(path: Path, width: float, height: float, paint: Callable[[Any], None]) 
 
     with rc_context(STYLE):
         paint(figure)
+        if _REDUCED.get():
+            mark = textwrap.fill(_REDUCED.get(), int(6.5 * width))
+            figure.suptitle(mark, fontsize=7, color="#c8501e")
         tidy(figure)
         figure.savefig(path.with_suffix(".png"), dpi=200)
+
+
+def mark_failures(axis: Any, failed: Mapping[str, tuple[str, Any]]) -> None:
+    """Crosses at the upper edge of logarithmic axes where runs failed, a row a scheme, above its curves.
+
+    Args:
+        axis: with its curves.
+        failed: colour and places, step sizes say, by the name of the scheme.
+    """
+    rows = [(name, colour, x) for name, (colour, x) in failed.items() if len(x)]
+    for k, (name, colour, x) in enumerate(rows):
+        axis.plot(
+            x, [0.97 - 0.04 * k] * len(x), "x", transform=axis.get_xaxis_transform(),
+            color=colour, markersize=5, markeredgewidth=1.2, label=f"{name} fails",
+        )  # fmt: skip
+    if rows:
+        low, high = axis.get_ylim()
+        axis.set_ylim(low, high * (high / low) ** (0.06 * (1 + len(rows))))
 
 
 def command(main: Main) -> None:

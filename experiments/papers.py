@@ -1,14 +1,21 @@
-"""Every figure and table of the papers: which command computes it, or that it shows a scheme only.
+"""Every figure and table of the papers: what came out, on which evidence, and which command computes it.
 
 An experiment says in the first line of its text which figure or table it is; here stand the rest, which
-have no numbers, and how many there are.
+have no numbers, and how many there are. ``verdicts.json`` holds a verdict and a sentence an experiment,
+``times.json`` the CPU seconds of its quick and its full form.
 """
 
 from __future__ import annotations
 
 import ast
+import collections
+import functools
+import json
 import pathlib
 import re
+from typing import Any
+
+from . import common
 
 COUNTS = {
     "R&S": {"Figure": 45, "Table": 6},
@@ -20,21 +27,34 @@ COUNTS = {
 OTHERS = {
     "SRKA": (
         "Schindler, Rezaei, Kursawe, Acary: half-explicit schemes", "half_explicit",
-        "Of this paper abstract and introduction were at hand, none of its figures and tables: the "
-        "examples it names, with data of our own.",
+        "Of this paper abstract and part of the introduction were at hand, none of its figures and tables: "
+        "the examples it names, with data of our own.", (),
     ),
     "GN": (
         "Gay Neto: mechanisms of geometrically exact beams", "beams_joints",
-        "Of this paper the text was at hand without its 20 figures and without its tables: mechanisms of "
-        "the kinds it describes, against closed forms and published numbers of others.",
+        "Of this paper abstract, references and appendices were at hand, neither its sections nor its "
+        "figures and tables: mechanisms of the kinds that its abstract names, against closed forms and "
+        "published numbers of others.",
+        ("contact/fig_cam_follower", "contact/fig_flexible_cam", "contact/fig_flexible_stem"),
     ),
 }  # fmt: skip
-"""Papers without figures at hand: title, folder of experiments, what they are."""
+"""Papers without figures at hand: title, folder of experiments, what they are, experiments elsewhere."""
 
 TITLES = {
-    "R&S": "Rezaei, Schindler: mixed timestepping schemes",
-    "S&U&S": "Schoeder, Ulbrich, Schindler: Gear-Gupta-Leimkuhler for impacting systems",
-    "C": "Cosimo and co-workers: nonsmooth generalized-alpha",
+    "R&S": ("Rezaei, Schindler: mixed timestepping schemes", "mixed_timestepping"),
+    "S&U&S": (
+        "Schoeder, Ulbrich, Schindler: Gear-Gupta-Leimkuhler for impacting systems",
+        "gear_gupta_leimkuhler",
+    ),
+    "C": ("Cosimo and co-workers: nonsmooth generalized-alpha", "nsga"),
+}  # fmt: skip
+"""Papers with figures at hand: title, folder of experiments."""
+
+VERDICTS = {
+    "shown": "what the paper prints or says is found",
+    "differs": "some of it is not, and the sentence says what",
+    "own": "the paper prints nothing to compare with",
+    "drawn": "a sketch, or data",
 }
 
 WITHOUT_NUMBERS = {
@@ -75,38 +95,92 @@ def computed() -> dict[tuple[str, str], tuple[str, str]]:
     return found
 
 
+@functools.cache
+def _records(file: str) -> dict[str, Any]:
+    """A table beside this file."""
+    found: dict[str, Any] = json.loads(pathlib.Path(__file__).with_name(file).read_text(encoding="utf-8"))
+    return found
+
+
 def first_line(file: pathlib.Path) -> str:
     """First sentence or line of the text of an experiment."""
     text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     return " ".join(text.partition("\n\n")[0].split()).partition(". ")[0].rstrip(".:")
 
 
+def evidence(name: str) -> str:
+    """How many numbers of an experiment are compared, by kind, from the strongest to the weakest."""
+    folder, _, experiment = name.partition("/")
+    counts: collections.Counter[str] = collections.Counter()
+    for file in sorted((pathlib.Path(__file__).parent / folder).glob("expected*.json")):
+        for entry in json.loads(file.read_text(encoding="utf-8")).get(experiment, {}).values():
+            counts[entry["kind"]] += 1
+            counts["print"] += "factor" in entry
+    return ", ".join(f"{counts[kind]} {kind}" for kind in common.KINDS if counts[kind]) or "none"
+
+
+def seconds(name: str) -> str:
+    """CPU time of the quick and of the full form; a dash where it was not measured."""
+    both = _records("times.json").get(name, (None, None))
+    return " / ".join("-" if x is None else f"{x:.0f}" for x in both)
+
+
+def row(name: str, what: str, item: str = "") -> str:
+    """A line of the page about an experiment."""
+    found = _records("verdicts.json").get(name, {"verdict": "own", "sentence": ""})
+    told = f"{what[:1].upper()}{what[1:]}" + (f": {found['sentence']}" if found["sentence"] else "")
+    cells = [item] if item else []
+    cells += [found["verdict"], told, evidence(name), seconds(name), f"`nsjax reproduce {name}`"]
+    return f"| {' | '.join(cells)} |"
+
+
+HEAD = "verdict | what | evidence | CPU s, quick / full | command"
+
+
+def beside(folder: str, without: set[str], more: tuple[str, ...] = ()) -> list[str]:
+    """Lines of the experiments of a folder that no figure and no table names."""
+    root = pathlib.Path(__file__).parent
+    names = [f"{folder}/{f.stem}" for f in sorted((root / folder).glob("*.py"))]
+    names = [n for n in names if n.partition("/")[2].startswith(("fig", "table")) and n not in without]
+    names += more
+    lines = [row(name, re.sub(r"^\[.*?\] ", "", first_line(root / f"{name}.py"))) for name in names]
+    return [f"| {HEAD} |", "|---|---|---|---|---|", *lines, ""] if lines else []
+
+
 def others() -> list[str]:
     """Lines of the page on papers whose figures were not at hand."""
     lines = []
-    for paper, (title, folder, sentence) in OTHERS.items():
-        lines += [f"## [{paper}] {title}", "", sentence, "", "| what | command |", "|---|---|"]
-        files = sorted((pathlib.Path(__file__).parent / folder).glob("*.py"))
-        for file in files:
-            if file.stem.startswith(("fig", "table")):
-                lines.append(f"| {first_line(file)} | `nsjax reproduce {folder}/{file.stem}` |")
-        lines.append("")
+    for paper, (title, folder, sentence, more) in OTHERS.items():
+        lines += [f"## [{paper}] {title}", "", sentence, "", *beside(folder, set(), more)]
     return lines
+
+
+def legend() -> list[str]:
+    """What the words of the tables mean."""
+    verdicts = "; ".join(f"{name}: {what}" for name, what in VERDICTS.items())
+    kinds = "; ".join(f"{name}: {what}" for name, what in common.KINDS.items())
+    return [f"Verdicts: {verdicts}.", "", f"Evidence, numbers compared by kind: {kinds}.", "",
+            "Times: CPU seconds of the whole process, compilation included where it is not stored; "
+            "a dash: not measured.", ""]  # fmt: skip
 
 
 def page() -> str:
     """All of them as Markdown, paper by paper."""
-    by_command, lines = computed(), []
+    by_command, lines = computed(), legend()
     for paper, counts in COUNTS.items():
-        lines += [f"## [{paper}] {TITLES[paper]}", "", "| | what | command |", "|---|---|---|"]
+        title, folder = TITLES[paper]
+        lines += [f"## [{paper}] {title}", "", f"| | {HEAD} |", "|---|---|---|---|---|---|"]
         for kind, count in counts.items():
             for k in range(1, count + 1):
                 item = f"{kind} {k}"
                 name, what = by_command.get((paper, item), ("", ""))
-                command = f"`nsjax reproduce {name}`" if name else ""
-                what = what or WITHOUT_NUMBERS[paper, item]
-                lines.append(f"| {item} | {what[:1].upper()}{what[1:]} | {command} |")
-        lines.append("")
+                if name:
+                    lines.append(row(name, what, item))
+                else:
+                    what = WITHOUT_NUMBERS[paper, item]
+                    lines.append(f"| {item} | drawn | {what[:1].upper()}{what[1:]} | | | |")
+        named = {name for name, _ in by_command.values()}
+        lines += ["", "Beside its figures and tables:", "", *beside(folder, named), ""]
     return "\n".join([*lines, *others()])
 
 

@@ -61,6 +61,7 @@ def _paint(figure: Any, q: np.ndarray, rows: list[int], t: np.ndarray) -> None:
     place.set_ylabel("slider, soft minus rigid [mm]")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` changes nothing, the runs are short."""
     stiff = shared.run(mechanism(), SCHEME, 1e-3, 0.2)

@@ -80,6 +80,7 @@ def _paint(figure: Any, t: np.ndarray, q: np.ndarray, energy: np.ndarray) -> Non
     books.set_ylabel("energy [J]")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` leaves the order out."""
     problem = mechanism()

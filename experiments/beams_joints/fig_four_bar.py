@@ -77,6 +77,7 @@ def _paint(figure: Any, t: np.ndarray, q: np.ndarray, errors: dict[str, np.ndarr
     off.legend()
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs to 0.5 s of 3."""
     dt, time, n = 1e-3, 0.5 if quick else 3.0, 4

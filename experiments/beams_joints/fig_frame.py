@@ -78,6 +78,7 @@ def _paint(figure: Any, curves: dict[int, tuple[np.ndarray, np.ndarray]], q: np.
     loads.legend(fontsize=6)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` takes one coarse mesh."""
     numbers: common.Numbers = {}

@@ -116,6 +116,7 @@ def _paint(figure: Any, t: np.ndarray, curves: dict[str, tuple[np.ndarray, np.nd
     axes[0].legend(fontsize=6)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs undamped Newmark alone."""
     problem, numbers, curves = mechanism(), {}, {}

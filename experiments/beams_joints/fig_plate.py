@@ -73,13 +73,16 @@ def _paint(figure: Any, curves: dict[str, tuple[np.ndarray, np.ndarray]], q: np.
     shapes.set_xlabel("$x$ [m]")
     shapes.set_ylabel("$z$ [m]")
     for name, (t, z) in curves.items():
-        tip.plot(t, z, label=name)
+        (curve,) = tip.plot(t, z, label=name)
+        if t[-1] < TIME - 2 * EVERY * STEP:
+            tip.plot(t[-1:], z[-1:], "x", color=curve.get_color(), label=f"{name} fails")
     tip.axhline(-DEPTH, color="black")
     tip.set_xlabel("time $t$ [s]")
     tip.set_ylabel("tip $z$ [m]")
     tip.legend(fontsize=6)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs one scheme with twenty elements."""
     problem, numbers, curves = mechanism(20 if quick else 200), {}, {}

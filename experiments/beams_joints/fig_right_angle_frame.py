@@ -59,6 +59,7 @@ def _paint(figure: Any, t: np.ndarray, q: np.ndarray, energy: np.ndarray) -> Non
     place.legend()
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs to 4 s of 30."""
     problem, after = mechanism(), round(2.0 / STEP)

@@ -52,6 +52,7 @@ def _paint(figure: Any, counts: np.ndarray, seconds: np.ndarray) -> None:
     axis.set_ylabel(r"CPU time of a step [$\mu$s]")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Measures, saves, draws and compares; ``quick`` takes short beams."""
     counts = np.array(QUICK if quick else ELEMENTS)

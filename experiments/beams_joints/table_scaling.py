@@ -131,6 +131,7 @@ def _paint(figure: Any, conditions: dict[str, list[float]]) -> None:
     axis.legend(fontsize=6)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` leaves the runs of the package out."""
     problem = mechanism()

@@ -28,6 +28,7 @@ def stack(count: int) -> Any:
     return assemble(*parts, gravity=GRAVITY, start=start)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs three boxes for a hundredth of the steps."""
     steps, count = (STEPS // 100, 3) if quick else (STEPS, COUNT)

@@ -54,6 +54,7 @@ def follower(flat: bool, disc: bool) -> tuple[common.Numbers, dict[str, np.ndarr
     return numbers, drawn
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` without the cam that is a spline."""
     numbers: common.Numbers = {}

@@ -87,6 +87,7 @@ def of_beams(aside: float) -> dict[str, float]:
     }
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` without beams."""
     numbers: common.Numbers = {}

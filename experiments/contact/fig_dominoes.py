@@ -60,6 +60,7 @@ def passed(traj: Any, count: int) -> np.ndarray:
     return np.array(times)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` lets three of them fall in large steps."""
     count, steps, time = (3, STEPS[2:3], 0.25) if quick else (COUNT, STEPS, TIME)

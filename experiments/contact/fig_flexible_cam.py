@@ -81,6 +81,7 @@ def seen(traj: nsjax.Trajectory) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return theta, np.asarray(traj.body("follower").position)[:, 1], force
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` with two stiffnesses below lift-off."""
     moduli = MODULI[:2] if quick else MODULI

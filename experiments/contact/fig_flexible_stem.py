@@ -105,6 +105,7 @@ def turned(speed: float, at_rest: bool = True) -> nsjax.Trajectory:
     return shared.run(problem, schemes.bathe(), 2.0 * np.pi / speed / STEPS, STEPS)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` at 99 % and 101 % of the speed of lift-off alone."""
     theta = np.pi + 2.0 * np.pi * np.arange(STEPS + 1) / STEPS

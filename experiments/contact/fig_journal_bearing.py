@@ -34,6 +34,7 @@ def bearing(lean: float) -> Any:
     )  # fmt: skip
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs a tenth of the time."""
     time = TIME / 10 if quick else TIME

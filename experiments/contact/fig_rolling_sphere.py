@@ -41,6 +41,7 @@ def exact(t: np.ndarray) -> np.ndarray:
     return made
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` moves in a plane."""
     traj = shared.run(ball(not quick), schemes.moreau(), DT, round(TIME / DT))

@@ -48,6 +48,7 @@ def collided(x: np.ndarray, v: np.ndarray, size: float, restitution: float, unti
         v[k], v[k + 1] = v[k] - change, v[k + 1] + change
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` takes larger steps."""
     dt = DT * (10 if quick else 1)

@@ -46,6 +46,7 @@ def strokes(traj: nsjax.Trajectory, scale: float) -> tuple[float, list[int]]:
     return period, contact[beaks[-2] : beaks[-1]].tolist()
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` with two scales."""
     scales = SCALES[1:3] if quick else SCALES

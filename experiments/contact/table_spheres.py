@@ -102,6 +102,7 @@ def measure(count: int, fall: int, measured: int) -> tuple[common.Numbers, dict[
     return numbers, cost
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs one small box for a short time."""
     sizes = (20,) if quick else SIZES

@@ -25,6 +25,9 @@ RESTITUTIONS = (0.1, 0.4, 0.7, 0.9)
 CLEARANCE = 1e-3
 STEP = 1e-5
 
+Path2 = dict[float, tuple[np.ndarray, np.ndarray]]
+"""Position and height of the slider by coefficient of restitution."""
+
 
 def run(restitution: float, scheme: Any = None) -> nsjax.Trajectory:
     """The frictionless mechanism of Table 1 for 0.2 s, every step saved; by Moreau's rule, if not by
@@ -37,39 +40,42 @@ def run(restitution: float, scheme: Any = None) -> nsjax.Trajectory:
     return traj
 
 
-def paint(figure: Any, time: np.ndarray, height: dict[float, np.ndarray], scheme: str = "Moreau") -> None:
-    """Four panels of the slider's height over time, one per coefficient of restitution."""
-    axes = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
-    for axis, letter, (restitution, y) in zip(axes, "abcd", height.items(), strict=True):
-        for wall in (-CLEARANCE, CLEARANCE):
-            axis.axhline(1e3 * wall, color="0.55", linewidth=0.6, linestyle=(0, (5, 3)))
-        axis.plot(time, 1e3 * y, color=looks.COLOURS[scheme])
-        axis.set_title(rf"({letter}) $\varepsilon = {restitution}$")
-        axis.set_xlim(0.0, time[-1])
-        axis.set_ylim(-1.15, 1.15)
-        axis.set_xticks(np.linspace(0.0, 0.2, 5), ["0", "0.05", "0.1", "0.15", "0.2"])
-    for axis in axes[2:]:
-        axis.set_xlabel("time $t$ [s]")
-    for axis in axes[::2]:
-        axis.set_ylabel("height of slider $y$ [mm]")
+def paint(figure: Any, time: np.ndarray, path: Path2, scheme: str = "Moreau") -> None:
+    """A row per coefficient of restitution: height of the slider over time, and its path."""
+    axes = figure.subplots(4, 2, sharex="col", sharey=True)
+    for row, letter, (restitution, (x, y)) in zip(axes, "abcd", path.items(), strict=True):
+        for axis, along in zip(row, (time, x), strict=True):
+            for wall in (-CLEARANCE, CLEARANCE):
+                axis.axhline(1e3 * wall, color="0.55", linewidth=0.6, linestyle=(0, (5, 3)))
+            axis.plot(along, 1e3 * y, color=looks.COLOURS[scheme], linewidth=0.6)
+            axis.set_ylim(-1.15, 1.15)
+        row[0].set_title(rf"({letter}) $\varepsilon = {restitution}$", loc="left")
+        row[0].set_xlim(0.0, time[-1])
+        row[0].set_xticks(np.linspace(0.0, 0.2, 5), ["0", "0.05", "0.1", "0.15", "0.2"])
+    axes[-1, 0].set_xlabel("time $t$ [s]")
+    axes[-1, 1].set_xlabel("position of slider $x$ [m]")
+    figure.supylabel("height of slider $y$ [mm]", fontsize=8)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 3; ``quick`` changes nothing, the run is short."""
     place = common.results_folder("gear_gupta_leimkuhler", folder)
     numbers: common.Numbers = {}
-    height: dict[float, np.ndarray] = {}
+    path: Path2 = {}
     time = np.zeros(0)
     for restitution in RESTITUTIONS:
         traj = run(restitution)
         time, y = np.asarray(traj.t), np.asarray(traj["y"])
-        height[restitution] = y
+        path[restitution] = np.asarray(traj["x"]), y
         numbers[f"y_max, e = {restitution}"] = float(y.max())
         numbers[f"y_min, e = {restitution}"] = float(y.min())
         numbers[f"gap_min, e = {restitution}"] = float(np.min(np.asarray(traj.gap)))
-    arrays = {f"y_{restitution}": y for restitution, y in height.items()}
+    arrays = {
+        f"{name}_{e}": values for e, xy in path.items() for name, values in zip("xy", xy, strict=True)
+    }
     common.save_data(place / "fig03_moreau_path", {"t": time, **arrays})
-    common.draw(place / "fig03_moreau_path", 16.0, 10.0, lambda f: paint(f, time, height))
+    common.draw(place / "fig03_moreau_path", 16.0, 17.0, lambda f: paint(f, time, path))
     common.report(common.compare(numbers, common.load_expected(__file__, "fig03_moreau_path")))
     return numbers
 

@@ -108,6 +108,7 @@ def _paint(
     figure.align_ylabels()
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 4; ``quick`` changes nothing, the run is short."""
     place = common.results_folder("gear_gupta_leimkuhler", folder)

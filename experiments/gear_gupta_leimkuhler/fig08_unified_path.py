@@ -16,24 +16,27 @@ import numpy as np
 from nsjax import schemes
 
 from .. import common
-from .fig03_moreau_path import CLEARANCE, RESTITUTIONS, paint, run
+from .fig03_moreau_path import CLEARANCE, RESTITUTIONS, Path2, paint, run
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 8; ``quick`` changes nothing, the run is short."""
     place = common.results_folder("gear_gupta_leimkuhler", folder)
     numbers: common.Numbers = {}
-    height: dict[float, np.ndarray] = {}
+    path: Path2 = {}
     time = np.zeros(0)
     for restitution in RESTITUTIONS:
         traj = run(restitution, schemes.ggl_unified())
         time, y = np.asarray(traj.t), np.asarray(traj["y"])
-        height[restitution] = y
+        path[restitution] = np.asarray(traj["x"]), y
         numbers[f"|y|_max, e = {restitution}"] = float(np.abs(y).max())
         numbers[f"|y|_max - c, e = {restitution}"] = float(np.abs(y).max()) - CLEARANCE
-    arrays = {f"y_{restitution}": y for restitution, y in height.items()}
+    arrays = {
+        f"{name}_{e}": values for e, xy in path.items() for name, values in zip("xy", xy, strict=True)
+    }
     common.save_data(place / "fig08_unified_path", {"t": time, **arrays})
-    common.draw(place / "fig08_unified_path", 16.0, 10.0, lambda f: paint(f, time, height, "unified"))
+    common.draw(place / "fig08_unified_path", 16.0, 17.0, lambda f: paint(f, time, path, "unified"))
     common.report(common.compare(numbers, common.load_expected(__file__, "fig08_unified_path")))
     return numbers
 

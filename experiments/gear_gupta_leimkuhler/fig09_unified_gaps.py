@@ -91,6 +91,7 @@ def _paint(figure: Any, traj: nsjax.Trajectory, rates: np.ndarray, shown: slice)
     figure.align_ylabels()
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 9; ``quick`` changes nothing, the run is short."""
     place = common.results_folder("gear_gupta_leimkuhler", folder)

@@ -134,6 +134,7 @@ def _paint(figure: Any, found: dict[str, np.ndarray], further: dict[str, np.ndar
     right.legend(fontsize=6)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 10; ``quick`` stops after 1 s and leaves out the
     runs beside the paper's.

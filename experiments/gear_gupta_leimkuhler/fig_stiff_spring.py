@@ -174,14 +174,17 @@ def _paint(figure: Any, omega_dt: np.ndarray, found: dict[str, dict[str, np.ndar
                 omega_dt[keep], columns[what][keep], color=colour, marker=marker, markersize=3.0,
                 markerfacecolor="none", markeredgewidth=0.7, linewidth=0.5, label=name,
             )  # fmt: skip
+    lost = {name: (looks.COLOURS[name], omega_dt[c["stable"] == 0]) for name, c in found.items()}
     for axis in axes:
+        common.mark_failures(axis, lost)
         axis.axvline(2.0, color="0.55", linewidth=0.6, linestyle=(0, (5, 3)))
         axis.set_xlabel(r"$\omega\,\Delta t$")
     axes[0].set(ylabel="error of the position at 3 s [m]", title="(a)")
     axes[1].set(ylabel="error of the energy at 3 s [J]", title="(b)")
-    axes[0].legend(loc="lower right")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` changes nothing, the runs are short."""
     place = common.results_folder("gear_gupta_leimkuhler", folder)

@@ -143,6 +143,7 @@ def summary(found: dict[str, common.Numbers]) -> common.Numbers:
     return numbers
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves and compares the table; ``quick`` keeps the three smallest clearances."""
     place = common.results_folder("gear_gupta_leimkuhler", folder)

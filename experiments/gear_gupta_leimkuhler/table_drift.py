@@ -145,6 +145,9 @@ def _paint(figure: Any, found: dict[str, Drift]) -> None:
                 axis.loglog(run.t[1:], envelope[1:], color=looks.COLOURS[family], label=family)
         axis.axhspan(1e-17, ROUNDING, color="0.92", zorder=0)
         axis.text(0.98, 0.02, "rounding", transform=axis.transAxes, ha="right", fontsize=6, color="0.4")
+        if UNSTABLE in found and UNSTABLE.endswith(form):
+            says = f"{UNSTABLE.partition(',')[0]} is unstable, not drawn"
+            axis.text(0.98, 0.94, says, transform=axis.transAxes, ha="right", fontsize=6)
         axis.set_title(title)
         axis.set(xlim=(STEP, DURATION), ylim=(1e-17, 3.0))
     for axis in axes[2:]:
@@ -155,6 +158,7 @@ def _paint(figure: Any, found: dict[str, Drift]) -> None:
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares the table; ``quick`` keeps two families of schemes."""
     place = common.results_folder("gear_gupta_leimkuhler", folder)

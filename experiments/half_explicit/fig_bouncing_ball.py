@@ -90,6 +90,7 @@ def _paint(figure: Any, runs: dict[float, nsjax.Trajectory], steps: np.ndarray, 
     order.legend()
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` changes nothing, the runs are short."""
     place = common.results_folder("half_explicit", folder)

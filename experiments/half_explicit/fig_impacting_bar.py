@@ -104,6 +104,7 @@ def _paint(figure: Any, runs: dict[str, nsjax.Trajectory]) -> None:
     figure.supylabel("contact force [kN]", fontsize=8)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` leaves out the implicit schemes."""
     place = common.results_folder("half_explicit", folder)

@@ -122,6 +122,7 @@ def _paint(figure: Any, rub: nsjax.Trajectory, whirls: dict[str, nsjax.Trajector
     back.legend(loc="lower left")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` changes nothing, the runs are short."""
     place = common.results_folder("half_explicit", folder)

@@ -92,6 +92,7 @@ def _paint(figure: Any, runs: dict[str, nsjax.Trajectory]) -> None:
     axis.set_xlabel("time $t$ [ms]")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` leaves out dt = 1e-6 s and the second kind of step."""
     place = common.results_folder("half_explicit", folder)

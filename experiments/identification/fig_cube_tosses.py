@@ -254,6 +254,7 @@ def _paint(figure: Any, halves: list[Half]) -> None:
     third.legend(fontsize=6)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Fits, predicts, compares, draws; ``quick`` takes few tosses, points and sets, over half a second.
     Without the data it says so and returns nothing.

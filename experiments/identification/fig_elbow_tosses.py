@@ -286,6 +286,7 @@ def _paint(figure: Any, found: Study) -> None:
     axes[3].set(yticks=place, yticklabels=NAMES, xlabel="in the box of the design", xlim=(-1.3, 1.3))
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Fits, predicts, compares, draws; ``quick`` takes few tosses and points and no simulated sets. Without
     the data it says so and returns nothing.

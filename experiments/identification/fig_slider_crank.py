@@ -174,6 +174,7 @@ def _paint(figure: Any, found: dict[str, Study]) -> None:
     axes[0].legend(loc="upper left", fontsize=6)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Fits, compares, draws; ``quick`` takes two seeds and no discrete gradient."""
     place = common.results_folder("identification", folder)

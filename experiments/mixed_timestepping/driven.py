@@ -53,21 +53,6 @@ def bent_runs(names: tuple[str, ...], dt: float, steps: int, quick: bool) -> dic
     return {f"flexible, {name}": flexible.driven_run(flexible.Rod(), name, dt, steps) for name in chosen}
 
 
-QUICK = "quick form: the rigid mechanism, without Bathe; the paper's figure has the flexible rod"
-"""What the quick form of these figures is instead: said on the figure and above its table."""
-
-
-def told(quick: bool, paint: Callable[..., None]) -> Callable[..., None]:
-    """A painter whose figure says so in its quick form."""
-
-    def with_title(figure: Any, *arguments: Any) -> None:
-        paint(figure, *arguments)
-        if quick:
-            figure.suptitle(QUICK, fontsize=7, color="#c8501e")
-
-    return with_title
-
-
 def finish(
     experiment: str,
     folder: str | Path | None,
@@ -93,13 +78,10 @@ def finish(
     """
     place = common.results_folder(PAPER, folder)
     common.save_data(place / experiment, {"t": t, **rigid, **bent})
-    painted = told(quick, paint)
-    common.draw(place / experiment, *size, lambda figure: painted(figure, t, bent or rigid))
+    common.draw(place / experiment, *size, lambda figure: paint(figure, t, bent or rigid))
     expected = load_expected(experiment, without=LEFT_OUT if quick else None)
     if not quick:
         expected |= flexible.load_expected(experiment)
-    else:
-        print(f"{experiment}, {QUICK}")
     common.report(common.compare(numbers, expected))
     return numbers
 

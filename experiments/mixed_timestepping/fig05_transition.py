@@ -78,6 +78,7 @@ def _numbers(traj: nsjax.Trajectory, arrays: dict[str, np.ndarray]) -> common.Nu
     }
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 5; ``quick`` changes nothing, the run is short."""
     place = common.results_folder(PAPER, folder)

@@ -94,6 +94,7 @@ def _paint(figure: Any, m: np.ndarray, f: np.ndarray, largest: np.ndarray, far: 
     axis.legend(loc="upper left")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 6; ``quick``: a coarser grid."""
     place = common.results_folder(PAPER, folder)

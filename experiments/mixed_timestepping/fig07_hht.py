@@ -33,8 +33,9 @@ def _cusps() -> common.Numbers:
     return {f"rise of the radius, HHT {text}": rise(value) for value, text in VALUES[1:]}
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares Figure 7."""
+    """Computes, saves, draws and compares Figure 7; ``quick``: a tenth of the points of a curve."""
     return reproduce("fig07_hht", CURVES, quick, folder, more=_cusps)
 
 

@@ -24,8 +24,9 @@ CURVES = (
 )  # fmt: skip
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares Figure 9."""
+    """Computes, saves, draws and compares Figure 9; ``quick``: a tenth of the points of a curve."""
     return reproduce("fig09_cusps", CURVES, quick, folder)
 
 

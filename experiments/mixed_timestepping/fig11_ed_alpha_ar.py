@@ -43,8 +43,9 @@ def _best() -> common.Numbers:
     return {f"best alpha_AR at dt/T = {x:g}": best_parameter(x) for x in (0.01, 0.1)}
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares Figure 11."""
+    """Computes, saves, draws and compares Figure 11; ``quick``: a tenth of the points of a curve."""
     return reproduce("fig11_ed_alpha_ar", CURVES, quick, folder, more=_best, limit=0.3)
 
 

@@ -30,8 +30,9 @@ CURVES = tuple(
 )
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares Figure 12."""
+    """Computes, saves, draws and compares Figure 12; ``quick``: a tenth of the points of a curve."""
     return reproduce("fig12_ed_alpha_rho", CURVES, quick, folder)
 
 

@@ -229,6 +229,7 @@ def _paint(figure: Any, found: dict[str, Grid]) -> None:
     figure.legend(*right.get_legend_handles_labels(), loc="outside lower right", ncols=2)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Measures, saves, draws and compares Figure 13; ``quick`` changes nothing, it is one step each."""
     found = grids()

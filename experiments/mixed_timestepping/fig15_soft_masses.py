@@ -42,6 +42,7 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
     figure.align_ylabels()
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 15; ``quick`` changes nothing, the run is short."""
     place = common.results_folder(PAPER, folder)

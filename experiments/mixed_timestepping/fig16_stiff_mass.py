@@ -53,6 +53,7 @@ def _paint(figure: Any, fine: np.ndarray, arrays: dict[str, np.ndarray]) -> None
     figure.legend([*handles, more[0]], [*names, other[0]], loc="outside lower center", ncols=3)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 16; ``quick`` changes nothing, the run is short."""
     place = common.results_folder(PAPER, folder)

@@ -68,6 +68,7 @@ def _numbers(name: str, level: str, start: str, x: tuple[np.ndarray, ...]) -> co
     return numbers
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 17; ``quick`` leaves out the consistent start on
     acceleration level, which is clean.

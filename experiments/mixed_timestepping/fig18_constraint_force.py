@@ -45,6 +45,7 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
     figure.legend(handles, names, loc="outside lower center", ncols=4)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 18; ``quick`` changes nothing, the run is short."""
     place = common.results_folder(PAPER, folder)

@@ -103,6 +103,7 @@ def side_by_side(numbers: common.Numbers) -> str:
     return "\n".join(lines)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 20; ``quick``: one and two elements, angles alone."""
     runs = {f"n = {n}": free_run(Rod(elements=n), STEPS) for n in (COUNTS[:2] if quick else COUNTS)}

@@ -52,7 +52,7 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
             axis.plot(arrays["t"], 1e3 * arrays["matched y"], color="#1d7a4a", linestyle=":", label=text)
         axis.set(xlabel=label, ylim=(-1.15, 1.15))
     axes[0].set(ylabel="height of slider $y$ [mm]", xlim=(0.0, STEP * STEPS))
-    axes[0].legend(loc="lower left", bbox_to_anchor=(0.02, 0.25))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
 def matched_restitution() -> float:
@@ -83,6 +83,7 @@ def heights(arrays: dict[str, np.ndarray], restitution: float) -> common.Numbers
     return numbers
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 21; ``quick``: the rigid mechanism alone."""
     place = common.results_folder(PAPER, folder)
@@ -103,7 +104,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         numbers |= heights(arrays, matched_restitution())
         expected |= flexible.load_expected("fig21_rigid_limit")
     common.save_data(place / "fig21_rigid_limit", arrays)
-    common.draw(place / "fig21_rigid_limit", 16.0, 7.0, lambda f: _paint(f, arrays))
+    common.draw(place / "fig21_rigid_limit", 16.0, 7.5, lambda f: _paint(f, arrays))
     common.report(common.compare(numbers, expected))
     return numbers
 

@@ -61,6 +61,7 @@ def _paint(figure: Any, steps: np.ndarray, found: dict[str, dict[str, np.ndarray
     figure.legend(handles, names, loc="outside lower center", ncols=len(names))
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 22; ``quick`` changes nothing, the run is short."""
     place = common.results_folder("mixed_timestepping", folder)

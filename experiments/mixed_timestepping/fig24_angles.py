@@ -30,8 +30,11 @@ from .flexible import BEFORE, angles, contact_numbers
 from .rigid import events
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares Figure 24; ``quick``: rigid, without Bathe."""
+    """Computes, saves, draws and compares Figure 24; ``quick``: the rigid mechanism, without Bathe;
+    the paper has the flexible rod.
+    """
     names = shown(FINE, quick)
     series = {name: np.asarray(fine_run(name).q)[:, :2] for name in names}
     rows = {time: at(fine_run(names[0]), time) for time in INSTANTS}

@@ -16,6 +16,7 @@ from .driven import FINE, FINE_STEP, FINE_STEPS
 from .flexible import Rod, driven_run, finish, paint_series, roughness
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 26; ``quick``: Bathe alone, a quarter of the time."""
     names, steps = (("Bathe",), FINE_STEPS // 4) if quick else (FINE, FINE_STEPS)

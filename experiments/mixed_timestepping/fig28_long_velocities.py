@@ -32,8 +32,11 @@ from .rigid import impact_steps
 INSTANTS = (0.2, 0.3, 0.5)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares Figure 28; ``quick``: rigid, without Bathe."""
+    """Computes, saves, draws and compares Figure 28; ``quick``: the rigid mechanism, without Bathe;
+    the paper has the flexible rod.
+    """
     names = shown(LONG, quick)
     series = {name: np.asarray(long_run(name).v)[:, :2] for name in names}
     angles = {name: np.asarray(long_run(name).q)[:, :2] for name in names}

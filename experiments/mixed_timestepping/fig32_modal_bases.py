@@ -15,6 +15,7 @@ from .flexible import STEP, Rod, contact_numbers, deviations, driven_run, finish
 BASES, COUNT = ("pinned_pinned", "free_free", "articulated_free"), 10
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 32; ``quick``: pinned-pinned modes alone."""
     full = driven_run(Rod(), "Bathe", STEP, STEPS)

@@ -87,6 +87,7 @@ def _paint(figure: Any, found: Grid) -> None:
     axis.tick_params(right=False)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Measures, saves, draws and compares Figure 33; ``quick`` changes nothing, it is one step."""
     found = grid(schemes.bathe())

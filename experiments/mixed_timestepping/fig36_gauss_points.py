@@ -38,6 +38,7 @@ def _paint(figure: Any) -> None:
     axes[1].set_title("element, $\\xi = x / l$")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 36; ``quick`` changes nothing."""
     x, w = fem.gauss(4)

@@ -25,6 +25,7 @@ def _paint(figure: Any, kinds: np.ndarray) -> None:
     paint_pattern(figure.subplots(), kinds, names, "red: first element, blue: second, purple: both")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 37; ``quick`` changes nothing."""
     p = models.slider_crank_flexible().params

@@ -52,6 +52,7 @@ def _paint(figure: Any, mass: np.ndarray) -> None:
     paint_pattern(figure.subplots(), kinds, names, "purple: coupling to the angles, grey: deformation")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 38; ``quick`` changes nothing."""
     system, p, _ = models.slider_crank_flexible(elements=ELEMENTS)

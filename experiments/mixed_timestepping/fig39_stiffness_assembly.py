@@ -31,6 +31,7 @@ def _paint(figure: Any, kinds: np.ndarray) -> None:
     paint_pattern(figure.subplots(), kinds, coordinate_names(2), title)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 39; ``quick`` changes nothing."""
     p = models.slider_crank_flexible().params

@@ -169,6 +169,7 @@ def _paint(figure: Any, problem: Problem, poses: dict[str, Pose]) -> None:
     first.text(-0.079, wall - 0.004, "notch", ha="left", va="top", fontsize=7)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Finds, saves, draws and compares Figure 40; ``quick`` changes nothing."""
     problem = mechanism()

@@ -92,6 +92,7 @@ def _paint(figure: Any, problem: Problem, found: Pose) -> None:
         axis.text(end[0] + 0.001, end[1] + 0.001, label)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 41; ``quick`` changes nothing."""
     problem = mechanism()

@@ -51,6 +51,7 @@ def _paint(figure: Any, x: np.ndarray, shapes: dict[str, np.ndarray]) -> None:
     figure.axes[0].set_ylabel("$y/L$")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 42; ``quick`` changes nothing."""
     x = np.linspace(0.0, 1.0, 2001)

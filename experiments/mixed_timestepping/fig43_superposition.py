@@ -31,6 +31,7 @@ def _paint(figure: Any, shapes: np.ndarray, parts: np.ndarray) -> None:
     axes[1].set(xlabel="$x/L$", ylabel="deflection, $EI = L = 1$", title="load 1 at the end")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 43; ``quick`` changes nothing."""
     rod, modes = fem.unit_rod(ELEMENTS), fem.unit_modes(ELEMENTS, "clamped_free")

@@ -51,6 +51,7 @@ def reproduce(
     return finish(experiment, folder, numbers, {"shapes": bending}, (12.0, 7.0), paint)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares Figure 44; ``quick`` changes nothing."""
     return reproduce("fig44_free_free", "free_free", 0.5, "centre of mass", folder)

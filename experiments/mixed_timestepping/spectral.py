@@ -92,7 +92,7 @@ def _paint(
     parts["radius"].set(xlim=(1e-2, 1e4), ylim=(-0.03, 1.05), xlabel=r"$\Delta t/T$")
     parts["radius"].set(ylabel=r"spectral radius $\rho$")
     columns = 2 if len(curves) == 4 else 3
-    figure.legend(*parts["radius"].get_legend_handles_labels(), loc="outside upper center",
+    figure.legend(*parts["radius"].get_legend_handles_labels(), loc="outside lower center",
                   ncols=columns, handlelength=3.5, columnspacing=3.0)  # fmt: skip
     parts["near"].axhline(0.0, color="0.55", linewidth=0.6, linestyle=(0, (5, 3)), zorder=0)
     parts["near"].set(xlim=(0.0, 0.4), xlabel=r"$\Delta t/T$", ylabel="relative period error")

@@ -10,6 +10,7 @@ from .. import common
 from .costs import reproduce
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Measures Table 3; ``quick``: fewer steps and rounds, rough numbers."""
     problem = models.slider_crank_bilateral()

@@ -144,6 +144,7 @@ def side_by_side(numbers: common.Numbers, expected: dict[str, dict[str, Any]]) -
     return table
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes and compares Table 4; ``quick`` leaves out the smallest step."""
     place = common.results_folder("mixed_timestepping", folder)

@@ -9,6 +9,7 @@ from .costs import reproduce
 from .rigid import ROWS, table1
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Measures Table 5; ``quick``: fewer steps and rounds, rough numbers."""
     return reproduce("table5_cost_unilateral", table1(), ROWS, quick, folder)

@@ -31,6 +31,7 @@ def _timed(problem: Any) -> Any:
     return call
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Measures and prints; ``quick``: ten modes and the rigid mechanism, three rounds."""
     problems = {"rigid": table2(), "10 modes": modal("clamped_free", 10).model(**models.TABLE_2)}

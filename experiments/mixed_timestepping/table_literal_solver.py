@@ -209,6 +209,7 @@ def table() -> tuple[common.Numbers, list[str]]:
     return numbers, lines
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, prints and compares; ``quick``: the first impact alone."""
     numbers, lines = impact_numbers()

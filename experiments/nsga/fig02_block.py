@@ -20,7 +20,10 @@ ORDER_FROM = 2.5e-3
 
 
 def _paint(
-    figure: Any, curves: dict[str, Any], errors: dict[str, dict[float, tuple[float, float]]]
+    figure: Any,
+    curves: dict[str, Any],
+    errors: dict[str, dict[float, tuple[float, float]]],
+    failed: dict[str, list[float]],
 ) -> None:
     left, right = figure.subplots(1, 2)
     second = left.twinx()
@@ -39,11 +42,13 @@ def _paint(
             label = f"({name[0]}) {name[2:]}" if not k else None
             errors_k = [by_step[x][k] for x in h]
             right.loglog(h, errors_k, mark, color=colour, mfc=fill, ms=3, label=label)
+    published.mark_failures(right, {f"{k[2:]}, ({k[0]})": steps for k, steps in failed.items()})
     right.set_xlabel(r"time step $h$ [s]")
     right.set_ylabel("relative error of gap (o) and rate")
     right.legend()
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs two step sizes of form (a), decoupled."""
     steps = QUICK if quick else block.STEPS
@@ -59,12 +64,14 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         "corner at 0.69 s [m]": float(z[-1]),
     }
     errors: dict[str, dict[float, tuple[float, float]]] = {kind: {} for kind in kinds}
+    failed: dict[str, list[float]] = {kind: [] for kind in kinds}
     curves: dict[str, Any] = {"resolved": (1e-3 * np.arange(len(z)), z, dz)}
     for kind in kinds:
         form, name = kind.split(" ")
         for h in steps:
             r = block.run(form, name, h)
             if r.failed:
+                failed[kind].append(h)
                 continue
             errors[kind][h] = block.errors(r, h)
             numbers[f"{kind}, {h:g}: error of gap"], numbers[f"{kind}, {h:g}: error of rate"] = errors[
@@ -84,7 +91,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
                 )
     arrays = {f"{n} {w}": c[k] for n, c in curves.items() for k, w in enumerate("tzv")}
     return published.finish(
-        "fig02_block", folder, numbers, arrays, 7.0, lambda f: _paint(f, curves, errors), quick
+        "fig02_block", folder, numbers, arrays, 7.0, lambda f: _paint(f, curves, errors, failed), quick
     )
 
 

@@ -10,6 +10,7 @@ from . import block, published
 QUICK = (1e-2, 2.5e-3, 1e-3)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs form (a), decoupled, with three step sizes."""
     kinds = (

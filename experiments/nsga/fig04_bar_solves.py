@@ -29,6 +29,7 @@ def contraction(h: float) -> float:
     return float(unit @ through / (unit @ np.linalg.solve(mass, unit)))
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs three step sizes."""
     numbers: common.Numbers = {f"contraction, {h:g}": contraction(h) for h in (1e-2, 5e-3, 1e-3)}

@@ -15,28 +15,34 @@ from .. import common
 from . import bar, published
 
 
-def _paint(figure: Any, found: dict[str, dict[float, dict[str, float]]]) -> None:
+def _paint(
+    figure: Any, found: dict[str, dict[float, dict[str, float]]], failed: dict[str, list[float]]
+) -> None:
     for axis, where in zip(figure.subplots(1, 2, sharey=True), ("0.45", "tip"), strict=True):
         for name, by_step in found.items():
             h = list(by_step)
             for what, mark in (("u", "o-"), ("v", "s--")):
                 values = [by_step[x][f"{what}_{where}"] for x in h]
                 axis.loglog(h, values, mark, color=published.COLOURS[name], ms=3, label=f"{name}, {what}")
+        published.mark_failures(axis, failed)
         axis.set_title("0.45 m from the tip" if where == "0.45" else "tip")
         axis.set_xlabel(r"time step $h$ [s]")
     figure.axes[0].set_ylabel("relative error")
     figure.axes[0].legend()
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs three step sizes, decoupled."""
     numbers: common.Numbers = {}
     found: dict[str, dict[float, dict[str, float]]] = {}
+    failed: dict[str, list[float]] = {}
     for name in ("DS",) if quick else ("DS", "DSn", "CS"):
-        found[name] = {}
+        found[name], failed[name] = {}, []
         for h in bar.STEPS[:3] if quick else bar.STEPS:
             r = bar.run(name, h)
             if r.failed:
+                failed[name].append(h)
                 continue
             found[name][h] = bar.errors(r, h)
             numbers |= {f"{name}, {h:g}: error of {what}": x for what, x in found[name][h].items()}
@@ -49,7 +55,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
         for w in bar.WATCHED
     }
     return published.finish(
-        "fig05_bar_errors", folder, numbers, arrays, 7.5, lambda f: _paint(f, found), quick
+        "fig05_bar_errors", folder, numbers, arrays, 7.5, lambda f: _paint(f, found, failed), quick
     )
 
 

@@ -36,7 +36,7 @@ def _paint(figure: Any, found: dict[str, dict[float, published.Run]]) -> None:
     tip = exact(fine, 0.0)[0]
     closed = (fine > bar.DISTANCE / 10.0) & (fine < bar.DISTANCE / 10.0 + WAVE)
     for axis, y in zip(axes, (bar.DISTANCE - tip, 300.0 * closed, u, v), strict=True):
-        axis.plot(fine, y, color="black", linewidth=0.5)
+        axis.plot(fine, y, color="black", linewidth=0.5, label="wave of the continuum")
     for name, runs in found.items():
         for h, r in runs.items():
             t, colour = np.asarray(r.traj.t), published.COLOURS[name]
@@ -52,10 +52,12 @@ def _paint(figure: Any, found: dict[str, dict[float, published.Run]]) -> None:
     for axis, title in zip(axes, titles, strict=True):
         axis.set_title(title)
     axes[1].set_ylim(-50.0, 800.0)
-    axes[0].legend(fontsize=6)
-    figure.supxlabel("time $t$ [s]", fontsize=8)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7)
+    for axis in axes[2:]:
+        axis.set_xlabel("time $t$ [s]")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` leaves out the coupled scheme."""
     numbers: common.Numbers = {}

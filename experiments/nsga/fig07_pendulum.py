@@ -16,7 +16,10 @@ SHOWN = 1e-4
 
 
 def _paint(
-    figure: Any, curves: dict[str, Any], errors: dict[str, dict[float, tuple[float, float]]]
+    figure: Any,
+    curves: dict[str, Any],
+    errors: dict[str, dict[float, tuple[float, float]]],
+    failed: dict[str, list[float]],
 ) -> None:
     left, right = figure.subplots(1, 2)
     second = left.twinx()
@@ -32,6 +35,7 @@ def _paint(
             values = [e[k] for e in by_step.values()]
             label = name if not k else None
             right.loglog(list(by_step), values, mark, color=published.COLOURS[name], ms=3, label=label)
+    published.mark_failures(right, failed)
     right.set_xlabel(r"time step $h$ [s]")
     right.set_ylabel("relative error of height (o) and rate")
     right.legend()
@@ -48,16 +52,19 @@ def _of_reference() -> common.Numbers:
     }
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs two step sizes, decoupled, without errors."""
     kinds = ("DS",) if quick else ("DS", "DSn", "CS")
     numbers: common.Numbers = {} if quick else _of_reference()
     errors: dict[str, dict[float, tuple[float, float]]] = {kind: {} for kind in kinds}
+    failed: dict[str, list[float]] = {kind: [] for kind in kinds}
     curves: dict[str, Any] = {}
     for name in kinds:
         for h in QUICK if quick else pendulum.STEPS:
             r = pendulum.run(name, h)
             if r.failed:
+                failed[name].append(h)
                 continue
             numbers |= {f"{name}, {h:g}: {what}": x for what, x in pendulum.contact(r).items()}
             if h == (QUICK[-1] if quick else SHOWN):
@@ -71,7 +78,7 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
             numbers[f"{name}: order of y"] = published.slope(steps, [errors[name][h][0] for h in steps])
     arrays = {f"{name} {w}": c[k] for name, c in curves.items() for k, w in enumerate(("t", "y", "dy"))}
     return published.finish(
-        "fig07_pendulum", folder, numbers, arrays, 7.0, lambda f: _paint(f, curves, errors), quick
+        "fig07_pendulum", folder, numbers, arrays, 7.0, lambda f: _paint(f, curves, errors, failed), quick
     )
 
 

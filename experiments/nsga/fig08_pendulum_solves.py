@@ -13,6 +13,7 @@ from . import pendulum, published
 QUICK = (2.5e-3, 1e-3, 5e-4, 2.5e-4)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs four step sizes, decoupled."""
     numbers: common.Numbers = {}

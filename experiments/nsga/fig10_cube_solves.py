@@ -15,6 +15,7 @@ COUPLED = {1e-3: 0.263, 3e-4: 0.263, 1e-4: cube.TIME}
 """Ends of the runs [s]: the specification's prototype diverges at 0.259 s and 0.261 s."""
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs one step size, decoupled."""
     numbers: common.Numbers = {}

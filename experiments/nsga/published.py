@@ -82,14 +82,20 @@ def largest(prefix: str, r: Run) -> common.Numbers:
     return {f"{prefix}: most solves, {what}": float(n) for what, n in each}
 
 
+def mark_failures(axis: Any, failed: Mapping[str, list[float]]) -> None:
+    """`common.mark_failures` in the colours of the variants."""
+    common.mark_failures(axis, {name: (COLOURS[name.split(",")[0]], x) for name, x in failed.items()})
+
+
 def _paint_solves(figure: Any, found: dict[str, dict[float, Run]]) -> None:
-    """Average and largest number of linear solves per step against the step size; failures are left out."""
+    """Average and largest number of linear solves per step against the step size; crosses: failures."""
     for axis, what in zip(figure.subplots(1, 2), ("average", "largest"), strict=True):
         for name, runs in found.items():
             good = {h: getattr(r, what) for h, r in runs.items() if not r.failed}
             axis.loglog(
                 list(good), list(good.values()), "o-", color=COLOURS[name.split(",")[0]], ms=3, label=name
             )
+        mark_failures(axis, {n: [h for h, r in runs.items() if r.failed] for n, runs in found.items()})
         axis.set_xlabel(r"time step $h$ [s]")
         axis.set_ylabel(f"{what} number of linear solves per step")
     axis.legend()

@@ -181,6 +181,7 @@ def _paint(figure: Any, numbers: common.Numbers) -> None:
         axis.set_ylabel(f"change of energy of the {body} [J]")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` swings the pendulum with one scheme."""
     numbers: common.Numbers = {}

@@ -103,6 +103,7 @@ def _paint(figure: Any, numbers: common.Numbers, steps: dict[str, tuple[float, .
     figure.axes[0].legend(fontsize=5)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` runs the bar with no smooth motion at all."""
     numbers: common.Numbers = {}

@@ -154,6 +154,7 @@ def _paint(figure: Any, found: nsjax.SweepResult, exponent: np.ndarray | None) -
     figure.axes[0].set_ylabel("restitution")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, draws and compares; ``quick``: 64 lanes, no exponents, no plain batch."""
     place = common.results_folder("sweeps", folder)

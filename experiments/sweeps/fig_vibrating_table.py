@@ -178,6 +178,7 @@ def _paint(figure: Any, ratios: np.ndarray, run: nsjax.SweepResult, rates: np.nd
             ax.axvline(at, color="black", linewidth=0.5, linestyle="--")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, draws and compares; ``quick``: fewer lanes, longer steps, no exponents."""
     place = common.results_folder("sweeps", folder)

@@ -105,20 +105,24 @@ def _numbers(name: str, found: nsjax.WorkPrecision) -> common.Numbers:
 def _paint(figure: Any, tables: dict[str, nsjax.WorkPrecision]) -> None:
     axes = np.atleast_2d(figure.subplots(len(tables), 2, sharey="row"))
     for (by_step, by_cost), (name, found) in zip(axes, tables.items(), strict=True):
+        lost: dict[str, tuple[str, np.ndarray]] = {}
         for k, scheme in enumerate(dict.fromkeys(found.scheme)):
             rows = found.of(scheme)
             error = np.where(rows.error_q < 1.0, rows.error_q, np.nan)
             look: Any = {"color": f"C{k % 10}", "marker": "osD^v<>PX*hpd"[k % 13], "markersize": 2.5}
             look["linestyle"] = "--" if k >= 10 else "-"
+            lost[scheme] = look["color"], rows.dt[np.isnan(error)]
             by_step.loglog(rows.dt, error, label=scheme, **look)
             by_cost.loglog(rows.seconds, error, **look)
+        common.mark_failures(by_step, lost)
         by_step.set(xlabel=r"step size $\Delta t$ [s]", ylabel=f"{name}: error of $q$")
         by_cost.set(xlabel="CPU time [s]")
         by_step.xaxis.set_minor_formatter("")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=5, fontsize=6.0)
+    shown = {x: h for a in axes[:, 0] for h, x in zip(*a.get_legend_handles_labels(), strict=True)}
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=5, fontsize=6.0)
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves tables and figure, compares the orders; ``quick``: one scheme, fewer step sizes."""
     place = common.results_folder("sweeps", folder)

@@ -182,7 +182,9 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument("--folder", help="where results go (default: results/PAPER)")
     again.add_argument("--quick", action="store_true", help="a shorter run of the same kind")
     again.add_argument(
-        "--papers", action="store_true", help="list every figure and table of the papers with its command"
+        "--papers",
+        action="store_true",
+        help="list every figure and table of the papers: what came out, on which evidence, in which time",
     )
     documents.add(commands)
     return parser

@@ -62,7 +62,8 @@ def resolve(name: str) -> str:
 
 def reproduce(name: str | None, folder: str | None, quick: bool, papers: bool = False) -> int:
     """Runs one experiment, which prints asked, ours and difference and saves figure and data; without a
-    name lists them all, or with ``papers`` every figure and table of the papers.
+    name lists them all, or with ``papers`` every figure and table of the papers with what came out, on
+    which evidence, in which time.
 
     Returns:
         0, or 1 if a number was missed.

@@ -36,12 +36,30 @@ def test_every_figure_and_table_of_the_papers_is_listed(capsys) -> None:
     assert len(set(names)) == len(names)
     assert set(names) <= set(available())
     assert any("nsjax reproduce nsga/fig09_cube" in line for line in lines)
-    for folder in ("half_explicit", "beams_joints"):  # of papers whose figures were not at hand
-        commands = {x for x in available() if x.startswith(f"{folder}/")}
-        assert commands == {x for x in available() if any(f"reproduce {x}`" in line for line in lines)
-                            and x.startswith(f"{folder}/")}  # fmt: skip
+    # all of the papers' folders, those that no figure names among them, and the cams
+    folders = ("mixed_timestepping", "gear_gupta_leimkuhler", "nsga", "half_explicit", "beams_joints")
+    commands = {x for x in available() if x.startswith(folders)}
+    commands |= {x for x in available() if "cam" in x or "stem" in x}
+    for command in commands:
+        assert sum(f"reproduce {command}`" in line for line in lines) == 1, command
     with pytest.raises(nsjax.InputError, match="leave the name out"):
         reproduce("nsga/fig09", None, True, papers=True)
+
+
+def test_every_line_has_a_verdict_and_its_evidence() -> None:
+    found = papers._records("verdicts.json")
+    assert set(found) <= set(available())
+    named = [name for name, _ in papers.computed().values()]
+    assert set(named) <= set(found)
+    for name, record in found.items():
+        assert record["verdict"] in ("shown", "differs", "own"), name
+        assert 20 < len(record["sentence"]) < 250, name
+        assert "|" not in record["sentence"]
+    for name in named:  # verdicts of figures rest on compared numbers
+        assert papers.evidence(name) != "none", name
+        assert found[name]["verdict"] != "own", name
+    assert papers.evidence("mixed_timestepping/table4_bilateral").startswith("15 print, ")
+    assert set(papers._records("times.json")) <= set(available())
 
 
 @pytest.mark.parametrize(

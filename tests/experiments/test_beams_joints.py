@@ -44,6 +44,16 @@ def test_full(name: str, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.slow
+def test_quick_universal_joint(tmp_path: pathlib.Path) -> None:
+    """One turn of the output as of the input, measured at the output."""
+    with common.watched(quick=True) as rows:
+        numbers = fig_universal_joint.main(quick=True, folder=tmp_path)
+    assert common.missed(rows) == ""
+    assert "turns of the output" not in numbers
+    assert "turns of the output less those of the input" in [row.name for row in rows]
+
+
+@pytest.mark.slow
 def test_tip_on_a_plate(tmp_path: pathlib.Path) -> None:
     """The quick form: twenty elements, one scheme."""
     numbers = fig_plate.main(quick=True, folder=tmp_path)

@@ -61,6 +61,39 @@ def test_every_number_has_a_source_and_can_be_missed() -> None:
         assert not any(passed(name, x, entry) for x in beyond), parameter.id
 
 
+PAPER = re.compile(r"\[(R&S|S&U&S|C|SRKA|GN)(\]| Fig\.| Table| section| \()")
+
+
+def test_kinds_are_those_of_the_sources() -> None:
+    """A number is as strong as what its source names first, no stronger."""
+    wrong = []
+    for parameter in ENTRIES:
+        _, entry = parameter.values
+        kind, source = entry["kind"], entry["source"]
+        if kind in ("print", "words") and not PAPER.match(source):
+            wrong.append(f"{parameter.id}: {kind} without a place in a paper: {source}")
+        if kind in ("theory", "independent") and source.startswith(("[P]", "recorded")):
+            wrong.append(f"{parameter.id}: {kind} of a program: {source}")
+        if kind == "prototype" and "[P]" not in source:
+            wrong.append(f"{parameter.id}: a prototype that is not named: {source}")
+        if "factor" in entry and not (PAPER.match(source) or re.search(r"(print|paper): \[", source)):
+            wrong.append(f"{parameter.id}: a print without its place: {source}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_closed_forms_of_the_half_explicit_examples() -> None:
+    """Numbers called theory, from their formulas."""
+    (file,) = [f for f in FILES if f.parent.name == "half_explicit"]
+    recorded = json.loads(file.read_text())
+    ball, bar = recorded["fig_bouncing_ball"], recorded["fig_impacting_bar"]
+    for dt in (1e-2, 1e-3, 1e-4, 1e-5):
+        late = math.ceil(math.sqrt(2.0 / 9.81) / dt) * dt
+        assert ball[f"{dt:.0e}: first impact [s]"]["value"] == pytest.approx(late, abs=1e-12)
+        assert ball[f"{dt:.0e}: force at rest [N]"]["value"] == 9.81
+    limit = 0.01 / math.sqrt(3.0 * 2.1e11 / 7800.0)
+    assert bar["limit of the step size [s]"]["value"] == pytest.approx(limit, rel=1e-8)
+
+
 def test_spectral_numbers_are_those_of_the_closed_forms() -> None:
     (file,) = [file for file in FILES if "spectral" in file.name]
     checked = 0

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from experiments import common
-from experiments.mixed_timestepping import fig38_total_mass, flexible
+from experiments.mixed_timestepping import fig30_modes_path, fig38_total_mass, flexible
+from experiments.references.slider_crank import AT_REST, TABLE_2, event_driven
 from nsjax import models
 
 DRAWN = [
@@ -52,6 +53,27 @@ def check(name: str, folder: pathlib.Path) -> None:
 @pytest.mark.parametrize("name", DRAWN)
 def test_drawing(name, tmp_path):
     check(name, tmp_path)
+
+
+def test_bound_of_the_vibrations_of_figure_27() -> None:
+    """Energies of approach at the first impact on each wall, rigid and event-driven."""
+    found = event_driven(TABLE_2, (0.08,), start=AT_REST).events
+    energies = []
+    for wall in (-1, 1):
+        first = next(e for e in found if e.kind == "impact" and e.wall == wall)
+        mass = first.impulse / (1.1 * abs(first.before))
+        energies.append(0.5 * mass * first.before**2)
+    entry = flexible.load_expected("fig27_normal_force")[
+        "flexible, gen-alpha 0.8: largest elastic energy [J]"
+    ]
+    assert entry["range"][1] == pytest.approx(sum(energies), rel=3e-3)  # three printed digits
+    assert energies == pytest.approx([7.92e-4, 1.295e-3], rel=1e-3)
+
+
+def test_modes_that_have_an_effect() -> None:
+    # [R&S] section 4.5 counts 52 below 1e7 1/s
+    assert fig30_modes_path.effective() == 52
+    assert fig30_modes_path.numbers_of_modes(False) == (1, 5, 10, 20, 52)
 
 
 @pytest.mark.slow

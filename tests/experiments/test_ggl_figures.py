@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import pathlib
 
@@ -10,7 +11,14 @@ import pytest
 
 import nsjax
 from experiments import common
-from experiments.gear_gupta_leimkuhler import fig09_unified_gaps, table_drift
+from experiments.gear_gupta_leimkuhler import (
+    fig06_drift,
+    fig09_unified_gaps,
+    reduced,
+    table_cost_unified,
+    table_drift,
+)
+from experiments.references.slider_crank import Data, _Mechanism
 from nsjax import models
 
 FIGURES = [
@@ -50,6 +58,46 @@ def test_figure(name: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("name", ["fig10_energy", "table_drift", "table_dependent_contacts"])
 def test_full_size(name: str, tmp_path: pathlib.Path) -> None:
     check(name, tmp_path, quick=False)
+
+
+def test_runge_kutta_of_figure_6() -> None:
+    """Drift of fourth order on both levels; accelerations of another program, held in the guide."""
+    for level in fig06_drift.LEVELS:
+        ends = []
+        for step in (4e-4, 2e-4, 1e-4):
+            time, y = reduced.height(level, step, 0.05)
+            assert time[-1] == pytest.approx(0.05)
+            ends.append(np.abs(y).max())
+        assert np.all(np.array(ends[:-1]) / ends[1:] > 12.0)  # 16, to second order in the step
+    params = models.slider_crank_bilateral().params
+    mechanism = _Mechanism(dataclasses.replace(Data(), clearance=0.0, friction=0.0))
+    rng = np.random.default_rng(38)
+    for angle, rate in zip(
+        [0.0, *rng.uniform(-3.0, 3.0, 5)], [150.0, *rng.normal(0, 100.0, 5)], strict=True
+    ):
+        x = mechanism.on_wall(1, angle, rate)
+        q, v = np.array(x[:2]), np.array(x[2:])
+        found = np.asarray(reduced.accelerations(q, v, params))
+        asked = mechanism.held(x, 1, 0.0)[:2]
+        np.testing.assert_allclose(found, asked, rtol=1e-9, atol=1e-9 * np.abs(asked).max())
+        np.testing.assert_allclose(reduced.projected(q, v, params), v, atol=1e-12 * 150.0)
+        off = np.asarray(reduced.projected(q, v + rng.normal(size=2), params))
+        assert abs(np.dot(mechanism.height_row(x), off)) < 1e-12
+
+
+def test_shapes_of_drift() -> None:
+    t = np.linspace(0.0, 2.0, 101)
+    assert fig06_drift.curvature(t, 3.0 * t) == pytest.approx((1.0, 0.0), abs=1e-12)
+    assert fig06_drift.curvature(t, -(t**2)) == pytest.approx((3.0, 0.0), abs=1e-12)
+    assert fig06_drift.curvature(t, t**2 + np.sin(20 * t))[1] > 0.1
+
+
+def test_cost_of_the_unified_scheme(tmp_path: pathlib.Path) -> None:
+    """Timings are never tests: the table is complete, and says what the paper has."""
+    numbers = table_cost_unified.main(quick=True, folder=tmp_path)
+    assert all(x > 0.0 for x in numbers.values())
+    said = (tmp_path / "table_cost_unified.txt").read_text()
+    assert f"a factor of ten for the unified scheme; here {numbers['unified / Moreau']:.1f}\n" in said
 
 
 def test_penetrations_of_a_made_run() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import pathlib
+import types
 
 import numpy as np
 import pytest
 
 from experiments import common
-from experiments.nsga import bar, block_motion, fig06_bar_contact, published
+from experiments.nsga import bar, block_motion, cube, fig06_bar_contact, fig09_cube, published
 
 FIGURES = [
     "fig02_block",
@@ -73,3 +74,30 @@ def test_exact_wave() -> None:
 def test_error_norm() -> None:
     assert published.error(np.array([1.0, -1.0]), np.array([2.0, -2.0])) == pytest.approx(0.5)
     assert published.slope([1e-1, 1e-2], [1e-2, 1e-4]) == pytest.approx(2.0)
+
+
+def made(h: float, off: float) -> types.SimpleNamespace:
+    """A cube that goes on falling, all rows but the first ``off`` metres and metres a second away."""
+    t = h * np.arange(cube.steps_before(h), round(cube.TIME / h) + 1)
+    q = np.repeat((1.0 - 0.5 * cube.GRAVITY * t**2)[:, None], 3, axis=1)
+    v = np.repeat(-cube.GRAVITY * t[:, None], 3, axis=1)
+    q[1:] += off
+    v[1:] += off
+    return types.SimpleNamespace(traj=types.SimpleNamespace(t=t, q=q, v=v))
+
+
+def test_errors_beside_the_coupled_cube() -> None:
+    """Instants that two step sizes share, whatever their ratio; the free fall is exact."""
+    runs = {fig09_cube.FINE: made(3e-5, 0.0)}
+    offs = {("DS", 3e-3): 3e-3, ("DS", 1e-3): -2e-3, ("DS", 1e-4): 1e-3, ("CS", 1e-4): 5e-4}
+    runs |= {(name, h): made(h, off) for (name, h), off in offs.items()}
+    numbers: common.Numbers = {}
+    found = fig09_cube._beside_coupled(runs, numbers)
+    shared = {3e-3: 3e-3, 1e-3: 3e-3, 1e-4: 3e-4}
+    for (name, h), off in offs.items():
+        t = np.arange(round(cube.TIME / shared[h]) + 1) * shared[h]
+        away = np.sum(t > (cube.steps_before(h) + 0.5) * h)
+        height = abs(off) * away / np.abs(1.0 - 0.5 * cube.GRAVITY * t**2).sum()
+        rate = abs(off) * away / (cube.GRAVITY * t).sum()
+        assert found[name][h] == pytest.approx((height, rate), rel=1e-9)
+    assert numbers["CS / DS, 0.0001: error of the height"] == pytest.approx(0.5)

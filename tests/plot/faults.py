@@ -33,6 +33,9 @@ def faults(figure: Any) -> Iterator[str]:
     """Sentences; none for a good figure."""
     figure.draw_without_rendering()
     frame = figure.bbox
+    for one, other in itertools.combinations([*figure.texts, *figure.legends], 2):
+        if _overlap(one.get_window_extent(), other.get_window_extent()):
+            yield "two texts or legends of the figure over each other"
     for k, axes in enumerate(figure.axes):
         if axes.get_subplotspec() is not None and not has_data(axes):
             yield f"panel {k} is empty"

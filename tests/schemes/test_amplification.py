@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 import nsjax
 from nsjax import schemes
@@ -283,6 +284,58 @@ def test_principal_root_has_the_order(name: str) -> None:
     roots = np.linalg.eigvals(np.asarray(amplification_matrix(scheme, omegas)))
     nearest = np.min(np.abs(roots - np.exp(1j * omegas)[:, None]), axis=1)
     assert observed_order(omegas, nearest) == pytest.approx(ORDERS[name] + 1, abs=0.1)
+
+
+def exact_and_found(rho: float, omegas: np.ndarray, zeta: float) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Generators of ``(q, dt v)``, their exponentials, and the step of ED-alpha from a consistent start."""
+    w, one = omegas, np.ones_like(omegas)
+    generator = np.array([[0 * one, one], [-(w**2), -2 * zeta * w]]).transpose(2, 0, 1)
+    matrix = np.asarray(amplification_matrix(schemes.ed_alpha(rho), omegas, zeta))
+    found = matrix[:, :2, :2] + matrix[:, :2, 2:] * generator[:, 1:]
+    return generator, np.stack([scipy.linalg.expm(a) for a in generator]), found
+
+
+@pytest.mark.parametrize("rho", [0.0, 1e-6, *np.random.default_rng(38).uniform(0.0, 1.0, 8), 1.0])
+@pytest.mark.parametrize("zeta", [0.0, 0.4])
+def test_ed_alpha_has_order_three_on_linear_problems_for_every_damping(rho: float, zeta: float) -> None:
+    """[R&S] section 2.6. By hand, with ``e^z D(z) - N(z)`` of the stability function ``N / D`` for 1/6: the
+    terms up to ``z^3`` vanish for every alpha, that of ``z^4`` is ``alpha/72``, and that of ``z^5`` is
+    1/720 for ``alpha = 0``. The next term is smaller by |z|, with a coefficient of the same size.
+    """
+    omegas = np.array([0.2, 0.1, 0.05, 0.025, 0.4, 0.3, 0.15, 0.08])
+    generator, exact, found = exact_and_found(rho, omegas, zeta)
+    alpha = (1 - rho) / (1 + rho)
+    leading = alpha / 72 * np.linalg.matrix_power(generator, 4) + np.linalg.matrix_power(generator, 5) * (
+        0.0 if alpha else 1 / 720
+    )
+    size = np.linalg.norm(generator, axis=(1, 2), ord=2)
+    left = np.abs(exact - found - leading).max(axis=(1, 2))
+    np.testing.assert_array_less(left, (alpha + size) * size**5 / 72 + 1e-14)
+    if alpha > 0.1:  # and the order is not higher than said
+        assert np.all(np.abs(exact - found).max(axis=(1, 2)) > 0.3 * alpha / 72 * omegas**4)
+
+
+FORCED = nsjax.System(
+    nq=1, nv=1, mass=lambda q, p: jnp.eye(1),
+    force=lambda t, q, v, p: jnp.cos(p["rate"] * t) - p["stiffness"] * q,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("rate", "order"), [(0.0, 3), (1.7, 2)])
+def test_order_of_ed_alpha_with_a_constant_and_a_changing_load(rho: float, rate: float, order: int) -> None:
+    state, stiffness, end = nsjax.State(t=0.0, q=jnp.zeros(1), v=jnp.ones(1)), 2.0, 2.0
+    w = np.sqrt(stiffness)
+    gain = 1 / (stiffness - rate**2)
+    steps, errors = (40, 80, 160), []
+    for n in steps:
+        params = {"rate": rate, "stiffness": stiffness}
+        traj = nsjax.simulate(FORCED, params, state, schemes.ed_alpha(rho), dt=end / n, steps=n)
+        t = np.asarray(traj.t)
+        exact = gain * (np.cos(rate * t) - np.cos(w * t)) + np.sin(w * t) / w
+        errors.append(np.abs(np.asarray(traj.q)[:, 0] - exact).max())
+    asked = 4 if (rho == 1.0 and order == 3) else order
+    assert observed_order(1.0 / np.array(steps), errors) == pytest.approx(asked, abs=0.15)
 
 
 def test_damping() -> None:

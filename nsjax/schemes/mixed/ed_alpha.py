@@ -67,7 +67,8 @@ def ed_alpha(
 
     Args:
         rho_inf: spectral radius at infinite frequency, in [0, 1]; traced, sweepable.
-        alpha_ar: 1/6 gives the highest order on linear problems, 0 the trapezoidal rule in the limit.
+        alpha_ar: 1/6 gives the highest order on linear problems, for every ``rho_inf``; 0 the trapezoidal
+            rule in the limit.
         stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
@@ -85,7 +86,10 @@ def ed_alpha(
             v_{i+1} - v_i`` along the constraint and not for a force; positions and velocities would be
             of order 1, the force of order 0.
 
-    Order: 2 in position and velocity (3 on linear problems with ``rho_inf = 0``), 1 in the force.
+    Order: 2 in position and velocity, 1 in the force. With ``alpha_ar = 1/6`` it is 3 on linear problems
+    with a constant load, for every ``rho_inf``: a step multiplies a mode of ``exp(lambda t)`` by
+    ``exp(z) - alpha z^4/72 + ...``, ``z = lambda dt``. For ``rho_inf = 1`` this term vanishes and the order
+    is 4. A load that depends on time enters by the trapezoidal rule, with order 2.
 
     Limits: the contact problem of a step has twice the rows and an unsymmetric operator that degenerates
     for ``rho_inf = 1``; above 1/2 only Newton's method is safe on it. Prefer ``rho_inf = 0``.
