@@ -2,9 +2,9 @@
 
 The slider-crank of Table 1 of [R&S], 1000 steps, parameters traced; counted are the operations of the
 lowered program before XLA sees it. The number is exact and repeatable, and what compile time grows with.
-Four programs per scheme: the run itself as it is compiled when called with plain numbers (``plain``), inside a
-transformation that may differentiate it and does not (``jitted``), its derivative in forward and its gradient
-in reverse mode. ``--robot FILE`` counts the run of a model file instead, with every scheme beside its mechanics.
+Four programs per scheme: the run itself as it is compiled when called with plain numbers (``plain``), inside
+a transformation that may differentiate it and does not (``jitted``), its derivative in forward and its
+gradient in reverse mode. ``--robot FILE`` counts the run of a model file beside its mechanics.
 
     python -m experiments.performance.program_size [--quick]
     python -m experiments.performance.program_size --scheme NAME [--mode MODE] [--by file|line|function]
