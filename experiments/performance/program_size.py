@@ -2,9 +2,9 @@
 
 The slider-crank of Table 1 of [R&S], 1000 steps, parameters traced; counted are the operations of the
 lowered program before XLA sees it. The number is exact and repeatable, and what compile time grows with.
-Four programs per scheme: the run itself as it is compiled when called with plain numbers (``plain``), inside
-a transformation that may differentiate it and does not (``jitted``), its derivative in forward and its
-gradient in reverse mode. ``--robot FILE`` counts the run of a model file beside its mechanics.
+Four programs per scheme: the run itself as it is compiled when called with plain numbers (``plain``),
+inside a transformation that may differentiate it and does not (``jitted``), its derivative in forward and
+its gradient in reverse mode. ``--robot FILE`` counts the run of a model file beside its mechanics.
 
     python -m experiments.performance.program_size [--quick]
     python -m experiments.performance.program_size --scheme NAME [--mode MODE] [--by file|line|function]
@@ -179,7 +179,7 @@ def main(quick: bool = False) -> Numbers:
     return numbers
 
 
-def table(file: Path) -> Numbers:
+def beside_mechanics(file: Path) -> Numbers:
     """Operations of a plain step with a model file, beside those of its mechanics."""
     nsjax.configure()
     problem = robot(file)
@@ -202,7 +202,7 @@ if __name__ == "__main__":
     parser.add_argument("--robot", type=Path, help="a model file in MJCF")
     arguments = parser.parse_args()
     if arguments.robot is not None:
-        table(arguments.robot)
+        beside_mechanics(arguments.robot)
     elif arguments.scheme is None:
         main(quick=arguments.quick)
     else:
