@@ -73,7 +73,8 @@ def shift_back(
     dt: Array, *, corrects: bool = False,
 ) -> tuple[State, Array, Array]:  # fmt: skip
     """The live end ``state`` of a step, shifted back along the motion after the event, the row forces
-    of that motion, and which contacts (nc,) bool are at the border of sticking and sliding.
+    of that motion, and which contacts (nc,) bool are at the border of sticking and sliding, their instants
+    known to ``dt``.
 
     ``corrects``: the scheme corrects positions; the state before the step was moved along ``x.aside``.
     """

@@ -150,8 +150,8 @@ def _look(
     gap: Array, touch: Touch, slide: Array, slow: Array, known: tuple[Array, Array] | None, dt: Array,
     f: Formed | None,
 ) -> _Before:  # fmt: skip
-    """Events of the step: impacts, else reversals of the sliding velocities ``slide`` at its start. Those at
-    the predicted state contain what a belt changes until then, and may have passed zero already.
+    """Events of the step: impacts, else reversals of the sliding velocities ``slide`` at its start, from
+    which those at the predicted state differ by what a belt changes until then.
     """
     f = f or events.formed(system, p, at)
     found = events.approach(criteria, system, p, f, touch, active, gap, dt)
@@ -218,8 +218,20 @@ def through_events(
     b = branch(
         jnp.any(new) | jnp.any(slow),
         lambda _: _look(
-            criteria, family, system, p, start, ahead, active, frozen(gap), touch, frozen(slide), slow,
-            known, step, f,
+            criteria,
+            family,
+            system,
+            p,
+            start,
+            ahead,
+            active,
+            frozen(gap),
+            touch,
+            frozen(slide),
+            slow,
+            known,
+            step,
+            f,
         ),
         lambda _: _no_event(system),
         None,
@@ -261,7 +273,9 @@ def _after(
             stuck=told.touch.stuck if family.turns else None, active=loaded(jump, active),
             impulses=_stacked(jump),
         )  # fmt: skip
-        back, force, near = shift_back(criteria, system, p, end, shift, x, dt, corrects=family.corrects)
+        e = system.law(p).row_restitution(system.nc, 0)
+        reach = dt * sliding.unsure(touch.bounced, e, system.islands)
+        back, force, near = shift_back(criteria, system, p, end, shift, x, reach, corrects=family.corrects)
         # what the forces before and after the event make of the time by which it moves
         rows = with_tangent(impulses, (b.force - force) * shift.mean)
         struck = over_links(
