@@ -44,7 +44,7 @@ SENTENCES: dict[int, tuple[str, str]] = {
     ),
     NEAR: (
         ONE_SIDED,
-        "an impact is nearly a graze: a step of its acceleration is more than a twentieth of its speed, and "
+        "an impact is nearly a graze: a step of its acceleration is over a twentieth of its speed, and "
         "its part of a derivative known to one part in `Trajectory.margin`",
     ),
     KINK: (

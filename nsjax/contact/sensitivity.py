@@ -161,7 +161,8 @@ def _look(
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
 
     def motion(_: None) -> tuple[Array, Array, Array]:
-        a, force = known or accelerate(criteria, system, p, start, start.v, touch.held, touch.stuck)
+        own = slide if family.turns and system.nt else None
+        a, force = known or accelerate(criteria, system, p, start, start.v, touch.held, touch.stuck, own)
         if not family.turns:
             return a, force, jnp.zeros(count)
         drift = row_drift(system, jnp.asarray(at.t), at.q, start.v, p)
@@ -266,12 +267,14 @@ def _after(
 
     def finish(live: tuple[State, saltation.Shift, Array]) -> tuple[State, Array, Array]:
         end, shift, impulses = live
-        jump = frozen(r.jump)
+        jump, slide = frozen(r.jump), None
+        if family.turns and system.nt:
+            slide = family.slip(system, frozen(end), p, dt)
         # a contact seen too early has no impulse yet: its own shift forth and back then cancels
         x = Around(
             at=ahead, a=b.a, aside=b.aside, end=frozen(end), resting=touch.held, after=told.touch.held,
             stuck=told.touch.stuck if family.turns else None, active=loaded(jump, active),
-            impulses=_stacked(jump),
+            impulses=_stacked(jump), slide=slide,
         )  # fmt: skip
         e = system.law(p).row_restitution(system.nc, 0)
         reach = dt * sliding.unsure(touch.bounced, e, system.islands)
