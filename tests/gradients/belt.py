@@ -1,8 +1,8 @@
 """A mass on a spring and on a belt that swings: it sticks, slips and turns, in closed form between events.
 
-The mass ``m`` on the spring ``k`` slides with ``mu`` over a belt of the velocity ``b0 + b1 sin(om t)``. While
-it slides it swings about ``-s mu m g / k``; while it sticks it goes with the belt. The reference finds every
-change of that to rounding, and differentiates by secants of the whole motion.
+The mass ``m`` on the spring ``k`` slides with ``mu`` over a belt of the velocity ``b0 + b1 sin(om t)``.
+While it slides it swings about ``-s mu m g / k``; while it sticks it goes with the belt. The reference
+finds every change of that to rounding, and differentiates by secants of the whole motion.
 """
 
 from __future__ import annotations

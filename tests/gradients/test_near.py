@@ -73,7 +73,7 @@ def draw(seed: int) -> np.ndarray:
 
 
 def check(name: str, system: System, seeds) -> None:
-    """Wrong by more than 5 % only with a note; noted where the margin is small and not where it is large."""
+    """Wrong by more than 5 % only with a note; noted where the margin is small, not where it is large."""
     located = name == LOCATED
     scheme = schemes.localized(schemes.moreau()) if located else schemes.REGISTRY[name].factory()
     noted = 0
