@@ -27,6 +27,7 @@ from nsjax.analysis.secants import (
     secant_width,
     verdict_of,
 )
+from nsjax.contact.criteria import criteria_of
 from nsjax.core import InputError, checks, nearest
 from nsjax.core.keys import Key, find, parse_parameter, put
 from nsjax.core.scheme import Scheme
@@ -35,10 +36,6 @@ from nsjax.notes import SERIOUS, describe
 from nsjax.simulate import simulate
 from nsjax.trajectory import DERIVED, Trajectory, label_name, label_names
 from nsjax.types import Array
-
-NEAR = 20.0
-"""Runs with a smaller `Trajectory.margin` are near grazing: what an impact contributes to a derivative is
-known to about one over the margin, here 5 %, the default tolerance."""
 
 Outputs = Sequence[str] | Callable[[Trajectory], Array] | None
 
@@ -78,7 +75,7 @@ class GradientCheck:
         impacts: number of impacts of the run itself.
         crossed: sentences about sequences of impacts that change within the width of a secant.
         notes: sentences about steps whose derivative is one-sided or undefined, and about the approach
-            that is nearest to grazing (`Trajectory.margin` below `NEAR`).
+            that is nearest to grazing (`Trajectory.margin` below `Criteria.near`).
         lost: sentences about derivatives that are not finite: by which parameter, and from which step on.
     """
 
@@ -141,7 +138,8 @@ def check_gradient(
                                           `notes.COUPLED`
     grazing                               one-sided and unbounded (``1 / |dg/dt|``); below two steps of
                                           acceleration that of the motion without the impact, finite,
-                                          `notes.GRAZING`
+                                          `notes.GRAZING`; to one part in `Trajectory.margin` up to a
+                                          margin of 20 steps, `notes.NEAR`
     impact at the border of sticking and  one-sided; noted where it is nearer than a step resolves,
     sliding                               `notes.KINK`
     accumulation of impacts               converges with order 0.8 to 1; its end is cut off where bounces
@@ -215,7 +213,7 @@ def check_gradient(
             rows.append(Comparison(output, name, *numbers, width, shift, verdict))
     table = Table(records=tuple(rows), note="", kind=Comparison)
     sentences = [f"{kind}: {sentence}" for kind, sentence in describe(int(notes) & SERIOUS)]
-    said = (*sentences, *_nearness(problem, middle))
+    said = (*sentences, *_nearness(problem, scheme, middle))
     lost = _lost(plan, problem, scheme, at, dt, parameters, derivative)
     return GradientCheck(table, impacts, tuple(crossed), said, lost)
 
@@ -373,10 +371,10 @@ def _sound_rows(
     return jnp.all(jnp.isfinite(jax.jvp(rows, (x,), (along,))[1]), axis=1)
 
 
-def _nearness(problem: Problem, traj: Trajectory) -> tuple[str, ...]:
+def _nearness(problem: Problem, scheme: Scheme, traj: Trajectory) -> tuple[str, ...]:
     """A sentence on the approach of the run that is nearest to grazing, if one is near."""
     margin: Any = traj.margin
-    if not margin.size or np.min(margin) >= NEAR:
+    if not margin.size or np.min(margin) >= criteria_of(scheme).near:
         return ()
     row, contact = np.unravel_index(np.argmin(margin), margin.shape)
     who = contact_names(problem.system)[contact]

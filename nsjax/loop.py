@@ -266,8 +266,9 @@ def _watched(watch: Watch | None, scheme: Scheme, output: Output, dt: Array) -> 
         return None, output
     criteria = criteria_of(scheme)
     watch, margin, grazing = watch_gaps(
-        watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence, flight=criteria.flight
-    )
+        watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence, flight=criteria.flight,
+        near=criteria.near, locates=scheme.locates,
+    )  # fmt: skip
     notes = grazing if output.notes is None else output.notes | grazing
     return watch, dataclasses.replace(output, notes=notes, margin=margin)
 

@@ -17,6 +17,7 @@ ACCUMULATION = 16
 UNLOCATED = 32
 TOGETHER = 64
 JAMMED = 128
+NEAR = 256
 
 HARMLESS, ONE_SIDED, UNDEFINED = "harmless", "one-sided", "undefined"
 
@@ -29,7 +30,7 @@ SENTENCES: dict[int, tuple[str, str]] = {
     COUPLED: (
         UNDEFINED,
         "impacts in one step that move each other, or a contact that touches without load: one selection "
-        "of several derivatives",
+        "of several outcomes and derivatives",
     ),
     ACCUMULATION: (
         UNDEFINED,
@@ -40,6 +41,11 @@ SENTENCES: dict[int, tuple[str, str]] = {
         ONE_SIDED,
         "a contact is grazed: the impact appears or vanishes with small changes of the data, and its "
         "derivative grows without bound near there",
+    ),
+    NEAR: (
+        ONE_SIDED,
+        "an impact is nearly a graze: a step of its acceleration is over a twentieth of its speed, and "
+        "its part of a derivative known to one part in `Trajectory.margin`",
     ),
     KINK: (
         ONE_SIDED,

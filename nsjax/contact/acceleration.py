@@ -28,6 +28,7 @@ def consistent_forces(
     stuck: Array | None = None,
     criteria: Criteria = DEFAULT,
     push: Array | None = None,
+    slide: Array | None = None,
 ) -> tuple[Array, Array]:
     """``a = M^-1 (h + W lambda)`` with ``0 <= ddg_N _|_ lambda_N >= 0`` on the resting contacts, and the
     row forces ``lambda`` [N], contacts first.
@@ -42,6 +43,7 @@ def consistent_forces(
             None: they are zero to rounding.
         criteria: by which they are zero.
         push: (nv,) further generalized forces.
+        slide: (nc, nt) tangential velocities by which contacts slide; None: those of ``(q, v)``.
 
     Source: [R&S (25)] with the constraint forces that it omits.
     """
@@ -66,7 +68,7 @@ def consistent_forces(
         nt=system.nt,
         nb=system.nb - system.inside,
         delassus=matmul(rows.wt, response),
-        free=_sliding(criteria, system, rows, v, matvec(rows.wt, free) + drift, stuck),
+        free=_sliding(criteria, system, rows, v, matvec(rows.wt, free) + drift, stuck, slide),
         friction=friction,
         mask=resting,
         given=given,
@@ -80,22 +82,23 @@ def consistent_forces(
 
 
 def _sliding(
-    criteria: Criteria, system: System, rows: Rows, v: Array, free: Array, stuck: Array | None
-) -> Array:
+    criteria: Criteria, system: System, rows: Rows, v: Array, free: Array, stuck: Array | None,
+    slide: Array | None,
+) -> Array:  # fmt: skip
     """Tangential rows of sliding contacts: a large free acceleration along the velocity, so that the
     law chooses slip in this direction whatever the accelerations are.
     """
     if not system.nc or not system.nt:
         return free
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
-    u = rows.rate(v)[:count].reshape(system.nc, d)
+    u = rows.rate(v)[:count].reshape(system.nc, d)[:, 1:] if slide is None else slide
     block = free[:count].reshape(system.nc, d)
-    speed = jnp.max(jnp.abs(u[:, 1:]), axis=1, keepdims=True)
+    speed = jnp.max(jnp.abs(u), axis=1, keepdims=True)
     scale = 1e6 * (1.0 + jnp.max(jnp.abs(free)))
     safe = jnp.where(speed > 0.0, speed, 1.0)
     slides = speed > criteria.slide * (1.0 + jnp.max(jnp.abs(v)))
     if stuck is not None:
         slides = slides & ~stuck[:, None]
-    tangent = jnp.where(slides, scale * u[:, 1:] / safe, block[:, 1:])
+    tangent = jnp.where(slides, scale * u / safe, block[:, 1:])
     block = jnp.concatenate([block[:, :1], tangent], axis=1)
     return jnp.concatenate([block.reshape(-1), free[count:]])

@@ -30,14 +30,15 @@ Blow = tuple[Array, Array, Array]
 
 def accelerate(
     criteria: Criteria, system: System, p: PyTree, at: State, v: Array, on: Array,
-    stuck: Array | None = None,
+    stuck: Array | None = None, slide: Array | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Acceleration (nv,) and row forces (rows,) at a position with velocity ``v``, contacts ``on`` at rest
-    and ``stuck`` sticking.
+    and ``stuck`` sticking; ``slide`` as in `consistent_forces`.
     """
     return consistent_forces(
         system, p, jnp.asarray(at.t), at.q, v, on,
         tolerance=1e-11, max_iterations=ITERATIONS, method="newton", stuck=stuck, criteria=criteria,
+        slide=slide,
     )  # fmt: skip
 
 
@@ -53,6 +54,7 @@ class Around:
             does not correct positions.
         resting, after: (nc,) bool, contacts at rest before and after the event.
         stuck: (nc,) bool, contacts that stick after it; None: tangential velocities tell.
+        slide: (nc, nt) tangential velocities after the step in the law; None: those of ``end``.
         active: (nc,) bool, contacts that share the impulse.
         impulses: (rows,) their impulses.
     """
@@ -66,6 +68,7 @@ class Around:
     stuck: Array | None
     active: Array
     impulses: Array
+    slide: Array | None = None
 
 
 def shift_back(
@@ -73,7 +76,8 @@ def shift_back(
     dt: Array, *, corrects: bool = False,
 ) -> tuple[State, Array, Array]:  # fmt: skip
     """The live end ``state`` of a step, shifted back along the motion after the event, the row forces
-    of that motion, and which contacts (nc,) bool are at the border of sticking and sliding.
+    of that motion, and which contacts (nc,) bool are at the border of sticking and sliding, their instants
+    known to ``dt``.
 
     ``corrects``: the scheme corrects positions; the state before the step was moved along ``x.aside``.
     """
@@ -87,7 +91,10 @@ def shift_back(
         v = jnp.where(first, x.end.v, x.at.v + jnp.sum(jnp.where(alone, dv, 0.0), axis=1))
         on = jnp.where(first, x.after, x.resting | (alone & x.after))
         where = jax.tree.map(lambda a, b: jnp.where(first, a, b), x.end, x.at)
-        a, force = accelerate(criteria, system, p, where, v, on, x.stuck)
+        slide = None
+        if x.slide is not None:
+            slide = jnp.where(first, x.slide, system.slip(x.at.t, x.at.q, v, p))
+        a, force = accelerate(criteria, system, p, where, v, on, x.stuck, slide)
         here = (jnp.arange(nc + 1) == k)[:, None]
         return jnp.where(here, a, found[0]), jnp.where(first, force, found[1])
 
@@ -105,7 +112,7 @@ def shift_back(
 
 def near_border(criteria: Criteria, system: System, p: PyTree, x: Around, dt: Array) -> Array:
     """Contacts (nc,) bool whose impact is at the border of sticking and sliding, see `at_border`."""
-    force = accelerate(criteria, system, p, x.end, x.end.v, x.after, x.stuck)[1]
+    force = accelerate(criteria, system, p, x.end, x.end.v, x.after, x.stuck, x.slide)[1]
     return _near(system, p, x, _alone(system, p, x), force, dt)
 
 

@@ -57,6 +57,10 @@ class Criteria:
             this part of themselves, belong to a symmetric motion.
         sequence: 4. A bounce that comes as fast as it left flies for twice as many steps as its margin to
             grazing, ``|r| / (h |a_N|)``. Hits whose flight took more than twice that are near a graze.
+        near: 20. The rate of an impact is known to a step of its acceleration, and so what the impact
+            contributes to a derivative to one part in its margin ``|r| / (h |a_N|)``: 5 % at this one, the
+            tolerance of `nsjax.check_gradient`. Hits with less, below those of a sequence of bounces, are
+            nearly grazing.
         early: 0.25, chosen. A scheme that finds its contacts at the end of the step is looked at ahead, at
             gaps known to a step of ``a_N``: contacts count as closing with up to this part of a step's
             approach left. One seen too early does no harm.
@@ -80,6 +84,7 @@ class Criteria:
     coupling: float = 1e-9
     together: float = 1e-7
     sequence: float = 4.0
+    near: float = 20.0
     early: float = 0.25
 
 

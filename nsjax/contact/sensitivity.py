@@ -150,8 +150,8 @@ def _look(
     gap: Array, touch: Touch, slide: Array, slow: Array, known: tuple[Array, Array] | None, dt: Array,
     f: Formed | None,
 ) -> _Before:  # fmt: skip
-    """Events of the step: impacts, else reversals of the sliding velocities ``slide`` at its start. Those
-    at the predicted state contain what a belt changes until then, and may have passed zero already.
+    """Events of the step: impacts, else reversals of the sliding velocities ``slide`` at its start, from
+    which those at the predicted state differ by what a belt changes until then.
     """
     f = f or events.formed(system, p, at)
     found = events.approach(criteria, system, p, f, touch, active, gap, dt)
@@ -161,7 +161,8 @@ def _look(
     d, count = 1 + system.nt, system.nc * (1 + system.nt)
 
     def motion(_: None) -> tuple[Array, Array, Array]:
-        a, force = known or accelerate(criteria, system, p, start, start.v, touch.held, touch.stuck)
+        own = slide if family.turns and system.nt else None
+        a, force = known or accelerate(criteria, system, p, start, start.v, touch.held, touch.stuck, own)
         if not family.turns:
             return a, force, jnp.zeros(count)
         drift = row_drift(system, jnp.asarray(at.t), at.q, start.v, p)
@@ -270,14 +271,18 @@ def _after(
 
     def finish(live: tuple[State, saltation.Shift, Array]) -> tuple[State, Array, Array]:
         end, shift, impulses = live
-        jump = frozen(r.jump)
+        jump, slide = frozen(r.jump), None
+        if family.turns and system.nt:
+            slide = family.slip(system, frozen(end), p, dt)
         # a contact seen too early has no impulse yet: its own shift forth and back then cancels
         x = Around(
             at=ahead, a=b.a, aside=b.aside, end=frozen(end), resting=touch.held, after=told.touch.held,
             stuck=told.touch.stuck if family.turns else None, active=loaded(jump, active),
-            impulses=_stacked(jump),
+            impulses=_stacked(jump), slide=slide,
         )  # fmt: skip
-        back, force, near = shift_back(criteria, system, p, end, shift, x, dt, corrects=family.corrects)
+        e = system.law(p).row_restitution(system.nc, 0)
+        reach = dt * sliding.unsure(touch.bounced, e, system.islands)
+        back, force, near = shift_back(criteria, system, p, end, shift, x, reach, corrects=family.corrects)
         # what the forces before and after the event make of the time by which it moves
         rows = with_tangent(impulses, (b.force - force) * shift.mean)
         struck = over_links(

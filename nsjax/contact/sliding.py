@@ -31,13 +31,14 @@ regularisation of the contact solver, 1e-9 of it."""
 
 def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], dt: Array) -> Array:
     """Contacts (nc,) bool whose impact is nearer to the border of sticking and sliding than a step
-    resolves. A scheme knows the instant of an impact, and so the state before it, to a step of the motion;
-    what that makes of the answer may reach the border::
+    resolves. A scheme knows the instant of an impact, and so the state before it, to a step of the motion,
+    or to several after bounces (`unsure`); what that makes of the answer may reach the border::
 
         sticks:  mu P_N - |P_T|  <=  dt (mu |dP_N/dt| + |dP_T/dt|)
         slides:  |u_T|           <=  dt |du_T/dt|
 
     Args:
+        dt: () or (nc,) time to which the instant is known.
         friction: (nc,) coefficients; without friction there is no border.
         blow: impulses (nc, 1 + nt) and relative velocities (nc, 1 + nt) of the impact.
         change: their rates along the motion before it.
@@ -47,6 +48,26 @@ def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], d
     reach = friction * jnp.abs(dp[:, 0]) + norm(dp[:, 1:])
     near = jnp.where(sticking(p, friction), inside <= dt * reach, norm(u[:, 1:]) <= dt * norm(du[:, 1:]))
     return near & (friction * p[:, 0] > 0.0)
+
+
+def unsure(bounced: Array, restitution: Array, islands: int) -> Array:
+    """Steps to which a scheme knows the instants of impacts of each contact (nc,).
+
+    One, and after a bounce more: an impact met by ``s`` too late leaves its contact displaced by
+    ``(1 + e) |r| s``, the way that it has come too far and not gone back; with the rate ``e |r|`` of its
+    return the body is late by ``(1 + e) / e`` of ``s`` from then on. Bounces before the last one are not
+    counted: at their worst, which they are not one after the other, each adds as much again.
+
+    Args:
+        bounced: (nc,) bool, contacts that have bounced and not come to rest.
+        restitution: (nc,) coefficients.
+        islands: number of bodies that know nothing of each other; zero: all move each other.
+    """
+    rebounds = bounced & (restitution > 0.0)
+    late = jnp.where(rebounds, 1.0 + 1.0 / jnp.where(rebounds, restitution, 1.0), 0.0)
+    groups = late.reshape(islands or 1, -1)
+    most = jnp.broadcast_to(jnp.max(groups, axis=1, keepdims=True), groups.shape)
+    return 1.0 + most.reshape(-1)
 
 
 def jammed(system: System, p: PyTree, at: State, impulse: Array) -> Array:

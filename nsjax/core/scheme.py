@@ -92,7 +92,7 @@ class Accelerations:
     static=(
         "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
         "criteria", "accelerations", "impulses", "joints_inside",
-        "node_contacts", "pair_contacts",
+        "node_contacts", "pair_contacts", "locates",
     )
 )  # fmt: skip
 class Scheme:
@@ -121,6 +121,7 @@ class Scheme:
             (`nsjax.linalg.Interleaved`); other schemes meet them as rows of the border.
         node_contacts: whether it takes contacts of single nodes into the iteration of a structure that
             solves by one (`nsjax.linalg.ConjugateGradients`).
+        locates: whether it finds the times of impacts inside its steps.
         pair_contacts: whether it takes contacts between changing bodies (`System.pairs`).
     """
 
@@ -139,3 +140,4 @@ class Scheme:
     joints_inside: bool = False
     node_contacts: bool = False
     pair_contacts: bool = False
+    locates: bool = False

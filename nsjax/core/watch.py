@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax.numpy as jnp
 from jax import lax
 
@@ -12,9 +14,9 @@ from nsjax.types import Array, record
 
 @record()
 class Watch:
-    """Gaps (nc,) tested in the last two steps, the later first; size of the second difference of gaps in
-    the last step; steps since contacts took part; impulses (nc, 1 + nt) of the last step; notes (nc,) on
-    the start of the run, until they are in a row.
+    """Gaps (nc,) tested in the last two steps, the later first; sizes (3, nc) of the second differences of
+    gaps in the last steps, the latest first; steps since contacts took part; impulses (nc, 1 + nt) of the
+    last step; notes (nc,) on the start of the run, until they are in a row.
     """
 
     last: Array
@@ -25,26 +27,38 @@ class Watch:
     start: Array
 
 
+SPAN = 3
+"""Second differences that are remembered. A jump of a velocity spoils two, and the hit that follows at once
+its own, so that one of four tells the acceleration."""
+
+
 def begin_watch(nc: int, nt: int, start: Array) -> Watch:
     """Nothing has been seen yet, but ``start``."""
     unknown = jnp.full(nc, jnp.inf)
     impulse = jnp.zeros((nc, 1 + nt))
     return Watch(
-        last=unknown, before=unknown, bend=unknown, off=jnp.zeros(nc, int), impulse=impulse, start=start
+        last=unknown,
+        before=unknown,
+        bend=jnp.full((SPAN, nc), jnp.inf),
+        off=jnp.zeros(nc, int),
+        impulse=impulse,
+        start=start,
     )
 
 
 def watch_gaps(
-    watch: Watch, output: Output, dt: Array, *, resolved: float, sequence: float, flight: int
-) -> tuple[Watch, Array, Array]:
-    """The margin of every contact that came near in this step, and notes on unresolved misses: (nc,) both.
+    watch: Watch, output: Output, dt: Array, *, resolved: float, sequence: float, flight: int, near: float,
+    locates: bool,
+) -> tuple[Watch, Array, Array]:  # fmt: skip
+    """The margin of every contact that came near in this step, and notes on unresolved misses and on hits
+    that are nearly grazes: (nc,) both.
 
     With the second difference ``c`` of the gap, ``c / dt^2`` its acceleration, a contact that closes with
     the rate ``r`` has the margin ``|r| dt / |c|``; one that turns at the gap ``g`` without closing would
     have needed the rate ``sqrt(2 g c) / dt`` less, and has the margin ``sqrt(2 g / c)``: numbers of
     steps, infinite for contacts that do not come near. Derivatives of an impact are known to about one over
-    its margin. ``|c|`` is the smaller of the last two: the gap tested in this step may be corrected, or
-    behind a jump, and one of them that spans a jump is the larger. Slow approaches that the step notes as
+    its margin. ``|c|`` is the smallest of the last four: the gap tested in this step may be corrected, or
+    behind a jump, and those that span a jump are larger. Slow approaches that the step notes as
     grazing have the margin of a hit.
 
     Args:
@@ -53,28 +67,39 @@ def watch_gaps(
         sequence: hits whose flight took up to this many times their margin belong to a sequence of bounces
             and are left out. A miss is no bounce, however short its flight: from the surface a ballistic
             flight comes back to it.
+        near: hits with a shift in time and a smaller margin are noted.
+        locates: whether the scheme finds the times of its impacts inside the step: derivatives are then
+            those at the impact, but where it says `notes.UNLOCATED`.
         flight: what turns after fewer steps off than this has not left: a corner that pivots hops.
     """
     output, watch = lax.stop_gradient((output, watch))
     event = output.event
     bend = event.gap - 2.0 * watch.last + watch.before
-    known = jnp.isfinite(bend) & (bend != 0.0)
+    finite = jnp.isfinite(bend)
+    known = finite & (bend != 0.0)
     size = jnp.where(known, jnp.abs(bend), 1.0)
     turned = (watch.last > 0.0) & (watch.last <= watch.before) & (watch.last < event.gap) & known
-    own = jnp.zeros(size.shape, int) if output.notes is None else output.notes & notes.GRAZING
+    bits = jnp.zeros(size.shape, int) if output.notes is None else output.notes
+    own = bits & notes.GRAZING
     hit = event.impact | (event.active & (own != 0))
-    smaller = jnp.where(watch.bend < size, watch.bend, size)
+    smallest = functools.reduce(jnp.minimum, watch.bend)
+    moves = smallest > 0.0
+    smaller = jnp.where(moves & (smallest < size), smallest, size)
     least = watch.last - (event.gap - watch.before) ** 2 / (8.0 * size)
     missed = turned & ~event.active & (watch.off >= flight)
     # less than zero where the contact closes and opens between two steps, unseen
     short = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
     # of a turn that an impact elsewhere has made the flight before it tells the acceleration
     margin = short * jnp.sqrt(size / smaller)
-    margin = jnp.where(hit, jnp.abs(event.rate_before) * dt / smaller, margin)
-    near = known & (missed | (hit & ((own != 0) | (sequence * margin < watch.off))))
+    margin = jnp.where(hit, jnp.where(moves, jnp.abs(event.rate_before) * dt / smaller, jnp.inf), margin)
+    seen = known & (missed | (hit & ((own != 0) | (sequence * margin < watch.off))))
     grazing = jnp.where(missed & (short < resolved), notes.GRAZING, 0)
+    timed = event.timed & (own == 0)
+    if locates:
+        timed = timed & (bits & notes.UNLOCATED != 0)
+    grazing = grazing | jnp.where(seen & timed & (margin < near), notes.NEAR, 0)
     off = jnp.where(event.active, 0, watch.off + 1)
     impulse = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
-    bend = jnp.where(known, size, jnp.inf)
-    seen = Watch(last=event.gap, before=watch.last, bend=bend, off=off, impulse=impulse, start=watch.start)
-    return seen, jnp.where(near, margin, jnp.inf), grazing
+    bend = jnp.concatenate([jnp.where(finite, jnp.abs(bend), jnp.inf)[None], watch.bend[:-1]])
+    after = Watch(last=event.gap, before=watch.last, bend=bend, off=off, impulse=impulse, start=watch.start)
+    return after, jnp.where(seen, margin, jnp.inf), grazing

@@ -155,6 +155,14 @@ def test_border_of_sticking_and_sliding() -> None:
     np.testing.assert_array_equal(near, [False, True, False, True, False, False])
 
 
+def test_instants_are_known_to_more_steps_after_bounces() -> None:
+    """One, and the displaced rebound of the last bounce, of any contact of the same island."""
+    bounced, e = jnp.array([False, True, True, False]), jnp.array([0.5, 0.5, 0.0, 0.2])
+    np.testing.assert_allclose(sliding.unsure(bounced, e, 0), 1.0 + 1.5 / 0.5)
+    np.testing.assert_allclose(sliding.unsure(bounced, e, 2), [4.0, 4.0, 1.0, 1.0])
+    np.testing.assert_allclose(sliding.unsure(~bounced, e, 4), [4.0, 1.0, 1.0, 7.0])
+
+
 def test_what_is_remembered() -> None:
     """A contact that strikes and bounces, one that flies on."""
     found = look([-1.0, 1.0])

@@ -17,13 +17,16 @@ STEPS = np.arange(-90, 1)
 FREE = -RATE * DT * STEPS + 0.5 * BEND * (DT * STEPS) ** 2
 
 
+LIMITS = {"resolved": 2.0, "sequence": 4.0, "flight": 3, "near": 20.0, "locates": False}
+
+
 def told(gap: float, impact: bool, bits: int) -> Output:
     """Of a step of one contact without friction."""
     hit = jnp.array([impact or bool(bits)])
     one, none = jnp.zeros(1), jnp.zeros((1, 0))
     event = Event(
         gap=jnp.array([gap]), active=hit, impact=jnp.array([impact]),
-        rate_before=jnp.where(hit, -RATE, 0.0), rate_after=one,
+        rate_before=jnp.where(hit, -RATE, 0.0), rate_after=one, timed=jnp.array([impact]),
     )  # fmt: skip
     return Output(
         event=event, status=jnp.asarray(0), contact=jnp.asarray(-1), impulse_normal=one,
@@ -37,7 +40,7 @@ def margins(gaps: np.ndarray, impact: bool, bits: int = 0) -> np.ndarray:
     for k, gap in enumerate(gaps):
         last = k == gaps.size - 1
         output = told(gap, impact and last, bits if last else 0)
-        watch, margin, _ = watch_gaps(watch, output, jnp.asarray(DT), resolved=2.0, sequence=4.0, flight=3)
+        watch, margin, _ = watch_gaps(watch, output, jnp.asarray(DT), **LIMITS)
         found.append(margin[0])
     return np.array(found)
 
@@ -77,3 +80,34 @@ def test_a_contact_turned_by_an_impact_elsewhere_is_as_far_from_grazing_as_its_g
     assert abs(gaps[-1] - 2.0 * gaps[-2] + gaps[-3]) > 100.0 * BEND * DT**2
     found = margins(gaps, impact=False)
     np.testing.assert_allclose(found[-1], np.sqrt(2.0 * gap / BEND) / DT, rtol=1e-9)
+
+
+def last_notes(gaps: np.ndarray, bits: int = 0, **limits) -> int:
+    """Notes on the last step, whose impact has a time."""
+    watch, found = begin_watch(1, 0, jnp.zeros(1, int)), 0
+    for k, gap in enumerate(gaps):
+        last = k == gaps.size - 1
+        output = told(gap, last, bits if last else 0)
+        watch, _, note = watch_gaps(watch, output, jnp.asarray(DT), **(LIMITS | limits))
+        found = int(note[0])
+    return found
+
+
+def test_a_hit_with_a_small_margin_is_noted() -> None:
+    """Six steps of margin; not where fewer are asked for, nor with a time found inside the step."""
+    assert last_notes(FREE) == notes.NEAR
+    assert last_notes(FREE, near=5.0) == 0
+    assert last_notes(FREE, locates=True) == 0
+    assert last_notes(FREE, notes.UNLOCATED, locates=True) == notes.NEAR
+    assert last_notes(FREE, notes.GRAZING) == 0  # has its own
+    assert last_notes(FREE[-24:]) == 0  # a bounce of its own flight
+
+
+@pytest.mark.parametrize("since", [0, 1, 2, 50])
+def test_a_hit_without_acceleration_is_not_near(since: int) -> None:
+    """Nor where another impact has set the contact in motion a moment ago, or the gap was corrected."""
+    gaps = -RATE * DT * STEPS
+    gaps[: STEPS.size - 1 - since] += 0.9 * RATE * DT * (STEPS[: STEPS.size - 1 - since] + since)
+    gaps[-1] += 0.3 * RATE * DT
+    assert np.all(np.isinf(margins(gaps, impact=True)))
+    assert last_notes(gaps) == 0

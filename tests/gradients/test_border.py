@@ -64,3 +64,56 @@ def test_an_impact_at_the_border_is_noted(name: str) -> None:
             assert not noted or abs(offset) < 2.0 * REACH * END / n, (offset, n, error)
     # a located impact of a parabola is met as it is
     assert wrong > 5 or name == LOCATED
+
+
+def bounced(seed: int) -> tuple[particle.Case, np.ndarray]:
+    """A slide of bounces whose second or third is at the border, passed by 0.3 %, and its derivative."""
+    rng = np.random.default_rng([4, seed])
+    while True:
+        k, e = int(rng.integers(2, 4)), rng.uniform(0.4, 0.9)
+        friction, slope = rng.uniform(0.1, 0.5), rng.uniform(0.0, 0.4)
+        down, passed = GRAVITY * math.cos(slope), rng.choice([-0.003, 0.003])
+        hits = math.sqrt(2.0 * down) * e ** np.arange(k)  # speeds, from 1 m
+        flight = 2.0 * hits[1:] / down
+        times = hits[0] / down + np.concatenate([[0.0], np.cumsum(e * hits[:-1] * 2.0 / down)])
+        assert np.allclose(np.diff(times), flight)
+        lost = friction * (1.0 + e) * np.concatenate([[0.0], np.cumsum(hits[:-1])])
+        gained = GRAVITY * math.sin(slope) * times - lost
+        vx = friction * (1.0 + e) * hits[-1] * (1.0 + passed) - gained[-1]
+        along = vx + gained
+        if vx > 0.0 and np.all(along[:-1] > 1.1 * friction * (1.0 + e) * hits[:-1]):
+            break
+    end = times[-1] + 0.8 * hits[-1] * e / down
+    kinds = ("slip floor",) * (k - 1) + ("slip floor" if passed > 0.0 else "stick floor",)
+    values = {"vx": vx, "slope": slope, "friction": friction, "restitution": e, "z": 1.0}
+    motion = particle.Case("bounces", tuple(values.items()), end, kinds)
+    return motion, particle.reference(motion)[1]
+
+
+AFTER = 8
+"""Motions of `bounced`."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=() if n == "moreau" else pytest.mark.slow)
+        for n in [*schemes.REGISTRY, LOCATED]
+    ],
+)
+def test_a_border_after_bounces_is_noted(name: str) -> None:
+    """The instants of bounces add up: what is wrong by more than a trend of first order is noted."""
+    located = schemes.localized(schemes.moreau())
+    scheme = located if name == LOCATED else schemes.REGISTRY[name].factory()
+    for seed in range(AFTER):
+        motion, exact = bounced(seed)
+        error, noted = [], []
+        for n in COUNTS:
+            found = sensitivity(particle.SYSTEM, particle.build, scheme, motion.vector(), motion.time, n)
+            off = found.jacobian[:, motion.index()] - exact
+            error.append(np.linalg.norm(off) / np.linalg.norm(exact))
+            noted.append(bool(found.notes & notes.KINK))
+        error, noted = np.array(error), np.array(noted)
+        # the finest steps are right or noted, too, and give the trend
+        trend = np.median((error * COUNTS)[error < 0.1]) if np.any(error < 0.1) else 60.0
+        assert np.all(noted | (error * COUNTS < 6.0 * trend)), (seed, error * COUNTS, trend)

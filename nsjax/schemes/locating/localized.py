@@ -115,6 +115,7 @@ def localized(
         accelerations=scheme.accelerations,
         impulses=scheme.impulses,
         joints_inside=scheme.joints_inside,
+        locates=True,
     )
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax import notes
 from nsjax.contact import ContactProblem, Jump, events, no_jump, worst_contact
 from nsjax.contact.certificate import relative_residual
 from nsjax.contact.criteria import criteria_of
@@ -257,8 +258,8 @@ def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> 
 @record()
 class _More:
     """What a step leaves beside the jump: accelerations, the forces that belong to them (`Memory`), the
-    bilateral ones ``lam`` of the step with the time integral of those of the smooth motion, contacts,
-    solves, solved, tangents.
+    bilateral ones ``lam`` of the step with the time integral of those of the smooth motion, the position
+    ``free`` to which that leads, contacts, solves, solved, tangents.
     """
 
     a: Array
@@ -267,6 +268,7 @@ class _More:
     force: Array
     lam: Array
     impulse: Array
+    free: Array
     active: Array
     solves: Array
     solved: Array
@@ -297,8 +299,8 @@ def _respond(
         lam = jump.constraints / dt
     more = _More(
         a=_filtered(scheme, memory.acceleration, memory.a, x.smooth.a), acceleration=x.smooth.a,
-        algorithmic_force=force, force=true, lam=lam, impulse=impulse, active=x.active, solves=x.solves,
-        solved=x.solved, tangents=x.tangents,
+        algorithmic_force=force, force=true, lam=lam, impulse=impulse, free=x.smooth.q, active=x.active,
+        solves=x.solves, solved=x.solved, tangents=x.tangents,
     )  # fmt: skip
     q, v = x.q, x.smooth.v + x.w
     if is_local(system) and scheme.gradient != "discrete":
@@ -321,19 +323,36 @@ def _closing(scheme: Scheme, system: System, params: PyTree, state: State, dt: A
     return touching(system, at.t, at.q, params, gap, limit)
 
 
-def _listed(scheme: Scheme, r: Stepped, told: Told, touch: Touch, state: State) -> Told:
+def _listed(scheme: Scheme, r: Stepped, told: Told, touch: Touch, state: State, pushed: Array) -> Told:
     """The books of contacts by those that have acted: closed contacts do not chatter here, so that every
-    one that comes back from a flight is an impact, however slow.
+    one that comes back from a flight is an impact, however slow. Those ``pushed`` are noted.
     """
     criteria = criteria_of(scheme)
     x: _More = events.frozen(r.more)
     before = events.frozen(r.jump.before)
     comes = (before < 0.0) & ~events.at_rest(criteria, before, events.frozen(state.v))
-    impact = x.active & (r.jump.contacts[:, 0] > 0.0) & comes & (touch.off >= criteria.hop)
+    load = x.active & (events.frozen(r.jump.contacts)[:, 0] > 0.0)
+    impact = load & comes & (touch.off >= criteria.hop)
     off = jnp.where(x.active, 0, touch.off + 1)
     return dataclasses.replace(
-        told, impact=events.frozen(impact), touch=dataclasses.replace(told.touch, off=off)
-    )
+        told, impact=impact, touch=dataclasses.replace(told.touch, off=off),
+        notes=told.notes | jnp.where(pushed, notes.COUPLED, 0),
+    )  # fmt: skip
+
+
+def _pushed(
+    scheme: Scheme, system: System, params: PyTree, r: Stepped, told: Told, touch: Touch, closing: Array,
+    at: State,
+) -> Array:  # fmt: skip
+    """Loaded contacts (nc,) bool that the motion without impulses leaves open: the impact of another has
+    closed them. Their law refers to velocities from before that, and the step shares the impulse where the
+    motion has two impacts. ``closing`` (nc,) bool are those seen ahead, ``at``.
+    """
+    load = events.frozen(r.more.active & (r.jump.contacts[:, 0] > 0.0))
+    unseen = load & ~closing & ~touch.held
+    q, t, p = events.frozen((at.q if scheme.options.smooth == "zero" else r.more.free, r.end.t, params))
+    open_ = lambda unseen: unseen & (system.gap(t, q, p) > 0.0)  # noqa: E731
+    return branch(jnp.any(unseen) & jnp.any(told.impact), open_, jnp.zeros_like, unseen)
 
 
 def nsga_step(
@@ -354,7 +373,9 @@ def nsga_step(
         )  # fmt: skip
         closing = _closing(scheme, system, params, state, dt)
         r, told = through_events(step, family, criteria, system, params, state, memory.touch, closing, dt)
-        told = _listed(scheme, r, told, memory.touch, state)
+        at = _ahead(system, state, dt)
+        pushed = _pushed(scheme, system, params, r, told, memory.touch, closing, at)
+        told = _listed(scheme, r, told, memory.touch, state, pushed)
     else:
         r = step(params, state)
         told = nothing_told(memory.touch)

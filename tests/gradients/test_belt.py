@@ -1,0 +1,77 @@
+"""Derivatives through sticking, slipping and turning on a belt that swings, on random motions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nsjax import notes, schemes
+from nsjax.core.scheme import Scheme
+from tests.gradients import belt
+from tests.gradients.program import off, primes_near, sensitivity
+
+GRID = primes_near(499, 4, 5)
+"""Twenty step counts, four octaves of five."""
+
+SCATTER = 6.0
+"""Times the trend ``median(n error)`` that the error at one of twenty step sizes may be: its saw-tooth."""
+
+SCHEMES = {name: entry.factory() for name, entry in schemes.REGISTRY.items()}
+
+
+def errors(scheme: Scheme, seed: int, system=belt.SYSTEM) -> tuple[np.ndarray, np.ndarray]:
+    """Relative errors of all sensitivities over the grid, and notes."""
+    p, end, _ = belt.draw(seed)
+    exact = belt.reference(p, end)
+    found = [sensitivity(system, belt.build, scheme, p, end, n) for n in GRID.ravel()]
+    bits = [run.notes for run in found]
+    return np.reshape([off(run.jacobian[belt.ROWS], exact) for run in found], GRID.shape), np.array(bits)
+
+
+def check(scheme: Scheme, seed: int, system=belt.SYSTEM) -> None:
+    """Of first order, at every step size, and without a note: nothing here is a kink."""
+    e, bits = errors(scheme, seed, system)
+    assert not np.any(bits & notes.SERIOUS)
+    assert np.max(e * GRID) < SCATTER * np.median(e * GRID), (seed, e)
+    rms = np.sqrt(np.mean(e**2, axis=1))
+    assert rms[-1] < 0.4 * rms[0], (seed, rms)  # an eighth, but for the scatter
+    assert np.max(e[-1]) < 0.04
+
+
+def test_the_reference_does_not_depend_on_its_width() -> None:
+    for seed in (5, 10):
+        p, end, kinds = belt.draw(seed)
+        wide = belt.reference(p, end, 1e-5)
+        assert off(wide, belt.reference(p, end)) < 1e-7
+        assert {"turn", "stick", "slip"} <= set(kinds)
+
+
+# turns at which a step slides through to the other side (5), and holds before it turns back (7)
+@pytest.mark.parametrize("seed", [5, 7])
+def test_a_swinging_belt(seed: int) -> None:
+    check(SCHEMES["moreau"], seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(SCHEMES))
+def test_a_swinging_belt_in_all_schemes(name: str) -> None:
+    for seed in range(12):
+        check(SCHEMES[name], seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["moreau", "moreau_theta", "nsga_decoupled", "generalized_alpha"])
+def test_a_swinging_belt_beside_another_contact(name: str) -> None:
+    for seed in (5, 7, 10):
+        check(SCHEMES[name], seed, belt.BESIDE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["moreau", "nsga_decoupled", "generalized_alpha"])
+def test_forward_equals_reverse_on_a_belt(name: str) -> None:
+    p, end, _ = belt.draw(7)
+    one, other = (
+        sensitivity(belt.SYSTEM, belt.build, SCHEMES[name], p, end, 211, mode=mode).jacobian
+        for mode in ("forward", "reverse")
+    )
+    assert off(one, other) < 1e-10
