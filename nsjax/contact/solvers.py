@@ -16,7 +16,7 @@ from nsjax.contact.branches import Branches, branch_residual, branches, tangent
 from nsjax.contact.certificate import natural_residual
 from nsjax.contact.compact import gather
 from nsjax.contact.gauss_seidel import gauss_seidel
-from nsjax.contact.newton import ROUND_STEPS, Iterate, beginning, newton, newton_in_rounds
+from nsjax.contact.newton import Iterate, beginning, newton, newton_in_rounds
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.splitting import split_steps, without_derivative
 from nsjax.core.branches import branch
@@ -60,16 +60,16 @@ Settings = tuple[Array, Array]
 Data = tuple[ContactProblem, Settings]
 
 
-def _solution_of(end: Iterate, cap: Array) -> ContactSolution:
+def _solution_of(end: Iterate, rounds: Array | int = 0) -> ContactSolution:
     """Iterate of the Newton family as an answer."""
-    rounds = (jnp.maximum(end.steps - cap, 0) + ROUND_STEPS - 1) // ROUND_STEPS
-    rounds = jnp.maximum(rounds, (end.sweeps > 0).astype(int))
-    return ContactSolution(x=end.x, iterations=end.steps + end.sweeps, rounds=rounds, residual=end.residual)
+    return ContactSolution(
+        x=end.x, iterations=end.steps + end.sweeps, rounds=jnp.asarray(rounds, int), residual=end.residual
+    )
 
 
 def _newton_only(data: Data, exact: bool) -> ContactSolution:
     problem, (tolerance, cap) = data
-    return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact), cap)
+    return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact))
 
 
 def _automatic(data: Data, few: int = COMPACT_SIZES[0]) -> ContactSolution:
@@ -98,7 +98,7 @@ def _automatic(data: Data, few: int = COMPACT_SIZES[0]) -> ContactSolution:
         branch = jnp.sum(jnp.sum(problem.mask) > np.array(sizes))
         choices: list[Callable[[], Iterate]] = [functools.partial(small, size) for size in sizes]
         start = lax.switch(branch, [*choices, lambda: start])
-    return _solution_of(newton_in_rounds(problem, start, tolerance=tolerance, max_iterations=cap), cap)
+    return _solution_of(*newton_in_rounds(problem, start, tolerance=tolerance, max_iterations=cap))
 
 
 def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:
