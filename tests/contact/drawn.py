@@ -104,7 +104,9 @@ def drawn(seed: int, most: int = 5) -> Drawn:
     stacked = np.concatenate(w)
     inertia = rng.uniform(1.0, 3.0, 2)[:, None] / 1200.0 * rng.uniform(0.7, 1.3, (2, 3))
     mass = rng.uniform(0.5, 2.0, 2)
-    weights = np.concatenate([np.concatenate([np.full(3, m), m * i]) for m, i in zip(mass, inertia, strict=True)])
+    weights = np.concatenate(
+        [np.concatenate([np.full(3, m), m * i]) for m, i in zip(mass, inertia, strict=True)]
+    )
     e, mu = rng.uniform(0.0, 0.9), rng.uniform(0.0, 1.0)
     if rng.uniform() < 0.1:
         e, mu = rng.choice([0.0, 0.9]), rng.choice([0.0, 1.0])
