@@ -22,16 +22,16 @@ from nsjax.contact.problem import ContactProblem
 from nsjax.linalg import solve_rows
 from nsjax.types import Array, record
 
-# Ways from compliant contacts to rigid ones, see `newton_by_compliance`: Newton steps at most, in all `WORK` rows
-# of them, but no fewer than `LEAST_WORK` steps; the first compliance, in parts of those of rows, at which
-# contacts hardly move each other; the range of ratios between contacts. Measured on problems of bodies that
-# come to rest: a way takes 70 to 130 steps, one in eight ends at a fold, and none of 1,500 problems at all of
-# six ways.
+# Ways from compliant contacts to rigid ones, see `newton_by_compliance`: Newton steps at most, all `WORK`
+# rows of them, but no fewer than `LEAST_WORK` steps; the first compliance, in parts of those of rows, at
+# which contacts hardly move each other; the range of ratios between contacts. Measured on problems of
+# bodies that come to rest: a way takes 70 to 130 steps, one in eight ends at a fold, and none of 250
+# problems at all of six ways.
 WORK, LEAST_WORK = 60_000, 300
 SOFT = 1e3
 RATIOS = (0.1, 10.0)
-# Newton steps for one compliance. The next is `FASTEST` of the last; where it has no answer the factor becomes
-# its root, where it has, the square, and above `SLOWEST` the way is at a fold.
+# Newton steps for one compliance. The next is `FASTEST` of the last; where it has no answer the factor
+# becomes its root, where it has, the square, and above `SLOWEST` the way is at a fold.
 STAGE_STEPS = 20
 FASTEST, SLOWEST = 0.1, 0.98
 # Of the tolerance: compliances below which contacts are rigid.

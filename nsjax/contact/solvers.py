@@ -45,8 +45,8 @@ class ContactSolution:
     Args:
         x: (m,) impulses, rows as in `ContactProblem` [N s].
         iterations: Newton steps, sweeps or ADMM iterations taken in all.
-        rounds: ways by compliant contacts, see `nsjax.contact.newton.newton_by_compliance`; 0 means that the
-            plain Newton iteration was enough.
+        rounds: ways by compliant contacts, see `nsjax.contact.newton.newton_by_compliance`; 0 means that
+            the plain Newton iteration was enough.
         residual: relative natural-map residual of ``x``; infinite where the problem has no answer.
     """
 
@@ -269,8 +269,9 @@ def solve(
         max_iterations: Newton steps, sweeps or ADMM iterations before giving up (``"auto"``: Newton
             steps before the fallback begins).
         method: ``"auto"``: semismooth Newton with the exact generalised derivative; if that cycles,
-            by way of compliant contacts, whose compliance goes to zero. ``"auto_rare"``: the same where it matters more that
-            the program is small than how fast it is: two active contacts of four are not gathered.
+            by way of compliant contacts, whose compliance goes to zero. ``"auto_rare"``: the same where it
+            matters more that the program is small than how fast it is: two active contacts of four are not
+            gathered.
             ``"newton"``: the first part alone.
             ``"newton_simplified"``: with the derivative of [R&S (43)-(45)], which lags the friction
             force by an iteration: linear with the rate ``mu |G_NT| / G_NN`` for one contact.

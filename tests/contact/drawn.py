@@ -1,14 +1,15 @@
 """Contact problems of steps in which free bodies land, bounce, slide and come to rest, drawn at random.
 
-As those of a run: the points of a face, an edge or a rim of one or two bodies touch the ground or each other,
-so that rows depend on each other (a body has six velocities, four contacts twelve rows). What restitution adds
-to normal rows alone is no motion of the bodies: rows that stick contradict each other, by as much as the
-bodies still move. Nothing here comes from the package but the record of a problem.
+As those of a run: the points of a face, an edge or a rim of one or two bodies touch the ground or each
+other, so that rows depend on each other (a body has six velocities, four contacts twelve rows). What
+restitution adds to normal rows alone is no motion of the bodies: rows that stick contradict each other, by
+as much as the bodies still move. Nothing here comes from the package.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 
@@ -119,3 +120,55 @@ def drawn(seed: int, most: int = 5) -> Drawn:
     return Drawn(
         delassus=stacked / weights @ stacked.T, free=free, friction=np.full(len(w), mu),
     )  # fmt: skip
+
+
+def contradicting(seed: int) -> Drawn:
+    """A problem in the plane, two contacts and a last bilateral row, that may have no answer: more rows
+    than velocities, free velocities that no motion has.
+    """
+    rng = np.random.default_rng(seed)
+    motions = rng.integers(1, 4)
+    w = rng.normal(size=(5, motions))
+    if rng.uniform() < 0.3:  # a wedge
+        w[2:4] = w[:2] * np.where(np.arange(motions) == 0, -1.0, 1.0)
+    free = w @ rng.normal(size=motions) + rng.normal(size=5) * rng.choice([0.0, 0.1, 1.0])
+    return Drawn(
+        delassus=w @ w.T, free=free, friction=rng.uniform(0.0, 1.0, 2) * rng.choice([0.0, 1.0, 2.0])
+    )
+
+
+def has_answer(problem: Drawn) -> bool:
+    """Whether a problem of `contradicting` has an answer: all combinations of open, sticking and sliding
+    contacts are tried, by linear programming, as branches are linear there and impulses need not be unique.
+    """
+    from scipy.optimize import linprog
+
+    g, f, mu, one = problem.delassus, problem.free, problem.friction, np.eye(5)
+
+    def holds(branches: tuple[str, ...]) -> bool:
+        # rows a x + b = 0, and a x + b >= 0
+        zero, positive = [(g[4], f[4])], []
+        for k, branch in enumerate(branches):
+            n, t = 2 * k, 2 * k + 1
+            if branch == "open":
+                zero += [(one[n], 0.0), (one[t], 0.0)]
+                positive.append((g[n], f[n]))
+                continue
+            zero.append((g[n], f[n]))
+            positive.append((one[n], 0.0))
+            if branch == "stick":
+                zero.append((g[t], f[t]))
+                positive += [(mu[k] * one[n] - one[t], 0.0), (mu[k] * one[n] + one[t], 0.0)]
+            else:
+                way = 1.0 if branch == "forth" else -1.0
+                zero.append((one[t] + way * mu[k] * one[n], 0.0))
+                positive.append((way * g[t], way * f[t]))
+        found = linprog(
+            np.zeros(5), bounds=(None, None),
+            A_eq=np.array([a for a, _ in zero]), b_eq=-np.array([b for _, b in zero]),
+            A_ub=-np.array([a for a, _ in positive]), b_ub=np.array([b for _, b in positive]),
+        )  # fmt: skip
+        return bool(found.status == 0)
+
+    kinds = ("open", "stick", "forth", "back")
+    return any(holds(branches) for branches in itertools.product(kinds, repeat=2))
