@@ -175,14 +175,17 @@ def newton_by_compliance(
         return ~(s.best.residual <= tolerance) & more
 
     def step(s: _Search) -> _Search:
+        def descend(s: _Search) -> tuple[_Way, Array]:
+            each, rigid = _compliances(problem, s.way), s.way.compliance == 0.0
+            return s.way, s.now.x + rows.direction(s.now, compliance=each, rigid=rigid)
+
+        def on(s: _Search) -> tuple[_Way, Array]:
+            way = _onwards(s, rows, tolerance)
+            return way, way.x
+
         turn = over(s)
-        way = _chosen(turn, _onwards(s, rows, tolerance), s.way)
+        way, x = lax.cond(turn, on, descend, s)
         each = _compliances(problem, way)
-
-        def descend(now: Iterate) -> Array:
-            return now.x + rows.direction(now, compliance=each, rigid=way.compliance == 0.0)
-
-        x = lax.cond(turn, lambda now: way.x, descend, s.now)
         now = rows.at(x, s.now.steps + ~turn, each)
         better = (now.residual < s.best.residual) & (way.compliance == 0.0)
         return _Search(
