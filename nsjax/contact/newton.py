@@ -9,79 +9,84 @@ when contacts depend on each other, does not move the fixed point.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from nsjax.contact.branches import REGULARISATION, branch_residual, branches, tangent
 from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, relative_residual
-from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.problem import ContactProblem
 from nsjax.linalg import solve_rows
 from nsjax.types import Array, record
 
-# Rounds of the fallback: sweeps of Gauss-Seidel, four times as many each round, then damped Newton
-# with a small and a large Levenberg weight in turn. Measured on the FCLIB problems: nearly all need one.
-ROUNDS = 5
-FIRST_SWEEPS = 10
-MORE_SWEEPS = 4
-ROUND_STEPS = 60
-# Dependent rows that contradict each other by little (a constraint between two sticking bodies) have no
-# answer on that branch, only on the edge of a friction cone. There the residual is flat, which brings the
-# damped steps to a halt, while a plain one shifts impulses by residual / REGULARISATION of their size: by a
-# hundredth of it at a tolerance of 1e-11. These many cross any cone.
-LAST_STEPS = 200
-# The Levenberg weight follows the residual: large where branches flip, gone at the answer.
-DAMPING = (1e-2, 1.0)
-LARGEST_WEIGHT = 1e-2
-# A full step is kept if it shortens the residual at least this much; otherwise the best length is.
-STEP_LENGTHS = (1.0, 0.5, 0.25, 0.1)
-SUFFICIENT = 0.9
+# Ways from compliant contacts to rigid ones, see `newton_by_compliance`: Newton steps at most, all `WORK`
+# rows of them, but no fewer than `LEAST_WORK` steps; the first compliance, in parts of those of rows, at
+# which contacts hardly move each other; the range of ratios between contacts. Measured on problems of
+# bodies that come to rest: a way takes 70 to 130 steps, one in eight ends at a fold. Edges with friction
+# near one are hardest: half of them need ten ways and more, one in five is not found.
+WORK, LEAST_WORK = 600_000, 300
+SOFT = 1e3
+RATIOS = (0.01, 100.0)
+# Newton steps for one compliance. The next is `FASTEST` of the last; where it has no answer the factor
+# becomes its root, where it has, the square, and above `SLOWEST` the way is at a fold.
+STAGE_STEPS = 20
+FASTEST, SLOWEST = 0.1, 0.98
+# Of the tolerance: compliances below which contacts are rigid.
+RIGID = 0.03
+# Ways to impulses beyond `LARGEST_RATIO`, after which a problem is said to have no answer.
+JAMS = 3
 
 
 @record()
 class Iterate:
-    """State of a contact iteration: impulses, their velocity and residual, steps and sweeps taken."""
+    """State of a contact iteration: impulses, their velocity and residual, steps taken."""
 
     x: Array
     u: Array
     residual: Array
     steps: Array
-    sweeps: Array
 
 
 def beginning(problem: ContactProblem) -> Iterate:
     """The start ``x = 0``, its residual not yet looked at."""
-    zero = jnp.asarray(0, int)
     return Iterate(
-        x=jnp.zeros_like(problem.free),
-        u=problem.free,
-        residual=jnp.asarray(jnp.inf),
-        steps=zero,
-        sweeps=zero,
-    )
+        x=jnp.zeros_like(problem.free), u=problem.free, residual=jnp.asarray(jnp.inf),
+        steps=jnp.asarray(0, int),
+    )  # fmt: skip
 
 
 class _Rows:
-    """The prox rows of a problem around an iterate: certificate and Newton direction."""
+    """The prox rows of a problem around an iterate: certificate and Newton direction.
+
+    With a ``compliance`` (m,) they are those of the problem with ``u = F + (G + compliance / r) x``.
+    """
 
     def __init__(self, problem: ContactProblem) -> None:
         self.problem, self.r = problem, problem.scaling()
         self.scale = impulse_scale(problem, self.r)
 
-    def at(self, x: Array, steps: Array, sweeps: Array) -> Iterate:
+    def at(self, x: Array, steps: Array, compliance: Array | None = None) -> Iterate:
         """The iterate at the impulses ``x``."""
-        u = self.problem.velocity(x)
-        size = relative_residual(self.problem, x, u, self.r, self.scale)
-        return Iterate(x=x, u=u, residual=size, steps=steps, sweeps=sweeps)
+        u, r = self.problem.velocity(x), self.r
+        if compliance is not None:
+            u, r = u + compliance / r * x, r / (1.0 + compliance)
+        size = relative_residual(self.problem, x, u, r, self.scale)
+        return Iterate(x=x, u=u, residual=size, steps=steps)
 
-    def direction(self, now: Iterate, weight: Array | float = REGULARISATION, exact: bool = True) -> Array:
-        """Full Newton step on the branches of ``now``."""
-        problem = self.problem
-        b = branches(problem, now.x, now.u, self.r)
-        f = branch_residual(problem, now.x, now.u, self.r, b)
-        a = tangent(problem, now.x, self.r, b, weight, exact)
+    def direction(
+        self, now: Iterate, exact: bool = True, compliance: Array | None = None, rigid: Array | bool = True
+    ) -> Array:
+        """Full Newton step on the branches of ``now``, regularised if ``rigid``."""
+        problem, r, weight = self.problem, self.r, jnp.where(rigid, REGULARISATION, 0.0)
+        if compliance is not None:
+            soft = problem.matrix + (compliance / r)[:, None] * np.eye(r.shape[0])
+            problem, r = dataclasses.replace(problem, delassus=soft), r / (1.0 + compliance)
+        b = branches(problem, now.x, now.u, r)
+        f = branch_residual(problem, now.x, now.u, r, b)
+        a = tangent(problem, now.x, r, b, weight, exact)
         # an open contact without an impulse stays without: its rows are those of the unit matrix
         closed = problem.contacts(b.use)[:, 0]
         if problem.given is not None:
@@ -100,7 +105,7 @@ def newton(
     rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
 
     def step(now: Iterate) -> Iterate:
-        return rows.at(now.x + rows.direction(now, exact=exact), now.steps + 1, now.sweeps)
+        return rows.at(now.x + rows.direction(now, exact), now.steps + 1)
 
     def unsolved(now: Iterate) -> Array:
         return (now.residual > tolerance) & (now.steps < cap)
@@ -109,116 +114,124 @@ def newton(
 
 
 @record()
-class _Search:
-    """State of `newton_in_rounds`: present and best iterate, end of the sweeps so far and of the first
-    round's, round.
+class _Way:
+    """How contacts become rigid: the present compliance, the last one with an answer and this, the factor
+    between compliances, the answer with that of single rows, ways that led to enormous impulses, and which
+    way it is (0: plain steps).
     """
 
-    now: Iterate
-    best: Iterate
-    swept: Array
-    first: Array
+    compliance: Array
+    last: Array
+    x: Array
+    factor: Array
+    own: Array
+    jams: Array
     k: Array
 
 
-def newton_in_rounds(
+@record()
+class _Search:
+    """State of `newton_by_compliance`: present and best iterate, the way, and steps with its compliance."""
+
+    now: Iterate
+    best: Iterate
+    way: _Way
+    since: Array
+
+
+def newton_by_compliance(
     problem: ContactProblem, start: Iterate, *, tolerance: Array, max_iterations: Array | int
-) -> Iterate:
-    """Semismooth Newton: plain steps first, then, if those cycle, rounds of the fallback.
+) -> tuple[Iterate, Array]:
+    """Semismooth Newton: plain steps first, then, if those cycle, by way of compliant contacts.
 
-    Up to ``max_iterations`` plain steps. Each following round starts from a few sweeps of Gauss-Seidel,
-    adds a Levenberg weight in proportion to the residual, and shortens steps that do not shorten the
-    residual. At the very end, near an answer, come `LAST_STEPS` plain steps from the best. One loop serves
-    all phases, sweeps included, so that there is one certificate and one elimination to compile.
+    Up to ``max_iterations`` plain steps. Where contacts depend on each other (four corners of a box have
+    twelve rows, the box six velocities), restitution and friction ask for velocities that no motion has:
+    branches are told apart by small parts of the velocities, and to most of them belong impulses of any
+    size. With a compliance ``c`` in every row::
 
-    Returns the best iterate; ``steps`` counts all Newton steps, plain ones first. Where that is not solved
-    and holds impulses beyond `LARGEST_RATIO`, the problem has no answer: laws that contradict each other (a
-    body jammed between walls and a prescribed motion, friction above the jamming limit) are fulfilled the
-    better, the larger the impulses. It returns those of the first sweeps instead, a compromise of the size
-    of single rows, with an infinite residual.
+        u = F + (G + c / r) x,      r = 1 / G_kk
+
+    the problem is regular. It is solved with a large ``c``, where contacts hardly move each other, and the
+    answer is followed to a ``c`` so small that it is one of the rigid problem: contacts begin to slide, or
+    open, one after the other. The first way has equal ``c`` in all rows. Where one ends at a fold, the next
+    has other ratios between contacts. One loop serves all, so that there is one certificate and one
+    elimination to compile.
+
+    Returns the best iterate, ``steps`` counting all Newton steps, and the number of ways. Where that is not
+    solved and ways led to impulses beyond `LARGEST_RATIO`, the problem has no answer: laws that contradict
+    each other (a body jammed between walls and a prescribed motion, friction above the jamming limit) are
+    fulfilled the better, the larger the impulses. It returns those of compliances about one instead, of the
+    size of single rows, with an infinite residual.
     """
     rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
-    last_plain = cap + ROUNDS * ROUND_STEPS
+    most = cap + max(WORK // problem.free.shape[0], LEAST_WORK)
 
     def over(s: _Search) -> Array:
-        """Whether the round has come to its end, or into nowhere."""
-        last = jnp.where(s.k > ROUNDS, last_plain + LAST_STEPS, cap + s.k * ROUND_STEPS)
-        return (s.now.steps >= last) | ~(s.now.residual > tolerance)
+        """Whether a compliance has its answer, or none is found."""
+        return (s.since >= jnp.where(s.way.k == 0, cap, STAGE_STEPS)) | ~(s.now.residual > tolerance)
 
     def unsolved(s: _Search) -> Array:
-        # the last plain steps only where shifts of impulses are what is missing
-        near = (s.k == ROUNDS) & (s.best.residual <= 10.0 * REGULARISATION)
-        return ~(s.best.residual <= tolerance) & ((s.k < ROUNDS) | near | ~over(s))
-
-    def sweep(s: _Search) -> tuple[Array, Iterate, Array, Array]:
-        # data that are not finite cannot be swept into order: end here
-        finite = jnp.isfinite(jnp.sum(problem.matrix)) & jnp.isfinite(jnp.sum(problem.free))
-        count = jnp.where(finite, FIRST_SWEEPS * MORE_SWEEPS ** (s.k - 1), 0)
-        x = gauss_seidel(problem, s.swept, count)
-        steps = cap + (s.k - 1) * ROUND_STEPS
-        now = dataclasses.replace(s.now, steps=steps, sweeps=s.now.sweeps + count)
-        return x - s.now.x, now, x, jnp.where(finite, s.k, ROUNDS)
-
-    def descend(s: _Search) -> tuple[Array, Iterate, Array, Array]:
-        damping = _damping(s.k)
-        levenberg = jnp.clip(damping * s.now.residual, REGULARISATION, LARGEST_WEIGHT)
-        d = rows.direction(s.now, jnp.where(damping > 0.0, levenberg, REGULARISATION))
-        return d, dataclasses.replace(s.now, steps=s.now.steps + 1), s.swept, s.k
+        more = (s.now.steps < most) & (s.way.jams < JAMS) & jnp.isfinite(rows.scale[1])
+        return ~(s.best.residual <= tolerance) & more
 
     def step(s: _Search) -> _Search:
-        begins = over(s)
-        k = s.k + begins
-        again = begins & (k > ROUNDS)
-        first = dataclasses.replace(s.best, steps=last_plain, sweeps=s.now.sweeps)
-        s = _Search(now=_choose(again, first, s.now), best=s.best, swept=s.swept, first=s.first, k=k)
-        d, now, swept, k = lax.cond(begins & ~again, sweep, descend, s)
-        now = _along(rows, now, d, (_damping(k) > 0.0) & ~begins)
-        early = jnp.where(s.k <= 1, swept, s.first)
-        best = _choose(_is_better(now, s.best), now, s.best)
-        return _Search(now=now, best=best, swept=swept, first=early, k=k)
+        def descend(s: _Search) -> tuple[_Way, Array]:
+            each, rigid = _compliances(problem, s.way), s.way.compliance == 0.0
+            return s.way, s.now.x + rows.direction(s.now, compliance=each, rigid=rigid)
 
-    zero = jnp.asarray(0, int)
-    none = jnp.zeros_like(start.x)
-    begin = _Search(now=start, best=start, swept=none, first=none, k=zero)
-    return _answer(lax.while_loop(unsolved, step, begin), rows, tolerance)
+        def on(s: _Search) -> tuple[_Way, Array]:
+            way = _onwards(s, rows, tolerance)
+            return way, way.x
+
+        turn = over(s)
+        way, x = lax.cond(turn, on, descend, s)
+        each = _compliances(problem, way)
+        now = rows.at(x, s.now.steps + ~turn, each)
+        better = (now.residual < s.best.residual) & (way.compliance == 0.0)
+        return _Search(
+            now=now, best=_chosen(better, now, s.best), way=way, since=jnp.where(turn, 0, s.since + 1)
+        )
+
+    zero, none, rigid = jnp.asarray(0, int), jnp.zeros_like(start.x), jnp.zeros(())
+    way = _Way(compliance=rigid, last=rigid, x=none, factor=rigid, own=none, jams=zero, k=zero)
+    s = lax.while_loop(unsolved, step, _Search(now=start, best=start, way=way, since=start.steps))
+    jammed = (s.way.jams > 0) & ~(s.best.residual <= tolerance)
+    end = Iterate(
+        x=jnp.where(jammed, s.way.own, s.best.x), u=s.best.u,
+        residual=jnp.where(jammed, jnp.inf, s.best.residual), steps=s.now.steps,
+    )  # fmt: skip
+    return end, s.way.k
 
 
-def _answer(end: _Search, rows: _Rows, tolerance: Array) -> Iterate:
-    """The best iterate; of a problem without an answer the first sweeps."""
-    enormous = jnp.max(jnp.abs(end.best.x), initial=0.0) > LARGEST_RATIO * rows.scale[1]
-    jammed = enormous & ~(end.best.residual <= tolerance)
-    return Iterate(
-        x=jnp.where(jammed, end.first, end.best.x), u=end.best.u,
-        residual=jnp.where(jammed, jnp.inf, end.best.residual), steps=end.now.steps, sweeps=end.now.sweeps,
+def _compliances(problem: ContactProblem, way: _Way) -> Array:
+    """Of all rows (m,): equal on the first way."""
+    draw = np.random.default_rng(0).uniform(size=(problem.nc, 1))
+    low, high = np.log(RATIOS)
+    each = jnp.exp(low + (high - low) * ((way.k - 1) * draw % 1.0))
+    each = jnp.broadcast_to(each, (problem.nc, 1 + problem.nt))
+    return way.compliance * problem.stack(each, jnp.ones(problem.nb))
+
+
+def _onwards(s: _Search, rows: _Rows, tolerance: Array) -> _Way:
+    """Where to go on: with the next compliance from here, a nearer one from the last answer, or another way
+    from the beginning.
+    """
+    way = s.way
+    solved = (way.k > 0) & (s.now.residual <= tolerance)
+    last, x = jnp.where(solved, way.compliance, way.last), jnp.where(solved, s.now.x, way.x)
+    factor = jnp.where(solved, jnp.maximum(way.factor * way.factor, FASTEST), jnp.sqrt(way.factor))
+    # not from plain steps, rigid contacts, or without a first answer; at a fold rigid contacts are tried
+    on = (last > 0.0) & (solved | (way.compliance > 0.0))
+    wanted = jnp.where(factor <= SLOWEST, last * factor, 0.0)
+    huge = jnp.max(jnp.abs(x), initial=0.0) > LARGEST_RATIO * rows.scale[1]
+    return _Way(
+        compliance=jnp.where(on, jnp.where(wanted > RIGID * tolerance, wanted, 0.0), SOFT),
+        last=jnp.where(on, last, 0.0), x=jnp.where(on, x, 0.0), factor=jnp.where(on, factor, FASTEST),
+        own=jnp.where(solved & (way.last > 1.0), x, way.own), jams=way.jams + (huge & ~on),
+        k=way.k + ~on,
     )  # fmt: skip
 
 
-def _damping(k: Array) -> Array:
-    """Levenberg weight of a round in parts of the residual; zero in those of plain steps."""
-    damped = jnp.where(k % 2 == 1, *DAMPING)
-    return jnp.where((k == 0) | (k > ROUNDS), 0.0, damped)
-
-
-def _along(rows: _Rows, now: Iterate, d: Array, search: Array) -> Iterate:
-    """The full step ``d`` from ``now``; in a ``search``, if that is not sufficient, the best of a few."""
-    lengths = jnp.asarray(STEP_LENGTHS)
-
-    def attempt(carry: tuple[Array, Array, Iterate]) -> tuple[Array, Array, Iterate]:
-        k, count, best = carry
-        trial = rows.at(now.x + lengths[k] * d, now.steps, now.sweeps)
-        short = search & ~(trial.residual < SUFFICIENT * now.residual)
-        count = jnp.where((k == 0) & short, len(STEP_LENGTHS), count)
-        return k + 1, count, _choose((k == 0) | _is_better(trial, best), trial, best)
-
-    start = jnp.asarray(0, int), jnp.asarray(1, int), now
-    return lax.while_loop(lambda carry: carry[0] < carry[1], attempt, start)[2]
-
-
-def _is_better(a: Iterate, b: Iterate) -> Array:
-    """Whether the residual of ``a`` is smaller."""
-    return (a.residual < b.residual) | jnp.isnan(b.residual)
-
-
-def _choose(first: Array, a: Iterate, b: Iterate) -> Iterate:
+def _chosen(first: Array, a: Any, b: Any) -> Any:
     """``a`` if ``first``, else ``b``."""
     return jax.tree.map(lambda a, b: jnp.where(first, a, b), a, b)

@@ -17,7 +17,7 @@ from nsjax.contact.certificate import natural_residual
 from nsjax.contact.compact import gather
 from nsjax.contact.dependent import dependent_answer
 from nsjax.contact.gauss_seidel import gauss_seidel
-from nsjax.contact.newton import ROUND_STEPS, Iterate, beginning, newton, newton_in_rounds
+from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.splitting import split_steps, without_derivative
 from nsjax.core.branches import branch
@@ -45,9 +45,9 @@ class ContactSolution:
     Args:
         x: (m,) impulses, rows as in `ContactProblem` [N s].
         iterations: Newton steps, sweeps or ADMM iterations taken in all.
-        rounds: fallback rounds; 0 means that the plain Newton iteration was enough.
-        residual: relative natural-map residual of ``x``; infinite where the problem has no answer, see
-            `nsjax.contact.newton.newton_in_rounds`.
+        rounds: ways by compliant contacts, see `nsjax.contact.newton.newton_by_compliance`; 0 means that
+            the plain Newton iteration was enough.
+        residual: relative natural-map residual of ``x``; infinite where the problem has no answer.
     """
 
     x: Array
@@ -60,20 +60,20 @@ Settings = tuple[Array, Array]
 Data = tuple[ContactProblem, Settings]
 
 
-def _solution_of(end: Iterate, cap: Array) -> ContactSolution:
+def _solution_of(end: Iterate, rounds: Array | int = 0) -> ContactSolution:
     """Iterate of the Newton family as an answer."""
-    rounds = (jnp.maximum(end.steps - cap, 0) + ROUND_STEPS - 1) // ROUND_STEPS
-    rounds = jnp.maximum(rounds, (end.sweeps > 0).astype(int))
-    return ContactSolution(x=end.x, iterations=end.steps + end.sweeps, rounds=rounds, residual=end.residual)
+    return ContactSolution(
+        x=end.x, iterations=end.steps, rounds=jnp.asarray(rounds, int), residual=end.residual
+    )
 
 
 def _newton_only(data: Data, exact: bool) -> ContactSolution:
     problem, (tolerance, cap) = data
-    return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact), cap)
+    return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact))
 
 
 def _automatic(data: Data, few: int = COMPACT_SIZES[0]) -> ContactSolution:
-    """Plain Newton; while it fails, rounds of Gauss-Seidel and damped Newton.
+    """Plain Newton; where it fails, by way of compliant contacts.
 
     Where many contacts are possible but few active, the plain steps run on the active ones alone,
     gathered to the smallest of a few fixed sizes from ``few`` that holds them, behind a real branch.
@@ -90,15 +90,13 @@ def _automatic(data: Data, few: int = COMPACT_SIZES[0]) -> ContactSolution:
         end = newton(compact.problem, tolerance=tolerance, max_iterations=cap)
         # unsolved: plain steps on the whole problem would fail alike
         steps = jnp.where(end.residual <= tolerance, end.steps, cap)
-        return Iterate(
-            x=compact.spread(end.x), u=start.u, residual=end.residual, steps=steps, sweeps=end.sweeps
-        )
+        return Iterate(x=compact.spread(end.x), u=start.u, residual=end.residual, steps=steps)
 
     if sizes:
         branch = jnp.sum(jnp.sum(problem.mask) > np.array(sizes))
         choices: list[Callable[[], Iterate]] = [functools.partial(small, size) for size in sizes]
         start = lax.switch(branch, [*choices, lambda: start])
-    return _solution_of(newton_in_rounds(problem, start, tolerance=tolerance, max_iterations=cap), cap)
+    return _solution_of(*newton_by_compliance(problem, start, tolerance=tolerance, max_iterations=cap))
 
 
 def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:
@@ -272,8 +270,9 @@ def solve(
         max_iterations: Newton steps, sweeps or ADMM iterations before giving up (``"auto"``: Newton
             steps before the fallback begins).
         method: ``"auto"``: semismooth Newton with the exact generalised derivative; if that cycles,
-            rounds of Gauss-Seidel and damped Newton. ``"auto_rare"``: the same where it matters more that
-            the program is small than how fast it is: two active contacts of four are not gathered.
+            by way of compliant contacts, whose compliance goes to zero. ``"auto_rare"``: the same where it
+            matters more that the program is small than how fast it is: two active contacts of four are not
+            gathered.
             ``"newton"``: the first part alone.
             ``"newton_simplified"``: with the derivative of [R&S (43)-(45)], which lags the friction
             force by an iteration: linear with the rate ``mu |G_NT| / G_NN`` for one contact.

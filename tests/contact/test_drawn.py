@@ -1,0 +1,130 @@
+"""Drawn problems: all that have an answer are solved, all that have none are told apart."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.contact import ContactProblem, solve
+from tests.contact.drawn import Drawn, contradicting, drawn, has_answer
+from tests.contact.problems import check_law
+
+MOST = 5
+TOLERANCE = 1e-11
+
+
+def padded(problems: list[Drawn]) -> tuple[jax.Array, ...]:
+    """Matrices, free velocities, coefficients and masks of problems in `MOST` contacts, stacked."""
+    n, m = len(problems), 3 * MOST
+    g, f = np.tile(np.eye(m), (n, 1, 1)), -np.ones((n, m))
+    mu, mask = np.ones((n, MOST)), np.zeros((n, MOST), bool)
+    for k, problem in enumerate(problems):
+        rows = problem.free.shape[0]
+        g[k, :rows, :rows], f[k, :rows] = problem.delassus, problem.free
+        mu[k, : problem.contacts], mask[k, : problem.contacts] = problem.friction, True
+    return jnp.asarray(g), jnp.asarray(f), jnp.asarray(mu), jnp.asarray(mask)
+
+
+def made(data: tuple[jax.Array, ...], nt: int = 2, nb: int = 0) -> ContactProblem:
+    g, f, mu, mask = data
+    return ContactProblem(
+        nc=mu.shape[0], nt=nt, nb=nb, delassus=g, free=f, friction=mu, mask=mask
+    )  # fmt: skip
+
+
+def every(nt: int, nb: int) -> Callable[..., tuple[jax.Array, ...]]:
+    """Impulses, residuals and ways of stacked problems, one after the other."""
+
+    def one(data: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        answer = solve(made(data, nt, nb), tolerance=TOLERANCE)
+        return answer.x, answer.residual, answer.rounds
+
+    return jax.jit(functools.partial(jax.lax.map, one))
+
+
+space, plane = every(2, 0), every(1, 1)
+
+
+def check_drawn(seeds: range) -> None:
+    """A body above a plane always has an answer: with a velocity away from it all laws hold with room
+    (Acary and Cadoux, 2013); a second one that touches it, too.
+    """
+    problems = [drawn(seed, MOST) for seed in seeds]
+    data = padded(problems)
+    x, residual, ways = (np.asarray(a) for a in space(data))
+    assert np.all(residual <= TOLERANCE), [seeds[k] for k in np.flatnonzero(residual > TOLERANCE)]
+    for k in np.flatnonzero(ways > 0):
+        # the certificate bounds the natural map; single products may be larger
+        check_law(made(tuple(a[k] for a in data)), x[k], 1e-9)
+    assert np.mean(ways > 0) > 0.1  # where plain steps fail is what this is about
+
+
+def test_drawn_problems_are_solved() -> None:
+    check_drawn(range(300))
+
+
+@pytest.mark.slow
+def test_many_drawn_problems_are_solved() -> None:
+    check_drawn(range(10_000, 30_000))
+
+
+def check_contradicting(seeds: range) -> None:
+    problems = [contradicting(seed) for seed in seeds]
+    stacked = [jnp.asarray(np.stack(a)) for a in zip(*map(_data, problems), strict=True)]
+    x, residual, _ = (np.asarray(a) for a in plane((*stacked, jnp.ones((len(seeds), 2), bool))))
+    answers = np.array([has_answer(problem) for problem in problems])
+    assert 0.1 < np.mean(answers) < 0.9
+    assert np.all(residual[answers] <= TOLERANCE)
+    assert np.all(np.isinf(residual[~answers]))
+    # of the size that compliances about those of rows need: no larger than a row alone asks for
+    alone = np.array([np.max(np.abs(p.free) / np.diag(p.delassus)) for p in problems])
+    assert np.all(np.max(np.abs(x), axis=1)[~answers] <= 10.0 * alone[~answers])
+
+
+def _data(problem: Drawn) -> tuple[np.ndarray, ...]:
+    return problem.delassus, problem.free, problem.friction
+
+
+def test_problems_without_an_answer_are_told_apart() -> None:
+    check_contradicting(range(60))
+
+
+@pytest.mark.slow
+def test_many_problems_without_an_answer_are_told_apart() -> None:
+    check_contradicting(range(1000, 3000))
+
+
+def test_derivatives_of_drawn_problems() -> None:
+    """Of the velocity along a direction, where an answer came by way of compliant contacts:
+    forward and reverse agree, and lanes side by side are those one after the other.
+    """
+    problems = [p for p in map(drawn, range(300)) if p.contacts == 4][:40]
+    g, f, mu, mask = padded(problems)
+    rows = np.repeat(np.asarray(mask), 3, axis=1)
+    along = jnp.asarray(np.random.default_rng(0).normal(size=f.shape) * rows)
+
+    @jax.jit
+    @jax.vmap
+    def both(
+        g: jax.Array, f: jax.Array, mu: jax.Array, mask: jax.Array, d: jax.Array
+    ) -> tuple[jax.Array, ...]:
+        def moved(s: jax.Array) -> jax.Array:
+            problem = made((g, f, mu * (1.0 + s), mask))
+            return d @ (g @ solve(problem, tolerance=TOLERANCE).x)
+
+        zero = jnp.zeros(())
+        value, forward = jax.jvp(moved, (zero,), (jnp.ones(()),))
+        return value, forward, jax.grad(moved)(zero)
+
+    value, forward, reverse = (np.asarray(a) for a in both(g, f, mu, mask, along))
+    assert np.all(np.isfinite(forward))
+    np.testing.assert_allclose(forward, reverse, rtol=1e-8, atol=1e-12)
+    x, _, ways = space((g, f, mu, mask))
+    assert np.any(np.asarray(ways) > 0)
+    alone = np.einsum("ki,kij,kj->k", along, np.asarray(g), np.asarray(x))
+    np.testing.assert_allclose(value, alone, rtol=1e-6, atol=1e-9)
