@@ -16,8 +16,9 @@ from nsjax.math import rotations
 from nsjax.multibody.beams import nodes_of
 from nsjax.multibody.closing import closed_position, closing_rates, directions, independent, told_dropped
 from nsjax.multibody.mechanism import Mechanism
-from nsjax.multibody.start import given_coordinates, pair_of, position_of, rate_of
+from nsjax.multibody.start import given_coordinates, pair_of, position_of, rate_of, turned_at
 from nsjax.multibody.topology import Link
+from nsjax.multibody.turns import ENTRIES
 from nsjax.types import Array, PyTree
 
 OPEN = 1e-9
@@ -65,10 +66,12 @@ def beam_start(
     _, v, held, driven = given_coordinates(mechanism, drawn, "start")
     q, *_ = given_coordinates(mechanism, {**near, **drawn}, "guess" if near else "start")
     q, v = _at_centres(mechanism, p, jnp.asarray(q), jnp.asarray(v))
-    if mechanism.tree.spans:
-        q = _with_points(mechanism, q)
+    if mechanism.tree.spans or mechanism.topology.counted:
+        q = _with_history(mechanism, q)
     if mechanism.labels().constraints:
         q, v = _closed(mechanism, p, q, v, held, _ways(mechanism, start, driven, q))
+    if mechanism.topology.counted:
+        q = _with_turns(mechanism, p, q)
     if is_traced((p, q, v)):
         return q, v
     _check_closed(mechanism, p, q, v)
@@ -115,10 +118,20 @@ def _closed(
 
 
 @functools.partial(jax.jit, static_argnames="mechanism")
-def _with_points(mechanism: Mechanism, q: Array) -> Array:
-    """Followed by the Gauss points of incremental elements."""
+def _with_history(mechanism: Mechanism, q: Array) -> Array:
+    """Followed by the Gauss points of incremental elements, and by hinges that have not turned."""
     made: Array = mechanism.tree.with_points(q)
-    return made
+    return jnp.concatenate([made, jnp.zeros(ENTRIES * len(mechanism.topology.counted))])
+
+
+@functools.partial(jax.jit, static_argnames="mechanism")
+def _with_turns(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
+    """With the hinges turned as the poses say, below half a turn."""
+    names = mechanism.topology.counted
+    none = jnp.zeros(ENTRIES * len(names))
+    bare = jnp.concatenate([q[: q.shape[0] - len(none)], none])
+    scene = mechanism.scene(jnp.zeros(()), bare, None, p)
+    return jnp.concatenate([bare[: q.shape[0] - len(none)], *turned_at(scene, p, names)])
 
 
 @functools.partial(jax.jit, static_argnames="mechanism")

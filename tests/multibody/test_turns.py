@@ -1,0 +1,248 @@
+"""Angles of spatial hinges that are constraints, over many turns: against motions in one coordinate."""
+
+from __future__ import annotations
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import nsjax
+from nsjax import schemes
+from nsjax.core import InputError
+from nsjax.multibody import (
+    actuator,
+    assemble,
+    ball,
+    beam,
+    body,
+    fixed,
+    hinge,
+    joint_spring,
+    line_load,
+    section,
+)
+from nsjax.multibody.assemble import TurnsWarning
+from nsjax.multibody.topology import joint_topology
+
+J, K, C1, C2 = 0.5, 2.0, 0.05, 0.02
+AXIS = tuple(np.array([1.0, 2.0, 2.0]) / 3.0)
+Z = (0.0, 0.0, 1.0)
+MOREAU = schemes.moreau()
+
+
+def rotor(*more, coordinates="absolute", start=(0.0, 60.0), axis=AXIS, **given):
+    """M1 of the specification: a rotor on a hinge with a torsion spring and a quadratic damper."""
+    return assemble(
+        body("r", mass=1.0, inertia=(J, J, J)), hinge("h", "ground", "r", axis=axis, **given),
+        joint_spring("s", "h", stiffness=K, damping=C1, quadratic_damping=C2), *more,
+        coordinates=coordinates, start={"h": start},
+    )  # fmt: skip
+
+
+def exact(time, start=(0.0, 60.0), torque=lambda t, x, w: 0.0):
+    def rates(t, y):
+        x, w = y
+        return [w, (torque(t, x, w) - K * x - C1 * w - C2 * abs(w) * w) / J]
+
+    return solve_ivp(rates, (0.0, time), start, method="DOP853", rtol=1e-11, atol=1e-11).y[:, -1]
+
+
+@pytest.fixture(scope="module")
+def absolute():
+    return rotor()
+
+
+def test_torsion_spring_over_many_turns(absolute) -> None:
+    """M1, printed: -6.64642136 at 2 s, a maximum of 2.81 turns before; second order."""
+    assert exact(2.0)[0] == pytest.approx(-6.64642136, abs=1e-7)
+    ends = []
+    for dt in (4e-3, 2e-3):
+        traj = nsjax.simulate(*absolute, schemes.generalized_alpha(0.8), dt=dt, time=2.0, every=50)
+        traj.raise_for_status()
+        ends.append([float(np.asarray(x)[-1]) for x in (traj.joint("h").coordinate, traj.joint("h").rate)])
+        assert np.max(traj.joint("h").coordinate) > 16.0
+    error = np.abs(np.array(ends) - exact(2.0))
+    assert np.all(error[1] < 2e-3)
+    energy = np.asarray(traj["energy"])  # the spring's, of turns that are counted
+    assert energy[-1] == pytest.approx(0.5 * K * ends[-1][0] ** 2 + 0.5 * J * ends[-1][1] ** 2, rel=1e-9)
+
+
+def test_resumed_batched_and_differentiated(absolute) -> None:
+    """A run in two parts, in a batch, and its derivatives forward, reverse and by differences, are those
+    of the joint coordinates.
+    """
+    given = {"dt": 5e-3, "steps": 200, "every": 100}
+    whole = nsjax.simulate(*absolute, MOREAU, **given)
+    first = nsjax.simulate(*absolute, MOREAU, dt=5e-3, steps=100, every=100)
+    second = nsjax.simulate(
+        absolute.system, absolute.params, first.carry.state, MOREAU, dt=5e-3, steps=100, every=100,
+        carry=first.carry,
+    )  # fmt: skip
+    np.testing.assert_array_equal(np.asarray(second.q)[-1], np.asarray(whole.q)[-1])
+    assert (
+        np.asarray(whole.joint("h").coordinate)[-1] == np.asarray(second.joint("h").coordinate)[-1] > 13.0
+    )
+
+    def end(problem, quantity):
+        def f(k, w):
+            params = {**problem.params, "s": jax.tree.map(jnp.asarray, problem.params["s"])}
+            spring = params["s"]
+            params["s"] = type(spring)(**{**vars(spring), "stiffness": k})
+            v = jnp.asarray(problem.state.v) * w
+            state = type(problem.state)(t=0.0, q=jnp.asarray(problem.state.q), v=v)
+            return quantity(nsjax.simulate(problem.system, params, state, MOREAU, **given))
+
+        return f
+
+    spin = end(absolute, lambda traj: jnp.dot(traj.v[-1, 3:], jnp.asarray(AXIS)))
+    angle = end(rotor(coordinates="joint"), lambda traj: traj.v[-1, 0])
+    at = jnp.asarray(K), jnp.asarray(1.0)
+    reverse = jax.grad(spin, argnums=(0, 1))(*at)
+    wanted = jax.grad(angle, argnums=(0, 1))(*at)
+    forward = jax.jvp(spin, at, (jnp.ones(()), jnp.ones(())))[1]
+    np.testing.assert_allclose(reverse, wanted, rtol=1e-8)
+    assert float(forward) == pytest.approx(float(sum(reverse)), rel=1e-10)
+    lanes = jax.vmap(spin)(jnp.array([K, 1.5]), jnp.array([1.0, 0.7]))
+    np.testing.assert_allclose(lanes[0], spin(*at), rtol=1e-12)
+    np.testing.assert_allclose(lanes[1], angle(jnp.asarray(1.5), jnp.asarray(0.7)), rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_drives_limits_and_friction(seed: int) -> None:
+    """A motor whose law reads the angle, limits beyond half a turn, dry friction, a start of some turns, a
+    hinge given either way round: absolute as joint coordinates, where the angle is a coordinate.
+    """
+    rng = np.random.default_rng(seed)
+    axis = rng.normal(size=3)
+    axis = tuple(axis / np.linalg.norm(axis))
+    start = (rng.uniform(-8.0, 8.0), rng.uniform(20.0, 40.0) * rng.choice([-1, 1]))
+    limits = (start[0] - rng.uniform(4.0, 9.0), start[0] + rng.uniform(4.0, 9.0))
+    ends = ("ground", "r") if rng.random() < 0.5 else ("r", "ground")
+    traj = {}
+    for coordinates in ("joint", "absolute"):
+        problem = assemble(
+            body("r", mass=1.0, inertia=(J, J, J)),
+            hinge("h", *ends, axis=axis, limits=limits, restitution=0.6, friction=0.4,
+                  turned=tuple(rng.normal(size=3)) if False else (0.3, -1.0, 0.2)),
+            actuator("m", "h", law=_law, own=0.3),
+            coordinates=coordinates, start={"h": start},
+        )  # fmt: skip
+        traj[coordinates] = nsjax.simulate(*problem, MOREAU, dt=2e-3, steps=600, every=20)
+        traj[coordinates].raise_for_status()
+    joint, absolute = (np.asarray(traj[x].joint("h").coordinate) for x in ("joint", "absolute"))
+    assert np.ptp(joint) > np.pi
+    assert np.sum(traj["joint"].impacts) > 1
+    np.testing.assert_allclose(absolute, joint, atol=1e-9)
+    np.testing.assert_array_equal(traj["absolute"].impacts, traj["joint"].impacts)
+
+
+def _law(t, angle, rate, own):
+    return -own * angle
+
+
+def test_two_bodies_that_turn() -> None:
+    """A hinge between two moving bodies, the pair tumbling: its turns are those of the second against the
+    first. Joint coordinates turn alike, to the order of the scheme.
+    """
+    found = []
+    for coordinates in ("joint", "absolute"):
+        problem = assemble(
+            body("a", mass=1.0, inertia=(0.2, 0.3, 0.4)), body("b", mass=0.5, inertia=(0.1, 0.1, 0.15)),
+            ball("held", "ground", "a"), hinge("h", "a", "b", axis=AXIS),
+            joint_spring("s", "h", stiffness=0.1, damping=0.01), coordinates=coordinates,
+            start={"held": ((0.1, 0.2, 0.3), (3.0, -5.0, 2.0)), "h": (10.0, 25.0)},
+        )  # fmt: skip
+        traj = nsjax.simulate(*problem, MOREAU, dt=5e-4, time=1.0, every=500)
+        found.append(np.asarray(traj.joint("h").coordinate))
+    assert found[0][-1] > 10.0 + 3.0 * 2.0 * np.pi
+    np.testing.assert_allclose(found[1], found[0], rtol=2e-3)
+
+
+def test_a_beam_that_turns() -> None:
+    """A stiff beam on a hinge with a torsion spring, a load along it and one of its own axes: the rigid
+    rotor with the beam's inertia, beyond a turn each way.
+    """
+    L, line = 0.4, 5.0
+    stiff = section(EA=1e5, GA=1e5, EI=1e3, GJ=1e3, line_mass=line, line_inertia=0.01)
+    # consistent masses of linear elements: of a rod exactly; lumped rotary inertia as it is
+    inertia = line * L**3 / 3.0 + 0.01 * L
+    k, push = 0.05, 3.0
+    problem = assemble(
+        beam("b", (0, 0, 0), (L, 0, 0), elements=1, section=stiff, first_axis=(0, 0, 1)),
+        hinge("h", "ground", "b.start", axis=Z), joint_spring("s", "h", stiffness=k),
+        line_load("wind", "b", (0.0, push, 0.0), follower=True), start={"b": (None, (0, 0, 0, 0, 0, 8.0))},
+    )  # fmt: skip
+    traj = nsjax.simulate(*problem, schemes.generalized_alpha(0.6), dt=2e-3, time=2.0, every=100)
+    traj.raise_for_status()
+    moment = push * L * L / 2.0
+    w = np.sqrt(k / inertia)
+    rest = moment / k
+    wanted = rest - rest * np.cos(w * np.asarray(traj.t)) + 8.0 / w * np.sin(w * np.asarray(traj.t))
+    assert wanted.max() > 2.0 * np.pi
+    # stretch by the spin, some (omega L)^2 rho / (3 E) = 1e-3 at 20 rad/s; the step 1e-3
+    np.testing.assert_allclose(traj.joint("h").coordinate, wanted, atol=5e-3 * wanted.max())
+
+
+def test_who_counts() -> None:
+    """Entries of ``q`` for hinges whose angle something reads, and none for others; a hinge asks itself."""
+    bare = [body("r", mass=1.0, inertia=(J, J, J)), hinge("h", "ground", "r", axis=Z)]
+    assert assemble(*bare, coordinates="absolute").system.nq == 7
+    asked = [bare[0], hinge("h", "ground", "r", axis=Z, turns=True)]
+    problem = assemble(*asked, coordinates="absolute", start={"h": (40.0, -30.0)})
+    assert problem.system.nq == 10
+    assert problem.system.labels.q[-3:] == tuple(f"h.turned{k} [rad]" for k in (1, 2, 3))
+    traj = nsjax.simulate(*problem, MOREAU, dt=1e-2, steps=200, every=100)
+    np.testing.assert_allclose(traj.joint("h").coordinate, [40.0, 10.0, -20.0], atol=1e-9)
+    driven = [bare[0], hinge("h", "ground", "r", axis=Z, motion=lambda t: 9.0 * t)]
+    problem = assemble(*driven, coordinates="absolute")
+    assert problem.system.nq == 7  # the motion tells the turns
+    traj = nsjax.simulate(*problem, MOREAU, dt=1e-2, steps=200, every=100)
+    np.testing.assert_allclose(traj.joint("h").coordinate, [0.0, 9.0, 18.0], atol=1e-6)
+
+
+def loop(springs, **options):
+    """Four bars in space, the last hinge given closing the loop unless it is read."""
+
+    def bar(name, length):
+        return body(name, mass=1.0, inertia=(0.01, 0.1, 0.1), com=length / 2.0)
+
+    return [
+        bar("k", 0.1), bar("r", 0.4), bar("s", 0.3), hinge("a", "ground", "k", axis=Z),
+        hinge("b", "k", "r", at=0.1, axis=Z), hinge("c", "r", "s", at=0.4, on=0.3, axis=Z),
+        hinge("d", "ground", "s", at=0.4, axis=Z, **options),
+        *(joint_spring(f"s{x}", x, stiffness=0.01) for x in springs),
+    ]  # fmt: skip
+
+
+def test_a_loop_is_closed_where_nothing_reads() -> None:
+    closures = {x: joint_topology(loop(x), 3).closures for x in ("", "c", "cb", "abcd")}
+    assert closures == {"": ("c",), "c": ("b",), "cb": ("d",), "abcd": ("c",)}
+    narrow = [x for x in loop("") if x.name != "c"]
+    narrow.append(hinge("c", "r", "s", at=0.4, on=0.3, axis=Z, limits=(-1.0, 3.0)))
+    assert joint_topology(narrow, 3).closures == ("c",)  # within half a turn poses tell the angle
+
+
+def test_what_cannot_count_says_so() -> None:
+    with pytest.warns(TurnsWarning, match="hinge 'c': closes a loop, so that its angle lies between -pi"):
+        assemble(*loop("abcd"), start={"a": 1.0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", TurnsWarning)
+        assemble(*loop("abc"), start={"a": 1.0})
+
+
+@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+def test_driven_inertia_of_a_constraint_is_refused(coordinates: str) -> None:
+    parts = loop("")
+    if coordinates == "joint":
+        parts = [*loop("", loop=True, armature=0.1)]
+        parts = [x for x in parts if x.name != "none"]
+    else:
+        parts = [body("r", mass=1.0, inertia=(J, J, J)), hinge("h", "ground", "r", axis=Z, armature=1.0)]
+    with pytest.raises(InputError, match="of a joint that is a constraint"):
+        assemble(*parts, coordinates=coordinates, start={"a": 1.0} if coordinates == "joint" else None)
+    held = [beam("b", (0, 0, 0), (1, 0, 0), elements=1, section=section(1.0, 1.0, 1.0, 1.0, 1.0, 1.0))]
+    assert assemble(*held, fixed("f", "ground", "b.start")).system.nb == 6
