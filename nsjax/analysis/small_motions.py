@@ -22,7 +22,7 @@ from nsjax.core.operators import prepared
 from nsjax.types import Array, PyTree
 
 ROUNDING = 10.0 * float(np.finfo(float).eps)
-"""Rounding of an eigenvalue, of the largest one, for every row of the matrix."""
+"""Rounding of entries of matrices, of their size, for every row."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,47 +68,73 @@ AT_REST = 1e-6
 """Forces that are left over, of the largest multiplier or load, above which it is no equilibrium."""
 
 
-def _vibrations(K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values and shapes of a symmetric stiffness, the mass being 1: ``-lambda^2`` are its eigenvalues, of
-    which those that are rounding are zero. Each below zero is a pair that grows and decays.
+def _without_stiffness(K: np.ndarray) -> np.ndarray:
+    """Directions (n, k) that ``K`` takes to zero: of its part with unit diagonal, since stiffnesses of
+    displacements, turns and soft springs are of very different sizes.
     """
-    squares, shapes = np.linalg.eigh(K)
-    squares = np.where(np.abs(squares) <= len(K) * ROUNDING * np.max(np.abs(squares)), 0.0, squares)
-    rates, saddle = np.sqrt(np.abs(squares)), squares < 0.0
-    values = np.concatenate([np.where(saddle, rates, 1j * rates), -rates[saddle]])
-    return values, np.concatenate([shapes, shapes[:, saddle]], axis=1)
+    sizes = np.sqrt(np.abs(np.diag(K)))
+    sizes = np.where(sizes > 0.0, sizes, np.maximum(np.max(np.abs(K), axis=1, initial=0.0), 1e-300) ** 0.5)
+    sizes = np.where(sizes > 1e-150, sizes, 1.0)
+    _, values, rows = np.linalg.svd(K / sizes / sizes[:, None])
+    rank = int(np.sum(values > len(K) * ROUNDING * max(values[0], 1e-300))) if len(K) else 0
+    found: np.ndarray = rows[rank:].T / sizes[:, None]
+    return found
 
 
-def _eigenpairs(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and vectors; of each direction that ``A`` takes to zero one, and none of the chains that
-    begin there, which rounding would make values of the size of its root.
+def _eigenpairs(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Eigenvalues, vectors, and how far rounding of the entries of ``A`` moves each value."""
+    values, vectors = np.linalg.eig(A)
+    try:
+        lefts = np.linalg.inv(vectors)
+    except np.linalg.LinAlgError:  # a double root with one vector
+        lefts = np.linalg.pinv(vectors)
+    moved = np.sum(np.abs(lefts) * (np.abs(A) @ np.abs(vectors)).T, axis=1)
+    return values.astype(complex), vectors.astype(complex), len(A) * ROUNDING * moved
+
+
+def _vibrations(K: np.ndarray, none: np.ndarray, symmetric: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Values and shapes without damping, the mass being 1: ``-lambda^2`` are eigenvalues of the stiffness.
+    Each below zero is a pair that grows and decays.
     """
-    _, sizes, rows = np.linalg.svd(A)
-    rank = int(np.sum(sizes > len(A) * ROUNDING * sizes[0])) if len(A) else 0
-    if rank == len(A):
-        values, vectors = np.linalg.eig(A)
-        return values.astype(complex), vectors.astype(complex)
-    rest, none = rows[:rank].T, rows[rank:].T
-    values, vectors = _eigenpairs(rest.T @ A @ rest)
-    lively = values != 0.0
-    values, vectors = values[lively], vectors[:, lively]
-    along = (none.T @ A @ rest) @ vectors / values
-    found = np.concatenate([none, rest @ vectors + none @ along], axis=1)
-    return np.concatenate([np.zeros(none.shape[1], complex), values]), found
+    rest = null_space(none.T)
+    squares, shapes, left = _eigenpairs(rest.T @ K @ rest)
+    real = symmetric | (np.abs(squares.imag) <= left)
+    squares = np.where(real, squares.real, squares)
+    saddle = real & (squares.real < 0.0)
+    rates = np.sqrt(-squares + 0j)
+    rates = np.where(rates.imag < 0.0, -rates, rates)
+    rates = np.where(real, np.where(saddle, np.sqrt(np.abs(squares)), 1j * np.sqrt(np.abs(squares))), rates)
+    shapes = rest @ shapes
+    values = np.concatenate([np.zeros(none.shape[1]), rates, -rates[saddle]])
+    return values, np.concatenate([none, shapes, shapes[:, saddle]], axis=1)
 
 
-def _motions(C: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values and shapes of any damping and stiffness, the mass being 1, from those of the equations of
-    first order. Real and imaginary parts that are rounding are zero.
+def _motions(
+    C: np.ndarray, K: np.ndarray, none: np.ndarray, across: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Values and shapes of any damping and stiffness, the mass being 1, from the equations of first order,
+    without the directions of no stiffness, which are zero once. Those that are not damped either are zero
+    twice, a displacement that stays and one that goes on: the second is left out. Real and imaginary parts
+    that are rounding are zero.
+
+    Args:
+        none: directions without stiffness, ``K none = 0``, orthonormal.
+        across: the same of the transposed stiffness.
     """
-    n = len(K)
-    fastest = max(float(np.sqrt(np.linalg.norm(K, 2))), float(np.linalg.norm(C, 2)), 1e-300)
-    values, vectors = _eigenpairs(np.block([[np.zeros((n, n)), fastest * np.eye(n)], [-K / fastest, -C]]))
-    size = np.where(values == 0.0, 1.0, np.abs(values))
-    left = np.minimum(n * ROUNDING * fastest**2 / size, size)  # as of a square, which is known to rounding
+    damped = np.linalg.svd(across.T @ C @ none)[1]
+    twice = int(np.sum(damped <= len(K) * ROUNDING * np.linalg.norm(C, 2)))
+    rest = null_space(none.T)
+    s = max(float(np.sqrt(np.linalg.norm(K, 2))), float(np.linalg.norm(C, 2)), 1e-300)
+    k = rest.shape[1]
+    A = np.block([[np.zeros((k, k)), s * rest.T], [-K @ rest / s, -C]])
+    values, vectors, left = _eigenpairs(A)
     real, imaginary = (np.where(np.abs(x) <= left, 0.0, x) for x in (values.real, values.imag))
-    pick = imaginary >= 0.0
-    return (real + 1j * imaginary)[pick], vectors[:n, pick]
+    values = real + 1j * imaginary
+    second = np.argsort(np.abs(values))[:twice]
+    pick = (imaginary >= 0.0) & ~np.isin(np.arange(len(values)), second)
+    values, vectors = values[pick], vectors[:, pick]
+    shapes = rest @ vectors[:k] + none @ (s * (none.T @ vectors[k:]) / values)
+    return np.concatenate([np.zeros(none.shape[1]), values]), np.concatenate([none, shapes], axis=1)
 
 
 def modes(problem: Problem, count: int = 6) -> Modes:
@@ -121,8 +147,8 @@ def modes(problem: Problem, count: int = 6) -> Modes:
     Raises:
         InputError: away from equilibrium.
 
-    Limits: dense matrices; about rest only. Contacts are left out. Parts of eigenvalues whose square is
-    below about ``1e-15 n`` of that of the fastest mode are rounding, and given as zero.
+    Limits: dense matrices; about rest only. Contacts are left out. Parts of eigenvalues that rounding of
+    the matrices explains are given as zero.
 
     Example:
         >>> import numpy as np
@@ -143,13 +169,13 @@ def modes(problem: Problem, count: int = 6) -> Modes:
             "to rest with nsjax.analysis.equilibrium"
         )
     M, C, K = (free.T @ x @ free for x in (mass, damping, stiffness))
-    back = np.linalg.inv(np.linalg.cholesky(0.5 * (M + M.T)))
-    C, K = (back @ x @ back.T for x in (C, K))
     skew = float(np.max(np.abs(K - K.T), initial=0.0))
-    if not np.any(C) and skew <= len(K) * ROUNDING * float(np.max(np.abs(K), initial=0.0)):
-        values, shapes = _vibrations(0.5 * (K + K.T))
-    else:
-        values, shapes = _motions(C, K)
+    symmetric = skew <= len(K) * ROUNDING * float(np.max(np.abs(K), initial=0.0))
+    lower = np.linalg.cholesky(0.5 * (M + M.T))
+    none, across = (np.linalg.qr(lower.T @ _without_stiffness(x))[0] for x in (K, K.T))
+    back = np.linalg.inv(lower)
+    C, K = (back @ x @ back.T for x in (C, K))
+    values, shapes = _motions(C, K, none, across) if np.any(C) else _vibrations(K, none, symmetric)
     order = np.argsort(np.abs(values), kind="stable")[:count]
     shapes = (free @ (back.T @ shapes[:, order])).T
     largest = np.take_along_axis(shapes, np.argmax(np.abs(shapes), axis=1)[:, None], axis=1)
