@@ -48,8 +48,8 @@ def mechanism() -> Problem:
 
 
 def rigid(times: np.ndarray) -> np.ndarray:
-    """Tips of thin rigid rods (rows, 3): ``(1/3 + 1) u1'' + u2'' / 2``, ``u1'' / 2 + u2'' / 3``, of unit mass
-    and length, equal to the weights and what keeps the directions ``u`` of unit length.
+    """Tips of thin rigid rods (rows, 3) of unit mass and length: ``(1/3 + 1) u1'' + u2'' / 2`` and ``u1''
+    / 2 + u2'' / 3`` are the weights and what keeps the directions ``u`` of unit length.
     """
     blocks = np.array([[4.0 / 3.0, 0.5], [0.5, 1.0 / 3.0]])
     weights = -GRAVITY * np.array([[0.0, 0.0, 1.5], [0.0, 0.0, 0.5]])

@@ -1,9 +1,9 @@
 """Follower force and moment on beams: Beck's column, a cantilever that a follower moment closes to a
 circle, and a stiff free beam that both turn, against closed forms.
 
-The free beam: a force ``F`` across its end, which turns with it, and a moment ``M`` give the angle ``(F L / 2
-+ M) t^2 / (2 J)`` and the acceleration ``F / m`` along its own axis across, a Fresnel integral. Beck's column
-flutters above ``20.0509 E I / L^2``; [GN] Appendix 3 has such loads.
+The free beam: a force ``F`` across its end, which turns with it, and a moment ``M`` give the angle ``(F L /
+2 + M) t^2 / (2 J)`` and the acceleration ``F / m`` across the beam, a Fresnel integral. Beck's column
+flutters above ``20.0509 E I / L^2``. [GN] has such loads in an appendix.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ STIFF = section(EA=1e6, GA=1e6, EI=1e5, GJ=1e5, line_mass=MASS, line_inertia=1e-
 """Rotary inertia of 3e-5 of that of the rod."""
 
 ANCHOR, FREE = np.array([0.6, 0.5, 0.4]), 0.5
-LAW = {"stiffness": 40.0, "cubic": 60.0, "damping": 0.5, "quadratic_damping": 0.3}
+LAW: dict[str, Any] = {"stiffness": 40.0, "cubic": 60.0, "damping": 0.5, "quadratic_damping": 0.3}
 SPIN = np.array([0.5, -1.0, 4.0])
 
 

@@ -2,8 +2,8 @@
 [GN (102)-(109)]: a beam of one element between the hinge and a flywheel, against its two equations.
 
 Twist is linear along an element, half of whose rotary inertia stands at each end, so that the shaft is
-exactly two inertias with ``GJ / L`` between them: with a soft shaft no rigid limit is asked of it. Benchmark
-M1 of the specification, on a beam.
+exactly two inertias with ``GJ / L`` between them: no rigid limit is asked of it. Benchmark M1 of the
+specification, on a beam.
 """
 
 from __future__ import annotations

@@ -81,12 +81,14 @@ class Bodies:
 
     @functools.cached_property
     def places(self) -> dict[str, Any]:
-        """Where a body stands after the ground, and the nodes of a beam; None for the ground."""
+        """Where a body stands after the ground, and the nodes of a beam, by all of its names; None for the
+        ground.
+        """
         found: dict[str, Any] = {GROUND: None} | {name: k for k, name in enumerate(self.names, 1)}
         for part in self.topology.all_of("beam"):
             first = found[f"{part.name}.0"]
             found[part.name] = slice(first, first + part.option("nodes"))
-        return found
+        return found | {x: found[node] for x, node in self.topology.other_names.items()}
 
     @functools.cached_property
     def groups(self) -> tuple[tuple[Part, ...], ...]:

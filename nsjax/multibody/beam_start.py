@@ -50,6 +50,21 @@ def _drawn(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> dict[st
     return found
 
 
+def _by_nodes(mechanism: Mechanism, given: Mapping[str, Any]) -> dict[str, Any]:
+    """With nodes for ends and stations of beams.
+
+    Raises:
+        InputError: for a node that is given by two names.
+    """
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        node = mechanism.topology.other_names.get(name, name)
+        if node in found:
+            raise InputError(f"start: {name!r} is the node {node!r}, which is given, too; give it once")
+        found[node] = value
+    return found
+
+
 def beam_start(
     mechanism: Mechanism, p: PyTree, start: Mapping[str, Any], guess: Mapping[str, Any]
 ) -> tuple[Any, Any]:
@@ -61,6 +76,7 @@ def beam_start(
     Raises:
         InputError: naming the joint that is open, or that the velocities open.
     """
+    start, guess = (_by_nodes(mechanism, x) for x in (start, guess))
     drawn = _drawn(mechanism, p, start)
     near = {name: x for name, x in guess.items() if name not in drawn}
     _, v, held, driven = given_coordinates(mechanism, drawn, "start")

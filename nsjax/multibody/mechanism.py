@@ -281,13 +281,15 @@ class Mechanism:
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the bodies, of the joints, or of the springs, motors and loads."""
         kinds = {"body": BODIES, "joint": JOINTS, "load": LOADS}[kind]
-        return tuple(part.name for part in self.topology.all_of(*kinds))
+        more = tuple(self.topology.other_names) if kind == "body" else ()
+        return tuple(part.name for part in self.topology.all_of(*kinds)) + more
 
     def part_row(
         self, kind: str, name: str, t: Array, q: Array, v: Array, output: Any, p: PyTree
     ) -> dict[str, Array]:
         """Quantities of a body, joint or load at a row, see `nsjax.core.System.parts`."""
         if kind == "body":
+            name = self.topology.other_names.get(name, name)
             node = self.topology.of[name].kind == "node"
             own = None if node else (p[name].mass, p[name].inertia, p[name].com)
             weight = own or self.tree.weight_of(name, p)

@@ -89,6 +89,11 @@ class Topology:
         """Links by joint."""
         return {link.joint: link for link in self.links if link.joint is not None}
 
+    @functools.cached_property
+    def other_names(self) -> dict[str, str]:
+        """Nodes of beams by the names of ends and stations."""
+        return {x: node for part in self.all_of("beam") for x, node in places_along(part).items()}
+
     def all_of(self, *kinds: str) -> tuple[Part, ...]:
         """Parts of these kinds, in the order given."""
         return tuple(part for part in self.parts if part.kind in kinds)
@@ -99,6 +104,13 @@ class Topology:
         table, more = SIZES[self.dimension], sum(entries_of(x) for x in self.all_of("beam"))
         more += ENTRIES * len(self.counted)
         return sum(table[x.kind][0] for x in self.links) + more, sum(table[x.kind][1] for x in self.links)
+
+
+def places_along(beam: Part) -> dict[str, str]:
+    """Nodes of a beam by the names of its ends and stations: ``{"arm.start": "arm.0"}`` and so on."""
+    name, last = beam.name, beam.option("nodes") - 1
+    found = {f"{name}.start": f"{name}.0", f"{name}.end": f"{name}.{last}"}
+    return found | {f"{name}.{x}": f"{name}.{k}" for x, k in beam.option("stations") or ()}
 
 
 def check_names(parts: Sequence[Part]) -> None:
