@@ -25,7 +25,7 @@ from . import shared
 BECK = 20.0509
 SLENDER = section(EA=1e6, GA=1e6, EI=(1.0, 10.0), GJ=1.0, line_mass=1.0, line_inertia=1e-8)
 SOFT = section(EA=1e4, GA=5e3, EI=100.0, GJ=100.0)
-STIFF = section(EA=1e6, GA=1e6, EI=1e5, GJ=1e5, line_mass=1.0, line_inertia=1e-6)
+STIFF = section(EA=1e8, GA=1e6, EI=1e5, GJ=1e5, line_mass=1.0, line_inertia=1e-6)
 PUSH, TURN, TIME = 2.0, 0.5, 2.0
 STEPS = (0.02, 0.01, 0.005)
 MESHES = (8, 16, 32)

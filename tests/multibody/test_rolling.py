@@ -95,22 +95,24 @@ def lost(scheme, dt: float) -> tuple[float, float, int]:
 
 
 def test_first_order_loses_the_rolling_energy() -> None:
-    """Moreau's scheme at 1e-3 takes more than a third of the energy in half a second, less in proportion to
-    the step; the half-explicit one nothing that matters.
+    """Moreau's scheme at 1e-3 takes half of the energy in half a second, less in proportion to the step;
+    the half-explicit one nothing that matters, by the square of the step.
     """
     coarse, fine = (lost(schemes.moreau(), dt)[0] for dt in (1e-3, 1e-4))
-    assert coarse > 0.3
-    assert fine < 0.2 * coarse
-    assert abs(lost(schemes.half_explicit(), 1e-3)[0]) < 5e-3
+    assert 0.4 < coarse < 0.65
+    assert fine == pytest.approx(0.1 * coarse, rel=0.15)
+    coarse, fine = (abs(lost(schemes.half_explicit(), dt)[0]) for dt in (2e-3, 1e-3))
+    assert fine < 1e-3
+    assert fine < 0.4 * coarse
 
 
-SECOND = ("half_explicit", "generalized_alpha", "hht", "newmark", "bathe", "ed_alpha", "moreau_theta")
+SECOND = ("generalized_alpha", "hht", "newmark", "bathe", "ed_alpha")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SECOND)
 def test_second_order_rolls_on(name: str) -> None:
-    """Within 5 % at 1e-3, where Moreau's scheme has lost more than a third."""
+    """Within 1 % at 1e-3, where Moreau's scheme has lost half."""
     gone, _, status = lost(schemes.REGISTRY[name].factory(), 1e-3)
     assert status == 0
-    assert abs(gone) < 0.05
+    assert abs(gone) < 0.01
