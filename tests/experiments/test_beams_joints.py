@@ -24,7 +24,6 @@ FIGURES = [
     "fig_ball_joint",
     "fig_crank_slider",
     "fig_flying_beam",
-    "fig_follower_loads",
     "fig_four_bar",
     "fig_frame",
     "fig_oscillation",
