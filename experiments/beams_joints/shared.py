@@ -25,8 +25,11 @@ def run(problem: Any, scheme: Any, dt: float, time: float, every: int = 1) -> ns
 
 
 def poses(traj: nsjax.Trajectory) -> np.ndarray:
-    """Poses of all bodies and nodes (rows, n, 7), in the order of the parts."""
-    return np.asarray(traj.q).reshape(len(traj.t), -1, 7)
+    """Poses of all bodies and nodes (rows, n, 7), in the order of the parts; what else stands in ``q``, as
+    turns of hinges, comes behind them.
+    """
+    bodies = traj.v.shape[1] // 6
+    return np.asarray(traj.q)[:, : 7 * bodies].reshape(len(traj.t), bodies, 7)
 
 
 def order(values: list[np.ndarray]) -> float:

@@ -7,7 +7,8 @@ from nsjax.analysis.events import Impact, Phase, Table, contact_phases, impact_t
 from nsjax.analysis.load_path import load_path
 from nsjax.analysis.lyapunov import lyapunov_exponent
 from nsjax.analysis.rows import impulse_steps
-from nsjax.analysis.statics import Equilibria, Modes, equilibrium, modes
+from nsjax.analysis.small_motions import Modes, modes
+from nsjax.analysis.statics import Equilibria, equilibrium
 from nsjax.schemes.amplification import (
     amplification_matrix,
     numerical_damping,

@@ -18,7 +18,6 @@ import numpy as np
 
 from nsjax.core import InputError, Problem, System
 from nsjax.core.checks import canonical, check_precision
-from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import prepared
 from nsjax.core.system import bordered
 from nsjax.types import Array, PyTree
@@ -93,7 +92,7 @@ def moved(system: System, q: Array, xi: Array) -> Array:
     return made
 
 
-def _residual(system: System, t: Array, q: Array, xi: Array, x: Array, p: PyTree) -> Array:
+def residual(system: System, t: Array, q: Array, xi: Array, x: Array, p: PyTree) -> Array:
     """Forces at rest and constraints (nv + nb,) at ``q`` moved along ``xi``, of prepared numbers."""
     here, zero = system.retract(q, xi), jnp.zeros(system.nv)
     push = system.force(t, here, zero, p)
@@ -112,13 +111,13 @@ def _residual(system: System, t: Array, q: Array, xi: Array, x: Array, p: PyTree
 def _tangents(
     system: System, t: Array, q: Array, gone: Array, x: Array, start: PyTree, end: PyTree, s: Array
 ) -> tuple[Array, Array, Array]:
-    def residual(y: Array, s: Array) -> Array:
+    def at(y: Array, s: Array) -> Array:
         p = prepared(system, jax.tree.map(lambda a, b: a + s * (b - a), start, end))
-        return _residual(system, t, q, y[: system.nv], y[system.nv :], p)
+        return residual(system, t, q, y[: system.nv], y[system.nv :], p)
 
     here = jnp.concatenate([gone, x])
-    value, slope = jax.jvp(lambda s: residual(here, s), (s,), (jnp.ones(()),))
-    return value, jax.jacfwd(residual)(here, s), slope
+    value, slope = jax.jvp(lambda s: at(here, s), (s,), (jnp.ones(()),))
+    return value, jax.jacfwd(at)(here, s), slope
 
 
 def ramp_of(problem: Problem, to: Mapping[str, Any] | None) -> tuple[Ramp, np.ndarray]:
@@ -258,94 +257,3 @@ def collected(problem: Problem, ramp: Ramp, rows: list[Any], **limits: Any) -> E
     done = dataclasses.replace(problem, params=ramp.at(float(levels[-1])))
     done = done.replace(initial_q=positions[-1], initial_v=np.zeros(ramp.system.nv))
     return Equilibria(done, levels, positions, multipliers, iterations, **limits)
-
-
-@dataclasses.dataclass(frozen=True)
-class Modes:
-    """Small motions about an equilibrium, ``exp(lambda t)``, slowest first.
-
-    Args:
-        values: ``lambda`` (k,) complex [1/s]; of a pair of conjugates the one of positive imaginary part.
-        shapes: increments along which the position moves (k, nv), complex, largest entry 1.
-    """
-
-    values: np.ndarray
-    shapes: np.ndarray
-
-    @property
-    def frequencies(self) -> np.ndarray:
-        """[Hz] of the imaginary parts."""
-        return self.values.imag / (2.0 * np.pi)
-
-    @property
-    def growth(self) -> float:
-        """Largest real part [1/s]: above zero the equilibrium is unstable."""
-        return float(np.max(self.values.real))
-
-
-@functools.partial(jax.jit, static_argnames="system")
-def _linearised(system: System, t: Array, q: Array, p: PyTree) -> tuple[Array, ...]:
-    zero, ready = jnp.zeros(system.nv), prepared(system, p)
-
-    def rows(xi: Array) -> Array:
-        made: Array = system.constraint(t, system.retract(q, xi), ready)
-        return made
-
-    held = jax.jacfwd(rows)(zero) if system.nb else jnp.zeros((0, system.nv))
-    push = system.force(t, q, zero, ready)
-    x = -jnp.linalg.lstsq(held.T, push)[0] if system.nb else jnp.zeros(0)
-    stiffness = -jax.jacfwd(lambda xi: _residual(system, t, q, xi, x, ready)[: system.nv])(zero)
-    damping = -jax.jacfwd(lambda v: system.force(t, q, v, ready))(zero)
-    return mass_matrix(system, q, ready), damping, stiffness, held, push + held.T @ x
-
-
-AT_REST = 1e-6
-"""Forces that are left over, of the largest multiplier or load, above which it is no equilibrium."""
-
-
-def modes(problem: Problem, count: int = 6) -> Modes:
-    """Modes and eigenvalues of small motions about an equilibrium, loads that follow and damping included.
-
-    Args:
-        problem: at an equilibrium, of `equilibrium` for instance; an unloaded beam is one.
-        count: how many.
-
-    Raises:
-        InputError: away from equilibrium.
-
-    Limits: dense matrices; about rest only. Contacts are left out.
-
-    Example:
-        >>> import numpy as np
-        >>> from nsjax import models
-        >>> from nsjax.analysis import modes
-        >>> chain = models.mass_spring_chain(gravity=0.0, support="constraint", stiffness=10.0)
-        >>> (modes(chain).frequencies * 2.0 * np.pi).round(4).tolist()  # sqrt(10), sqrt(30)
-        [3.1623, 5.4772]
-    """
-    ramp, q = ramp_of(problem, None)
-    found = _linearised(ramp.system, ramp.t, jnp.asarray(q), ramp.start)
-    mass, damping, stiffness, held, left = (np.asarray(x) for x in found)
-    free = null_space(held)
-    scale = float(np.max(np.abs(stiffness))) * 1e-9 + 1e-300
-    if not float(np.max(np.abs(free.T @ left), initial=0.0)) <= AT_REST + scale:
-        raise InputError(
-            f"modes: forces up to {float(np.max(np.abs(left))):.3g} are left over at the start; bring it "
-            "to rest with nsjax.analysis.equilibrium"
-        )
-    M, C, K = (free.T @ x @ free for x in (mass, damping, stiffness))
-    n = len(M)
-    if np.any(C):
-        first = np.linalg.solve(M, np.concatenate([K, C], axis=1))
-        whole = np.block([[np.zeros((n, n)), np.eye(n)], [-first]])
-        values, vectors = np.linalg.eig(whole)
-        pick = values.imag >= 0.0
-        values, vectors = values[pick], vectors[:n, pick]
-    else:
-        squares, vectors = np.linalg.eig(np.linalg.solve(M, K))
-        values = 1j * np.sqrt(squares.astype(complex))
-        values = np.where(values.imag < 0.0, -values, values)
-    order = np.argsort(np.abs(values), kind="stable")[:count]
-    shapes = (free @ vectors[:, order]).T
-    largest = np.take_along_axis(shapes, np.argmax(np.abs(shapes), axis=1)[:, None], axis=1)
-    return Modes(values=values[order], shapes=shapes / largest)

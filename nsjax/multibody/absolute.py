@@ -38,6 +38,7 @@ from nsjax.multibody.joints import ROWS, rows_of
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.spatial import FOLDED
 from nsjax.multibody.topology import JOINTS, LOADS, SIZES, Topology
+from nsjax.multibody.turns import ENTRIES, counted
 from nsjax.types import Array, PyTree
 
 
@@ -80,12 +81,14 @@ class Bodies:
 
     @functools.cached_property
     def places(self) -> dict[str, Any]:
-        """Where a body stands after the ground, and the nodes of a beam; None for the ground."""
+        """Where a body stands after the ground, and the nodes of a beam, by all of its names; None for the
+        ground.
+        """
         found: dict[str, Any] = {GROUND: None} | {name: k for k, name in enumerate(self.names, 1)}
         for part in self.topology.all_of("beam"):
             first = found[f"{part.name}.0"]
             found[part.name] = slice(first, first + part.option("nodes"))
-        return found
+        return found | {x: found[node] for x, node in self.topology.other_names.items()}
 
     @functools.cached_property
     def groups(self) -> tuple[tuple[Part, ...], ...]:
@@ -128,9 +131,21 @@ class Bodies:
         return tuple(found)
 
     def poses(self, q: Array) -> Array:
-        """Of all bodies (n, 3 or 7), without Gauss points."""
+        """Of all bodies (n, 3 or 7), without Gauss points and turns."""
         n = len(self.names)
-        return (q[: 7 * n] if self.spans else q).reshape(n, -1)
+        return (q[: 7 * n] if self.spans or self.topology.counted else q).reshape(n, -1)
+
+    def turned(self, q: Array) -> Array:
+        """What hinges whose turns are counted have turned through (k, 3), see `nsjax.multibody.turns`."""
+        k = len(self.topology.counted)
+        return q[q.shape[0] - ENTRIES * k :].reshape(k, ENTRIES)
+
+    @functools.cached_property
+    def hinged(self) -> tuple[np.ndarray, np.ndarray]:
+        """First and second bodies of these hinges, after the ground, which is 0."""
+        pairs = [self.topology.of[name].bodies for name in self.topology.counted]
+        places = {GROUND: 0} | {name: k for k, name in enumerate(self.names, 1)}
+        return np.array([places[x] for x, _ in pairs]), np.array([places[x] for _, x in pairs])
 
     def with_points(self, q: Array) -> Array:
         """Poses followed by the Gauss points that they have when they are reached by one step."""
@@ -287,19 +302,22 @@ class Bodies:
         return heights if x.elastic is None else heights + elastic_energy(x.elastic, poses)
 
     def retract(self, q: Array, xi: Array) -> Array:
-        """Poses moved along increments, and with them the Gauss points of incremental elements."""
+        """Poses moved along increments, and with them the Gauss points of incremental elements and the
+        turns of hinges.
+        """
         poses, steps = self.poses(q), xi.reshape(-1, 6)
-        moved = jax.vmap(rotations.move_pose)(poses, steps).reshape(-1)
-        if not self.spans:
-            return moved
+        after = jax.vmap(rotations.move_pose)(poses, steps)
+        moved = after.reshape(-1)
         points = [
             moved_points(q[own], poses[nodes], steps[nodes], part.option("incremental"))
             for part, nodes, own in self.spans
         ]
-        return jnp.concatenate([moved, *points])
+        if self.topology.counted:
+            points.append(counted(self.turned(q), poses[:, 3:], after[:, 3:], *self.hinged).reshape(-1))
+        return jnp.concatenate([moved, *points]) if points else moved
 
     def difference(self, q0: Array, q1: Array) -> Array:
-        """Inverse of `retract`; of incremental elements it sees the nodes alone."""
+        """Inverse of `retract`; it sees poses alone."""
         return jax.vmap(rotations.pose_between)(self.poses(q0), self.poses(q1)).reshape(-1)
 
     def chain(self) -> tuple[int, bool] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,7 @@ from nsjax.multibody.topology import (
     dimension_of,
     joint_topology,
 )
+from nsjax.multibody.turns import read_angles
 
 COORDINATES = ("joint", "absolute")
 
@@ -95,10 +97,14 @@ def assemble(
     q, v = close(tree, params, dict(start or {}), dict(guess or {}))
     _check_springs(tree, params, q)
     dropped = dependent_rows(tree, params, q)
-    made = tree if coordinates == "joint" else _mechanism(parts, absolute_topology(parts, dimension))
-    if coordinates == "absolute":
-        _check_masses(parts)
-        q, v = poses(tree, params, q, v, made.tree.names)
+    if coordinates == "joint":
+        _check_armatures(parts, tree)
+        _tell_turns(parts, tree)
+        return _problem(tree, dropped, params, q, v)
+    made = _mechanism(parts, absolute_topology(parts, dimension))
+    _check_masses(parts)
+    _check_armatures(parts, made)
+    q, v = poses(tree, params, q, v, made.tree.names, made.topology.counted)
     return _problem(made, dropped, params, q, v)
 
 
@@ -114,6 +120,7 @@ def _with_beams(parts: tuple[Part, ...], gravity: Any, start: dict[str, Any], gu
     params = {part.name: part.numbers for part in parts if part.kind != "node"} | {"gravity": gravity}
     made = _mechanism(parts, absolute_topology(parts, 3))
     _check_masses(parts)
+    _check_armatures(parts, made)
     q, v = beam_start(made, params, start, dict(guess or {}))
     _check_springs(made, params, q)
     return _problem(made, dependent_beam_rows(made, params, q), params, q, v)
@@ -121,6 +128,25 @@ def _with_beams(parts: tuple[Part, ...], gravity: Any, start: dict[str, Any], gu
 
 def _mechanism(parts: tuple[Part, ...], topology: Topology) -> Mechanism:
     return Mechanism(topology, presence_of(parts, topology))
+
+
+class TurnsWarning(UserWarning):
+    """An angle that is read and lies between -pi and pi: it jumps at half a turn."""
+
+
+def _tell_turns(parts: tuple[Part, ...], tree: Mechanism) -> None:
+    """Says which angles that something reads count no turns in joint coordinates."""
+    read = read_angles(parts, beyond=True) if tree.dimension == 3 else ()
+    jumping = [name for name in tree.topology.closures if name in read]
+    if jumping:
+        warnings.warn(
+            f"hinge {', '.join(map(repr, jumping))}: closes a loop, so that its angle lies between -pi and "
+            "pi and jumps at half a turn, and a spring, limit or law reads it; name a joint of the loop "
+            'whose angle nothing reads with loop=True, or assemble with coordinates="absolute", which '
+            "counts turns",
+            TurnsWarning,
+            stacklevel=3,
+        )
 
 
 def _check_leaves(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
@@ -144,6 +170,17 @@ def _check_masses(parts: tuple[Part, ...]) -> None:
             raise InputError(
                 f"body {x.name!r}: mass = {x.numbers.mass}, and in absolute coordinates, always those of "
                 'beams, every body needs its own; give it mass, or take coordinates="joint"'
+            )
+
+
+def _check_armatures(parts: tuple[Part, ...], made: Mechanism) -> None:
+    """Refuses driven inertias of joints that are constraints: they have no coordinate to be driven with."""
+    for x in parts:
+        if x.name in made.topology.closures and x.numbers.armature is not None:
+            raise InputError(
+                f"{x.kind} {x.name!r}: armature = {x.numbers.armature} of a joint that is a constraint, as "
+                "all are in absolute coordinates and one of every loop in joint coordinates; let another "
+                "joint close the loop (loop=True), or give the body behind it the inertia"
             )
 
 

@@ -69,10 +69,12 @@ class Batch:
 
     @property
     def slots(self) -> list[str]:
-        """Names of the contacts of places for pairs that are found."""
+        """Names of the contacts of places for pairs that are found: of their group, kinds of shapes, and a
+        number.
+        """
         if self.source is None:
             return []
-        title = "_".join((self.source.group, *self.source.kinds))
+        title = f"{self.source.group}.{'_'.join(self.source.kinds)}"
         return [f"{title}.{k}" for k in range(self.many * self.rows)]
 
     def _scene(self, tree: Bodies, first: Any, second: Any) -> Scene:

@@ -16,8 +16,9 @@ from nsjax.math import rotations
 from nsjax.multibody.beams import nodes_of
 from nsjax.multibody.closing import closed_position, closing_rates, directions, independent, told_dropped
 from nsjax.multibody.mechanism import Mechanism
-from nsjax.multibody.start import given_coordinates, pair_of, position_of, rate_of
+from nsjax.multibody.start import given_coordinates, pair_of, position_of, rate_of, turned_at
 from nsjax.multibody.topology import Link
+from nsjax.multibody.turns import ENTRIES
 from nsjax.types import Array, PyTree
 
 OPEN = 1e-9
@@ -49,6 +50,21 @@ def _drawn(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> dict[st
     return found
 
 
+def _by_nodes(mechanism: Mechanism, given: Mapping[str, Any]) -> dict[str, Any]:
+    """With nodes for ends and stations of beams.
+
+    Raises:
+        InputError: for a node that is given by two names.
+    """
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        node = mechanism.topology.other_names.get(name, name)
+        if node in found:
+            raise InputError(f"start: {name!r} is the node {node!r}, which is given, too; give it once")
+        found[node] = value
+    return found
+
+
 def beam_start(
     mechanism: Mechanism, p: PyTree, start: Mapping[str, Any], guess: Mapping[str, Any]
 ) -> tuple[Any, Any]:
@@ -60,15 +76,18 @@ def beam_start(
     Raises:
         InputError: naming the joint that is open, or that the velocities open.
     """
+    start, guess = (_by_nodes(mechanism, x) for x in (start, guess))
     drawn = _drawn(mechanism, p, start)
     near = {name: x for name, x in guess.items() if name not in drawn}
     _, v, held, driven = given_coordinates(mechanism, drawn, "start")
     q, *_ = given_coordinates(mechanism, {**near, **drawn}, "guess" if near else "start")
     q, v = _at_centres(mechanism, p, jnp.asarray(q), jnp.asarray(v))
-    if mechanism.tree.spans:
-        q = _with_points(mechanism, q)
+    if mechanism.tree.spans or mechanism.topology.counted:
+        q = _with_history(mechanism, q)
     if mechanism.labels().constraints:
         q, v = _closed(mechanism, p, q, v, held, _ways(mechanism, start, driven, q))
+    if mechanism.topology.counted:
+        q = _with_turns(mechanism, p, q)
     if is_traced((p, q, v)):
         return q, v
     _check_closed(mechanism, p, q, v)
@@ -115,10 +134,20 @@ def _closed(
 
 
 @functools.partial(jax.jit, static_argnames="mechanism")
-def _with_points(mechanism: Mechanism, q: Array) -> Array:
-    """Followed by the Gauss points of incremental elements."""
+def _with_history(mechanism: Mechanism, q: Array) -> Array:
+    """Followed by the Gauss points of incremental elements, and by hinges that have not turned."""
     made: Array = mechanism.tree.with_points(q)
-    return made
+    return jnp.concatenate([made, jnp.zeros(ENTRIES * len(mechanism.topology.counted))])
+
+
+@functools.partial(jax.jit, static_argnames="mechanism")
+def _with_turns(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
+    """With the hinges turned as the poses say, below half a turn."""
+    names = mechanism.topology.counted
+    none = jnp.zeros(ENTRIES * len(names))
+    bare = jnp.concatenate([q[: q.shape[0] - len(none)], none])
+    scene = mechanism.scene(jnp.zeros(()), bare, None, p)
+    return jnp.concatenate([bare[: q.shape[0] - len(none)], *turned_at(scene, p, names)])
 
 
 @functools.partial(jax.jit, static_argnames="mechanism")

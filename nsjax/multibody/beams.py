@@ -12,6 +12,7 @@ from nsjax.core import InputError, nearest
 from nsjax.core.checks import is_traced
 from nsjax.multibody.numbers import Beam, Section
 from nsjax.multibody.parts import Part, made, number
+from nsjax.multibody.topology import places_along
 from nsjax.multibody.tubes import curve_of, is_closed
 
 MASSES = ("consistent", "lumped")
@@ -221,10 +222,7 @@ def with_nodes(parts: Sequence[Part]) -> tuple[Part, ...]:
     beams = {x.name: x for x in parts if isinstance(x, Part) and x.kind == "beam"}
     if not beams:
         return tuple(parts)
-    ends = {f"{name}.start": f"{name}.0" for name in beams}
-    ends |= {f"{name}.end": nodes_of(part)[-1] for name, part in beams.items()}
-    for name, part in beams.items():
-        ends |= {f"{name}.{x}": f"{name}.{k}" for x, k in part.option("stations") or ()}
+    ends = {x: node for part in beams.values() for x, node in places_along(part).items()}
     found: list[Part] = []
     for part in parts:
         if not isinstance(part, Part):

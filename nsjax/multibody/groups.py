@@ -63,7 +63,8 @@ def contact_group(
         restitution, restitution_tangential, friction: of each contact, see `contact`.
         capacity: None: every pair is a contact. A number: only pairs that are near each other have rows,
             found anew in every step, in so many places for each two kinds of shapes; more set the status
-            bit `nsjax.status.CANDIDATES_LOST`. See Limits.
+            bit `nsjax.status.CANDIDATES_LOST`. See Limits. A place is named ``"all.sphere_plane.0"``;
+            `Trajectory.contact` takes ``"all"`` and ``"all.sphere_plane"``, too.
         reach: gap up to which a pair has a place: at least the way that a gap closes in half a step [m].
             None: a fifth of the smallest radius around a shape.
 

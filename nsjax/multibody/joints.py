@@ -39,9 +39,8 @@ def axis_of(part: Part, numbers: Any, dimension: int) -> Any:
 
 
 def measured(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
-    """Coordinate of a hinge or slide and its rate, from the frames of its bodies.
-
-    Limits: the angle of a spatial hinge lies between -pi and pi.
+    """Coordinate of a hinge or slide and its rate, from the frames of its bodies; the angle of a spatial
+    hinge without its full turns, between -pi and pi (`nsjax.multibody.turns` counts them).
     """
     a = scene.algebra
     first, second = (scene.frame(x) for x in part.bodies)

@@ -13,7 +13,7 @@ from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
 from nsjax.math import taken
-from nsjax.multibody import joints, meetings, pictures
+from nsjax.multibody import joints, meetings, pictures, turns
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.all_pairs import HELD
@@ -116,8 +116,20 @@ class Mechanism:
             return q[link.q], None if v is None else v[link.v]  # type: ignore[union-attr]
         if v is None:
             still = dataclasses.replace(scene, frames=_still(scene))
-            return joints.measured(still, part, p[name])[0], None
-        return joints.measured(scene, part, p[name])
+            return self._whole(part, scene, q, p, joints.measured(still, part, p[name])[0]), None
+        x, rate = joints.measured(scene, part, p[name])
+        return self._whole(part, scene, q, p, x), rate
+
+    def _whole(self, part: Part, scene: Scene, q: Array, p: PyTree, x: Any) -> Any:
+        """A measured coordinate with the full turns of a spatial hinge, as far as they are known."""
+        if self.dimension == 2 or part.kind != "hinge":
+            return x
+        if part.option("motion") is not None:
+            return turns.whole(x, part.option("motion")(scene.time))
+        if part.name not in self.topology.counted:
+            return x
+        gone = self.tree.turned(q)[self.topology.counted.index(part.name)]
+        return turns.whole(x, jnp.sum(gone * joints.axis_of(part, p[part.name], 3)))
 
     def mass(self, q: Array, p: PyTree) -> Array:
         """Mass matrix (nv, nv)."""
@@ -219,9 +231,7 @@ class Mechanism:
         for name in self.presence.motions:
             part, (x, _) = self.topology.of[name], scene.coordinates(name)
             wanted = part.option("motion")(t)
-            turns = self.dimension == 3 and part.kind == "hinge" and name in self.topology.closures
-            # an angle measured between -pi and pi meets its wanted value modulo full turns
-            found.append(jnp.sin(x - wanted) if turns else plane.plus(x, -wanted))
+            found.append(plane.plus(x, -wanted))
         if batched:
             own = self.tree.rows(t, q, p)
             rows = jnp.concatenate([own, meetings.flat(found)]) if found else own
@@ -271,13 +281,15 @@ class Mechanism:
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the bodies, of the joints, or of the springs, motors and loads."""
         kinds = {"body": BODIES, "joint": JOINTS, "load": LOADS}[kind]
-        return tuple(part.name for part in self.topology.all_of(*kinds))
+        more = tuple(self.topology.other_names) if kind == "body" else ()
+        return tuple(part.name for part in self.topology.all_of(*kinds)) + more
 
     def part_row(
         self, kind: str, name: str, t: Array, q: Array, v: Array, output: Any, p: PyTree
     ) -> dict[str, Array]:
         """Quantities of a body, joint or load at a row, see `nsjax.core.System.parts`."""
         if kind == "body":
+            name = self.topology.other_names.get(name, name)
             node = self.topology.of[name].kind == "node"
             own = None if node else (p[name].mass, p[name].inertia, p[name].com)
             weight = own or self.tree.weight_of(name, p)

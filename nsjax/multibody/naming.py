@@ -5,6 +5,7 @@ from __future__ import annotations
 from nsjax.multibody.frames import Scene
 from nsjax.multibody.incremental import point_labels
 from nsjax.multibody.topology import Link, Topology
+from nsjax.multibody.turns import labels
 from nsjax.types import Array
 
 OBSERVED = 12
@@ -47,6 +48,7 @@ def coordinate_labels(topology: Topology) -> tuple[tuple[str, ...], tuple[str, .
         q, v = q + one, v + other
     for part in topology.all_of("beam"):
         q = q + (point_labels(part) if part.option("incremental") else [])
+    q = q + labels(topology.counted)
     known = {x.split(" [")[0] for x in q}
     names = [f"{link.body}.{x} [m]" for link in _observed(topology) for x in "xyz"[: topology.dimension]]
     return tuple(q), tuple(v), tuple(x for x in names if x.split(" [")[0] not in known)

@@ -159,7 +159,7 @@ def _check_inertia(name: str, inertia: np.ndarray) -> None:
 def _joint(
     kind: str, name: str, first: str, second: str, motion: Fn | None, loop: bool, **given: Any
 ) -> Part:
-    limits = given.pop("limits", None)
+    limits, turns = given.pop("limits", None), given.pop("turns", False)
     if limits is not None:
         given["lower"], given["upper"] = limits
         if not is_traced(limits) and not given["lower"] < given["upper"]:
@@ -174,13 +174,13 @@ def _joint(
     kept = {k: number(kind, name, k, v, least.get(k, -math.inf)) for k, v in given.items()}
     if first == second:
         raise InputError(f"{kind} {name!r}: joins {first!r} to itself; name two bodies")
-    return made(kind, name, (first, second), numbers.Joint(**kept), motion=motion, loop=loop)
+    return made(kind, name, (first, second), numbers.Joint(**kept), motion=motion, loop=loop, turns=turns)
 
 
 def hinge(
     name: str, first: str, second: str, *, at: Any = None, on: Any = None, axis: Any = None,
     turned: Any = None, limits: Any = None, restitution: Any = 0.0, friction: Any = None,
-    armature: Any = None, motion: Fn | None = None, loop: bool = False,
+    armature: Any = None, motion: Fn | None = None, loop: bool = False, turns: bool = False,
 ) -> Part:  # fmt: skip
     """A hinge: one rotation of the second body against the first.
 
@@ -196,9 +196,13 @@ def hinge(
         armature: inertia driven with the angle [kg m^2].
         motion: prescribed angle ``(t) -> [rad]``; the joint exerts the moment that it takes.
         loop: this joint closes a loop; where several may, one is found unless it is named so.
+        turns: count its turns, see Limits.
 
     Raises:
         InputError: for limits in the wrong order, an axis that is no unit vector, a body joined to itself.
+
+    Limits: spatial hinges that are constraints have angles between -pi and pi, but those in absolute
+    coordinates with ``turns``, or whose angle springs, limits or laws read: less than half a turn a step.
 
     Example:
         >>> from nsjax.multibody import hinge
@@ -207,7 +211,7 @@ def hinge(
     """
     return _joint(
         "hinge", name, first, second, motion, loop, at=at, on=on, axis=axis, turned=turned, limits=limits,
-        restitution=restitution, friction=friction, armature=armature,
+        restitution=restitution, friction=friction, armature=armature, turns=turns,
     )  # fmt: skip
 
 
@@ -293,11 +297,8 @@ def universal(
         'universal'
     """
     if not is_traced((axis, second_axis, turned)):
-        frame = (
-            np.eye(3)
-            if turned is None
-            else rotations.matrix(rotations.exponential(jnp.asarray(turned, float)))
-        )
+        by = jnp.zeros(3) if turned is None else jnp.asarray(turned, float)
+        frame = rotations.matrix(rotations.exponential(by))
         lean = float(np.asarray(axis, float) @ np.asarray(frame) @ np.asarray(second_axis, float))
         if abs(lean) > UNIT_TOLERANCE:
             raise InputError(

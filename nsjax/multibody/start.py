@@ -22,6 +22,7 @@ from nsjax.multibody.closing import (
     searched,
     told_dropped,
 )
+from nsjax.multibody.frames import Scene
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.topology import SIZES, Link
 from nsjax.types import Array, PyTree
@@ -176,8 +177,10 @@ def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
     return told_dropped(loops.labels().constraints, kept, "")
 
 
-def poses(mechanism: Mechanism, p: PyTree, q: Any, v: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
-    """Poses and velocities of the centres of mass, from joint coordinates."""
+def poses(
+    mechanism: Mechanism, p: PyTree, q: Any, v: Any, names: tuple[str, ...], counted: tuple[str, ...]
+) -> tuple[Any, Any]:  # fmt: skip
+    """Poses and velocities of the centres of mass, and turns of hinges, from joint coordinates."""
     scene = mechanism.scene(jnp.zeros(()), jnp.asarray(q), jnp.asarray(v), p)
     places, rates = [], []
     for name in names:
@@ -191,8 +194,17 @@ def poses(mechanism: Mechanism, p: PyTree, q: Any, v: Any, names: tuple[str, ...
             turn = scene.rotation(name)
             places.append(quaternion(turn))
             rates.append(jnp.sum(turn * scene.spin(name)[:, None], axis=0))
-    q, v = jnp.concatenate(places), jnp.concatenate(rates)
+    q, v = jnp.concatenate([*places, *turned_at(scene, p, counted)]), jnp.concatenate(rates)
     return (q, v) if is_traced((q, v)) else (np.asarray(q), np.asarray(v))
+
+
+def turned_at(scene: Scene, p: PyTree, names: tuple[str, ...]) -> list[Array]:
+    """Rotation vectors through which hinges have turned, of the angles of a scene."""
+    found = []
+    for name in names:
+        along = jnp.asarray(p[name].axis, float)
+        found.append(jnp.asarray(scene.coordinate(name), float) * along)
+    return found
 
 
 def quaternion(turn: Array) -> Array:

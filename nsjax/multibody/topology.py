@@ -12,6 +12,7 @@ import numpy as np
 from nsjax.core import InputError, nearest
 from nsjax.multibody.incremental import entries_of
 from nsjax.multibody.parts import GROUND, Part
+from nsjax.multibody.turns import ENTRIES, read_angles
 
 SIZES = {
     2: {"hinge": (1, 1), "slide": (1, 1), "fixed": (0, 0), "free": (3, 3)},
@@ -63,6 +64,7 @@ class Topology:
         parts: without their numbers, in the order given.
         links: of the bodies, parents first.
         closures: names of the joints that are constraints.
+        counted: names of the hinges whose turns stand in ``q``, see `nsjax.multibody.turns`.
     """
 
     dimension: int
@@ -70,6 +72,7 @@ class Topology:
     parts: tuple[Part, ...]
     links: tuple[Link, ...]
     closures: tuple[str, ...]
+    counted: tuple[str, ...] = ()
 
     @functools.cached_property
     def of(self) -> dict[str, Part]:
@@ -86,15 +89,28 @@ class Topology:
         """Links by joint."""
         return {link.joint: link for link in self.links if link.joint is not None}
 
+    @functools.cached_property
+    def other_names(self) -> dict[str, str]:
+        """Nodes of beams by the names of ends and stations."""
+        return {x: node for part in self.all_of("beam") for x, node in places_along(part).items()}
+
     def all_of(self, *kinds: str) -> tuple[Part, ...]:
         """Parts of these kinds, in the order given."""
         return tuple(part for part in self.parts if part.kind in kinds)
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """``nq, nv``; Gauss points of incremental elements stand in ``q`` behind all bodies."""
+        """``nq, nv``; behind all bodies stand Gauss points of beams, then turns of hinges."""
         table, more = SIZES[self.dimension], sum(entries_of(x) for x in self.all_of("beam"))
+        more += ENTRIES * len(self.counted)
         return sum(table[x.kind][0] for x in self.links) + more, sum(table[x.kind][1] for x in self.links)
+
+
+def places_along(beam: Part) -> dict[str, str]:
+    """Nodes of a beam by the names of its ends and stations: ``{"arm.start": "arm.0"}`` and so on."""
+    name, last = beam.name, beam.option("nodes") - 1
+    found = {f"{name}.start": f"{name}.0", f"{name}.end": f"{name}.{last}"}
+    return found | {f"{name}.{x}": f"{name}.{k}" for x, k in beam.option("stations") or ()}
 
 
 def check_names(parts: Sequence[Part]) -> None:
@@ -183,17 +199,50 @@ def _numbers(record: Any) -> list[Any]:
 
 
 def joint_topology(parts: Sequence[Part], dimension: int) -> Topology:
-    """A tree from the ground, nearest first, joints in the order given; joints left over close loops."""
+    """A tree from the ground, nearest first, joints in the order given; joints left over close loops.
+
+    In space a hinge of the tree counts its turns, one that closes a loop does not: of a loop, a joint whose
+    angle nothing reads closes it, as far as there is one.
+    """
+    read = frozenset(read_angles(parts, beyond=True)) if dimension == 3 else frozenset()
+    driven = frozenset(x.name for x in parts if x.kind in JOINTS and x.numbers.armature is not None)
+    aside: frozenset[str] = frozenset()
+    while True:
+        made = _tree(parts, dimension, aside)
+        open_to = [x for x in made.closures if x in read and not made.of[x].option("loop")]
+        loops = [_loop(made, made.of[name].bodies) - read - driven for name in open_to]
+        others = [x.name for loop in loops for x in made.parts if x.name in loop]
+        if not others:
+            return made
+        aside |= {others[-1]}
+
+
+def _loop(made: Topology, ends: tuple[str, ...]) -> set[str]:
+    """Joints of the tree between two bodies."""
+    ways = []
+    for body in ends:
+        way = set()
+        while body != GROUND:
+            link = made.link_of[body]
+            way |= {link.joint} if link.joint is not None else set()
+            body = link.parent
+        ways.append(way)
+    return ways[0] ^ ways[1]
+
+
+def _tree(parts: Sequence[Part], dimension: int, aside: frozenset[str]) -> Topology:
+    """The tree without the joints put aside."""
     bare = tuple(dataclasses.replace(part, numbers=None) for part in parts)
     table, joints = SIZES[dimension], [x for x in bare if x.kind in JOINTS]
+    hanging = [x for x in joints if x.name not in aside and not x.option("loop") and x.kind in table]
     hung: dict[str, tuple[str, Part | None, bool]] = {}
     order, used, front = [], set(), [GROUND]
     bodies = [x.name for x in bare if x.kind == "body"]
     while True:
         while front:
             parent = front.pop(0)
-            for joint in joints:
-                if joint.name in used or joint.option("loop") or joint.kind not in table:
+            for joint in hanging:
+                if joint.name in used:
                     continue
                 if parent in joint.bodies:
                     child = joint.bodies[1] if joint.bodies[0] == parent else joint.bodies[0]
@@ -231,4 +280,5 @@ def absolute_topology(parts: Sequence[Part], dimension: int) -> Topology:
     bodies = [x.name for x in bare if x.kind in BODIES]
     links = tuple(Link(x, GROUND, "free", None, False, nq * k, nv * k) for k, x in enumerate(bodies))
     closures = tuple(x.name for x in bare if x.kind in JOINTS)
-    return Topology(dimension, "absolute", bare, links, closures)
+    counted = read_angles(parts) if dimension == 3 else ()
+    return Topology(dimension, "absolute", bare, links, closures, counted)

@@ -21,12 +21,15 @@ from experiments.beams_joints import (
 )
 
 FIGURES = [
+    "fig_ball_joint",
     "fig_crank_slider",
     "fig_flying_beam",
     "fig_four_bar",
     "fig_frame",
     "fig_oscillation",
     "fig_right_angle_frame",
+    "fig_spring_dashpot",
+    "fig_torsion_turns",
     "fig_universal_joint",
     "table_scaling",
 ]

@@ -87,7 +87,7 @@ def test_a_pair_that_changes_its_slot() -> None:
     traj = run(problem, 400, 400)
     traj.raise_for_status()
     names = list(problem.system.labels.contacts)
-    assert names == ["all_sphere_sphere.0", "all_sphere_plane.0", "all_sphere_plane.1"]
+    assert names == ["all.sphere_sphere.0", "all.sphere_plane.0", "all.sphere_plane.1"]
     assert np.asarray(traj.impacts[-1]).tolist() == [0, 1, 0]
     np.testing.assert_allclose(traj.impulse_normal[-1], [0.0, *[9.81 * 0.4] * 2], rtol=1e-9)
     np.testing.assert_allclose(traj.closed_time[-1][2], 0.4, rtol=1e-9)
@@ -100,7 +100,7 @@ def test_two_at_one_place() -> None:
         body("a", **MASS), body("b", **MASS), contact_group("all", shapes, capacity=1),
         coordinates="absolute", gravity=9.81,
     )  # fmt: skip
-    with pytest.raises(InputError, match=r"gap of contact.*all_sphere_sphere.0.*-0\.2"):
+    with pytest.raises(InputError, match=r"gap of contact.*all.sphere_sphere.0.*-0\.2"):
         run(problem)
 
 

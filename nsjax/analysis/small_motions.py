@@ -1,0 +1,185 @@
+"""Small motions about an equilibrium: modes, decay and growth.
+
+With the mass ``M``, damping ``C`` and stiffness ``K`` in the directions that constraints leave free, loads
+that follow and multipliers included, motions ``x exp(lambda t)`` hold ``(lambda^2 M + lambda C + K) x =
+0``.
+Outside of any program, on dense matrices.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.analysis.statics import null_space, ramp_of, residual
+from nsjax.core import InputError, Problem, System
+from nsjax.core.inertia import mass_matrix
+from nsjax.core.operators import prepared
+from nsjax.types import Array, PyTree
+
+ROUNDING = 10.0 * float(np.finfo(float).eps)
+"""Rounding of entries of matrices, of their size, for every row."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Modes:
+    """Small motions about an equilibrium, ``exp(lambda t)``, slowest first.
+
+    Args:
+        values: ``lambda`` (k,) complex [1/s]; of a pair of conjugates the one of positive imaginary part,
+            real ones each for itself: a saddle has one that grows and one that decays. A direction without
+            stiffness (a body that moves freely) has the value zero once.
+        shapes: increments along which the position moves (k, nv), complex, largest entry 1.
+        growth: largest real part [1/s] of all motions, of those beyond the first k, too: above zero the
+            equilibrium is unstable.
+    """
+
+    values: np.ndarray
+    shapes: np.ndarray
+    growth: float
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """[Hz] of the imaginary parts."""
+        return self.values.imag / (2.0 * np.pi)
+
+
+@functools.partial(jax.jit, static_argnames="system")
+def _linearised(system: System, t: Array, q: Array, p: PyTree) -> tuple[Array, ...]:
+    zero, ready = jnp.zeros(system.nv), prepared(system, p)
+
+    def rows(xi: Array) -> Array:
+        made: Array = system.constraint(t, system.retract(q, xi), ready)
+        return made
+
+    held = jax.jacfwd(rows)(zero) if system.nb else jnp.zeros((0, system.nv))
+    push = system.force(t, q, zero, ready)
+    x = -jnp.linalg.lstsq(held.T, push)[0] if system.nb else jnp.zeros(0)
+    stiffness = -jax.jacfwd(lambda xi: residual(system, t, q, xi, x, ready)[: system.nv])(zero)
+    damping = -jax.jacfwd(lambda v: system.force(t, q, v, ready))(zero)
+    return mass_matrix(system, q, ready), damping, stiffness, held, push + held.T @ x
+
+
+AT_REST = 1e-6
+"""Forces that are left over, of the largest multiplier or load, above which it is no equilibrium."""
+
+
+def _without_stiffness(K: np.ndarray) -> np.ndarray:
+    """Directions (n, k) that ``K`` takes to zero: of its part with unit diagonal, since stiffnesses of
+    displacements, turns and soft springs are of very different sizes.
+    """
+    sizes = np.sqrt(np.abs(np.diag(K)))
+    sizes = np.where(sizes > 0.0, sizes, np.maximum(np.max(np.abs(K), axis=1, initial=0.0), 1e-300) ** 0.5)
+    sizes = np.where(sizes > 1e-150, sizes, 1.0)
+    _, values, rows = np.linalg.svd(K / sizes / sizes[:, None])
+    rank = int(np.sum(values > len(K) * ROUNDING * max(values[0], 1e-300))) if len(K) else 0
+    found: np.ndarray = rows[rank:].T / sizes[:, None]
+    return found
+
+
+def _eigenpairs(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Eigenvalues, vectors, and how far rounding of the entries of ``A`` moves each value."""
+    values, vectors = np.linalg.eig(A)
+    try:
+        lefts = np.linalg.inv(vectors)
+    except np.linalg.LinAlgError:  # a double root with one vector
+        lefts = np.linalg.pinv(vectors)
+    moved = np.sum(np.abs(lefts) * (np.abs(A) @ np.abs(vectors)).T, axis=1)
+    return values.astype(complex), vectors.astype(complex), len(A) * ROUNDING * moved
+
+
+def _vibrations(K: np.ndarray, none: np.ndarray, symmetric: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Values and shapes without damping, the mass being 1: ``-lambda^2`` are eigenvalues of the stiffness.
+    Each below zero is a pair that grows and decays.
+    """
+    rest = null_space(none.T)
+    squares, shapes, left = _eigenpairs(rest.T @ K @ rest)
+    real = symmetric | (np.abs(squares.imag) <= left)
+    squares = np.where(real, squares.real, squares)
+    saddle = real & (squares.real < 0.0)
+    rates = np.sqrt(-squares + 0j)
+    rates = np.where(rates.imag < 0.0, -rates, rates)
+    rates = np.where(real, np.where(saddle, np.sqrt(np.abs(squares)), 1j * np.sqrt(np.abs(squares))), rates)
+    shapes = rest @ shapes
+    values = np.concatenate([np.zeros(none.shape[1]), rates, -rates[saddle]])
+    return values, np.concatenate([none, shapes, shapes[:, saddle]], axis=1)
+
+
+def _motions(
+    C: np.ndarray, K: np.ndarray, none: np.ndarray, across: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Values and shapes of any damping and stiffness, the mass being 1, from the equations of first order,
+    without the directions of no stiffness, which are zero once. Those that are not damped either are zero
+    twice, a displacement that stays and one that goes on: the second is left out. Real and imaginary parts
+    that are rounding are zero.
+
+    Args:
+        none: directions without stiffness, ``K none = 0``, orthonormal.
+        across: the same of the transposed stiffness.
+    """
+    damped = np.linalg.svd(across.T @ C @ none)[1]
+    twice = int(np.sum(damped <= len(K) * ROUNDING * np.linalg.norm(C, 2)))
+    rest = null_space(none.T)
+    s = max(float(np.sqrt(np.linalg.norm(K, 2))), float(np.linalg.norm(C, 2)), 1e-300)
+    k = rest.shape[1]
+    A = np.block([[np.zeros((k, k)), s * rest.T], [-K @ rest / s, -C]])
+    values, vectors, left = _eigenpairs(A)
+    real, imaginary = (np.where(np.abs(x) <= left, 0.0, x) for x in (values.real, values.imag))
+    values = real + 1j * imaginary
+    second = np.argsort(np.abs(values))[:twice]
+    pick = (imaginary >= 0.0) & ~np.isin(np.arange(len(values)), second)
+    values, vectors = values[pick], vectors[:, pick]
+    shapes = rest @ vectors[:k] + none @ (s * (none.T @ vectors[k:]) / values)
+    return np.concatenate([np.zeros(none.shape[1]), values]), np.concatenate([none, shapes], axis=1)
+
+
+def modes(problem: Problem, count: int = 6) -> Modes:
+    """Modes and eigenvalues of small motions about an equilibrium, loads that follow and damping included.
+
+    Args:
+        problem: at an equilibrium, of `equilibrium` for instance; an unloaded beam is one.
+        count: how many.
+
+    Raises:
+        InputError: away from equilibrium.
+
+    Limits: dense matrices; about rest only. Contacts are left out. Parts of eigenvalues that rounding of
+    the matrices explains are given as zero.
+
+    Example:
+        >>> import numpy as np
+        >>> from nsjax import models
+        >>> from nsjax.analysis import modes
+        >>> chain = models.mass_spring_chain(gravity=0.0, support="constraint", stiffness=10.0)
+        >>> (modes(chain).frequencies * 2.0 * np.pi).round(4).tolist()  # sqrt(10), sqrt(30)
+        [3.1623, 5.4772]
+    """
+    ramp, q = ramp_of(problem, None)
+    found = _linearised(ramp.system, ramp.t, jnp.asarray(q), ramp.start)
+    mass, damping, stiffness, held, left = (np.asarray(x) for x in found)
+    free = null_space(held)
+    scale = float(np.max(np.abs(stiffness))) * 1e-9 + 1e-300
+    if not float(np.max(np.abs(free.T @ left), initial=0.0)) <= AT_REST + scale:
+        raise InputError(
+            f"modes: forces up to {float(np.max(np.abs(left))):.3g} are left over at the start; bring it "
+            "to rest with nsjax.analysis.equilibrium"
+        )
+    M, C, K = (free.T @ x @ free for x in (mass, damping, stiffness))
+    skew = float(np.max(np.abs(K - K.T), initial=0.0))
+    symmetric = skew <= len(K) * ROUNDING * float(np.max(np.abs(K), initial=0.0))
+    lower = np.linalg.cholesky(0.5 * (M + M.T))
+    none, across = (np.linalg.qr(lower.T @ _without_stiffness(x))[0] for x in (K, K.T))
+    back = np.linalg.inv(lower)
+    C, K = (back @ x @ back.T for x in (C, K))
+    values, shapes = _motions(C, K, none, across) if np.any(C) else _vibrations(K, none, symmetric)
+    order = np.argsort(np.abs(values), kind="stable")[:count]
+    shapes = (free @ (back.T @ shapes[:, order])).T
+    largest = np.take_along_axis(shapes, np.argmax(np.abs(shapes), axis=1)[:, None], axis=1)
+    growth = float(np.max(values.real, initial=-np.inf))
+    return Modes(
+        values=values[order].astype(complex), shapes=(shapes / largest).astype(complex), growth=growth
+    )
