@@ -13,7 +13,7 @@ CRANK = models.slider_crank()
 
 
 def crank(steps: int, carry=None):
-    return nsjax.simulate(*CRANK, SCHEME, dt=2e-5, steps=steps, every=10, carry=carry)
+    return nsjax.simulate(*CRANK, SCHEME, dt=2e-5, steps=steps, every=10, notes=True, carry=carry)
 
 
 def assert_same(a, b) -> None:

@@ -51,7 +51,7 @@ def test_a_loaded_run_continues_bit_for_bit(tmp_path: pathlib.Path) -> None:
     assert whole.impacts[31:].sum() > 0  # something happens after the seam
     io.save(tmp_path / "first.npz", CRANK, first)
     problem, loaded = io.load(tmp_path / "first.npz")
-    rest = nsjax.simulate(*problem, SCHEME, dt=2e-5, steps=200, every=10, carry=loaded.carry)
+    rest = nsjax.simulate(*problem, SCHEME, dt=2e-5, steps=200, every=10, notes=True, carry=loaded.carry)
     for name in ("t", "q", "v", *ROWS):
         assert_same(getattr(rest, name)[1:], getattr(whole, name)[31:])
     assert_same(rest.carry, whole.carry)
