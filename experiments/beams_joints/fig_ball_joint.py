@@ -82,8 +82,9 @@ def _paint(figure: Any, times: np.ndarray, tip: np.ndarray, wanted: np.ndarray) 
     error.set(xlabel="time [s]", ylabel="distance of the tips [m]")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares; ``quick`` at one step of three."""
+    """Computes, saves, draws and compares; ``quick`` takes one step size of three."""
     problem, tips, energies = mechanism(), [], []
     scheme = schemes.generalized_alpha(0.8)
     for dt in STEPS[1:2] if quick else STEPS:

@@ -72,8 +72,9 @@ def _paint(figure: Any, times: np.ndarray, angle: np.ndarray, wanted: np.ndarray
     error.set(xlabel="time [s]", ylabel="error of its angle [rad]")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares; ``quick`` at the finest step alone."""
+    """Computes, saves, draws and compares; ``quick`` takes the finest step alone."""
     problem, ends = mechanism(), []
     scheme = schemes.generalized_alpha(1.0)
     for dt in STEPS[2:] if quick else STEPS:
