@@ -69,6 +69,7 @@ def _paint(figure: Any, times: np.ndarray, angle: np.ndarray, wanted: np.ndarray
     turns.set(xlabel="time [s]", ylabel="turns of the hinge")
     turns.legend()
     error.plot(times, angle - wanted[0], color="black")
+    error.ticklabel_format(axis="y", scilimits=(0, 0))
     error.set(xlabel="time [s]", ylabel="error of its angle [rad]")
 
 
