@@ -74,16 +74,17 @@ def rigid(times: np.ndarray) -> np.ndarray:
 def _paint(figure: Any, times: np.ndarray, tip: np.ndarray, wanted: np.ndarray) -> None:
     path, error = figure.subplots(1, 2)
     for k, name in enumerate("xyz"):
-        (line,) = path.plot(times, wanted[:, k], label=f"{name}, rigid rods")
+        (line,) = path.plot(times, wanted[:, k], label=name)
         path.plot(times[::5], tip[::5, k], "o", markersize=2.5, color=line.get_color())
-    path.set(xlabel="time [s]", ylabel="tip [m]", title="dots: beams")
+    path.set(xlabel="time [s]", ylabel="tip [m]", title="lines: rigid rods, dots: beams")
     path.legend()
     error.semilogy(times[1:], np.linalg.norm(tip - wanted, axis=1)[1:], color="black")
-    error.set(xlabel="time [s]", ylabel="distance of the tips [m]")
+    error.set(xlabel="time [s]", ylabel="distance of the two tips [m]")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares; ``quick`` at one step of three."""
+    """Computes, saves, draws and compares; ``quick`` takes one step size of three."""
     problem, tips, energies = mechanism(), [], []
     scheme = schemes.generalized_alpha(0.8)
     for dt in STEPS[1:2] if quick else STEPS:

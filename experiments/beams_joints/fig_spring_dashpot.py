@@ -61,19 +61,23 @@ def rigid(times: np.ndarray) -> np.ndarray:
     return made
 
 
-def _paint(figure: Any, times: np.ndarray, tip: np.ndarray, wanted: np.ndarray, energy: np.ndarray) -> None:
+def _paint(figure: Any, times: np.ndarray, tip: np.ndarray, wanted: np.ndarray, both: np.ndarray) -> None:
+    """``both``: energy, and that of the start less what the dashpot has taken (2, rows)."""
     path, books = figure.subplots(1, 2)
     for k, name in enumerate("xyz"):
-        (line,) = path.plot(times, wanted[:, k], label=f"{name}, rigid rod")
+        (line,) = path.plot(times, wanted[:, k], label=name)
         path.plot(times[::10], tip[::10, k], "o", markersize=2.5, color=line.get_color())
-    path.set(xlabel="time [s]", ylabel="end [m]", title="dots: beam")
+    path.set(xlabel="time [s]", ylabel="end [m]", title="lines: rigid rod, dots: beam")
     path.legend()
-    books.plot(times, energy, color="black")
+    books.plot(times, both[0], color="black", label="of the mechanism")
+    books.plot(times[::10], both[1, ::10], "o", markersize=2.5, label="of the start, less the dashpot's")
     books.set(xlabel="time [s]", ylabel="energy [J]")
+    books.legend()
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares; ``quick`` at one step of three."""
+    """Computes, saves, draws and compares; ``quick`` takes one step size of three."""
     problem, tips = mechanism(), []
     scheme = schemes.generalized_alpha(0.8)
     for dt in STEPS[1:2] if quick else STEPS:
@@ -95,10 +99,11 @@ def main(quick: bool = False, folder: str | Path | None = None) -> common.Number
     }
     if not quick:
         numbers["order in time"] = shared.order([x[-1] for x in tips])
+    both = np.stack([energy, energy[0] - taken])
     return shared.finish(
         "fig_spring_dashpot", __file__, folder, numbers,
         {"t": times, "end": tips[-1], "rigid": wanted, "energy": energy, "taken": taken}, 6.0,
-        lambda figure: _paint(figure, times, tips[-1], wanted, energy), quick,
+        lambda figure: _paint(figure, times, tips[-1], wanted, both), quick,
     )  # fmt: skip
 
 

@@ -69,11 +69,13 @@ def _paint(figure: Any, times: np.ndarray, angle: np.ndarray, wanted: np.ndarray
     turns.set(xlabel="time [s]", ylabel="turns of the hinge")
     turns.legend()
     error.plot(times, angle - wanted[0], color="black")
+    error.ticklabel_format(axis="y", scilimits=(0, 0))
     error.set(xlabel="time [s]", ylabel="error of its angle [rad]")
 
 
+@common.experiment
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
-    """Computes, saves, draws and compares; ``quick`` at the finest step alone."""
+    """Computes, saves, draws and compares; ``quick`` takes the finest step alone."""
     problem, ends = mechanism(), []
     scheme = schemes.generalized_alpha(1.0)
     for dt in STEPS[2:] if quick else STEPS:
