@@ -21,7 +21,7 @@ LEAST_PIVOT = 1e-8
 1e-15, and digits are lost by one over what is left."""
 
 
-def dependent_answer(a: Array, use: Array, f: Array) -> Array:
+def dependent_answer(a: Array, use: Array, f: Array, weight: Array | float = REGULARISATION) -> Array:
     """``x`` (m,) of least size with ``a x = f`` in rows that determine it; ``a`` has no derivative here.
 
     Elimination passes over rows that depend on others, from the last row to the first: bilateral rows count
@@ -34,14 +34,15 @@ def dependent_answer(a: Array, use: Array, f: Array) -> Array:
         a: (m, m) rows, used ones with a unit diagonal.
         use: (m,) bool, rows that may depend on each other; the others are independent.
         f: (m,) live.
+        weight: of the diagonal, see limits.
 
-    Limits: with more than `nsjax.linalg.INLINE_LIMIT` rows a small weight stands on the diagonal instead.
+    Limits: with more than `nsjax.linalg.INLINE_LIMIT` rows ``weight`` stands on the diagonal instead.
     """
     a = lax.stop_gradient(a)
     m = a.shape[0]
     if m > INLINE_LIMIT:
-        weight = jnp.where(use, REGULARISATION, 0.0)[:, None] * np.eye(m)
-        return solve(a + weight, f[:, None])[:, 0]
+        added = jnp.where(use, weight, 0.0)[:, None] * np.eye(m)
+        return solve(a + added, f[:, None])[:, 0]
     inverse, free = _eliminated(a, use)
     moves = jnp.where(free, matmul(inverse, a) - np.eye(m), 0.0)
     square = matmul(moves.T, moves) + jnp.where(free, 0.0, 1.0) * np.eye(m)

@@ -14,6 +14,7 @@ import numpy as np
 from nsjax.contact import bordered
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.branches import REGULARISATION
+from nsjax.contact.dependent import dependent_answer
 from nsjax.core.system import System
 from nsjax.linalg import Structure, matmul, matvec, solve
 from nsjax.types import Array, record
@@ -58,22 +59,46 @@ def regularisation(system: System) -> float:
     return REGULARISATION if system.nt else SMOOTH_REGULARISATION
 
 
-def correction(x: Tangent, dynamic: Array, rows: Array) -> tuple[Array, Array]:
+def correction(x: Tangent, dynamic: Array, rows: Array, derivative: bool = False) -> tuple[Array, Array]:
     """``(dw, dx)`` of the linearised rows::
 
         J dw - W dpi = -r,     k dx - dpi = -(k x - pi),     dpi = D (k dx - p Y dw)
 
     by elimination of ``dw``; the unknowns of the border are ``dsigma``, or ``k dx`` for the rows that the
     matrix contains.
+
+    Args:
+        x: linearisation.
+        dynamic: ``r`` (nv,).
+        rows: ``k x - pi`` (rows,).
+        derivative: whether this is the derivative of an answer. Corrections of an iteration mend what the
+            weight of dependent rows changes; a derivative is not corrected, and carries the rounding that
+            one over the weight makes large to the next step. It passes over dependent rows instead.
     """
     a, m = x.linear, x.law.shape[0]
     free = -a.dynamics.solve(dynamic)
     if not m:
         return free, jnp.zeros(0)
-    border = x.p[:, None] * matmul(a.delassus, x.law)
-    border = jnp.eye(m) - x.law + border * (1.0 + x.weight * np.eye(m))
     known = -rows - x.p * matvec(a.speed, free)
-    u = solve(border, known[:, None])[:, 0]
+    if derivative:
+        u = _least(x, known)
+    else:
+        border = x.p[:, None] * matmul(a.delassus, x.law)
+        border = jnp.eye(m) - x.law + border * (1.0 + x.weight * np.eye(m))
+        u = solve(border, known[:, None])[:, 0]
     dw = free + matvec(a.response, matvec(x.law, u))
     change = jnp.where(x.added, u, u + x.p * matvec(a.speed, dw))
     return dw, change / x.k
+
+
+def _least(x: Tangent, known: Array) -> Array:
+    """Unknowns (rows,) of the border without a weight: the least ones where rows depend on each other.
+
+    Rows that may are those that hold, with ``D = 1``: they ask for a speed, each other one for a force.
+    """
+    one = np.eye(x.law.shape[0])
+    border = one - x.law + x.p[:, None] * matmul(x.linear.delassus, x.law)
+    holds = jnp.all(x.law == one, axis=1)
+    own = jnp.sum(border * one, axis=1)
+    own = jnp.where(holds & (own != 0.0), own, 1.0)
+    return dependent_answer(border / own[:, None], holds, known / own, x.weight)

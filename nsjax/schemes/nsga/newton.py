@@ -225,16 +225,19 @@ def _evaluate(c: Together, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[A
     return data, [evaluate(v, d, y, tolerances) for v, d, y in zip(c.levels, data, z, strict=True)]
 
 
-def _moved(levels: tuple[Level, ...], x: Any, z: Any, r: list[Residual]) -> tuple[Any, Array]:
-    """One linear solve: the next iterates, and the size of their update."""
+def _moved(
+    levels: tuple[Level, ...], x: Any, z: Any, r: list[Residual], derivative: bool = False
+) -> tuple[Any, Array]:
+    """One linear solve: the next iterates, or an answer with its derivative, and the size of the update."""
     if isinstance(x, AtNodes):
         dw, dx = correction_at_nodes(x, r[0].dynamic, levels[0].by_contact(r[0].rows))
         parts: Any = [dw], [levels[0].in_rows(dx)]
     elif len(levels) == 1:
-        dw, dx = correction(x, r[0].dynamic, r[0].rows)
+        dw, dx = correction(x, r[0].dynamic, r[0].rows, derivative)
         parts = [dw], [dx]
     else:
-        dw, dx = correction(x, *(jnp.concatenate([getattr(y, f) for y in r]) for f in ("dynamic", "rows")))
+        dynamic, rows = (jnp.concatenate([getattr(y, f) for y in r]) for f in ("dynamic", "rows"))
+        dw, dx = correction(x, dynamic, rows, derivative)
         parts = jnp.split(dw, len(levels)), jnp.split(dx, np.cumsum([v.rows for v in levels])[:-1])
     moved = tuple(Unknown(w=y.w + a, x=y.x + b) for y, a, b in zip(z, *parts, strict=True))
     return moved, jnp.max(jnp.abs(dw))
@@ -351,7 +354,7 @@ def _solver(c: Together, max_iterations: int) -> Callable[[Any], Any]:
         sigmas = [sigma(level, d, y) for level, d, y in zip(c.levels, data, z, strict=True)]
         pis = [level.law(d, x) for level, d, x in zip(c.levels, data, sigmas, strict=True)]
         x = _tangent(c, arguments[0], z, data, zip(sigmas, pis, strict=True), arguments[3])
-        return lambda live: _moved(c.levels, x, z, _evaluate(c, live[0], z, live[1])[1])[0]
+        return lambda live: _moved(c.levels, x, z, _evaluate(c, live[0], z, live[1])[1], True)[0]
 
     return implicit_solution(functools.partial(_iterate, c, max_iterations), live_step)
 
