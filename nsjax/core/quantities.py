@@ -81,7 +81,7 @@ class RowQuantities:
         residual: largest relative natural-map residual of the contact problem, the certificate.
         notes (nc,): bits on what the events of each contact mean for derivatives (`nsjax.notes`):
             harmless, one-sided (grazing, a kink), undefined (impacts that move each other, an
-            accumulation, friction above the jamming limit).
+            accumulation, friction above the jamming limit). Kept with ``simulate(notes=True)``, as is:
         margin (nc,): how near a contact has come to grazing, in steps: the rate with which it closed, or
             would have had to come to close, over what its acceleration changes in a step; hits below the
             gate of `nsjax.Criteria` are among them where they are noted as grazing. Infinite if it did
