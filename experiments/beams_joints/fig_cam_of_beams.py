@@ -101,7 +101,8 @@ def _paint(figure: Any, theta: np.ndarray, off: list[np.ndarray], force: np.ndar
         near.plot(np.degrees(theta), x, label=f"E = {modulus / 1e9:g} GPa")
     near.set(xlabel="angle of the cam [degrees]", ylabel="lift less the rigid one [m]")
     near.legend()
-    load.plot(np.degrees(theta[1:]), force[1:], color="black", label="stiffer beams" if len(off) > 1 else "beams")
+    stiffest = f"beams, {MODULI[len(off) - 1] / 1e9:g} GPa"
+    load.plot(np.degrees(theta[1:]), force[1:], color="black", label=stiffest)
     load.plot(np.degrees(theta), cam.axial(cam.lift, theta, SPEED), "--", color="0.5", label="rigid cam")
     load.set(xlabel="angle of the cam [degrees]", ylabel="force along the guide [N]")
     load.legend()
