@@ -13,7 +13,8 @@ COUNTED_WITH = "0.10.2"
 
 # (asked, counted when the bound was last set): a program may shrink, and grow by a hundredth. Last set when
 # compliant contacts took the place of sweeps and damped steps (`nsjax.contact.newton`), an eighth less, and
-# dependent rows were answered without a weight in derivatives (`nsjax.contact.dependent`), a twentieth more.
+# dependent rows were answered without a weight in derivatives (`nsjax.contact.dependent`), a twentieth
+# more.
 COUNTED = {
     ("moreau", "plain"): (2_000, 1_926),
     ("moreau", "jitted"): (2_000, 2_008),
