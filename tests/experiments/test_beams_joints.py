@@ -22,8 +22,10 @@ from experiments.beams_joints import (
 
 FIGURES = [
     "fig_ball_joint",
+    "fig_cam_of_beams",
     "fig_crank_slider",
     "fig_flying_beam",
+    "fig_follower_loads",
     "fig_four_bar",
     "fig_frame",
     "fig_oscillation",
