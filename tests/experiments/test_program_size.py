@@ -26,9 +26,9 @@ SLOW = {
     ("moreau", "reverse"): (9_000, 12_416),
     ("generalized_alpha", "jitted"): (4_500, 6_030),
     ("generalized_alpha", "reverse"): (16_000, 22_814),
-    ("bathe", "plain"): (7_000, 8_279),
-    ("bathe", "forward"): (18_000, 24_017),
-    ("bathe", "reverse"): (20_000, 29_114),
+    ("bathe", "plain"): (7_000, 8_415),
+    ("bathe", "forward"): (18_000, 24_161),
+    ("bathe", "reverse"): (20_000, 29_250),
 }
 
 
