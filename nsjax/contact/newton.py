@@ -25,11 +25,14 @@ from nsjax.types import Array, record
 # Ways from compliant contacts to rigid ones, see `newton_by_compliance`: Newton steps at most, all `WORK`
 # rows of them, but no fewer than `LEAST_WORK` steps; the first compliance, in parts of those of rows, at
 # which contacts hardly move each other; the range of ratios between contacts. Measured on problems of
-# bodies that come to rest: a way takes 70 to 130 steps, one in eight ends at a fold. Edges with friction
-# near one are hardest: half of them need ten ways and more, one in five is not found.
-WORK, LEAST_WORK = 600_000, 300
+# bodies that come to rest: a way takes 70 to 130 steps, one in eight ends at a fold.
+WORK, LEAST_WORK = 1_000_000, 300
 SOFT = 1e3
 RATIOS = (0.01, 100.0)
+# After so many ways starts from drawn impulses begin, one way in so many remains. Their size in parts of
+# impulses of single rows: so large that they choose the branches of the first step. Edges with friction
+# near one, whose ways mostly end at folds, are solved from one draw in a hundred or two, by five steps.
+WAYS, DRAWN, DRAWN_STEPS = 12, 10.0, 8
 # Newton steps for one compliance. The next is `FASTEST` of the last; where it has no answer the factor
 # becomes its root, where it has, the square, and above `SLOWEST` the way is at a fold.
 STAGE_STEPS = 20
@@ -154,13 +157,13 @@ def newton_by_compliance(
     the problem is regular. It is solved with a large ``c``, where contacts hardly move each other, and the
     answer is followed to a ``c`` so small that it is one of the rigid problem: contacts begin to slide, or
     open, one after the other. The first way has equal ``c`` in all rows. Where one ends at a fold, the next
-    has other ratios between contacts. One loop serves all, so that there is one certificate and one
-    elimination to compile.
+    has other ratios between contacts. After `WAYS` of them rigid contacts with drawn impulses are tried as
+    well. One loop serves all, so that there is one certificate and one elimination to compile.
 
     Returns the best iterate, ``steps`` counting all Newton steps, and the number of ways. Where that is not
     solved and ways led to impulses beyond `LARGEST_RATIO`, the problem has no answer: laws that contradict
     each other (a body jammed between walls and a prescribed motion, friction above the jamming limit) are
-    fulfilled the better, the larger the impulses. It returns those of compliances about one instead, of the
+    fulfilled the better, the larger the impulses. It returns those of compliances about ten instead, of the
     size of single rows, with an infinite residual.
     """
     rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
@@ -168,7 +171,9 @@ def newton_by_compliance(
 
     def over(s: _Search) -> Array:
         """Whether a compliance has its answer, or none is found."""
-        return (s.since >= jnp.where(s.way.k == 0, cap, STAGE_STEPS)) | ~(s.now.residual > tolerance)
+        drawn = s.way.compliance + s.way.last == 0.0
+        most = jnp.where(s.way.k == 0, cap, jnp.where(drawn, DRAWN_STEPS, STAGE_STEPS))
+        return (s.since >= most) | ~(s.now.residual > tolerance)
 
     def unsolved(s: _Search) -> Array:
         more = (s.now.steps < most) & (s.way.jams < JAMS) & jnp.isfinite(rows.scale[1])
@@ -205,29 +210,39 @@ def newton_by_compliance(
 
 def _compliances(problem: ContactProblem, way: _Way) -> Array:
     """Of all rows (m,): equal on the first way."""
-    draw = np.random.default_rng(0).uniform(size=(problem.nc, 1))
     low, high = np.log(RATIOS)
-    each = jnp.exp(low + (high - low) * ((way.k - 1) * draw % 1.0))
+    each = jnp.exp(low + (high - low) * _drawn(problem, way.k - 1)[:, :1])
     each = jnp.broadcast_to(each, (problem.nc, 1 + problem.nt))
     return way.compliance * problem.stack(each, jnp.ones(problem.nb))
+
+
+def _drawn(problem: ContactProblem, k: Array) -> Array:
+    """Numbers (nc, 1 + nt) from 0 to 1 that belong to the way ``k``, zero with the first: evenly spread."""
+    turns = k * np.random.default_rng(0).uniform(size=(problem.nc, 1 + problem.nt))
+    return turns - jnp.floor(turns)
 
 
 def _onwards(s: _Search, rows: _Rows, tolerance: Array) -> _Way:
     """Where to go on: with the next compliance from here, a nearer one from the last answer, or another way
     from the beginning.
     """
-    way = s.way
+    way, problem = s.way, rows.problem
     solved = (way.k > 0) & (s.now.residual <= tolerance)
     last, x = jnp.where(solved, way.compliance, way.last), jnp.where(solved, s.now.x, way.x)
     factor = jnp.where(solved, jnp.maximum(way.factor * way.factor, FASTEST), jnp.sqrt(way.factor))
     # not from plain steps, rigid contacts, or without a first answer; at a fold rigid contacts are tried
     on = (last > 0.0) & (solved | (way.compliance > 0.0))
     wanted = jnp.where(factor <= SLOWEST, last * factor, 0.0)
+    # drawn impulses: friction in any direction, none of contacts out of reach
+    drawn = (_drawn(problem, way.k) - np.array([0.0] + [0.5] * problem.nt)) * problem.mask[:, None]
+    drawn = DRAWN * rows.scale[1] * problem.stack(drawn, jnp.zeros(problem.nb))
+    try_drawn = (way.k >= WAYS) & (lax.rem(way.k, WAYS) != 0)
+    first, x0 = jnp.where(try_drawn, 0.0, SOFT), jnp.where(try_drawn, drawn, 0.0)
     huge = jnp.max(jnp.abs(x), initial=0.0) > LARGEST_RATIO * rows.scale[1]
     return _Way(
-        compliance=jnp.where(on, jnp.where(wanted > RIGID * tolerance, wanted, 0.0), SOFT),
-        last=jnp.where(on, last, 0.0), x=jnp.where(on, x, 0.0), factor=jnp.where(on, factor, FASTEST),
-        own=jnp.where(solved & (way.last > 1.0), x, way.own), jams=way.jams + (huge & ~on),
+        compliance=jnp.where(on, jnp.where(wanted > RIGID * tolerance, wanted, 0.0), first),
+        last=jnp.where(on, last, 0.0), x=jnp.where(on, x, x0), factor=jnp.where(on, factor, FASTEST),
+        own=jnp.where(solved & (way.last > 30.0), x, way.own), jams=way.jams + (huge & ~on),
         k=way.k + ~on,
     )  # fmt: skip
 
