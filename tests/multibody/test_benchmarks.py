@@ -338,7 +338,8 @@ def test_dry_friction_stops_a_pendulum() -> None:
     back = [angle[0], *(angle[k] for k in range(1, len(rate) - 1) if rate[k - 1] * rate[k] < 0), angle[-1]]
     # the scheme is of order 1: a step of friction and weight, 5e-4 s of 5 rad/s, for a way
     np.testing.assert_allclose(back, turns, rtol=0, atol=2.5e-3)
-    assert np.all(rate[-240:] == 0.0)
+    # at rest, to the rounding of the velocity change of a step by the weight; inertia 0.35 about the pin
+    assert np.all(np.abs(rate[-240:]) <= np.finfo(float).eps * 5e-4 * weight / 0.35)
     assert np.ptp(angle[-240:]) == 0.0
 
 
