@@ -19,11 +19,12 @@ from nsjax.contact.dependent import dependent_answer
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
 from nsjax.contact.problem import ContactProblem
-from nsjax.contact.splitting import split_steps, without_derivative
+from nsjax.contact.splitting import split_steps
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError, nearest
+from nsjax.core.pairs import REFUSED_GRADIENT
 from nsjax.math import direction
-from nsjax.nonlinear import implicit_solution
+from nsjax.nonlinear import implicit_solution, without_derivative
 from nsjax.types import Array, record
 
 # Sizes to which the active contacts are gathered; the last resort is all contacts.
@@ -223,7 +224,7 @@ def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> 
 def _solve_pairs(problem: ContactProblem, settings: Settings, start: Array | None) -> ContactSolution:
     """By products alone, see `nsjax.contact.splitting`."""
     tolerance, cap = settings
-    problem, start = without_derivative((problem, start))
+    problem, start = without_derivative((problem, start), REFUSED_GRADIENT)
     x, steps, residual = split_steps(problem, tolerance, SPLIT_STEPS * cap, start)
     none = jnp.asarray(0, int)
     return ContactSolution(x=x, iterations=steps, rounds=none, residual=residual)

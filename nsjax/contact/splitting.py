@@ -20,7 +20,6 @@ arrive. Cost and memory of a sweep are in proportion to the contacts.
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +28,6 @@ from jax import lax
 
 from nsjax.contact.certificate import impulse_scale, relative_residual
 from nsjax.contact.problem import ContactProblem, Factored, Given, project_disk
-from nsjax.core.pairs import REFUSED_GRADIENT
 from nsjax.linalg import Paired, solve
 from nsjax.types import Array, record
 
@@ -337,14 +335,3 @@ def _weights(s: _Mixed) -> Array:
     scale = jnp.where(on, 1.0 / jnp.sqrt(jnp.where(on, diagonal, 1.0)), 0.0)
     unit = scale[:, None] * square * scale + jnp.where(on, DEPENDENT, 1.0)[:, None] * np.eye(REMEMBERED)
     return scale * solve(unit, (scale * _products(s.changes, s.f))[:, None])[:, 0]
-
-
-@jax.custom_jvp
-def without_derivative(x: Any) -> Any:
-    """``x``, of which a derivative is refused."""
-    return x
-
-
-@without_derivative.defjvp
-def _refused(primals: Any, tangents: Any) -> Any:
-    raise NotImplementedError(REFUSED_GRADIENT)

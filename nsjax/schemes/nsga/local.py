@@ -15,14 +15,12 @@ Derivatives of a solution, forward and reverse, are solutions of the same kind.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.core.inertia import NO_RESPONSES
 from nsjax.linalg import Local, at_nodes, matmul, onto_nodes, solve
 from nsjax.linalg.conjugate import Iterative
 from nsjax.linalg.krylov import conjugate_gradients, stabilised
@@ -126,14 +124,3 @@ def correction_at_nodes(x: AtNodes, dynamic: Array, rows: Array) -> tuple[Array,
     force = _times(x.back, x.at(x.done.product(dw) + dynamic))
     change = _times(x.law, force - rows - x.p * _times(x.wt.values, x.at(dw)))
     return dw, (change - rows) / x.k
-
-
-@jax.custom_jvp
-def refused(x: Any) -> Any:
-    """``x``; differentiating it raises a sentence."""
-    return x
-
-
-@refused.defjvp
-def _refuse(primals: Any, tangents: Any) -> Any:
-    raise NotImplementedError(NO_RESPONSES)

@@ -18,14 +18,15 @@ from nsjax.contact.events import Formed, Touch, gap_rates
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
+from nsjax.core.inertia import NO_RESPONSES
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates, touching
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, is_local
 from nsjax.linalg import magnitude, matvec
+from nsjax.nonlinear import without_derivative
 from nsjax.schemes.at_events import derivatives, held_contacts, touch_at_start
 from nsjax.schemes.books import impulse_output
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised
-from nsjax.schemes.nsga.local import refused
 from nsjax.schemes.nsga.newton import Tolerances, tangent
 from nsjax.schemes.nsga.solve import Answer, blank_tangents, coupled, data_of, decoupled, levels_of
 from nsjax.schemes.nsga.states import Step
@@ -304,7 +305,7 @@ def _respond(
     )  # fmt: skip
     q, v = x.q, x.smooth.v + x.w
     if is_local(system) and scheme.gradient != "discrete":
-        q, v = refused((q, v))
+        q, v = without_derivative((q, v), NO_RESPONSES)
     end = State(t=s.t, q=q, v=v)
     return Stepped(end=end, jump=jump, estimate=jnp.zeros(()), more=more)
 
