@@ -41,6 +41,9 @@ FASTEST, SLOWEST = 0.1, 0.98
 RIGID = 0.03
 # Ways to impulses beyond `LARGEST_RATIO`, after which a problem is said to have no answer.
 JAMS = 3
+# Compliances from here on have impulses of the size of single rows: what a problem without an answer gets
+# is that of the first compliance below, about ten.
+GENTLE = 30.0
 
 
 @record()
@@ -242,7 +245,7 @@ def _onwards(s: _Search, rows: _Rows, tolerance: Array) -> _Way:
     return _Way(
         compliance=jnp.where(on, jnp.where(wanted > RIGID * tolerance, wanted, 0.0), first),
         last=jnp.where(on, last, 0.0), x=jnp.where(on, x, x0), factor=jnp.where(on, factor, FASTEST),
-        own=jnp.where(solved & (way.last > 30.0), x, way.own), jams=way.jams + (huge & ~on),
+        own=jnp.where(solved & (way.last > GENTLE), x, way.own), jams=way.jams + (huge & ~on),
         k=way.k + ~on,
     )  # fmt: skip
 
