@@ -51,11 +51,16 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array) -> Branches:
 
 def _normal_columns(problem: ContactProblem) -> np.ndarray:
     """Constant (m, m) pattern: one where a tangent row meets the normal column of its contact."""
-    nc, d, m = problem.nc, 1 + problem.nt, problem.free.shape[0]
+    d, m = 1 + problem.nt, problem.free.shape[0]
     pattern = np.zeros((m, m))
-    for k in range(nc):
+    for k in range(problem.rough):
         pattern[k * d + 1 : (k + 1) * d, k * d] = 1.0
     return pattern
+
+
+def per_contact(problem: ContactProblem, x: Array, bilateral: Array) -> Array:
+    """One entry a contact (nc,) in all of its rows, as a row vector."""
+    return problem.stack(jnp.broadcast_to(x[:, None], (problem.nc, 1 + problem.nt)), bilateral)
 
 
 def _per_row(problem: ContactProblem, slope: Array) -> Array:
@@ -83,32 +88,32 @@ def tangent(
     if exact and problem.nt and problem.nc:
         idle = idle - _per_row(problem, b.slope)[:, None] * _normal_columns(problem)
     a = jnp.where(b.use[:, None], scaled + regularisation * np.eye(m), idle)
-    if exact and problem.nt == 2 and problem.nc:
+    if exact and problem.nt == 2 and problem.rough:
         a = a + _curvature(problem, x, scaled, b)
     return a
 
 
 def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) -> Array:
     """Turning of the slip direction: ``A (r G_T - E_T)``, ``A = R/|z| (I - n n')``, spatial only."""
-    nc, d, m = problem.nc, 1 + problem.nt, problem.free.shape[0]
-    mu = problem.friction[:, None]
-    n = jnp.where(mu > 0.0, b.slope / jnp.where(mu > 0.0, mu, 1.0), 0.0)
-    radius = problem.friction * problem.contacts(x)[:, 0]
-    bent = b.slip & (radius > 0.0)
-    ratio = jnp.where(bent, jnp.minimum(radius / jnp.where(bent, b.size, 1.0), 1.0), 0.0)
+    nc, d, m = problem.rough, 1 + problem.nt, problem.free.shape[0]  # one tangent alone does not turn
+    mu = problem.friction[:nc, None]
+    n = jnp.where(mu > 0.0, b.slope[:nc] / jnp.where(mu > 0.0, mu, 1.0), 0.0)
+    radius = problem.friction[:nc] * problem.contacts(x)[:nc, 0]
+    bent = b.slip[:nc] & (radius > 0.0)
+    ratio = jnp.where(bent, jnp.minimum(radius / jnp.where(bent, b.size[:nc], 1.0), 1.0), 0.0)
     block = ratio[:, None, None] * (np.eye(2) - n[:, :, None] * n[:, None, :])
     rows = (scaled - np.eye(m))[: nc * d].reshape(nc, d, m)[:, 1:]
     turned = jnp.sum(block[:, :, :, None] * rows[:, None, :, :], axis=2)
     full = jnp.concatenate([jnp.zeros((nc, 1, m)), turned], axis=1).reshape(nc * d, m)
-    return jnp.concatenate([full, jnp.zeros((problem.nb, m))]) if problem.nb else full
+    return jnp.concatenate([full, jnp.zeros((m - nc * d, m))]) if m > nc * d else full
 
 
 def branch_residual(problem: ContactProblem, x: Array, u: Array, r: Array, b: Branches) -> Array:
     """Prox rows on given branches: ``r u`` where active, ``x_T - mu n x_N`` on slip, ``x`` if open;
     ``x_N`` less what is given.
     """
-    normal = jnp.repeat(problem.contacts(x)[:, 0], 1 + problem.nt)
-    known = _per_row(problem, b.slope) * problem.stack(normal, jnp.zeros(problem.nb))
+    normal = per_contact(problem, problem.impulses(x)[:, 0], jnp.zeros(problem.nb))
+    known = _per_row(problem, b.slope) * normal
     if problem.given is not None:
         wide = jnp.concatenate([problem.given.normal[:, None], jnp.zeros((problem.nc, problem.nt))], axis=1)
         known = known + problem.stack(wide, jnp.zeros(problem.nb))

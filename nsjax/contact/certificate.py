@@ -64,7 +64,7 @@ def complementarity_gap(problem: ContactProblem, x: Array) -> Array:
     by friction at its limit. Zero at a solution.
     """
     u = problem.velocity(x)
-    xc, uc = problem.contacts(x), problem.contacts(u)
+    xc, uc = problem.impulses(x), problem.contacts(u)
     sliding = jnp.sum(xc[:, 1:] * uc[:, 1:], axis=1) + problem.friction * xc[:, 0] * norm(uc[:, 1:])
     return jnp.max(jnp.abs(xc[:, 0] * uc[:, 0]) + jnp.abs(sliding), initial=0.0)
 
@@ -75,7 +75,7 @@ def cone_violation(problem: ContactProblem, x: Array) -> Array:
     multiplied by ``1/G_kk`` [N s]. Zero at a solution.
     """
     r = problem.scaling()
-    xc, uc = problem.contacts(x), problem.contacts(r * problem.velocity(x))
+    xc, uc = problem.impulses(x), problem.contacts(r * problem.velocity(x))
     tangential = norm(xc[:, 1:]) - problem.friction * jnp.maximum(xc[:, 0], 0.0)
     taking = jnp.max(jnp.stack([-xc[:, 0], tangential, -uc[:, 0]]), axis=0, initial=0.0)
     outside = jnp.max(jnp.abs(xc), axis=1)

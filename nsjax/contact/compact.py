@@ -6,8 +6,33 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.branches import Branches
-from nsjax.contact.problem import ContactProblem, Given
+from nsjax.contact.problem import ContactProblem, Factored, Given
+from nsjax.linalg import matmul
 from nsjax.types import Array, record
+
+CAPACITY, MANY = (8, 16), 32
+"""Places of a smaller problem, for contacts with all rows and for those with a normal alone; of up to
+`MANY` contacts of a kind, and of more. Bodies on the ground touch it in few of the points that may."""
+
+
+def places(problem: ContactProblem) -> tuple[int, int]:
+    """Places for contacts with all rows, and for those with a normal alone."""
+    rough, smooth = (min(n, CAPACITY[n > MANY]) for n in (problem.rough, problem.smooth))
+    return rough, smooth
+
+
+def gathers(problem: ContactProblem) -> bool:
+    """Whether active contacts of a problem are gathered: there are more than places."""
+    return places(problem) != (problem.rough, problem.smooth)
+
+
+def fits(problem: ContactProblem) -> Array:
+    """Whether there are places for all active contacts."""
+    rough, smooth = places(problem)
+    last = problem.rough + problem.smooth
+    return (jnp.sum(problem.mask[: problem.rough]) <= rough) & (
+        jnp.sum(problem.mask[problem.rough : last]) <= smooth
+    )
 
 
 @record()
@@ -16,58 +41,115 @@ class Compact:
 
     Args:
         problem: the gathered contacts; unused places are masked out.
-        place: (size, nc) bool, one-hot: which contact stands where.
+        rough, smooth: (places, contacts) bool, one-hot: which contact of its kind stands where; None where
+            all stand in their order.
+        whole: the problem they are of.
     """
 
     problem: ContactProblem
-    place: Array
+    rough: Array | None
+    smooth: Array | None
+    whole: ContactProblem
 
     def spread(self, x: Array) -> Array:
         """Rows of the smaller problem as rows of the whole one, zero elsewhere."""
-        contacts = self.problem.contacts(x)
-        whole = jnp.sum(self.place[:, :, None] * contacts[:, None, :], axis=0)
-        return jnp.concatenate([whole.reshape(-1), self.problem.bilateral(x)])
+        (first, second, _), few = self.problem.ends, self.problem
+        rough = x[:first].reshape(few.rough, 1 + few.nt)
+        if self.rough is not None:
+            rough = jnp.sum(jnp.where(self.rough[:, :, None], rough[:, None, :], 0.0), axis=0)
+        parts = [rough.reshape(-1)]
+        if few.smooth:
+            smooth = x[first:second]
+            if self.smooth is not None:
+                smooth = jnp.sum(jnp.where(self.smooth, smooth[:, None], 0.0), axis=0)
+            parts.append(smooth)
+        return jnp.concatenate([*parts, x[second:]])
 
     def rows(self, x: Array) -> Array:
         """Rows of the smaller problem out of those of the whole one, zero in unused places. A sum and no
         gather, whose transpose would be a scatter.
         """
-        d, nc = 1 + self.problem.nt, self.place.shape[1]
-        contacts = jnp.sum(self.place[:, :, None] * x[: nc * d].reshape(1, nc, d), axis=1)
-        return self.problem.stack(contacts, x[nc * d :])
+        first, second, _ = self.whole.ends
+        rough = x[:first].reshape(self.whole.rough, 1 + self.whole.nt)
+        if self.rough is not None:
+            rough = jnp.sum(jnp.where(self.rough[:, :, None], rough[None], 0), axis=1)
+        parts = [rough.reshape(-1)]
+        if self.whole.smooth:
+            smooth = x[first:second]
+            if self.smooth is not None:
+                smooth = jnp.sum(jnp.where(self.smooth, smooth[None], 0), axis=1)
+            parts.append(smooth)
+        return jnp.concatenate([*parts, x[second:]])
+
+    def contacts(self, x: Array) -> Array:
+        """Entries (nc, ...) of the contacts of the smaller problem, zero in unused places."""
+        first, second = self.whole.rough, self.whole.rough + self.whole.smooth
+        parts = [_picked(self.rough, x[:first])]
+        if self.whole.smooth:
+            parts.append(_picked(self.smooth, x[first:second]))
+        return jnp.concatenate([*parts, x[second:]])
 
     def branches(self, b: Branches) -> Branches:
         """Branches of the smaller problem out of those of the whole one, all open in unused places."""
-
-        def pick(x: Array) -> Array:
-            return jnp.sum(self.place.reshape(self.place.shape + (1,) * (x.ndim - 1)) * x[None], axis=1)
-
-        return Branches(
-            use=self.rows(b.use) > 0.0, slip=pick(b.slip) > 0.0, slope=pick(b.slope), size=pick(b.size)
-        )
+        slip, slope, size = (self.contacts(x) for x in (b.slip, b.slope, b.size))
+        return Branches(use=self.rows(b.use) > 0, slip=slip > 0, slope=slope, size=size)
 
 
-def gather(problem: ContactProblem, size: int) -> Compact:
-    """The first ``size`` active contacts of a problem (all of them, if there are no more)."""
-    d = 1 + problem.nt
-    order = jnp.cumsum(problem.mask) - 1
-    place = problem.mask[None, :] & (order[None, :] == np.arange(size)[:, None])
-    contact = jnp.sum(place * np.arange(problem.nc), axis=1)
-    rows = (contact[:, None] * d + np.arange(d)).reshape(-1)
-    rows = jnp.concatenate([rows, problem.nc * d + np.arange(problem.nb)])
+def _picked(place: Array | None, x: Array) -> Array:
+    if place is None:
+        return x
+    return jnp.sum(jnp.where(place.reshape(place.shape + (1,) * (x.ndim - 1)), x[None], 0), axis=1)
+
+
+def _places(mask: Array, size: int) -> Array | None:
+    """One-hot places (size, n) of the first true entries; None where there are places for all."""
+    if size >= mask.shape[0]:
+        return None
+    order = jnp.cumsum(mask) - 1
+    return mask[None, :] & (order[None, :] == np.arange(size)[:, None])
+
+
+def _numbers(place: Array | None, count: int) -> Array:
+    """Which contact stands where (places,)."""
+    return jnp.arange(count) if place is None else jnp.sum(place * np.arange(count), axis=1)
+
+
+def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
+    """The first active contacts of a problem, as many as there are places, and all rows that are bounded or
+    bilateral.
+
+    Args:
+        problem: dense or `Factored`; of the latter no more is formed than is gathered.
+        rough, smooth: places for contacts with all rows, and with a normal alone.
+    """
+    d, (first, second, _), last = 1 + problem.nt, problem.ends, problem.rough + problem.smooth
+    mask = problem.mask
+    own = _places(mask[: problem.rough], rough), _places(mask[problem.rough : last], smooth)
+    which = _numbers(own[0], problem.rough), _numbers(own[1], problem.smooth)
+    rows = (which[0][:, None] * d + np.arange(d)).reshape(-1)
+    rows = jnp.concatenate([rows, first + which[1], np.arange(second, problem.free.shape[0])])
+    contact = jnp.concatenate([which[0], problem.rough + which[1], np.arange(last, problem.nc)])
+    here = [mask[a:b] if x is None else jnp.any(x, axis=1)
+            for x, (a, b) in zip(own, ((0, problem.rough), (problem.rough, last)), strict=True)]  # fmt: skip
+    taken = jnp.concatenate([*here, mask[last:]])
     given = None
     if problem.given is not None:
-        here = jnp.any(place, axis=1)
-        normal = jnp.where(here, problem.given.normal[contact], 0.0)
-        given = Given(on=here & jnp.asarray(problem.given.on)[contact], normal=normal)
+        normal = jnp.where(taken, problem.given.normal[contact], 0.0)
+        given = Given(on=_given_places(problem, taken, contact), normal=normal)
+    g = problem.delassus
+    if isinstance(g, Factored):
+        matrix = matmul(g.wt[rows], g.response[:, rows])
+    else:
+        matrix = problem.matrix[rows][:, rows]
     small = ContactProblem(
-        nc=size,
-        nt=problem.nt,
-        nb=problem.nb,
-        delassus=problem.matrix[rows][:, rows],
-        free=problem.free[rows],
-        friction=problem.friction[contact],
-        mask=jnp.any(place, axis=1),
-        given=given,
-    )
-    return Compact(problem=small, place=place)
+        nc=contact.shape[0], nt=problem.nt, nb=problem.nb, delassus=matrix, free=problem.free[rows],
+        friction=problem.friction[contact], mask=taken, given=given, smooth=which[1].shape[0],
+        bounded=problem.bounded,
+    )  # fmt: skip
+    return Compact(problem=small, rough=own[0], smooth=own[1], whole=problem)
+
+
+def _given_places(problem: ContactProblem, taken: Array, contact: Array) -> Array:
+    """Places (nc,) bool of contacts whose normal impulse is given."""
+    assert problem.given is not None
+    return taken & jnp.asarray(problem.given.on)[contact]

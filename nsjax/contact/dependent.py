@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact.branches import REGULARISATION
-from nsjax.linalg import INLINE_LIMIT, matmul, matvec, solve
+from nsjax.linalg import LOOP_LIMIT, matmul, matvec, solve
 from nsjax.types import Array
 
 LEAST_PIVOT = 1e-8
@@ -36,11 +36,11 @@ def dependent_answer(a: Array, use: Array, f: Array, weight: Array | float = REG
         f: (m,) live.
         weight: of the diagonal, see limits.
 
-    Limits: with more than `nsjax.linalg.INLINE_LIMIT` rows ``weight`` stands on the diagonal instead.
+    Limits: with more than `nsjax.linalg.LOOP_LIMIT` rows ``weight`` stands on the diagonal instead.
     """
     a = lax.stop_gradient(a)
     m = a.shape[0]
-    if m > INLINE_LIMIT:
+    if m > LOOP_LIMIT:
         added = jnp.where(use, weight, 0.0)[:, None] * np.eye(m)
         return solve(a + added, f[:, None])[:, 0]
     inverse, free = _eliminated(a, use)

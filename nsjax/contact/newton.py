@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.branches import REGULARISATION, branch_residual, branches, tangent
+from nsjax.contact.branches import REGULARISATION, branch_residual, branches, per_contact, tangent
 from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, relative_residual
 from nsjax.contact.problem import ContactProblem
 from nsjax.linalg import solve_rows
@@ -97,8 +97,7 @@ class _Rows:
         closed = problem.contacts(b.use)[:, 0]
         if problem.given is not None:
             closed = closed | problem.given.on
-        closed = jnp.repeat(closed, 1 + problem.nt)
-        closed = problem.stack(closed, jnp.ones(problem.nb, bool))
+        closed = per_contact(problem, closed, jnp.ones(problem.nb, bool))
         return -solve_rows(a, f, closed | (f != 0.0))
 
 

@@ -53,7 +53,7 @@ class Given:
         return jnp.where(self.on, given, found)
 
 
-@record(static=("nc", "nt", "nb"))
+@record(static=("nc", "nt", "nb", "smooth", "bounded"))
 class ContactProblem:
     """Find impulses ``x`` and local velocities ``u = F + G x`` that fulfil every law.
 
@@ -61,8 +61,12 @@ class ContactProblem:
     ``x_T = prox_{mu x_N}(x_T - r u_T)`` where the mask is true, ``x = 0`` elsewhere.
     Per bilateral row ``u = 0``.
 
+    Rows of their own size: a contact with friction has ``1 + nt``, the last but ``bounded`` ones have a
+    normal alone, the last ones a tangent alone.
+
     Args:
-        nc, nt, nb: contacts, tangents per contact, bilateral rows; ``m = nc (1 + nt) + nb``.
+        nc, nt, nb: contacts, tangents per contact, bilateral rows;
+            ``m = (nc - smooth - bounded) (1 + nt) + smooth + bounded + nb``.
         delassus: ``G`` (m, m), rows contact by contact, bilateral rows last; or `Factored`, which
             the certificate applies as it is and the solvers make dense; or `Blocks`, one per island:
             contacts of which none moves another of a different one.
@@ -70,6 +74,8 @@ class ContactProblem:
         friction: (nc,).
         mask: (nc,) bool, contacts that take part.
         given: contacts whose normal impulse is known; None: there are none.
+        smooth: contacts without friction, which stand behind those with it.
+        bounded: contacts whose normal impulse is given and moves nothing, of one tangent, the last of all.
 
     Source: [R&S (43)-(54)].
     """
@@ -82,19 +88,51 @@ class ContactProblem:
     friction: Array
     mask: Array
     given: Given | None = None
+    smooth: int = 0
+    bounded: int = 0
+
+    @property
+    def rough(self) -> int:
+        """Contacts with all rows, the first ones."""
+        return self.nc - self.smooth - self.bounded
+
+    @property
+    def ends(self) -> tuple[int, int, int]:
+        """Where the rows of contacts with all rows, with a normal, and with a tangent alone end."""
+        first = self.rough * (1 + self.nt)
+        return first, first + self.smooth, first + self.smooth + self.bounded
 
     def contacts(self, x: Array) -> Array:
-        """The contact part of a row vector as (nc, 1 + nt)."""
-        return x[: self.nc * (1 + self.nt)].reshape(self.nc, 1 + self.nt)
+        """The contact part of a row vector as (nc, 1 + nt), zero for rows that are not there."""
+        d, (first, second, third) = 1 + self.nt, self.ends
+        parts = [x[:first].reshape(self.rough, d)]
+        if self.smooth:
+            parts.append(_in_column(x[first:second], 0, d))
+        if self.bounded:
+            parts.append(_in_column(x[second:third], 1, d))
+        return jnp.concatenate(parts) if len(parts) > 1 else parts[0]
+
+    def impulses(self, x: Array) -> Array:
+        """`contacts`, with the normal impulses that are given of those without a normal row."""
+        found = self.contacts(x)
+        if not self.bounded:
+            return found
+        assert self.given is not None
+        normal = jnp.where(np.arange(self.nc) < self.nc - self.bounded, found[:, 0], self.given.normal)
+        return jnp.concatenate([normal[:, None], found[:, 1:]], axis=1)
 
     def bilateral(self, x: Array) -> Array:
         """The bilateral part of a row vector (nb,)."""
-        return x[self.nc * (1 + self.nt) :]
+        return x[self.ends[2] :]
 
     def stack(self, contacts: Array, bilateral: Array) -> Array:
         """Row vector from its two parts."""
-        flat = contacts.reshape(-1)
-        return jnp.concatenate([flat, bilateral]) if self.nb else flat
+        last = self.nc - self.bounded
+        parts = [contacts[: self.rough].reshape(-1)]
+        parts += [contacts[self.rough : last, 0]] if self.smooth else []
+        parts += [contacts[last:, 1]] if self.bounded else []
+        parts += [bilateral] if self.nb else []
+        return jnp.concatenate(parts) if len(parts) > 1 else parts[0]
 
     def velocity(self, x: Array) -> Array:
         """``u = F + G x``."""
@@ -164,7 +202,7 @@ class ContactProblem:
 
         The friction disk has the radius ``mu x_N`` of the answer.
         """
-        xc = self.contacts(x)
+        xc = self.impulses(x)
         z = xc - self.contacts(r * u)
         normal = jnp.where(self.mask & (z[:, 0] > 0.0), z[:, 0], 0.0)
         if self.given is not None:
@@ -174,6 +212,13 @@ class ContactProblem:
             radius = self.friction * jnp.where(self.mask & (xc[:, 0] > 0.0), xc[:, 0], 0.0)
             rows.append(xc[:, 1:] - project_disk(z[:, 1:], radius))
         return self.stack(jnp.concatenate(rows, axis=1), self.bilateral(r * u))
+
+
+def _in_column(x: Array, place: int, width: int) -> Array:
+    """A column of a matrix that is zero elsewhere (n, width)."""
+    empty = jnp.zeros_like(x)[:, None]
+    columns = [x[:, None] if k == place else empty for k in range(width)]
+    return jnp.concatenate(columns, axis=1) if width > 1 else columns[0]
 
 
 def project_disk(z: Array, radius: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from jax import lax
 from nsjax.contact.admm import admm
 from nsjax.contact.branches import Branches, branch_residual, branches, tangent
 from nsjax.contact.certificate import natural_residual
-from nsjax.contact.compact import gather
+from nsjax.contact.compact import fits, gather, gathers, places
 from nsjax.contact.dependent import dependent_answer
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
@@ -27,8 +28,8 @@ from nsjax.math import direction
 from nsjax.nonlinear import implicit_solution, without_derivative
 from nsjax.types import Array, record
 
-# Sizes to which the active contacts are gathered; the last resort is all contacts.
-COMPACT_SIZES = (2, 4, 16)
+# Two contacts of four in the plane are solved in four fifths of the time that eight rows take.
+PAIR = 2
 
 # The certificate of the first-order methods is looked at once per block.
 SWEEP_BLOCK = 10
@@ -69,35 +70,47 @@ def _solution_of(end: Iterate, rounds: Array | int = 0) -> ContactSolution:
 
 
 def _newton_only(data: Data, exact: bool) -> ContactSolution:
-    problem, (tolerance, cap) = data
+    problem, (tolerance, cap) = data[0].dense(), data[1]
     return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact))
 
 
-def _automatic(data: Data, few: int = COMPACT_SIZES[0]) -> ContactSolution:
+def _automatic(data: Data, rare: bool = False) -> ContactSolution:
     """Plain Newton; where it fails, by way of compliant contacts.
 
-    Where many contacts are possible but few active, the plain steps run on the active ones alone,
-    gathered to the smallest of a few fixed sizes from ``few`` that holds them, behind a real branch.
+    Where many contacts are possible but few active, all of it runs on the active ones alone, gathered to
+    fixed places; where these are too few, on the whole problem, behind a real branch. Two of a few planar
+    contacts have plain steps of their own, unless they are ``rare``.
     """
     problem, (tolerance, cap) = data
     if not problem.nc:
         # linear: nothing to fall back to
         return _newton_only(data, exact=True)
-    start = beginning(problem)
-    sizes = [size for size in COMPACT_SIZES if few <= size <= problem.nc // 2]
 
-    def small(size: int) -> Iterate:
-        compact = gather(problem, size)
-        end = newton(compact.problem, tolerance=tolerance, max_iterations=cap)
+    def pair(problem: ContactProblem) -> Iterate:
+        few = gather(problem, PAIR, PAIR)
+        end = newton(few.problem, tolerance=tolerance, max_iterations=cap)
         # unsolved: plain steps on the whole problem would fail alike
         steps = jnp.where(end.residual <= tolerance, end.steps, cap)
-        return Iterate(x=compact.spread(end.x), u=start.u, residual=end.residual, steps=steps)
+        return Iterate(x=few.spread(end.x), u=problem.free, residual=end.residual, steps=steps)
 
-    if sizes:
-        branch = jnp.sum(jnp.sum(problem.mask) > np.array(sizes))
-        choices: list[Callable[[], Iterate]] = [functools.partial(small, size) for size in sizes]
-        start = lax.switch(branch, [*choices, lambda: start])
-    return _solution_of(*newton_by_compliance(problem, start, tolerance=tolerance, max_iterations=cap))
+    def solved(one: ContactProblem) -> ContactSolution:
+        start = beginning(one)
+        if not rare and one.nt < 2 and 2 * PAIR <= one.nc == one.rough:
+            start = branch(jnp.sum(one.mask) <= PAIR, pair, lambda one: start, one)
+        end = newton_by_compliance(one, start, tolerance=tolerance, max_iterations=cap)
+        return _solution_of(*end)
+
+    def small(problem: ContactProblem) -> ContactSolution:
+        few = gather(problem, *places(problem))
+        end = solved(few.problem)
+        return dataclasses.replace(end, x=few.spread(end.x))
+
+    def whole(problem: ContactProblem) -> ContactSolution:
+        return solved(problem.dense())
+
+    if not gathers(problem):
+        return whole(problem)
+    return branch(fits(problem), small, whole, problem)
 
 
 def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:
@@ -123,6 +136,8 @@ def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Arra
 
 
 def _gauss_seidel(data: Data) -> ContactSolution:
+    data = data[0].dense(), data[1]
+
     def sweeps(x: Array, stalled: Array) -> Array:
         return gauss_seidel(data[0], x, SWEEP_BLOCK, jnp.where(stalled, UNDER_RELAXATION, 1.0))
 
@@ -130,12 +145,13 @@ def _gauss_seidel(data: Data) -> ContactSolution:
 
 
 def _admm(data: Data) -> ContactSolution:
+    data = data[0].dense(), data[1]
     return _until_solved(data, ADMM_BLOCK, lambda x, _: admm(data[0], x, ADMM_BLOCK))
 
 
 METHODS: dict[str, Callable[[Data], ContactSolution]] = {
     "auto": _automatic,
-    "auto_rare": functools.partial(_automatic, few=COMPACT_SIZES[1]),
+    "auto_rare": functools.partial(_automatic, rare=True),
     "newton": functools.partial(_newton_only, exact=True),
     "newton_simplified": functools.partial(_newton_only, exact=False),
     "gauss_seidel": _gauss_seidel,
@@ -151,16 +167,14 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
     """
     if frozen.islands:
         return lambda problem: in_islands(_island_step, frozen, problem, x).reshape(-1)
-    frozen = frozen.dense()
     r = frozen.scaling()
     at = branches(frozen, x, frozen.velocity(x), r)
-    sizes = [size for size in COMPACT_SIZES if 2 * size <= frozen.nc]
 
     def whole(f: Array) -> Array:
-        return dependent_answer(tangent(frozen, x, r, at, 0.0), at.use, f)
+        return dependent_answer(tangent(frozen.dense(), x, r, at, 0.0), at.use, f)
 
-    def small(size: int, f: Array) -> Array:
-        few = gather(frozen, size)
+    def small(f: Array) -> Array:
+        few = gather(frozen, *places(frozen))
         own = few.branches(at)
         a = tangent(few.problem, few.rows(x), few.rows(r), own, 0.0)
         return few.spread(dependent_answer(a, own.use, few.rows(f)))
@@ -171,11 +185,9 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
         slope = jnp.where(at.slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
         b = Branches(use=at.use, slip=at.slip, slope=slope, size=at.size)
         f = branch_residual(problem, x, u, r, b)
-        if not sizes:
+        if not gathers(frozen):
             return x - whole(f)
-        branch = jnp.sum(jnp.sum(frozen.mask) > np.array(sizes))
-        choices: list[Callable[[Array], Array]] = [functools.partial(small, size) for size in sizes]
-        return x - lax.switch(branch, [*choices, whole], f)
+        return x - branch(fits(frozen), small, whole, f)
 
     return step
 
@@ -233,7 +245,7 @@ def _solve_pairs(problem: ContactProblem, settings: Settings, start: Array | Non
 def _differentiable(method: Callable[[Data], ContactSolution]) -> Callable[[Data], ContactSolution]:
     def solver(data: Data) -> tuple[Array, tuple[Array, Array, Array]]:
         problem, settings = data
-        end = method((problem.dense(), settings))
+        end = method((problem, settings))
         return end.x, (end.iterations, end.rounds, end.residual)
 
     def live_step(x: Array, data: Data) -> Callable[[Data], Array]:

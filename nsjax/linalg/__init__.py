@@ -3,7 +3,7 @@
 from nsjax.linalg.arrow import Arrow, bordered
 from nsjax.linalg.blocks import Blocks, every, magnitude, product_diagonal, summed
 from nsjax.linalg.conjugate import ConjugateGradients
-from nsjax.linalg.dense import INLINE_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
+from nsjax.linalg.dense import INLINE_LIMIT, LOOP_LIMIT, matmul, matvec, solve, solve_positive, solve_rows
 from nsjax.linalg.diagonal import BlockDiagonal, block_jacobian
 from nsjax.linalg.interleaved import Interleaved, Interleaving, interleaving
 from nsjax.linalg.lattice import Lattice
@@ -24,6 +24,7 @@ from nsjax.linalg.structure import (
 __all__ = [
     "DENSE_LIMIT",
     "INLINE_LIMIT",
+    "LOOP_LIMIT",
     "Arrow",
     "BlockDiagonal",
     "BlockTridiagonal",

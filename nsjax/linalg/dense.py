@@ -23,6 +23,7 @@ from nsjax.linalg.paired import Paired
 from nsjax.types import Array
 
 INLINE_LIMIT = 24
+LOOP_LIMIT = 64
 WRITTEN_LIMIT = 12
 _INLINE_PRODUCT = 4096
 _INLINE_MATVEC = 2500
@@ -114,11 +115,11 @@ def solve(a: Array, b: Array) -> Array:
 def solve_rows(a: Array, b: Array, rows: Array) -> Array:
     """Solves ``a x = b`` (n,) where the rows outside ``rows`` (n,) bool say that their unknown is zero.
 
-    For iterations, which need no derivative: up to `INLINE_LIMIT` unknowns the elimination is a short loop
+    For iterations, which need no derivative: up to `LOOP_LIMIT` unknowns the elimination is a short loop
     over the rows that matter, at a cost in proportion to their number. Pivots as in `solve`.
     """
     n = a.shape[0]
-    if n > INLINE_LIMIT:
+    if n > LOOP_LIMIT:
         return jnp.linalg.solve(a, b[:, None])[:, 0]
     index = np.arange(n)
 

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from nsjax.contact import METHODS, ContactProblem, Given, natural_residual, solve
-from nsjax.contact.solvers import COMPACT_SIZES
+from nsjax.contact.compact import CAPACITY
 
 
 def bounded_problem(
@@ -68,7 +68,7 @@ def test_bounded_rows_are_a_box(method: str, nc: int, nd: int, nt: int) -> None:
 
 def test_many_contacts_of_which_few_act() -> None:
     """The gathered problem knows what is given."""
-    problem, w, v = bounded_problem(3, 2 * COMPACT_SIZES[-1], 3)
+    problem, w, v = bounded_problem(3, 2 * CAPACITY[-1], 3)
     on = np.zeros(problem.nc, bool)
     on[[1, 5, -3, -2, -1]] = True
     answer = solve(dataclasses.replace(problem, mask=jnp.asarray(on)), tolerance=1e-11)

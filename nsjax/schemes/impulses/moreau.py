@@ -222,12 +222,12 @@ def _velocity_level(
 
 def _jump(
     scheme: Scheme, system: System, params: PyTree, rows: Rows, response: Array, v: Array, drift: Array,
-    active: Array, dt: Array, target: Array | None = None, **more: Any,
+    active: Array, dt: Array, target: Array | None = None, method: str = "auto_rare", **more: Any,
 ) -> Jump:  # fmt: skip
     return velocity_jump(
         system, params, rows, response, v, drift, active,
         tolerance=scheme.coef.tolerance, max_iterations=scheme.options.max_iterations,
-        constraint_rate=target, duration=dt, **more,
+        constraint_rate=target, duration=dt, method=method, **more,
     )  # fmt: skip
 
 
@@ -290,8 +290,9 @@ def _respond(
     if formed is not None and balance is not None:
         drift = balance.drift
         jump = _jump(
-            scheme, system, params, formed.rows, formed.response, state.v, drift, active, dt, start=known
-        )
+            scheme, system, params, formed.rows, formed.response, state.v, drift, active, dt,
+            method="auto", start=known,
+        )  # fmt: skip
         dv, none = drift + jump.dv, jnp.zeros(())
         return _end(scheme, system, params, state, at, active, dt, dv, jump, none, known)
     b = balance or _weigh(kept, scheme, system, params, state, dt)
