@@ -82,6 +82,7 @@ def working(system: System) -> System:
     loaded = _Loaded(system)
     return dataclasses.replace(
         system, nc=system.nc + system.nd, nt=max(system.nt, 1), nd=0, drag=None, drag_bound=None,
+        smooth=system.smooth if system.nt else system.nc,
         gap=loaded.gap, slip=loaded.slip, law=loaded.law,
         allowed=None if system.allowed is None else loaded.allowed,
         labels=dataclasses.replace(system.labels, contacts=(), drags=()),

@@ -20,7 +20,7 @@ from nsjax import notes
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.links import over_links, pairs
 from nsjax.core.inertia import Inertia, inertia_at
-from nsjax.core.operators import Rows, all_rows, gap_drift
+from nsjax.core.operators import Rows, all_rows, gap_drift, own_rows
 from nsjax.core.system import State, System, is_local
 from nsjax.linalg import Blocks, Paired, every, magnitude, matmul, matvec
 from nsjax.types import Array, PyTree, record
@@ -123,7 +123,11 @@ def formed(system: System, p: PyTree, at: State) -> Formed:
 def formed_on(system: System, p: PyTree, balance: Balance) -> Formed:
     """Rows and responses where mass and force are known."""
     at, inertia = balance.at, balance.inertia
-    rows = all_rows(system, jnp.asarray(at.t), at.q, p)
+    t = jnp.asarray(at.t)
+    if inertia.response is None:
+        rows = own_rows(system, t, at.q, p, system.law(p).loads if system.nc else 0)
+    else:
+        rows = all_rows(system, t, at.q, p)
     _, response = inertia.answers(jnp.zeros_like(balance.push), rows.wt)
     return Formed(at=at, rows=rows, response=response, free=balance.free, inertia=inertia)
 
@@ -133,16 +137,42 @@ def lasting(criteria: Criteria, touch: Touch, active: Array) -> Array:
     return touch.held & (active | (touch.off + 1 < criteria.hop))
 
 
-def normals(system: System, rows: Any) -> Any:
-    """Those of stacked rows that belong to normals (nc, ...)."""
-    return every(rows, system.nc * (1 + system.nt), 1 + system.nt)
+def normals(system: System, rows: Any, single: tuple[int, int] = (0, 0)) -> Any:
+    """Those of stacked rows that belong to normals (nc, ...); ``single`` as in `Rows`."""
+    d, (smooth, bounded) = 1 + system.nt, single
+    first = (system.nc - smooth - bounded) * d
+    found = every(rows, first, d)
+    if not smooth and not bounded:
+        return found
+    return jnp.concatenate([found, rows[first : first + smooth], jnp.zeros((bounded, *rows.shape[1:]))])
+
+
+def _all_directions(system: System, f: Formed) -> tuple[Any, Any]:
+    """``W'`` and ``M^-1 W`` with all rows of every contact."""
+    smooth, bounded = f.rows.single
+    if not smooth and not bounded:
+        return f.rows.wt, f.response
+    d, first = 1 + system.nt, (system.nc - smooth - bounded) * (1 + system.nt)
+    last = first + smooth
+    end = last + bounded
+
+    def padded(x: Array) -> Array:
+        spread = [_in_column(x[first:last], 0, d), _in_column(x[last:end], 1, d)]
+        return jnp.concatenate([x[:first], *(y.reshape(-1, x.shape[1]) for y in spread), x[end:]])
+
+    return padded(f.rows.wt), padded(f.response.T).T
+
+
+def _in_column(x: Array, place: int, width: int) -> Array:
+    """Rows (n, k) as one of so many, the others zero (n, width, k)."""
+    return jnp.stack([x if k == place else jnp.zeros_like(x) for k in range(width)], axis=1)
 
 
 def gate(criteria: Criteria, system: System, p: PyTree, f: Formed, dt: Array) -> tuple[Array, Array]:
     """Gap rates (nc,) up to which an approach is no impact: ``gate h |a_N|``, see `Criteria`; and
     ``h |a_N|`` itself, without a least value.
     """
-    wt = normals(system, f.rows.wt)
+    wt = normals(system, f.rows.wt, f.rows.single)
     curvature = gap_drift(system, jnp.asarray(f.at.t), f.at.q, f.at.v, p)
     forced = matvec(wt, f.free)
     least = jnp.abs(forced) + jnp.abs(curvature) + criteria.floor * matvec(magnitude(wt), jnp.abs(f.free))
@@ -165,7 +195,7 @@ def at_rest(criteria: Criteria, rates: Array, v: Array) -> Array:
     return jnp.abs(rates) <= criteria.rest * (1.0 + jnp.max(jnp.abs(v)))
 
 
-def linked(criteria: Criteria, rows: Rows, response: Any, present: Array, friction: Array, nt: int) -> Any:
+def linked(criteria: Criteria, wt: Any, response: Any, present: Array, friction: Array, nt: int) -> Any:
     """Which contacts move each other, directly or through others that are ``present``, or through joints:
     (nc, nc) bool, true on the diagonal; of contacts in islands (islands, k, k) of each; None of
     contacts between changing bodies.
@@ -178,7 +208,7 @@ def linked(criteria: Criteria, rows: Rows, response: Any, present: Array, fricti
         return None
     if response is None:  # nodes of one body
         return (present[:, None] & present[None, :]) | np.eye(len(present), dtype=bool)
-    g = magnitude(matmul(rows.wt, response))
+    g = magnitude(matmul(wt, response))
     if not isinstance(g, Blocks):
         return _linked(criteria, nt, g, present, friction)
     own = [x.reshape(g.values.shape[0], -1) for x in (present, friction)]
@@ -245,7 +275,7 @@ def approach(
         candidates: (nc,) bool, contacts that are closed now.
         gap: (nc,) gaps there.
     """
-    rates = normals(system, f.rows.rate(f.at.v))
+    rates = normals(system, f.rows.rate(f.at.v), f.rows.single)
     limit, gain = gate(criteria, system, p, f, dt)
     coming = candidates & ~touch.held & (rates < 0.0)
     flown = touch.off >= criteria.flight
@@ -254,7 +284,8 @@ def approach(
     impacts = coming & flown & comes & (rates < -limit)
     gated = coming & ~impacts
     friction = system.law(p).friction_of(system.nc)
-    links = linked(criteria, f.rows, f.response, candidates | touch.held, friction, system.nt)
+    directions = _all_directions(system, f)
+    links = linked(criteria, *directions, candidates | touch.held, friction, system.nt)
     bits = over_links(
         functools.partial(_pair_notes, criteria, dt), links, impacts, gap, jnp.where(impacts, rates, -1.0)
     )

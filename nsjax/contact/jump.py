@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
@@ -68,26 +69,23 @@ def jump_problem(
 ) -> ContactProblem:
     """The contact problem of `velocity_jump`; ``before`` are the rates of the rows before it."""
     nb, nt = system.nb - system.inside, system.nt
-    nc = (rows.wt.shape[0] - nb) // (1 + nt)
+    nc = system.nc if rows.wt.shape[0] > nb else 0
     free = before + matvec(rows.wt, drift)
     friction, given = jnp.zeros(0), None
     if nc:
         law = system.law(params)
         friction, given = law.friction_of(nc), law.given(nc, duration)
-        e = law.row_restitution(nc, nt)
-        free = free + (jnp.concatenate([e, jnp.zeros(nb)]) if nb else e) * before
+    smooth, bounded = rows.single
+    problem = ContactProblem(
+        nc=nc, nt=nt, nb=nb, delassus=Factored(wt=rows.wt, response=response), free=free,
+        friction=friction, mask=active[:nc], given=given, smooth=smooth, bounded=bounded,
+    )  # fmt: skip
+    if nc:
+        e = problem.stack(law.row_restitution(nc, nt).reshape(nc, 1 + nt), jnp.zeros(nb))
+        free = free + e * before
     if constraint_rate is not None:
-        free = free - jnp.concatenate([jnp.zeros(nc * (1 + nt)), constraint_rate])
-    return ContactProblem(
-        nc=nc,
-        nt=nt,
-        nb=nb,
-        delassus=Factored(wt=rows.wt, response=response),
-        free=free,
-        friction=friction,
-        mask=active[:nc],
-        given=given,
-    )
+        free = free - problem.stack(jnp.zeros((nc, 1 + nt)), constraint_rate)
+    return dataclasses.replace(problem, free=free)
 
 
 def velocity_jump(
@@ -151,7 +149,7 @@ def velocity_jump(
         normal = [problem.contacts(u)[:, 0] for u in (before, rows.rate(v + free + dv))]
     return Jump(
         dv=dv if lift is None else lift + dv,
-        contacts=problem.contacts(answer.x) if nc else none.contacts,
+        contacts=problem.impulses(answer.x) if nc else none.contacts,
         constraints=constraints,
         before=jnp.where(active, normal[0], 0.0) if nc else none.before,
         after=jnp.where(active, normal[1], 0.0) if nc else none.after,

@@ -32,11 +32,16 @@ class ContactLaw:
     friction: Array | float = 0.0
     load: Array | None = None
 
+    @property
+    def loads(self) -> int:
+        """Contacts whose normal force is given."""
+        return 0 if self.load is None else int(self.load.shape[0])
+
     def given(self, nc: int, duration: Array | float) -> Given | None:
         """Normal impulses that given forces make in a time [N s], none in an impact; None without any."""
         if self.load is None or not nc:
             return None
-        others = nc - self.load.shape[0]
+        others = nc - self.loads
         impulses = jnp.concatenate([jnp.zeros(others), self.load * duration])
         return Given(on=np.arange(nc) >= others, normal=impulses)
 

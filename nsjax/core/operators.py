@@ -62,7 +62,7 @@ class Joints:
         return row_forces(self.system, self.t, self.q, x, self.params, contacts=False)
 
 
-@record(static=("closures",))
+@record(static=("closures", "single"))
 class Rows:
     """Relative velocities of contact and constraint rows, affine in v: ``u = wt v + offset``.
 
@@ -71,12 +71,15 @@ class Rows:
             array, or `nsjax.linalg.Blocks` where contacts fall into islands.
         joints: those that are, if any.
         closures: how many are not.
+        single: how many contacts behind the others have a normal alone, and how many behind these the first
+            tangent alone.
     """
 
     wt: Any
     offset: Array
     joints: Joints | None = None
     closures: int = 0
+    single: tuple[int, int] = (0, 0)
 
     def rate(self, v: Array) -> Array:
         """``u`` (rows,) at the velocity ``v`` [m/s], without the joints."""
@@ -187,6 +190,26 @@ def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     wt = jnp.concatenate([normal.wt[:, None], tangent.wt], axis=1)
     offset = jnp.concatenate([normal.offset[:, None], tangent.offset], axis=1)
     return Rows(wt=wt.reshape(-1, system.nv), offset=offset.reshape(-1))
+
+
+def own_rows(system: System, t: Array, q: Array, p: PyTree, bounded: int) -> Rows:
+    """`all_rows` with no more rows of a contact than it needs, see `Rows.single`: one of those without
+    friction, and of the ``bounded`` last ones, whose normal forces are given.
+    """
+    rows, d = all_rows(system, t, q, p), 1 + system.nt
+    smooth = system.smooth if system.nt else 0
+    plain = isinstance(rows.wt, jax.Array) and rows.joints is None
+    if not plain or not (smooth or bounded):
+        return rows
+    last = (system.nc - bounded) * d
+    first, end = last - smooth * d, system.nc * d
+
+    def own(x: Array) -> Array:
+        return jnp.concatenate([x[:first], x[first:last:d], x[last + 1 : end : d], x[end:]])
+
+    return dataclasses.replace(
+        rows, wt=own(rows.wt), offset=own(rows.offset), single=(smooth, bounded)
+    )
 
 
 def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, function: str = "gap") -> Array:

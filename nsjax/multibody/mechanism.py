@@ -45,6 +45,7 @@ class Presence:
         drags: joints with dry friction.
         motions: joints with a prescribed motion.
         tangents: per contact.
+        smooth: contacts without friction, limits included, that stand behind all others.
         dropped: names of the rows of loops that follow from others and are left out.
         batches, order: contacts of free bodies, see `nsjax.multibody.heaps.Contacts`.
     """
@@ -58,6 +59,7 @@ class Presence:
     dropped: tuple[str, ...] = ()
     batches: tuple[Batch, ...] = ()
     order: tuple[int, ...] | None = None
+    smooth: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -333,7 +335,7 @@ class Mechanism:
         if self.topology.all_of("beam"):  # their stiffness belongs into the tangent
             hint = "kept"
         return System(
-            name=self.title, nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd,
+            name=self.title, nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, smooth=self.presence.smooth,
             force=self.force, potential=self.potential,
             gap=self.gap if nc else None, slip=self.slip if nc and nt else None,
             law=self.law if nc else None, constraint=self.constraint if nb else None,
@@ -369,12 +371,13 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     """What the numbers of the parts decide."""
     contacts: list[str] = []
     touching: list[str] = []
-    limits, drags, rough = [], [], False
+    limits, drags, rough, smooth = [], [], False, 0
     for part in parts:
         if part.kind == "contact":
             names = meetings.names(part, part.numbers, topology.dimension)
             contacts += names
             touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
+            smooth = smooth + len(names) if part.numbers.friction is None else 0
         elif part.kind in ("hinge", "slide"):
             limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
             drags += [part.name] if part.numbers.friction is not None else []
@@ -387,5 +390,5 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
         contacts += batch.slots
     return Presence(
         tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents, batches=batches,
-        order=order,
+        order=order, smooth=0 if batches else smooth + len(limits),
     )  # fmt: skip

@@ -215,7 +215,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     limit, _ = events.gate(criteria_of(inner), system, there, f, d.dt)
     slow = jnp.any(struck & (jump.before >= -limit))
     friction = system.law(there).friction_of(system.nc)
-    links = events.linked(criteria_of(inner), f.rows, f.response, active, friction, system.nt)
+    links = events.linked(criteria_of(inner), f.rows.wt, f.response, active, friction, system.nt)
     pairs = struck_with(links, struck)
     state, near = State(t=at.t, q=at.q, v=at.v + jump.dv), jnp.zeros(system.nc, bool)
     if d.scheme.gradient != "discrete":
