@@ -8,7 +8,7 @@ its gradient in reverse mode. ``--robot FILE`` counts the run of a model file be
 
     python -m experiments.performance.program_size [--quick]
     python -m experiments.performance.program_size --scheme NAME [--mode MODE] [--by file|line|function]
-    python -m experiments.performance.program_size --robot FILE
+    python -m experiments.performance.program_size --robot FILE [--scheme NAME ...]
 
 The second form prints where the operations of one program come from: the innermost source line of the
 package, and all lines on the call stack. Operations of a derivative of a solver count for its call.
@@ -142,14 +142,17 @@ class _Places:
         return ()
 
 
-def sources(scheme: str, mode: str, by: str = "line") -> tuple[Counter[str], Counter[str]]:
+def sources(
+    scheme: str, mode: str, by: str = "line", problem: Problem | None = None
+) -> tuple[Counter[str], Counter[str]]:
     """Operations by their own source, and by every source on their call stack.
 
     Args:
         scheme, mode: of the program.
         by: ``"file"``, ``"line"`` or ``"function"``.
+        problem: the slider-crank for None.
     """
-    text = lowered(scheme, mode).as_text(debug_info=True)
+    text = lowered(scheme, mode, problem).as_text(debug_info=True)
     places = _Places(text)
     own: Counter[str] = Counter()
     all_of: Counter[str] = Counter()
@@ -201,13 +204,14 @@ if __name__ == "__main__":
     parser.add_argument("--by", choices=("file", "line", "function"), default="line")
     parser.add_argument("--robot", type=Path, help="a model file in MJCF")
     arguments = parser.parse_args()
-    if arguments.robot is not None:
+    if arguments.robot is not None and arguments.scheme is None:
         beside_mechanics(arguments.robot)
     elif arguments.scheme is None:
         main(quick=arguments.quick)
     else:
         nsjax.configure()
-        tables = sources(arguments.scheme, arguments.mode, arguments.by)
+        model = None if arguments.robot is None else robot(arguments.robot)
+        tables = sources(arguments.scheme, arguments.mode, arguments.by, model)
         for title, table in zip(("own", "on the call stack"), tables, strict=True):
             print(f"{title}:")
             for place, number in table.most_common(45):

@@ -22,6 +22,11 @@ from nsjax.contact.problem import ContactProblem
 from nsjax.linalg import solve_rows
 from nsjax.types import Array, record
 
+# Plain steps decide branches at ``x - s r u`` with one scale s after the other, each for so many steps: a
+# cycle of branches with one of them is none with another. With 1, which is the best where rows hardly move
+# each other, every seventh step of a robot on its feet with dry friction in all joints cycled.
+SCALES, SAME_SCALE = (1.0, 0.3, 0.1, 0.03), 8
+
 # Ways from compliant contacts to rigid ones, see `newton_by_compliance`: Newton steps at most, all `WORK`
 # rows of them, but no fewer than `LEAST_WORK` steps; the first compliance, in parts of those of rows, at
 # which contacts hardly move each other; the range of ratios between contacts. Measured on problems of
@@ -83,22 +88,36 @@ class _Rows:
         return Iterate(x=x, u=u, residual=size, steps=steps)
 
     def direction(
-        self, now: Iterate, exact: bool = True, compliance: Array | None = None, rigid: Array | bool = True
-    ) -> Array:
-        """Full Newton step on the branches of ``now``, regularised if ``rigid``."""
+        self, now: Iterate, exact: bool = True, compliance: Array | None = None, rigid: Array | bool = True,
+        steps: Array | int = 0,
+    ) -> Array:  # fmt: skip
+        """Full Newton step on the branches of ``now``, regularised if ``rigid``, after so many plain
+        ``steps``.
+        """
         problem, r, weight = self.problem, self.r, jnp.where(rigid, REGULARISATION, 0.0)
         if compliance is not None:
             soft = problem.matrix + (compliance / r)[:, None] * np.eye(r.shape[0])
             problem, r = dataclasses.replace(problem, delassus=soft), r / (1.0 + compliance)
+        r = r * _scale(steps)
         b = branches(problem, now.x, now.u, r)
         f = branch_residual(problem, now.x, now.u, r, b)
         a = tangent(problem, now.x, r, b, weight, exact)
-        # an open contact without an impulse stays without: its rows are those of the unit matrix
-        closed = problem.contacts(b.use)[:, 0]
+        # rows of open contacts, and of forces at their bounds, are those of the unit matrix
+        closed = jnp.any(problem.contacts(b.use), axis=1)
         if problem.given is not None:
-            closed = closed | problem.given.on
-        closed = per_contact(problem, closed, jnp.ones(problem.nb, bool))
-        return -solve_rows(a, f, closed | (f != 0.0))
+            closed = closed | (problem.given.on & (np.arange(problem.nc) < problem.rough))
+        return -solve_rows(a, f, per_contact(problem, closed, jnp.ones(problem.nb, bool)))
+
+
+def _scale(steps: Array | int) -> Array | float:
+    """Part of the scaling with which branches are decided, see `SCALES`."""
+    if isinstance(steps, int):
+        return SCALES[min(steps // SAME_SCALE, len(SCALES) - 1)]
+    turn = lax.rem(lax.div(steps, SAME_SCALE), len(SCALES))
+    scale = jnp.asarray(SCALES[0])
+    for k, other in enumerate(SCALES[1:], 1):
+        scale = jnp.where(turn == k, other, scale)
+    return scale
 
 
 def newton(
@@ -110,7 +129,7 @@ def newton(
     rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
 
     def step(now: Iterate) -> Iterate:
-        return rows.at(now.x + rows.direction(now, exact), now.steps + 1)
+        return rows.at(now.x + rows.direction(now, exact, steps=now.steps), now.steps + 1)
 
     def unsolved(now: Iterate) -> Array:
         return (now.residual > tolerance) & (now.steps < cap)
@@ -184,7 +203,8 @@ def newton_by_compliance(
     def step(s: _Search) -> _Search:
         def descend(s: _Search) -> tuple[_Way, Array]:
             each, rigid = _compliances(problem, s.way), s.way.compliance == 0.0
-            return s.way, s.now.x + rows.direction(s.now, compliance=each, rigid=rigid)
+            plain = jnp.where(s.way.k == 0, s.since, 0)
+            return s.way, s.now.x + rows.direction(s.now, compliance=each, rigid=rigid, steps=plain)
 
         def on(s: _Search) -> tuple[_Way, Array]:
             way = _onwards(s, rows, tolerance)

@@ -56,6 +56,7 @@ def matmul(a: Any, b: Any) -> Any:
         return a.after(b) if isinstance(b, Blocks) else a.times(b)
     size, terms = a.size * b.shape[1], a.shape[1]
     if _INLINE_OUTER < size and terms <= _OUTER_TERMS:
+        a, b = lax.optimization_barrier((a, b))
         return functools.reduce(jnp.add, (a[:, k, None] * b[k] for k in range(terms)))
     if size > _INLINE_PRODUCT:
         return a @ b
@@ -121,7 +122,7 @@ def solve(a: Array, b: Array) -> Array:
 
 
 def solve_rows(a: Array, b: Array, rows: Array) -> Array:
-    """Solves ``a x = b`` (n,) where the rows outside ``rows`` (n,) bool say that their unknown is zero.
+    """Solves ``a x = b`` (n,) where the rows outside ``rows`` (n,) bool are those of the unit matrix.
 
     For iterations, which need no derivative: up to `LOOP_LIMIT` unknowns the elimination is a short loop
     over the rows that matter, at a cost in proportion to their number. Pivots as in `solve`.
@@ -140,9 +141,11 @@ def solve_rows(a: Array, b: Array, rows: Array) -> Array:
         unit = lax.dynamic_slice_in_dim(a, k, 1, axis=1) / lax.dynamic_slice_in_dim(row, k, 1, axis=1)
         return following(k), a - jnp.where(index[:, None] == k, 0.0, unit) * row
 
+    known = jnp.where(rows, 0.0, b)
+    b = jnp.where(rows, b - jnp.sum(a * known[None, :], axis=1), 0.0)
     start = following(-1), jnp.concatenate([a, b[:, None]], axis=1)
     _, a = lax.while_loop(lambda carry: carry[0] < n, eliminate, start)
-    return a[:, n] / jnp.sum(a[:, :n] * np.eye(n), axis=1)
+    return jnp.where(rows, a[:, n] / jnp.sum(a[:, :n] * np.eye(n), axis=1), known)
 
 
 def solve_positive(a: Array, b: Array) -> Array:
