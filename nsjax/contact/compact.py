@@ -129,8 +129,8 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
     rows = (which[0][:, None] * d + np.arange(d)).reshape(-1)
     rows = jnp.concatenate([rows, first + which[1], np.arange(second, problem.free.shape[0])])
     contact = jnp.concatenate([which[0], problem.rough + which[1], np.arange(last, problem.nc)])
-    here = [mask[a:b] if x is None else jnp.any(x, axis=1)
-            for x, (a, b) in zip(own, ((0, problem.rough), (problem.rough, last)), strict=True)]  # fmt: skip
+    kinds = mask[: problem.rough], mask[problem.rough : last]
+    here = [m if x is None else jnp.any(x, axis=1) for x, m in zip(own, kinds, strict=True)]
     taken = jnp.concatenate([*here, mask[last:]])
     given = None
     if problem.given is not None:

@@ -19,6 +19,7 @@ from jax import lax
 from nsjax import notes
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.links import over_links, pairs
+from nsjax.contact.problem import in_place
 from nsjax.core.inertia import Inertia, inertia_at
 from nsjax.core.operators import Rows, all_rows, gap_drift, own_rows
 from nsjax.core.system import State, System, is_local
@@ -157,15 +158,10 @@ def _all_directions(system: System, f: Formed) -> tuple[Any, Any]:
     end = last + bounded
 
     def padded(x: Array) -> Array:
-        spread = [_in_column(x[first:last], 0, d), _in_column(x[last:end], 1, d)]
+        spread = [in_place(x[first:last], 0, d), in_place(x[last:end], 1, d)]
         return jnp.concatenate([x[:first], *(y.reshape(-1, x.shape[1]) for y in spread), x[end:]])
 
     return padded(f.rows.wt), padded(f.response.T).T
-
-
-def _in_column(x: Array, place: int, width: int) -> Array:
-    """Rows (n, k) as one of so many, the others zero (n, width, k)."""
-    return jnp.stack([x if k == place else jnp.zeros_like(x) for k in range(width)], axis=1)
 
 
 def gate(criteria: Criteria, system: System, p: PyTree, f: Formed, dt: Array) -> tuple[Array, Array]:

@@ -22,10 +22,10 @@ from nsjax.contact.problem import ContactProblem
 from nsjax.linalg import solve_rows
 from nsjax.types import Array, record
 
-# Plain steps decide branches at ``x - s r u`` with one scale s after the other, each for so many steps: a
-# cycle of branches with one of them is none with another. With 1, which is the best where rows hardly move
-# each other, every seventh step of a robot on its feet with dry friction in all joints cycled.
-SCALES, SAME_SCALE = (1.0, 0.3, 0.1, 0.03), 8
+# Plain steps decide branches at ``x - s r u``, with the scales s = 1, 0.3, 0.09, 0.03 in turn, each for so
+# many steps: a cycle of branches with one of them is none with another. With 1, which is the best where rows
+# hardly move each other, every seventh step of a robot on its feet with dry friction in all joints cycled.
+SCALES, LESS, SAME_SCALE = 4, 1.2, 8
 
 # Ways from compliant contacts to rigid ones, see `newton_by_compliance`: Newton steps at most, all `WORK`
 # rows of them, but no fewer than `LEAST_WORK` steps; the first compliance, in parts of those of rows, at
@@ -89,7 +89,7 @@ class _Rows:
 
     def direction(
         self, now: Iterate, exact: bool = True, compliance: Array | None = None, rigid: Array | bool = True,
-        steps: Array | int = 0,
+        steps: Array | None = None,
     ) -> Array:  # fmt: skip
         """Full Newton step on the branches of ``now``, regularised if ``rigid``, after so many plain
         ``steps``.
@@ -98,7 +98,8 @@ class _Rows:
         if compliance is not None:
             soft = problem.matrix + (compliance / r)[:, None] * np.eye(r.shape[0])
             problem, r = dataclasses.replace(problem, delassus=soft), r / (1.0 + compliance)
-        r = r * _scale(steps)
+        if steps is not None:
+            r = r * _scale(steps)
         b = branches(problem, now.x, now.u, r)
         f = branch_residual(problem, now.x, now.u, r, b)
         a = tangent(problem, now.x, r, b, weight, exact)
@@ -109,27 +110,23 @@ class _Rows:
         return -solve_rows(a, f, per_contact(problem, closed, jnp.ones(problem.nb, bool)))
 
 
-def _scale(steps: Array | int) -> Array | float:
+def _scale(steps: Array) -> Array:
     """Part of the scaling with which branches are decided, see `SCALES`."""
-    if isinstance(steps, int):
-        return SCALES[min(steps // SAME_SCALE, len(SCALES) - 1)]
-    turn = lax.rem(lax.div(steps, SAME_SCALE), len(SCALES))
-    scale = jnp.asarray(SCALES[0])
-    for k, other in enumerate(SCALES[1:], 1):
-        scale = jnp.where(turn == k, other, scale)
-    return scale
+    return jnp.exp(-LESS * lax.rem(lax.div(steps, SAME_SCALE), SCALES))
 
 
 def newton(
-    problem: ContactProblem, *, tolerance: Array, max_iterations: Array | int, exact: bool = True
-) -> Iterate:
+    problem: ContactProblem, *, tolerance: Array, max_iterations: Array | int, exact: bool = True,
+    scaled: bool = True,
+) -> Iterate:  # fmt: skip
     """Semismooth Newton from zero: up to ``max_iterations`` plain steps; one or two are enough in most
-    contact steps of a simulation.
+    contact steps of a simulation. With all scales of branches in turn, if ``scaled``.
     """
     rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
 
     def step(now: Iterate) -> Iterate:
-        return rows.at(now.x + rows.direction(now, exact, steps=now.steps), now.steps + 1)
+        turn = now.steps if scaled else None
+        return rows.at(now.x + rows.direction(now, exact, steps=turn), now.steps + 1)
 
     def unsolved(now: Iterate) -> Array:
         return (now.residual > tolerance) & (now.steps < cap)

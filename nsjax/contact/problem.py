@@ -107,9 +107,9 @@ class ContactProblem:
         d, (first, second, third) = 1 + self.nt, self.ends
         parts = [x[:first].reshape(self.rough, d)]
         if self.smooth:
-            parts.append(_in_column(x[first:second], 0, d))
+            parts.append(in_place(x[first:second], 0, d))
         if self.bounded:
-            parts.append(_in_column(x[second:third], 1, d))
+            parts.append(in_place(x[second:third], 1, d))
         return jnp.concatenate(parts) if len(parts) > 1 else parts[0]
 
     def impulses(self, x: Array) -> Array:
@@ -214,11 +214,9 @@ class ContactProblem:
         return self.stack(jnp.concatenate(rows, axis=1), self.bilateral(r * u))
 
 
-def _in_column(x: Array, place: int, width: int) -> Array:
-    """A column of a matrix that is zero elsewhere (n, width)."""
-    empty = jnp.zeros_like(x)[:, None]
-    columns = [x[:, None] if k == place else empty for k in range(width)]
-    return jnp.concatenate(columns, axis=1) if width > 1 else columns[0]
+def in_place(x: Array, place: int, width: int) -> Array:
+    """Entries (n, ...) as one of so many of a contact, the others zero (n, width, ...)."""
+    return jnp.stack([x if k == place else jnp.zeros_like(x) for k in range(width)], axis=1)
 
 
 def project_disk(z: Array, radius: Array) -> Array:

@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from nsjax.contact.admm import admm
@@ -30,6 +29,9 @@ from nsjax.types import Array, record
 
 # Two contacts of four in the plane are solved in four fifths of the time that eight rows take.
 PAIR = 2
+
+# Methods that take contacts one by one.
+BY_CONTACT = ("gauss_seidel", "admm")
 
 # The certificate of the first-order methods is looked at once per block.
 SWEEP_BLOCK = 10
@@ -88,7 +90,7 @@ def _automatic(data: Data, rare: bool = False) -> ContactSolution:
 
     def pair(problem: ContactProblem) -> Iterate:
         few = gather(problem, PAIR, PAIR)
-        end = newton(few.problem, tolerance=tolerance, max_iterations=cap)
+        end = newton(few.problem, tolerance=tolerance, max_iterations=cap, scaled=False)
         # unsolved: plain steps on the whole problem would fail alike
         steps = jnp.where(end.residual <= tolerance, end.steps, cap)
         return Iterate(x=few.spread(end.x), u=problem.free, residual=end.residual, steps=steps)
@@ -298,7 +300,8 @@ def solve(
         The answer with its certificate; ``residual > tolerance`` means not solved.
 
     Raises:
-        InputError: for an unknown method.
+        InputError: for an unknown method, and one that needs all rows of every contact where some are
+            left out.
 
     Limits: where contacts depend on each other (``G`` singular) individual impulses are not unique,
     but velocities are; Newton's answer is the one nearest to zero on the branches found. For strong
@@ -323,6 +326,11 @@ def solve(
     if not problem.free.shape[0]:
         none = jnp.asarray(0, int)
         return ContactSolution(x=problem.free, iterations=none, rounds=none, residual=jnp.zeros(()))
+    if method in BY_CONTACT and (problem.smooth or problem.bounded):
+        raise InputError(
+            f"solve: method {method!r} with smooth = {problem.smooth}, bounded = {problem.bounded}; it "
+            'needs all rows of every contact, take method="auto"'
+        )
     settings = jnp.asarray(tolerance), jnp.asarray(max_iterations)
     if problem.paired:
         return _solve_pairs(problem, settings, start)

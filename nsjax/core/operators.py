@@ -207,9 +207,7 @@ def own_rows(system: System, t: Array, q: Array, p: PyTree, bounded: int) -> Row
     def own(x: Array) -> Array:
         return jnp.concatenate([x[:first], x[first:last:d], x[last + 1 : end : d], x[end:]])
 
-    return dataclasses.replace(
-        rows, wt=own(rows.wt), offset=own(rows.offset), single=(smooth, bounded)
-    )
+    return dataclasses.replace(rows, wt=own(rows.wt), offset=own(rows.offset), single=(smooth, bounded))
 
 
 def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, function: str = "gap") -> Array:

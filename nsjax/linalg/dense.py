@@ -27,8 +27,8 @@ LOOP_LIMIT = 64
 WRITTEN_LIMIT = 12
 _INLINE_PRODUCT = 4096
 _INLINE_OUTER, _OUTER_TERMS = 1000, 32
-"""Products beyond the first size with up to so many terms are sums of outer products. In a loop, (28, 14) by
-(14, 28) then takes 2 us: as sums over the middle axis 6, and 40 as a product of the library's, which the
+"""Products beyond the first size with up to so many terms are sums of outer products. In a loop, (28, 14)
+by (14, 28) then takes 2 us: as sums over the middle axis 6, and 40 as a product of the library's, which the
 compiler writes out entry by entry there.
 """
 _INLINE_MATVEC = 2500
@@ -55,8 +55,7 @@ def matmul(a: Any, b: Any) -> Any:
     if isinstance(a, Blocks):
         return a.after(b) if isinstance(b, Blocks) else a.times(b)
     size, terms = a.size * b.shape[1], a.shape[1]
-    if _INLINE_OUTER < size and terms <= _OUTER_TERMS:
-        a, b = lax.optimization_barrier((a, b))
+    if size > _INLINE_OUTER and terms <= _OUTER_TERMS:
         return functools.reduce(jnp.add, (a[:, k, None] * b[k] for k in range(terms)))
     if size > _INLINE_PRODUCT:
         return a @ b

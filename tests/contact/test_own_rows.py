@@ -1,0 +1,89 @@
+"""Contacts with no more rows than they need: the answers are those of problems with all rows."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.contact import ContactProblem, natural_residual, solve
+from nsjax.contact.compact import CAPACITY
+from nsjax.contact.problem import Factored, Given
+from nsjax.core import InputError
+
+DRAWS = 12
+KINDS = ((3, 4, 3), (0, 3, 2), (2, 0, 3), (CAPACITY[0] + 3, CAPACITY[0] + 2, 2))
+"""Contacts with friction, without, and bounded ones; of the last there are more than places."""
+
+
+def _drawn(seed: int, kinds: tuple[int, int, int], nt: int, nb: int) -> tuple[ContactProblem, np.ndarray]:
+    """A problem with rows of their own size, factored, and the places of its rows among all."""
+    rng, (rough, smooth, bounded) = np.random.default_rng(seed), kinds
+    nc, d = sum(kinds), 1 + nt
+    places = np.arange(nc * d).reshape(nc, d)
+    own = [places[:rough].ravel(), places[rough : rough + smooth, 0], places[rough + smooth :, 1]]
+    own = np.concatenate([*own, nc * d + np.arange(nb)])
+    m, nv = len(own), len(own) + 2
+    wt = rng.normal(size=(m, nv))
+    mass = rng.normal(size=(nv, nv))
+    mass = mass @ mass.T + nv * np.eye(nv)
+    last = np.arange(nc) >= rough + smooth
+    mask = (rng.uniform(size=nc) < 0.6) | last
+    return ContactProblem(
+        nc=nc, nt=nt, nb=nb, delassus=Factored(wt=jnp.asarray(wt), response=jnp.linalg.solve(mass, wt.T)),
+        free=jnp.asarray(rng.normal(size=m)), mask=jnp.asarray(mask), smooth=smooth, bounded=bounded,
+        friction=jnp.where(last, 1.0, jnp.where(np.arange(nc) < rough, rng.uniform(0.0, 0.8, nc), 0.0)),
+        given=Given(on=last, normal=jnp.where(last, rng.uniform(0.0, 0.3, nc), 0.0)) if bounded else None,
+    ), own  # fmt: skip
+
+
+def _with_all_rows(problem: ContactProblem, own: np.ndarray) -> ContactProblem:
+    m = problem.nc * (1 + problem.nt) + problem.nb
+    g, free = np.zeros((m, m)), np.zeros(m)
+    g[np.ix_(own, own)] = problem.dense().matrix
+    free[own] = problem.free
+    return dataclasses.replace(
+        problem, delassus=jnp.asarray(g), free=jnp.asarray(free), smooth=0, bounded=0
+    )
+
+
+_solve = jax.jit(lambda problem: solve(problem))
+_change = jax.jit(lambda problem, df: jax.jvp(
+    lambda f: solve(dataclasses.replace(problem, free=f)).x, (problem.free,), (df,)
+)[1])  # fmt: skip
+
+
+@pytest.mark.parametrize("nt", [1, 2])
+@pytest.mark.parametrize("kinds", KINDS)
+def test_answers_of_all_rows(kinds: tuple[int, int, int], nt: int) -> None:
+    """Impulses, their certificate and their derivatives."""
+    for seed in range(DRAWS):
+        problem, own = _drawn(seed, kinds, nt, nb=1)
+        every = _with_all_rows(problem, own)
+        found, wanted = _solve(problem), _solve(every)
+        assert float(found.residual) <= 1e-11
+        assert float(natural_residual(problem, found.x)) <= 1e-11
+        np.testing.assert_allclose(found.x, wanted.x[own], atol=1e-9)
+        np.testing.assert_allclose(problem.impulses(found.x), every.contacts(wanted.x), atol=1e-9)
+        df = np.random.default_rng(seed).normal(size=len(own))
+        padded = np.zeros(every.free.shape)
+        padded[own] = df
+        change = _change(every, jnp.asarray(padded))[own]
+        np.testing.assert_allclose(_change(problem, jnp.asarray(df)), change, atol=1e-7)
+
+
+def test_rows_and_contacts_are_inverse() -> None:
+    """A row vector taken apart and stacked again."""
+    problem, own = _drawn(0, KINDS[0], 2, nb=2)
+    x = jnp.arange(1.0, 1.0 + len(own))
+    np.testing.assert_array_equal(problem.stack(problem.contacts(x), problem.bilateral(x)), x)
+
+
+def test_methods_that_need_all_rows() -> None:
+    """They say so."""
+    problem, _ = _drawn(0, KINDS[0], 2, nb=0)
+    with pytest.raises(InputError, match="needs all rows of every contact"):
+        solve(problem, method="gauss_seidel")
