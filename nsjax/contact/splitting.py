@@ -27,6 +27,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact.certificate import impulse_scale, relative_residual
+from nsjax.contact.newton import Iterate, newton_by_compliance
 from nsjax.contact.problem import ContactProblem, Factored, Given, project_disk
 from nsjax.linalg import Paired, solve
 from nsjax.types import Array, record
@@ -56,6 +57,14 @@ GROUPS = 8
 SHARES, FEW = (2, 1), 16
 """Parts of all slots: the smallest that holds the contacts that take part is worked on, where it gives a
 group at least so many.
+"""
+
+SWEEPS = 200
+"""For every Newton step allowed."""
+
+MATRICES, PATIENCE, LARGEST = (4, 2, 1), 400, 1100
+"""Parts of all slots, as `SHARES`, of which Newton's method makes a matrix after so many sweeps; its most
+rows.
 """
 
 LOOK = 5
@@ -247,30 +256,63 @@ def _dealt(problem: ContactProblem, width: int) -> _Dealt:
 
 def split_steps(
     problem: ContactProblem, tolerance: Array, cap: Array, start: Array | None = None
-) -> tuple[Array, Array, Array]:
-    """Impulses (m,), sweeps taken and certificate of a problem between pairs of bodies.
+) -> tuple[Array, Array, Array, Array]:
+    """Impulses (m,), sweeps and Newton steps taken, certificate and ways of a problem between pairs of
+    bodies.
 
     Args:
         problem: whose operator is `Factored` into `Paired` rows.
         tolerance: of the relative natural-map residual.
-        cap: most sweeps.
+        cap: plain Newton steps, and most sweeps for each.
         start: (m,) impulses to begin with; None: zeros.
 
-    Limits: linear convergence; where wedged contacts slide slowly along directions in which hardly anything
-    moves (a heap that comes together), or bodies differ by orders of magnitude, the cap may come first: the
-    certificate says so.
+    Limits: sweeps converge linearly; where wedged contacts slide slowly along directions in which hardly
+    anything moves (a heap that comes together), or bodies differ by orders of magnitude, they creep. After
+    `PATIENCE` of them `newton_by_compliance` goes on from there with the matrix of the contacts that take
+    part, if that has at most `LARGEST` rows. With more the cap may come first: the certificate says so.
     """
     first = jnp.zeros_like(problem.free) if start is None else start
-    widths = [-(-problem.nc // (share * GROUPS)) for share in SHARES]
-    widths = [k for k in widths[:-1] if k >= FEW] + widths[-1:]
+    count, rows = jnp.sum(problem.mask), GROUPS * (1 + problem.nt)
+    dense = [k for k in _widths(problem.nc, MATRICES, FEW // 4) if k * rows <= LARGEST]
+    few = count <= GROUPS * max(dense, default=0)
+    most = jnp.where(few, jnp.minimum(PATIENCE, SWEEPS * cap), SWEEPS * cap)
+    widths = _widths(problem.nc, SHARES, FEW)
 
     def among(width: int) -> tuple[Array, Array, Array]:
         dealt = _dealt(problem, width)
-        x, steps, residual = _mixed_sweeps(dealt.problem, tolerance, cap, dealt.rows(first))
+        x, steps, residual = _mixed_sweeps(dealt.problem, tolerance, most, dealt.rows(first))
         return dealt.spread(x, problem.mask), steps, residual
 
-    branch = jnp.sum(jnp.sum(problem.mask) > GROUPS * np.array(widths[:-1], int))
-    return lax.switch(branch, [functools.partial(among, width) for width in widths])
+    def smallest(widths: list[int]) -> Array:
+        return jnp.sum(count > GROUPS * np.array(widths, int))
+
+    sweeps = [functools.partial(among, width) for width in widths]
+    x, steps, residual = lax.switch(smallest(widths[:-1]), sweeps)
+
+    def by_newton(width: int) -> tuple[Array, Array, Array, Array]:
+        dealt = _dealt(problem, width)
+        own = jnp.swapaxes(dealt.rows(x), 1, 2).reshape(-1)
+        end, ways = _by_newton(dealt.problem.dense(), tolerance, cap, own, residual)
+        new = jnp.swapaxes(end.x.reshape(GROUPS, -1, 1 + problem.nt), 1, 2)
+        return dealt.spread(new, problem.mask), steps + end.steps, end.residual, ways
+
+    solved = jnp.where(residual <= tolerance, len(dense), smallest(dense))
+    more = [functools.partial(by_newton, width) for width in dense]
+    return lax.switch(solved, [*more, lambda: (x, steps, residual, jnp.asarray(0, int))])
+
+
+def _widths(contacts: int, shares: tuple[int, ...], least: int) -> list[int]:
+    """Of a group, for each share of all contacts, at least ``least``; the last holds all of them."""
+    every = [-(-contacts // (share * GROUPS)) for share in shares]
+    return [k for k in every[:-1] if k >= least] + every[-1:]
+
+
+def _by_newton(
+    problem: ContactProblem, tolerance: Array, cap: Array, x: Array, residual: Array
+) -> tuple[Iterate, Array]:
+    """`newton_by_compliance` from the answer of sweeps."""
+    start = Iterate(x=x, u=problem.velocity(x), residual=residual, steps=jnp.asarray(0, int))
+    return newton_by_compliance(problem, start, tolerance=tolerance, max_iterations=cap)
 
 
 def _mixed_sweeps(

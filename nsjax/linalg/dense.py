@@ -45,7 +45,11 @@ def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
 
 
 def matmul(a: Any, b: Any) -> Any:
-    """``a @ b`` for matrices (m, k) and (k, n); two of as many blocks each make such a one."""
+    """``a @ b`` for matrices (m, k) and (k, n); two of as many blocks each make such a one, two over pairs
+    of blocks an array.
+    """
+    if isinstance(a, Paired):
+        return a.after(b)
     if isinstance(a, Blocks):
         return a.after(b) if isinstance(b, Blocks) else a.times(b)
     if a.size * b.shape[1] > _INLINE_PRODUCT:
