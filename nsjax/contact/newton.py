@@ -64,7 +64,7 @@ def beginning(problem: ContactProblem) -> Iterate:
     )  # fmt: skip
 
 
-class _Rows:
+class Rows:
     """The prox rows of a problem around an iterate: certificate and Newton direction.
 
     With a ``compliance`` (m,) they are those of the problem with ``u = F + (G + compliance / r) x``.
@@ -108,7 +108,7 @@ def newton(
     """Semismooth Newton from zero: up to ``max_iterations`` plain steps; one or two are enough in most
     contact steps of a simulation.
     """
-    rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
+    rows, cap = Rows(problem), jnp.asarray(max_iterations, int)
 
     def step(now: Iterate) -> Iterate:
         return rows.at(now.x + rows.direction(now, exact), now.steps + 1)
@@ -169,7 +169,7 @@ def newton_by_compliance(
     fulfilled the better, the larger the impulses. It returns those of compliances about ten instead, of the
     size of single rows, with an infinite residual.
     """
-    rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
+    rows, cap = Rows(problem), jnp.asarray(max_iterations, int)
     most = cap + max(WORK // problem.free.shape[0], LEAST_WORK)
 
     def over(s: _Search) -> Array:
@@ -225,7 +225,7 @@ def _drawn(problem: ContactProblem, k: Array) -> Array:
     return turns - jnp.floor(turns)
 
 
-def _onwards(s: _Search, rows: _Rows, tolerance: Array) -> _Way:
+def _onwards(s: _Search, rows: Rows, tolerance: Array) -> _Way:
     """Where to go on: with the next compliance from here, a nearer one from the last answer, or another way
     from the beginning.
     """

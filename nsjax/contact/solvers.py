@@ -222,8 +222,8 @@ def _solve_pairs(problem: ContactProblem, settings: Settings, start: Array | Non
     """By products alone, see `nsjax.contact.splitting`."""
     tolerance, cap = settings
     problem, start = without_derivative((problem, start), REFUSED_GRADIENT)
-    x, steps, residual, ways = split_steps(problem, tolerance, cap, start)
-    return ContactSolution(x=x, iterations=steps, rounds=ways, residual=residual)
+    x, steps, residual = split_steps(problem, tolerance, cap, start)
+    return ContactSolution(x=x, iterations=steps, rounds=jnp.asarray(0, int), residual=residual)
 
 
 def _differentiable(method: Callable[[Data], ContactSolution]) -> Callable[[Data], ContactSolution]:

@@ -27,8 +27,8 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact.certificate import impulse_scale, relative_residual
-from nsjax.contact.newton import Iterate, newton_by_compliance
 from nsjax.contact.problem import ContactProblem, Factored, Given, project_disk
+from nsjax.contact.proximal import proximal_newton
 from nsjax.linalg import Paired, solve
 from nsjax.types import Array, record
 
@@ -59,8 +59,8 @@ SHARES, FEW = (2, 1), 16
 group at least so many.
 """
 
-SWEEPS = 200
-"""For every Newton step allowed."""
+SWEEPS, STEPS = 200, 40
+"""Sweeps, and steps of Newton's method with a matrix, for every Newton step allowed."""
 
 MATRICES, PATIENCE, LARGEST = (4, 2, 1), 400, 1100
 """Parts of all slots, as `SHARES`, of which Newton's method makes a matrix after so many sweeps; its most
@@ -256,19 +256,18 @@ def _dealt(problem: ContactProblem, width: int) -> _Dealt:
 
 def split_steps(
     problem: ContactProblem, tolerance: Array, cap: Array, start: Array | None = None
-) -> tuple[Array, Array, Array, Array]:
-    """Impulses (m,), sweeps and Newton steps taken, certificate and ways of a problem between pairs of
-    bodies.
+) -> tuple[Array, Array, Array]:
+    """Impulses (m,), sweeps and Newton steps taken, and certificate of a problem between pairs of bodies.
 
     Args:
         problem: whose operator is `Factored` into `Paired` rows.
         tolerance: of the relative natural-map residual.
-        cap: plain Newton steps, and most sweeps for each.
+        cap: most Newton steps over `STEPS`, and most sweeps over `SWEEPS`.
         start: (m,) impulses to begin with; None: zeros.
 
     Limits: sweeps converge linearly; where wedged contacts slide slowly along directions in which hardly
     anything moves (a heap that comes together), or bodies differ by orders of magnitude, they creep. After
-    `PATIENCE` of them `newton_by_compliance` goes on from there with the matrix of the contacts that take
+    `PATIENCE` of them `nsjax.contact.proximal` goes on from there with the matrix of the contacts that take
     part, if that has at most `LARGEST` rows. With more the cap may come first: the certificate says so.
     """
     first = jnp.zeros_like(problem.free) if start is None else start
@@ -289,30 +288,22 @@ def split_steps(
     sweeps = [functools.partial(among, width) for width in widths]
     x, steps, residual = lax.switch(smallest(widths[:-1]), sweeps)
 
-    def by_newton(width: int) -> tuple[Array, Array, Array, Array]:
+    def by_newton(width: int) -> tuple[Array, Array, Array]:
         dealt = _dealt(problem, width)
         own = jnp.swapaxes(dealt.rows(x), 1, 2).reshape(-1)
-        end, ways = _by_newton(dealt.problem.dense(), tolerance, cap, own, residual)
+        end = proximal_newton(dealt.problem.dense(), own, tolerance=tolerance, cap=STEPS * cap)
         new = jnp.swapaxes(end.x.reshape(GROUPS, -1, 1 + problem.nt), 1, 2)
-        return dealt.spread(new, problem.mask), steps + end.steps, end.residual, ways
+        return dealt.spread(new, problem.mask), steps + end.steps, end.residual
 
     solved = jnp.where(residual <= tolerance, len(dense), smallest(dense))
     more = [functools.partial(by_newton, width) for width in dense]
-    return lax.switch(solved, [*more, lambda: (x, steps, residual, jnp.asarray(0, int))])
+    return lax.switch(solved, [*more, lambda: (x, steps, residual)])
 
 
 def _widths(contacts: int, shares: tuple[int, ...], least: int) -> list[int]:
     """Of a group, for each share of all contacts, at least ``least``; the last holds all of them."""
     every = [-(-contacts // (share * GROUPS)) for share in shares]
     return [k for k in every[:-1] if k >= least] + every[-1:]
-
-
-def _by_newton(
-    problem: ContactProblem, tolerance: Array, cap: Array, x: Array, residual: Array
-) -> tuple[Iterate, Array]:
-    """`newton_by_compliance` from the answer of sweeps."""
-    start = Iterate(x=x, u=problem.velocity(x), residual=residual, steps=jnp.asarray(0, int))
-    return newton_by_compliance(problem, start, tolerance=tolerance, max_iterations=cap)
 
 
 def _mixed_sweeps(
