@@ -71,16 +71,16 @@ class Paired:
         return jnp.einsum("nsic,nsjc->nij", self.values, other.values)
 
     def after(self, other: Paired) -> Array:
-        """``self other`` (n r, k r) with the transpose ``other`` of such rows of ``k`` groups, as an array."""
+        """``self other`` (n r, k r) as an array; ``other`` is the transpose of rows of ``k`` groups."""
         (n, _, r, c), k = self.values.shape, other.values.shape[0]
-        product = jnp.zeros((n * r, k * r))
+        product = jnp.zeros((n, r, k, r))
         for one in range(2):
             for two in range(2):
                 mine = self.of[:, one]
                 same = (mine[:, None] == other.of[:, two]) & (mine[:, None] < self.blocks)
-                blocks = self.values[:, one].reshape(n * r, c) @ other.values[:, two].reshape(k * r, c).T
-                product = product + jnp.where(jnp.repeat(jnp.repeat(same, r, axis=0), r, axis=1), blocks, 0.0)
-        return product
+                parts = self.values[:, one].reshape(n * r, c) @ other.values[:, two].reshape(k * r, c).T
+                product = product + jnp.where(same[:, None, :, None], parts.reshape(n, r, k, r), 0.0)
+        return product.reshape(n * r, k * r)
 
     def dense(self) -> Array:
         """As an array, for small ones."""
