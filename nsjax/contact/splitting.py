@@ -20,6 +20,7 @@ arrive. Cost and memory of a sweep are in proportion to the contacts.
 from __future__ import annotations
 
 import functools
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -66,6 +67,9 @@ MATRICES, PATIENCE, LARGEST = (4, 2, 1), 400, 1100
 """Parts of all slots, as `SHARES`, of which Newton's method makes a matrix after so many sweeps; its most
 rows.
 """
+
+MET = 1e-4
+"""Tolerance that boxes of up to 200 spheres, friction 0.3, restitution 0, meet by sweeps alone."""
 
 LOOK = 5
 """Steps from one look at the certificate to the next: it costs as much as a step."""
@@ -271,8 +275,8 @@ def split_steps(
     part, if that has at most `LARGEST` rows. With more the cap may come first: the certificate says so.
     """
     first = jnp.zeros_like(problem.free) if start is None else start
-    count, rows = jnp.sum(problem.mask), GROUPS * (1 + problem.nt)
-    dense = [k for k in _widths(problem.nc, MATRICES, FEW // 4) if k * rows <= LARGEST]
+    count = jnp.sum(problem.mask)
+    dense = _dense(problem.nc, problem.nt)
     few = count <= GROUPS * max(dense, default=0)
     most = jnp.where(few, jnp.minimum(PATIENCE, SWEEPS * cap), SWEEPS * cap)
     widths = _widths(problem.nc, SHARES, FEW)
@@ -304,6 +308,26 @@ def _widths(contacts: int, shares: tuple[int, ...], least: int) -> list[int]:
     """Of a group, for each share of all contacts, at least ``least``; the last holds all of them."""
     every = [-(-contacts // (share * GROUPS)) for share in shares]
     return [k for k in every[:-1] if k >= least] + every[-1:]
+
+
+def _dense(contacts: int, tangents: int) -> list[int]:
+    """Widths of a group for which there is a matrix."""
+    rows = GROUPS * (1 + tangents)
+    return [k for k in _widths(contacts, MATRICES, FEW // 4) if k * rows <= LARGEST]
+
+
+def warn_of_sweeps(contacts: int, tangents: int, tolerance: float) -> None:
+    """Warns before a run whose heaps have too many contacts with friction for a matrix, and a tolerance
+    that sweeps miss. Heaps carry a load in up to half of the places that they have by default.
+    """
+    held = GROUPS * max(_dense(contacts, tangents), default=0)
+    if tangents and 2 * held < contacts and tolerance < MET:
+        warnings.warn(
+            f"simulate: {contacts} places for contacts of many bodies and tolerance = {tolerance:g}: of "
+            f"more than {held} contacts at a time sweeps alone are left, which miss that with friction "
+            "where bodies are wedged; take schemes.moreau(tolerance=1e-3), or fewer bodies",
+            stacklevel=4,
+        )
 
 
 def _mixed_sweeps(
