@@ -46,9 +46,9 @@ SHORT, LONG = 74, 148
 NAMES = ("friction", "restitution", "inertia", "offset x", "offset y", "offset z")
 LOW = np.array([0.12, 0.0, 6.8e-4, -5.2e-3, -5.2e-3, -5.2e-3])
 HIGH = np.array([0.27, 0.3, 1.58e-3, 5.2e-3, 5.2e-3, 5.2e-3])
-"""The box of the design, around the authors' numbers: friction 0.18 over and times 1.5; restitution; inertia
-[kg m^2], from that of a solid cube to that of one whose mass lies in its edges; offset of the mass centre, a
-twentieth of the side to all sides [m].
+"""The box of the design, around the authors' numbers: friction 0.18 over and times 1.5; restitution;
+inertia [kg m^2], from that of a solid cube to that of one whose mass lies in its edges; offset of the mass
+centre, a twentieth of the side to all sides [m].
 """
 POINTS, FOLDS, SETS = 256, 5, 100
 """Of the design; folds; simulated sets."""
