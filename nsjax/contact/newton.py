@@ -20,6 +20,7 @@ from nsjax.contact.branches import REGULARISATION, branch_residual, branches, ta
 from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, relative_residual
 from nsjax.contact.problem import ContactProblem
 from nsjax.linalg import solve_rows
+from nsjax.linalg.dense import unit_matrix
 from nsjax.types import Array, record
 
 # Ways from compliant contacts to rigid ones, see `newton_by_compliance`: Newton steps at most, all `WORK`
@@ -88,7 +89,7 @@ class Rows:
         """Full Newton step on the branches of ``now``, regularised if ``rigid``."""
         problem, r, weight = self.problem, self.r, jnp.where(rigid, REGULARISATION, 0.0)
         if compliance is not None:
-            soft = problem.matrix + (compliance / r)[:, None] * np.eye(r.shape[0])
+            soft = problem.matrix + (compliance / r)[:, None] * unit_matrix(r.shape[0])
             problem, r = dataclasses.replace(problem, delassus=soft), r / (1.0 + compliance)
         b = branches(problem, now.x, now.u, r)
         f = branch_residual(problem, now.x, now.u, r, b)

@@ -63,10 +63,8 @@ group at least so many.
 SWEEPS, STEPS = 200, 40
 """Sweeps, and steps of Newton's method with a matrix, for every Newton step allowed."""
 
-MATRICES, PATIENCE, LARGEST = (4, 2, 1), 400, 1100
-"""Parts of all slots, as `SHARES`, of which Newton's method makes a matrix after so many sweeps; its most
-rows.
-"""
+PATIENCE, LARGEST = 400, 1100
+"""Sweeps after which Newton's method makes a matrix of parts of all slots, as in `SHARES`; its most rows."""
 
 MET = 1e-4
 """Tolerance that boxes of up to 200 spheres, friction 0.3, restitution 0, meet by sweeps alone."""
@@ -313,7 +311,7 @@ def _widths(contacts: int, shares: tuple[int, ...], least: int) -> list[int]:
 def _dense(contacts: int, tangents: int) -> list[int]:
     """Widths of a group for which there is a matrix."""
     rows = GROUPS * (1 + tangents)
-    return [k for k in _widths(contacts, MATRICES, FEW // 4) if k * rows <= LARGEST]
+    return [k for k in _widths(contacts, SHARES, FEW // 4) if k * rows <= LARGEST]
 
 
 def warn_of_sweeps(contacts: int, tangents: int, tolerance: float) -> None:

@@ -23,6 +23,7 @@ from nsjax.linalg.paired import Paired
 from nsjax.types import Array
 
 INLINE_LIMIT = 24
+CONSTANT_LIMIT = 150
 WRITTEN_LIMIT = 12
 _INLINE_PRODUCT = 4096
 _INLINE_MATVEC = 2500
@@ -31,6 +32,18 @@ _SUMMED = 8, 24
 before, which was a quarter of a step with ten modes; with fewer terms it does not show, with more it is
 long to compile.
 """
+
+
+def unit_matrix(n: int) -> Any:
+    """The unit matrix (n, n): an array of numpy for small ones. Large ones are computed where they are
+    needed, since a program copies such constants into its branches in every step.
+    """
+    return np.eye(n) if n <= CONSTANT_LIMIT else jnp.where(indices(n)[:, None] == indices(n), 1.0, 0.0)
+
+
+def indices(n: int) -> Array:
+    """``0 .. n - 1`` as a value of the program."""
+    return lax.iota(int, n)
 
 
 def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
