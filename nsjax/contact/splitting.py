@@ -64,7 +64,9 @@ SWEEPS, STEPS = 200, 40
 """Sweeps, and steps of Newton's method with a matrix, for every Newton step allowed."""
 
 PATIENCE, LARGEST = 400, 1100
-"""Sweeps after which Newton's method makes a matrix of parts of all slots, as in `SHARES`; its most rows."""
+"""Sweeps after which a matrix is made for Newton's method, of parts of all slots as in `SHARES`; its most
+rows.
+"""
 
 MET = 1e-4
 """Tolerance that boxes of up to 200 spheres, friction 0.3, restitution 0, meet by sweeps alone."""
@@ -321,9 +323,9 @@ def warn_of_sweeps(contacts: int, tangents: int, tolerance: float) -> None:
     held = GROUPS * max(_dense(contacts, tangents), default=0)
     if tangents and 2 * held < contacts and tolerance < MET:
         warnings.warn(
-            f"simulate: {contacts} places for contacts of many bodies and tolerance = {tolerance:g}: of "
-            f"more than {held} contacts at a time sweeps alone are left, which miss that with friction "
-            "where bodies are wedged; take schemes.moreau(tolerance=1e-3), or fewer bodies",
+            f"simulate: {contacts} places for contacts of many bodies and tolerance = {tolerance:g}: so "
+            "many with friction are solved by sweeps alone, which miss that where bodies are wedged; take "
+            "schemes.moreau(tolerance=1e-3), or fewer bodies (a hundred spheres)",
             stacklevel=4,
         )
 
