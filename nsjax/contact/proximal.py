@@ -67,7 +67,7 @@ def proximal_newton(problem: ContactProblem, x: Array, *, tolerance: Array, cap:
         The best iterate, with the steps taken.
 
     Limits: with restitution wedged contacts may have laws that almost contradict each other: impulses along
-    which nothing moves then grow from step to step, and a residual of 1e-8 or less may be left.
+    which nothing moves then grow from step to step, and 1e-6 may be left.
     """
     whole = Rows(problem)
 
