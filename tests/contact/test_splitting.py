@@ -114,7 +114,7 @@ def test_what_is_not_reached_is_said() -> None:
 def wedged(seed: int) -> ContactProblem:
     """A row of four bodies between two walls, each resting on the floor, with friction: six contacts, of
     which those along the row can push against each other without moving anything; and two slots of the same
-    contacts again, which depend on them.
+    contacts again, which depend on them. Masses differ by up to four orders of magnitude.
     """
     draw = np.random.default_rng(seed)
     of = np.array([[0, 4], [1, 0], [2, 1], [3, 2], [3, 4], [0, 4], [1, 4], [3, 4]])
@@ -131,10 +131,8 @@ def wedged(seed: int) -> ContactProblem:
     values, of = values[repeated], of[repeated]
     weight = np.concatenate([np.ones(3), np.full(3, 250.0)])
     wt = Paired(values=jnp.asarray(values), of=jnp.asarray(of), blocks=BODIES)
-    response = Paired(
-        values=jnp.asarray(values * weight * (of < BODIES)[:, :, None, None]), of=wt.of, blocks=BODIES,
-        across=True,
-    )  # fmt: skip
+    light = np.append(10.0 ** draw.uniform(-2.0, 2.0, BODIES), 0.0)[of][:, :, None, None]
+    response = Paired(values=jnp.asarray(values * weight * light), of=wt.of, blocks=BODIES, across=True)
     speed = draw.normal(size=(BODIES, BLOCK))
     free = jnp.asarray(wt.times(speed.reshape(-1)))
     return ContactProblem(
@@ -144,7 +142,9 @@ def wedged(seed: int) -> ContactProblem:
 
 
 def test_wedged_contacts() -> None:
-    """Singular operators, without sweeps too: by the certificate of the matrix."""
+    """Singular operators, by the certificate of the matrix, and without sweeps too. Sweeps alone leave 3 of
+    these 40 at up to 8e-5.
+    """
 
     def both(x: ContactProblem) -> tuple[jax.Array, jax.Array]:
         found = proximal_newton(
