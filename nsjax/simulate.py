@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.splitting import warn_of_sweeps
 from nsjax.core import checks
 from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
@@ -179,6 +180,8 @@ def checked(
     if carry is not None:
         _check_carry(program, scheme, params, step, carry)
     check_run(system, scheme, events, gradient)
+    if system.pairs is not None and not traced:
+        warn_of_sweeps(system.nc, system.nt, float(scheme.coef.tolerance))
     run = begin_run(program, scheme, params, state, step, carry)
     return Call(program, scheme, params, state, step, run, steps // every, every, traced)
 

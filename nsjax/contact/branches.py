@@ -5,10 +5,14 @@ The Newton iteration and the derivative of the answer both live on these rows.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from nsjax.contact.problem import ContactProblem
+from nsjax.linalg.dense import CONSTANT_LIMIT, indices, unit_matrix
 from nsjax.math import direction, norm
 from nsjax.types import Array, record
 
@@ -49,9 +53,15 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array) -> Branches:
     return Branches(use=rows, slip=slip, slope=slope, size=size)
 
 
-def _normal_columns(problem: ContactProblem) -> np.ndarray:
-    """Constant (m, m) pattern: one where a tangent row meets the normal column of its contact."""
+def _normal_columns(problem: ContactProblem) -> Any:
+    """Constant (m, m) pattern: one where a tangent row meets the normal column of its contact; computed for
+    large ones, as `unit_matrix` is.
+    """
     d, m = 1 + problem.nt, problem.free.shape[0]
+    if m > CONSTANT_LIMIT:
+        row = indices(m)
+        tangents = (lax.rem(row, d) != 0) & (row < problem.rough * d)
+        return jnp.where(tangents[:, None] & ((row - lax.rem(row, d))[:, None] == row), 1.0, 0.0)
     pattern = np.zeros((m, m))
     for k in range(problem.rough):
         pattern[k * d + 1 : (k + 1) * d, k * d] = 1.0
@@ -84,10 +94,10 @@ def tangent(
     """
     m = problem.free.shape[0]
     scaled = r[:, None] * problem.matrix
-    idle = np.eye(m)
+    idle = one = unit_matrix(m)
     if exact and problem.nt and problem.nc:
         idle = idle - _per_row(problem, b.slope)[:, None] * _normal_columns(problem)
-    a = jnp.where(b.use[:, None], scaled + regularisation * np.eye(m), idle)
+    a = jnp.where(b.use[:, None], scaled + regularisation * one, idle)
     if exact and problem.nt == 2 and problem.rough:
         a = a + _curvature(problem, x, scaled, b)
     return a
@@ -102,7 +112,7 @@ def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) ->
     bent = b.slip[:nc] & (radius > 0.0)
     ratio = jnp.where(bent, jnp.minimum(radius / jnp.where(bent, b.size[:nc], 1.0), 1.0), 0.0)
     block = ratio[:, None, None] * (np.eye(2) - n[:, :, None] * n[:, None, :])
-    rows = (scaled - np.eye(m))[: nc * d].reshape(nc, d, m)[:, 1:]
+    rows = (scaled - unit_matrix(m))[: nc * d].reshape(nc, d, m)[:, 1:]
     turned = jnp.sum(block[:, :, :, None] * rows[:, None, :, :], axis=2)
     full = jnp.concatenate([jnp.zeros((nc, 1, m)), turned], axis=1).reshape(nc * d, m)
     return jnp.concatenate([full, jnp.zeros((m - nc * d, m))]) if m > nc * d else full

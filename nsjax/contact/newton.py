@@ -20,6 +20,7 @@ from nsjax.contact.branches import REGULARISATION, branch_residual, branches, pe
 from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, relative_residual
 from nsjax.contact.problem import ContactProblem
 from nsjax.linalg import solve_rows
+from nsjax.linalg.dense import unit_matrix
 from nsjax.types import Array, record
 
 # Plain steps decide branches at ``x - s r u``, with the scales s = 1, 0.3, 0.09, 0.03 in turn, each for so
@@ -69,7 +70,7 @@ def beginning(problem: ContactProblem) -> Iterate:
     )  # fmt: skip
 
 
-class _Rows:
+class Rows:
     """The prox rows of a problem around an iterate: certificate and Newton direction.
 
     With a ``compliance`` (m,) they are those of the problem with ``u = F + (G + compliance / r) x``.
@@ -96,7 +97,7 @@ class _Rows:
         """
         problem, r, weight = self.problem, self.r, jnp.where(rigid, REGULARISATION, 0.0)
         if compliance is not None:
-            soft = problem.matrix + (compliance / r)[:, None] * np.eye(r.shape[0])
+            soft = problem.matrix + (compliance / r)[:, None] * unit_matrix(r.shape[0])
             problem, r = dataclasses.replace(problem, delassus=soft), r / (1.0 + compliance)
         if steps is not None:
             r = r * _scale(steps)
@@ -122,7 +123,7 @@ def newton(
     """Semismooth Newton from zero: up to ``max_iterations`` plain steps; one or two are enough in most
     contact steps of a simulation. With all scales of branches in turn, if ``scaled``.
     """
-    rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
+    rows, cap = Rows(problem), jnp.asarray(max_iterations, int)
 
     def step(now: Iterate) -> Iterate:
         turn = now.steps if scaled else None
@@ -184,7 +185,7 @@ def newton_by_compliance(
     fulfilled the better, the larger the impulses. It returns those of compliances about ten instead, of the
     size of single rows, with an infinite residual.
     """
-    rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
+    rows, cap = Rows(problem), jnp.asarray(max_iterations, int)
     most = cap + max(WORK // problem.free.shape[0], LEAST_WORK)
 
     def over(s: _Search) -> Array:
@@ -241,7 +242,7 @@ def _drawn(problem: ContactProblem, k: Array) -> Array:
     return turns - jnp.floor(turns)
 
 
-def _onwards(s: _Search, rows: _Rows, tolerance: Array) -> _Way:
+def _onwards(s: _Search, rows: Rows, tolerance: Array) -> _Way:
     """Where to go on: with the next compliance from here, a nearer one from the last answer, or another way
     from the beginning.
     """

@@ -7,9 +7,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from nsjax.linalg import Blocks, Paired, matmul, matvec, product_diagonal
+from nsjax.linalg.dense import unit_matrix
 from nsjax.math import direction, norm
 from nsjax.types import Array, record
 
@@ -187,7 +187,7 @@ class ContactProblem:
         elif isinstance(g, Blocks):
             diagonal = g.diagonal()
         else:
-            diagonal = jnp.sum(g * np.eye(self.free.shape[0]), axis=1)
+            diagonal = jnp.sum(g * unit_matrix(self.free.shape[0]), axis=1)
         if self.nt == 2:
             block = self.contacts(diagonal)
             largest = jnp.max(block[:, 1:], axis=1, keepdims=True)

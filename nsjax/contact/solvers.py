@@ -38,9 +38,6 @@ SWEEP_BLOCK = 10
 ADMM_BLOCK = 400
 UNDER_RELAXATION = 0.7
 
-# Steps of contacts between changing bodies (`nsjax.contact.splitting`) for every Newton step allowed.
-SPLIT_STEPS = 200
-
 
 @record()
 class ContactSolution:
@@ -239,9 +236,8 @@ def _solve_pairs(problem: ContactProblem, settings: Settings, start: Array | Non
     """By products alone, see `nsjax.contact.splitting`."""
     tolerance, cap = settings
     problem, start = without_derivative((problem, start), REFUSED_GRADIENT)
-    x, steps, residual = split_steps(problem, tolerance, SPLIT_STEPS * cap, start)
-    none = jnp.asarray(0, int)
-    return ContactSolution(x=x, iterations=steps, rounds=none, residual=residual)
+    x, steps, residual = split_steps(problem, tolerance, cap, start)
+    return ContactSolution(x=x, iterations=steps, rounds=jnp.asarray(0, int), residual=residual)
 
 
 def _differentiable(method: Callable[[Data], ContactSolution]) -> Callable[[Data], ContactSolution]:

@@ -20,6 +20,7 @@ arrive. Cost and memory of a sweep are in proportion to the contacts.
 from __future__ import annotations
 
 import functools
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +29,7 @@ from jax import lax
 
 from nsjax.contact.certificate import impulse_scale, relative_residual
 from nsjax.contact.problem import ContactProblem, Factored, Given, project_disk
+from nsjax.contact.proximal import proximal_newton
 from nsjax.linalg import Paired, solve
 from nsjax.types import Array, record
 
@@ -57,6 +59,17 @@ SHARES, FEW = (2, 1), 16
 """Parts of all slots: the smallest that holds the contacts that take part is worked on, where it gives a
 group at least so many.
 """
+
+SWEEPS, STEPS = 200, 40
+"""Sweeps, and steps of Newton's method with a matrix, for every Newton step allowed."""
+
+PATIENCE, LARGEST = 400, 1100
+"""Sweeps after which a matrix is made for Newton's method, of parts of all slots as in `SHARES`; its most
+rows.
+"""
+
+MET = 1e-4
+"""Tolerance that boxes of up to 200 spheres, friction 0.3, restitution 0, meet by sweeps alone."""
 
 LOOK = 5
 """Steps from one look at the certificate to the next: it costs as much as a step."""
@@ -248,29 +261,73 @@ def _dealt(problem: ContactProblem, width: int) -> _Dealt:
 def split_steps(
     problem: ContactProblem, tolerance: Array, cap: Array, start: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """Impulses (m,), sweeps taken and certificate of a problem between pairs of bodies.
+    """Impulses (m,), sweeps and Newton steps taken, and certificate of a problem between pairs of bodies.
 
     Args:
         problem: whose operator is `Factored` into `Paired` rows.
         tolerance: of the relative natural-map residual.
-        cap: most sweeps.
+        cap: most Newton steps over `STEPS`, and most sweeps over `SWEEPS`.
         start: (m,) impulses to begin with; None: zeros.
 
-    Limits: linear convergence; where wedged contacts slide slowly along directions in which hardly anything
-    moves (a heap that comes together), or bodies differ by orders of magnitude, the cap may come first: the
-    certificate says so.
+    Limits: sweeps converge linearly; where wedged contacts slide slowly along directions in which hardly
+    anything moves (a heap that comes together), or bodies differ by orders of magnitude, they creep. After
+    `PATIENCE` of them `nsjax.contact.proximal` goes on from there with the matrix of the contacts that take
+    part, if that has at most `LARGEST` rows. With more the cap may come first: the certificate says so.
     """
     first = jnp.zeros_like(problem.free) if start is None else start
-    widths = [-(-problem.nc // (share * GROUPS)) for share in SHARES]
-    widths = [k for k in widths[:-1] if k >= FEW] + widths[-1:]
+    count = jnp.sum(problem.mask)
+    dense = _dense(problem.nc, problem.nt)
+    few = count <= GROUPS * max(dense, default=0)
+    most = jnp.where(few, jnp.minimum(PATIENCE, SWEEPS * cap), SWEEPS * cap)
+    widths = _widths(problem.nc, SHARES, FEW)
 
     def among(width: int) -> tuple[Array, Array, Array]:
         dealt = _dealt(problem, width)
-        x, steps, residual = _mixed_sweeps(dealt.problem, tolerance, cap, dealt.rows(first))
+        x, steps, residual = _mixed_sweeps(dealt.problem, tolerance, most, dealt.rows(first))
         return dealt.spread(x, problem.mask), steps, residual
 
-    branch = jnp.sum(jnp.sum(problem.mask) > GROUPS * np.array(widths[:-1], int))
-    return lax.switch(branch, [functools.partial(among, width) for width in widths])
+    def smallest(widths: list[int]) -> Array:
+        return jnp.sum(count > GROUPS * np.array(widths, int))
+
+    sweeps = [functools.partial(among, width) for width in widths]
+    x, steps, residual = lax.switch(smallest(widths[:-1]), sweeps)
+
+    def by_newton(width: int) -> tuple[Array, Array, Array]:
+        dealt = _dealt(problem, width)
+        own = jnp.swapaxes(dealt.rows(x), 1, 2).reshape(-1)
+        end = proximal_newton(dealt.problem.dense(), own, tolerance=tolerance, cap=STEPS * cap)
+        new = jnp.swapaxes(end.x.reshape(GROUPS, -1, 1 + problem.nt), 1, 2)
+        return dealt.spread(new, problem.mask), steps + end.steps, end.residual
+
+    solved = jnp.where(residual <= tolerance, len(dense), smallest(dense))
+    more = [functools.partial(by_newton, width) for width in dense]
+    return lax.switch(solved, [*more, lambda: (x, steps, residual)])
+
+
+def _widths(contacts: int, shares: tuple[int, ...], least: int) -> list[int]:
+    """Of a group, for each share of all contacts, at least ``least``; the last holds all of them."""
+    every = [-(-contacts // (share * GROUPS)) for share in shares]
+    return [k for k in every[:-1] if k >= least] + every[-1:]
+
+
+def _dense(contacts: int, tangents: int) -> list[int]:
+    """Widths of a group for which there is a matrix."""
+    rows = GROUPS * (1 + tangents)
+    return [k for k in _widths(contacts, SHARES, FEW // 4) if k * rows <= LARGEST]
+
+
+def warn_of_sweeps(contacts: int, tangents: int, tolerance: float) -> None:
+    """Warns before a run whose heaps have too many contacts with friction for a matrix, and a tolerance
+    that sweeps miss. Heaps carry a load in up to half of the places that they have by default.
+    """
+    held = GROUPS * max(_dense(contacts, tangents), default=0)
+    if tangents and 2 * held < contacts and tolerance < MET:
+        warnings.warn(
+            f"simulate: {contacts} places for contacts of many bodies and tolerance = {tolerance:g}: so "
+            "many with friction are solved by sweeps alone, which miss that where bodies are wedged; take "
+            "schemes.moreau(tolerance=1e-3), or fewer bodies (a hundred spheres)",
+            stacklevel=4,
+        )
 
 
 def _mixed_sweeps(

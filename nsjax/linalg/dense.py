@@ -24,6 +24,7 @@ from nsjax.types import Array
 
 INLINE_LIMIT = 24
 LOOP_LIMIT = 64
+CONSTANT_LIMIT = 150
 WRITTEN_LIMIT = 12
 _INLINE_PRODUCT = 4096
 _INLINE_OUTER, _OUTER_TERMS = 1000, 32
@@ -39,6 +40,18 @@ long to compile.
 """
 
 
+def unit_matrix(n: int) -> Any:
+    """The unit matrix (n, n): an array of numpy for small ones. Large ones are computed where they are
+    needed, since a program copies such constants into its branches in every step.
+    """
+    return np.eye(n) if n <= CONSTANT_LIMIT else jnp.where(indices(n)[:, None] == indices(n), 1.0, 0.0)
+
+
+def indices(n: int) -> Array:
+    """``0 .. n - 1`` as a value of the program."""
+    return lax.iota(int, n)
+
+
 def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
     """``a @ x`` for a matrix (m, n) and a vector (n,)."""
     if isinstance(a, Blocks | Local | Paired):
@@ -51,7 +64,11 @@ def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
 
 
 def matmul(a: Any, b: Any) -> Any:
-    """``a @ b`` for matrices (m, k) and (k, n); two of as many blocks each make such a one."""
+    """``a @ b`` for matrices (m, k) and (k, n); two of as many blocks each make such a one, two over pairs
+    of blocks an array.
+    """
+    if isinstance(a, Paired):
+        return a.after(b)
     if isinstance(a, Blocks):
         return a.after(b) if isinstance(b, Blocks) else a.times(b)
     size, terms = a.size * b.shape[1], a.shape[1]

@@ -70,6 +70,18 @@ class Paired:
         """Diagonal blocks (n, r, r) of ``self other`` of the transpose ``other`` of such rows."""
         return jnp.einsum("nsic,nsjc->nij", self.values, other.values)
 
+    def after(self, other: Paired) -> Array:
+        """``self other`` (n r, k r) as an array; ``other`` is the transpose of rows of ``k`` groups."""
+        (n, _, r, c), k = self.values.shape, other.values.shape[0]
+        product = jnp.zeros((n, r, k, r))
+        for one in range(2):
+            for two in range(2):
+                mine = self.of[:, one]
+                same = (mine[:, None] == other.of[:, two]) & (mine[:, None] < self.blocks)
+                parts = self.values[:, one].reshape(n * r, c) @ other.values[:, two].reshape(k * r, c).T
+                product = product + jnp.where(same[:, None, :, None], parts.reshape(n, r, k, r), 0.0)
+        return product.reshape(n * r, k * r)
+
     def dense(self) -> Array:
         """As an array, for small ones."""
         return jax.vmap(self.times)(jnp.eye(self.shape[1])).T
