@@ -58,11 +58,14 @@ class Iterate:
     steps: Array
 
 
-def beginning(problem: ContactProblem) -> Iterate:
-    """The start ``x = 0``, its residual not yet looked at."""
+def beginning(problem: ContactProblem, start: Array | None = None) -> Iterate:
+    """The start ``x = 0``, or another one, which may be an answer: -1 steps tell that its residual is to be
+    looked at before the first step.
+    """
+    x = jnp.zeros_like(problem.free) if start is None else start
     return Iterate(
-        x=jnp.zeros_like(problem.free), u=problem.free, residual=jnp.asarray(jnp.inf),
-        steps=jnp.asarray(0, int),
+        x=x, u=problem.free, residual=jnp.asarray(jnp.inf),
+        steps=jnp.asarray(0 if start is None else -1, int),
     )  # fmt: skip
 
 
@@ -109,20 +112,24 @@ class _Rows:
 
 
 def newton(
-    problem: ContactProblem, *, tolerance: Array, max_iterations: Array | int, exact: bool = True
-) -> Iterate:
-    """Semismooth Newton from zero: up to ``max_iterations`` plain steps; one or two are enough in most
-    contact steps of a simulation.
+    problem: ContactProblem, *, tolerance: Array, max_iterations: Array | int, exact: bool = True,
+    start: Array | None = None,
+) -> Iterate:  # fmt: skip
+    """Semismooth Newton from zero, or another start: up to ``max_iterations`` plain steps; one or two are
+    enough in most contact steps of a simulation.
     """
     rows, cap = _Rows(problem), jnp.asarray(max_iterations, int)
 
     def step(now: Iterate) -> Iterate:
-        return rows.at(now.x + rows.direction(now, exact), now.steps + 1)
+        if start is None:
+            return rows.at(now.x + rows.direction(now, exact), now.steps + 1)
+        x = lax.cond(now.steps < 0, lambda: now.x, lambda: now.x + rows.direction(now, exact))
+        return rows.at(x, now.steps + 1)
 
     def unsolved(now: Iterate) -> Array:
         return (now.residual > tolerance) & (now.steps < cap)
 
-    return lax.while_loop(unsolved, step, beginning(problem))
+    return lax.while_loop(unsolved, step, beginning(problem, start))
 
 
 @record()
@@ -152,8 +159,9 @@ class _Search:
 
 
 def newton_by_compliance(
-    problem: ContactProblem, start: Iterate, *, tolerance: Array, max_iterations: Array | int
-) -> tuple[Iterate, Array]:
+    problem: ContactProblem, start: Iterate, *, tolerance: Array, max_iterations: Array | int,
+    unseen: bool = False,
+) -> tuple[Iterate, Array]:  # fmt: skip
     """Semismooth Newton: plain steps first, then, if those cycle, by way of compliant contacts.
 
     Up to ``max_iterations`` plain steps. Where contacts depend on each other (four corners of a box have
@@ -169,6 +177,8 @@ def newton_by_compliance(
     has other ratios between contacts. After `WAYS` of them, or one to enormous impulses, rigid contacts
     with drawn impulses are tried as well. One loop serves all, so that there is one certificate and one
     elimination to compile.
+
+    With ``unseen`` the start may be one whose residual is to be looked at first, see `beginning`.
 
     Returns the best iterate, ``steps`` counting all Newton steps, and the number of ways. Where that is not
     solved and ways led to impulses beyond `LARGEST_RATIO`, the problem has no answer: laws that contradict
@@ -199,7 +209,11 @@ def newton_by_compliance(
             return way, way.x
 
         turn = over(s)
-        way, x = lax.cond(turn, on, descend, s)
+        if unseen:
+            stay = lambda s: (s.way, s.now.x)  # noqa: E731
+            way, x = lax.switch(turn + 2 * (s.since < 0), (descend, on, stay), s)
+        else:
+            way, x = lax.cond(turn, on, descend, s)
         each = _compliances(problem, way)
         now = rows.at(x, s.now.steps + ~turn, each)
         better = (now.residual < s.best.residual) & (way.compliance == 0.0)

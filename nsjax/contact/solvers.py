@@ -57,7 +57,7 @@ class ContactSolution:
     residual: Array
 
 
-Settings = tuple[Array, Array]
+Settings = tuple[Array, Array, Array | None]
 Data = tuple[ContactProblem, Settings]
 
 
@@ -69,7 +69,7 @@ def _solution_of(end: Iterate, rounds: Array | int = 0) -> ContactSolution:
 
 
 def _newton_only(data: Data, exact: bool) -> ContactSolution:
-    problem, (tolerance, cap) = data
+    problem, (tolerance, cap, _) = data
     return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact))
 
 
@@ -79,16 +79,17 @@ def _automatic(data: Data, few: int = COMPACT_SIZES[0]) -> ContactSolution:
     Where many contacts are possible but few active, the plain steps run on the active ones alone,
     gathered to the smallest of a few fixed sizes from ``few`` that holds them, behind a real branch.
     """
-    problem, (tolerance, cap) = data
+    problem, (tolerance, cap, begin) = data
     if not problem.nc:
         # linear: nothing to fall back to
         return _newton_only(data, exact=True)
-    start = beginning(problem)
+    start = beginning(problem, begin)
     sizes = [size for size in COMPACT_SIZES if few <= size <= problem.nc // 2]
 
     def small(size: int) -> Iterate:
         compact = gather(problem, size)
-        end = newton(compact.problem, tolerance=tolerance, max_iterations=cap)
+        first = None if begin is None else compact.rows(begin)
+        end = newton(compact.problem, tolerance=tolerance, max_iterations=cap, start=first)
         # unsolved: plain steps on the whole problem would fail alike
         steps = jnp.where(end.residual <= tolerance, end.steps, cap)
         return Iterate(x=compact.spread(end.x), u=start.u, residual=end.residual, steps=steps)
@@ -97,7 +98,10 @@ def _automatic(data: Data, few: int = COMPACT_SIZES[0]) -> ContactSolution:
         branch = jnp.sum(jnp.sum(problem.mask) > np.array(sizes))
         choices: list[Callable[[], Iterate]] = [functools.partial(small, size) for size in sizes]
         start = lax.switch(branch, [*choices, lambda: start])
-    return _solution_of(*newton_by_compliance(problem, start, tolerance=tolerance, max_iterations=cap))
+    unseen = begin is not None
+    return _solution_of(
+        *newton_by_compliance(problem, start, tolerance=tolerance, max_iterations=cap, unseen=unseen)
+    )
 
 
 def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:
@@ -105,7 +109,7 @@ def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Arra
 
     ``advance(x, stalled)`` is told whether the last block brought less than a tenth.
     """
-    problem, (tolerance, cap) = data
+    problem, (tolerance, cap, _) = data
 
     def step(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         x, residual, stalled, steps = carry
@@ -221,9 +225,9 @@ def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> 
     )  # fmt: skip
 
 
-def _solve_pairs(problem: ContactProblem, settings: Settings, start: Array | None) -> ContactSolution:
+def _solve_pairs(problem: ContactProblem, settings: Settings) -> ContactSolution:
     """By products alone, see `nsjax.contact.splitting`."""
-    tolerance, cap = settings
+    tolerance, cap, start = settings
     problem, start = without_derivative((problem, start), REFUSED_GRADIENT)
     x, steps, residual = split_steps(problem, tolerance, SPLIT_STEPS * cap, start)
     none = jnp.asarray(0, int)
@@ -279,8 +283,9 @@ def solve(
             force by an iteration: linear with the rate ``mu |G_NT| / G_NN`` for one contact.
             ``"gauss_seidel"``: each contact exactly, one after the other; linear, very robust.
             ``"admm"``: alternating directions, for many ill-conditioned contacts.
-        start: (m,) impulses with which the iteration begins between changing bodies
-            (`nsjax.contact.splitting`); the others begin at zero. None: zero.
+        start: (m,) impulses with which the iteration begins, an answer as they are where they fulfil the
+            laws already: between changing bodies (`nsjax.contact.splitting`), and of ``"auto"`` and
+            ``"auto_rare"`` without islands; the others begin at zero. None: zero.
 
     Returns:
         The answer with its certificate; ``residual > tolerance`` means not solved.
@@ -311,9 +316,9 @@ def solve(
     if not problem.free.shape[0]:
         none = jnp.asarray(0, int)
         return ContactSolution(x=problem.free, iterations=none, rounds=none, residual=jnp.zeros(()))
-    settings = jnp.asarray(tolerance), jnp.asarray(max_iterations)
+    settings = jnp.asarray(tolerance), jnp.asarray(max_iterations), start
     if problem.paired:
-        return _solve_pairs(problem, settings, start)
+        return _solve_pairs(problem, settings)
     if problem.islands:
-        return _solve_islands(problem, settings, method)
+        return _solve_islands(problem, (*settings[:2], None), method)
     return _SOLVERS[method]((problem, settings))
