@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.linalg import Blocks, Paired, matmul, matvec, product_diagonal
 from nsjax.linalg.dense import unit_matrix

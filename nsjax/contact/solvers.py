@@ -57,7 +57,7 @@ class ContactSolution:
     residual: Array
 
 
-Settings = tuple[Array, Array]
+Settings = tuple[Array, Array, Array | None]
 Data = tuple[ContactProblem, Settings]
 
 
@@ -69,7 +69,7 @@ def _solution_of(end: Iterate, rounds: Array | int = 0) -> ContactSolution:
 
 
 def _newton_only(data: Data, exact: bool) -> ContactSolution:
-    problem, (tolerance, cap) = data[0].dense(), data[1]
+    problem, (tolerance, cap, _) = data[0].dense(), data[1]
     return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact))
 
 
@@ -80,7 +80,7 @@ def _automatic(data: Data, rare: bool = False) -> ContactSolution:
     fixed places; where these are too few, on the whole problem, behind a real branch. Two of a few planar
     contacts have plain steps of their own, unless they are ``rare``.
     """
-    problem, (tolerance, cap) = data
+    problem, (tolerance, cap, begin) = data
     if not problem.nc:
         # linear: nothing to fall back to
         return _newton_only(data, exact=True)
@@ -92,24 +92,24 @@ def _automatic(data: Data, rare: bool = False) -> ContactSolution:
         steps = jnp.where(end.residual <= tolerance, end.steps, cap)
         return Iterate(x=few.spread(end.x), u=problem.free, residual=end.residual, steps=steps)
 
-    def solved(one: ContactProblem) -> ContactSolution:
-        start = beginning(one)
-        if not rare and one.nt < 2 and 2 * PAIR <= one.nc == one.rough:
+    def solved(one: ContactProblem, begin: Array | None) -> ContactSolution:
+        start, unseen = beginning(one, begin), begin is not None
+        if not rare and not unseen and one.nt < 2 and 2 * PAIR <= one.nc == one.rough:
             start = branch(jnp.sum(one.mask) <= PAIR, pair, lambda one: start, one)
-        end = newton_by_compliance(one, start, tolerance=tolerance, max_iterations=cap)
+        end = newton_by_compliance(one, start, tolerance=tolerance, max_iterations=cap, unseen=unseen)
         return _solution_of(*end)
 
-    def small(problem: ContactProblem) -> ContactSolution:
+    def small(problem: ContactProblem, begin: Array | None) -> ContactSolution:
         few = gather(problem, *places(problem))
-        end = solved(few.problem)
+        end = solved(few.problem, None if begin is None else few.rows(begin))
         return dataclasses.replace(end, x=few.spread(end.x))
 
-    def whole(problem: ContactProblem) -> ContactSolution:
-        return solved(problem.dense())
+    def whole(problem: ContactProblem, begin: Array | None) -> ContactSolution:
+        return solved(problem.dense(), begin)
 
     if not gathers(problem):
-        return whole(problem)
-    return branch(fits(problem), small, whole, problem)
+        return whole(problem, begin)
+    return branch(fits(problem), small, whole, problem, begin)
 
 
 def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:
@@ -117,7 +117,7 @@ def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Arra
 
     ``advance(x, stalled)`` is told whether the last block brought less than a tenth.
     """
-    problem, (tolerance, cap) = data
+    problem, (tolerance, cap, _) = data
 
     def step(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
         x, residual, stalled, steps = carry
@@ -232,9 +232,9 @@ def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> 
     )  # fmt: skip
 
 
-def _solve_pairs(problem: ContactProblem, settings: Settings, start: Array | None) -> ContactSolution:
+def _solve_pairs(problem: ContactProblem, settings: Settings) -> ContactSolution:
     """By products alone, see `nsjax.contact.splitting`."""
-    tolerance, cap = settings
+    tolerance, cap, start = settings
     problem, start = without_derivative((problem, start), REFUSED_GRADIENT)
     x, steps, residual = split_steps(problem, tolerance, cap, start)
     return ContactSolution(x=x, iterations=steps, rounds=jnp.asarray(0, int), residual=residual)
@@ -289,8 +289,9 @@ def solve(
             force by an iteration: linear with the rate ``mu |G_NT| / G_NN`` for one contact.
             ``"gauss_seidel"``: each contact exactly, one after the other; linear, very robust.
             ``"admm"``: alternating directions, for many ill-conditioned contacts.
-        start: (m,) impulses with which the iteration begins between changing bodies
-            (`nsjax.contact.splitting`); the others begin at zero. None: zero.
+        start: (m,) impulses with which the iteration begins, an answer as they are where they fulfil the
+            laws already: between changing bodies (`nsjax.contact.splitting`), and of ``"auto"`` and
+            ``"auto_rare"`` without islands; the others begin at zero. None: zero.
 
     Returns:
         The answer with its certificate; ``residual > tolerance`` means not solved.
@@ -327,9 +328,9 @@ def solve(
             f"solve: method {method!r} with smooth = {problem.smooth}, bounded = {problem.bounded}; it "
             'needs all rows of every contact, take method="auto"'
         )
-    settings = jnp.asarray(tolerance), jnp.asarray(max_iterations)
+    settings = jnp.asarray(tolerance), jnp.asarray(max_iterations), start
     if problem.paired:
-        return _solve_pairs(problem, settings, start)
+        return _solve_pairs(problem, settings)
     if problem.islands:
-        return _solve_islands(problem, settings, method)
+        return _solve_islands(problem, (*settings[:2], None), method)
     return _SOLVERS[method]((problem, settings))

@@ -69,6 +69,25 @@ def test_drawn_problems_are_solved() -> None:
     check_drawn(range(300))
 
 
+def test_an_answer_is_its_own_start() -> None:
+    """Impulses that fulfil the laws come back as they are; from others problems are solved as from zero."""
+
+    def one(data: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        first = solve(made(data), tolerance=TOLERANCE, method="auto_rare")
+        start = jnp.stack([first.x, first.x * (1.0 + 0.1 * jnp.cos(jnp.arange(first.x.shape[0])))])
+        ends = jax.lax.map(
+            lambda x: solve(made(data), tolerance=TOLERANCE, method="auto_rare", start=x), start
+        )
+        return first.x, ends.x, ends.residual, ends.iterations
+
+    data = padded([drawn(seed, MOST) for seed in range(100)])
+    x, ends, residual, steps = (np.asarray(a) for a in jax.jit(functools.partial(jax.lax.map, one))(data))
+    assert np.all(residual <= TOLERANCE)
+    np.testing.assert_array_equal(ends[:, 0], x)
+    assert np.all(steps[:, 0] == 0)
+    assert np.mean(steps[:, 1] > 0) > 0.5
+
+
 @pytest.mark.slow
 def test_many_drawn_problems_are_solved() -> None:
     check_drawn(range(10_000, 30_000))

@@ -5,6 +5,9 @@ Single steps are compared with plain linear algebra in `test_nsga_step`.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -149,3 +152,17 @@ def test_refusals():
     nodes = models.block(formulation="nodes", **models.SPINNING_BLOCK)
     with pytest.raises(InputError, match="needs inertia for every velocity"):
         nsjax.simulate(*nodes, schemes.nsga_decoupled(smooth="free"), dt=1e-3, steps=1)
+
+
+@pytest.mark.parametrize("scheme", [schemes.nsga_decoupled, schemes.nsga_coupled])
+def test_light_point_on_a_curved_surface_beside_a_heavy_body(scheme) -> None:
+    """A point lands on a hill. The characteristic mass is that of a model with a drum a thousand times as
+    heavy, and has no part in the motion: before gaps vanish it makes multipliers, not forces.
+    """
+    hill = dataclasses.replace(BEAD, gap=lambda t, q, p: (q[1] + 0.5 * q[0] ** 2)[None])
+    start = State(t=0.0, q=np.array([0.2, 0.6]), v=np.array([1.0, 0.0]))
+    run = functools.partial(nsjax.simulate, hill, G, start, dt=1e-2, steps=60)
+    light, heavy = run(scheme()), run(scheme(mass_scale=1e3))
+    assert int(heavy.status) == 0
+    assert np.any(np.asarray(light.impacts))
+    np.testing.assert_allclose(heavy.q, light.q, rtol=0, atol=1e-9)

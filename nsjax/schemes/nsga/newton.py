@@ -55,14 +55,14 @@ class Tolerances:
 
 @record()
 class Residual:
-    """Dynamic rows (nv,), constraint rows ``k x - pi`` (rows,), augmented multipliers (rows,) and what of
-    them acts ``pi`` (rows,), converged.
+    """Dynamic rows (nv,), constraint rows ``k x - pi`` (rows,), augmented multipliers (rows,) and those of
+    the iterate, ``k x`` (rows,), converged.
     """
 
     dynamic: Array
     rows: Array
     sigma: Array
-    pi: Array
+    held: Array
     converged: Array
 
 
@@ -97,18 +97,19 @@ def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Res
     pi = level.law(d, s)
     terms = level.terms(d, z.w, pi)
     dynamic = functools.reduce(jnp.add, terms)
-    rows = k * z.x - pi
+    held = k * z.x
+    rows = held - pi
     size = jnp.sqrt(jnp.sum(dynamic * dynamic) + jnp.sum((k / p * rows) ** 2))
     parts = functools.reduce(jnp.add, [norm(x) for x in terms])
     converged = size < tolerances.relative * (parts + tolerances.force)
-    return Residual(dynamic=dynamic, rows=rows, sigma=s, pi=pi, converged=converged)
+    return Residual(dynamic=dynamic, rows=rows, sigma=s, held=held, converged=converged)
 
 
-def _at_nodes(level: Level, d: PyTree, w: Array, s: Array, pi: Array) -> AtNodes:
+def _at_nodes(level: Level, d: PyTree, w: Array, s: Array, held: Array) -> AtNodes:
     """Linearisation of a subproblem with contacts at single nodes."""
     nc, n, structure = level.system.nc, level.system.nv, level.system.structure
     wt = level.node_directions(d, w)
-    matrix = structure.tangent(lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)), w)
+    matrix = structure.tangent(lambda w: functools.reduce(jnp.add, level.terms(d, w, held)), w)
     # no columns: responses of contacts are never formed
     done, _ = structure.eliminate(matrix, jnp.zeros((n, 0)))
     law = law_blocks(lambda x: level.by_contact(level.law(d, level.in_rows(x))), level.by_contact(s))
@@ -118,19 +119,24 @@ def _at_nodes(level: Level, d: PyTree, w: Array, s: Array, pi: Array) -> AtNodes
 
 
 def tangent(
-    level: Level, d: PyTree, w: Array, s: Array, pi: Array, kept: StageTangent | None = None
+    level: Level, d: PyTree, w: Array, s: Array, held: Array, kept: StageTangent | None = None
 ) -> Any:
-    """Linearisation of one subproblem at an increment (nv,) and augmented multipliers (rows,) of which
-    ``pi`` acts; ``kept`` where that of the dynamics is the same everywhere.
+    """Linearisation of one subproblem at an increment (nv,), augmented multipliers (rows,) and those of the
+    iterate (rows,); ``kept`` where that of the dynamics is the same everywhere.
+
+    The rows turn with the increment, and what acts along them turns, too. Augmented multipliers are no
+    force before the gaps vanish: of a beam's node on a heavy drum they are a thousand times too large, and
+    so is what turns with them. Corrections then cycle. Those of the iterate are forces of the last linear
+    solve, and equal to what acts at an answer.
     """
     m = level.rows
     if m and is_local(level.system):
-        return _at_nodes(level, d, w, s, pi)
+        return _at_nodes(level, d, w, s, held)
     k, p = (jnp.broadcast_to(x, (m,)) for x in level.factors(d))
     structure, bilateral = level.system.structure, np.arange(m) >= m - level.bilateral
     if kept is None:
         kept = linearised(
-            structure, lambda w: functools.reduce(jnp.add, level.terms(d, w, pi)), w,
+            structure, lambda w: functools.reduce(jnp.add, level.terms(d, w, held)), w,
             *level.directions(d, w), p, bilateral,
         )  # fmt: skip
     law = jax.jacfwd(lambda s: level.law(d, s))(s)
@@ -160,7 +166,7 @@ def own_data(c: Together, s: PyTree, z: Any) -> tuple[PyTree, ...]:
     return (s,)
 
 
-def _all_linear(c: Together, s: PyTree, z: Any, pis: Any, p: Array, bilateral: Any) -> StageTangent:
+def _all_linear(c: Together, s: PyTree, z: Any, held: Any, p: Array, bilateral: Any) -> StageTangent:
     """Linearised dynamics of all subproblems with respect to all unknowns, with the data at ``z``."""
     system = c.levels[0].system
     n, sizes = system.nv, [level.rows for level in c.levels]
@@ -183,14 +189,14 @@ def _all_linear(c: Together, s: PyTree, z: Any, pis: Any, p: Array, bilateral: A
         return -stacked(dynamic, w, jnp.split(pi, ends))
 
     return linearised(
-        system.structure.stacked(3), lambda w: stacked(dynamic, w, pis), w,
-        jax.jacfwd(push)(jnp.concatenate(pis)),
+        system.structure.stacked(3), lambda w: stacked(dynamic, w, held), w,
+        jax.jacfwd(push)(jnp.concatenate(held)),
         jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes)), p, bilateral,
     )  # fmt: skip
 
 
 def _all_tangent(
-    c: Together, s: PyTree, z: Any, data: Any, sigmas: Any, pis: Any, kept: StageTangent | None
+    c: Together, s: PyTree, z: Any, data: Any, sigmas: Any, held: Any, kept: StageTangent | None
 ) -> Tangent:
     """Linearisation of all rows, as `tangent`."""
     system, sizes = c.levels[0].system, [level.rows for level in c.levels]
@@ -206,17 +212,17 @@ def _all_tangent(
         for i in (0, 1)
     )
     bilateral = np.concatenate([np.arange(v.rows) >= v.rows - v.bilateral for v in c.levels])
-    linear = _all_linear(c, s, z, pis, p, bilateral) if kept is None else kept
+    linear = _all_linear(c, s, z, held, p, bilateral) if kept is None else kept
     slopes = jax.jacfwd(law)(jnp.concatenate(sigmas))
     added = bilateral & system.structure.stacked(3).dense
     return Tangent(linear=linear, law=slopes, k=k, p=p, added=added, weight=regularisation(system))
 
 
 def _tangent(c: Together, s: PyTree, z: Any, data: Any, r: Any, kept: StageTangent | None) -> Any:
-    sigmas, pis = zip(*r, strict=True)
+    sigmas, held = zip(*r, strict=True)
     if len(c.levels) > 1:
-        return _all_tangent(c, s, z, data, sigmas, pis, kept)
-    return tangent(c.levels[0], data[0], z[0].w, sigmas[0], pis[0], kept)
+        return _all_tangent(c, s, z, data, sigmas, held, kept)
+    return tangent(c.levels[0], data[0], z[0].w, sigmas[0], held[0], kept)
 
 
 def _evaluate(c: Together, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Any, list[Residual]]:
@@ -249,7 +255,7 @@ def _in_turn(c: Together, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[An
     for i, level in enumerate(c.levels):
         d = c.data(c, s, tuple(now))[i]
         r = evaluate(level, d, now[i], tolerances)
-        x = tangent(level, d, now[i].w, r.sigma, r.pi)
+        x = tangent(level, d, now[i].w, r.sigma, r.held)
         (now[i],), size = _moved((level,), x, now[i : i + 1], [r])
         sizes.append(size)
     return tuple(now), jnp.max(jnp.stack(sizes))
@@ -308,7 +314,7 @@ def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tup
             if not c.monolithic:
                 z1, size = _in_turn(c, s, z, tolerances)
                 return z1, size <= ROUNDING * scale, size, passes
-            rows = [(y.sigma, y.pi) for y in r]
+            rows = [(y.sigma, y.held) for y in r]
             linear = kept if passes is None else _kept_linear(c, s, z, data, rows, passes)
             z1, size = _moved(c.levels, _tangent(c, s, z, data, rows, linear), z, r)
             stagnates, after = (size <= STAGNATION * scale) & (size > 0.5 * before), passes

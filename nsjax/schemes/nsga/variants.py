@@ -84,7 +84,9 @@ def nsga_decoupled(
             ``r_k`` of the dynamics; the paper's figures are computed with 1e-5.
         force_tolerance: ``tol_f`` [N].
         mass_scale: characteristic mass of the augmented multipliers [kg]; the solution does not depend on
-            it, the number of solves does. None: the mass per velocity of all of them moving together.
+            it, the number of solves does. None: the mass per velocity of all of them moving together. Where
+            that is 1e5 times what a contact on a curved surface moves, contacts may open and close in turn
+            until a step fails: give a smaller one.
         creep_correction: let half the last tangential impulse act on the position correction, up to
             Coulomb's bound there, impulses of impacts excepted. Without it (as published) a body that
             sticks on a slope creeps by ``h/2 g sin(slope)`` per second.
