@@ -17,6 +17,16 @@ from nsjax.types import Array, record
 # rounding and is corrected by one further increment.
 REGULARISATION = 1e-9
 
+AT_BOUND = 1e-9
+"""A friction force that is nearer to its bound than this part of it slides, for a derivative.
+
+Where something else holds the same motion (a motor that stalls against a floor) the answer of the solver
+may be a force at its bound with a velocity of zero: rounding of the velocity would choose the branch,
+another one in every program. The force then keeps to its bound, and what else holds the motion goes on
+holding it. Chosen between the tolerance of the solvers, 1e-11, and what a motion that sticks comes near by
+chance.
+"""
+
 
 @record()
 class Branches:
@@ -28,8 +38,13 @@ class Branches:
     size: Array
 
 
-def branches(problem: ContactProblem, x: Array, u: Array, r: Array) -> Branches:
-    """Open, stick or slip, decided at ``x - r u`` with the friction radius ``mu (x_N - r u_N)``."""
+def branches(problem: ContactProblem, x: Array, u: Array, r: Array, bound: float = 0.0) -> Branches:
+    """Open, stick or slip, decided at ``x - r u`` with the friction radius ``mu (x_N - r u_N)``.
+
+    Args:
+        problem, x, u, r: data, impulses (m,), their velocities and the scaling of the rows.
+        bound: part of the radius in which a contact slips, see `AT_BOUND`.
+    """
     z = problem.contacts(x - r * u)
     push, given = z[:, 0], problem.given
     if given is not None:
@@ -40,7 +55,7 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array) -> Branches:
     size = norm(z[:, 1:])
     radius = problem.friction * push
     # A disk of radius zero has no interior: friction zero always slips.
-    stick = on & (size <= radius) & (radius > 0.0)
+    stick = on & (size <= (radius * (1.0 - bound) if bound else radius)) & (radius > 0.0)
     normal = on if given is None else on & ~given.on
     use = jnp.concatenate([normal[:, None]] + [stick[:, None]] * problem.nt, axis=1)
     slip = on & ~stick
