@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.problem import ContactProblem
+from nsjax.linalg import magnitude, matvec
 from nsjax.math import direction, norm
 from nsjax.types import Array, record
 
@@ -17,7 +18,7 @@ from nsjax.types import Array, record
 # rounding and is corrected by one further increment.
 REGULARISATION = 1e-9
 
-AT_BOUND = 1e-9
+AT_BOUND = 1e-5
 """A friction force that is nearer to its bound than this part of it slides, for a derivative.
 
 Where something else holds the same motion (a motor that stalls against a floor) the answer of the solver
@@ -25,6 +26,16 @@ may be a force at its bound with a velocity of zero: rounding of the velocity wo
 another one in every program. The force then keeps to its bound, and what else holds the motion goes on
 holding it. Chosen between the tolerance of the solvers, 1e-11, and what a motion that sticks comes near by
 chance.
+"""
+
+UNDECIDED, ROUNDING = 1e-9, 1e-13
+"""An impulse less its velocity, ``x - r u``, is rounding up to these parts of the terms of that velocity, and
+of the largest free velocity.
+
+A contact that touches without load and without moving (a body that friction holds at a wall) is open then;
+friction of a bound of zero, at what does not move, has no direction. Rounding would choose otherwise another
+branch in every program. The first is chosen as `AT_BOUND` is, the second above what rounding leaves of the
+sums of which free velocities are made.
 """
 
 
@@ -38,14 +49,17 @@ class Branches:
     size: Array
 
 
-def branches(problem: ContactProblem, x: Array, u: Array, r: Array, bound: float = 0.0) -> Branches:
+def branches(problem: ContactProblem, x: Array, u: Array, r: Array, answer: bool = False) -> Branches:
     """Open, stick or slip, decided at ``x - r u`` with the friction radius ``mu (x_N - r u_N)``.
 
     Args:
         problem, x, u, r: data, impulses (m,), their velocities and the scaling of the rows.
-        bound: part of the radius in which a contact slips, see `AT_BOUND`.
+        answer: whether ``x`` is the answer, and the branches are those of its derivative: what is undecided
+            to rounding is then decided by `AT_BOUND` and `UNDECIDED`.
     """
     z = problem.contacts(x - r * u)
+    if answer:
+        z = _decided(problem, x, r, z)
     push, given = z[:, 0], problem.given
     if given is not None:
         push = given.where(given.normal, push)
@@ -55,13 +69,21 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array, bound: float
     size = norm(z[:, 1:])
     radius = problem.friction * push
     # A disk of radius zero has no interior: friction zero always slips.
-    stick = on & (size <= (radius * (1.0 - bound) if bound else radius)) & (radius > 0.0)
+    stick = on & (size <= (radius * (1.0 - AT_BOUND) if answer else radius)) & (radius > 0.0)
     normal = on if given is None else on & ~given.on
     use = jnp.concatenate([normal[:, None]] + [stick[:, None]] * problem.nt, axis=1)
-    slip = on & ~stick
+    slip = on & ~stick & (size > 0.0) if answer else on & ~stick
     slope = jnp.where(slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
     rows = problem.stack(use, jnp.ones(problem.nb, bool))
     return Branches(use=rows, slip=slip, slope=slope, size=size)
+
+
+def _decided(problem: ContactProblem, x: Array, r: Array, z: Array) -> Array:
+    """``z`` (nc, 1 + nt) with zeros for what is rounding, see `UNDECIDED`."""
+    terms = jnp.abs(problem.free) + matvec(magnitude(problem.matrix), jnp.abs(x))
+    least = problem.contacts(r * (UNDECIDED * terms + ROUNDING * jnp.max(jnp.abs(problem.free))))
+    size = jnp.concatenate([jnp.abs(z[:, :1])] + [norm(z[:, 1:])[:, None]] * problem.nt, axis=1)
+    return jnp.where(size > least, z, 0.0)
 
 
 def _normal_columns(problem: ContactProblem) -> np.ndarray:

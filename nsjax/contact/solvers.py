@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact.admm import admm
-from nsjax.contact.branches import AT_BOUND, Branches, branch_residual, branches, tangent
+from nsjax.contact.branches import Branches, branch_residual, branches, tangent
 from nsjax.contact.certificate import natural_residual
 from nsjax.contact.compact import gather
 from nsjax.contact.dependent import dependent_answer
@@ -153,7 +153,7 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
         return lambda problem: in_islands(_island_step, frozen, problem, x).reshape(-1)
     frozen = frozen.dense()
     r = frozen.scaling()
-    at = branches(frozen, x, frozen.velocity(x), r, AT_BOUND)
+    at = branches(frozen, x, frozen.velocity(x), r, answer=True)
     sizes = [size for size in COMPACT_SIZES if 2 * size <= frozen.nc]
 
     def whole(f: Array) -> Array:
