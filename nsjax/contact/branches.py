@@ -24,18 +24,19 @@ AT_BOUND = 1e-5
 Where something else holds the same motion (a motor that stalls against a floor) the answer of the solver
 may be a force at its bound with a velocity of zero: rounding of the velocity would choose the branch,
 another one in every program. The force then keeps to its bound, and what else holds the motion goes on
-holding it. Chosen between the tolerance of the solvers, 1e-11, and what a motion that sticks comes near by
-chance.
+holding it. Chosen above what rounding over `REGULARISATION` leaves undecided in the split of impulses among
+rows that depend on each other, 1e-7 and several times that, and below what a motion that sticks comes near
+by chance.
 """
 
 UNDECIDED, ROUNDING = 1e-9, 1e-13
-"""An impulse less its velocity, ``x - r u``, is rounding up to these parts of the terms of that velocity, and
-of the largest free velocity.
+"""An impulse less its velocity, ``x - r u``, is rounding up to these parts of the terms of that velocity,
+and of the largest free velocity.
 
 A contact that touches without load and without moving (a body that friction holds at a wall) is open then;
-friction of a bound of zero, at what does not move, has no direction. Rounding would choose otherwise another
-branch in every program. The first is chosen as `AT_BOUND` is, the second above what rounding leaves of the
-sums of which free velocities are made.
+friction of a bound of zero, at what does not move, has no direction. Rounding would choose otherwise, and
+differently in every program. The first is chosen above the tolerance of the solvers, the second above what
+rounding leaves of the sums of which free velocities are made.
 """
 
 
