@@ -13,8 +13,8 @@ from jax import lax
 from nsjax import notes
 from nsjax.contact import ContactProblem, Jump, events, no_jump, worst_contact
 from nsjax.contact.certificate import relative_residual
-from nsjax.contact.criteria import Criteria, criteria_of
-from nsjax.contact.events import Approach, Formed, Touch, gap_rates
+from nsjax.contact.criteria import criteria_of
+from nsjax.contact.events import Formed, Touch, gap_rates
 from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
@@ -24,7 +24,7 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, is_local
 from nsjax.linalg import magnitude, matvec
 from nsjax.nonlinear import without_derivative
-from nsjax.schemes.at_events import derivatives, held_contacts, touch_at_start
+from nsjax.schemes.at_events import derivatives, held_or_acting, touch_at_start
 from nsjax.schemes.books import impulse_output
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised
 from nsjax.schemes.nsga.newton import Tolerances, tangent
@@ -356,17 +356,6 @@ def _pushed(
     return branch(jnp.any(unseen) & jnp.any(told.impact), open_, jnp.zeros_like, unseen)
 
 
-def _held_contacts(
-    criteria: Criteria, end: State, loaded: Array, touch: Touch, found: Approach, jump: Jump
-) -> Array:  # fmt: skip
-    """Contacts (nc,) bool at rest after a step; also those that have acted in this step and the last one,
-    and neither come nor leave: sliding over a convex surface, a contact is open ahead, where none acts.
-    """
-    acts = (jump.contacts[:, 0] > 0.0) & (touch.off == 0)
-    stays = acts & events.at_rest(criteria, jump.after, end.v)
-    return stays | held_contacts(criteria, end, loaded, touch, found, jump)
-
-
 def nsga_step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
@@ -380,7 +369,7 @@ def nsga_step(
     criteria = criteria_of(scheme)
     if system.nc:
         family = Family(
-            predict=_ahead, held=functools.partial(_held_contacts, criteria), corrects=True, turns=True,
+            predict=_ahead, held=functools.partial(held_or_acting, criteria), corrects=True, turns=True,
             **(derivatives(scheme) | ({"derivative": False} if is_local(system) else {})),
         )  # fmt: skip
         closing = _closing(scheme, system, params, state, dt)
