@@ -1,0 +1,77 @@
+"""Contacts that come to rest beside joints, and on ground that falls away under them."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax import State, System, schemes
+from nsjax.contact import ContactLaw
+from tests.gradients.program import sensitivity
+
+PUSH = 3.0
+SLOW = [pytest.param(f"nsga_{kind}", marks=pytest.mark.slow) for kind in ("neglected", "coupled")]
+FAMILY = ["nsga_decoupled", *SLOW]
+SCHEMES = ["moreau", *(pytest.param(n, marks=pytest.mark.slow) for n in schemes.REGISTRY if n != "moreau")]
+
+
+def _geared(p):
+    """Masses of a slide and of a counterweight that it drives, gear, stop, speed at the start."""
+    start = State(t=0.0, q=jnp.stack([0.0 * p[4], 0.0 * p[4]]), v=jnp.stack([p[4], p[2] * p[4]]))
+    return {"m": p[:2], "gear": p[2], "stop": p[3]}, start
+
+
+GEARED = System(
+    nq=2, nv=2, nc=1, nb=1, nt=0, mass=lambda q, p: jnp.diag(p["m"]),
+    force=lambda t, q, v, p: jnp.stack([PUSH, 0.0 * q[0]]), gap=lambda t, q, p: p["stop"] - q[:1],
+    constraint=lambda t, q, p: q[1:] - p["gear"] * q[:1], law=lambda p: ContactLaw(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_landing_keeps_the_joints(name: str) -> None:
+    """Pressed against its stop the slide stands there, ``q = (stop, gear stop)`` whatever else changes."""
+    scheme, rng = schemes.REGISTRY[name].factory(), np.random.default_rng(0)
+    for _ in range(6):
+        p = np.concatenate([rng.uniform(0.5, 2.0, 3), rng.uniform(0.2, 0.4, 2)])
+        run = sensitivity(GEARED, _geared, scheme, p, 1.5, int(rng.integers(90, 130)))
+        wanted = np.zeros((4, 5))
+        wanted[0, 3], wanted[1, 3], wanted[1, 2] = 1.0, p[2], p[3]
+        # schemes without a correction of positions stand where they have noticed the stop
+        wanted[1, 2] = run.x[0]
+        assert abs(run.x[0] - p[3]) < 0.03
+        np.testing.assert_allclose(run.jacobian, wanted, atol=1e-8)
+
+
+def _hill(p):
+    """Curvature of the ground, friction, speed at the start."""
+    start = State(t=0.0, q=jnp.stack([0.0 * p[2], 0.0 * p[2]]), v=jnp.stack([p[2], 0.0 * p[2]]))
+    return {"bend": p[0], "mu": p[1]}, start
+
+
+HILL = System(
+    nq=2, nv=2, nc=1, nt=1, mass=lambda q, p: jnp.eye(2),
+    force=lambda t, q, v, p: jnp.stack([0.0 * q[0], -9.81 + 0.0 * q[0]]),
+    gap=lambda t, q, p: q[1:] + 0.5 * p["bend"] * q[:1] ** 2,
+    slip=lambda t, q, v, p: (v[0] - p["bend"] * q[0] * v[1])[None, None],
+    law=lambda p: ContactLaw(friction=p["mu"]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_what_slides_over_a_hill_comes_to_rest(name: str) -> None:
+    """It stands where it has stopped: on the ground, and without velocity, whatever changes."""
+    scheme, rng = schemes.REGISTRY[name].factory(), np.random.default_rng(1)
+    for _ in range(6):
+        p = np.array([rng.uniform(0.1, 0.6), rng.uniform(0.4, 0.8), rng.uniform(0.5, 1.0)])
+        run = sensitivity(HILL, _hill, scheme, p, 0.6, int(rng.integers(90, 130)))
+        (x, y), v = run.x[:2], run.x[2:]
+        assert np.abs(v).max() < 1e-9
+        assert abs(y + 0.5 * p[0] * x * x) < 1e-9
+        np.testing.assert_allclose(run.jacobian[2:], 0.0, atol=1e-7)
+        # on the ground: dy = -x bend dx - x^2 / 2 dbend
+        ground = -x * p[0] * run.jacobian[0] - 0.5 * x * x * np.array([1.0, 0.0, 0.0])
+        np.testing.assert_allclose(run.jacobian[1], ground, atol=1e-6)
+        # of the way until friction has stopped it
+        assert abs(run.jacobian[0, 2] * p[2] / (2.0 * x) - 1.0) < 0.2
