@@ -1,4 +1,4 @@
-"""Contacts that come to rest beside joints, and on ground that falls away under them."""
+"""Contacts that come to rest beside joints."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from nsjax.contact import ContactLaw
 from tests.gradients.program import sensitivity
 
 PUSH = 3.0
-SLOW = [pytest.param(f"nsga_{kind}", marks=pytest.mark.slow) for kind in ("neglected", "coupled")]
-FAMILY = ["nsga_decoupled", *SLOW]
 SCHEMES = ["moreau", *(pytest.param(n, marks=pytest.mark.slow) for n in schemes.REGISTRY if n != "moreau")]
 
 
@@ -42,36 +40,3 @@ def test_a_landing_keeps_the_joints(name: str) -> None:
         wanted[1, 2] = run.x[0]
         assert abs(run.x[0] - p[3]) < 0.03
         np.testing.assert_allclose(run.jacobian, wanted, atol=1e-8)
-
-
-def _hill(p):
-    """Curvature of the ground, friction, speed at the start."""
-    start = State(t=0.0, q=jnp.stack([0.0 * p[2], 0.0 * p[2]]), v=jnp.stack([p[2], 0.0 * p[2]]))
-    return {"bend": p[0], "mu": p[1]}, start
-
-
-HILL = System(
-    nq=2, nv=2, nc=1, nt=1, mass=lambda q, p: jnp.eye(2),
-    force=lambda t, q, v, p: jnp.stack([0.0 * q[0], -9.81 + 0.0 * q[0]]),
-    gap=lambda t, q, p: q[1:] + 0.5 * p["bend"] * q[:1] ** 2,
-    slip=lambda t, q, v, p: (v[0] - p["bend"] * q[0] * v[1])[None, None],
-    law=lambda p: ContactLaw(friction=p["mu"]),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", FAMILY)
-def test_what_slides_over_a_hill_comes_to_rest(name: str) -> None:
-    """It stands where it has stopped: on the ground, and without velocity, whatever changes."""
-    scheme, rng = schemes.REGISTRY[name].factory(), np.random.default_rng(1)
-    for _ in range(6):
-        p = np.array([rng.uniform(0.1, 0.6), rng.uniform(0.4, 0.8), rng.uniform(0.5, 1.0)])
-        run = sensitivity(HILL, _hill, scheme, p, 0.6, int(rng.integers(90, 130)))
-        (x, y), v = run.x[:2], run.x[2:]
-        assert np.abs(v).max() < 1e-9
-        assert abs(y + 0.5 * p[0] * x * x) < 1e-9
-        np.testing.assert_allclose(run.jacobian[2:], 0.0, atol=1e-7)
-        # on the ground: dy = -x bend dx - x^2 / 2 dbend
-        ground = -x * p[0] * run.jacobian[0] - 0.5 * x * x * np.array([1.0, 0.0, 0.0])
-        np.testing.assert_allclose(run.jacobian[1], ground, atol=1e-6)
-        # of the way until friction has stopped it
-        assert abs(run.jacobian[0, 2] * p[2] / (2.0 * x) - 1.0) < 0.2
