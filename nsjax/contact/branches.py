@@ -59,12 +59,11 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array, answer: bool
             to rounding is then decided by `AT_BOUND` and `UNDECIDED`.
     """
     z = problem.contacts(x - r * u)
-    if answer:
-        z = _decided(problem, x, r, z)
     push, given = z[:, 0], problem.given
     if given is not None:
         push = given.where(given.normal, push)
-    on = problem.mask & (push > 0.0)
+    least, slowest = _rounding(problem, x, r) if answer else (0.0, 0.0)
+    on = problem.mask & (push > least)
     if given is not None:  # a bound of zero slides, so that there is a derivative by it
         on = on | (problem.mask & given.on)
     size = norm(z[:, 1:])
@@ -73,18 +72,22 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array, answer: bool
     stick = on & (size <= (radius * (1.0 - AT_BOUND) if answer else radius)) & (radius > 0.0)
     normal = on if given is None else on & ~given.on
     use = jnp.concatenate([normal[:, None]] + [stick[:, None]] * problem.nt, axis=1)
-    slip = on & ~stick & (size > 0.0) if answer else on & ~stick
+    slip = on & ~stick
+    if answer:
+        slip = slip & (size > slowest)
     slope = jnp.where(slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
     rows = problem.stack(use, jnp.ones(problem.nb, bool))
     return Branches(use=rows, slip=slip, slope=slope, size=size)
 
 
-def _decided(problem: ContactProblem, x: Array, r: Array, z: Array) -> Array:
-    """``z`` (nc, 1 + nt) with zeros for what is rounding, see `UNDECIDED`."""
-    terms = jnp.abs(problem.free) + matvec(magnitude(problem.matrix), jnp.abs(x))
-    least = problem.contacts(r * (UNDECIDED * terms + ROUNDING * jnp.max(jnp.abs(problem.free))))
-    size = jnp.concatenate([jnp.abs(z[:, :1])] + [norm(z[:, 1:])[:, None]] * problem.nt, axis=1)
-    return jnp.where(size > least, z, 0.0)
+def _rounding(problem: ContactProblem, x: Array, r: Array) -> tuple[Array, Array]:
+    """Normal parts (nc,) of ``x - r u`` and sizes (nc,) of its tangents up to which they are rounding, see
+    `UNDECIDED`.
+    """
+    free = jnp.abs(problem.free)
+    terms = free + matvec(magnitude(problem.matrix), jnp.abs(x))
+    least = problem.contacts(r * (UNDECIDED * terms + ROUNDING * jnp.max(free)))
+    return least[:, 0], least[:, 1] if problem.nt else least[:, 0]
 
 
 def _normal_columns(problem: ContactProblem) -> np.ndarray:

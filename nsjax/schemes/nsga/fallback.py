@@ -34,6 +34,7 @@ def by_contact_solver(level: Level, d: PyTree, w: Array) -> tuple[Array, Array]:
     contacts where Newton's iteration fails on that one, too.
     """
     data: Any = d
+    w = jnp.where(jnp.all(jnp.isfinite(w)), w, 0.0)  # corrections may have led anywhere
     system, (k, p) = level.system, (jnp.broadcast_to(x, (level.rows,)) for x in level.factors(d))
     bilateral = np.arange(level.rows) >= level.rows - level.bilateral
 
