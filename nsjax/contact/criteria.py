@@ -56,7 +56,8 @@ class Criteria:
             Impacts whose instants differ by less than this part of a step, and whose rates by less than
             this part of themselves, belong to a symmetric motion.
         sequence: 4. A bounce that comes as fast as it left flies for twice as many steps as its margin to
-            grazing, ``|r| / (h |a_N|)``. Hits whose flight took more than twice that are near a graze.
+            grazing, ``|r| / (h |a_N|)``. Hits whose flight took more than twice that, or that come ever
+            more slowly, are near a graze.
         near: 20. An impact met ``s`` steps off its instant has a rate that is off by ``s h |a_N|``. With
             its margin ``m = |r| / (h |a_N|)``, what it contributes to a derivative is off by ``s / m``
             (velocity by gap) to ``(1 + 1/e) s / m`` (velocity by velocity) of itself, about ``2 s / m``.
