@@ -94,7 +94,8 @@ def watch_gaps(
     # of a turn that an impact elsewhere has made the flight before it tells the acceleration
     margin = short * jnp.sqrt(size / smaller)
     margin = jnp.where(hit, jnp.where(moves, jnp.abs(event.rate_before) * dt / smaller, jnp.inf), margin)
-    seen = known & (missed | (hit & ((own != 0) | slows | (sequence * margin < watch.off))))
+    graze = (own != 0) | (slows & (margin < near)) | (sequence * margin < watch.off)
+    seen = known & (missed | (hit & graze))
     grazing = jnp.where(missed & (short < resolved), notes.GRAZING, 0)
     timed = event.timed & (own == 0)
     if locates:
