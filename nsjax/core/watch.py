@@ -96,7 +96,10 @@ def watch_gaps(
     margin = jnp.where(hit, jnp.where(moves, jnp.abs(event.rate_before) * dt / smaller, jnp.inf), margin)
     graze = (own != 0) | (slows & (margin < near)) | (sequence * margin < watch.off)
     seen = known & (missed | (hit & graze))
-    grazing = jnp.where(missed & (short < resolved), notes.GRAZING, 0)
+    # closed and already on its way out again: it has turned inside
+    inside = event.active & ~event.impact & (watch.last > 0.0) & (event.rate_before > 0.0)
+    inside = inside & (watch.off >= flight)
+    grazing = jnp.where((missed & (short < resolved)) | inside, notes.GRAZING, 0)
     timed = event.timed & (own == 0)
     if locates:
         timed = timed & (bits & notes.UNLOCATED != 0)

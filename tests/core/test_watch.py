@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -102,6 +104,18 @@ def last_notes(gaps: np.ndarray, bits: int = 0, **limits) -> int:
         watch, _, note = watch_gaps(watch, output, jnp.asarray(DT), **(LIMITS | limits))
         found = int(note[0])
     return found
+
+
+def test_what_turns_inside_has_grazed() -> None:
+    """Closed at the end of a step, without an impulse, and on its way out again; not where it comes."""
+    watch = begin_watch(1, 0, jnp.zeros(1, int))
+    for gap in FREE[:-1]:
+        watch, _, _ = watch_gaps(watch, told(gap, False, 0), jnp.asarray(DT), **LIMITS)
+    for rate, expected in ((RATE, notes.GRAZING), (-RATE, 0)):
+        last = told(-1e-6, False, 0)
+        event = dataclasses.replace(last.event, active=jnp.array([True]), rate_before=jnp.array([rate]))
+        last = dataclasses.replace(last, event=event)
+        assert int(watch_gaps(watch, last, jnp.asarray(DT), **LIMITS)[2][0]) == expected
 
 
 def test_a_hit_with_a_small_margin_is_noted() -> None:
