@@ -139,7 +139,8 @@ def check_gradient(
     grazing                               one-sided and unbounded (``1 / |dg/dt|``); below two steps of
                                           acceleration that of the motion without the impact, finite,
                                           `notes.GRAZING`; to one part in `Trajectory.margin` up to a
-                                          margin of 20 steps, `notes.NEAR`
+                                          margin of 20 steps, `notes.NEAR`; with schemes that give impulses
+                                          at the end of a step, two parts up to 40
     impact at the border of sticking and  one-sided; noted where it is nearer than a step resolves,
     sliding                               `notes.KINK`
     accumulation of impacts               converges with order 0.8 to 1; its end is cut off where bounces

@@ -267,7 +267,7 @@ def _watched(watch: Watch | None, scheme: Scheme, output: Output, dt: Array) -> 
     criteria = criteria_of(scheme)
     watch, margin, grazing = watch_gaps(
         watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence, flight=criteria.flight,
-        near=criteria.near, locates=scheme.locates,
+        near=2.0 * scheme.unsure * criteria.near, locates=scheme.locates,
     )  # fmt: skip
     notes = grazing if output.notes is None else output.notes | grazing
     return watch, dataclasses.replace(output, notes=notes, margin=margin)

@@ -44,8 +44,9 @@ SENTENCES: dict[int, tuple[str, str]] = {
     ),
     NEAR: (
         ONE_SIDED,
-        "an impact is nearly a graze: a step of its acceleration is over a twentieth of its speed, and "
-        "its part of a derivative known to one part in `Trajectory.margin`",
+        "an impact is nearly a graze: a step of its acceleration is over a twentieth of its speed (a "
+        "fortieth where impulses follow on a step), and its part of a derivative known to one part (two) "
+        "in `Trajectory.margin`",
     ),
     KINK: (
         ONE_SIDED,

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.problem import ContactProblem
+from nsjax.contact.problem import ContactProblem, Factored
+from nsjax.linalg import magnitude, matvec
 from nsjax.linalg.dense import CONSTANT_LIMIT, indices, unit_matrix
 from nsjax.math import direction, norm
 from nsjax.types import Array, record
@@ -20,6 +21,27 @@ from nsjax.types import Array, record
 # zero is the pseudoinverse step; 1e-9 keeps pivots of dependent contacts a million times above
 # rounding and is corrected by one further increment.
 REGULARISATION = 1e-9
+
+AT_BOUND = 1e-5
+"""A friction force that is nearer to its bound than this part of it slides, for a derivative.
+
+Where something else holds the same motion (a motor that stalls against a floor) the answer of the solver
+may be a force at its bound with a velocity of zero: rounding of the velocity would choose the branch,
+another one in every program. The force then keeps to its bound, and what else holds the motion goes on
+holding it. Chosen above what rounding over `REGULARISATION` leaves undecided in the split of impulses among
+rows that depend on each other, 1e-7 and several times that, and below what a motion that sticks comes near
+by chance.
+"""
+
+UNDECIDED, ROUNDING = 1e-9, 1e-13
+"""An impulse less its velocity, ``x - r u``, is rounding up to these parts of the terms of that velocity,
+and of the largest free velocity.
+
+A contact that touches without load and without moving (a body that friction holds at a wall) is open then;
+friction of a bound of zero, at what does not move, has no direction. Rounding would choose otherwise, and
+differently in every program. The first is chosen above the tolerance of the solvers, the second above what
+rounding leaves of the sums of which free velocities are made.
+"""
 
 
 @record()
@@ -32,25 +54,47 @@ class Branches:
     size: Array
 
 
-def branches(problem: ContactProblem, x: Array, u: Array, r: Array) -> Branches:
-    """Open, stick or slip, decided at ``x - r u`` with the friction radius ``mu (x_N - r u_N)``."""
+def branches(problem: ContactProblem, x: Array, u: Array, r: Array, answer: bool = False) -> Branches:
+    """Open, stick or slip, decided at ``x - r u`` with the friction radius ``mu (x_N - r u_N)``.
+
+    Args:
+        problem, x, u, r: data, impulses (m,), their velocities and the scaling of the rows.
+        answer: whether ``x`` is the answer, and the branches are those of its derivative: what is undecided
+            to rounding is then decided by `AT_BOUND` and `UNDECIDED`.
+    """
     z = problem.contacts(x - r * u)
     push, given = z[:, 0], problem.given
     if given is not None:
         push = given.where(given.normal, push)
-    on = problem.mask & (push > 0.0)
+    least, slowest = _rounding(problem, x, r) if answer else (0.0, 0.0)
+    on = problem.mask & (push > least)
     if given is not None:  # a bound of zero slides, so that there is a derivative by it
         on = on | (problem.mask & given.on)
     size = norm(z[:, 1:])
     radius = problem.friction * push
     # A disk of radius zero has no interior: friction zero always slips.
-    stick = on & (size <= radius) & (radius > 0.0)
+    stick = on & (size <= (radius * (1.0 - AT_BOUND) if answer else radius)) & (radius > 0.0)
     normal = on if given is None else on & ~given.on
     use = jnp.concatenate([normal[:, None]] + [stick[:, None]] * problem.nt, axis=1)
     slip = on & ~stick
+    if answer:
+        slip = slip & (size > slowest)
     slope = jnp.where(slip[:, None], problem.friction[:, None] * direction(z[:, 1:]), 0.0)
     rows = problem.stack(use, jnp.ones(problem.nb, bool))
     return Branches(use=rows, slip=slip, slope=slope, size=size)
+
+
+def _rounding(problem: ContactProblem, x: Array, r: Array) -> tuple[Array, Array]:
+    """Normal parts (nc,) of ``x - r u`` and sizes (nc,) of its tangents up to which they are rounding, see
+    `UNDECIDED`.
+    """
+    free, g, size = jnp.abs(problem.free), problem.delassus, jnp.abs(x)
+    if isinstance(g, Factored):
+        terms = free + matvec(magnitude(g.wt), matvec(magnitude(g.response), size))
+    else:
+        terms = free + matvec(magnitude(g), size)
+    least = problem.contacts(r * (UNDECIDED * terms + ROUNDING * jnp.max(free)))
+    return least[:, 0], least[:, 1] if problem.nt else least[:, 0]
 
 
 def _normal_columns(problem: ContactProblem) -> Any:

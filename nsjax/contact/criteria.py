@@ -56,11 +56,14 @@ class Criteria:
             Impacts whose instants differ by less than this part of a step, and whose rates by less than
             this part of themselves, belong to a symmetric motion.
         sequence: 4. A bounce that comes as fast as it left flies for twice as many steps as its margin to
-            grazing, ``|r| / (h |a_N|)``. Hits whose flight took more than twice that are near a graze.
-        near: 20. The rate of an impact is known to a step of its acceleration, and so what the impact
-            contributes to a derivative to one part in its margin ``|r| / (h |a_N|)``: 5 % at this one, the
-            tolerance of `nsjax.check_gradient`. Hits with less, below those of a sequence of bounces, are
-            nearly grazing.
+            grazing, ``|r| / (h |a_N|)``. Hits whose flight took more than twice that, or that come ever
+            more slowly, are near a graze.
+        near: 20. An impact met ``s`` steps off its instant has a rate that is off by ``s h |a_N|``. With
+            its margin ``m = |r| / (h |a_N|)``, what it contributes to a derivative is off by ``s / m``
+            (velocity by gap) to ``(1 + 1/e) s / m`` (velocity by velocity) of itself, about ``2 s / m``.
+            Where the scheme knows instants to half a step this is one part in the margin: 5 % at this one,
+            the tolerance of `nsjax.check_gradient`; where it meets them up to a step late, two. Hits with
+            less, or less than twice as much, below those of a sequence of bounces, are nearly grazing.
         early: 0.25, chosen. A scheme that finds its contacts at the end of the step is looked at ahead, at
             gaps known to a step of ``a_N``: contacts count as closing with up to this part of a step's
             approach left. One seen too early does no harm.

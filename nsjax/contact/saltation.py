@@ -99,7 +99,8 @@ def settle(
     """``q`` whose derivative keeps the gaps of contacts that have come to rest.
 
     The derivative of the last, unresolved bounces leaves a gap derivative of the order of the step that
-    no later step removes; this projects it out, ``-M^-1 W_N (W_N' M^-1 W_N)^-1 dg``.
+    no later step removes; this projects it out, ``-M^-1 W_N (W_N' M^-1 W_N)^-1 dg``, with the bilateral
+    rows among the ``W_N``, which stay as they are.
 
     Args:
         rows, response: rows at ``q``, and ``M^-1 W``.
@@ -109,6 +110,12 @@ def settle(
     count = system.nc * d
     wt, back = lax.stop_gradient((every(rows.wt, count, d), every(response, count, d, columns=True)))
     gap = jnp.where(resting, only_tangent(system.gap(t, q, params), refuse), 0.0)
+    if not isinstance(rows.wt, Blocks) and rows.wt.shape[0] > count:
+        joints, theirs = lax.stop_gradient((rows.wt[count:], response[:, count:]))
+        wt, back = jnp.concatenate([wt, joints]), jnp.concatenate([back, theirs], axis=1)
+        nb = joints.shape[0]
+        resting = jnp.concatenate([resting, jnp.ones(nb, bool)])
+        gap = jnp.concatenate([gap, jnp.zeros(nb)])
     g = matmul(wt, back)
     if isinstance(g, Blocks):
         own = [x.reshape(g.values.shape[0], -1) for x in (resting, gap)]

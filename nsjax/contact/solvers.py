@@ -167,7 +167,7 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
     if frozen.islands:
         return lambda problem: in_islands(_island_step, frozen, problem, x).reshape(-1)
     r = frozen.scaling()
-    at = branches(frozen, x, frozen.velocity(x), r)
+    at = branches(frozen, x, frozen.velocity(x), r, answer=True)
 
     def whole(f: Array) -> Array:
         return dependent_answer(tangent(frozen.dense(), x, r, at, 0.0), at.use, f)

@@ -141,3 +141,11 @@ class Scheme:
     node_contacts: bool = False
     pair_contacts: bool = False
     locates: bool = False
+
+    @property
+    def unsure(self) -> float:
+        """Steps to which it knows the instants of impacts: a whole one where they follow on a step at
+        whose end a contact has closed, and so come late; half of one where the impulse is that of the step
+        itself, and comes late as often as early.
+        """
+        return 1.0 if self.impulses == "end" else 0.5

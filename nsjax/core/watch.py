@@ -14,8 +14,8 @@ from nsjax.types import Array, record
 
 @record()
 class Watch:
-    """Gaps (nc,) tested in the last two steps, the later first; sizes (3, nc) of the second differences of
-    gaps in the last steps, the latest first; steps since contacts took part; impulses (nc, 1 + nt) of the
+    """Gaps (nc,) tested in the last two steps, the later first; second differences (3, nc) of gaps in the
+    last steps, the latest first; steps since contacts took part; impulses (nc, 1 + nt) of the
     last step; notes (nc,) on the start of the run, until they are in a row.
     """
 
@@ -65,8 +65,8 @@ def watch_gaps(
         resolved: misses with a margin up to this are noted; with ``|c|`` of this step, so that a contact
             turned by an impact elsewhere just before it closes is.
         sequence: hits whose flight took up to this many times their margin belong to a sequence of bounces
-            and are left out. A miss is no bounce, however short its flight: from the surface a ballistic
-            flight comes back to it.
+            and are left out, but for those that come ever more slowly. A miss is no bounce, however short
+            its flight: from the surface a ballistic flight comes back to it.
         near: hits with a shift in time and a smaller margin are noted.
         locates: whether the scheme finds the times of its impacts inside the step: derivatives are then
             those at the impact, but where it says `notes.UNLOCATED`.
@@ -82,7 +82,9 @@ def watch_gaps(
     bits = jnp.zeros(size.shape, int) if output.notes is None else output.notes
     own = bits & notes.GRAZING
     hit = event.impact | (event.active & (own != 0))
-    smallest = functools.reduce(jnp.minimum, watch.bend)
+    smallest = functools.reduce(jnp.minimum, jnp.abs(watch.bend))
+    # a bounce comes back accelerated; what comes ever more slowly would have turned a little further on
+    slows = (watch.bend[0] > 0.0) & jnp.isfinite(watch.bend[0])
     moves = smallest > 0.0
     smaller = jnp.where(moves & (smallest < size), smallest, size)
     least = watch.last - (event.gap - watch.before) ** 2 / (8.0 * size)
@@ -92,14 +94,18 @@ def watch_gaps(
     # of a turn that an impact elsewhere has made the flight before it tells the acceleration
     margin = short * jnp.sqrt(size / smaller)
     margin = jnp.where(hit, jnp.where(moves, jnp.abs(event.rate_before) * dt / smaller, jnp.inf), margin)
-    seen = known & (missed | (hit & ((own != 0) | (sequence * margin < watch.off))))
-    grazing = jnp.where(missed & (short < resolved), notes.GRAZING, 0)
+    graze = (own != 0) | (slows & (margin < near)) | (sequence * margin < watch.off)
+    seen = known & (missed | (hit & graze))
+    # closed and already on its way out again: it has turned inside
+    inside = event.active & ~event.impact & (watch.last > 0.0) & (event.rate_before > 0.0)
+    inside = inside & (watch.off >= flight)
+    grazing = jnp.where((missed & (short < resolved)) | inside, notes.GRAZING, 0)
     timed = event.timed & (own == 0)
     if locates:
         timed = timed & (bits & notes.UNLOCATED != 0)
     grazing = grazing | jnp.where(seen & timed & (margin < near), notes.NEAR, 0)
     off = jnp.where(event.active, 0, watch.off + 1)
     impulse = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
-    bend = jnp.concatenate([jnp.where(finite, jnp.abs(bend), jnp.inf)[None], watch.bend[:-1]])
+    bend = jnp.concatenate([jnp.where(finite, bend, jnp.inf)[None], watch.bend[:-1]])
     after = Watch(last=event.gap, before=watch.last, bend=bend, off=off, impulse=impulse, start=watch.start)
     return after, jnp.where(seen, margin, jnp.inf), grazing

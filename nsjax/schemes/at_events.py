@@ -45,3 +45,15 @@ def held_contacts(
     rests = events.at_rest(criteria, jump.after, end.v)
     landed = found.impacts & (jnp.abs(jump.after) <= found.limit)
     return loaded & (touch.held | found.gated | landed | rests)
+
+
+def held_or_acting(
+    criteria: Criteria, end: State, loaded: Array, touch: Touch, found: Approach, jump: Jump
+) -> Array:
+    """`held_contacts` of a scheme that looks ahead at contacts which it closes at the end of the step.
+    Sliding over a convex surface, a contact is open ahead; those that have acted in this step and the last
+    one, and neither come nor leave, are held too.
+    """
+    acts = (jump.contacts[:, 0] > 0.0) & (touch.off == 0)
+    stays = acts & events.at_rest(criteria, jump.after, end.v)
+    return stays | held_contacts(criteria, end, loaded, touch, found, jump)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ DT, RATE, BEND = 1e-3, 0.03, 5.0
 
 STEPS = np.arange(-90, 1)
 FREE = -RATE * DT * STEPS + 0.5 * BEND * (DT * STEPS) ** 2
+FALL = (-RATE * DT * STEPS - 0.5 * BEND * (DT * STEPS) ** 2)[-12:]
+"""A flight from the surface and back, accelerated towards it: twelve steps, twice the margin."""
 
 
 LIMITS = {"resolved": 2.0, "sequence": 4.0, "flight": 3, "near": 20.0, "locates": False}
@@ -67,9 +71,18 @@ def test_a_slow_approach_has_a_margin_where_it_grazes() -> None:
 
 
 def test_a_bounce_of_its_own_flight_has_none() -> None:
-    """A hit that comes as fast as it left flies for twice its margin: four times that tells them apart."""
-    assert np.isfinite(margins(FREE[-26:], impact=True)[-1])
-    assert np.isinf(margins(FREE[-24:], impact=True)[-1])
+    """A hit that comes as fast as it left flies for twice its margin: twice that tells them apart."""
+    assert np.isinf(margins(FALL, impact=True)[-1])
+    for steps, known in ((24, False), (26, True)):
+        longer = np.concatenate([np.full(steps - FALL.size, FALL[0]), FALL])
+        assert np.isfinite(margins(longer, impact=True)[-1]) == known
+
+
+def test_what_comes_ever_more_slowly_is_no_bounce() -> None:
+    """However short its flight; where it counts as near."""
+    assert np.isfinite(margins(FREE[-12:], impact=True)[-1])
+    assert last_notes(FREE[-12:]) == notes.NEAR
+    assert last_notes(FREE[-12:], near=5.0) == 0
 
 
 def test_a_contact_turned_by_an_impact_elsewhere_is_as_far_from_grazing_as_its_gap() -> None:
@@ -93,6 +106,18 @@ def last_notes(gaps: np.ndarray, bits: int = 0, **limits) -> int:
     return found
 
 
+def test_what_turns_inside_has_grazed() -> None:
+    """Closed at the end of a step, without an impulse, and on its way out again; not where it comes."""
+    watch = begin_watch(1, 0, jnp.zeros(1, int))
+    for gap in FREE[:-1]:
+        watch, _, _ = watch_gaps(watch, told(gap, False, 0), jnp.asarray(DT), **LIMITS)
+    for rate, expected in ((RATE, notes.GRAZING), (-RATE, 0)):
+        last = told(-1e-6, False, 0)
+        event = dataclasses.replace(last.event, active=jnp.array([True]), rate_before=jnp.array([rate]))
+        last = dataclasses.replace(last, event=event)
+        assert int(watch_gaps(watch, last, jnp.asarray(DT), **LIMITS)[2][0]) == expected
+
+
 def test_a_hit_with_a_small_margin_is_noted() -> None:
     """Six steps of margin; not where fewer are asked for, nor with a time found inside the step."""
     assert last_notes(FREE) == notes.NEAR
@@ -100,7 +125,7 @@ def test_a_hit_with_a_small_margin_is_noted() -> None:
     assert last_notes(FREE, locates=True) == 0
     assert last_notes(FREE, notes.UNLOCATED, locates=True) == notes.NEAR
     assert last_notes(FREE, notes.GRAZING) == 0  # has its own
-    assert last_notes(FREE[-24:]) == 0  # a bounce of its own flight
+    assert last_notes(FALL) == 0  # a bounce of its own flight
 
 
 @pytest.mark.parametrize("since", [0, 1, 2, 50])

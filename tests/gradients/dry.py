@@ -85,3 +85,11 @@ def drawn(seed: int) -> tuple[dict[str, Any], State]:
             y, v[1] = 0.01 * np.cos(3.0 * x), -0.03 * np.sin(3.0 * x) * v[0]
     q = np.array([x, y, p["gear"] * x])
     return p, State(t=rng.uniform(), q=q, v=np.array([v[0], v[1], p["gear"] * v[0]]))
+
+
+def bounces_at_start(params: dict[str, Any], state: State) -> bool:
+    """Whether a draw starts on the floor with restitution: what is lifted a little then bounces, and the
+    motion has no derivative.
+    """
+    gap = state.q[1] - 0.01 * np.cos(3.0 * state.q[0])
+    return bool(abs(gap) < 1e-9 and params["restitution"] > 0.0)

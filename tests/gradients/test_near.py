@@ -1,4 +1,4 @@
-"""Impacts that are nearly grazes: the error of a derivative is one part in the margin, and is noted."""
+"""Impacts that are nearly grazes: the error of a derivative is part of the margin, and is noted."""
 
 from __future__ import annotations
 
@@ -77,6 +77,8 @@ def check(name: str, system: System, seeds) -> None:
     located = name == LOCATED
     scheme = schemes.localized(schemes.moreau()) if located else schemes.REGISTRY[name].factory()
     noted = 0
+    # instants are known to half a step, or to a whole one: parts of the margin that are unknown
+    parts = 2.0 * scheme.unsure
     for seed in seeds:
         p = draw(seed)
         exact = np.asarray(jax.jacfwd(final)(jnp.asarray(p)))
@@ -86,10 +88,11 @@ def check(name: str, system: System, seeds) -> None:
             noted += near
             steps = margin(p, n)
             assert near or error < 0.05, (seed, n, error)
-            assert near or located or steps > 18.0, (seed, n, steps)
-            assert not near or steps < 22.0, (seed, n, steps)
+            # the margin found is that of where the impact is met
+            assert near or located or steps > 20.0 * parts - 2.0, (seed, n, steps)
+            assert not near or steps < 20.0 * parts + 2.0, (seed, n, steps)
             # a step with the margin of a gate and less has not seen the impact, or as a graze
-            assert run.notes & notes.GRAZING or error * steps < 1.5, (seed, n, error)
+            assert run.notes & notes.GRAZING or error * steps < 1.5 * parts, (seed, n, error)
     assert noted > 0
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from nsjax import schemes
-from tests.gradients.dry import carriage, drawn
+from tests.gradients.dry import bounces_at_start, carriage, drawn
 from tests.gradients.products import Products, products
 
 QUICK = ("moreau",)
@@ -27,6 +27,7 @@ def audited(scheme: str, nt: int, seeds: range) -> list[Products]:
         x = products(system, made, params, state, DT, STEPS, seed)
         assert x.finite, (scheme, nt, seed, x)
         assert x.off <= AGREE, (scheme, nt, seed, x)
+        assert x.twice <= AGREE or bounces_at_start(params, state), (scheme, nt, seed, x)
         assert x.status == 0, (scheme, nt, seed, x)
         found.append(x)
     return found

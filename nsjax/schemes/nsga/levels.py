@@ -35,6 +35,10 @@ from nsjax.schemes.nsga.states import (
 )
 from nsjax.types import Array
 
+STILL = 1e-13
+"""A bounded row whose velocity is up to this, relative to ``1 + |v|``, does not move: above what rounding
+leaves of the sums of which it is made."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Level:
@@ -285,13 +289,24 @@ class VelocityLevel(Level):
             stick = decided(norm(block[:, 1:]) <= radius)
             if s.given is not None:
                 stick = stick & (radius > 0.0)  # tangents of contacts without friction may be empty
-            slip = radius[:, None] * direction(block[:, 1:])
+            slip = radius[:, None] * self._sliding(d, block)
             tangents = jnp.where(stick[:, None], block[:, 1:], slip)
             if s.given is not None:
                 # a bounded row has one tangent; an empty row that sticks would determine nothing
                 tangents = jnp.where(s.given.on[:, None] & (np.arange(nt) > 0), 0.0, tangents)
             parts.append(jnp.where(on[:, None], tangents, 0.0))
         return jnp.concatenate([jnp.concatenate(parts, axis=1).reshape(-1), sigma[nc * (1 + nt) :]])
+
+    def _sliding(self, d: Any, block: Array) -> Array:
+        """Directions (nc, nt) of sliding. Friction of a bound of zero has none where nothing moves:
+        rounding would give its derivative by the bound one sign or the other.
+        """
+        way = direction(block[:, 1:])
+        if d[0].given is None:
+            return way
+        masses = d[2].masses[: block.size].reshape(block.shape)[:, 1]
+        moves = norm(block[:, 1:]) > STILL * masses * (1.0 + jnp.max(jnp.abs(d[1].v)))
+        return jnp.where(decided(moves)[:, None], way, 0.0)
 
     def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
         """``G'`` and ``G``."""

@@ -85,6 +85,8 @@ def correction(x: Tangent, dynamic: Array, rows: Array, derivative: bool = False
     else:
         border = x.p[:, None] * matmul(a.delassus, x.law)
         border = jnp.eye(m) - x.law + border * (1.0 + x.weight * np.eye(m))
+        # a row that moves nothing, as the second tangent of what moves in a plane, holds by itself
+        border = border + jnp.where(border == 0.0, np.eye(m), 0.0)
         u = solve(border, known[:, None])[:, 0]
     dw = free + matvec(a.response, matvec(x.law, u))
     change = jnp.where(x.added, u, u + x.p * matvec(a.speed, dw))

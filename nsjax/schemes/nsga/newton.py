@@ -30,6 +30,7 @@ from nsjax.core.operators import jacobian
 from nsjax.core.system import is_local
 from nsjax.math import norm
 from nsjax.nonlinear import implicit_solution
+from nsjax.schemes.nsga.fallback import by_contact_solver, has_fallback
 from nsjax.schemes.nsga.levels import Level
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised, regularisation
 from nsjax.schemes.nsga.local import AtNodes, correction_at_nodes, law_blocks, left_inverse
@@ -303,12 +304,19 @@ def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tup
     """
     s, tolerances, scale, kept, carried = arguments
     none, start = jnp.asarray(0, int), tuple(no_unknown(v) for v in c.levels)
+    falls_back = has_fallback(c.levels[-1])
+    most = 2 * max_iterations if falls_back else max_iterations
 
     def body(carry: Any) -> Any:
         z, count, small, _, before, passes = carry
         data, r = _evaluate(c, s, z, tolerances)
         done = functools.reduce(jnp.logical_and, [y.converged for y in r]) | small
-        stop = done | (count >= max_iterations)
+        stop = done | (count >= most)
+
+        def fall_back(_: None) -> tuple[Any, Array, Array, Any]:
+            w, x = by_contact_solver(c.levels[-1], data[-1], z[-1].w)
+            anew = None if passes is None else dataclasses.replace(passes, anew=jnp.asarray(True))
+            return (*z[:-1], Unknown(w=w, x=x)), jnp.asarray(False), jnp.full_like(scale, jnp.inf), anew
 
         def more(_: None) -> tuple[Any, Array, Array, Any]:
             if not c.monolithic:
@@ -324,7 +332,9 @@ def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tup
             return z1, stagnates | (size <= ROUNDING * scale), size, after
 
         same = z, small, before, passes
-        z, small, before, passes = lax.cond(stop, lambda _: same, more, None)
+        choices = [lambda _: same, more] + [fall_back] * falls_back
+        kind = jnp.where(stop, 0, jnp.where((count == max_iterations) & falls_back, 2, 1))
+        z, small, before, passes = lax.switch(kind, choices, None)
         return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0), before, passes
 
     passes = None
@@ -375,7 +385,8 @@ def solve_levels(
         c: which subproblems.
         s: what their data are made of.
         scale: of the velocities.
-        max_iterations: corrections of all of them before giving up.
+        max_iterations: corrections of all of them before velocity jumps with friction are left to the
+            contact solver, followed by as many again, and others given up.
         kept: linearisation of a single one of a model where it is constant.
         carried: of an earlier step, or of `blank_tangent`; not of subproblems in turn.
     """

@@ -24,7 +24,7 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.system import State, System, is_local
 from nsjax.linalg import magnitude, matvec
 from nsjax.nonlinear import without_derivative
-from nsjax.schemes.at_events import derivatives, held_contacts, touch_at_start
+from nsjax.schemes.at_events import derivatives, held_or_acting, touch_at_start
 from nsjax.schemes.books import impulse_output
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised
 from nsjax.schemes.nsga.newton import Tolerances, tangent
@@ -369,7 +369,7 @@ def nsga_step(
     criteria = criteria_of(scheme)
     if system.nc:
         family = Family(
-            predict=_ahead, held=functools.partial(held_contacts, criteria), corrects=True, turns=True,
+            predict=_ahead, held=functools.partial(held_or_acting, criteria), corrects=True, turns=True,
             **(derivatives(scheme) | ({"derivative": False} if is_local(system) else {})),
         )  # fmt: skip
         closing = _closing(scheme, system, params, state, dt)

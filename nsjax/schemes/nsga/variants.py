@@ -95,7 +95,9 @@ def nsga_decoupled(
             more solves, of which few linearise (stiff beams). ``"auto"``: ``"kept"`` if the hint of the
             model (`System.tangent_hint`) says so, else ``"full"``. Constant structures are linearised once
             a run.
-        max_iterations: linear solves of each subproblem before a step counts as failed.
+        max_iterations: linear solves of each subproblem before a step counts as failed. Jumps with friction
+            that are not found until then (iterations may cycle, sticking and sliding) are those of the
+            contact solver (`nsjax.contact.solve`) on the linearised dynamics, and corrected as often again.
         criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
     Raises:

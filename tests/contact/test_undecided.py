@@ -1,0 +1,63 @@
+"""What is undecided to rounding is decided alike in every program: derivatives do not hang on it."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.contact import ContactProblem, solve
+from nsjax.contact.problem import Given
+
+DRAWS = 60
+MASS = np.diag([1.3, 0.8])
+
+
+def answer(data, nt: int):
+    """Impulses and velocity of a mass on a floor (``y``), at a wall (``x``) and in a guide (``x``) whose
+    friction has a bound: rows of the floor, the wall and the guide.
+    """
+    free, bound, grip = data
+    rows = np.zeros((3, 1 + nt, 2))
+    rows[0, 0], rows[1, 0] = [0.0, 1.0], [-1.0, 0.0]
+    rows[0, 1:, 0], rows[1, 1:, 1], rows[2, 1:2, 0] = 1.0, 1.0, 1.0
+    w = rows.reshape(-1, 2)
+    on = np.array([False, False, True])
+    problem = ContactProblem(
+        nc=3, nt=nt, nb=0, delassus=jnp.asarray(w @ np.linalg.inv(MASS) @ w.T), free=w @ free,
+        friction=jnp.stack([grip, grip, 1.0]), mask=jnp.ones(3, bool),
+        given=Given(on=on, normal=jnp.where(on, bound, 0.0)),
+    )  # fmt: skip
+    x = solve(problem).x
+    return x, free + np.linalg.inv(MASS) @ w.T @ x
+
+
+@pytest.mark.parametrize("nt", [1, 2])
+def test_derivatives_without_load_or_bound(nt: int) -> None:
+    """Nothing pushes along the wall's normal: velocities there are rounding, of either sign. The wall is
+    then open, and friction of a bound of zero has no direction.
+    """
+    rng = np.random.default_rng(nt)
+    both = jax.jit(lambda data, change: jax.jvp(lambda d: answer(d, nt), (data,), (change,)))
+    for draw in range(DRAWS):
+        held = draw % 2 == 0
+        bound = rng.uniform(0.1, 1.0) if held else 0.0
+        grip = 0.0 if draw % 3 else rng.uniform(0.1, 0.5)
+        down = rng.uniform(0.05, 0.5)
+        change = (rng.normal(size=2), rng.normal(), rng.normal())
+        found = []
+        for noise in (0.0, 1e-17, -1e-17, 3e-16 * down, -3e-16 * down):
+            data = np.array([noise, -down]), bound, grip
+            found.append(both(data, change))
+        (x, v), (dx, dv) = found[0]
+        assert np.abs(v).max() < 1e-12
+        for (y, u), (dy, du) in found:
+            np.testing.assert_allclose(y, x, atol=1e-12)
+            np.testing.assert_allclose(u, v, atol=1e-12)
+            np.testing.assert_allclose(dy, dx, atol=1e-8)
+            np.testing.assert_allclose(du, dv, atol=1e-8)
+        # held by the guide, or free to move where nothing holds it
+        sticks = held or grip > 0.0
+        assert abs(dv[0] - (0.0 if sticks else change[0][0])) < 1e-8, draw
+        assert abs(dv[1]) < 1e-8, draw
