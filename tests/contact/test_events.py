@@ -90,7 +90,7 @@ def test_coupling(present, friction: float, joint, coupled: bool) -> None:
     if joint is not None:
         wt = np.concatenate([wt, [joint]])
     links = events.linked(
-        DEFAULT, rows_of(wt), jnp.asarray(wt.T), jnp.array(present), jnp.full(2, friction), 1
+        DEFAULT, jnp.asarray(wt), jnp.asarray(wt.T), jnp.array(present), jnp.full(2, friction), 1
     )
     np.testing.assert_array_equal(links, np.eye(2, dtype=bool) | coupled)
 
@@ -99,7 +99,9 @@ def test_coupling_is_passed_on_by_those_between() -> None:
     """A chain of four balls: the ends are linked where all between are present."""
     wt = np.array([[-1.0, 1, 0, 0, 0], [0, -1, 1, 0, 0], [0, 0, -1, 1, 0], [0, 0, 0, -1, 1]])
     for present, reach in (([True] * 4, True), ([True, False, True, True], False)):
-        links = events.linked(DEFAULT, rows_of(wt), jnp.asarray(wt.T), jnp.array(present), jnp.zeros(4), 0)
+        links = events.linked(
+            DEFAULT, jnp.asarray(wt), jnp.asarray(wt.T), jnp.array(present), jnp.zeros(4), 0
+        )
         assert bool(links[0, 3]) == reach
         assert bool(links[2, 3])
 
