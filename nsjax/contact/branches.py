@@ -159,7 +159,7 @@ def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) ->
     rows = (scaled - unit_matrix(m))[: nc * d].reshape(nc, d, m)[:, 1:]
     turned = jnp.sum(block[:, :, :, None] * rows[:, None, :, :], axis=2)
     # the second tangent of a bounded row moves nothing: without an impulse, not without a row
-    own = problem.contacts(jnp.sum(scaled * np.eye(m), axis=1))[:, 1:, None]
+    own = problem.contacts(jnp.sum(scaled * unit_matrix(m), axis=1))[:nc, 1:, None]
     turned = jnp.where(own > 0.0, turned, 0.0)
     full = jnp.concatenate([jnp.zeros((nc, 1, m)), turned], axis=1).reshape(nc * d, m)
     return jnp.concatenate([full, jnp.zeros((m - nc * d, m))]) if m > nc * d else full

@@ -9,7 +9,6 @@ import pytest
 from nsjax import State, notes
 from nsjax.contact import events, sliding
 from nsjax.contact.criteria import DEFAULT, Criteria
-from nsjax.core.operators import Rows
 from tests.gradients import balls
 
 DT = jnp.asarray(1e-3)
@@ -68,10 +67,6 @@ def test_what_is_an_impact(options, impact: bool, note: int) -> None:
     found = look(**options)
     np.testing.assert_array_equal(found.impacts, [impact, False])
     np.testing.assert_array_equal(found.notes, [note, 0])
-
-
-def rows_of(wt: np.ndarray) -> Rows:
-    return Rows(wt=jnp.asarray(wt), offset=jnp.zeros(len(wt)))
 
 
 @pytest.mark.parametrize(
