@@ -40,7 +40,9 @@ def _functions(system: System, state: State, p: PyTree, xi: Array, dv: Array) ->
 
 
 def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
-    """Numbers for `check_promises`; empty for a dense structure that is not constant."""
+    """Numbers for `check_promises`; empty for a dense structure that is not constant, without contacts that
+    are promised to have no friction.
+    """
     structure, n = system.structure, system.nv
     number, rest = jnp.arange(n), jnp.zeros(n)
     x, y = jnp.cos(1.0 * number * number), jnp.sin(3.0 * number * number + 1.0)
@@ -68,6 +70,9 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
         found |= _apart(system, state, p, x)
         found["energy"] = jnp.sum(x * heavy(x))
         found["skew"] = jnp.abs(jnp.sum(y * heavy(x)) - jnp.sum(x * heavy(y))) / found["energy"]
+    if system.smooth and system.nt:
+        friction = system.law(p).friction_of(system.nc)[system.nc - system.smooth :]
+        found["smooth: friction"] = jnp.max(jnp.abs(friction))
     if structure.constant:
         moved = _functions(system, state, p, _STEP * y, _STEP * x)
         for name, f in here.items():
@@ -110,6 +115,11 @@ def check_promises(system: System, found: dict[str, np.ndarray]) -> None:
             raise InputError(
                 f"pairs: rates of the {of} by the directions miss those of gap and slip by {value:.3g} of "
                 "their size; check directions and bodies"
+            )
+        if what == "smooth" and value != 0.0:
+            raise InputError(
+                f"System: smooth = {system.smooth}, but friction of the law is {value:.3g} among the last of "
+                "the contacts; order contacts with friction first, or leave smooth out"
             )
         if what == "changes" and not value <= TOLERANCE:
             raise InputError(

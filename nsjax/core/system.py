@@ -77,8 +77,8 @@ class System:
         nt: tangential directions per contact: 0 frictionless, 1 planar, 2 spatial.
         nb: number of bilateral constraints.
         nd: number of bounded rows.
-        smooth: contacts, the last of all, that are without friction whatever the parameters, such as limits
-            of joints. Nobody needs to say so; steps are faster with one row each instead of ``1 + nt``.
+        smooth: number of contacts, the last of all, that are without friction whatever the parameters, such
+            as limits of joints. It need not be told: steps are faster with one row each, not ``1 + nt``.
         mass: ``(q, p) -> (nv, nv)`` symmetric positive definite. Mass or inertia must be given.
         inertia: ``(q, w, p) -> M(q) w``, for large models; beside the mass, where the product is cheaper
             than the matrix.
@@ -227,10 +227,12 @@ class System:
     def _check(self) -> None:
         if self.mass is None and self.inertia is None:
             raise InputError("System: give mass or inertia")
-        for size in ("nq", "nv", "nc", "nt", "nb", "nd"):
+        for size in ("nq", "nv", "nc", "nt", "nb", "nd", "smooth"):
             value = getattr(self, size)
             if not isinstance(value, int) or value < (1 if size in ("nq", "nv") else 0):
                 raise InputError(f"System: {size} = {value!r}; it must be a whole number of entries")
+        if self.smooth > self.nc:
+            raise InputError(f"System: smooth = {self.smooth} of nc = {self.nc} contacts; give fewer")
         if self.nt > 2:
             raise InputError(f"System: nt = {self.nt}; a contact has 0, 1 or 2 tangents")
         check_functions(self)

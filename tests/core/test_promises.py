@@ -104,3 +104,13 @@ def test_a_dense_matrix_ends_at_2000_unknowns() -> None:
 
 def unit_mass(q, p):
     return jnp.eye(2)
+
+
+def test_contacts_that_are_not_without_friction() -> None:
+    """The law has friction where none is promised; more contacts are promised than there are."""
+    problem = models.block()
+    system = dataclasses.replace(problem.system, smooth=1)
+    with pytest.raises(InputError, match=r"smooth = 1, but friction of the law is [0-9.]+"):
+        nsjax.simulate(system, problem.params, problem.state, schemes.moreau(), dt=1e-3, steps=1)
+    with pytest.raises(InputError, match=r"smooth = [0-9]+ of nc = [0-9]+ contacts"):
+        dataclasses.replace(problem.system, smooth=problem.system.nc + 1)
