@@ -118,7 +118,7 @@ def check_promises(system: System, found: dict[str, np.ndarray]) -> None:
             )
         if what == "smooth" and value != 0.0:
             raise InputError(
-                f"System: smooth = {system.smooth}, but friction of the law is {value:.3g} among the last of "
+                f"System: smooth = {system.smooth}, but friction of the law is {value:.3g} in the last of "
                 "the contacts; order contacts with friction first, or leave smooth out"
             )
         if what == "changes" and not value <= TOLERANCE:
