@@ -8,11 +8,13 @@ by a number as large as one over the weight, most of it rounding, which then gro
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.branches import REGULARISATION
+from nsjax.contact.branches import AT_BOUND, REGULARISATION
 from nsjax.linalg import LOOP_LIMIT, matmul, matvec, solve
 from nsjax.types import Array
 
@@ -20,8 +22,19 @@ LEAST_PIVOT = 1e-8
 """A row of unit diagonal depends on others where elimination leaves less of its diagonal: rounding leaves
 1e-15, and digits are lost by one over what is left."""
 
+LEAST_TURN = AT_BOUND
+"""The same for friction across sliding in space. A contact that slides with the velocity ``u`` resists to
+turning by ``mu x_N / |u|``: as it stops, its row across becomes that of a contact that sticks. Where other
+rows hold the contact across its sliding, what is left of the diagonal is ``r |u| / (mu x_N)``, which falls
+from step to step, and rounding of the speed across changes forces by one over it. Below the part of its
+bound up to which a force is at it, the sliding that the others hold does not turn, and no force across is
+the answer.
+"""
 
-def dependent_answer(a: Array, use: Array, f: Array, weight: Array | float = REGULARISATION) -> Array:
+
+def dependent_answer(
+    a: Array, use: Array, f: Array, weight: Array | float = REGULARISATION, turns: Array | None = None
+) -> Array:
     """``x`` (m,) of least size with ``a x = f`` in rows that determine it; ``a`` has no derivative here.
 
     Elimination passes over rows that depend on others, from the last row to the first: bilateral rows count
@@ -35,15 +48,19 @@ def dependent_answer(a: Array, use: Array, f: Array, weight: Array | float = REG
         use: (m,) bool, rows that may depend on each other; the others are independent.
         f: (m,) live.
         weight: of the diagonal, see limits.
+        turns: (m,) bool, rows across friction that slides: the last ones to count, and zero where they
+            depend on others, see `LEAST_TURN`; None: none.
 
     Limits: with more than `nsjax.linalg.LOOP_LIMIT` rows ``weight`` stands on the diagonal instead.
     """
     a = lax.stop_gradient(a)
     m = a.shape[0]
     if m > LOOP_LIMIT:
-        added = jnp.where(use, weight, 0.0)[:, None] * np.eye(m)
+        added = jnp.where(use if turns is None else use | turns, weight, 0.0)[:, None] * np.eye(m)
         return solve(a + added, f[:, None])[:, 0]
-    inverse, free = _eliminated(a, use)
+    inverse, free = _eliminated(a, use, turns)
+    if turns is not None:
+        free = free & ~turns
     moves = jnp.where(free, matmul(inverse, a) - np.eye(m), 0.0)
     square = matmul(moves.T, moves) + jnp.where(free, 0.0, 1.0) * np.eye(m)
     held = lax.stop_gradient(solve(square, moves.T))
@@ -51,17 +68,22 @@ def dependent_answer(a: Array, use: Array, f: Array, weight: Array | float = REG
     return x - matvec(moves, matvec(held, x))
 
 
-def _eliminated(a: Array, use: Array) -> tuple[Array, Array]:
+def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array]:
     """``B``, zero in dependent rows and columns (m, m), and which (m,) bool these are."""
     m = a.shape[0]
-    index = np.arange(m)
+    least = jnp.where(use, LEAST_PIVOT, -1.0)
+    place: Any = np.arange(m)[::-1]  # of every row; no permutation of the matrix
+    if turns is not None:
+        least = jnp.where(turns, LEAST_TURN, least)
+        later = np.arange(m) + jnp.where(turns, 0, m)
+        place = jnp.sum(later[None, :] > later[:, None], axis=1)
 
     def eliminate(n: Array, both: tuple[Array, Array]) -> tuple[Array, Array]:
         x, free = both
-        here = index == m - 1 - n
+        here = place == n
         row = jnp.sum(jnp.where(here[:, None], x, 0.0), axis=0)
         pivot = jnp.sum(jnp.where(here, row[:m], 0.0))
-        passed = jnp.any(here & use) & (jnp.abs(pivot) <= LEAST_PIVOT)
+        passed = jnp.any(here & (jnp.abs(pivot) <= least))
         row = jnp.where(passed, 0.0, row / jnp.where(passed, 1.0, pivot))
         column = jnp.sum(jnp.where(here, x[:, :m], 0.0), axis=1)
         x = jnp.where(here[:, None], row, x - column[:, None] * row)

@@ -15,11 +15,11 @@ from nsjax.contact.admm import admm
 from nsjax.contact.branches import Branches, branch_residual, branches, tangent
 from nsjax.contact.certificate import natural_residual
 from nsjax.contact.compact import fits, gather, gathers, places
-from nsjax.contact.dependent import dependent_answer
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.splitting import split_steps
+from nsjax.contact.turning import branch_answer
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.pairs import REFUSED_GRADIENT
@@ -170,13 +170,13 @@ def newton_step(frozen: ContactProblem, x: Array) -> Callable[[ContactProblem], 
     at = branches(frozen, x, frozen.velocity(x), r, answer=True)
 
     def whole(f: Array) -> Array:
-        return dependent_answer(tangent(frozen.dense(), x, r, at, 0.0), at.use, f)
+        return branch_answer(frozen, tangent(frozen.dense(), x, r, at, 0.0), at, f)
 
     def small(f: Array) -> Array:
         few = gather(frozen, *places(frozen))
         own = few.branches(at)
         a = tangent(few.problem, few.rows(x), few.rows(r), own, 0.0)
-        return few.spread(dependent_answer(a, own.use, few.rows(f)))
+        return few.spread(branch_answer(few.problem, a, own, few.rows(f)))
 
     def step(problem: ContactProblem) -> Array:
         u = problem.velocity(x)
