@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -257,3 +257,25 @@ def held_out(
     wide = float(np.sqrt(np.clip(share if np.isfinite(share) else folds, 1.0, folds)))
     ends = np.quantile(many, [0.025, 0.975], axis=0, method="nearest")
     return np.exp(centre), np.exp(centre + wide * (ends - centre)), wide
+
+
+def held_out_numbers(
+    before: np.ndarray, errors: np.ndarray, found: Nested, titles: Sequence[str], where: str = "",
+    unit: str = "",
+) -> dict[str, float]:  # fmt: skip
+    """`held_out` by name: per error its nominal median, the ratio and the ends of its interval.
+
+    Args:
+        before, errors, found: as of `held_out`.
+        titles: of the errors (E).
+        where: of all of them, as ``", at 0.5 s"``.
+        unit: behind the nominal median.
+    """
+    ratio, ends, wide = held_out(before, errors, found)
+    numbers = {f"held out{where}: intervals widened by": wide}
+    for k, title in enumerate(titles):
+        numbers[f"held out, {title}: nominal, median{unit}"] = float(np.median(before[:, k]))
+        numbers[f"held out, {title}: fitted / nominal"] = float(ratio[k])
+        numbers[f"held out, {title}: fitted / nominal, lower end"] = float(ends[0, k])
+        numbers[f"held out, {title}: fitted / nominal, upper end"] = float(ends[1, k])
+    return numbers

@@ -221,13 +221,8 @@ def _held_out(found: Study) -> common.Numbers:
     one, every = (np.stack(means(x), axis=-1) for x in (found.before, found.distance))
     lost = ~np.isfinite(every[found.nested.after, np.arange(len(one)), 0])
     numbers["held out: predictions that failed [%]"] = 100.0 * float(lost.mean())
-    ratio, ends, wide = design.held_out(one, every, found.nested)
-    numbers["held out: intervals widened by"] = wide
-    for k, label in enumerate(("0.5 s", "1 s")):
-        numbers[f"held out, {label}: nominal, median error [half sides]"] = float(np.median(one[:, k]))
-        numbers[f"held out, {label}: fitted / nominal"] = float(ratio[k])
-        numbers[f"held out, {label}: fitted / nominal, lower end"] = float(ends[0, k])
-        numbers[f"held out, {label}: fitted / nominal, upper end"] = float(ends[1, k])
+    unit = " error [half sides]"
+    numbers |= design.held_out_numbers(one, every, found.nested, ("0.5 s", "1 s"), unit=unit)
     for name, share in found.nested.shares.items():
         numbers[f"rule {name}: chosen by [%]"] = 100.0 * share
     best = numbers_at(found.z[found.nested.best])

@@ -252,13 +252,8 @@ def _numbers(found: Study, cover: np.ndarray | None) -> common.Numbers:
         "at 0.5 s": (found.before[:, -1], found.errors[:, :, -1]),
     }
     for label, (one, every) in sides.items():
-        ratio, ends, wide = design.held_out(one, every, found.nested)
-        numbers[f"held out, {label}: intervals widened by"] = wide
-        for k, name in enumerate(ERRORS):
-            numbers[f"held out, {name} {label}: nominal, median"] = float(np.median(one[:, k]))
-            numbers[f"held out, {name} {label}: fitted / nominal"] = float(ratio[k])
-            numbers[f"held out, {name} {label}: fitted / nominal, lower end"] = float(ends[0, k])
-            numbers[f"held out, {name} {label}: fitted / nominal, upper end"] = float(ends[1, k])
+        titles = [f"{name} {label}" for name in ERRORS]
+        numbers |= design.held_out_numbers(one, every, found.nested, titles, where=f", {label}")
     for name, share in found.nested.shares.items():
         numbers[f"rule {name}: chosen by [%]"] = 100.0 * share
     if cover is not None:

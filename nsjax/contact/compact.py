@@ -135,7 +135,7 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
     given = None
     if problem.given is not None:
         normal = jnp.where(taken, problem.given.normal[contact], 0.0)
-        given = Given(on=_given_places(problem, taken, contact), normal=normal)
+        given = Given(on=taken & jnp.asarray(problem.given.on)[contact], normal=normal)
     g = problem.delassus
     if isinstance(g, Factored):
         matrix = matmul(g.wt[rows], g.response[:, rows])
@@ -147,9 +147,3 @@ def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
         bounded=problem.bounded,
     )  # fmt: skip
     return Compact(problem=small, rough=own[0], smooth=own[1], whole=problem)
-
-
-def _given_places(problem: ContactProblem, taken: Array, contact: Array) -> Array:
-    """Places (nc,) bool of contacts whose normal impulse is given."""
-    assert problem.given is not None
-    return taken & jnp.asarray(problem.given.on)[contact]

@@ -301,7 +301,8 @@ def solve(
             left out.
 
     Limits: where contacts depend on each other (``G`` singular) individual impulses are not unique,
-    but velocities are; Newton's answer is the one nearest to zero on the branches found. For strong
+    but velocities are; each of Newton's steps is the smallest one, so that which answer is found hangs on
+    its way. For strong
     coupling of friction and normal impulses Coulomb's law itself can have several answers or none: the
     residual is then infinite, the impulses are a compromise (``"auto"`` alone).
 
