@@ -80,6 +80,10 @@ class Level:
         """What of ``sigma`` acts (rows,)."""
         return sigma
 
+    def slides(self, d: Any, sigma: Array) -> Array | None:
+        """Directions (nc, 2) in which contacts slide in space, zero where they do not; None: none may."""
+        return None
+
     def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
         """``W`` (nv, rows) and ``dy/dw`` (rows, nv)."""
         raise NotImplementedError
@@ -276,19 +280,12 @@ class VelocityLevel(Level):
 
     def law(self, d: Any, sigma: Array) -> Array:
         """Normals push only, on the contacts that the position holds; tangents stay in the disk."""
-        s, smooth, _ = d
         nc, nt = self.system.nc, self.system.nt
-        block = sigma[: nc * (1 + nt)].reshape(nc, 1 + nt)
-        on = self.on(d, sigma)
-        normal = jnp.where(on, block[:, 0], 0.0 if smooth.contacts is None else -smooth.contacts[1])
-        if s.given is not None:
-            normal, on = s.given.where(s.given.normal, normal), on | s.given.on
+        block, s = self.by_contact(sigma), d[0]
+        normal, on = self._normals(d, sigma)
         parts = [normal[:, None]]
         if nt:
-            radius = s.friction * normal
-            stick = decided(norm(block[:, 1:]) <= radius)
-            if s.given is not None:
-                stick = stick & (radius > 0.0)  # tangents of contacts without friction may be empty
+            stick, radius = self._sticks(d, block, normal)
             slip = radius[:, None] * self._sliding(d, block)
             tangents = jnp.where(stick[:, None], block[:, 1:], slip)
             if s.given is not None:
@@ -296,6 +293,37 @@ class VelocityLevel(Level):
                 tangents = jnp.where(s.given.on[:, None] & (np.arange(nt) > 0), 0.0, tangents)
             parts.append(jnp.where(on[:, None], tangents, 0.0))
         return jnp.concatenate([jnp.concatenate(parts, axis=1).reshape(-1), sigma[nc * (1 + nt) :]])
+
+    def by_contact(self, x: Array) -> Array:
+        """Rows of contacts (nc, 1 + nt)."""
+        nc, d = self.system.nc, 1 + self.system.nt
+        return x[: nc * d].reshape(nc, d)
+
+    def _normals(self, d: Any, sigma: Array) -> tuple[Array, Array]:
+        """Normal impulses (nc,) and which contacts take one."""
+        s, smooth, _ = d
+        on, block = self.on(d, sigma), self.by_contact(sigma)
+        normal = jnp.where(on, block[:, 0], 0.0 if smooth.contacts is None else -smooth.contacts[1])
+        if s.given is not None:
+            normal, on = s.given.where(s.given.normal, normal), on | s.given.on
+        return normal, on
+
+    def _sticks(self, d: Any, block: Array, normal: Array) -> tuple[Array, Array]:
+        """Which contacts stick, and the radii of their disks (nc,)."""
+        radius = d[0].friction * normal
+        stick = decided(norm(block[:, 1:]) <= radius)
+        if d[0].given is not None:
+            stick = stick & (radius > 0.0)  # tangents of contacts without friction may be empty
+        return stick, radius
+
+    def slides(self, d: Any, sigma: Array) -> Array | None:
+        """Of contacts that take an impulse."""
+        if self.system.nt < 2:
+            return None
+        block = self.by_contact(sigma)
+        normal, on = self._normals(d, sigma)
+        stick, _ = self._sticks(d, block, normal)
+        return jnp.where((on & ~stick)[:, None], self._sliding(d, block), 0.0)
 
     def _sliding(self, d: Any, block: Array) -> Array:
         """Directions (nc, nt) of sliding. Friction of a bound of zero has none where nothing moves:

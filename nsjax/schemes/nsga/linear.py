@@ -15,6 +15,7 @@ from nsjax.contact import bordered
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.branches import REGULARISATION
 from nsjax.contact.dependent import dependent_answer
+from nsjax.contact.turning import turned_answer
 from nsjax.core.system import System
 from nsjax.linalg import Structure, matmul, matvec, solve
 from nsjax.types import Array, record
@@ -40,10 +41,11 @@ def linearised(
     return bordered.linearised(structure, dynamics, w, directions, values, stiffer)
 
 
-@record()
+@record(static=("first",))
 class Tangent:
     """Linearised subproblem: its dynamics, ``D = dpi/dsigma`` (rows, rows), factors of the rows (rows,),
-    which rows (rows,) the dynamics contain, and the relative regularisation.
+    which rows (rows,) the dynamics contain, the relative regularisation, directions (nc, 2) of sliding in
+    space, zero where none, or None, and the rows before those of contacts that may slide.
     """
 
     linear: StageTangent
@@ -52,6 +54,8 @@ class Tangent:
     p: Array
     added: Any
     weight: Array | float = SMOOTH_REGULARISATION
+    way: Array | None = None
+    first: int = 0
 
 
 def regularisation(system: System) -> float:
@@ -103,4 +107,7 @@ def _least(x: Tangent, known: Array) -> Array:
     holds = jnp.all(x.law == one, axis=1)
     own = jnp.sum(border * one, axis=1)
     own = jnp.where(holds & (own != 0.0), own, 1.0)
-    return dependent_answer(border / own[:, None], holds, known / own, x.weight)
+    border, known = border / own[:, None], known / own
+    if x.way is None:
+        return dependent_answer(border, holds, known, x.weight)
+    return turned_answer(border, holds, known, x.way, x.first, x.weight)

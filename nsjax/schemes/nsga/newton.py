@@ -142,7 +142,8 @@ def tangent(
         )  # fmt: skip
     law = jax.jacfwd(lambda s: level.law(d, s))(s)
     added, weight = bilateral & structure.dense, regularisation(level.system)
-    return Tangent(linear=kept, law=law, k=k, p=p, added=added, weight=weight)
+    way = level.slides(d, s)
+    return Tangent(linear=kept, law=law, k=k, p=p, added=added, weight=weight, way=way)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,7 +217,8 @@ def _all_tangent(
     linear = _all_linear(c, s, z, held, p, bilateral) if kept is None else kept
     slopes = jax.jacfwd(law)(jnp.concatenate(sigmas))
     added = bilateral & system.structure.stacked(3).dense
-    return Tangent(linear=linear, law=slopes, k=k, p=p, added=added, weight=regularisation(system))
+    way, first, weight = c.levels[-1].slides(data[-1], sigmas[-1]), sum(sizes[:-1]), regularisation(system)
+    return Tangent(linear=linear, law=slopes, k=k, p=p, added=added, weight=weight, way=way, first=first)
 
 
 def _tangent(c: Together, s: PyTree, z: Any, data: Any, r: Any, kept: StageTangent | None) -> Any:
