@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -36,6 +37,41 @@ class Frame:
     spin: Any = None
 
 
+class Frames(Mapping[str, Frame]):
+    """Frames by name, each made when it is asked for.
+
+    Args:
+        names: of the bodies.
+        make: ``name -> Frame``.
+        kept: whether a frame is made once. One that is made first within a branch or a loop of its own
+        trace must not be kept: it is unknown outside.
+    """
+
+    def __init__(self, names: tuple[str, ...], make: Callable[[str], Frame], kept: bool = True) -> None:
+        self._names, self._make, self._kept, self._made = names, make, kept, dict[str, Frame]()
+
+    def __getitem__(self, name: str) -> Frame:
+        if name in self._made:
+            return self._made[name]
+        if name not in self._names:
+            raise KeyError(name)
+        made = self._make(name)
+        if self._kept:
+            self._made[name] = made
+        return made
+
+    def given(self) -> Frames:
+        """The same, of which none is kept."""
+        self[self._names[-1]]  # makes what all of them share
+        return Frames(self._names, self._make, kept=False)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 @dataclasses.dataclass(frozen=True)
 class Scene:
     """All bodies at an instant, and the coordinates of joints.
@@ -44,18 +80,28 @@ class Scene:
         dimension: 2 or 3.
         time: [s].
         frames: of the bodies by name, the ground among them.
-        coordinates: of joints that have one, by name: function ``(name) -> (value, rate)``.
+        measure: of joints that have a coordinate: function ``(scene, name) -> (value, rate)``.
     """
 
     dimension: int
     time: Any
-    frames: dict[str, Frame]
-    coordinates: Any = None
+    frames: Mapping[str, Frame]
+    measure: Any = None
 
     @property
     def algebra(self) -> Any:
         """Functions of vectors, see `nsjax.multibody.planar_vectors`."""
         return ALGEBRA[self.dimension]
+
+    def given(self) -> Scene:
+        """The same for a function of a user, which may have branches and loops of its own."""
+        one = self.frames
+        return dataclasses.replace(self, frames=one.given()) if isinstance(one, Frames) else self
+
+    def coordinates(self, joint: str) -> tuple[Any, Any]:
+        """Coordinate of a hinge or slide, and its rate."""
+        found: tuple[Any, Any] = self.measure(self, joint)
+        return found
 
     def frame(self, body: str) -> Frame:
         """The frame of a body.

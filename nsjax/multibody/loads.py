@@ -132,7 +132,7 @@ def _ball_spring(scene: Scene, joint: Part, numbers: Any) -> Iterator[Push]:
 def _load(scene: Scene, part: Part, numbers: Any) -> Iterator[Push]:
     a, body = scene.algebra, part.bodies[0]
     law = part.option("law")
-    given = numbers.value if law is None else law(scene.time, scene, numbers.own)
+    given = numbers.value if law is None else law(scene.time, scene.given(), numbers.own)
     scalar = part.kind == "torque" and scene.dimension == 2
     value = given if scalar else a.vector(given)
     if part.option("follower") and not scalar:

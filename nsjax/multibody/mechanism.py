@@ -18,7 +18,7 @@ from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.all_pairs import HELD
 from nsjax.multibody.batches import Batch
-from nsjax.multibody.frames import ALGEBRA, Scene
+from nsjax.multibody.frames import ALGEBRA, Frame, Frames, Scene
 from nsjax.multibody.heaps import STACKED, Contacts, batches_of
 from nsjax.multibody.line_loads import line_wrenches
 from nsjax.multibody.loads import potential, pushes, weigh, wrenches
@@ -108,10 +108,9 @@ class Mechanism:
     def scene(self, t: Array, q: Array, v: Array | None, p: PyTree) -> Scene:
         """All bodies and joints at an instant."""
         frames = self.tree.frames(q, v, p)
-        scene = Scene(self.dimension, t, frames)
-        return dataclasses.replace(scene, coordinates=functools.partial(self._coordinate, scene, q, v, p))
+        return Scene(self.dimension, t, frames, functools.partial(self._coordinate, q, v, p))
 
-    def _coordinate(self, scene: Scene, q: Array, v: Array | None, p: PyTree, name: str) -> tuple[Any, Any]:
+    def _coordinate(self, q: Array, v: Array | None, p: PyTree, scene: Scene, name: str) -> tuple[Any, Any]:
         part, link = self.topology.of[name], self.topology.link_of_joint.get(name)
         own = link is not None and link.kind in ("hinge", "slide")
         if own and not (self.dimension == 2 and part.kind == "hinge"):  # absolute angles there
@@ -362,9 +361,13 @@ mass. Measured on hinged chains, generalized-alpha, us a step with the full tang
 """
 
 
-def _still(scene: Scene) -> dict[str, Any]:
+def _still(scene: Scene) -> Frames:
     zero = scene.algebra.ZERO
-    return {k: dataclasses.replace(x, velocity=zero, spin=None) for k, x in scene.frames.items()}
+
+    def still(name: str) -> Frame:
+        return dataclasses.replace(scene.frame(name), velocity=zero, spin=None)
+
+    return Frames(tuple(scene.frames), still, kept=False)
 
 
 def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:

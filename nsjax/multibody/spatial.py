@@ -1,4 +1,5 @@
-"""Joint coordinates in space: Newton-Euler recursion body by body, mass matrix from composite bodies.
+"""Joint coordinates in space: Newton-Euler recursion generation by generation, mass matrix from composite
+bodies.
 
 Every velocity moves what hangs on it as a screw ``S = (spin, velocity of the point at the origin)``: a
 hinge ``(a, o x a)``, a slide ``(0, a)``, a ball three hinges about its body axes. With the inertia ``I_k``
@@ -10,15 +11,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.linalg import matmul
-from nsjax.math import rotations, sin_cos
+from nsjax.math import rotations
 from nsjax.multibody import spatial_vectors as space
-from nsjax.multibody.frames import Frame, ground
+from nsjax.multibody.frames import Frame, Frames, ground
+from nsjax.multibody.generations import ADDED, Geometry, Motion, Walk
 from nsjax.multibody.parts import GROUND
 from nsjax.multibody.topology import SIZES, Link, Topology
 from nsjax.types import Array, PyTree, record
@@ -28,45 +31,22 @@ FOLDED = ""
 
 
 @record()
-class Geometry:
-    """A joint as seen from the parent.
+class Folded:
+    """Constants of the tree, generation by generation.
 
     Args:
-        at, on: joint point in the axes of the parent and of the body.
-        axis, second: in the axes of the parent, and of the body.
-        frame: rotation of the body's axes in the parent's where the coordinates are zero.
-        turns: ``(T0, T1, T2)`` for each hinge: ``T0 + cos T1 + sin T2`` is its rotation, ``frame``
-        included.
+        joints: of each generation.
+        mass: (n,) of all bodies.
+        com: mass centres (3, n) in body axes.
+        inertia: about them (3, 3, n).
+        armature: driven with the coordinates (nv,).
     """
 
-    at: Any = None
-    on: Any = None
-    axis: Any = None
-    second: Any = None
-    frame: Any = None
-    turns: tuple[Any, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Moving:
-    """A body's turn, origin, spin, velocity, and their rates at constant velocities of the coordinates."""
-
-    turn: Any
-    origin: Any
-    spin: Any
-    velocity: Any
-    turning: Any
-    acceleration: Any
-
-    def at(self, arm: Any) -> Moving:
-        """The same for a point of the body at ``arm``."""
-        add, cross = space.add, space.cross
-        swing = cross(self.spin, arm)
-        change = add(cross(self.turning, arm), cross(self.spin, swing))
-        return dataclasses.replace(
-            self, origin=add(self.origin, arm), velocity=add(self.velocity, swing),
-            acceleration=add(self.acceleration, change),
-        )  # fmt: skip
+    joints: tuple[Geometry, ...]
+    mass: Any
+    com: Any
+    inertia: Any
+    armature: Any
 
 
 def rotation_of(turned: Any) -> Any:
@@ -81,50 +61,95 @@ def _hinge(axis: Any, frame: Any) -> tuple[Any, Any, Any]:
     return t0, t1, t2
 
 
+def _geometry(link: Link, p: PyTree) -> Geometry:
+    """Of one joint, without an axis for bodies."""
+    if link.joint is None:
+        return Geometry()
+    x = p[link.joint]
+    at, on, frame = space.vector(x.at), space.vector(x.on), rotation_of(x.turned)
+    axis: Any = x.axis
+    second: Any = x.second_axis
+    if axis is None and link.kind == "slide":
+        axis = jnp.asarray([1.0, 0.0, 0.0])
+    axis, second = (None if a is None else jnp.asarray(a, float) for a in (axis, second))
+    if link.reversed:
+        at, on = on, at
+        frame = None if frame is None else frame.T
+        if link.kind == "universal":
+            axis, second = -second, -axis
+        elif axis is not None:
+            axis = -space.turned(frame, axis)
+    turns: tuple[Any, ...] = ()
+    if link.kind in ("hinge", "cylindrical"):
+        turns = (_hinge(axis, frame),)
+    if link.kind == "universal":
+        turns = _hinge(axis, frame), _hinge(second, None)
+    return Geometry(at=at, on=on, axis=axis, second=second, frame=frame, turns=turns)
+
+
+def _columns(values: Sequence[Any], none: Any) -> Any:
+    """Values side by side along a last axis, ``none`` where one is not given; None if none is."""
+    if all(x is None for x in values):
+        return None
+    return jnp.stack([jnp.asarray(none if x is None else x, float) for x in values], axis=-1)
+
+
+def _side_by_side(joints: Sequence[Geometry]) -> Geometry:
+    """Of one kind."""
+    many, frame = {}, np.eye(3)
+    for name in ("at", "on", "axis", "second"):
+        many[name] = _columns([getattr(x, name) for x in joints], np.zeros(3))
+    turns = tuple(
+        tuple(jnp.stack(t, axis=-1) for t in zip(*one, strict=True))
+        for one in zip(*(x.turns for x in joints), strict=True)
+    )
+    return Geometry(**many, frame=_columns([x.frame for x in joints], frame), turns=turns)
+
+
+def _square(inertia: Any) -> Any:
+    """Inertia of a body as a matrix (3, 3)."""
+    if inertia is None:
+        return None
+    inertia = jnp.asarray(inertia, float)
+    return inertia if inertia.ndim == 2 else jnp.broadcast_to(inertia, (3,))[:, None] * np.eye(3)
+
+
 @dataclasses.dataclass(frozen=True)
 class Tree:
     """Functions of the tree of a spatial `Topology`."""
 
     topology: Topology
 
-    def folded(self, p: PyTree) -> dict[str, Geometry]:
-        """Constants of all joints, with rotations multiplied out."""
-        return {x.body: self._geometry(x, p) for x in self.topology.links if x.joint is not None}
+    def folded(self, p: PyTree) -> Folded:
+        """Constants of all joints, with rotations multiplied out, and of the bodies."""
+        joints = tuple(_side_by_side([_geometry(x, p) for x in g.links]) for g in self.steps.generations)
+        bodies = [p[x.body] for x in self.steps.order]
+        return Folded(
+            joints=joints, mass=jnp.stack([jnp.asarray(x.mass, float) for x in bodies]),
+            com=_columns([space.vector(x.com) for x in bodies], np.zeros(3)),
+            inertia=_columns([_square(x.inertia) for x in bodies], np.zeros((3, 3))),
+            armature=self._armature(p),
+        )  # fmt: skip
 
-    def _geometry(self, link: Link, p: PyTree) -> Geometry:
-        x = p[link.joint]
-        at, on, frame = space.vector(x.at), space.vector(x.on), rotation_of(x.turned)
-        axis: Any = x.axis
-        second: Any = x.second_axis
-        if axis is None and link.kind == "slide":
-            axis = jnp.asarray([1.0, 0.0, 0.0])
-        axis, second = (None if a is None else jnp.asarray(a, float) for a in (axis, second))
-        if link.reversed:
-            at, on = on, at
-            frame = None if frame is None else frame.T
-            if link.kind == "universal":
-                axis, second = -second, -axis
-            elif axis is not None:
-                axis = -space.turned(frame, axis)
-        turns: tuple[Any, ...] = ()
-        if link.kind in ("hinge", "cylindrical"):
-            turns = (_hinge(axis, frame),)
-        if link.kind == "universal":
-            turns = _hinge(axis, frame), _hinge(second, None)
-        return Geometry(at=at, on=on, axis=axis, second=second, frame=frame, turns=turns)
+    def _ready(self, p: PyTree) -> Folded:
+        found: Folded = p[FOLDED] if FOLDED in p else self.folded(p)
+        return found
 
     @functools.cached_property
-    def angles(self) -> dict[str, tuple[int, ...]]:
-        """Entries of ``q`` that are angles of hinges, by body."""
-        places = {"hinge": (0,), "cylindrical": (1,), "universal": (0, 1)}
-        return {
-            x.body: tuple(x.q + k for k in places[x.kind]) for x in self.topology.links if x.kind in places
-        }
+    def steps(self) -> Walk:
+        """From the ground to the last bodies."""
+        return Walk(self.topology.links, self.topology.sizes[1])
+
+    @functools.cached_property
+    def places(self) -> dict[str, tuple[int, int]]:
+        """Generation of each body, and its place there."""
+        groups = enumerate(self.steps.generations)
+        return {link.body: (i, k) for i, g in groups for k, link in enumerate(g.links)}
 
     @functools.cached_property
     def moves(self) -> np.ndarray:
-        """Whether a velocity (nv,) moves a body (bodies,), in the order of the links."""
-        table, links = SIZES[3], self.topology.links
+        """Whether a velocity (nv,) moves a body (bodies,), in the order of the steps."""
+        table, links = SIZES[3], self.steps.order
         found = np.zeros((self.topology.sizes[1], len(links)))
         for k, link in enumerate(links):
             name = link.body
@@ -138,141 +163,79 @@ class Tree:
     def before(self) -> np.ndarray:
         """Whether velocity j stands on the way to velocity k, or beside it in one joint (nv, nv)."""
         table, found = SIZES[3], np.zeros((len(self.moves), len(self.moves)))
-        for k, link in enumerate(self.topology.links):
+        for k, link in enumerate(self.steps.order):
             own = slice(link.v, link.v + table[link.kind][1])
             found[:, own] = self.moves[:, k : k + 1]
         return found
 
     def walk(
-        self, q: Array, v: Array | None, p: PyTree, gravity: Any = None
-    ) -> tuple[dict[str, Moving], Array, Array]:
+        self, q: Array, v: Array | None, x: Folded, gravity: Any = None
+    ) -> tuple[tuple[Motion, ...], Array, Array]:
         """Motion of all bodies, and the screws of all velocities: spins and velocities (nv, 3)."""
-        folded = p[FOLDED] if FOLDED in p else self.folded(p)
-        turning = self._turning(q)
-        moving = {GROUND: Moving(None, None, None, None, None, space.negative(gravity))}
-        screws: list[tuple[Any, Any]] = [(None, None)] * self.topology.sizes[1]
-        for link in self.topology.links:
-            base = moving[link.parent]
-            if link.kind == "free":
-                moving[link.body] = self._free(link, base, q, v, screws)
-                continue
-            x = folded[link.body]
-            moving[link.body] = self._hung(link, x, base, q, v, turning.get(link.body, ()), screws)
-            if x.on is not None:
-                arm = space.negative(space.turned(moving[link.body].turn, x.on))
-                moving[link.body] = moving[link.body].at(arm)
-        spins, velocities = (jnp.stack([space.array(s[k]) for s in screws]) for k in (0, 1))
-        return moving, spins, velocities
+        up = None if gravity is None else -gravity[:, None]
+        return self.steps(q, v, x.joints, up)
 
-    def _turning(self, q: Array) -> dict[str, tuple[tuple[Any, Any], ...]]:
-        """Sine and cosine of all hinges, computed at once."""
-        entries = [k for group in self.angles.values() for k in group]
-        if not entries:
-            return {}
-        s, c = sin_cos(jnp.stack([q[k] for k in entries]))
-        where = {k: (s[i], c[i]) for i, k in enumerate(entries)}
-        return {body: tuple(where[k] for k in group) for body, group in self.angles.items()}
-
-    def _free(self, link: Link, base: Moving, q: Array, v: Array | None, screws: list[Any]) -> Moving:
-        turn, origin = rotations.matrix(q[link.q + 3 : link.q + 7]), q[link.q : link.q + 3]
-        for k in range(3):
-            screws[link.v + k] = None, jnp.asarray(np.eye(3)[k])
-            screws[link.v + 3 + k] = turn[:, k], space.cross(origin, turn[:, k])
-        if v is None:
-            return Moving(turn, origin, None, None, None, base.acceleration)
-        spin = space.turned(turn, v[link.v + 3 : link.v + 6])
-        return Moving(turn, origin, spin, v[link.v : link.v + 3], None, base.acceleration)
-
-    def _hung(
-        self,
-        link: Link,
-        x: Geometry,
-        base: Moving,
-        q: Array,
-        v: Array | None,
-        turning: Any,
-        screws: list[Any],
-    ) -> Moving:
-        """The body at its joint point."""
-        add, cross, scale = space.add, space.cross, space.scale
-        point = base.at(space.turned(base.turn, x.at))
-        if link.kind in ("slide", "cylindrical"):
-            along = space.turned(base.turn, x.axis)
-            screws[link.v] = None, along
-            point = point.at(q[link.q] * along)
-            if v is not None:
-                rate = v[link.v]
-                point = dataclasses.replace(
-                    point, velocity=add(point.velocity, rate * along),
-                    acceleration=add(point.acceleration, scale(2.0 * rate, cross(base.spin, along))),
-                )  # fmt: skip
-        turn, spin, change = base.turn, base.spin, base.turning
-        if link.kind in ("slide", "fixed"):
-            return dataclasses.replace(point, turn=space.both(turn, x.frame))
-        first = link.v + (1 if link.kind == "cylindrical" else 0)
-        if link.kind == "ball":
-            turn = space.both(turn, rotations.matrix(q[link.q : link.q + 4]))
-            for k in range(3):
-                screws[link.v + k] = turn[:, k], cross(point.origin, turn[:, k])
-            if v is not None:
-                own = space.turned(turn, v[link.v : link.v + 3])
-                spin, change = add(spin, own), add(change, cross(spin, own))
-            return dataclasses.replace(point, turn=turn, spin=spin, turning=change)
-        for k, ((s, c), (t0, t1, t2)) in enumerate(zip(turning, x.turns, strict=True)):
-            axis = space.turned(turn, x.axis) if k == 0 else None
-            turn = space.both(turn, t0 + c * t1 + s * t2)
-            axis = space.turned(turn, x.second) if axis is None else axis
-            screws[first + k] = axis, cross(point.origin, axis)
-            if v is not None:
-                own = v[first + k] * axis
-                spin, change = add(spin, own), add(change, cross(spin, own))
-        return dataclasses.replace(point, turn=turn, spin=spin, turning=change)
-
-    def frames(self, q: Array, v: Array | None, p: PyTree) -> dict[str, Frame]:
+    def frames(self, q: Array, v: Array | None, p: PyTree) -> Frames:
         """Frames of all bodies; without velocities for ``v`` None."""
-        moving, _, _ = self.walk(q, v, p)
-        found = {
-            name: Frame(origin=x.origin, turn=x.turn, velocity=x.velocity, spin=x.spin)
-            for name, x in moving.items()
-        }
-        return found | {GROUND: ground(3)}
+        x = self._ready(p)
 
-    def masses(self, p: PyTree) -> Array:
-        """Masses in the order of the links (bodies,)."""
-        return jnp.stack([jnp.asarray(p[x.body].mass, float) for x in self.topology.links])
+        @functools.cache
+        def moving() -> tuple[Motion, ...]:
+            return self.walk(q, v, x)[0]
 
-    def _centres(self, moving: dict[str, Moving], p: PyTree) -> list[Moving]:
-        """Motion of the centres of mass, in the order of the links."""
-        found = []
-        for link in self.topology.links:
-            body = moving[link.body]
-            found.append(body.at(space.turned(body.turn, space.vector(p[link.body].com))))
-        return found
+        def frame(name: str) -> Frame:
+            if name == GROUND:
+                return ground(3)
+            i, k = self.places[name]
+            own = moving()[i]
+            turn, origin, velocity, spin = (
+                None if y is None else y[..., k if y.shape[-1] > 1 else 0]
+                for y in (own.turn, own.origin, own.velocity, own.spin)
+            )
+            return Frame(origin=origin, turn=turn, velocity=velocity, spin=spin)
+
+        return Frames((GROUND, *self.places), frame)
+
+    def _all(self, moving: tuple[Motion, ...], name: str) -> Any:
+        """Values (3, n) or (3, 3, n) of all bodies; None: zero, or no turn."""
+        found = [getattr(x, name) for x in moving]
+        if all(x is None for x in found):
+            return None
+        none = np.eye(3)[:, :, None] if name == "turn" else np.zeros((3, 1))
+        wide, counts = (
+            [none if x is None else x for x in found],
+            [len(g.links) for g in self.steps.generations],
+        )
+        wide = [jnp.broadcast_to(x, (*x.shape[:-1], n)) for x, n in zip(wide, counts, strict=True)]
+        return jnp.concatenate(wide, axis=-1)
+
+    def _centres(self, moving: tuple[Motion, ...], x: Folded) -> Motion:
+        """Motion of the centres of mass of all bodies, in the order of the steps."""
+        every = Motion(**{f.name: self._all(moving, f.name) for f in dataclasses.fields(Motion)})
+        return every.at(space.turned(every.turn, x.com))
 
     def mass(self, q: Array, p: PyTree) -> Array:
         """Mass matrix (nv, nv)."""
-        moving, spins, velocities = self.walk(q, None, p)
-        masses, centres, inertias = self.masses(p), self._centres(moving, p), []
-        for link, mass, centre in zip(self.topology.links, masses, centres, strict=True):
-            c = space.array(centre.origin)
-            about = mass * (jnp.sum(c * c) * jnp.eye(3) - c[:, None] * c[None, :])
-            own = inertia_in_ground(centre.turn, p[link.body].inertia)
-            inertias.append(about if own is None else about + own)
-        places = jnp.stack([space.array(x.origin) for x in centres])
-        carried = jnp.concatenate(
-            [masses[:, None], masses[:, None] * places, jnp.stack(inertias).reshape(-1, 9)], axis=1
-        )
+        x = self._ready(p)
+        moving, spins, velocities = self.walk(q, None, x)
+        centres = self._centres(moving, x)
+        c, mass = centres.origin, x.mass
+        c = jnp.zeros((3, len(mass))) if c is None else c
+        second = mass * (jnp.sum(c * c, axis=0) * np.eye(3)[:, :, None] - c[:, None] * c[None])
+        own = inertia_in_ground(centres.turn, x.inertia)
+        second = second if own is None else second + own
+        carried = jnp.concatenate([mass[None], mass * c, second.reshape(9, -1)]).T
         carried = matmul(jnp.asarray(self.moves), carried)  # by velocity: mass, first and second moment
         heavy, first, second = carried[:, :1], carried[:, 1:4], carried[:, 4:].reshape(-1, 3, 3)
         push = heavy * velocities + space.cross(spins, first, 1)
         twist = jnp.sum(second * spins[:, None, :], axis=2) + space.cross(first, velocities, 1)
-        met = matmul(spins, twist.T) + matmul(velocities, push.T)
+        met = matmul(jnp.concatenate([spins, velocities], axis=1), jnp.concatenate([twist, push], axis=1).T)
         before = self.before
         lower = before * (1.0 - before.T)  # those that stand before, not beside
         beside = before * before.T
-        return met * (beside + lower) + (met * lower).T + _diagonal(self.armature(p), before.shape[0])
+        return met * (beside + lower) + (met * lower).T + _diagonal(x.armature, before.shape[0])
 
-    def armature(self, p: PyTree) -> Array | None:
+    def _armature(self, p: PyTree) -> Array | None:
         """Inertias driven with the coordinates (nv,), None without any."""
         entries: list[Any] = [None] * self.topology.sizes[1]
         for link in self.topology.links:
@@ -282,36 +245,57 @@ class Tree:
 
     def force(self, q: Array, v: Array, gravity: Any, p: PyTree, wrenches: dict[str, Any]) -> Array:
         """Generalized forces (nv,) of gravity, loads and inertia at constant velocities."""
-        moving, spins, velocities = self.walk(q, v, p, gravity)
-        pushes, twists = [], []
-        for link, centre in zip(self.topology.links, self._centres(moving, p), strict=True):
-            push = space.negative(space.scale(p[link.body].mass, centre.acceleration))
-            own = inertia_in_ground(centre.turn, p[link.body].inertia)
-            twist = space.cross(centre.origin, push)
-            if own is not None and centre.spin is not None:
-                gyro = space.cross(centre.spin, jnp.sum(own * centre.spin[None, :], axis=1))
-                twist = space.subtract(twist, gyro)
-                if centre.turning is not None:
-                    twist = space.subtract(twist, jnp.sum(own * centre.turning[None, :], axis=1))
-            if link.body in wrenches:
-                extra, turning = wrenches[link.body]
-                push = space.add(push, extra)
-                lever = space.cross(moving[link.body].origin, extra)
-                twist = space.add(space.add(twist, lever), turning)
-            pushes.append(space.array(push))
-            twists.append(space.array(twist))
-        both = matmul(
-            jnp.asarray(self.moves), jnp.concatenate([jnp.stack(pushes), jnp.stack(twists)], axis=1)
-        )
-        return jnp.sum(spins * both[:, 3:] + velocities * both[:, :3], axis=1)
+        x = self._ready(p)
+        moving, spins, velocities = self.walk(q, v, x, gravity)
+        centres = self._centres(moving, x)
+        push = space.negative(space.scale(x.mass, centres.acceleration))
+        twist = space.cross(centres.origin, push)
+        own = inertia_in_ground(centres.turn, x.inertia)
+        if own is not None and centres.spin is not None:
+            gyro = space.cross(centres.spin, jnp.sum(own * centres.spin[None], axis=1))
+            twist = space.subtract(twist, gyro)
+            if centres.turning is not None:
+                twist = space.subtract(twist, jnp.sum(own * centres.turning[None], axis=1))
+        if wrenches:
+            extra, moment = self._wrenches(wrenches)
+            push = space.add(push, extra)
+            lever = None if extra is None else space.cross(self._all(moving, "origin"), extra)
+            twist = space.add(space.add(twist, lever), moment)
+        n = len(x.mass)
+        both = jnp.concatenate([jnp.zeros((3, n)) if y is None else y for y in (push, twist)])
+        both = matmul(jnp.asarray(self.moves), both.T)
+        return jnp.sum(jnp.concatenate([velocities, spins], axis=1) * both, axis=1)
+
+    def _wrenches(self, wrenches: dict[str, Any]) -> tuple[Any, Any]:
+        """Forces and moments about the origins (3, n) of all bodies."""
+        found = [wrenches.get(link.body, (None, None)) for link in self.steps.order]
+        push, moment = (_columns([x[i] for x in found], np.zeros(3)) for i in (0, 1))
+        return push, moment
 
     def retract(self, q: Array, xi: Array) -> Array:
         """``q`` moved along an increment: quaternions by rotation, the rest by addition."""
-        return jnp.concatenate([_moved(x, q, xi) for x in sorted(self.topology.links, key=_place)])
+        return jnp.concatenate([_moved(*x, q, xi) for x in self._runs])
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """Inverse of `retract`."""
-        return jnp.concatenate([_between(x, q0, q1) for x in sorted(self.topology.links, key=_place)])
+        return jnp.concatenate([_between(*x, q0, q1) for x in self._runs])
+
+    @functools.cached_property
+    def _runs(self) -> tuple[tuple[str, slice, slice], ...]:
+        """Kinds of coordinates that stand side by side, and where they do in ``q`` and ``v``."""
+        made: list[tuple[str, slice, slice]] = []
+        for link in sorted(self.topology.links, key=lambda x: (x.q, x.v)):
+            nq, nv = SIZES[3][link.kind]
+            kind = "added" if link.kind in ADDED else link.kind
+            own = slice(link.q, link.q + nq), slice(link.v, link.v + nv)
+            if made and kind == made[-1][0] == "added":
+                _, q, v = made[-1]
+                if (q.stop, v.stop) == (own[0].start, own[1].start):
+                    made[-1] = kind, slice(q.start, own[0].stop), slice(v.start, own[1].stop)
+                    continue
+            if nq:
+                made.append((kind, *own))
+        return tuple(made)
 
     @property
     def flat(self) -> bool:
@@ -319,28 +303,18 @@ class Tree:
         return all(x.kind not in ("ball", "free") for x in self.topology.links)
 
 
-def _place(link: Link) -> tuple[int, int]:
-    return link.q, link.v
-
-
-def _parts(link: Link, q: Array, xi: Array) -> tuple[Array, Array]:
-    nq, nv = SIZES[3][link.kind]
-    return q[link.q : link.q + nq], xi[link.v : link.v + nv]
-
-
-def _moved(link: Link, q: Array, xi: Array) -> Array:
-    own, step = _parts(link, q, xi)
-    if link.kind == "ball":
+def _moved(kind: str, of_q: slice, of_v: slice, q: Array, xi: Array) -> Array:
+    own, step = q[of_q], xi[of_v]
+    if kind == "ball":
         return rotations.rotate(own, step)
-    return rotations.move_pose(own, step) if link.kind == "free" else own + step
+    return rotations.move_pose(own, step) if kind == "free" else own + step
 
 
-def _between(link: Link, q0: Array, q1: Array) -> Array:
-    nq = SIZES[3][link.kind][0]
-    a, b = q0[link.q : link.q + nq], q1[link.q : link.q + nq]
-    if link.kind == "ball":
+def _between(kind: str, of_q: slice, of_v: slice, q0: Array, q1: Array) -> Array:
+    a, b = q0[of_q], q1[of_q]
+    if kind == "ball":
         return rotations.rotation_between(a, b)
-    return rotations.pose_between(a, b) if link.kind == "free" else b - a
+    return rotations.pose_between(a, b) if kind == "free" else b - a
 
 
 def _diagonal(entries: Array | None, n: int) -> Any:
@@ -348,13 +322,7 @@ def _diagonal(entries: Array | None, n: int) -> Any:
 
 
 def inertia_in_ground(turn: Any, inertia: Any) -> Any:
-    """Inertia of a body (3, 3) in the axes of the ground; None for a point mass."""
-    if inertia is None:
-        return None
-    inertia = jnp.asarray(inertia, float)
-    if inertia.ndim == 0:
-        inertia = jnp.broadcast_to(inertia, (3,))
-    if turn is None:
-        return inertia if inertia.ndim == 2 else inertia[:, None] * np.eye(3)
-    left = turn * inertia[None, :] if inertia.ndim == 1 else space.both(turn, inertia)
-    return space.both(left, turn.T)
+    """Inertias (3, 3, n) in the axes of the ground; None for point masses."""
+    if inertia is None or turn is None:
+        return inertia
+    return space.both(space.both(turn, inertia), jnp.swapaxes(turn, 0, 1))

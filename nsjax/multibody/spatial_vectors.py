@@ -16,10 +16,10 @@ from nsjax.math import norm as safe_norm
 from nsjax.types import Array
 
 Vector = Any
-"""(3,), or None: zero."""
+"""(3,), or (3, n) for so many; None: zero."""
 
 Turn = Any
-"""(3, 3), or None: no turn."""
+"""(3, 3), or (3, 3, n) of so many bodies; None: no turn."""
 
 DIMENSION = 3
 ZERO: Vector = None
@@ -97,11 +97,19 @@ moment = cross
 swing = cross
 
 
+def _columns(turn: Array, a: Array) -> tuple[Array, Array]:
+    """One turn beside many vectors, or the other way round."""
+    if turn.ndim == 2:
+        return (turn if a.ndim == 1 else turn[:, :, None]), a
+    return turn, (a[:, None] if a.ndim == 1 else a)
+
+
 def turned(turn: Turn, a: Vector) -> Vector:
     """A vector of body axes in the axes of the ground."""
     if turn is None or a is None:
         return a
-    return jnp.sum((turn if a.ndim == 1 else turn[:, :, None]) * a[None], axis=1)
+    turn, a = _columns(turn, a)
+    return jnp.sum(turn * a[None], axis=1)
 
 
 def turned_back(turn: Turn, a: Vector) -> Vector:
@@ -113,7 +121,9 @@ def both(first: Turn, second: Turn) -> Turn:
     """``first second``."""
     if first is None or second is None:
         return second if first is None else first
-    return jnp.sum(first[:, :, None] * second[None, :, :], axis=1)
+    if first.ndim != second.ndim:
+        first, second = (x[:, :, None] if x.ndim == 2 else x for x in (first, second))
+    return jnp.sum(first[:, :, None] * second[None], axis=1)
 
 
 def size(a: Vector) -> Array:
