@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact.law import ContactLaw
+from nsjax.core.operators import jacobian
 from nsjax.core.quantities import QUANTITIES
 from nsjax.core.scheme import Output
 from nsjax.core.system import System
@@ -48,6 +49,22 @@ class _Loaded:
             contacts = s.slip(t, q, v, p) if s.nt else jnp.zeros((s.nc, 1))
             parts = [contacts, *parts]
         return jnp.concatenate(parts)
+
+    def rows(self, t: Array, q: Array, p: PyTree) -> tuple[Array, Array]:
+        """Rows of the contacts, and of the bounded rows at the place of their first tangents."""
+        s, rest = self.system, jnp.zeros(self.system.nv)
+        d = 1 + max(s.nt, 1)
+        rate = lambda v: s.drag(t, q, v, p)  # noqa: E731
+        wt, offset = s.rows(t, q, p)  # type: ignore[misc]
+        more = d - wt.shape[1]
+        own = jacobian(rate, rest, s.nd), rate(rest)
+
+        def all_of(x: Array, y: Array) -> Array:
+            same = [(0, 0)] * (x.ndim - 2)
+            last = jnp.pad(y[:, None], [(0, 0), (1, d - 2), *same])
+            return jnp.concatenate([jnp.pad(x, [(0, 0), (0, more), *same]), last])
+
+        return all_of(wt, own[0]), all_of(offset, own[1])
 
     def law(self, p: PyTree) -> ContactLaw:
         """Laws of the contacts, then bounds as normal forces with ``mu = 1``."""
@@ -83,7 +100,7 @@ def working(system: System) -> System:
     return dataclasses.replace(
         system, nc=system.nc + system.nd, nt=max(system.nt, 1), nd=0, drag=None, drag_bound=None,
         smooth=system.smooth if system.nt else system.nc,
-        gap=loaded.gap, slip=loaded.slip, law=loaded.law,
+        gap=loaded.gap, slip=loaded.slip, law=loaded.law, rows=None if system.rows is None else loaded.rows,
         allowed=None if system.allowed is None else loaded.allowed,
         labels=dataclasses.replace(system.labels, contacts=(), drags=()),
     )  # fmt: skip

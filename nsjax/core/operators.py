@@ -183,6 +183,9 @@ def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
         return island_rows(system, t, q, p)
     if system.pairs is not None:
         return pair_rows(system, t, q, p)
+    if system.rows is not None:
+        wt, offset = system.rows(t, q, p)
+        return Rows(wt=wt.reshape(-1, system.nv), offset=offset.reshape(-1))
     normal = gap_rows(system, "gap", system.nc, t, q, p)
     if system.nt == 0:
         return normal

@@ -70,6 +70,10 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
         found |= _apart(system, state, p, x)
         found["energy"] = jnp.sum(x * heavy(x))
         found["skew"] = jnp.abs(jnp.sum(y * heavy(x)) - jnp.sum(x * heavy(y))) / found["energy"]
+    if system.rows is not None:
+        at = jnp.asarray(state.t)
+        rate, count = contact_rows(system, at, state.q, p).rate(x), system.nc * (1 + system.nt)
+        found["rows: contacts"] = _off(rate, row_rates(system, at, state.q, x, p)[:count])
     if system.smooth and system.nt:
         friction = system.law(p).friction_of(system.nc)[system.nc - system.smooth :]
         found["smooth: friction"] = jnp.max(jnp.abs(friction))
@@ -80,8 +84,8 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
         for name, count in (("gap", system.nc), ("constraint", system.nb)):
             if count:
                 places = state.q, system.retract(state.q, _STEP * y)
-                rows = [gap_rows(system, name, count, jnp.asarray(state.t), q, p).wt for q in places]
-                found[f"changes: directions of the {name}"] = _off(rows[1], rows[0])
+                wt = [gap_rows(system, name, count, jnp.asarray(state.t), q, p).wt for q in places]
+                found[f"changes: directions of the {name}"] = _off(wt[1], wt[0])
     return found
 
 
@@ -110,6 +114,11 @@ def check_promises(system: System, found: dict[str, np.ndarray]) -> None:
             raise InputError(
                 f"islands: rates of the {of} depend on velocities of other parts, by {value:.3g} of their "
                 "size; order contacts part by part, or leave islands out"
+            )
+        if what == "rows" and not value <= TOLERANCE:
+            raise InputError(
+                f"rows: rates of the {of} miss those of gap and slip by {value:.3g} of their size; check "
+                "rows, or leave them out: gap and slip are differentiated then"
             )
         if what == "pairs" and not value <= TOLERANCE:
             raise InputError(

@@ -86,6 +86,9 @@ class System:
         potential: ``(t, q, p) -> scalar`` [J] of the conservative part of the force, for energies.
         gap: ``(t, q, p) -> (nc,)`` [m], positive when open.
         slip: ``(t, q, v, p) -> (nc, nt)`` [m/s] tangential velocity, affine in ``v``.
+        rows: ``(t, q, p) -> (W, w)`` with ``W`` (nc, 1 + nt, nv) and ``w`` (nc, 1 + nt), for mechanisms
+            that know them: ``W v + w`` are rates of gap and slip. None: gap and slip are differentiated.
+            Looked at before a run.
         constraint: ``(t, q, p) -> (nb,)``, zero when fulfilled.
         law: ``(p) -> ContactLaw`` with restitution and friction.
         drag: ``(t, q, v, p) -> (nd,)`` rates that set-valued forces of given bounds oppose, affine in
@@ -164,6 +167,7 @@ class System:
     potential: Fn | None = None
     gap: Promised = None
     slip: Promised = None
+    rows: Fn | None = None
     constraint: Promised = None
     law: Promised = None
     drag: Promised = None
@@ -258,8 +262,9 @@ class System:
             raise InputError(
                 "System: refresh with a structure that promises to be constant; drop one of them"
             )
-        if self.allowed is not None and not self.nc:
-            raise InputError("System: allowed is given but never used with nc = 0")
+        for name in ("allowed", "rows"):
+            if getattr(self, name) is not None and not self.nc:
+                raise InputError(f"System: {name} is given but never used with nc = 0")
         if self.tangent_hint not in TANGENTS:
             raise InputError(
                 f"System: tangent_hint = {self.tangent_hint!r}; choose {' or '.join(TANGENTS)}"

@@ -16,8 +16,9 @@ from nsjax.multibody.beam_start import beam_start, dependent_beam_rows
 from nsjax.multibody.beams import with_nodes
 from nsjax.multibody.groups import stand_ins, with_candidates, with_groups
 from nsjax.multibody.loads import only_pull
-from nsjax.multibody.mechanism import Mechanism, presence_of
+from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.parts import Part, number
+from nsjax.multibody.presence import presence_of
 from nsjax.multibody.start import close, dependent_rows, poses
 from nsjax.multibody.topology import (
     SPATIAL,

@@ -16,8 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.linalg import matmul
-from nsjax.math import rotations, sin_cos, taken
+from nsjax.math import picked, rotations, sin_cos, taken
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.parts import GROUND
 from nsjax.multibody.topology import SIZES, Link
@@ -195,14 +194,6 @@ class Walk:
     def _turned(self, x: Array) -> tuple[Array, Array] | None:
         """Sines and cosines of all numbers, of which those of angles are read."""
         return sin_cos(x) if any(g.kind in TURNING for g in self.generations) else None
-
-
-def picked(x: Array, places: np.ndarray) -> Array:
-    """``x[places]`` of (n,) or (n, m)."""
-    if len(places) == 0 or np.all(np.diff(places) == 1):
-        return taken(x, places)
-    picks = np.eye(x.shape[0])[places]
-    return jnp.sum(picks * x, axis=1) if x.ndim == 1 else matmul(jnp.asarray(picks), x)
 
 
 def _some(turned: tuple[Array, Array] | None, here: slice, own: int) -> Any:

@@ -143,9 +143,11 @@ def _load(scene: Scene, part: Part, numbers: Any) -> Iterator[Push]:
         yield body, value, scene.point(body, numbers.at), None
 
 
-def pushes(scene: Scene, topology: Topology, p: PyTree) -> Iterator[Push]:
-    """Of all force elements."""
-    for part in topology.all_of(*LOADS):
+def pushes(
+    scene: Scene, topology: Topology, p: PyTree, which: tuple[Part, ...] | None = None
+) -> Iterator[Push]:
+    """Of all force elements, or of some."""
+    for part in topology.all_of(*LOADS) if which is None else which:
         yield from pushes_of(scene, topology, part, p)
 
 

@@ -13,53 +13,26 @@ from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
 from nsjax.math import taken
-from nsjax.multibody import joints, meetings, pictures, turns
+from nsjax.multibody import joints, meetings, pictures, screw_rows, turns
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.all_pairs import HELD
-from nsjax.multibody.batches import Batch
 from nsjax.multibody.frames import ALGEBRA, Frame, Frames, Scene
-from nsjax.multibody.heaps import STACKED, Contacts, batches_of
+from nsjax.multibody.heaps import STACKED, Contacts
 from nsjax.multibody.line_loads import line_wrenches
 from nsjax.multibody.loads import potential, pushes, weigh, wrenches
 from nsjax.multibody.naming import coordinate_labels, observed
-from nsjax.multibody.parts import GROUND, Part
+from nsjax.multibody.own_joints import OwnJoints, Stacked
+from nsjax.multibody.parts import Part
 from nsjax.multibody.planar import Tree as PlanarTree
 from nsjax.multibody.planar_dynamics import Dynamics
+from nsjax.multibody.presence import Presence
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
 from nsjax.multibody.rows import body_row, load_row
 from nsjax.multibody.spatial import FOLDED
 from nsjax.multibody.spatial import Tree as SpatialTree
 from nsjax.multibody.topology import BODIES, JOINTS, LOADS, Topology
 from nsjax.types import Array, PyTree
-
-
-@dataclasses.dataclass(frozen=True)
-class Presence:
-    """Which numbers are there, as far as the sizes of the system follow from them.
-
-    Args:
-        contacts: names of the contacts of every part, in their order.
-        touching: the body of each that touches the ground, "" for contacts between two bodies.
-        limits: joints with limits, and which: ``(name, "lower")``.
-        drags: joints with dry friction.
-        motions: joints with a prescribed motion.
-        tangents: per contact.
-        smooth: contacts without friction, limits included, that stand behind all others.
-        dropped: names of the rows of loops that follow from others and are left out.
-        batches, order: contacts of free bodies, see `nsjax.multibody.heaps.Contacts`.
-    """
-
-    contacts: tuple[str, ...]
-    touching: tuple[str, ...]
-    limits: tuple[tuple[str, str], ...]
-    drags: tuple[str, ...]
-    motions: tuple[str, ...]
-    tangents: int
-    dropped: tuple[str, ...] = ()
-    batches: tuple[Batch, ...] = ()
-    order: tuple[int, ...] | None = None
-    smooth: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,12 +75,26 @@ class Mechanism:
 
     def prepare(self, p: PyTree) -> PyTree:
         """Params with the constants of the joints."""
-        more = {} if self.contacts is None else {STACKED: self.contacts.prepare(p)}
+        more: dict[str, Any] = {} if self.contacts is None else {STACKED: self.contacts.prepare(p)}
+        if self.own.links:
+            more |= {OWN: self.own.stacked(p)}
         return {**p, FOLDED: self.tree.folded(p), **more}
+
+    @functools.cached_property
+    def own(self) -> OwnJoints:
+        """Joints whose coordinates stand in ``q``, in space."""
+        return OwnJoints(self.topology, self.presence.limits, self.presence.drags)
+
+    def _stacked(self, p: PyTree) -> Stacked:
+        found: Stacked = p[OWN] if OWN in p else self.own.stacked(p)
+        return found
 
     def scene(self, t: Array, q: Array, v: Array | None, p: PyTree) -> Scene:
         """All bodies and joints at an instant."""
-        frames = self.tree.frames(q, v, p)
+        return self.scene_of(t, q, v, p, self.tree.frames(q, v, p))
+
+    def scene_of(self, t: Array, q: Array, v: Array | None, p: PyTree, frames: Any) -> Scene:
+        """The same with these frames."""
         return Scene(self.dimension, t, frames, functools.partial(self._coordinate, q, v, p))
 
     def _coordinate(self, q: Array, v: Array | None, p: PyTree, scene: Scene, name: str) -> tuple[Any, Any]:
@@ -139,11 +126,13 @@ class Mechanism:
     def force(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Generalized forces (nv,)."""
         loads = {}
-        if self.topology.all_of(*LOADS):
+        if self.own.others:
             scene = self.scene(t, q, v, p)
-            loads = wrenches(scene, pushes(scene, self.topology, p))
+            loads = wrenches(scene, pushes(scene, self.topology, p, self.own.others))
         if self.topology.coordinates == "absolute" or self.dimension == 3:
             made: Array = self.tree.force(q, v, self.gravity(p), p, loads)
+            if self.own.loads:
+                made = made + self.own.efforts(t, q, v, p, self._stacked(p))
             along = self.topology.all_of("line_load")
             return made + line_wrenches(self.topology, self.tree, t, q, p) if along else made
         return Dynamics(self.tree, q, p).force(v, self.gravity(p), loads)
@@ -162,7 +151,12 @@ class Mechanism:
             return springs + heights
         return springs + weigh(scene, self.topology, p, gravity)
 
-    def _met(self, scene: Scene, p: PyTree) -> list[meetings.Meeting]:
+    def contact_rows(self, t: Array, q: Array, p: PyTree) -> tuple[Array, Array]:
+        """Rows of the contacts (nc, 1 + nt, nv), and their rates at rest (nc, 1 + nt)."""
+        return screw_rows.rows(self, t, q, p)
+
+    def met(self, scene: Scene, p: PyTree) -> list[meetings.Meeting]:
+        """Of the contacts by name."""
         parts = self.topology.all_of("contact")
         near = p.get(NEAREST, {})
         return [meetings.meetings(scene, part, p[part.name], near.get(part.name)) for part in parts]
@@ -186,7 +180,9 @@ class Mechanism:
         if self.contacts is not None:
             return self.contacts.gap(t, q, p)
         scene = self.scene(t, q, None, p)
-        found = [x.gap for x in self._met(scene, p)]
+        found = [x.gap for x in self.met(scene, p)]
+        if self.presence.limits and self.own.hold_limits:
+            return meetings.flat([*found, self.own.gaps(q, self._stacked(p))])
         for name, which in self.presence.limits:
             x, _ = scene.coordinates(name)
             bound = getattr(p[name], which)
@@ -198,7 +194,7 @@ class Mechanism:
         if self.contacts is not None:
             return self.contacts.slip(t, q, v, p)
         scene, nt = self.scene(t, q, v, p), self.presence.tangents
-        rows = [x.slip(scene) for x in self._met(scene, p)]
+        rows = [x.slip(scene) for x in self.met(scene, p)]
         counts = [
             meetings.count(part, p[part.name], self.dimension) for part in self.topology.all_of("contact")
         ]
@@ -262,6 +258,8 @@ class Mechanism:
 
     def drag(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Rates of the joints with dry friction (nd,)."""
+        if self.own.hold_drags:
+            return self.own.rates(v)
         scene = self.scene(t, q, v, p)
         return meetings.flat([scene.coordinates(name)[1] for name in self.presence.drags])
 
@@ -276,7 +274,7 @@ class Mechanism:
     def picture(self, t: Array, q: Array, p: PyTree) -> shapes.Picture:
         """What is drawn, from the parts."""
         scene, limits = self.scene(t, q, None, p), len(self.presence.limits)
-        met = self._met(scene, p)
+        met = self.met(scene, p)
         return pictures.picture(scene, self.topology, p, met, limits, self.presence.tangents)
 
     def part_names(self, kind: str) -> tuple[str, ...]:
@@ -325,6 +323,8 @@ class Mechanism:
         nt = self.presence.tangents if nc else 0
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = {"mass": self.mass}
+        if screw_rows.has_rows(self):
+            given["rows"] = self.contact_rows
         if absolute:
             given = self.tree.structure(self, self.presence.touching)
         if self.contacts is not None:
@@ -351,6 +351,9 @@ class Mechanism:
 NEAREST = "closest points"
 """Key of the parameters of closest points in refreshed params; no part has it, since names are words."""
 
+OWN = "joints side by side"
+"""Key of `nsjax.multibody.own_joints.Stacked` in prepared params."""
+
 TITLED = 4
 """Most bodies that a title names."""
 
@@ -368,30 +371,3 @@ def _still(scene: Scene) -> Frames:
         return dataclasses.replace(scene.frame(name), velocity=zero, spin=None)
 
     return Frames(tuple(scene.frames), still, kept=False)
-
-
-def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
-    """What the numbers of the parts decide."""
-    contacts: list[str] = []
-    touching: list[str] = []
-    limits, drags, rough, smooth = [], [], False, 0
-    for part in parts:
-        if part.kind == "contact":
-            names = meetings.names(part, part.numbers, topology.dimension)
-            contacts += names
-            touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
-            smooth = smooth + len(names) if part.numbers.friction is None else 0
-        elif part.kind in ("hinge", "slide"):
-            limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
-            drags += [part.name] if part.numbers.friction is not None else []
-        if part.kind in ("contact", "contact_group"):
-            rough = rough or part.numbers.friction is not None
-    motions = tuple(x.name for x in parts if x.option("motion") is not None)
-    tangents = topology.dimension - 1 if rough else 0
-    batches, order = batches_of(parts, topology)
-    for batch in batches:
-        contacts += batch.slots
-    return Presence(
-        tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents, batches=batches,
-        order=order, smooth=0 if batches else smooth + len(limits),
-    )  # fmt: skip

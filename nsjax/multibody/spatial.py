@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -21,9 +22,9 @@ from nsjax.linalg import matmul
 from nsjax.math import rotations
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.frames import Frame, Frames, ground
-from nsjax.multibody.generations import ADDED, Geometry, Motion, Walk
+from nsjax.multibody.generations import ADDED, TURNING, Generation, Geometry, Motion, Walk
 from nsjax.multibody.parts import GROUND
-from nsjax.multibody.topology import SIZES, Link, Topology
+from nsjax.multibody.topology import SIZES, Topology
 from nsjax.types import Array, PyTree, record
 
 FOLDED = ""
@@ -54,37 +55,12 @@ def rotation_of(turned: Any) -> Any:
     return None if turned is None else rotations.matrix(rotations.exponential(jnp.asarray(turned, float)))
 
 
-def _hinge(axis: Any, frame: Any) -> tuple[Any, Any, Any]:
-    along = axis[:, None] * axis[None, :]
-    found = along, jnp.eye(3) - along, space.skew(axis)
+def _hinges(axis: Array, frame: Any) -> tuple[Array, Array, Array]:
+    """``(T0, T1, T2)`` of hinges about axes (3, n), see `Geometry`."""
+    along = axis[:, None] * axis[None]
+    found = along, np.eye(3)[:, :, None] - along, space.skew(axis)
     t0, t1, t2 = (space.both(x, frame) for x in found)
     return t0, t1, t2
-
-
-def _geometry(link: Link, p: PyTree) -> Geometry:
-    """Of one joint, without an axis for bodies."""
-    if link.joint is None:
-        return Geometry()
-    x = p[link.joint]
-    at, on, frame = space.vector(x.at), space.vector(x.on), rotation_of(x.turned)
-    axis: Any = x.axis
-    second: Any = x.second_axis
-    if axis is None and link.kind == "slide":
-        axis = jnp.asarray([1.0, 0.0, 0.0])
-    axis, second = (None if a is None else jnp.asarray(a, float) for a in (axis, second))
-    if link.reversed:
-        at, on = on, at
-        frame = None if frame is None else frame.T
-        if link.kind == "universal":
-            axis, second = -second, -axis
-        elif axis is not None:
-            axis = -space.turned(frame, axis)
-    turns: tuple[Any, ...] = ()
-    if link.kind in ("hinge", "cylindrical"):
-        turns = (_hinge(axis, frame),)
-    if link.kind == "universal":
-        turns = _hinge(axis, frame), _hinge(second, None)
-    return Geometry(at=at, on=on, axis=axis, second=second, frame=frame, turns=turns)
 
 
 def _columns(values: Sequence[Any], none: Any) -> Any:
@@ -94,16 +70,33 @@ def _columns(values: Sequence[Any], none: Any) -> Any:
     return jnp.stack([jnp.asarray(none if x is None else x, float) for x in values], axis=-1)
 
 
-def _side_by_side(joints: Sequence[Geometry]) -> Geometry:
-    """Of one kind."""
-    many, frame = {}, np.eye(3)
-    for name in ("at", "on", "axis", "second"):
-        many[name] = _columns([getattr(x, name) for x in joints], np.zeros(3))
-    turns = tuple(
-        tuple(jnp.stack(t, axis=-1) for t in zip(*one, strict=True))
-        for one in zip(*(x.turns for x in joints), strict=True)
-    )
-    return Geometry(**many, frame=_columns([x.frame for x in joints], frame), turns=turns)
+def _rotations(turned: Sequence[Any]) -> Any:
+    """Matrices (3, 3, n) of rotation vectors; None: no rotations."""
+    every = _columns(turned, np.zeros(3))
+    return None if every is None else jnp.moveaxis(jax.vmap(rotation_of, 1)(every), 0, -1)
+
+
+def _geometry(generation: Generation, p: PyTree) -> Geometry:
+    """Joints of a generation; those that were given from the body to its parent are turned around."""
+    kind, links = generation.kind, generation.links
+    if kind == "free":
+        return Geometry()
+    joints, back = [p[x.joint] for x in links], np.array([x.reversed for x in links])
+    ends = [(x.on, x.at) if y else (x.at, x.on) for x, y in zip(joints, back, strict=True)]
+    at, on = (_columns([space.vector(x[k]) for x in ends], np.zeros(3)) for k in (0, 1))
+    frame, unit = _rotations([x.turned for x in joints]), np.array([1.0, 0.0, 0.0])
+    axes = [unit if x.axis is None and kind == "slide" else x.axis for x in joints]
+    axis, second = _columns(axes, unit), _columns([x.second_axis for x in joints], unit)
+    if np.any(back):
+        frame = None if frame is None else jnp.where(back, jnp.swapaxes(frame, 0, 1), frame)
+        if kind == "universal":
+            axis, second = jnp.where(back, -second, axis), jnp.where(back, -axis, second)
+        elif axis is not None:
+            axis = jnp.where(back, -space.turned(frame, axis), axis)
+    turns: tuple[Any, ...] = (_hinges(axis, frame),) if kind in TURNING else ()
+    if kind == "universal":
+        turns += (_hinges(second, None),)
+    return Geometry(at=at, on=on, axis=axis, second=second, frame=frame, turns=turns)
 
 
 def _square(inertia: Any) -> Any:
@@ -122,7 +115,7 @@ class Tree:
 
     def folded(self, p: PyTree) -> Folded:
         """Constants of all joints, with rotations multiplied out, and of the bodies."""
-        joints = tuple(_side_by_side([_geometry(x, p) for x in g.links]) for g in self.steps.generations)
+        joints = tuple(_geometry(g, p) for g in self.steps.generations)
         bodies = [p[x.body] for x in self.steps.order]
         return Folded(
             joints=joints, mass=jnp.stack([jnp.asarray(x.mass, float) for x in bodies]),
@@ -178,11 +171,19 @@ class Tree:
     def frames(self, q: Array, v: Array | None, p: PyTree) -> Frames:
         """Frames of all bodies; without velocities for ``v`` None."""
         x = self._ready(p)
+        return self._frames(functools.cache(lambda: self.walk(q, v, x)[0]))
 
-        @functools.cache
-        def moving() -> tuple[Motion, ...]:
-            return self.walk(q, v, x)[0]
+    def seen(self, q: Array, v: Array | None, p: PyTree) -> tuple[Frames, Array, Array]:
+        """Frames of all bodies, and the screws of all velocities: spins and velocities (nv, 3)."""
+        moving, spins, velocities = self.walk(q, v, self._ready(p))
+        return self._frames(lambda: moving), spins, velocities
 
+    def moves_of(self, bodies: Sequence[str]) -> np.ndarray:
+        """Whether bodies are moved by velocities (bodies, nv); the ground is not."""
+        still, order = np.zeros(len(self.moves)), {x.body: k for k, x in enumerate(self.steps.order)}
+        return np.stack([still if x == GROUND else self.moves[:, order[x]] for x in bodies])
+
+    def _frames(self, moving: Callable[[], tuple[Motion, ...]]) -> Frames:
         def frame(name: str) -> Frame:
             if name == GROUND:
                 return ground(3)

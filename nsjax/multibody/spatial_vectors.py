@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.math import norm as safe_norm
 from nsjax.types import Array
@@ -150,10 +151,16 @@ def tangents(normal: Vector) -> tuple[Vector, ...]:
     return first, jnp.stack([b, sign + y * y * a, -y])
 
 
+_CROSS = np.zeros((3, 3, 3))
+"""``(a x)_ij = _CROSS[i, j, k] a_k``."""
+for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+    _CROSS[_i, _j, _k], _CROSS[_j, _i, _k] = -1.0, 1.0
+
+
 def skew(a: Array) -> Array:
-    """Matrix of ``a x`` (3, 3)."""
-    zero = jnp.zeros(())
-    return jnp.stack([zero, -a[2], a[1], a[2], zero, -a[0], -a[1], a[0], zero]).reshape(3, 3)
+    """Matrix of ``a x`` (3, 3), or (3, 3, n) of (3, n)."""
+    table = _CROSS if a.ndim == 1 else _CROSS[..., None]
+    return jnp.sum(table * a, axis=2)
 
 
 def about(axis: Array, angle: Array) -> Array:

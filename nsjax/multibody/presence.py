@@ -1,0 +1,66 @@
+"""What the numbers of a mechanism decide: which contacts, limits, dry joints and motions there are."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from nsjax.multibody import meetings
+from nsjax.multibody.batches import Batch
+from nsjax.multibody.heaps import batches_of
+from nsjax.multibody.parts import GROUND, Part
+from nsjax.multibody.topology import Topology
+
+
+@dataclasses.dataclass(frozen=True)
+class Presence:
+    """Which numbers are there, as far as the sizes of the system follow from them.
+
+    Args:
+        contacts: names of the contacts of every part, in their order.
+        touching: the body of each that touches the ground, "" for contacts between two bodies.
+        limits: joints with limits, and which: ``(name, "lower")``.
+        drags: joints with dry friction.
+        motions: joints with a prescribed motion.
+        tangents: per contact.
+        smooth: contacts without friction, limits included, that stand behind all others.
+        dropped: names of the rows of loops that follow from others and are left out.
+        batches, order: contacts of free bodies, see `nsjax.multibody.heaps.Contacts`.
+    """
+
+    contacts: tuple[str, ...]
+    touching: tuple[str, ...]
+    limits: tuple[tuple[str, str], ...]
+    drags: tuple[str, ...]
+    motions: tuple[str, ...]
+    tangents: int
+    dropped: tuple[str, ...] = ()
+    batches: tuple[Batch, ...] = ()
+    order: tuple[int, ...] | None = None
+    smooth: int = 0
+
+
+def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
+    """What the numbers of the parts decide."""
+    contacts: list[str] = []
+    touching: list[str] = []
+    limits, drags, rough, smooth = [], [], False, 0
+    for part in parts:
+        if part.kind == "contact":
+            names = meetings.names(part, part.numbers, topology.dimension)
+            contacts += names
+            touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
+            smooth = smooth + len(names) if part.numbers.friction is None else 0
+        elif part.kind in ("hinge", "slide"):
+            limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
+            drags += [part.name] if part.numbers.friction is not None else []
+        if part.kind in ("contact", "contact_group"):
+            rough = rough or part.numbers.friction is not None
+    motions = tuple(x.name for x in parts if x.option("motion") is not None)
+    tangents = topology.dimension - 1 if rough else 0
+    batches, order = batches_of(parts, topology)
+    for batch in batches:
+        contacts += batch.slots
+    return Presence(
+        tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents, batches=batches,
+        order=order, smooth=0 if batches else smooth + len(limits),
+    )  # fmt: skip
