@@ -122,6 +122,10 @@ def gap_rows(
     ``first`` on.
     """
 
+    if function == "gap" and system.rows is not None:
+        wt, offset = system.rows(t, q, p)
+        return Rows(wt=wt[:, 0], offset=offset[:, 0])
+
     def f(t: Array, q: Array, p: PyTree) -> Array:
         return getattr(system, function)(t, q, p)[first:]
 

@@ -114,3 +114,29 @@ def test_contacts_that_are_not_without_friction() -> None:
         nsjax.simulate(system, problem.params, problem.state, schemes.moreau(), dt=1e-3, steps=1)
     with pytest.raises(InputError, match=r"smooth = [0-9]+ of nc = [0-9]+ contacts"):
         dataclasses.replace(problem.system, smooth=problem.system.nc + 1)
+
+
+def _rows(t, q, p):
+    """Of a ball over a floor."""
+    return jnp.ones((1, 1, 1)), jnp.zeros((1, 1))
+
+
+def _wrong_rows(t, q, p):
+    return 1.001 * jnp.ones((1, 1, 1)), jnp.zeros((1, 1))
+
+
+def test_rows_are_those_of_gaps() -> None:
+    """Rows that a system gives take the place of derivatives, once they are looked at."""
+    problem = models.bouncing_ball()
+    known = dataclasses.replace(problem.system, rows=_rows)
+    runs = [
+        nsjax.simulate(s, problem.params, problem.state, schemes.moreau(), dt=1e-3, steps=500)
+        for s in (problem.system, known)
+    ]
+    assert int(runs[0].impacts.sum()) >= 1
+    np.testing.assert_array_equal(*(x.q for x in runs))
+    wrong = dataclasses.replace(known, rows=_wrong_rows)
+    with pytest.raises(InputError, match=r"rows: rates of the contacts miss those of gap and slip by 0\.001 of their size"):
+        nsjax.simulate(wrong, problem.params, problem.state, schemes.moreau(), dt=1e-3, steps=500)
+    with pytest.raises(InputError, match="rows is given but never used with nc = 0"):
+        dataclasses.replace(problem.system, nc=0, gap=None, law=None, rows=_rows, labels=nsjax.Labels())
