@@ -121,7 +121,6 @@ def gap_rows(
     increment at zero, plus the explicit time derivative of moving obstacles; from the one called
     ``first`` on.
     """
-
     if function == "gap" and system.rows is not None:
         wt, offset = system.rows(t, q, p)
         return Rows(wt=wt[:, 0], offset=offset[:, 0])
