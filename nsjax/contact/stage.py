@@ -30,7 +30,7 @@ from nsjax.contact.inside import inside_of
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import newton_step
 from nsjax.contact.solvers import solve as solve_contacts
-from nsjax.core.branches import branch
+from nsjax.core.branches import branch, repeat
 from nsjax.linalg import matvec
 from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree, record
@@ -227,7 +227,7 @@ def _iterate(
 
     count = jnp.asarray(0, int)
     start = (z, jnp.zeros(m), first, count, big, big, count, jnp.zeros(()), count)
-    z, impulses, tangent, k, last, now, iterations, residual, _ = lax.while_loop(unsolved, body, start)
+    z, impulses, tangent, k, last, now, iterations, residual, _ = repeat(unsolved, body, start)
     estimate = now * now / jnp.where(last > 0.0, last, 1.0) / settings.scale
     if carried is not None:
         carried = Carried(tangent=tangent, known=estimate <= settings.tolerance)
