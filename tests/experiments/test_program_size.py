@@ -49,6 +49,18 @@ def test_all_programs_stay_small(scheme: str, mode: str) -> None:
     check(scheme, mode, SLOW[scheme, mode][1])
 
 
+@pytest.mark.parametrize("robot", ["hopper", pytest.param("ant", marks=pytest.mark.slow)])
+def test_an_implicit_step_costs_its_mechanics(reference_data: pathlib.Path, robot: str) -> None:
+    """Asked: at most 6. A pass looks at the equations once, and so do its difference quotients; before, the
+    tangent for stiff forces differentiated all of them, and half of what it left was read by nobody.
+    """
+    pytest.importorskip("mujoco")
+    problem = program_size.robot(reference_data / "robots" / f"{robot}.xml")
+    own = program_size.mechanics(problem)
+    step = program_size.count("generalized_alpha", "jitted", problem, 1e-3)
+    assert 0.5 * 5.2 <= step / own <= 1.03 * 5.27
+
+
 @pytest.mark.parametrize(("robot", "counted"), [("hopper", 1.84), ("ant", 2.25)])
 def test_a_plain_step_costs_its_mechanics(reference_data: pathlib.Path, robot: str, counted: float) -> None:
     """Asked: at most 3. A program that is not differentiated holds one mass, the forces at two velocities,
