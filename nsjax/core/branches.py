@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.extend.core import jaxpr_as_fun
-from jax.interpreters import partial_eval
 
+from nsjax.nonlinear.trimmed import without_unread
 from nsjax.types import Array
 
 
@@ -67,6 +67,4 @@ def repeat_for(count: Array, body: Callable[[Array, Any], Any], start: Any) -> A
 
 def _trimmed(loop: Any) -> Any:
     """The line of a loop, whose body has the same arguments and results."""
-    body = loop.params["body_jaxpr"]
-    trimmed, _ = partial_eval.dce_jaxpr(body.jaxpr, [True] * len(body.jaxpr.outvars), instantiate=True)
-    return loop.replace(params=loop.params | {"body_jaxpr": body.replace(jaxpr=trimmed)})
+    return loop.replace(params=loop.params | {"body_jaxpr": without_unread(loop.params["body_jaxpr"])})
