@@ -16,6 +16,7 @@ from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, frozen, no_touch
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
+from nsjax.core.branches import repeat_for
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.pairs import REFUSED_GRADIENT, Known, handed_on, rows_handed_on
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
@@ -303,7 +304,7 @@ def run_row(
     moving = {name: x for name, x in tally.items() if QUANTITIES[name].unit}
     both = run, tally | made_live(moving, (params, run.next))
     if not isinstance(count, int):
-        both = lax.fori_loop(0, count, lambda _, both: step(both)[0], both)
+        both = repeat_for(count, lambda _, both: step(both)[0], both)
     elif count:
         size, solutions = blocks or Blocks(count, True)
         once = keep_solutions(step) if solutions else jax.checkpoint(step, prevent_cse=False)

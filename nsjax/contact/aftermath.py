@@ -15,6 +15,7 @@ from nsjax.contact.criteria import Criteria
 from nsjax.contact.jump import jump_problem
 from nsjax.contact.sliding import at_border, sticking
 from nsjax.contact.solvers import newton_step
+from nsjax.core.branches import repeat_for
 from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import all_rows
 from nsjax.core.system import State, System
@@ -100,7 +101,7 @@ def shift_back(
 
     count = jnp.where(shift.apart, nc + 1, 1)
     none = jnp.zeros((nc + 1, system.nv)), jnp.zeros(x.impulses.shape)
-    a, force = lax.fori_loop(0, count, one, none)
+    a, force = repeat_for(count, one, none)
     near = _near(system, p, x, alone, force, dt)
     back = saltation.shift_state(system, state, x.end.v, a[0], -shift.mean)
     da = a[1:].T - x.a[:, None] - rate

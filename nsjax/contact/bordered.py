@@ -38,6 +38,11 @@ def linearised(
     matrix: Any = structure.tangent(dynamics, z)
     if structure.dense and np.ndim(stiffer):
         matrix = matrix + stiffer
+    return bordered(structure, matrix, speed, directions)
+
+
+def bordered(structure: Structure, matrix: Any, speed: Any, directions: Any) -> StageTangent:
+    """`StageTangent` of a matrix of the structure."""
     done, response = structure.eliminate(matrix, directions)
     delassus = matmul(speed, response) if speed.shape[0] else jnp.zeros((0, 0))
     return StageTangent(dynamics=done, speed=speed, response=response, delassus=delassus)

@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
-from nsjax.contact.bordered import StageTangent, linearised
+from nsjax.contact.bordered import StageTangent, bordered, linearised
 from nsjax.contact.inside import inside_of
 from nsjax.contact.problem import Given
 from nsjax.core.operators import jacobian
@@ -119,12 +120,36 @@ def tangent_at(equations: Equations, data: PyTree, z: Array, impulses: Array) ->
 def mass_tangent(equations: Any, data: PyTree, z: Array) -> StageTangent:
     """The tangent frozen in position and velocity: inertia and directions, no derivative of forces."""
     structure, rest = equations.structure, jnp.zeros_like(z)
-    inertia, velocity_rows = equations.frozen(data, z)
+    inertia, _ = equations.frozen(data, z)
     if not row_count(equations):
         return linearised(structure, inertia, rest, *_no_rows(z))
     directions = equations.directions(data, z)
-    speed = directions.T if velocity_rows else _speed(equations, data, z, directions.shape[1])
-    return linearised(structure, inertia, rest, directions, speed)
+    return linearised(structure, inertia, rest, directions, _frozen_speed(equations, data, z, directions))
+
+
+def _frozen_speed(equations: Any, data: PyTree, z: Array, directions: Array) -> Array:
+    """``du/dz`` (rows, n) at fixed directions."""
+    if equations.frozen(data, z)[1]:
+        return directions.T
+    speed: Array = _speed(equations, data, z, directions.shape[1])
+    return speed
+
+
+def frozen_or_by(
+    equations: Any, data: PyTree, z: Array, frozen: Array, full: Callable[[], tuple[Array, Array]]
+) -> StageTangent:
+    """`mass_tangent` where it is to be ``frozen`` () bool, else the ``full`` one, given as matrix (n, n)
+    and ``du/dz`` (rows, n); of a dense structure.
+    """
+    structure, rows = equations.structure, row_count(equations)
+    directions, none = equations.directions(data, z) if rows else _no_rows(z)[0], _no_rows(z)[1]
+
+    def still(_: None) -> tuple[Array, Array]:
+        mass = structure.tangent(equations.frozen(data, z)[0], jnp.zeros_like(z))
+        return mass, _frozen_speed(equations, data, z, directions) if rows else none
+
+    matrix, speed = lax.cond(frozen, still, lambda _: full(), None)
+    return bordered(structure, matrix, speed, directions)
 
 
 def _no_rows(z: Array) -> tuple[Array, Array]:

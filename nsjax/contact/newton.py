@@ -19,6 +19,7 @@ from jax import lax
 from nsjax.contact.branches import REGULARISATION, branch_residual, branches, per_contact, tangent
 from nsjax.contact.certificate import LARGEST_RATIO, impulse_scale, relative_residual
 from nsjax.contact.problem import ContactProblem
+from nsjax.core.branches import repeat
 from nsjax.linalg import solve_rows
 from nsjax.linalg.dense import unit_matrix
 from nsjax.types import Array, record
@@ -142,7 +143,7 @@ def newton(
     def unsolved(now: Iterate) -> Array:
         return (now.residual > tolerance) & (now.steps < cap)
 
-    return lax.while_loop(unsolved, step, beginning(problem))
+    return repeat(unsolved, step, beginning(problem))
 
 
 @record()
@@ -237,7 +238,7 @@ def newton_by_compliance(
 
     zero, none, rigid = jnp.asarray(0, int), jnp.zeros_like(start.x), jnp.zeros(())
     way = _Way(compliance=rigid, last=rigid, x=none, factor=rigid, own=none, jams=zero, k=zero)
-    s = lax.while_loop(unsolved, step, _Search(now=start, best=start, way=way, since=start.steps))
+    s = repeat(unsolved, step, _Search(now=start, best=start, way=way, since=start.steps))
     jammed = ((s.way.jams > 0) | rows.huge(s.best.x)) & ~(s.best.residual <= tolerance)
     end = Iterate(
         x=jnp.where(jammed, s.way.own, s.best.x), u=s.best.u,

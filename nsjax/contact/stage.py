@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from nsjax.contact.bordered import StageTangent
@@ -22,6 +23,7 @@ from nsjax.contact.equations import (
     Equations,
     blank,
     freezes,
+    frozen_or_by,
     mass_tangent,
     row_count,
     tangent_at,
@@ -30,7 +32,7 @@ from nsjax.contact.inside import inside_of
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.solvers import newton_step
 from nsjax.contact.solvers import solve as solve_contacts
-from nsjax.core.branches import branch
+from nsjax.core.branches import branch, repeat, repeat_for
 from nsjax.linalg import matvec
 from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree, record
@@ -79,17 +81,47 @@ class StageAnswer:
 # cube with `ggl_unified` bounced with six times the penetration).
 SETTLED = 6
 
+# Distance of difference quotients in parts of the scale of velocities. Rounding of a stiff force ``K q``
+# leaves a few parts in 1e6 in its quotient for ``q = 1 m`` and ``dt = 1e-4 s``.
+DIFFERENCE = 1e-6
+
 # A kept tangent is renewed when a pass contracts by less than this factor.
 CONTRACTION = 0.1
 
 
+Values = tuple[Array, Array]
+"""Residual (n,) with the forces of rows, and velocities of the rows."""
+
+
+@record()
+class Differences:
+    """`Values` along a leading axis: with every unknown moved by the ``step``, and as it is."""
+
+    residual: Array
+    rates: Array
+    step: Array
+
+    def quotients(self) -> tuple[Array, Array]:
+        """By every unknown: (n, n) and (rows, n)."""
+        f, u = (((x[:-1] - x[-1]) / self.step).T for x in (self.residual, self.rates))
+        return f, u
+
+
+def _values(equations: Equations, data: PyTree, z: Array, impulses: Array) -> Values:
+    """`Values` of an iterate."""
+    f = equations.residual(data, z)
+    if not row_count(equations):
+        return f, impulses
+    return f - equations.forces(data, z, impulses), equations.rates(data, z)
+
+
 def _contact_problem(
-    equations: Equations, data: PyTree, z: Array, impulses: Array, tangent: StageTangent, active: Array
+    equations: Equations, data: PyTree, now: Values, impulses: Array, tangent: StageTangent, active: Array
 ) -> tuple[Array, ContactProblem]:
     """Update ``-x`` of ``z`` with the present impulses, and the contact problem for the next ones."""
-    f = equations.residual(data, z) - equations.forces(data, z, impulses)
+    f, rates = now
     x = tangent.dynamics.solve(f)
-    free = equations.rates(data, z) - matvec(tangent.speed, x) - matvec(tangent.delassus, impulses)
+    free = rates - matvec(tangent.speed, x) - matvec(tangent.delassus, impulses)
     problem = ContactProblem(
         nc=equations.nc,
         nt=equations.nt,
@@ -106,7 +138,7 @@ def _contact_problem(
 def _pass(
     equations: Equations,
     data: PyTree,
-    z: Array,
+    now: Values,
     impulses: Array,
     tangent: StageTangent,
     active: Array,
@@ -118,9 +150,8 @@ def _pass(
     looked for from ``begin``; None: from zero.
     """
     if not tangent.speed.shape[0]:
-        step = -tangent.dynamics.solve(equations.residual(data, z))
-        return step, impulses, jnp.asarray(0, int), jnp.zeros(())
-    x, problem = _contact_problem(equations, data, z, impulses, tangent, active)
+        return -tangent.dynamics.solve(now[0]), impulses, jnp.asarray(0, int), jnp.zeros(())
+    x, problem = _contact_problem(equations, data, now, impulses, tangent, active)
     # gathering two active contacts of four makes the program a tenth larger and no faster
     answer = solve_contacts(
         problem, tolerance=settings.contact_tolerance, max_iterations=max_iterations, method="auto_rare",
@@ -128,6 +159,28 @@ def _pass(
     )  # fmt: skip
     step = matvec(tangent.response, answer.x - impulses) - x
     return step, answer.x, answer.iterations, answer.residual
+
+
+def _nearby(
+    equations: Equations, data: PyTree, z: Array, impulses: Array, scale: Array, differ: Array
+) -> tuple[Values, Differences]:
+    """`Values` at an iterate and, where they ``differ``, what their difference quotients are made of.
+
+    The equations stand in the program once, in a loop of one turn or of n + 1. Quotients serve iterations
+    alone: these end by the residual, and contract by a millionth instead of a tenth, which renews a
+    tangent.
+    """
+    n, step = z.shape[0], DIFFERENCE * scale
+    start = jnp.zeros((n + 1, n)), jnp.zeros((n + 1, impulses.shape[0]))
+
+    def look(k: Array, every: Values) -> Values:
+        place = jnp.where(differ, k, n)
+        found = _values(equations, data, z + jnp.where(np.arange(n) == place, step, 0.0), impulses)
+        write = lax.dynamic_update_index_in_dim
+        return write(every[0], found[0], place, 0), write(every[1], found[1], place, 0)
+
+    every = repeat_for(jnp.where(differ, n + 1, 1), look, start)
+    return (every[0][n], every[1][n]), Differences(residual=every[0], rates=every[1], step=step)
 
 
 @functools.cache
@@ -147,11 +200,13 @@ def _solver(
             return lambda live: (z - tangent.dynamics.solve(equations.residual(live[0], z)), impulses)
 
         # the impulses solve the contact problem: one step on their branches, without another search
-        _, frozen = _contact_problem(equations, data, z, impulses, tangent, active)
+        now = _values(equations, data, z, impulses)
+        _, frozen = _contact_problem(equations, data, now, impulses, tangent, active)
         contacts = newton_step(frozen, impulses)
 
         def step(live: Any, z: Array = z, impulses: Array = impulses) -> tuple[Array, Array]:
-            x, problem = _contact_problem(equations, live[0], z, impulses, tangent, active)
+            now = _values(equations, live[0], z, impulses)
+            x, problem = _contact_problem(equations, live[0], now, impulses, tangent, active)
             new = contacts(problem)
             return z + matvec(tangent.response, new - impulses) - x, new
 
@@ -172,25 +227,36 @@ def _iterate(
     m = row_count(equations)
     if kept is not None:
         # linear: one pass is the solution
+        now = _values(equations, data, z, jnp.zeros(m))
         step, impulses, iterations, residual = _pass(
-            equations, data, z, jnp.zeros(m), kept, active, settings, max_iterations
+            equations, data, now, jnp.zeros(m), kept, active, settings, max_iterations
         )
         return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual, None)
     big, frozen = 1e3 * settings.scale, freezes(equations)
     approximate = frozen or carried is not None
     restarts = settings.again is not None and carried is not None
 
+    quotients = frozen and equations.structure.dense
+
     @functools.partial(jax.jit, inline=True)  # traced once, for its shapes and for its values
-    def fresh(data: PyTree, z: Array, impulses: Array, first: Array) -> StageTangent:
+    def fresh(data: PyTree, z: Array, impulses: Array, first: Array, near: Any) -> StageTangent:
+        if quotients:
+            return frozen_or_by(equations, data, z, first, near.quotients)
         whole = lambda _: tangent_at(equations, data, z, impulses)  # noqa: E731
         if not frozen:
             return whole(None)
         return lax.cond(first, lambda _: mass_tangent(equations, data, z), whole, None)
 
-    if carried is None:
-        first = blank(jax.eval_shape(fresh, data, z, jnp.zeros(m), jnp.asarray(True)))
-    else:
-        first = carried.tangent
+    def look(z: Array, impulses: Array, differ: Array) -> tuple[Values, Any]:
+        if quotients:
+            return _nearby(equations, data, z, impulses, settings.scale, differ)
+        return _values(equations, data, z, impulses), None
+
+    def start_tangent() -> StageTangent:
+        _, near = look(z, jnp.zeros(m), jnp.asarray(False))
+        return fresh(data, z, jnp.zeros(m), jnp.asarray(True), near)
+
+    first = blank(jax.eval_shape(start_tangent)) if carried is None else carried.tangent
 
     def unknown(k: Array) -> Array:
         return k == 0 if carried is None else (k == 0) & ~carried.known
@@ -207,11 +273,11 @@ def _iterate(
                 begin = jnp.where(losses == 2, settings.again, begin)
                 slow = slow | (losses == 2)
             z, impulses = jnp.where(lost, begin, z), jnp.where(lost, start[1], impulses)
-        tangent = branch(
-            unknown(k) | slow, lambda _: fresh(data, z, impulses, k == 0), lambda _: tangent, None
-        )
+        renew = unknown(k) | slow
+        here, near = look(z, impulses, renew & (k > 0))
+        tangent = branch(renew, lambda _: fresh(data, z, impulses, k == 0, near), lambda _: tangent, None)
         step, impulses, more, residual = _pass(
-            equations, data, z, impulses, tangent, active, settings, max_iterations,
+            equations, data, here, impulses, tangent, active, settings, max_iterations,
             jnp.where(k >= SETTLED, impulses, 0.0),
         )  # fmt: skip
         size = jnp.max(jnp.abs(step[:measured]))
@@ -227,7 +293,7 @@ def _iterate(
 
     count = jnp.asarray(0, int)
     start = (z, jnp.zeros(m), first, count, big, big, count, jnp.zeros(()), count)
-    z, impulses, tangent, k, last, now, iterations, residual, _ = lax.while_loop(unsolved, body, start)
+    z, impulses, tangent, k, last, now, iterations, residual, _ = repeat(unsolved, body, start)
     estimate = now * now / jnp.where(last > 0.0, last, 1.0) / settings.scale
     if carried is not None:
         carried = Carried(tangent=tangent, known=estimate <= settings.tolerance)

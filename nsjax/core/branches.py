@@ -1,4 +1,4 @@
-"""Branches on values of a run, as functions of its program."""
+"""Branches and loops on values of a run, as the program of a run holds them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import lax
+from jax.extend.core import jaxpr_as_fun
 
+from nsjax.nonlinear.trimmed import without_unread
 from nsjax.types import Array
 
 
@@ -31,3 +34,37 @@ def branch(condition: Array, yes: Callable[..., Any], no: Callable[..., Any], *o
         6.0
     """
     return lax.cond(condition, jax.jit(yes), jax.jit(no), *operands)
+
+
+def repeat(going: Callable[[Any], Array], body: Callable[[Any], Any], start: Any) -> Any:
+    """``lax.while_loop``; its body holds what its results need, and nothing else.
+
+    JAX leaves out of scans and branches what nobody reads, but not out of these loops. Derivatives and
+    products with parts of matrices leave much of that: a third of the passes of an implicit step.
+
+    Args:
+        going: ``(carry) -> () bool``, whether the body is to run once more.
+        body: ``(carry) -> carry``.
+        start: carry, a tree of arrays.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.core.branches import repeat
+        >>> int(repeat(lambda k: k < 3, lambda k: k + 1, jnp.asarray(0)))
+        3
+    """
+    loop, shapes = jax.make_jaxpr(lambda x: lax.while_loop(going, body, x), return_shape=True)(start)
+    lines = [_trimmed(line) if line.primitive is lax.while_p else line for line in loop.jaxpr.eqns]
+    found = jaxpr_as_fun(loop.replace(jaxpr=loop.jaxpr.replace(eqns=lines)))(*jax.tree.leaves(start))
+    return jax.tree.unflatten(jax.tree.structure(shapes), found)
+
+
+def repeat_for(count: Array, body: Callable[[Array, Any], Any], start: Any) -> Any:
+    """``lax.fori_loop`` from 0 to ``count``, with a body as in `repeat`."""
+    ahead = lambda both: (both[0] + 1, body(*both))  # noqa: E731
+    return repeat(lambda both: both[0] < count, ahead, (jnp.zeros_like(count), start))[1]
+
+
+def _trimmed(loop: Any) -> Any:
+    """The line of a loop, whose body has the same arguments and results."""
+    return loop.replace(params=loop.params | {"body_jaxpr": without_unread(loop.params["body_jaxpr"])})

@@ -3,6 +3,7 @@
 from nsjax.nonlinear.implicit import implicit_solution, keep_solutions
 from nsjax.nonlinear.lean import lean
 from nsjax.nonlinear.tangents import made_live, moved, only_tangent, with_tangent, without_derivative
+from nsjax.nonlinear.trimmed import trimmed
 
 __all__ = [
     "implicit_solution",
@@ -11,6 +12,7 @@ __all__ = [
     "made_live",
     "moved",
     "only_tangent",
+    "trimmed",
     "with_tangent",
     "without_derivative",
 ]

@@ -23,6 +23,7 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.custom_derivatives import SymbolicZero
 
+from nsjax.nonlinear.trimmed import trimmed
 from nsjax.types import Array, PyTree
 
 SOLUTION = "nsjax_solution"
@@ -48,8 +49,11 @@ def tangent_along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -
         every = [some[live.index(k)] if k in live else x for k, x in enumerate(leaves)]
         return f(tree.unflatten(every))
 
+    def both(some: list[Array], change: list[Array]) -> tuple[PyTree, PyTree]:
+        return jax.jvp(of_live, (some,), (change,))
+
     pick: Callable[[list[Any]], list[Any]] = lambda every: [every[k] for k in live]  # noqa: E731
-    value, along = jax.jvp(of_live, (pick(leaves),), (pick(tangents),))
+    value, along = trimmed(both, pick(leaves), pick(tangents))
     return value, along
 
 

@@ -25,7 +25,7 @@ from nsjax.contact.bordered import StageTangent
 from nsjax.contact.criteria import DEFAULT, Criteria
 from nsjax.contact.equations import Carried, blank
 from nsjax.contact.stage import CONTRACTION
-from nsjax.core.branches import branch
+from nsjax.core.branches import branch, repeat
 from nsjax.core.operators import jacobian
 from nsjax.core.system import is_local
 from nsjax.math import norm
@@ -344,7 +344,7 @@ def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tup
         no = jnp.asarray(False)
         passes = _Passes(tangent=carried.tangent, anew=~carried.known, astray=no, proven=no)
     first = start, none, jnp.asarray(False), none, jnp.full_like(scale, jnp.inf), passes
-    z, count, _, state, _, passes = lax.while_loop(lambda carry: carry[3] == 0, body, first)
+    z, count, _, state, _, passes = repeat(lambda carry: carry[3] == 0, body, first)
     if passes is not None:
         carried = Carried(tangent=passes.tangent, known=(state == 2) & (carried.known | (count > 0)))
     return z, (count, state == 2, carried)

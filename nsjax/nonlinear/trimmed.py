@@ -1,0 +1,36 @@
+"""Programs without operations that nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.interpreters import partial_eval
+
+
+def without_unread(made: ClosedJaxpr) -> ClosedJaxpr:
+    """A traced function with the same arguments and results, without the operations they do not need."""
+    wanted = [True] * len(made.jaxpr.outvars)
+    lines, _ = partial_eval.dce_jaxpr(made.jaxpr, wanted, instantiate=True)
+    return made.replace(jaxpr=lines)
+
+
+def trimmed(f: Callable[..., Any], *arguments: Any) -> Any:
+    """``f(*arguments)``, whose program holds what its results need.
+
+    JAX leaves out what nobody reads where it compiles, and in scans and branches, but not in the bodies of
+    loops that end by a condition. Derivatives that are made there leave much.
+
+    Example:
+        >>> import jax
+        >>> import jax.numpy as jnp
+        >>> from nsjax.nonlinear import trimmed
+        >>> slope = lambda x: trimmed(lambda y: jax.jvp(jnp.sin, (y,), (jnp.ones(()),))[1], x)
+        >>> float(slope(0.0)), "sin" in str(jax.make_jaxpr(slope)(0.0))
+        (1.0, False)
+    """
+    made, shapes = jax.make_jaxpr(f, return_shape=True)(*arguments)
+    found = jaxpr_as_fun(without_unread(made))(*jax.tree.leaves(arguments))
+    return jax.tree.unflatten(jax.tree.structure(shapes), found)
