@@ -3,27 +3,26 @@
 import re
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from nsjax import Problem
-from nsjax.loop import LoopProgram, begin_run
-from nsjax.simulate import _advance, _chunk_rows
-from nsjax.trajectory import ROWS
+from nsjax.simulate import _advance, _chunk_rows, checked
 
 BLOCKERS = re.compile(r"custom_call_target|\b(?:scatter|sort|dot)\(")
 """What the compiler does not put into one kernel: LAPACK, scatters, sorts, library products."""
 
 
 def loop_text(problem: Problem, scheme: Any, dt: float) -> str:
-    """Text of the compiled loop, of the program that a run would take."""
-    scheme, problem = jax.tree.map(lambda x: jnp.asarray(x, float), (scheme, problem))
-    program = LoopProgram(system=problem.system, keep=ROWS, events=4)
-    step = jnp.asarray(dt, float)
-    start = begin_run(program, scheme, problem.params, problem.state, step, None)
-    counts = np.zeros(_chunk_rows(problem.system), int)  # as in a run: compiled already
-    return str(_advance.lower(program, scheme, problem.params, start, step, counts).compile().as_text())
+    """Text of the compiled loop, of the very program that a run takes: one that has run is not compiled
+    again.
+    """
+    call = checked(
+        *problem, scheme, dt=dt, steps=1, time=None, every=1, save=None, gradient=scheme.gradient, events=4,
+        notes=False, carry=None, progress=None,
+    )  # fmt: skip
+    counts = np.zeros(_chunk_rows(problem.system), int)
+    made = _advance.lower(call.program, call.scheme, call.params, call.run, call.dt, counts)
+    return str(made.compile().as_text())
 
 
 def is_one_kernel(text: str) -> bool:

@@ -348,7 +348,7 @@ def test_a_ball_at_rest_in_a_socket_knows_its_curvature() -> None:
     )  # fmt: skip
     system, p = problem.system, prepared(problem.system, problem.params)
     q, t = jnp.asarray(problem.state.q), jnp.zeros(())
-    bend = jax.hessian(lambda x: system.gap(t, q.at[:3].add(x), p)[0])(jnp.zeros(3))
+    bend = jax.jit(jax.hessian(lambda x: system.gap(t, q.at[:3].add(x), p)[0]))(jnp.zeros(3))
     np.testing.assert_allclose(bend, np.diag([-5.0, -5.0, 0.0]), atol=1e-12)  # -1/e across the radius
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import nsjax
@@ -23,3 +24,22 @@ def test_what_newton_does_not_find_the_contact_solver_does(name: str) -> None:
     assert int(traj.status) == 0
     # the certificate knows nothing of the solver
     assert float(traj.residual.max()) < 1e-11
+
+
+ROUNDS = (2, 5, 8, 11, 28)
+"""Draws in space at which rounds of the coupled scheme cycle, and left the contact solver's answer again as
+long as only one round began with it.
+"""
+
+
+@pytest.mark.slow
+def test_late_rounds_take_the_jump_of_the_contact_solver() -> None:
+    scheme, system = schemes.nsga_coupled(), carriage(2)
+    for seed in ROUNDS:
+        save = ("residual", "iterations")
+        traj = nsjax.simulate(system, *drawn(seed), scheme, dt=0.01, steps=60, save=save)
+        assert int(traj.status) == 0, seed
+        late = np.asarray(traj.iterations) > 3 * scheme.options.max_iterations
+        assert np.any(late), seed
+        # others stop by the criterion of the dynamics, which is less strict than this one
+        assert np.max(np.asarray(traj.residual)[late]) < 1e-11, seed

@@ -14,7 +14,9 @@ Derivatives of a solution, forward and reverse, are solutions of the same kind.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +26,7 @@ from jax import lax
 from nsjax.linalg import Local, at_nodes, matmul, onto_nodes, solve
 from nsjax.linalg.conjugate import Iterative
 from nsjax.linalg.krylov import conjugate_gradients, stabilised
-from nsjax.types import Array, record
+from nsjax.types import Array, PyTree, record
 
 
 @record()
@@ -66,6 +68,19 @@ class AtNodes:
 def _times(a: Array, x: Array) -> Array:
     """Products (nc, i) of matrices (nc, i, j) with (nc, j)."""
     return jnp.sum(a * x[:, None, :], axis=2)
+
+
+def tangent_at_nodes(level: Any, d: PyTree, w: Array, s: Array, held: Array) -> AtNodes:
+    """Linearisation of a subproblem with contacts at single nodes."""
+    nc, n, structure = level.system.nc, level.system.nv, level.system.structure
+    wt = level.node_directions(d, w)
+    matrix = structure.tangent(lambda w: functools.reduce(jnp.add, level.terms(d, w, held)), w)
+    # no columns: responses of contacts are never formed
+    done, _ = structure.eliminate(matrix, jnp.zeros((n, 0)))
+    law = law_blocks(lambda x: level.by_contact(level.law(d, level.in_rows(x))), level.by_contact(s))
+    k, p = (level.by_contact(jnp.broadcast_to(x, (level.rows,))) for x in level.factors(d))
+    assert law.shape[0] == nc
+    return AtNodes(done=done, wt=wt, back=left_inverse(wt), law=law, k=k, p=p)
 
 
 def left_inverse(wt: Local) -> Array:

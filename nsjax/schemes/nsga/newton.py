@@ -33,7 +33,7 @@ from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga.fallback import by_contact_solver, has_fallback
 from nsjax.schemes.nsga.levels import Level
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised, regularisation
-from nsjax.schemes.nsga.local import AtNodes, correction_at_nodes, law_blocks, left_inverse
+from nsjax.schemes.nsga.local import AtNodes, correction_at_nodes, tangent_at_nodes
 from nsjax.types import Array, PyTree, record
 
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
@@ -106,19 +106,6 @@ def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Res
     return Residual(dynamic=dynamic, rows=rows, sigma=s, held=held, converged=converged)
 
 
-def _at_nodes(level: Level, d: PyTree, w: Array, s: Array, held: Array) -> AtNodes:
-    """Linearisation of a subproblem with contacts at single nodes."""
-    nc, n, structure = level.system.nc, level.system.nv, level.system.structure
-    wt = level.node_directions(d, w)
-    matrix = structure.tangent(lambda w: functools.reduce(jnp.add, level.terms(d, w, held)), w)
-    # no columns: responses of contacts are never formed
-    done, _ = structure.eliminate(matrix, jnp.zeros((n, 0)))
-    law = law_blocks(lambda x: level.by_contact(level.law(d, level.in_rows(x))), level.by_contact(s))
-    k, p = (level.by_contact(jnp.broadcast_to(x, (level.rows,))) for x in level.factors(d))
-    assert law.shape[0] == nc
-    return AtNodes(done=done, wt=wt, back=left_inverse(wt), law=law, k=k, p=p)
-
-
 def tangent(
     level: Level, d: PyTree, w: Array, s: Array, held: Array, kept: StageTangent | None = None
 ) -> Any:
@@ -132,7 +119,7 @@ def tangent(
     """
     m = level.rows
     if m and is_local(level.system):
-        return _at_nodes(level, d, w, s, held)
+        return tangent_at_nodes(level, d, w, s, held)
     k, p = (jnp.broadcast_to(x, (m,)) for x in level.factors(d))
     structure, bilateral = level.system.structure, np.arange(m) >= m - level.bilateral
     if kept is None:
@@ -252,14 +239,25 @@ def _moved(
     return moved, jnp.max(jnp.abs(dw))
 
 
-def _in_turn(c: Together, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Any, Array]:
-    """One correction of each subproblem; their sizes together."""
+def _in_turn(c: Together, s: PyTree, z: Any, tolerances: Tolerances, late: Array) -> tuple[Any, Array]:
+    """One correction of each subproblem; their sizes together. In ``late`` rounds jumps with friction are
+    those of the contact solver: corrections that cycle leave its answer again while the others move.
+    """
     now, sizes = list(z), []
     for i, level in enumerate(c.levels):
         d = c.data(c, s, tuple(now))[i]
-        r = evaluate(level, d, now[i], tolerances)
-        x = tangent(level, d, now[i].w, r.sigma, r.held)
-        (now[i],), size = _moved((level,), x, now[i : i + 1], [r])
+
+        def corrected(z: Unknown, level: Level = level, d: PyTree = d) -> tuple[Unknown, Array]:
+            r = evaluate(level, d, z, tolerances)
+            (moved,), size = _moved((level,), tangent(level, d, z.w, r.sigma, r.held), (z,), [r])
+            return moved, size
+
+        def solved(z: Unknown, level: Level = level, d: PyTree = d) -> tuple[Unknown, Array]:
+            w, x = by_contact_solver(level, d, z.w)
+            return Unknown(w=w, x=x), jnp.max(jnp.abs(w - z.w))
+
+        falls_back = has_fallback(level)
+        now[i], size = branch(late, solved, corrected, now[i]) if falls_back else corrected(now[i])
         sizes.append(size)
     return tuple(now), jnp.max(jnp.stack(sizes))
 
@@ -322,7 +320,7 @@ def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tup
 
         def more(_: None) -> tuple[Any, Array, Array, Any]:
             if not c.monolithic:
-                z1, size = _in_turn(c, s, z, tolerances)
+                z1, size = _in_turn(c, s, z, tolerances, count >= max_iterations)
                 return z1, size <= ROUNDING * scale, size, passes
             rows = [(y.sigma, y.held) for y in r]
             linear = kept if passes is None else _kept_linear(c, s, z, data, rows, passes)
@@ -334,8 +332,9 @@ def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tup
             return z1, stagnates | (size <= ROUNDING * scale), size, after
 
         same = z, small, before, passes
-        choices = [lambda _: same, more] + [fall_back] * falls_back
-        kind = jnp.where(stop, 0, jnp.where((count == max_iterations) & falls_back, 2, 1))
+        once = falls_back and c.monolithic  # in turn, every late round does
+        choices = [lambda _: same, more] + [fall_back] * once
+        kind = jnp.where(stop, 0, jnp.where((count == max_iterations) & once, 2, 1))
         z, small, before, passes = lax.switch(kind, choices, None)
         return z, jnp.where(stop, count, count + 1), small, jnp.where(stop, 1 + done, 0), before, passes
 

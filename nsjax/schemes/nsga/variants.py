@@ -209,7 +209,8 @@ def nsga_coupled(
         rho_inf, tolerance, force_tolerance, mass_scale, creep_correction, tangent: see `nsga_decoupled`;
             ``"block"`` linearises anew whatever the tangent.
         max_iterations: rounds of ``"block"`` (three linear solves each) or steps of ``"monolithic"``
-            before a step counts as failed.
+            before a step counts as failed. Jumps with friction that are not found until then are those of
+            the contact solver, as in `nsga_decoupled`, in as many rounds again.
         criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
 
     Returns:
