@@ -23,6 +23,7 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row, trajectory
 from nsjax.stability import judged, warn_of_step
+from nsjax.startup.lowered import kept_call
 from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import Array, PyTree
 
@@ -225,6 +226,13 @@ def _advance(
     program: LoopProgram, scheme: Scheme, params: PyTree, run: Run, dt: Array, counts: Array
 ) -> tuple[Run, dict[str, Array | None]]:
     """One compiled call: as many rows as ``counts`` has entries, each of so many steps."""
+    return kept_call(_rows, program, scheme, params, run, dt, counts)
+
+
+def _rows(
+    program: LoopProgram, scheme: Scheme, params: PyTree, run: Run, dt: Array, counts: Array
+) -> tuple[Run, dict[str, Array | None]]:
+    """Those rows."""
     params, constants = prepare_run(program.system, scheme, params, dt)
     row = functools.partial(run_row, program, scheme, params, constants, dt)
     return lax.scan(row, run, counts)
