@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -12,6 +13,7 @@ import pathlib
 import platform
 import sys
 import sysconfig
+import threading
 import types
 from collections.abc import Iterator
 from importlib import metadata
@@ -66,10 +68,43 @@ def fingerprint(*values: Any) -> str:
         (True, False)
     """
     digest = _Digest()
-    for part in (_releases(), _settings(), *values):
+    for part in (_package(), _releases(), _settings(), *values):
         digest.add(part)
+    return digest.made()
+
+
+_held = threading.local()
+
+
+@contextlib.contextmanager
+def package_held() -> Iterator[None]:
+    """Within, in this thread, the package is looked at once: nobody changes it during one call.
+
+    Example:
+        >>> from nsjax.startup.fingerprint import fingerprint, package_held
+        >>> with package_held():
+        ...     inside = fingerprint(1)
+        >>> inside == fingerprint(1)
+        True
+    """
+    outer = getattr(_held, "digests", None)
+    _held.digests = [] if outer is None else outer
+    try:
+        yield
+    finally:
+        _held.digests = outer
+
+
+def _package() -> str:
+    """Of the package as it is loaded."""
+    held: list[str] | None = getattr(_held, "digests", None)
+    if held:
+        return held[0]
+    digest = _Digest()
     for name in sorted(_parts()):
         digest.add_module(name)
+    if held is not None:
+        held.append(digest.made())
     return digest.made()
 
 

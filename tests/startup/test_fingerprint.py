@@ -20,7 +20,7 @@ from nsjax.core.system import add
 from nsjax.linalg import BlockDiagonal
 from nsjax.loop import LoopProgram
 from nsjax.startup import fingerprint as module
-from nsjax.startup.fingerprint import Unknown, fingerprint
+from nsjax.startup.fingerprint import Unknown, fingerprint, package_held
 
 
 def program(**options: object) -> LoopProgram:
@@ -138,6 +138,16 @@ def test_the_package_counts_as_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> 
     assert fingerprint(1) == before
     # of a module that is not loaded yet, its file
     monkeypatch.delitem(sys.modules, newton.__name__)
+    assert fingerprint(1) != before
+
+
+def test_the_package_may_be_held_for_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    with package_held():
+        before = fingerprint(1)
+        monkeypatch.setattr(newton, "_OTHER", 1.0, raising=False)
+        with package_held():
+            assert fingerprint(1) == before
+            assert fingerprint(2) != before
     assert fingerprint(1) != before
 
 

@@ -69,14 +69,18 @@ def test_a_second_process_traces_no_step_and_damaged_files_are_made_anew(tmp_pat
     first, second = run(folder), run(folder)
     assert (first[0], second[0]) == (True, False)
     assert plain[1] == first[1] == second[1]
-    (file,) = kept(folder)
-    whole = file.read_bytes()
-    for damaged in (b"", whole[:-1], whole[:100] + bytes([whole[100] ^ 1]) + whole[101:], b"x" + whole):
-        file.write_bytes(damaged)
-        assert lowered._read(file) is None
+    files = kept(folder)
+    assert len(files) == 3  # the checks of the start, the fastest motion, the run
+    for k, file in enumerate(files):
+        whole = file.read_bytes()
+        assert lowered._read(file) is not None
+        for damaged in (b"", whole[:-1], b"x" + whole, whole[:100] + bytes([whole[100] ^ 1]) + whole[101:]):
+            file.write_bytes(damaged)
+            assert lowered._read(file) is None
+        file.write_bytes((b"", whole[:-1], b"x" + whole)[k])
     assert run(folder) == first
-    assert file.read_bytes()[:16] == lowered.MARK
-    assert lowered._read(file) is not None
+    assert kept(folder) == files
+    assert all(lowered._read(file) is not None for file in files)
 
 
 def test_functions_of_users_are_always_traced(tmp_path: pathlib.Path) -> None:
@@ -104,7 +108,7 @@ def test_a_changed_package_is_traced_anew(tmp_path: pathlib.Path) -> None:
     file.write_text(text.replace("p.gravity", "(2.0 * p.gravity)"))
     changed = run(folder, tmp_path)
     assert changed[0]
-    assert len(kept(folder)) == 2
+    assert len(kept(folder)) == 6
     assert run(folder, tmp_path) == (False, changed[1])
     file.write_text(text)
     assert run(folder, tmp_path)[1] != changed[1]
