@@ -6,6 +6,7 @@ import functools
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -145,6 +146,13 @@ def ask(function: str, *arguments: Any, folder: Path | None = None, limit: float
     if done.returncode != 0:
         raise RuntimeError(f"{function}{arguments} failed: {done.stderr[-2000:]}")
     return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def last_words(error: Exception) -> str:
+    """The line of a failed `ask` that says why."""
+    lines = [x.strip() for x in str(error).splitlines() if x.strip()]
+    named = [x for x in lines if re.match(r"[\w.]*(Error|Exception|Refused)\b.*:", x)]
+    return (named or lines or [type(error).__name__])[-1]
 
 
 if __name__ == "__main__":

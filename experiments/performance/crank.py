@@ -41,7 +41,7 @@ def steps(quick: bool) -> Iterator[Row]:
     except ImportError as missing:
         yield Row("us/step over the numba loop", note=f"skipped: {missing}")
         return
-    count, rounds = (20_000, 3) if quick else (100_000, 9)
+    count, rounds = (20_000, 3) if quick else (200_000, 7)
     calls: dict[str, tuple[Callable[[], Any], int]] = {
         "numba": (lambda: run_numba(count, count, True), count)
     }

@@ -98,7 +98,8 @@ def mjx_of(name: str, file: str, steps: int, folder: str, double: bool) -> Numbe
 
     def lane(q: Any, v: Any) -> Any:
         def step(state: Any, _: None) -> tuple[Any, None]:
-            return mjx.step(there, state), None
+            # MJX forms integers of another size in 64 bits
+            return jax.tree.map(lambda x, y: y.astype(x.dtype), state, mjx.step(there, state)), None
 
         return jax.lax.scan(step, start.replace(qpos=q, qvel=v), None, length=steps)[0].qpos
 
@@ -131,7 +132,7 @@ def lanes(mjx: str | None, quick: bool, name: str = "ant") -> Iterator[Row]:
                 try:
                     found[kind].append(child.ask(*ask, folder=kept, limit=robots.LIMIT))
                 except (RuntimeError, subprocess.TimeoutExpired) as error:
-                    reason = f"skipped: {str(error).strip().splitlines()[-1]}"
+                    reason = f"skipped: {child.last_words(error)}"
     own = float(np.median([x["rate"] for x in found["nsjax"]]))
     note = f"{found['nsjax'][0]['failed']:.0f} lanes with a status; {closed:.2f} contacts closed"
     yield Row(f"nsjax: {what}", own, note=note)

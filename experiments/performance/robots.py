@@ -79,7 +79,7 @@ def measured(function: str, *arguments: Any) -> tuple[Numbers, str]:
     except subprocess.TimeoutExpired:
         return {}, f"not done in {LIMIT:.0f} s"
     except RuntimeError as error:
-        return {}, str(error).strip().splitlines()[-1]
+        return {}, child.last_words(error)
 
 
 def sizes_of(name: str, scheme: str, mode: str) -> Numbers:
@@ -154,7 +154,10 @@ def theirs(name: str) -> tuple[Callable[[int], None], Any]:
 
 
 def steps(names: Sequence[str], quick: bool) -> Iterator[Row]:
-    """Microseconds of a step beside `mj_step`, in turn, from the start of the file on."""
+    """Microseconds of a step beside `mj_step`, in turn, from the start of the file on.
+
+    A step is the difference of two runs, so that what a call costs is told apart.
+    """
     nsjax.configure()
     count, rounds = (100, 3) if quick else (1000, 9)
     for name in names:
@@ -163,17 +166,24 @@ def steps(names: Sequence[str], quick: bool) -> Iterator[Row]:
             continue
         mujoco_run, data = theirs(name)
         calls: dict[str, tuple[Callable[[], Any], int]] = {
-            "nsjax": (lambda name=name: ours(name, count), count),  # type: ignore[misc]
+            "nsjax": (lambda name=name: ours(name, count + 1), count),  # type: ignore[misc]
+            "call": (lambda name=name: ours(name, 1), count),  # type: ignore[misc]
             "mj_step": (lambda run=mujoco_run: run(count), count),  # type: ignore[misc]
         }
         found = interleaved(calls, rounds)
         traj = ours(name, count)
+        step = found["nsjax"] - found["call"]
         note = (
-            f"{found['nsjax']:.1f} over {found['mj_step']:.1f} us; status {int(traj.status)}, "
-            f"{int(np.sum(np.asarray(traj.impacts)))} impacts; mujoco ends with {data.ncon} contacts"
+            f"{step:.1f} over {found['mj_step']:.1f} us, a call {found['call'] * count / 1e3:.1f} ms; "
+            f"status {int(traj.status)}, {int(np.sum(np.asarray(traj.impacts)))} impacts; mujoco ends with "
+            f"{data.ncon} contacts"
         )
-        ratio = found["nsjax"] / found["mj_step"]
-        yield Row(f"{name}: moreau, us/step over mj_step", ratio, OVER_MUJOCO.get(name), note=note)
+        yield Row(
+            f"{name}: moreau, us/step over mj_step",
+            step / found["mj_step"],
+            OVER_MUJOCO.get(name),
+            note=note,
+        )
 
 
 def landing_of(name: str, scheme: str, count: int) -> Numbers:
