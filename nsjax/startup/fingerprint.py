@@ -207,12 +207,19 @@ class _Digest:
             self.say("wrapped", type(x).__qualname__)
             self.add(inner)
         elif dataclasses.is_dataclass(x) and _ours(type(x).__module__):
-            self._add_class(type(x))
-            for field in dataclasses.fields(x):
-                self.say(field.name)
-                self.add(getattr(x, field.name))
+            self._add_record(x)
         else:
             raise _refused(type(x).__module__)(f"an object of {type(x).__module__}.{type(x).__qualname__}")
+
+    def _add_record(self, x: Any) -> None:
+        self._add_class(type(x))
+        names = [field.name for field in dataclasses.fields(x)]
+        for name in getattr(x, "__dict__", {}).keys() - set(names):
+            if not isinstance(getattr(type(x), name, None), functools.cached_property):
+                raise Unknown(f"{name} of a {type(x).__qualname__}, which is no field of it")
+        for name in names:
+            self.say(name)
+            self.add(getattr(x, name))
 
     def _add_class(self, x: type) -> None:
         known = _ours(x.__module__) or _named(x.__module__)

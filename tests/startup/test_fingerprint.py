@@ -108,6 +108,13 @@ def test_what_holds_itself_is_unknown() -> None:
         fingerprint(x)
 
 
+def test_what_is_hung_on_a_record_is_unknown() -> None:
+    structure = BlockDiagonal(3)
+    object.__setattr__(structure, "times", mine)
+    with pytest.raises(Unknown, match="times of a BlockDiagonal, which is no field of it"):
+        fingerprint(structure)
+
+
 def test_a_users_system_is_unknown() -> None:
     system = dataclasses.replace(models.bouncing_ball().system, force=mine)
     with pytest.raises(Unknown, match="the function mine"):
