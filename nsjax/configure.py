@@ -29,7 +29,8 @@ def configure(
     * splits the CPU into ``host_devices`` devices, for batches on all cores;
     * keeps the linear algebra library to ``blas_threads`` threads: its factorisations of some hundred
       unknowns are ten times slower with several, and batches use the cores better;
-    * keeps compiled programs in the user's cache folder, so that the next process starts at once;
+    * keeps compiled programs in the user's cache folder, so that the next process starts at once; runs of
+      models and mechanisms of the package are not even traced again (`nsjax.startup.lowered`);
     * names on stderr, for somebody at a prompt, in a notebook or at a terminal, what has been compiling for
       more than three seconds, and keeps XLA's slow-compile alarm away, which looks like an error.
 

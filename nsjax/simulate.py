@@ -23,6 +23,8 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row, trajectory
 from nsjax.stability import judged, warn_of_step
+from nsjax.startup.fingerprint import package_held
+from nsjax.startup.lowered import kept_call
 from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import Array, PyTree
 
@@ -103,16 +105,17 @@ def simulate(
         >>> int(traj.impacts.sum())
         1
     """
-    call = checked(
-        system, params, state, scheme, dt=dt, steps=steps, time=time, every=every, save=save,
-        gradient=gradient, events=events, notes=notes, carry=carry, progress=progress,
-    )  # fmt: skip
-    if call.traced:
-        run, rows = _run_traced(call)
-    else:
-        warned = warn_of_step(system, call.params, call.state, call.scheme, call.dt)
-        run, rows = _run_eager(call, progress)
-        run = judged(system, call.params, every, warned, rows, run)
+    with package_held():
+        call = checked(
+            system, params, state, scheme, dt=dt, steps=steps, time=time, every=every, save=save,
+            gradient=gradient, events=events, notes=notes, carry=carry, progress=progress,
+        )  # fmt: skip
+        if call.traced:
+            run, rows = _run_traced(call)
+        else:
+            warned = warn_of_step(system, call.params, call.state, call.scheme, call.dt)
+            run, rows = _run_eager(call, progress)
+            run = judged(system, call.params, every, warned, rows, run)
     return trajectory(system, call.params, run, rows)
 
 
@@ -225,6 +228,13 @@ def _advance(
     program: LoopProgram, scheme: Scheme, params: PyTree, run: Run, dt: Array, counts: Array
 ) -> tuple[Run, dict[str, Array | None]]:
     """One compiled call: as many rows as ``counts`` has entries, each of so many steps."""
+    return kept_call(_rows, program, scheme, params, run, dt, counts)
+
+
+def _rows(
+    program: LoopProgram, scheme: Scheme, params: PyTree, run: Run, dt: Array, counts: Array
+) -> tuple[Run, dict[str, Array | None]]:
+    """Those rows."""
     params, constants = prepare_run(program.system, scheme, params, dt)
     row = functools.partial(run_row, program, scheme, params, constants, dt)
     return lax.scan(row, run, counts)

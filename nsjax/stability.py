@@ -31,6 +31,7 @@ from nsjax.core.system import State, System
 from nsjax.loop import Run
 from nsjax.schemes.amplification import spectral_radius
 from nsjax.schemes.registry import REGISTRY
+from nsjax.startup.lowered import kept_call
 from nsjax.types import Array, PyTree, record
 
 ITERATIONS = 40
@@ -136,6 +137,11 @@ def _at(system: System, params: PyTree, t: Array, q: Array, v: Array) -> _Model:
 @functools.partial(jax.jit, static_argnames=("system",))
 def _fastest(system: System, params: PyTree, t: Array, q: Array, v: Array) -> Array:
     """``omega^2`` and ``c``, each (2,), of the modes of the largest stiffness and the largest damping."""
+    return kept_call(_by_power, system, params, t, q, v)
+
+
+def _by_power(system: System, params: PyTree, t: Array, q: Array, v: Array) -> Array:
+    """By the power method."""
     model = _at(system, params, t, q, v)
     free = jax.vmap(model.free())
     number = jnp.arange(system.nv)

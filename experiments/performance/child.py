@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -17,10 +19,12 @@ import numpy as np
 import nsjax
 from nsjax import State, models, schemes
 
+from ..common import Numbers
+
 STEP = 1e-5
 
 
-def compile_seconds() -> dict[str, float]:
+def compile_seconds() -> Numbers:
     """CPU seconds of the first `nsjax.simulate` of a process: trace, lower, compile, and 100 steps."""
     nsjax.configure()
     system, params, state = models.slider_crank()
@@ -35,17 +39,19 @@ def lane_states(lanes: int, run: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(run.q)[rows], np.asarray(run.v)[rows]
 
 
-def lane_program(steps: int, every: int) -> Callable[[Any, Any, Any], Any]:
+def lane_program(
+    problem: nsjax.Problem, dt: float, steps: int, every: int, **options: Any
+) -> Callable[[Any, Any, Any], Any]:
     """``(params, q, v) -> Trajectory`` of all lanes one after the other, one `simulate` per lane."""
     import jax
     import jax.numpy as jnp
 
-    system, scheme = models.slider_crank().system, schemes.moreau()
+    system, scheme = problem.system, schemes.moreau()
 
     def program(params: Any, q: Any, v: Any) -> Any:
         def lane(start: Any) -> Any:
             state = State(t=jnp.zeros(()), q=start[0], v=start[1])
-            return nsjax.simulate(system, params, state, scheme, dt=STEP, steps=steps, every=every)
+            return nsjax.simulate(system, params, state, scheme, dt=dt, steps=steps, every=every, **options)
 
         return jax.lax.map(lane, (q, v))
 
@@ -67,7 +73,7 @@ def busiest(call: Callable[[], Any]) -> float:
     return max((x - before.get(name, 0.0) for name, x in thread_seconds().items()), default=np.nan)
 
 
-def device_seconds(lanes: int, steps: int, rounds: int) -> dict[str, float]:
+def device_seconds(lanes: int, steps: int, rounds: int) -> Numbers:
     """Time of the same lanes on one and on two host devices, interleaved.
 
     Wall time is what a user sees, but means something on idle cores only. The CPU time of the
@@ -82,7 +88,7 @@ def device_seconds(lanes: int, steps: int, rounds: int) -> dict[str, float]:
     # Neighbours in time go to different devices, so that both get the same share of contact.
     order = np.concatenate([np.arange(0, lanes, 2), np.arange(1, lanes, 2)])
     q, v = q[order], v[order]
-    program = lane_program(steps, min(steps, 100))
+    program = lane_program(models.slider_crank(), STEP, steps, min(steps, 100))
     mesh = jax.make_mesh((2,), ("lanes",), axis_types=(jax.sharding.AxisType.Auto,))
     spread = jax.shard_map(
         program, mesh=mesh, in_specs=(jax.P(), jax.P("lanes"), jax.P("lanes")),
@@ -116,17 +122,40 @@ def _finish(call: Callable[[], Any]) -> None:
     jax.block_until_ready(call())
 
 
-def ask(*arguments: str) -> dict[str, float]:
-    """Runs this module in a fresh process without a compilation cache and returns its numbers."""
+def ask(function: str, *arguments: Any, folder: Path | None = None, limit: float | None = None) -> Numbers:
+    """Runs a function of this folder in a fresh process and returns its numbers.
+
+    Args:
+        function: ``"module.name"``.
+        arguments: numbers, strings, lists of them.
+        folder: where programs are kept; None: every program is compiled.
+        limit: seconds of wall time after which the process is ended.
+
+    Raises:
+        RuntimeError: with what the process said last, if it fails.
+        subprocess.TimeoutExpired: if it takes too long.
+    """
     environment = {k: x for k, x in os.environ.items() if not k.startswith(("JAX_COMPILATION", "XLA_"))}
-    command = [sys.executable, "-m", __spec__.name, *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    environment["JAX_ENABLE_COMPILATION_CACHE"] = str(folder is not None).lower()
+    if folder is not None:
+        environment |= {
+            "JAX_COMPILATION_CACHE_DIR": str(folder), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }  # fmt: skip
+    command = [sys.executable, "-m", __spec__.name, function, json.dumps(arguments)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(arguments)} failed: {done.stderr[-2000:]}")
+        raise RuntimeError(f"{function}{arguments} failed: {done.stderr[-2000:]}")
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
+def last_words(error: Exception) -> str:
+    """The line of a failed `ask` that says why."""
+    lines = [x.strip() for x in str(error).splitlines() if x.strip()]
+    named = [x for x in lines if re.match(r"[\w.]*(Error|Exception|Refused)\b.*:", x)]
+    return (named or lines or [type(error).__name__])[-1]
+
+
 if __name__ == "__main__":
-    name, *given = sys.argv[1:]
-    answer = compile_seconds() if name == "compile" else device_seconds(*map(int, given))
-    print(json.dumps(answer))
+    module, name = sys.argv[1].split(".")
+    measure = getattr(importlib.import_module(f"{__spec__.name.rpartition('.')[0]}.{module}"), name)
+    print(json.dumps(measure(*json.loads(sys.argv[2]))))

@@ -4,11 +4,11 @@ The slider-crank of Table 1 of [R&S], 1000 steps, parameters traced; counted are
 lowered program before XLA sees it. The number is exact and repeatable, and what compile time grows with.
 Four programs per scheme: the run itself as it is compiled when called with plain numbers (``plain``),
 inside a transformation that may differentiate it and does not (``jitted``), its derivative in forward and
-its gradient in reverse mode. ``--robot FILE`` counts the run of a model file beside its mechanics.
+its gradient in reverse mode. Robots beside their mechanics: ``python -m experiments.performance sizes``.
 
     python -m experiments.performance.program_size [--quick]
     python -m experiments.performance.program_size --scheme NAME [--mode MODE] [--by file|line|function]
-    python -m experiments.performance.program_size --robot FILE [--scheme NAME ...]
+        [--robot FILE]
 
 The second form prints where the operations of one program come from: the innermost source line of the
 package, and all lines on the call stack. Operations of a derivative of a solver count for its call.
@@ -53,7 +53,9 @@ def robot(file: Path) -> Problem:
     return assemble(*model, gravity=model.gravity, start=model.start)
 
 
-def program(problem: Problem, scheme: str, mode: str, dt: float = 1e-5) -> Callable[[Any], Any]:
+def program(
+    problem: Problem, scheme: str, mode: str, dt: float = 1e-5, steps: int = 1000
+) -> Callable[[Any], Any]:
     """The program that is counted, a function of the parameters."""
     import jax
     import jax.numpy as jnp
@@ -64,7 +66,7 @@ def program(problem: Problem, scheme: str, mode: str, dt: float = 1e-5) -> Calla
 
     def end(params: Any) -> Any:
         return nsjax.simulate(
-            system, params, state, made, dt=dt, steps=1000, every=1000, gradient=gradient
+            system, params, state, made, dt=dt, steps=steps, every=steps, gradient=gradient
         ).q[-1]
 
     if mode == "forward":
@@ -182,20 +184,6 @@ def main(quick: bool = False) -> Numbers:
     return numbers
 
 
-def beside_mechanics(file: Path) -> Numbers:
-    """Operations of a plain step with a model file, beside those of its mechanics."""
-    nsjax.configure()
-    problem = robot(file)
-    own = mechanics(problem)
-    print(f"{file.name}: {own} operations of mechanics")
-    numbers: Numbers = {"mechanics": float(own)}
-    for scheme in SCHEMES[:2]:
-        found = count(scheme, "jitted", problem, 1e-3)
-        numbers[scheme] = float(found)
-        print(f"{scheme:20}{found:>10}{found / own:>8.2f}")
-    return numbers
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="size of the programs of a run")
     parser.add_argument("--quick", action="store_true", help="one scheme only")
@@ -204,9 +192,7 @@ if __name__ == "__main__":
     parser.add_argument("--by", choices=("file", "line", "function"), default="line")
     parser.add_argument("--robot", type=Path, help="a model file in MJCF")
     arguments = parser.parse_args()
-    if arguments.robot is not None and arguments.scheme is None:
-        beside_mechanics(arguments.robot)
-    elif arguments.scheme is None:
+    if arguments.scheme is None:
         main(quick=arguments.quick)
     else:
         nsjax.configure()

@@ -15,8 +15,7 @@ import argparse
 import dataclasses
 import importlib
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from nsjax import models, schemes
 
 from ..common import Numbers
 from . import child, numpy_loop
+from .table import interleaved
 
 STEP = child.STEP
 THETA1 = 83.555112
@@ -67,29 +67,16 @@ def run_numba(steps: int, every: int, compact: bool) -> np.ndarray:
     return np.asarray(numba_loop().run(numbers, q, v, STEP, steps, every, compact))
 
 
-def interleaved(calls: Mapping[str, tuple[Callable[[], Any], int]], rounds: int) -> Numbers:
-    """Median CPU time in microseconds per unit of work, A-B-A-B; each call comes with its units."""
-    for call, _ in calls.values():
-        call()
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name, (call, _) in calls.items():
-            before = time.process_time()
-            call()
-            seconds[name].append(time.process_time() - before)
-    return {name: 1e6 * float(np.median(seconds[name])) / units for name, (_, units) in calls.items()}
-
-
 def _lanes(lanes: int, steps: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """The batch as a call, and one that returns contact iterations per step-lane."""
     import jax
 
-    params = models.slider_crank().params
+    problem = models.slider_crank()
     q, v = child.lane_states(lanes, simulate(100_000, 20))
-    program = jax.jit(child.lane_program(steps, 100))
+    program = jax.jit(child.lane_program(problem, STEP, steps, 100))
 
     def call() -> Any:
-        return jax.block_until_ready(program(params, q, v))
+        return jax.block_until_ready(program(problem.params, q, v))
 
     return call, lambda: float(np.sum(call().iterations)) / (lanes * steps)
 
@@ -126,8 +113,8 @@ def _measure(quick: bool) -> Numbers:
 
 def _children(quick: bool) -> Numbers:
     """Compile time of a fresh process, and two host devices beside one."""
-    first = [child.ask("compile") for _ in range(1 if quick else 5)]
-    two = child.ask("devices", *(("64", "200", "7") if quick else ("4096", str(LANE_STEPS), "15")))
+    first = [child.ask("child.compile_seconds") for _ in range(1 if quick else 5)]
+    two = child.ask("child.device_seconds", *((64, 200, 7) if quick else (4096, LANE_STEPS, 15)))
     return {
         "compile_s": float(np.median([x["first_call"] for x in first])),
         "process_s": float(np.median([x["process"] for x in first])),

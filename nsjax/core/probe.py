@@ -13,6 +13,7 @@ from nsjax.core.operators import Joints, gap_rows, prepared, refreshed, touching
 from nsjax.core.promises import sampled
 from nsjax.core.system import State, System
 from nsjax.linalg import interleaving
+from nsjax.startup.lowered import kept_call
 from nsjax.types import Array, PyTree
 
 
@@ -28,6 +29,10 @@ def _bend(function: Any, state: State, p: PyTree) -> Array:
 @functools.partial(jax.jit, static_argnames=("system",))
 def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
     """Everything whose value is checked at the start, in one compiled call."""
+    return kept_call(_probe, system, params, state)
+
+
+def _probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
     p = prepared(system, params)
     p = refreshed(system, jnp.asarray(state.t), state.q, p)
     found: dict[str, Any] = {}

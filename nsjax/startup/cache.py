@@ -150,7 +150,8 @@ def _set_folder(folder: pathlib.Path) -> None:
 def _thin_out(base: pathlib.Path, most: int = MOST_BYTES) -> None:
     """Deletes the oldest programs of all machines and releases, and what a crash left empty."""
     with contextlib.suppress(OSError):  # another process may do the same
-        found = [(file, file.stat()) for file in base.glob("*/*-cache")]
+        kept = [*base.glob("*/*-cache"), *base.glob("*/lowered/*")]
+        found = [(file, file.stat()) for file in kept]
         for file, facts in found:
             if facts.st_size == 0:
                 file.unlink(missing_ok=True)

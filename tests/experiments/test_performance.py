@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.performance import child, steps
+from experiments.performance import child, steps, table
 
 STEPS, EVERY = 3000, 100
 # Rounding differences grow along the impacts of this stretch by a factor of about a thousand.
@@ -58,7 +58,8 @@ def test_lanes_are_single_runs(rows: np.ndarray) -> None:
     q, v = child.lane_states(4, traj)
     assert np.array_equal(q[0], rows[0, :3])
     assert np.array_equal(v[-1], rows[-1, 3:])
-    batch = child.lane_program(EVERY, EVERY)(steps.models.slider_crank().params, q, v)
+    problem = steps.models.slider_crank()
+    batch = child.lane_program(problem, steps.STEP, EVERY, EVERY)(problem.params, q, v)
     assert batch.q.shape == (4, 2, 3)
     assert np.array_equal(np.asarray(batch.q)[0, 1], rows[1, :3])
 
@@ -66,7 +67,7 @@ def test_lanes_are_single_runs(rows: np.ndarray) -> None:
 def test_interleaved_measures_every_call_equally_often() -> None:
     seen: list[str] = []
     calls = {name: (lambda name=name: seen.append(name), 1) for name in "ab"}
-    found = steps.interleaved(calls, 7)
+    found = table.interleaved(calls, 7)
     assert seen == list("ab") * 8
     assert set(found) == {"a", "b"}
     assert all(x >= 0.0 for x in found.values())

@@ -1,0 +1,90 @@
+"""Everything that part of the package's quality which is cost asks for, beside what is found.
+
+    python -m experiments.performance [SECTION ...] [--quick] [--robots NAME ...] [--mjx FOLDER]
+
+Times are CPU time of this process or of a fresh one; what is compared runs in turn, A-B-A-B, and medians
+are printed. A loaded machine makes CPU seconds longer, by up to a factor of two where two threads
+share a core; ratios suffer less. Robots are skipped without their files (`NSJAX_DATA`) or MuJoCo, the
+numba loop without numba (both: ``pip install 'nsjax[bench]'``), MJX without a folder that holds it:
+
+    pip install --target FOLDER --no-deps mujoco-mjx absl-py trimesh fsspec importlib_resources zipp
+
+``--quick``: the first figure of each section with less work; its times mean little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from ..common import Numbers
+from . import crank, lanes, robots
+from .table import Row, shown
+
+TITLES = {
+    "sizes": "programs of robots over their mechanics",
+    "operations": "slider-crank: operations of lowered programs",
+    "steps": "robots: a step beside mj_step",
+    "crank": "slider-crank: a step over the numba loop",
+    "first": "robots: first call of a fresh process, nothing kept",
+    "compile": "slider-crank: compile and trace, nothing kept",
+    "second": "slider-crank: first step of a second process, programs kept",
+    "landing": "robots: reverse gradient through the landing",
+    "lanes": "many robots on one core, beside MJX",
+}
+LANDED = ("hopper", "ant")
+"""Robots whose landing is differentiated unless others are named."""
+
+
+def sections(
+    quick: bool, names: Sequence[str] | None, mjx: str | None
+) -> Mapping[str, Callable[[], Iterator[Row]]]:
+    """The sections by name; each is measured as its rows are asked for."""
+    some = robots.ROBOTS[: 1 if quick else None] if names is None else names
+    landed = [x for x in LANDED if x in some] if names is None else names
+    return {
+        "sizes": partial(robots.sizes, some, quick),
+        "operations": partial(crank.operations, quick),
+        "steps": partial(robots.steps, [x for x in some if x in robots.OVER_MUJOCO or names], quick),
+        "crank": partial(crank.steps, quick),
+        "first": partial(robots.first_calls, [x for x in some if x in robots.FIRST_CALL or names], quick),
+        "compile": partial(crank.compiling, quick),
+        "second": partial(crank.second_process, quick),
+        "landing": partial(robots.landings, landed, quick),
+        "lanes": partial(lanes.lanes, mjx, quick),
+    }
+
+
+def main(
+    chosen: Sequence[str] = (), quick: bool = False, names: Sequence[str] | None = None,
+    mjx: str | None = None,
+) -> Numbers:  # fmt: skip
+    """Measures the chosen sections, all if none is named, prints the table and returns its numbers."""
+    numbers: Numbers = {}
+    for name, rows in sections(quick, names, mjx).items():
+        if chosen and name not in chosen:
+            continue
+        load = os.getloadavg()[0]
+        print(f"{name}: {TITLES[name]} (load {load:.1f} of {os.cpu_count()} CPUs)", flush=True)
+        numbers |= shown(name, rows()) | {f"{name}: load": load}
+    return numbers
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.performance", description="cost beside bounds"
+    )
+    parser.add_argument(
+        "sections", nargs="*", metavar="SECTION", help=f"of {', '.join(TITLES)}; all if none"
+    )
+    parser.add_argument("--quick", action="store_true", help="the first figure of each, with less work")
+    parser.add_argument(
+        "--robots", nargs="+", metavar="NAME", help=f"of {', '.join(robots.ROBOTS)}, or files"
+    )
+    parser.add_argument("--mjx", metavar="FOLDER", help="where mujoco-mjx is installed")
+    given = parser.parse_args()
+    if unknown := set(given.sections) - set(TITLES):
+        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(TITLES)}")
+    main(given.sections, given.quick, given.robots, given.mjx)

@@ -1,0 +1,78 @@
+"""Rows of the table that the benchmark prints: what is asked beside what is found."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..common import Numbers
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure.
+
+    Args:
+        what: its name, with the unit in brackets.
+        found: measured; nan if it was not, with the reason in ``note``.
+        asked: the bound; None where nothing is asked.
+        least: whether the bound is one from below.
+        note: what it was measured with, or why not.
+    """
+
+    what: str
+    found: float = math.nan
+    asked: float | None = None
+    least: bool = False
+    note: str = ""
+
+    def missed(self) -> bool:
+        """Whether a bound is asked and not met."""
+        if self.asked is None or math.isnan(self.found):
+            return False
+        return self.found < self.asked if self.least else self.found > self.asked
+
+
+def _short(x: float) -> str:
+    return f"{x:,.0f}" if abs(x) >= 1000.0 else f"{x:.3g}"
+
+
+def line(row: Row) -> str:
+    """A row as it is printed.
+
+    Example:
+        >>> from experiments.performance.table import Row, line
+        >>> line(Row("moreau [us]", 0.284, asked=0.2)).split()
+        ['moreau', '[us]', '<=', '0.2', '0.284', 'missed']
+    """
+    asked = "" if row.asked is None else f"{'>=' if row.least else '<='} {_short(row.asked)}"
+    found = "-" if math.isnan(row.found) else _short(row.found)
+    said = ", ".join(x for x in ("missed" if row.missed() else "", row.note) if x)
+    return f"  {row.what:52} {asked:>10} {found:>10}  {said}".rstrip()
+
+
+def shown(section: str, rows: Iterable[Row]) -> Numbers:
+    """Prints rows as they come, and returns what was found, under ``section: what``."""
+    numbers: Numbers = {}
+    for row in rows:
+        print(line(row), flush=True)
+        numbers[f"{section}: {row.what}"] = row.found
+    return numbers
+
+
+def interleaved(calls: Mapping[str, tuple[Callable[[], Any], int]], rounds: int) -> Numbers:
+    """Median CPU time in microseconds per unit of work, A-B-A-B; each call comes with its units."""
+    for call, _ in calls.values():
+        call()
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, (call, _) in calls.items():
+            before = time.process_time()
+            call()
+            seconds[name].append(time.process_time() - before)
+    return {name: 1e6 * float(np.median(seconds[name])) / units for name, (_, units) in calls.items()}

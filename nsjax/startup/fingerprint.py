@@ -1,0 +1,370 @@
+"""What a program depends on, as one digest that another process finds again."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import functools
+import hashlib
+import importlib
+import marshal
+import pathlib
+import platform
+import sys
+import sysconfig
+import threading
+import types
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Any
+
+import jax
+import numpy as np
+
+PACKAGE = __name__.partition(".")[0]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+APART = (
+    "analysis", "check_gradient", "cli", "documentation", "experiments", "identify", "io", "motion", "plot",
+    "startup", "sweep",
+)  # fmt: skip
+"""Parts of the package that no run is made of: they stand above the time loop, or beside it."""
+
+CONFIG: Any = jax.config
+"""It does not declare the names of its settings."""
+
+STANDARD = sysconfig.get_path("stdlib")
+
+LIBRARIES = ("jax", "jaxlib", "numpy")
+
+SETTINGS = ("jax_compilation_cache", "jax_persistent_cache", "jax_log", "jax_debug_log", "jax_logging")
+"""Settings of JAX, by the beginning of their names, that change no program."""
+
+
+_PLAIN = (bool, int, float, complex, str, bytes)
+_METHODS = property | classmethod | staticmethod
+
+
+class Unknown(Exception):  # noqa: N818
+    """Something of which nobody can tell whether another process would have the same."""
+
+
+def fingerprint(*values: Any) -> str:
+    """A digest of values and of the package as it is loaded: the same digest, the same program.
+
+    Numbers, strings, arrays, containers, records of the package and its functions, with what these have
+    closed over, count by value; arrays that are being traced by shape and type. The package counts with the
+    code of its functions and with its constants, whether they are those of its files or were changed since;
+    JAX, numpy and Python by their releases, JAX by its settings too.
+
+    Raises:
+        Unknown: for functions and objects of anybody else. What they look at when they are traced, their
+            globals, files, the time, cannot be told from outside.
+
+    Example:
+        >>> from nsjax.startup.fingerprint import fingerprint
+        >>> fingerprint(1.0) == fingerprint(1.0), fingerprint(1.0) == fingerprint(1)
+        (True, False)
+    """
+    digest = _Digest()
+    for part in (_package(), _releases(), _settings(), *values):
+        digest.add(part)
+    return digest.made()
+
+
+_held = threading.local()
+
+
+@contextlib.contextmanager
+def package_held() -> Iterator[None]:
+    """Within, in this thread, the package is looked at once: nobody changes it during one call.
+
+    Example:
+        >>> from nsjax.startup.fingerprint import fingerprint, package_held
+        >>> with package_held():
+        ...     inside = fingerprint(1)
+        >>> inside == fingerprint(1)
+        True
+    """
+    outer = getattr(_held, "digests", None)
+    _held.digests = [] if outer is None else outer
+    try:
+        yield
+    finally:
+        _held.digests = outer
+
+
+def _package() -> str:
+    """Of the package as it is loaded."""
+    held: list[str] | None = getattr(_held, "digests", None)
+    if held:
+        return held[0]
+    digest = _Digest()
+    for name in sorted(_parts()):
+        digest.add_module(name)
+    if held is not None:
+        held.append(digest.made())
+    return digest.made()
+
+
+def _releases() -> tuple[str, ...]:
+    releases = [f"{name} {metadata.version(name)}" for name in LIBRARIES]
+    return (*releases, platform.python_implementation(), sys.version, jax.default_backend())
+
+
+def _settings() -> dict[str, str]:
+    """JAX's settings as they are here, those of a surrounding `with` included."""
+    names = [name for name in CONFIG.values if not name.startswith(SETTINGS)]
+    return {name: repr(getattr(CONFIG, name, CONFIG.values[name])) for name in sorted(names)}
+
+
+def _parts() -> Iterator[str]:
+    """Names of the modules of which runs are made."""
+    for file in ROOT.rglob("*.py"):
+        parts = file.relative_to(ROOT).with_suffix("").parts
+        if parts[0] not in APART and parts[-1] != "__main__":
+            yield ".".join((PACKAGE, *parts)).removesuffix(".__init__")
+
+
+def _ours(module: str | None) -> bool:
+    """Whether a module is one of those."""
+    parts = (module or "").split(".")
+    return parts[0] == PACKAGE and not (len(parts) > 1 and parts[1] in APART)
+
+
+class Foreign(Unknown):
+    """A function or class of somebody else."""
+
+
+class _Digest:
+    """Takes values one after the other; containers say where they end."""
+
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
+        self.inside: list[int] = []
+
+    def made(self) -> str:
+        return self.hash.hexdigest()
+
+    def say(self, *words: Any) -> None:
+        for word in words:
+            data = word if isinstance(word, bytes) else str(word).encode()
+            self.hash.update(len(data).to_bytes(8, "little") + data)
+
+    def add(self, x: Any) -> None:
+        if id(x) in self.inside:
+            raise Unknown(f"a {type(x).__name__} that holds itself")
+        self.inside.append(id(x))
+        try:
+            self._add(x)
+        finally:
+            self.inside.pop()
+
+    def _add(self, x: Any) -> None:
+        kind = type(x)
+        if isinstance(x, jax.core.Tracer):
+            self.say("traced", x.shape, x.dtype, getattr(x, "weak_type", False))
+        elif x is None or x is Ellipsis or kind in _PLAIN:
+            self.say(kind.__name__, x if kind is bytes else repr(x))
+        elif isinstance(x, enum.Enum) and _ours(kind.__module__):
+            self.say("enum", kind.__qualname__, x.name)
+        elif isinstance(x, np.ndarray | np.generic | jax.Array) and x.dtype != object:
+            self.say("array", kind.__name__, x.dtype, x.shape, np.asarray(x).tobytes())
+            self.say(getattr(x, "weak_type", False))
+        elif isinstance(x, np.dtype | jax.tree_util.PyTreeDef.__class__):
+            self.say("dtype", x)
+        elif kind in (tuple, list):
+            self.say(kind.__name__, len(x))
+            for part in x:
+                self.add(part)
+        elif kind in (dict, types.MappingProxyType):
+            self.say(kind.__name__, len(x))
+            for name, part in x.items():
+                self.add(name)
+                self.add(part)
+        elif kind in (set, frozenset):
+            self.say(kind.__name__, len(x), *sorted(_alone(part) for part in x))
+        else:
+            self._add_object(x)
+
+    def _add_object(self, x: Any) -> None:
+        """Classes, functions, and records of the package."""
+        if isinstance(x, type):
+            self._add_class(x)
+        elif isinstance(x, types.FunctionType):
+            self.add_function(x)
+        elif isinstance(x, types.MethodType):
+            self.say("method")
+            self.add(x.__func__)
+            self.add(x.__self__)
+        elif type(x) is functools.partial:
+            self.say("partial")
+            self.add((x.func, x.args, x.keywords))
+        elif self._add_named(x):
+            return
+        elif (inner := _wrapped(x)) is not None:
+            self.say("wrapped", type(x).__qualname__)
+            self.add(inner)
+        elif dataclasses.is_dataclass(x) and _ours(type(x).__module__):
+            self._add_record(x)
+        else:
+            raise _refused(type(x).__module__)(f"an object of {type(x).__module__}.{type(x).__qualname__}")
+
+    def _add_record(self, x: Any) -> None:
+        self._add_class(type(x))
+        names = [field.name for field in dataclasses.fields(x)]
+        for name in getattr(x, "__dict__", {}).keys() - set(names):
+            if not isinstance(getattr(type(x), name, None), functools.cached_property):
+                raise Unknown(f"{name} of a {type(x).__qualname__}, which is no field of it")
+        for name in names:
+            self.say(name)
+            self.add(getattr(x, name))
+
+    def _add_class(self, x: type) -> None:
+        known = _ours(x.__module__) or _named(x.__module__)
+        if known and _found(x.__module__, x.__qualname__) is x:
+            self.say("class", x.__module__, x.__qualname__)
+        else:
+            raise _refused(x.__module__)(f"the class {x.__qualname__} of {x.__module__}")
+
+    def _add_named(self, x: Any) -> bool:
+        """What a library keeps under a name; whether it is such a thing."""
+        name, module = getattr(x, "__name__", ""), getattr(x, "__module__", None) or ""
+        for home in (module, "jax.numpy", "numpy") if name and _named(module) else ():
+            if _found(home, name) is x:
+                self.say("library", home, name)
+                return True
+        return False
+
+    def add_function(self, f: types.FunctionType) -> None:
+        """A function of the package: its code, and what it has closed over."""
+        if self._add_named(f):
+            return
+        home = f.__globals__.get("__name__", "")  # of a decorator's function; its __module__ is another's
+        own = _ours(f.__module__) and f.__code__.co_filename.startswith(str(ROOT))
+        if not (own and _ours(home) and f.__globals__ is vars(sys.modules[home])):
+            inside = f.__code__.co_filename.startswith(str(ROOT))
+            raise _refused(f.__module__ if inside else None)(
+                f"the function {f.__qualname__} of {f.__module__}"
+            )
+        self.say("function", f.__module__, f.__qualname__, _code(f.__code__))
+        for cell in f.__closure__ or ():
+            self.add(cell.cell_contents)
+        self.add((f.__defaults__, f.__kwdefaults__))
+
+    def add_module(self, name: str) -> None:
+        """A module of the package: as it is loaded, else as its file is."""
+        self.say("module", name)
+        module = sys.modules.get(name)
+        if module is None:
+            parts = name.split(".")[1:]
+            file = ROOT.joinpath(*parts).with_suffix(".py")
+            self.say((file if file.is_file() else ROOT.joinpath(*parts, "__init__.py")).read_bytes())
+            return
+        for key, x in sorted(vars(module).items()):
+            if not key.startswith("__"):
+                self.say(key)
+                self._add_member(name, x)
+
+    def _add_member(self, module: str, x: Any) -> None:
+        """What stands in a module or a class: functions and classes that are defined there with their code,
+        others by name, constants by value, and by their kind what is neither.
+        """
+        if isinstance(x, types.FunctionType):
+            self.say("function", x.__module__, x.__qualname__)
+            self._refuse_foreign(x)
+            if x.__module__ == module:
+                self.say(_code(x.__code__))
+                self._add_constant((x.__defaults__, x.__kwdefaults__))
+            if (inner := getattr(x, "__wrapped__", None)) is not None:
+                self._add_member(module, inner)
+        elif isinstance(inner := _wrapped(x) or getattr(x, "__func__", None), types.FunctionType):
+            self.say(type(x).__qualname__)
+            self._add_member(module, inner)
+        elif isinstance(x, property):
+            self._add_member(module, x.fget)
+        elif isinstance(x, type):
+            self.say("class", x.__module__, x.__qualname__)
+            for key, part in sorted(vars(x).items()) if x.__module__ == module else ():
+                if key != "__repr__" and (callable(part) or isinstance(part, _METHODS)):
+                    self.say(key)
+                    self._add_member(module, part)
+        elif isinstance(x, types.ModuleType):
+            self.say("module", x.__name__)
+        else:
+            self._add_constant(x)
+
+    def _refuse_foreign(self, f: types.FunctionType) -> None:
+        """Refuses what somebody has put into the package. What dataclasses write has no file."""
+        file = f.__code__.co_filename
+        standard = file == "<string>" or (file.startswith(STANDARD) and "-packages" not in file)
+        own = (f.__module__ or "").partition(".")[0] == PACKAGE and file.startswith(str(ROOT))
+        if not (_named(f.__module__) or standard or own):
+            raise Foreign(f"the function {f.__qualname__} of {f.__module__}, put into the package")
+
+    def _add_constant(self, x: Any) -> None:
+        """By value; by its kind where it has none that can be told, part by part."""
+        if type(x) in _PLAIN:
+            self.add(x)
+            return
+        if type(x) in (dict, types.MappingProxyType):
+            x = tuple(x.items())
+        elif dataclasses.is_dataclass(x) and not isinstance(x, type):
+            x = (type(x), *(getattr(x, field.name) for field in dataclasses.fields(x)))
+        if type(x) in (tuple, list):
+            self.say(type(x).__name__, len(x))
+            for part in x:
+                self._add_constant(part)
+            return
+        try:
+            self.say(_alone(x))
+        except Foreign:
+            raise
+        except Unknown:
+            self.say("kind", type(x).__module__, type(x).__qualname__)
+
+
+def _alone(x: Any) -> str:
+    digest = _Digest()
+    digest.add(x)
+    return digest.made()
+
+
+def _refused(module: str | None) -> type[Unknown]:
+    """What is raised for something of a module: parts that stand apart are no stranger's."""
+    return Unknown if (module or "").partition(".")[0] == PACKAGE or _named(module) else Foreign
+
+
+def _named(module: str | None) -> bool:
+    """Whether a module is one of the libraries, or of Python's own."""
+    library = (module or "").partition(".")[0]
+    return library in LIBRARIES or library in sys.stdlib_module_names
+
+
+def _wrapped(x: Any) -> Any:
+    """The function in what jax.jit, jax.custom_jvp, functools.cache made of it; None for anything else."""
+    if type(x).__module__.partition(".")[0] not in (*LIBRARIES, "functools"):
+        return None
+    inner = getattr(x, "__wrapped__", None) or getattr(x, "func", None)
+    return inner if callable(inner) else None
+
+
+def _code(code: types.CodeType) -> bytes:
+    """Code in a form that does not depend on how it was loaded; releases of this form before the third know
+    no references, which come and go.
+    """
+    return marshal.dumps(code, 2)
+
+
+def _found(module: str, name: str) -> Any:
+    """What a module has under a name; None if nothing."""
+    if module not in sys.modules:
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            return None
+    found: Any = sys.modules[module]
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found

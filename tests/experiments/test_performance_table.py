@@ -1,0 +1,91 @@
+"""The benchmark command: the structure of what it prints. Times themselves are never tests."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+
+import pytest
+
+from experiments.performance import child, lanes, program_size, robots
+from experiments.performance.__main__ import TITLES, main, sections
+from experiments.performance.table import Row, line, shown
+
+
+def test_rows_say_what_was_asked_and_what_was_missed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert line(Row("a step [us]", 0.25, asked=0.5, note="load 2")).split() == [
+        "a",
+        "step",
+        "[us]",
+        "<=",
+        "0.5",
+        "0.25",
+        "load",
+        "2",
+    ]
+    assert Row("steps/s", 2.9, asked=3.0, least=True).missed()
+    assert not Row("steps/s", 3.1, asked=3.0, least=True).missed()
+    assert not Row("steps/s", asked=3.0, note="skipped").missed()
+    found = shown("part", [Row("one", 2.0, asked=1.0), Row("two", note="skipped: why")])
+    assert found["part: one"] == 2.0
+    assert math.isnan(found["part: two"])
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].split() == ["one", "<=", "1", "2", "missed"]
+    assert said[1].split() == ["two", "-", "skipped:", "why"]
+
+
+def test_quick_sections_of_this_process(
+    reference_data: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mujoco")
+    found = main(["sizes", "operations"], quick=True)
+    said = capsys.readouterr().out
+    assert said.index(TITLES["sizes"]) < said.index(TITLES["operations"])
+    assert "(load " in said
+    problem = robots.robot("hopper")
+    ratio = program_size.count("moreau", "plain", problem, robots.STEP) / program_size.mechanics(problem)
+    assert found["sizes: hopper: moreau, plain / mechanics"] == pytest.approx(ratio, abs=0.0)
+    assert found["operations: moreau, plain, operations"] == program_size.count("moreau", "plain")
+    assert found["sizes: load"] >= 0.0
+
+
+def test_what_is_absent_is_skipped_with_its_reason(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NSJAX_DATA", str(tmp_path))
+    found = main(["sizes", "steps", "first", "landing", "lanes"], quick=True)
+    assert all(math.isnan(x) for name, x in found.items() if not name.endswith("load"))
+    skipped = capsys.readouterr().out.count("skipped: no file")
+    assert skipped == 5
+    assert robots.file_of("a/robot.xml") == pathlib.Path("a/robot.xml")
+
+
+def test_every_section_has_a_title() -> None:
+    assert set(sections(True, None, None)) == set(TITLES)
+
+
+def test_a_failing_child_is_a_reason(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(RuntimeError, match=r"robots.sizes_of.*failed"):
+        child.ask("robots.sizes_of", str(tmp_path / "none.xml"), "moreau", "plain")
+
+
+@pytest.mark.slow
+def test_quick_sections_of_processes_of_their_own(reference_data: pathlib.Path) -> None:
+    pytest.importorskip("mujoco")
+    found = main(["crank", "steps", "second", "first", "compile", "landing"], quick=True)
+    assert found.pop("second: moreau, second process [CPU s]") > 0.0
+    for name in (
+        "steps: hopper: moreau, us/step over mj_step",
+        "first: hopper: moreau, first call [CPU s]",
+    ):
+        assert found[name] > 0.0
+    assert found["landing: hopper: moreau, reverse gradient, run / plain"] > 1.0
+
+
+@pytest.mark.slow
+def test_lanes_start_from_states_of_the_landing(reference_data: pathlib.Path) -> None:
+    pytest.importorskip("mujoco")
+    rows = list(lanes.lanes(None, quick=True, name="hopper"))
+    assert rows[0].found > 0.0
+    assert rows[0].note.startswith("0 lanes with a status")
+    assert "--mjx" in rows[1].note

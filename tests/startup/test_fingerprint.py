@@ -1,0 +1,191 @@
+"""What programs depend on, told by one digest: what differs has another, what cannot be told has none."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax import models, schemes
+from nsjax.contact import newton
+from nsjax.core.system import add
+from nsjax.linalg import BlockDiagonal
+from nsjax.loop import LoopProgram
+from nsjax.startup import fingerprint as module
+from nsjax.startup.fingerprint import Unknown, fingerprint, package_held
+
+
+def program(**options: object) -> LoopProgram:
+    return LoopProgram(system=models.bouncing_ball(**options).system, keep=("gap",), events=0)
+
+
+def test_different_values_differ() -> None:
+    values = [
+        None, False, 0, 0.0, -0.0, 0j, "0", b"0", (), [], {}, (0,), ((),), [0], {"a": 0}, {"b": 0},
+        {"a": 1},
+        frozenset(), frozenset({1}), frozenset({1, 2}), np.zeros(2), np.zeros(3), np.zeros((2, 1)),
+        np.zeros(2, np.float32), np.array([0.0, 1e-300]), jnp.zeros(2), np.float64(0.0), np.dtype(float),
+        add, functools.partial(add, 1.0), functools.partial(add, 2.0), BlockDiagonal(3),
+        BlockDiagonal(2), BlockDiagonal(3).times, BlockDiagonal(2).times, math.sin, jnp.sin,
+        jnp.cos, np.sin, float, jnp.float64,
+    ]  # fmt: skip
+    found = [module._alone(x) for x in values]
+    assert len(set(found)) == len(values)
+    assert found == [module._alone(x) for x in values]
+    assert fingerprint((1, 2), 3) != fingerprint((1, 2, 3))
+
+
+def test_models_and_schemes_differ_by_their_choices() -> None:
+    choices = [program(), program(balls=2), program(dimension=2)]
+    made = [module._alone((x, schemes.moreau())) for x in choices]
+    made += [module._alone((choices[0], entry.factory())) for entry in schemes.REGISTRY.values()]
+    made += [module._alone((dataclasses.replace(choices[0], keep=()), schemes.moreau()))]
+    assert len(set(made)) == len(made) - 1  # moreau stands there twice
+    assert fingerprint(program()) == fingerprint(program())
+
+
+def test_every_model_and_scheme_has_one() -> None:
+    for name, entry in models.REGISTRY.items():
+        found = module._alone(LoopProgram(system=entry.factory().system, keep=(), events=0))
+        assert len(found) == 64, name
+
+
+def test_traced_arrays_count_by_shape_and_type() -> None:
+    seen: list[str] = []
+
+    for x in (jnp.zeros(2), jnp.ones(2), jnp.zeros(3), jnp.zeros(2, jnp.float32)):
+        jax.eval_shape(lambda x: seen.append(fingerprint({"x": x})), x)
+    assert seen[0] == seen[1]
+    assert len(set(seen)) == 3
+
+
+def test_settings_of_jax_count() -> None:
+    with jax.default_matmul_precision("highest"):
+        inside = fingerprint(1)
+    assert inside != fingerprint(1)
+
+
+def mine(t, q, v, p):
+    return -q
+
+
+class Mine:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("stranger", "says"),
+    [
+        (mine, "the function mine of"),
+        (lambda q: q, "the function .*lambda"),
+        (Mine, "the class Mine"),
+        (Mine(), "an object of .*Mine"),
+        (functools.partial(mine, 1.0), "the function mine"),
+        (jax.jit(mine), "the function mine"),
+        (functools.wraps(add)(lambda q, xi: q), "the function add of nsjax"),
+        ({"a": [mine]}, "the function mine"),
+        (np.array([mine], dtype=object), "an object of numpy.ndarray"),
+        (np.random.default_rng(), "an object of numpy.random"),
+    ],
+)
+def test_what_belongs_to_others_is_unknown(stranger: object, says: str) -> None:
+    with pytest.raises(Unknown, match=says):
+        fingerprint(stranger)
+
+
+def test_what_holds_itself_is_unknown() -> None:
+    x: list[object] = []
+    x.append(x)
+    with pytest.raises(Unknown, match="a list that holds itself"):
+        fingerprint(x)
+
+
+def test_what_is_hung_on_a_record_is_unknown() -> None:
+    structure = BlockDiagonal(3)
+    object.__setattr__(structure, "times", mine)
+    with pytest.raises(Unknown, match="times of a BlockDiagonal, which is no field of it"):
+        fingerprint(structure)
+
+
+def test_a_users_system_is_unknown() -> None:
+    system = dataclasses.replace(models.bouncing_ball().system, force=mine)
+    with pytest.raises(Unknown, match="the function mine"):
+        fingerprint(LoopProgram(system=system, keep=(), events=0))
+
+
+def test_the_package_counts_as_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint(1)
+    name = next(k for k, x in vars(newton).items() if type(x) in (int, float) and k.isupper())
+    with monkeypatch.context() as patch:
+        patch.setattr(newton, name, 2 * getattr(newton, name) + 1)
+        assert fingerprint(1) != before
+    function = next(k for k, x in vars(newton).items() if getattr(x, "__module__", "") == newton.__name__)
+    with monkeypatch.context() as patch:
+        patch.setattr(newton, function, add)
+        assert fingerprint(1) != before
+        patch.setattr(newton, function, mine)
+        with pytest.raises(Unknown, match=r"the function mine of .*, put into the package"):
+            fingerprint(1)
+        # a decorated function of ours that goes by its name
+        patch.setattr(newton, function, functools.wraps(add)(lambda q, xi: q))
+        with pytest.raises(Unknown, match=r"the function add of .*, put into the package"):
+            fingerprint(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(BlockDiagonal, "times", lambda *_: None)
+        with pytest.raises(Unknown, match="put into the package"):
+            fingerprint(1)
+    assert fingerprint(1) == before
+    # of a module that is not loaded yet, its file
+    monkeypatch.delitem(sys.modules, newton.__name__)
+    assert fingerprint(1) != before
+
+
+def test_the_package_may_be_held_for_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    with package_held():
+        before = fingerprint(1)
+        monkeypatch.setattr(newton, "_OTHER", 1.0, raising=False)
+        with package_held():
+            assert fingerprint(1) == before
+            assert fingerprint(2) != before
+    assert fingerprint(1) != before
+
+
+def test_registered_functions_of_others_make_everything_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stranger, says in (
+        (mine, "the function mine"),
+        (Mine(), "an object of .*Mine"),
+        (Mine, "the class"),
+    ):
+        monkeypatch.setitem(models.REGISTRY, "mine", stranger)
+        with pytest.raises(Unknown, match=says):
+            fingerprint(1)
+
+
+def test_it_is_the_same_in_every_process() -> None:
+    run = (
+        "import nsjax; from nsjax import models; from nsjax.startup.fingerprint import fingerprint\n"
+        "nsjax.configure(cache=False)\n"
+        "print(fingerprint(models.slider_crank().system, {'a', 'b', 'c'}))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", run], capture_output=True, text=True, check=True,
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+        ).stdout
+        for seed in (1, 2)
+    }  # fmt: skip
+    assert len(found) == 1
+
+
+def test_parts_apart_are_not_of_runs() -> None:
+    names = set(module._parts())
+    assert {"nsjax", "nsjax.loop", "nsjax.contact.newton", "nsjax.schemes"} <= names
+    assert not {name for name in names if name.split(".")[1:2] and name.split(".")[1] in module.APART}
