@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 from jax import export
+from jax.custom_batching import custom_vmap
 
 from nsjax.startup.fingerprint import CONFIG, Unknown, fingerprint
 
@@ -36,7 +37,7 @@ def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any
     a file is damaged, where the process has several devices, or where the program cannot be exported, the
     function is traced as ever.
 
-    A kept program has no derivative: for calls outside transformations.
+    A kept program has no derivative. Of a batch the function is traced as ever.
 
     Args:
         function: of the package; returns arguments of the same structure, arrays, None, and tuples and
@@ -68,7 +69,19 @@ def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any
     if found is None:
         return function(static, *arguments)
     program, outline = found
-    return _filled(outline, arguments, iter(program.call(*leaves)))
+    run = custom_vmap(lambda *leaves: tuple(program.call(*leaves)))
+
+    @run.def_vmap
+    def lanes(size: int, batched: list[bool], *leaves: Any) -> Any:
+        """Of a batch the function is traced as ever: a kept program has no lanes."""
+
+        def one(*leaves: Any) -> tuple[Any, ...]:
+            return tuple(jax.tree.leaves(function(static, *jax.tree.unflatten(tree, leaves))))
+
+        out = jax.vmap(one, [0 if x else None for x in batched], axis_size=size)(*leaves)
+        return out, tuple(True for _ in out)
+
+    return _filled(outline, arguments, iter(run(*leaves)))
 
 
 def _folder() -> pathlib.Path | None:

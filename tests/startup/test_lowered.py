@@ -201,3 +201,20 @@ def test_derivatives_are_traced_as_ever(monkeypatch: pytest.MonkeyPatch) -> None
     jax.eval_shape(jax.grad(end), jax.tree.map(jnp.asarray, params))
     with pytest.raises(AssertionError):
         nsjax.simulate(system, params, state, schemes.moreau(), dt=1e-3, steps=2, save=["gap"])
+
+
+def turned(static, angle, size):
+    return size * jnp.sin(angle), {"of": angle}
+
+
+def test_a_batch_of_a_kept_program(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes are single runs, some arguments shared."""
+    monkeypatch.setattr(lowered, "fingerprint", lambda *_: "three")
+    call = jax.jit(lambda angle, size: lowered.kept_call(turned, None, angle, size))
+    angles, size = jnp.linspace(0.1, 0.5, 5), jnp.asarray(2.0)
+    wanted = [call(x, size)[0] for x in angles]
+    assert len(kept(folder)) == 1
+    found, more = jax.vmap(call, (0, None))(angles, size)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(more["of"], angles)
+    np.testing.assert_array_equal(jax.lax.map(lambda x: call(x, size)[0], angles), wanted)
