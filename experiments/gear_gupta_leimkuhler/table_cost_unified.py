@@ -13,7 +13,7 @@ import nsjax
 from nsjax import models, schemes
 
 from .. import common
-from ..performance.table import interleaved
+from ..performance.side_by_side import interleaved
 
 STEP = 1e-5
 SCHEMES = {

@@ -14,7 +14,7 @@ import nsjax
 from nsjax import schemes
 
 from .. import common
-from ..performance.table import interleaved
+from ..performance.side_by_side import interleaved
 from .rigid import PAPER, load_expected
 
 STEP = 1e-5

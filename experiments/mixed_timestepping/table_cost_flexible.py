@@ -13,7 +13,7 @@ import nsjax
 from nsjax import models
 
 from .. import common
-from ..performance.table import interleaved
+from ..performance.side_by_side import interleaved
 from .flexible import STEP, Rod, modal
 from .rigid import PAPER, RIGID, ROWS, table2
 

@@ -21,7 +21,7 @@ from functools import partial
 
 from ..common import Numbers
 from . import crank, lanes, robots
-from .table import Row, shown
+from .side_by_side import Row, shown
 
 TITLES = {
     "sizes": "programs of robots over their mechanics",

@@ -17,8 +17,8 @@ from nsjax import models, schemes
 
 from ..common import Numbers
 from . import child, program_size
+from .side_by_side import Row, interleaved
 from .steps import STEP, numba_loop, run_numba
-from .table import Row, interleaved
 
 OVER_NUMBA = {
     "moreau": 2.5, "half_explicit": 4.0, "generalized_alpha": 4.5, "moreau_theta": 5.0, "bathe": 7.0,

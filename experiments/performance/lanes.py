@@ -20,7 +20,7 @@ import numpy as np
 
 from ..common import Numbers
 from . import child
-from .table import Row
+from .side_by_side import Row
 
 LANES, STEPS, ROUNDS = 1024, 50, 2
 TIMES = 3.0

@@ -23,7 +23,7 @@ from nsjax import Problem, schemes
 
 from ..common import Numbers
 from . import child, program_size
-from .table import Row, interleaved
+from .side_by_side import Row, interleaved
 
 ROBOTS = ("hopper", "ant", "go1_feet", "brax_humanoid", "mujoco_humanoid")
 STEP = 1e-3

@@ -25,7 +25,7 @@ from nsjax import models, schemes
 
 from ..common import Numbers
 from . import child, numpy_loop
-from .table import interleaved
+from .side_by_side import interleaved
 
 STEP = child.STEP
 THETA1 = 83.555112

@@ -9,7 +9,7 @@ import pytest
 
 from experiments.performance import child, lanes, program_size, robots
 from experiments.performance.__main__ import TITLES, main, sections
-from experiments.performance.table import Row, line, shown
+from experiments.performance.side_by_side import Row, line, shown
 
 
 def test_rows_say_what_was_asked_and_what_was_missed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,7 +46,7 @@ def line(row: Row) -> str:
     """A row as it is printed.
 
     Example:
-        >>> from experiments.performance.table import Row, line
+        >>> from experiments.performance.side_by_side import Row, line
         >>> line(Row("moreau [us]", 0.284, asked=0.2)).split()
         ['moreau', '[us]', '<=', '0.2', '0.284', 'missed']
     """
