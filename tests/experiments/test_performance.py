@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.performance import child, steps, table
+from experiments.performance import child, side_by_side, steps
 
 STEPS, EVERY = 3000, 100
 # Rounding differences grow along the impacts of this stretch by a factor of about a thousand.
@@ -67,7 +67,7 @@ def test_lanes_are_single_runs(rows: np.ndarray) -> None:
 def test_interleaved_measures_every_call_equally_often() -> None:
     seen: list[str] = []
     calls = {name: (lambda name=name: seen.append(name), 1) for name in "ab"}
-    found = table.interleaved(calls, 7)
+    found = side_by_side.interleaved(calls, 7)
     assert seen == list("ab") * 8
     assert set(found) == {"a", "b"}
     assert all(x >= 0.0 for x in found.values())
