@@ -78,7 +78,8 @@ class StageAnswer:
 # one of many answers is found, with the rounding that one over the weight of dependent rows makes large
 # (1e-8): found anew in every pass, forces of friction move by as much, and passes stand still. The first
 # ones begin at zero: laws may have several answers, and from a far iterate another one is found (a solid
-# cube with `ggl_unified` bounced with six times the penetration).
+# cube with `ggl_unified` bounced with six times the penetration). While passes contract by ten, six of them
+# leave a millionth of the first update: the iterate is near, or passes do not contract.
 SETTLED = 6
 
 # Distance of difference quotients in parts of the scale of velocities. Rounding of a stiff force ``K q``

@@ -40,8 +40,8 @@ def taken(x: Array, places: np.ndarray) -> Array:
 
 
 def picked(x: Array, places: np.ndarray) -> Array:
-    """``x[places]`` along the first axis of (n,) or (n, m), in two operations whatever the order: a product
-    with zeros and ones.
+    """``x[..., places]``, in two operations whatever the order: sums in which one entry counts. For short
+    axes: a row of ``n`` is read for every place.
 
     Example:
         >>> import jax.numpy as jnp, numpy as np
@@ -50,9 +50,10 @@ def picked(x: Array, places: np.ndarray) -> Array:
         [3.0, 0.0, 4.0]
     """
     if len(places) == 0 or np.all(np.diff(places) == 1):
-        return taken(x, places)
-    picks = np.eye(x.shape[0])[places]
-    return jnp.sum(picks * x, axis=1) if x.ndim == 1 else jnp.sum(picks[:, :, None] * x, axis=1)
+        first = int(places[0]) if len(places) else 0
+        return x[..., first : first + len(places)]
+    here = np.arange(x.shape[-1])[:, None] == places
+    return jnp.sum(jnp.where(here, x[..., :, None], 0.0), axis=-2)
 
 
 def _runs(places: list[int]) -> list[tuple[int, int, int]]:

@@ -159,11 +159,6 @@ def _from_faces(box: Around, k: np.ndarray, way: Array) -> Array:
     return jnp.sqrt(jnp.sum(out * out, axis=1))
 
 
-def side_by_side(records: list[Any]) -> Any:
-    """Numbers alike along a first axis."""
-    return jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y, float) for y in x]), *records)
-
-
 def radius_of(kind: str, x: Any, dimension: int) -> Any:
     """Of a sphere around a shape, which a plane has not."""
     if kind == "box":

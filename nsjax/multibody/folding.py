@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -12,6 +11,7 @@ from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.elastic import Elastic, Piece, beam_piece, chain_piece, joined
 from nsjax.multibody.frames import ALGEBRA
 from nsjax.multibody.incremental import Chain
+from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import Part
 from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree, record
@@ -56,7 +56,7 @@ def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) 
         mass=jnp.concatenate([x.mass for x in pieces]),
         inertia=jnp.concatenate([x.inertia for x in pieces]),
         com=jnp.concatenate(coms),
-        joints=tuple(_stacked([_filled(p[part.name], part, d) for part in group]) for group in groups),
+        joints=tuple(side_by_side([_filled(p[part.name], part, d) for part in group]) for group in groups),
         elastic=joined(pieces),
         chains=tuple(x.chain for x in pieces if x.chain is not None),
     )
@@ -93,7 +93,3 @@ def _filled(numbers: Any, part: Part, dimension: int) -> Any:
         second_axis=None if numbers.second_axis is None else jnp.asarray(numbers.second_axis, float),
         length=numbers.length,
     )  # fmt: skip
-
-
-def _stacked(records: list[Any]) -> Any:
-    return jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y, float) for y in x]), *records)

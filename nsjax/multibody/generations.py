@@ -74,17 +74,8 @@ class Motion:
         """That of some of the bodies; None: of all."""
         if places is None:
             return self
-        return jax.tree.map(lambda x: x if x.shape[-1] == 1 else columns(x, places), self)
-
-
-def columns(x: Array, places: np.ndarray) -> Array:
-    """``x[..., places]``: one that all share, slices, or sums of products with zeros and ones."""
-    if len(set(places.tolist())) == 1:
-        return x[..., places[0] : places[0] + 1]
-    if np.all(np.diff(places) == 1):
-        return x[..., places[0] : places[-1] + 1]
-    picks = np.eye(x.shape[-1])[:, places]
-    return jnp.sum(x[..., :, None] * picks, axis=-2)
+        places = places[:1] if np.all(places == places[0]) else places  # one for all
+        return jax.tree.map(lambda x: x if x.shape[-1] == 1 else picked(x, places), self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,10 +129,9 @@ def generations(links: tuple[Link, ...]) -> tuple[Generation, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Walk:
-    """From the ground to the last bodies of a tree with ``nv`` velocities."""
+    """From the ground to the last bodies of a tree."""
 
     links: tuple[Link, ...]
-    nv: int
 
     @functools.cached_property
     def generations(self) -> tuple[Generation, ...]:
@@ -162,7 +152,7 @@ class Walk:
     @functools.cached_property
     def rates(self) -> np.ndarray:
         """Velocities, generation by generation, each one's first ones first."""
-        own = [(x.v + k) for g in self.generations for k in range(SIZES[3][g.kind][1]) for x in g.links]
+        own = [x.v + k for g in self.generations for k in range(SIZES[3][g.kind][1]) for x in g.links]
         return np.array(own, int)
 
     def __call__(
@@ -183,12 +173,11 @@ class Walk:
             at = _At(g, base, joint, q, x[here].reshape(own, n), _some(turned, here, own), speed)
             moved, screws = STEPS[g.kind](at)
             made.append(moved)
-            spins += [_wide(s, n) for s, _ in screws]
-            velocities += [_wide(u, n) for _, u in screws]
+            spins += [space.many(s, n) for s, _ in screws]
+            velocities += [space.many(u, n) for _, u in screws]
             first, entry = first + size * n, entry + own * n
-        back = np.argsort(self.rates)
         both = jnp.concatenate([jnp.concatenate(spins, axis=1), jnp.concatenate(velocities, axis=1)])
-        found = picked(both.T, back)
+        found = picked(both, np.argsort(self.rates)).T
         return tuple(made), found[:, :3], found[:, 3:]
 
     def _turned(self, x: Array) -> tuple[Array, Array] | None:
@@ -201,11 +190,6 @@ def _some(turned: tuple[Array, Array] | None, here: slice, own: int) -> Any:
         return None
     s, c = (y[here].reshape(own, -1) for y in turned)
     return s, c
-
-
-def _wide(x: Any, n: int) -> Array:
-    """As (3, n)."""
-    return jnp.zeros((3, n)) if x is None else jnp.broadcast_to(x, (3, n))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,8 +12,9 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.multibody import numbers, touching
-from nsjax.multibody.candidates import REACH, SOLIDS, radius_of, side_by_side
+from nsjax.multibody.candidates import REACH, SOLIDS, radius_of
 from nsjax.multibody.frames import ALGEBRA
+from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import GROUND, Part, made, number
 from nsjax.multibody.touching import Shape
 

@@ -20,7 +20,8 @@ from nsjax.linalg import BlockDiagonal
 from nsjax.multibody import meetings
 from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.batches import Batch, Met, Places
-from nsjax.multibody.candidates import Candidates, Found, listed, side_by_side
+from nsjax.multibody.candidates import Candidates, Found, listed
+from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import SIZES, Topology
 from nsjax.types import Array, PyTree, record

@@ -80,6 +80,14 @@ def _spring(scene: Scene, part: Part, numbers: Any) -> Iterator[Push]:
     yield second, a.negative(pull), other, None
 
 
+def effort_of(part: Part, numbers: Any, t: Any, x: Any, rate: Any) -> Any:
+    """Of a spring or motor in a hinge or slide, at its coordinate and rate; a scalar or None."""
+    if part.kind == "joint_spring":
+        return plane.minus(tension(part, numbers, plane.plus(x, plane.minus(numbers.rest)), rate))
+    law = part.option("law")
+    return numbers.value if law is None else law(t, plane.value(x), plane.value(rate), numbers.own)
+
+
 def joint_effort(scene: Scene, joint: Part, numbers: Any, effort: Any) -> Iterator[Push]:
     """A moment or force in a hinge or slide, on its second body, and back on its first."""
     a, (first, second) = scene.algebra, joint.bodies
@@ -165,12 +173,7 @@ def pushes_of(scene: Scene, topology: Topology, part: Part, p: PyTree) -> Iterat
         yield from _ball_spring(scene, joint, numbers)
         return
     x, rate = scene.coordinates(joint.name)
-    if part.kind == "joint_spring":
-        effort = plane.minus(tension(part, numbers, plane.plus(x, plane.minus(numbers.rest)), rate))
-    else:
-        law = part.option("law")
-        own = (scene.time, plane.value(x), plane.value(rate), numbers.own)
-        effort = numbers.value if law is None else law(*own)
+    effort = effort_of(part, numbers, scene.time, x, rate)
     yield from joint_effort(scene, joint, p[joint.name], effort)
 
 

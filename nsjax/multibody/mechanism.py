@@ -22,7 +22,7 @@ from nsjax.multibody.heaps import STACKED, Contacts
 from nsjax.multibody.line_loads import line_wrenches
 from nsjax.multibody.loads import potential, pushes, weigh, wrenches
 from nsjax.multibody.naming import coordinate_labels, observed
-from nsjax.multibody.own_joints import OwnJoints, Stacked
+from nsjax.multibody.own_joints import JointNumbers, OwnJoints
 from nsjax.multibody.parts import Part
 from nsjax.multibody.planar import Tree as PlanarTree
 from nsjax.multibody.planar_dynamics import Dynamics
@@ -85,8 +85,8 @@ class Mechanism:
         """Joints whose coordinates stand in ``q``, in space."""
         return OwnJoints(self.topology, self.presence.limits, self.presence.drags)
 
-    def _stacked(self, p: PyTree) -> Stacked:
-        found: Stacked = p[OWN] if OWN in p else self.own.stacked(p)
+    def _stacked(self, p: PyTree) -> JointNumbers:
+        found: JointNumbers = p[OWN] if OWN in p else self.own.stacked(p)
         return found
 
     def scene(self, t: Array, q: Array, v: Array | None, p: PyTree) -> Scene:
@@ -153,7 +153,19 @@ class Mechanism:
 
     def contact_rows(self, t: Array, q: Array, p: PyTree) -> tuple[Array, Array]:
         """Rows of the contacts (nc, 1 + nt, nv), and their rates at rest (nc, 1 + nt)."""
-        return screw_rows.rows(self, t, q, p)
+        frames, spins, velocities = self.tree.seen(q, None, p)
+        met = self.met(self.scene_of(t, q, None, p, frames), p)
+        wt = screw_rows.rows(self.tree, met, self.own, self.presence.tangents, spins, velocities)
+        return wt, jnp.zeros(wt.shape[:2])
+
+    @property
+    def knows_rows(self) -> bool:
+        """Whether rows of all contacts are known: of a tree in space, without features that a step holds
+        fixed (rates of their gaps are those of closest points where they touch only), and limits of joints
+        whose coordinates stand in ``q``.
+        """
+        met = bool(self.presence.contacts or self.presence.limits) and not self.searched
+        return met and self.own.hold_limits and isinstance(self.tree, SpatialTree)
 
     def met(self, scene: Scene, p: PyTree) -> list[meetings.Meeting]:
         """Of the contacts by name."""
@@ -323,7 +335,7 @@ class Mechanism:
         nt = self.presence.tangents if nc else 0
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = {"mass": self.mass}
-        if screw_rows.has_rows(self):
+        if self.knows_rows:
             given["rows"] = self.contact_rows
         if absolute:
             given = self.tree.structure(self, self.presence.touching)
@@ -352,7 +364,7 @@ NEAREST = "closest points"
 """Key of the parameters of closest points in refreshed params; no part has it, since names are words."""
 
 OWN = "joints side by side"
-"""Key of `nsjax.multibody.own_joints.Stacked` in prepared params."""
+"""Key of `nsjax.multibody.own_joints.JointNumbers` in prepared params."""
 
 TITLED = 4
 """Most bodies that a title names."""

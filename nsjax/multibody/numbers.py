@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from nsjax.types import Array, record
 
 Number = Array | float
+
+
+def side_by_side(records: list[Any]) -> Any:
+    """Numbers alike along a first axis."""
+    return jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y, float) for y in x]), *records)
 
 
 @record()

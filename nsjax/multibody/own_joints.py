@@ -14,18 +14,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.linalg import matvec
 from nsjax.math import picked
-from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody.loads import tension
+from nsjax.multibody.loads import effort_of
+from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import Part
 from nsjax.multibody.topology import LOADS, Link, Topology
 from nsjax.types import Array, PyTree, record
 
 
+class AtOnce:
+    """Laws of motors that may be evaluated for many joints at once: without branches."""
+
+    def __call__(self, t: Array, x: Array, rate: Array, own: Any) -> Array:
+        """Effort at a joint's coordinate and rate."""
+        raise NotImplementedError
+
+
 @record()
-class Stacked:
-    """Numbers of efforts alike, group by group, and bounds of the limits (k,)."""
+class JointNumbers:
+    """Numbers of efforts alike, group by group, None of a law of a user; bounds of the limits (k,)."""
 
     efforts: tuple[Any, ...]
     bounds: Any
@@ -74,39 +81,45 @@ class OwnJoints:
         return tuple(x for x in self.topology.all_of(*LOADS) if x.name not in own)
 
     def _alike(self, p: PyTree) -> list[list[Part]]:
-        """Loads of one kind, with one law, of which the same numbers are given."""
+        """Loads of one kind of which the same numbers are given; those with a law of a user, which may
+        branch, one by one.
+        """
         groups: dict[Any, list[Part]] = {}
         for part in self.loads:
+            law = part.option("law")
             leaves, structure = jax.tree.flatten(p[part.name])
-            shapes = tuple(np.shape(x) for x in leaves)
-            groups.setdefault((part.kind, part.option("law"), structure, shapes), []).append(part)
+            alike = (structure, tuple(np.shape(x) for x in leaves)) if _at_once(part) else part.name
+            groups.setdefault((part.kind, law, alike), []).append(part)
         return list(groups.values())
 
-    def stacked(self, p: PyTree) -> Stacked:
+    def stacked(self, p: PyTree) -> JointNumbers:
         """Numbers side by side."""
-
-        def beside(*x: Any) -> Array:
-            return jnp.stack([jnp.asarray(y, float) for y in x])
-
-        efforts = tuple(jax.tree.map(beside, *(p[x.name] for x in alike)) for alike in self._alike(p))
+        efforts = []
+        for alike in self._alike(p):
+            efforts.append(side_by_side([p[x.name] for x in alike]) if _at_once(alike[0]) else None)
         bounds = [jnp.asarray(getattr(p[name], which), float) for name, which in self.limits]
-        return Stacked(efforts=efforts, bounds=jnp.stack(bounds) if bounds and self.hold_limits else None)
+        held = bool(bounds) and self.hold_limits
+        return JointNumbers(efforts=tuple(efforts), bounds=jnp.stack(bounds) if held else None)
 
-    def efforts(self, t: Array, q: Array, v: Array, p: PyTree, stacked: Stacked) -> Array:
+    def efforts(self, t: Array, q: Array, v: Array, p: PyTree, stacked: JointNumbers) -> Array:
         """Forces (nv,) of springs and motors on the velocities of their joints."""
         found, places = [], []
         for alike, own in zip(self._alike(p), stacked.efforts, strict=True):
-            links = [self.links[x.option("joint")] for x in alike]
+            links, part = [self.links[x.option("joint")] for x in alike], alike[0]
             x, rate = picked(q, np.array([s.q for s in links])), picked(v, np.array([s.v for s in links]))
-            made = effort(alike[0], own, t, x, rate)
+            if own is None:
+                made = effort_of(part, p[part.name], t, x[0], rate[0])
+            else:
+                made = jax.vmap(functools.partial(effort_of, part), (0, None, 0, 0))(own, t, x, rate)
             if made is not None:
                 found.append(jnp.broadcast_to(made, x.shape))
                 places += [s.v for s in links]
         if not found:
             return jnp.zeros_like(v)
-        return matvec(jnp.asarray(np.eye(v.shape[0])[:, places]), jnp.concatenate(found))
+        here = np.arange(v.shape[0])[:, None] == np.array(places)
+        return jnp.sum(jnp.where(here, jnp.concatenate(found), 0.0), axis=1)
 
-    def gaps(self, q: Array, stacked: Stacked) -> Array:
+    def gaps(self, q: Array, stacked: JointNumbers) -> Array:
         """Of the limits (k,)."""
         sides = np.array([1.0 if which == "lower" else -1.0 for _, which in self.limits])
         x = picked(q, np.array([self.links[name].q for name, _ in self.limits]))
@@ -117,14 +130,7 @@ class OwnJoints:
         return picked(v, np.array([self.links[name].v for name in self.drags]))
 
 
-def effort(part: Part, own: Any, t: Array, x: Array, rate: Array) -> Any:
-    """Of springs or motors alike (k,); None: none."""
+def _at_once(part: Part) -> bool:
+    """Whether the law of a spring or motor is one of the package."""
     law = part.option("law")
-    if part.kind == "joint_spring":
-        extension = plane.plus(x, plane.minus(own.rest))
-        if law is None:
-            return plane.minus(tension(part, own, extension, rate))
-        return -jax.vmap(law)(extension, rate, own.own)
-    if law is None:
-        return own.value
-    return jax.vmap(law, (None, 0, 0, 0))(t, x, rate, own.own)
+    return law is None or isinstance(law, AtOnce)

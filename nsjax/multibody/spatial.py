@@ -63,7 +63,7 @@ def _hinges(axis: Array, frame: Any) -> tuple[Array, Array, Array]:
     return t0, t1, t2
 
 
-def _columns(values: Sequence[Any], none: Any) -> Any:
+def _beside(values: Sequence[Any], none: Any) -> Any:
     """Values side by side along a last axis, ``none`` where one is not given; None if none is."""
     if all(x is None for x in values):
         return None
@@ -72,7 +72,7 @@ def _columns(values: Sequence[Any], none: Any) -> Any:
 
 def _rotations(turned: Sequence[Any]) -> Any:
     """Matrices (3, 3, n) of rotation vectors; None: no rotations."""
-    every = _columns(turned, np.zeros(3))
+    every = _beside(turned, np.zeros(3))
     return None if every is None else jnp.moveaxis(jax.vmap(rotation_of, 1)(every), 0, -1)
 
 
@@ -83,10 +83,10 @@ def _geometry(generation: Generation, p: PyTree) -> Geometry:
         return Geometry()
     joints, back = [p[x.joint] for x in links], np.array([x.reversed for x in links])
     ends = [(x.on, x.at) if y else (x.at, x.on) for x, y in zip(joints, back, strict=True)]
-    at, on = (_columns([space.vector(x[k]) for x in ends], np.zeros(3)) for k in (0, 1))
+    at, on = (_beside([space.vector(x[k]) for x in ends], np.zeros(3)) for k in (0, 1))
     frame, unit = _rotations([x.turned for x in joints]), np.array([1.0, 0.0, 0.0])
     axes = [unit if x.axis is None and kind == "slide" else x.axis for x in joints]
-    axis, second = _columns(axes, unit), _columns([x.second_axis for x in joints], unit)
+    axis, second = _beside(axes, unit), _beside([x.second_axis for x in joints], unit)
     if np.any(back):
         frame = None if frame is None else jnp.where(back, jnp.swapaxes(frame, 0, 1), frame)
         if kind == "universal":
@@ -119,8 +119,8 @@ class Tree:
         bodies = [p[x.body] for x in self.steps.order]
         return Folded(
             joints=joints, mass=jnp.stack([jnp.asarray(x.mass, float) for x in bodies]),
-            com=_columns([space.vector(x.com) for x in bodies], np.zeros(3)),
-            inertia=_columns([_square(x.inertia) for x in bodies], np.zeros((3, 3))),
+            com=_beside([space.vector(x.com) for x in bodies], np.zeros(3)),
+            inertia=_beside([_square(x.inertia) for x in bodies], np.zeros((3, 3))),
             armature=self._armature(p),
         )  # fmt: skip
 
@@ -131,7 +131,7 @@ class Tree:
     @functools.cached_property
     def steps(self) -> Walk:
         """From the ground to the last bodies."""
-        return Walk(self.topology.links, self.topology.sizes[1])
+        return Walk(self.topology.links)
 
     @functools.cached_property
     def places(self) -> dict[str, tuple[int, int]]:
@@ -202,12 +202,10 @@ class Tree:
         found = [getattr(x, name) for x in moving]
         if all(x is None for x in found):
             return None
-        none = np.eye(3)[:, :, None] if name == "turn" else np.zeros((3, 1))
-        wide, counts = (
-            [none if x is None else x for x in found],
-            [len(g.links) for g in self.steps.generations],
-        )
-        wide = [jnp.broadcast_to(x, (*x.shape[:-1], n)) for x, n in zip(wide, counts, strict=True)]
+        none, wide = np.eye(3)[:, :, None] if name == "turn" else np.zeros((3, 1)), []
+        for x, g in zip(found, self.steps.generations, strict=True):
+            x = none if x is None else x
+            wide.append(jnp.broadcast_to(x, (*x.shape[:-1], len(g.links))))
         return jnp.concatenate(wide, axis=-1)
 
     def _centres(self, moving: tuple[Motion, ...], x: Folded) -> Motion:
@@ -220,8 +218,8 @@ class Tree:
         x = self._ready(p)
         moving, spins, velocities = self.walk(q, None, x)
         centres = self._centres(moving, x)
-        c, mass = centres.origin, x.mass
-        c = jnp.zeros((3, len(mass))) if c is None else c
+        mass = x.mass
+        c = space.many(centres.origin, len(mass))
         second = mass * (jnp.sum(c * c, axis=0) * np.eye(3)[:, :, None] - c[:, None] * c[None])
         own = inertia_in_ground(centres.turn, x.inertia)
         second = second if own is None else second + own
@@ -262,15 +260,14 @@ class Tree:
             push = space.add(push, extra)
             lever = None if extra is None else space.cross(self._all(moving, "origin"), extra)
             twist = space.add(space.add(twist, lever), moment)
-        n = len(x.mass)
-        both = jnp.concatenate([jnp.zeros((3, n)) if y is None else y for y in (push, twist)])
+        both = jnp.concatenate([space.many(y, len(x.mass)) for y in (push, twist)])
         both = matmul(jnp.asarray(self.moves), both.T)
         return jnp.sum(jnp.concatenate([velocities, spins], axis=1) * both, axis=1)
 
     def _wrenches(self, wrenches: dict[str, Any]) -> tuple[Any, Any]:
         """Forces and moments about the origins (3, n) of all bodies."""
         found = [wrenches.get(link.body, (None, None)) for link in self.steps.order]
-        push, moment = (_columns([x[i] for x in found], np.zeros(3)) for i in (0, 1))
+        push, moment = (_beside([x[i] for x in found], np.zeros(3)) for i in (0, 1))
         return push, moment
 
     def retract(self, q: Array, xi: Array) -> Array:

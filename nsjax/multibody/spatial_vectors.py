@@ -137,6 +137,12 @@ def array(a: Vector) -> Array:
     return jnp.zeros(3) if a is None else a
 
 
+def many(a: Vector, n: int) -> Array:
+    """As an array (3, n): of (3, n), of one for all (3,) or (3, 1), of zero."""
+    a = array(a)
+    return jnp.broadcast_to(a[:, None] if a.ndim == 1 else a, (3, n))
+
+
 def tangents(normal: Vector) -> tuple[Vector, ...]:
     """Two directions across a unit normal, smooth but where its z component changes sign.
 

@@ -16,21 +16,29 @@ from nsjax.core.operators import all_rows, prepared
 from nsjax.multibody import (
     actuator,
     assemble,
+    ball,
     body,
+    box,
     capsule,
     contact,
+    corners,
     cylinder,
     cylindrical,
     fixed,
+    force,
     hinge,
+    hole,
     joint_spring,
     plane,
     point,
+    points,
     slide,
     sphere,
     universal,
 )
+from nsjax.multibody.all_pairs import HELD
 from nsjax.multibody.generations import generations
+from nsjax.multibody.touching import PAIRS
 
 KINDS = {"hinge": hinge, "slide": slide, "universal": universal, "cylindrical": cylindrical, "fixed": fixed}
 GRAVITY = np.array([0.3, -0.2, -9.81])
@@ -325,12 +333,12 @@ def test_forces_in_joints_are_those_on_their_bodies(seed) -> None:
         t = jnp.asarray(0.7)
         scene, moved = mechanism.scene(t, q, v, p), mechanism.scene(t, q, w, p)
         total = 0.0
-        for name, force, where, moment in pushes(scene, mechanism.topology, p):
+        for name, push, where, moment in pushes(scene, mechanism.topology, p):
             if name == "ground":
                 continue
-            if force is not None:
+            if push is not None:
                 arm = where - scene.position(name)
-                total += jnp.sum(force * (moved.velocity(name) + jnp.cross(moved.spin(name), arm)))
+                total += jnp.sum(push * (moved.velocity(name) + jnp.cross(moved.spin(name), arm)))
             if moment is not None:
                 total += jnp.sum(moment * moved.spin(name))
         return total, w @ mechanism.own.efforts(t, q, v, p, mechanism.own.stacked(p))
@@ -340,3 +348,104 @@ def test_forces_in_joints_are_those_on_their_bodies(seed) -> None:
     for _ in range(4):
         wanted, found = power(*rng.normal(size=(3, system.nv)), problem.params)
         near(found, wanted)
+
+
+def guarded(t, x, rate, own):
+    """A motor whose law is a root above zero: below, its derivative is none."""
+    return jax.lax.cond(x > 0.0, lambda: own * jnp.sqrt(x), lambda: 0.0 * rate)
+
+
+def watching(t, scene, own):
+    """A force that looks at bodies within a branch first, and then outside."""
+    near = jax.lax.cond(
+        scene.time > 0.5, lambda: scene.position("b0")[2] + scene.rate("j_b1"), lambda: scene.spin("b1")[0]
+    )
+    return jnp.stack([near, scene.velocity("b0")[0], own])
+
+
+@pytest.mark.parametrize("t", [0.3, 0.7])
+def test_laws_of_users_may_branch(t) -> None:
+    """Of motors in joints alike, of which one is where the other branch has no derivative, and of a force
+    that looks at frames in a branch.
+    """
+    found = [body(f"b{k}", mass=1.0, inertia=(0.2, 0.3, 0.4), com=(0.3, 0.0, 0.1)) for k in range(2)]
+    for k, above in enumerate(("ground", "b0")):
+        found.append(hinge(f"j_b{k}", above, f"b{k}", at=(0.5, 0.0, 0.0), axis=(0.0, 0.6, 0.8)))
+        found.append(actuator(f"m{k}", f"j_b{k}", law=guarded, own=2.0))
+    pushed = force("watch", ("b1", (0.2, 0.1, 0.0)), law=watching, own=0.4)
+    system, p, _ = assemble(*found, pushed, gravity=GRAVITY)
+    bare, less, _ = assemble(*found, gravity=GRAVITY)
+    mechanism, q, v = system.force.__self__, jnp.array([0.25, -0.5]), jnp.array([0.3, -0.7])
+
+    def along(q, own):
+        now = p | {"m1": dataclasses.replace(p["m1"], own=own), "m0": dataclasses.replace(p["m0"], own=own)}
+        return system.force(jnp.asarray(t), q, v, prepared(system, now))
+
+    value, (by_q, by_own) = jax.jit(along)(q, 2.0), jax.jit(jax.jacrev(along, (0, 1)))(q, 2.0)
+    assert np.isfinite(by_q).all()
+    near(by_own, np.array([np.sqrt(0.25), 0.0]))  # the second motor is where it does not push
+    scene = mechanism.scene(jnp.asarray(t), q, v, p)
+    first = scene.position("b0")[2] + v[1] if t > 0.5 else scene.spin("b1")[0]
+    push = np.array([first, scene.velocity("b0")[0], 0.4])
+    work = jax.jacfwd(lambda x: mechanism.scene(t, q, x, p).velocity("b1", (0.2, 0.1, 0.0)))(v)
+    near(value - bare.force(jnp.asarray(t), q, v, prepared(bare, less)), push @ work)
+
+
+SHAPES = {
+    "points": lambda x: points(x, [(0.1, 0.2, 0.0), (-0.2, 0.1, 0.3)]),
+    "corners": lambda x: corners(x, 0.1, 0.2, 0.15),
+    "sphere": lambda x: sphere(x, 0.15, at=(0.1, 0.0, 0.0)),
+    "box": lambda x: box(x, 0.2, 0.15, 0.1, turned=(0.1, 0.2, 0.0)),
+    "capsule": lambda x: capsule(x, 0.1, 0.3, axis=(0.0, 0.8, 0.6)),
+    "cylinder": lambda x: cylinder(x, 0.1, 0.3, axis=(0.6, 0.0, 0.8)),
+    "hole": lambda x: hole(x, 2.0, axis=(1.0, 0.0, 0.0)),
+    "plane": lambda x: plane(x, normal=(0.0, 0.6, 0.8)),
+}
+HELD_FIXED = [x for x in PAIRS if set(x) <= set(SHAPES) and x in HELD]
+KNOWN = [x for x in PAIRS if set(x) <= set(SHAPES) and x not in HELD]
+
+
+def meeting(first, second):
+    """Two bodies on a hinge and a ball whose shapes meet."""
+    found = [body(x, mass=1.0, inertia=(0.2, 0.3, 0.4)) for x in ("a", "b")]
+    found.append(hinge("h", "ground", "a", at=(0.2, 0.0, 0.0), axis=(0.0, 0.6, 0.8)))
+    found.append(ball("j", "a", "b", at=(0.3, 0.1, 0.2)))
+    met = contact("c", SHAPES[first]("a"), SHAPES[second]("b"), friction=0.3)
+    return assemble(*found, met, gravity=GRAVITY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", sorted(KNOWN), ids="-".join)
+def test_rows_of_all_pairs(pair) -> None:
+    """Far from each other and inside, with how the rows change: those that no step holds fixed."""
+    parts = [body(x, mass=1.0, inertia=(0.2, 0.3, 0.4)) for x in ("a", "b")]
+    parts += [
+        hinge("h", "ground", "a", at=(0.2, 0.0, 0.0), axis=(0.0, 0.6, 0.8)),
+        ball("j", "a", "b", at=(0.3, 0.1, 0.2)),
+    ]
+    met = contact("c", SHAPES[pair[0]]("a"), SHAPES[pair[1]]("b"), friction=0.3)
+    system, p, start = assemble(*parts, met, gravity=GRAVITY)
+    by_hand, rng = (
+        dataclasses.replace(system, rows=None),
+        np.random.default_rng(len(pair[0]) + len(pair[1])),
+    )
+    assert system.rows is not None
+
+    @jax.jit
+    def seen(q, v, xi, p):
+        def rows(s, x):
+            return all_rows(s, jnp.zeros(()), s.retract(q, x), prepared(s, p)).wt
+
+        rest = jnp.zeros(system.nv)
+        return [jax.jvp(functools.partial(rows, s), (rest,), (xi,)) for s in (system, by_hand)]
+
+    for _ in range(20):
+        q = system.retract(start.q, rng.normal(size=system.nv))
+        found, wanted = seen(q, *rng.normal(size=(2, system.nv)), p)
+        for x, y in zip(found, wanted, strict=True):
+            near(x, y, 1e-10)  # directions between points a millimetre apart lose three digits
+
+
+def test_features_that_are_held_have_no_rows() -> None:
+    assert HELD_FIXED
+    assert all(meeting(*pair).system.rows is None for pair in HELD_FIXED)

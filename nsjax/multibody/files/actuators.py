@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import numpy as np
 from nsjax.multibody.elements import actuator
 from nsjax.multibody.files.source import Source, gathered
 from nsjax.multibody.files.tree import HINGE, SLIDE
+from nsjax.multibody.own_joints import AtOnce
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
 
@@ -34,12 +36,16 @@ class Servo:
     force_range: Any = None
 
 
-def serve(t: Array, x: Array, rate: Array, own: Servo) -> Array:
-    """Effort of a `Servo` at a joint's coordinate and rate."""
-    length, speed = own.gear * x, own.gear * rate
-    gain, bias = (k[0] + k[1] * length + k[2] * speed for k in (own.gain, own.bias))
-    push = gain * _within(jnp.asarray(own.control, float), own.control_range) + bias
-    return own.gear * _within(push, own.force_range)
+@dataclasses.dataclass(frozen=True)
+class Serve(AtOnce):
+    """The law of a `Servo`."""
+
+    def __call__(self, t: Array, x: Array, rate: Array, own: Servo) -> Array:
+        """Effort at a joint's coordinate and rate."""
+        length, speed = own.gear * x, own.gear * rate
+        gain, bias = (k[0] + k[1] * length + k[2] * speed for k in (own.gain, own.bias))
+        push = gain * _within(jnp.asarray(own.control, float), own.control_range) + bias
+        return own.gear * _within(push, own.force_range)
 
 
 def _within(x: Array, bounds: Any) -> Array:
@@ -63,7 +69,7 @@ def actuators(source: Source) -> tuple[list[Part], list[str]]:
             said.append((f"actuators that {why} are left out", source.called("actuator", k)))
             continue
         joint = source.names["joint", int(model.actuator_trnid[k][0])]
-        parts.append(actuator(source.names["actuator", k], joint, law=serve, own=_servo(source, k)))
+        parts.append(actuator(source.names["actuator", k], joint, law=Serve(), own=_servo(source, k)))
     return parts, gathered(said)
 
 
