@@ -146,4 +146,4 @@ def test_a_border_after_bounces_that_lose_much_is_noted(name: str) -> None:
             wrong += error * n > 60.0
             assert before or found.notes & notes.SERIOUS or error * n < 60.0, (seed, n, error)
     assert wrong > 5
-    assert missed <= 12  # of 12 draws, the coarsest count of each at most
+    assert missed <= 12  # at most one of the counts of each draw
