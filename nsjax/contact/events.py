@@ -21,7 +21,7 @@ from nsjax.contact.criteria import Criteria
 from nsjax.contact.links import over_links, pairs
 from nsjax.contact.problem import in_place
 from nsjax.core.inertia import Inertia, inertia_at
-from nsjax.core.operators import Rows, all_rows, gap_drift, own_rows
+from nsjax.core.operators import Rows, all_rows, own_rows
 from nsjax.core.system import State, System, is_local
 from nsjax.linalg import Blocks, Paired, every, magnitude, matmul, matvec
 from nsjax.types import Array, PyTree, record
@@ -169,12 +169,29 @@ def gate(criteria: Criteria, system: System, p: PyTree, f: Formed, dt: Array) ->
     ``h |a_N|`` itself, without a least value.
     """
     wt = normals(system, f.rows.wt, f.rows.single)
-    curvature = gap_drift(system, jnp.asarray(f.at.t), f.at.q, f.at.v, p)
+    curvature = gap_curvature(system, p, f.at)
     forced = matvec(wt, f.free)
     least = jnp.abs(forced) + jnp.abs(curvature) + criteria.floor * matvec(magnitude(wt), jnp.abs(f.free))
     free = jnp.abs(forced + curvature)
     least = criteria.cancellation * least
     return criteria.gate * dt * jnp.where(free > least, free, least), dt * free
+
+
+ASIDE = 1e-4
+"""Motion, in metres or radians, over which the curvature of gaps is a second difference: the rounding of a
+gap of 1 m then is 1e-7 of ``v^2`` per metre, and a radius of 1 mm is felt to 0.1 %."""
+
+
+def gap_curvature(system: System, p: PyTree, at: State) -> Array:
+    """Acceleration of the gaps (nc,) at constant velocity, for decisions: a difference of gaps, since the
+    exact second derivative (`nsjax.core.operators.gap_drift`) is a program five times as large.
+    """
+    reach = ASIDE / (1.0 + jnp.max(jnp.abs(at.v)))
+    t, v = jnp.asarray(at.t), at.v
+    gaps = jax.vmap(lambda s: system.gap(t + s, system.retract(at.q, s * v), p))(
+        reach * jnp.arange(-1.0, 2.0)
+    )
+    return (gaps[0] - 2.0 * gaps[1] + gaps[2]) / (reach * reach)
 
 
 def gap_rates(system: System, p: PyTree, at: State) -> Array:

@@ -243,7 +243,7 @@ def through_events(
     )
 
     def tell(r: Stepped) -> Told:
-        hops = _hopping(criteria, system, p, ahead, frozen(r.end), touch, b.found, active)
+        hops = _hopping(criteria, system, p, ahead, frozen(r.end), touch, b.found, active, frozen(f))
         stuck = jnp.where(hops, touch.stuck, sliding.sticking(frozen(r.jump.contacts), friction))
         return _tell(
             family, frozen(r.end), frozen(r.jump), touch, b.found, active, hops, slide, stuck, load
@@ -318,15 +318,18 @@ def _event_shift(
 
 def _hopping(
     criteria: Criteria, system: System, p: PyTree, ahead: State, end: State, touch: Touch, found: Approach,
-    active: Array,
+    active: Array, f: Formed | None,
 ) -> Array:  # fmt: skip
     """Held contacts (nc,) bool that are open for a step and have not left: see `Criteria.hop`; an
-    impact elsewhere may have sent them away.
+    impact elsewhere may have sent them away. ``f``: what is formed already at ``ahead``.
     """
     hops = events.lasting(criteria, touch, active) & ~active
 
     def stays(_: None) -> Array:
-        rates = events.gap_rates(system, p, State(t=ahead.t, q=ahead.q, v=end.v))
+        if f is None:
+            rates = events.gap_rates(system, p, State(t=ahead.t, q=ahead.q, v=end.v))
+        else:
+            rates = events.normals(system, f.rows.rate(end.v), f.rows.single)
         return hops & (jnp.abs(rates) <= found.limit)
 
     return branch(jnp.any(hops) & jnp.any(found.impacts), stays, lambda _: hops, None)
