@@ -172,7 +172,7 @@ def checked(
     checks.check_state(state)
     state = checks.canonical(state, "state")
     checks.check_shapes(system, params, state)
-    traced = checks.is_traced((params, state, scheme, step, carry))
+    traced = checks.is_traced((params, state, scheme, step, carry)) or checks.being_compiled()
     if not traced and carry is None:
         checks.check_values(system, params, state, scheme, step)
     # a run outside transformations is never differentiated: its program needs no derivative

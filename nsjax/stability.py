@@ -32,6 +32,7 @@ from nsjax.loop import Run
 from nsjax.schemes.amplification import spectral_radius
 from nsjax.schemes.registry import REGISTRY
 from nsjax.startup.lowered import kept_call
+from nsjax.startup.once import compiled_once
 from nsjax.types import Array, PyTree, record
 
 ITERATIONS = 40
@@ -101,18 +102,22 @@ class _Model:
         both = jax.vmap(along)(jnp.concatenate([x, none]), jnp.concatenate([none, x]))
         return both.reshape(2, *x.shape)
 
-    def inverse(self) -> Any:
-        """``b -> M^-1 b`` (nv,) or (nv, k), joints inside the structure holding."""
+    def inertia(self) -> tuple[Any, Any]:
+        """``x -> M x`` (nv,), and ``b -> M^-1 b`` (nv,) or (nv, k), joints inside the structure holding."""
         system, q, p = self.system, self.state.q, self.params
         if not system.structure.dense:
             solve = inertia_at(system, self.state.t, q, p).solve
-            return lambda b: solve(b) if b.ndim == 2 else solve(b[:, None])[:, 0]
-        factor = jax.scipy.linalg.cho_factor(mass_matrix(system, q, p))
-        return lambda b: jax.scipy.linalg.cho_solve(factor, b)
+            return (
+                lambda x: momentum(system, q, x, p),
+                lambda b: solve(b) if b.ndim == 2 else solve(b[:, None])[:, 0],
+            )
+        matrix = mass_matrix(system, q, p)
+        factor = jax.scipy.linalg.cho_factor(matrix)
+        return lambda x: matrix @ x, lambda b: jax.scipy.linalg.cho_solve(factor, b)
 
-    def free(self) -> Any:
+    def free(self, solve: Any) -> Any:
         """``b -> P M^-1 b`` (nv,), what a force does to a motion that the constraints allow."""
-        system, solve = self.system, self.inverse()
+        system = self.system
         closures = system.nb - system.inside
         if not closures:
             return solve
@@ -134,7 +139,7 @@ def _at(system: System, params: PyTree, t: Array, q: Array, v: Array) -> _Model:
     return _Model(system=system, params=ready, state=State(t=t, q=q, v=v))
 
 
-@functools.partial(jax.jit, static_argnames=("system",))
+@functools.partial(compiled_once, static_argnames=("system",))
 def _fastest(system: System, params: PyTree, t: Array, q: Array, v: Array) -> Array:
     """``omega^2`` and ``c``, each (2,), of the modes of the largest stiffness and the largest damping."""
     return kept_call(_by_power, system, params, t, q, v)
@@ -143,12 +148,13 @@ def _fastest(system: System, params: PyTree, t: Array, q: Array, v: Array) -> Ar
 def _by_power(system: System, params: PyTree, t: Array, q: Array, v: Array) -> Array:
     """By the power method."""
     model = _at(system, params, t, q, v)
-    free = jax.vmap(model.free())
+    weigh, solve = model.inertia()
+    free = jax.vmap(model.free(solve))
     number = jnp.arange(system.nv)
 
     def better(_: Any, both: tuple[Array, Array]) -> tuple[Array, Array]:
         x, _ = both
-        size = jnp.sqrt(jnp.sum(x * jax.vmap(lambda w: momentum(system, q, w, model.params))(x), axis=1))
+        size = jnp.sqrt(jnp.sum(x * jax.vmap(weigh)(x), axis=1))
         x = x / jnp.where(size > 0.0, size, 1.0)[:, None]
         change = model.force_change(x)
         y = free(jnp.stack([change[0, 0], change[1, 1]]))
@@ -247,7 +253,7 @@ def _looks(
         over = jnp.where(twice > 0.0, twice, 1.0)
         then = _at(system, params, t, *start[1:])
         push = system.force(t, *start[1:], then.params)
-        return 0.5 * twice, w2 / over, c / over, jnp.sum(push * then.free()(push))
+        return 0.5 * twice, w2 / over, c / over, jnp.sum(push * then.free(then.inertia()[1])(push))
 
     return lax.map(lambda row: look(*row), rows)
 

@@ -16,7 +16,7 @@ import numpy as np
 from nsjax.core.called import nones, shapes_of
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.overshoot import overshoot
-from nsjax.core.probe import probe
+from nsjax.core.probe import probed
 from nsjax.core.promises import check_promises
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
@@ -49,6 +49,11 @@ REMEDY = "let nsjax.consistent(problem) do it"
 def is_traced(tree: PyTree) -> bool:
     """Whether any leaf is a tracer, that is: we are inside a JAX transformation."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def being_compiled() -> bool:
+    """Whether a program is being traced for `jax.jit`, so that even plain numbers give no values."""
+    return is_traced(jnp.zeros(()))
 
 
 def check_precision() -> None:
@@ -208,7 +213,7 @@ def check_values(
 
     A singular mass passes if a scheme is given that takes it.
     """
-    found = {name: np.asarray(value) for name, value in probe(system, params, state).items()}
+    found = {name: np.asarray(value) for name, value in probed(system, params, state).items()}
     check_numbers(system, found, scheme)
     try:
         check_start(system, found)

@@ -14,6 +14,7 @@ from nsjax.core.promises import sampled
 from nsjax.core.system import State, System
 from nsjax.linalg import interleaving
 from nsjax.startup.lowered import kept_call
+from nsjax.startup.once import compiled_once
 from nsjax.types import Array, PyTree
 
 
@@ -26,13 +27,8 @@ def _bend(function: Any, state: State, p: PyTree) -> Array:
     return jnp.max(jnp.abs(three[0] - 2.0 * three[1] + three[2])) / jnp.where(size > 0.0, size, 1.0)
 
 
-@functools.partial(jax.jit, static_argnames=("system",))
 def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
-    """Everything whose value is checked at the start, in one compiled call."""
-    return kept_call(_probe, system, params, state)
-
-
-def _probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
+    """Everything whose value is checked at the start."""
     p = prepared(system, params)
     p = refreshed(system, jnp.asarray(state.t), state.q, p)
     found: dict[str, Any] = {}
@@ -57,6 +53,12 @@ def _probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
         found["restitution_tangential"] = law.restitution_tangential
         found["friction"] = law.friction
     return found
+
+
+@functools.partial(compiled_once, static_argnames=("system",))
+def probed(system: System, params: PyTree, state: State) -> dict[str, Any]:
+    """`probe` in one compiled call, outside transformations."""
+    return kept_call(probe, system, params, state)
 
 
 def _constraint_rates(system: System, state: State, p: PyTree) -> dict[str, Any]:

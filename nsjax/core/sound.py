@@ -12,7 +12,7 @@ def sound(found: dict[str, np.ndarray]) -> np.ndarray:
     """Lanes (n,) bool that `nsjax.core.checks.check_found` has nothing to say about; the others it may.
 
     Args:
-        found: what `nsjax.core.checks.probe` found in all lanes, each with a leading axis (n, ...); and
+        found: what `nsjax.core.probe.probe` found in all lanes, each with a leading axis (n, ...); and
             `nsjax.core.overshoot`, if it was asked.
     """
     lanes = len(next(iter(found.values()))) if found else 0

@@ -13,6 +13,7 @@ from nsjax.core import checks
 from nsjax.core.errors import InputError
 from nsjax.core.memory import check_events
 from nsjax.core.overshoot import overshoot
+from nsjax.core.probe import probe
 from nsjax.core.scheme import Scheme
 from nsjax.core.sound import sound
 from nsjax.core.system import Problem
@@ -170,14 +171,13 @@ def refusals(plan: Plan) -> dict[int, str]:
 
 @functools.partial(jax.jit, static_argnames=("one",))
 def _probe(one: program.LaneProgram, common: program.Common, values: tuple[Array, ...]) -> dict[str, Array]:
-    """What `checks.probe` finds in each of these lanes."""
+    """What `probe` finds in each of these lanes."""
 
-    def probe(values: tuple[Array, ...]) -> dict[str, Array]:
+    def found(values: tuple[Array, ...]) -> dict[str, Array]:
         params, state, _, _ = program.apply(one.keys, common, values)
-        found: dict[str, Array] = checks.probe(one.system, params, state)
-        return found
+        return probe(one.system, params, state)
 
-    return jax.vmap(probe)(values)
+    return jax.vmap(found)(values)
 
 
 @functools.partial(jax.jit, static_argnames=("one",))

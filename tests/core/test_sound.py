@@ -40,7 +40,7 @@ def _passes(system, found):
 def test_the_same_lanes_as_one_by_one(problem):
     system = problem.system
     params, state = checks.canonical(problem.params, "params"), checks.canonical(problem.state, "state")
-    good = {name: np.asarray(x) for name, x in checks.probe(system, params, state).items()}
+    good = {name: np.asarray(x) for name, x in checks.probed(system, params, state).items()}
     lanes, rng = [good], np.random.default_rng(1)
     for name, values in FAULTS.items():
         for value in values if name in good else ():

@@ -12,7 +12,7 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, Problem, State, System, models, schemes
-from nsjax.core.probe import _probe
+from nsjax.core.probe import probe
 from nsjax.linalg import BlockTridiagonal, Dense, Pattern, Sparse
 
 MASSES = 5
@@ -187,4 +187,4 @@ def test_no_dense_matrix_in_derivatives(name: str) -> None:
 def test_no_dense_matrix_in_the_checks_of_a_start() -> None:
     system, params, state = models.elastic_bar(elements=2500)
     # as they are traced, not from a program that is kept
-    check_sizes(jax.make_jaxpr(lambda p, s: _probe(system, p, s))(params, state))
+    check_sizes(jax.make_jaxpr(lambda p, s: probe(system, p, s))(params, state))
