@@ -23,7 +23,7 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.custom_derivatives import SymbolicZero
 
-from nsjax.nonlinear.trimmed import trimmed
+from nsjax.nonlinear.trimmed import counted
 from nsjax.types import Array, PyTree
 
 SOLUTION = "nsjax_solution"
@@ -40,6 +40,14 @@ def tangent_along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -
     """Value and derivative of ``f`` at ``data``. Leaves whose tangent is known to be zero are constants: as
     zeros they would be carried through all of ``f``, and the compiler keeps products with them.
     """
+    value, along, _ = counted_along(f, data, change)
+    return value, along
+
+
+def counted_along(
+    f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree
+) -> tuple[PyTree, PyTree, int]:
+    """`tangent_along`, and the equations of its program."""
     tree: Any  # the stubs of jax know nothing of its methods
     leaves, tree = jax.tree.flatten(data)
     tangents = tree.flatten_up_to(change)
@@ -53,8 +61,8 @@ def tangent_along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -
         return jax.jvp(of_live, (some,), (change,))
 
     pick: Callable[[list[Any]], list[Any]] = lambda every: [every[k] for k in live]  # noqa: E731
-    value, along = trimmed(both, pick(leaves), pick(tangents))
-    return value, along
+    (value, along), size = counted(both, pick(leaves), pick(tangents))
+    return value, along, size
 
 
 def _no_tangent(x: Array) -> Any:

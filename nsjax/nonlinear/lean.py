@@ -8,7 +8,8 @@ from typing import Any
 
 import jax
 
-from nsjax.nonlinear.implicit import tangent_along
+from nsjax.nonlinear.apart import LARGE, ends_kernel
+from nsjax.nonlinear.implicit import counted_along
 from nsjax.types import PyTree
 
 
@@ -21,7 +22,8 @@ def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) ->
     Args:
         plain: a function of one tree.
         full: another one with the same values up to rounding. A derivative evaluates it instead of
-            ``plain``, to any order that it has itself.
+            ``plain``, to any order that it has itself; loops of a large one are compiled in pieces
+            (`nsjax.nonlinear.apart`).
 
     Returns:
         A function of that tree.
@@ -42,6 +44,7 @@ def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) ->
     @functools.partial(value.defjvp, symbolic_zeros=True)
     def rule(primals: Any, tangents: Any) -> Any:
         (data,), (change,) = primals, tangents
-        return tangent_along(full, data, change)
+        value, along, size = counted_along(full, data, change)
+        return value, ends_kernel(along, value) if size > LARGE else along
 
     return value

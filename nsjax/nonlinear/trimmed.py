@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from jax.interpreters import partial_eval
 
 
@@ -31,6 +31,35 @@ def trimmed(f: Callable[..., Any], *arguments: Any) -> Any:
         >>> float(slope(0.0)), "sin" in str(jax.make_jaxpr(slope)(0.0))
         (1.0, False)
     """
+    return counted(f, *arguments)[0]
+
+
+def counted(f: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
+    """`trimmed`, and how many equations that program has."""
     made, shapes = jax.make_jaxpr(f, return_shape=True)(*arguments)
-    found = jaxpr_as_fun(without_unread(made))(*jax.tree.leaves(arguments))
-    return jax.tree.unflatten(jax.tree.structure(shapes), found)
+    made = without_unread(made)
+    found = jaxpr_as_fun(made)(*jax.tree.leaves(arguments))
+    return jax.tree.unflatten(jax.tree.structure(shapes), found), equations(made)
+
+
+def equations(made: ClosedJaxpr | Jaxpr) -> int:
+    """Equations of a traced function, those of functions that it calls included.
+
+    Example:
+        >>> import jax
+        >>> from nsjax.nonlinear.trimmed import equations
+        >>> equations(jax.make_jaxpr(lambda x: jax.jit(lambda y: 2.0 * y + 1.0)(x))(1.0))
+        2
+    """
+    total = 0
+    for line in made.eqns:
+        inside = [x for value in line.params.values() for x in _inside(value)]
+        total += sum(equations(x) for x in inside) if inside else 1
+    return total
+
+
+def _inside(value: Any) -> list[Any]:
+    """Traced functions in a parameter of an equation."""
+    if isinstance(value, ClosedJaxpr | Jaxpr):
+        return [value]
+    return [x for part in value for x in _inside(part)] if isinstance(value, list | tuple) else []

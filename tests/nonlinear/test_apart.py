@@ -1,0 +1,44 @@
+"""Derivatives of large steps: the same numbers, and loops that are no kernel."""
+
+import dataclasses
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import models, schemes
+from nsjax.nonlinear import apart
+from tests.common.kernel import is_one_kernel
+
+LEAN = sys.modules["nsjax.nonlinear.lean"]
+
+
+def _end(restitution):
+    problem = models.slider_crank()
+    params = dataclasses.replace(problem.params, restitution=restitution)
+    run = nsjax.simulate(
+        problem.system, params, problem.state, schemes.moreau(), dt=1e-4, steps=200, every=200, save=()
+    )
+    return run.q[-1]
+
+
+@pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
+def test_the_derivative_is_the_same_in_pieces(monkeypatch, mode) -> None:
+    """Through some impacts of the slider-crank; rounding differs, as of any two programs."""
+    whole = jax.jit(mode(_end)).lower(0.4).compile()
+    monkeypatch.setattr(LEAN, "LARGE", 0)
+    jax.clear_caches()  # else what has been traced is taken
+    pieces = jax.jit(mode(_end)).lower(0.4).compile()
+    found = np.asarray(whole(0.4))
+    assert np.any(np.abs(found) > 1e-6)
+    np.testing.assert_allclose(pieces(0.4), found, rtol=1e-9, atol=1e-12 * np.max(np.abs(found)))
+    assert is_one_kernel(whole.as_text())
+    assert not is_one_kernel(pieces.as_text())
+
+
+def test_what_has_no_vector_stays() -> None:
+    one = {"a": jnp.asarray(1.0), "b": jnp.ones((2, 2)), "c": jnp.arange(3)}
+    assert apart.ends_kernel(one, one)["a"] is one["a"]
