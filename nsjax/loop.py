@@ -113,7 +113,7 @@ def begin_run(
     timed = system.nc > 0 and "closed_time" in program.keep and scheme.gradient != "discrete"
     closing = begin_closing(follow.carry, timed)
     if closing is not None:
-        closing = dataclasses.replace(closing, shift=made_live(closing.shift, by))
+        closing = dataclasses.replace(closing, shift=made_live(closing.shift, follow.carry.state.q))
     run = Run(
         next=follow, status=jnp.asarray(0, int), first_failure=failure,
         events=no_impacts(system, program.events), closed=closed, watch=watch, closing=closing,
@@ -300,9 +300,9 @@ def run_row(
         return _one_step(program, scheme, params, constants, dt, *both), None
 
     tally = no_tally(program)
-    # counts and the solver's books do not move with the motion
+    # counts and the solver's books do not move with the motion; the position moves with all that does
     moving = {name: x for name, x in tally.items() if QUANTITIES[name].unit}
-    both = run, tally | made_live(moving, (params, run.next))
+    both = run, tally | made_live(moving, run.next.carry.state.q)
     if not isinstance(count, int):
         both = repeat_for(count, lambda _, both: step(both)[0], both)
     elif count:
