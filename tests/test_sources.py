@@ -1,4 +1,4 @@
-"""Every reference resolves: cited files are there, and keys in brackets stand in README's Sources."""
+"""Every reference resolves: cited files are there, and keys in brackets stand among the guide's sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-KEYS = set(re.findall(r"^\* \*\*\[([^]]+)\]\*\*", (ROOT / "README.md").read_text(), re.MULTILINE))
+SOURCES = ROOT / "nsjax" / "documentation" / "guide" / "sources.md"
+KEYS = set(re.findall(r"^\* \*\*\[([^]]+)\]\*\*", SOURCES.read_text(), re.MULTILINE))
 PRODUCTS = {"fclib.md", "index.md"}  # written by an experiment, and for the site
 
 PLACE = r"(?:\(|sections?\b|Figs?\b|Tables?\b|App|appendi|Algorithm|after\b)"
@@ -46,15 +47,20 @@ def keys(text: str, of_numbers: bool) -> set[str]:
     return found | set(re.findall(r"\[([A-Z]&[A-Z](?:&[A-Z])?)\b", text))
 
 
-def test_the_readme_lists_the_sources() -> None:
+def standing(name: str) -> bool:
+    """Whether a document is at the top of the repository or in the guide."""
+    return any((folder / name).is_file() for folder in (ROOT, SOURCES.parent))
+
+
+def test_the_guide_lists_the_sources() -> None:
     assert {"R&S", "S&U&S", "C", "SRKA", "GN", "SA", "B14", "FLG", "P"} == KEYS
 
 
 @pytest.mark.parametrize(("name", "text"), texts(), ids=lambda x: x if "/" in x and "\n" not in x else "")
 def test_references_resolve(name: str, text: str) -> None:
     numbers = name.startswith("experiments") and name.endswith(".json")
-    assert keys(text, numbers) <= KEYS, "cite with a key of README's Sources"
-    missing = {cited for cited in CITED.findall(text) if not (ROOT / cited).exists()} - PRODUCTS
+    assert keys(text, numbers) <= KEYS, "cite with a key of guide/sources.md"
+    missing = {cited for cited in CITED.findall(text) if not standing(cited)} - PRODUCTS
     assert not missing, "cited, but not in the repository"
 
 

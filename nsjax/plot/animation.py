@@ -185,7 +185,7 @@ def _words(seen: Motion, traj: Trajectory) -> str:
     longest = scenes.reference_force(seen)
     if longest:
         factor, unit = scale([longest], "N")
-        said.append(f"arrow of a fifth of the picture: {longest * factor:.3g} {unit}, mean contact force")
+        said.append(f"arrows: mean contact forces, {longest * factor:.3g} {unit} an eighth of the scene")
     if seen.magnified != 1.0:
         said.append(f"{seen.note} {seen.magnified:.3g} times as large")
     return "; ".join(said)

@@ -17,8 +17,8 @@ FORCE, GROUND, SPRING, JOINT = "#D55E00", "#8C8C8C", "#5A5A5A", "#222222"
 ARROW = 6
 """Points of an arrow: tail, tip, both sides of its head, and a break."""
 
-LONG, LONGEST = 0.2, 0.4
-"""Lengths of an arrow of the reference force and of the longest, in the diagonal of the picture."""
+LONG, LONGEST = 0.125, 0.2
+"""Lengths of the arrow of the reference force and of the longest one, as shares of the scene's diagonal."""
 
 USUAL = 90.0
 """Percentile of the forces that is the reference: single impacts do not hide all others."""
@@ -200,11 +200,22 @@ def _arrows(seen: Motion) -> np.ndarray | None:
     return found.reshape(len(seen.t), -1, seen.dimension)
 
 
+def _framed(seen: Motion) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of everything that is drawn, arrows of all frames among it [m]."""
+    arrows = _arrows(seen)
+    if arrows is None:
+        return seen.low, seen.high
+    points = arrows.reshape(-1, seen.dimension)
+    low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+    return np.minimum(seen.low, low), np.maximum(seen.high, high)
+
+
 def layout(seen: Motion) -> dict[str, Any]:
     """Axes with units at one scale, that stay as they are."""
     factor, unit = axis_unit(seen)
-    pad = MARGIN * seen.size + (0.5 * LONG * seen.size if reference_force(seen) else 0.0)
-    ends = factor * np.stack([seen.low - pad, seen.high + pad], axis=1)
+    low, high = _framed(seen)
+    pad = MARGIN * seen.size
+    ends = factor * np.stack([low - pad, high + pad], axis=1)
     names = [f"{name} ({unit})" for name in seen.axes]
     common: dict[str, Any] = {
         "paper_bgcolor": "white", "plot_bgcolor": "white", "showlegend": False, "autosize": True,

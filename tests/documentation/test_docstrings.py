@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from nsjax.documentation import entries
-from nsjax.documentation.project import is_documented
+from nsjax.documentation.pages import is_documented
 from nsjax.types import Array
 
-SHOWN = [entry for entry in entries() if entry.first is None and is_documented(entry.thing)]
+SHOWN = [entry for entry in entries() if is_documented(entry.thing)]
 PUBLIC = {entry.path: entry.thing for entry in SHOWN}
 
 ELSEWHERE = {
@@ -70,7 +70,7 @@ FACE = re.compile(r"\([\w ,*+]*\)|\[.+\]|[Nn]umber|velocit")
 """A shape in round brackets, a unit in square ones; a count or kind in words."""
 
 CITED = re.compile(r"\[[A-Z][\w&]*[ \]]|Source:|[A-Z]\. [A-Z][a-z]+")
-"""A key of the README's sources, the paragraph of sources, or an author."""
+"""A key of the guide's sources, the paragraph of sources, or an author."""
 
 
 def text_of(thing: Any) -> str:
