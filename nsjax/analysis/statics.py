@@ -131,12 +131,12 @@ def ramp_of(problem: Problem, to: Mapping[str, Any] | None) -> tuple[Ramp, np.nd
 
 
 def size(q: np.ndarray) -> float:
-    """Of the places, at least 1."""
+    """Largest coordinate, at least 1."""
     return max(1.0, float(np.max(np.abs(q))))
 
 
 def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Of linear equations; nan where they are singular."""
+    """Solution of linear equations; nan where they are singular."""
     try:
         found: np.ndarray = np.linalg.solve(matrix, right)
     except np.linalg.LinAlgError:

@@ -32,7 +32,7 @@ CONSTRAINT_TOLERANCE = 1e-8
 """A start may violate a bilateral constraint by this much: rounding of a computed start; likewise."""
 
 SKEW_TOLERANCE = 1e-9
-"""Of a mass matrix, relative: far above rounding of any assembly, far below a modelling error."""
+"""Relative asymmetry that a mass matrix may have: far above rounding, far below a modelling error."""
 
 RATE_TOLERANCE = 1e-8
 """A start may violate a constraint on velocity level by this much, relative to the terms of the rate."""

@@ -176,7 +176,7 @@ def _turned_back(table: Any) -> Any:
 
 @jax.custom_jvp
 def inverse(f: Array) -> Array:
-    """Of matrices (3, 3, ...)."""
+    """Inverses of matrices (3, 3, ...)."""
     return jnp.swapaxes(cofactors(f), 0, 1) / determinant(f)
 
 

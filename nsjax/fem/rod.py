@@ -117,8 +117,8 @@ class RodBasis:
 
     @property
     def structure(self) -> Structure:
-        """Of matrices over ``q_f``: nodes in a chain; at pinned ends incomplete ones, coupled apart. Up to
-        `INLINE_LIMIT` unknowns a dense one is faster and a smaller program.
+        """Structure of matrices over ``q_f``: a chain of nodes. Nodes at pinned ends have fewer unknowns
+        and are coupled separately. Up to `INLINE_LIMIT` unknowns it is dense: faster, and a smaller program.
         """
         if self.modes is not None or self.size <= INLINE_LIMIT:
             return Dense()

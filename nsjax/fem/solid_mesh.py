@@ -78,7 +78,7 @@ class SolidMesh:
 
     @property
     def volumes(self) -> np.ndarray:
-        """Of the Gauss points (8, elements) [m^3]."""
+        """Volumes of the Gauss points (8, elements) [m^3]."""
         return np.asarray(np.linalg.det(self._jacobians).T)
 
     @property
@@ -101,7 +101,7 @@ class SolidMesh:
         return np.asarray(every[np.sort(first[count == 1])])
 
     def nodes(self, name: str) -> np.ndarray:
-        """Of a set: one of the file, or of `ENDS`.
+        """Numbers of the nodes of a set: one of the file, or of `ENDS`.
 
         Raises:
             InputError: for a set that is unknown or empty.

@@ -121,7 +121,7 @@ class Levenberg(Search):
         return 1.0 if self.known else float(np.sqrt(2.0 * self.best.cost / self.freedom)) or 1e-300
 
     def _length(self, point: Point) -> float:
-        """Of the undamped step, in standard deviations if the noise is one."""
+        """Length of the undamped step, in standard deviations if the noise is one."""
         return float(np.linalg.norm(point.matrix @ self._step(point, 0.0)))
 
     def _step(self, point: Point, damping: float) -> np.ndarray:

@@ -126,7 +126,7 @@ def _held(objective: Objective, point: Point) -> np.ndarray:
 
 
 def _covariance(relative: np.ndarray, held: np.ndarray, scale: float) -> np.ndarray:
-    """Of relative changes; directions that move nothing make the numbers in them infinite."""
+    """Covariance of relative changes (p, p); infinite for numbers on which the data do not depend."""
     p = relative.shape[1]
     found = np.full((p, p), np.nan)
     free = np.flatnonzero(~held)

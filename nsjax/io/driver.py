@@ -30,7 +30,7 @@ PERIOD = 60.0
 """Seconds between two checkpoints."""
 
 SHARE = 0.05
-"""Of the time of a run that checkpoints may take: they come less often where they are slow to write."""
+"""Share of a run's time that checkpoints may take; where they are slow to write they come less often."""
 
 PIECE = 1.0
 """Seconds that a piece of a run should take, after which an interruption is noticed."""

@@ -51,7 +51,7 @@ class Blocks:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the whole matrix."""
+        """Rows and columns of the whole matrix."""
         n, r, c = self.values.shape
         return n * r, n * c
 

@@ -39,7 +39,7 @@ class Local:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the whole matrix."""
+        """Rows and columns of the whole matrix."""
         n, r, _ = self.values.shape
         return (self.size, n * r) if self.across else (n * r, self.size)
 

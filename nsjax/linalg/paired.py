@@ -37,7 +37,7 @@ class Paired:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the whole matrix."""
+        """Rows and columns of the whole matrix."""
         n, _, r, c = self.values.shape
         return (self.blocks * c, n * r) if self.across else (n * r, self.blocks * c)
 

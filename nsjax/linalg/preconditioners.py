@@ -30,7 +30,7 @@ class Preconditioner(Protocol):
         """``P^-1 x`` (size,), symmetric and positive definite."""
 
     def diagonal(self, made: PyTree) -> Array:
-        """Of ``P^-1`` (size,)."""
+        """Diagonal of ``P^-1`` (size,)."""
 
 
 def coloured(size: int, elements: Iterable[Iterable[int]]) -> tuple[int, ...]:
@@ -90,7 +90,7 @@ class NodeBlocks:
         return jnp.sum(made * x.reshape(-1, 1, self.block), axis=2).reshape(-1)
 
     def diagonal(self, made: Array) -> Array:
-        """Of ``P^-1`` (size,)."""
+        """Diagonal of ``P^-1`` (size,)."""
         return jnp.sum(made * np.eye(self.block), axis=2).reshape(-1)
 
 
@@ -175,7 +175,7 @@ class Separable:
         return self._crossed([m for _, m in bars], modal).reshape(-1)
 
     def diagonal(self, made: Array) -> Array:
-        """Of ``P^-1`` (size,)."""
+        """Diagonal of ``P^-1`` (size,)."""
         return self._crossed([m * m for _, m in self._bars], made).reshape(-1)
 
 

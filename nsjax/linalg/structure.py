@@ -49,7 +49,7 @@ class Structure(Protocol):
         """Why the structure cannot be that of a model with ``size`` unknowns; None if it can."""
 
     def stacked(self, copies: int) -> Structure:
-        """Of ``copies`` vectors of unknowns one after the other, each coupled as one is."""
+        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
 
     def tangent(self, f: Callable[[Array], Array], x: Array) -> Any:
         """``df/dx``, from directional derivatives."""
@@ -127,7 +127,7 @@ class Dense:
         )
 
     def stacked(self, copies: int) -> Dense:
-        """Of ``copies`` vectors of unknowns one after the other, coupled as one is."""
+        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
         return self
 
     def tangent(self, f: Callable[[Array], Array], x: Array) -> Array:
@@ -251,7 +251,7 @@ class BlockTridiagonal(Coloured):
         )
 
     def stacked(self, copies: int) -> BlockTridiagonal:
-        """Of ``copies`` vectors of unknowns one after the other, each coupled as one is."""
+        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
         return dataclasses.replace(self, copies=copies * self.copies)
 
     @property
@@ -338,7 +338,7 @@ class Sparse(Coloured):
         return f"nv = {size}, but its sparse structure has a pattern of {self.pattern.size} unknowns"
 
     def stacked(self, copies: int) -> Sparse:
-        """Of ``copies`` vectors of unknowns one after the other, each coupled as one is."""
+        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
         return dataclasses.replace(self, copies=copies * self.copies)
 
     def to_blocks(self, x: Array) -> Array:

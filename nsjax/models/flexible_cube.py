@@ -69,7 +69,7 @@ class Brick(Solid):
         return m + 1, n + 1, o + (not self.held)
 
     def edges(self, p: FlexibleCube) -> Array:
-        """Of the brick (3,) [m]."""
+        """Lengths of the edges (3,) [m]."""
         return jnp.broadcast_to(jnp.asarray(p.size, float), (3,))
 
     def reference(self, p: FlexibleCube) -> Array:
@@ -105,7 +105,7 @@ class Brick(Solid):
         return jax.linear_transpose(corners_of, nodes)(x)[0][:, :, : self.grid[2]].reshape(-1)
 
     def tables(self, p: FlexibleCube) -> ElementTables:
-        """Of the elements, where they are of assumed stress."""
+        """Tables of the elements of assumed stress."""
         return brick_tables(self._element(p)[0])
 
     def integral(self, x: Array, p: FlexibleCube) -> Array:

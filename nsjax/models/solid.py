@@ -96,7 +96,7 @@ class Solid:
         raise NotImplementedError
 
     def tables(self, p: Any) -> ElementTables:
-        """Of the elements, where they are of assumed stress."""
+        """Tables of the elements of assumed stress."""
         raise NotImplementedError
 
     def in_order(self, x: Array) -> Array:
@@ -151,7 +151,7 @@ class Solid:
         return self.element == "assumed_stress"
 
     def _of_elements(self, function: Any, q: Array, p: Any) -> Any:
-        """Of assumed stress."""
+        """A function of the elements of assumed stress, at a position."""
         places = self.corners(self.nodes(q, p))
         return function(places, self.tables(p), MATERIALS[self.material], *self._lame(p))
 
@@ -160,7 +160,7 @@ class Solid:
         return jnp.where(jnp.all(determinant(self.deformation(q, p)) > 0.0, axis=0), 1.0, jnp.nan)
 
     def strain_energy(self, q: Array, p: Any) -> Array:
-        """Of all elements [J]."""
+        """Strain energy of all elements [J]."""
         if self.assumed:
             return jnp.sum(self._of_elements(element_energies, q, p) * self._upright(q, p))
         return self.integral(self.density(self.deformation(q, p), p), p)
@@ -170,7 +170,7 @@ class Solid:
         return self.strain_energy(q, p) + self.lifted(t, q, p)
 
     def force(self, t: Array, q: Array, v: Array, p: Any) -> Array:
-        """Of the potential: there is no other. Written out for elements of assumed stress."""
+        """Force of the potential; there is no other. Elements of assumed stress have it written out."""
         if not self.assumed:
             return -jax.grad(self.potential, argnums=1)(t, q, p)
         inner = self._of_elements(element_forces, q, p) * self._upright(q, p)

@@ -30,10 +30,10 @@ DIGITS = 5
 """Decimals of the diagonal to which coordinates are written."""
 
 VALUE_DECIMALS = 2
-"""Of values, which are of one to a thousand: a scale of colours has no more."""
+"""Decimals of values on a scale of colours, whose unit makes them one to a thousand."""
 
 MARGIN = 0.08
-"""Around everything, in the diagonal."""
+"""Empty space around everything, as a share of the diagonal."""
 
 WIDTH, BESIDE = 900.0, 190.0
 LOWEST, HIGHEST = 400.0, 640.0
@@ -81,7 +81,7 @@ def axis_unit(seen: Motion) -> tuple[float, str]:
 
 
 def traces(seen: Motion) -> list[Trace]:
-    """Of all shapes, those that stand still first, and of the forces last."""
+    """Traces of all shapes, those that stand still first; the last trace shows the forces."""
     factor, _ = axis_unit(seen)
     decimals = max(0, DIGITS - int(np.floor(np.log10(seen.size * factor))) - 1)
     colours = _colours(seen)
@@ -94,7 +94,7 @@ def traces(seen: Motion) -> list[Trace]:
 
 
 def _trace(x: Moved, colour: str, dimension: int, factor: float, decimals: int) -> Trace:
-    """Of a shape."""
+    """Trace of a shape."""
     look, values = _look(x, colour, dimension), x.values
     if values is not None:
         values, bar = _scale_of_colours(x, values)

@@ -144,7 +144,7 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
 
 
 def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
-    """Of contacts between changing bodies the impulses are remembered, with which the next ones begin."""
+    """Memory at the start; with changing pairs it keeps their impulses, which start the next solution."""
     carry = contact_init(scheme, system, params, constants, state)
     if system.pairs is None:
         return carry

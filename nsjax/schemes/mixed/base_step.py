@@ -136,7 +136,7 @@ class Runner:
         self.iterations: Array = jnp.asarray(0, int)
 
     def equations(self, maps: Maps) -> StageEquations:
-        """Of a group of stages."""
+        """Equations of a group of stages."""
         options = self.scheme.options
         tangent = tangent_of(options.tangent, self.system)
         return StageEquations(self.system, maps.v.shape[0], self.contacts, options.constraint_form, tangent)

@@ -122,7 +122,7 @@ class StageEquations:
 
     @property
     def structure(self) -> Structure:
-        """Of the tangent: increments and corrections of all stages, coupled as those of the model."""
+        """Structure of the tangent: increments and corrections of all stages, coupled as in the model."""
         return self.system.structure.stacked(self.unknowns // self.system.nv)
 
     @property
@@ -142,12 +142,12 @@ class StageEquations:
 
     @property
     def islands(self) -> int:
-        """Of the model, where the stages are solved one by one."""
+        """Number of islands of the model if stages are solved one by one, else 0."""
         return self.system.islands if self.stages == 1 else 0
 
     @property
     def _contact_rows(self) -> int:
-        """Of a stage."""
+        """Number of contact rows of a stage, normal and tangential."""
         return self.nc // self.stages * (1 + self.nt)
 
     def _stack(self, parts: list[Array]) -> Array:
