@@ -30,14 +30,43 @@ def test_static(command: str) -> None:
 
 
 MODULES = [m.name for m in pkgutil.walk_packages(nsjax.__path__, "nsjax.") if "__main__" not in m.name]
+LONG = (
+    "nsjax.analysis.lyapunov",
+    "nsjax.analysis.statics",
+    "nsjax.check_gradient",
+    "nsjax.multibody.spheres",
+    "nsjax.schemes.locating.localized",
+    "nsjax.schemes.nsga.variants",
+    "nsjax.sweep.lyapunov",
+)
+"""Modules whose examples compile for seconds."""
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_docstring_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def part(module: str) -> str:
+    """Package that holds a module, or "nsjax" for the modules beside the packages."""
+    name = module.split(".")[1]
+    return f"nsjax.{name}" if (ROOT / "nsjax" / name).is_dir() else "nsjax"
+
+
+def failed(modules: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Examples of these modules that do not print what they say, by module."""
     monkeypatch.setitem(
         sys.modules, "ipywidgets", None
     )  # which shows pictures as text outside of notebooks
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
+    found = {name: doctest.testmod(importlib.import_module(name)).failed for name in modules}
+    return {name: count for name, count in found.items() if count}
+
+
+@pytest.mark.parametrize("package", sorted({part(name) for name in MODULES}))
+def test_docstring_examples(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = [name for name in MODULES if part(name) == package and name not in LONG]
+    assert not failed(mine, monkeypatch)
+
+
+@pytest.mark.slow
+def test_long_docstring_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(LONG) <= set(MODULES)
+    assert not failed(list(LONG), monkeypatch)
 
 
 def undocumented(name: str) -> list[str]:

@@ -118,7 +118,7 @@ class RodBasis:
     @property
     def structure(self) -> Structure:
         """Structure of matrices over ``q_f``: a chain of nodes. Nodes at pinned ends have fewer unknowns
-        and are coupled separately. Up to `INLINE_LIMIT` unknowns it is dense: faster, and a smaller program.
+        and are coupled separately. Up to `INLINE_LIMIT` unknowns it is dense, which is faster.
         """
         if self.modes is not None or self.size <= INLINE_LIMIT:
             return Dense()

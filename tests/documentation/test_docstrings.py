@@ -11,8 +11,6 @@ import re
 import textwrap
 from typing import Any
 
-import pytest
-
 from nsjax.documentation import entries
 from nsjax.documentation.pages import is_documented
 from nsjax.types import Array
@@ -140,15 +138,16 @@ def test_examples_are_there() -> None:
     assert without == set(ELSEWHERE), "write an example, or take those from ELSEWHERE that have one"
 
 
-@pytest.mark.parametrize("name", ELSEWHERE)
-def test_other_examples_are_there(name: str) -> None:
+def test_other_examples_are_there() -> None:
     """They name it, in text, annotations or methods, and have an example, or a place of their own."""
-    place = ELSEWHERE[name]
-    thing = PUBLIC[place] if place in PUBLIC else importlib.import_module(place)
-    notes = inspect.getsource(thing) if inspect.isclass(thing) else getattr(thing, "__annotations__", {})
-    text = f"{inspect.getdoc(thing)} {notes}"
-    assert name.rpartition(".")[2].lower() in text.lower()
-    assert ">>> " in text or place in ELSEWHERE
+    for name, place in ELSEWHERE.items():
+        thing = PUBLIC[place] if place in PUBLIC else importlib.import_module(place)
+        notes = (
+            inspect.getsource(thing) if inspect.isclass(thing) else getattr(thing, "__annotations__", {})
+        )
+        text = f"{inspect.getdoc(thing)} {notes}"
+        assert name.rpartition(".")[2].lower() in text.lower(), name
+        assert ">>> " in text or place in ELSEWHERE, name
 
 
 def test_models_and_schemes_have_a_source() -> None:
