@@ -1,4 +1,4 @@
-"""Where everything is at the rows of a run: what pictures that move are made of."""
+"""Positions of all shapes at the rows of a run, from which animations are drawn."""
 
 from __future__ import annotations
 

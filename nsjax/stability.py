@@ -292,7 +292,7 @@ def diverged_row(system: System, params: PyTree, rows: dict[str, Any], dt: float
         fast = w2 * dt * dt + 2.0 * damping * dt > 1.0
         there = np.maximum.accumulate(np.where(fast & (some > 0), 0.0, energy))
         given = 2.0 * np.maximum.accumulate(push) / np.maximum(w2, damping**2)
-        # energies that overflow are as far as any
+        # an energy that overflows counts as infinite
         far = fast & ~(energy <= FAR * (np.sqrt(there) + np.sqrt(given)) ** 2)
     return int(some[np.argmax(far)]) if far.any() else None
 

@@ -92,15 +92,15 @@ def load_path(
     problem: Problem, to: Mapping[str, Any], *, arc: float, longest: float | None = None, points: int = 200,
     until: Callable[[float, np.ndarray], bool] | None = None,
 ) -> Equilibria:  # fmt: skip
-    """Equilibria along a path, past points where the level falls again.
+    """Equilibria along a load path, past limit points, where the level falls again.
 
     Args:
         problem: where it starts, in equilibrium or near it.
         to: numbers that are reached at the level 1, see `nsjax.analysis.equilibrium`.
         arc: length of the first arc, of increments of the position and of the level together.
-        longest: of an arc; None: ten times the first.
-        points: after which it ends.
-        until: ``(level, position) -> bool``, whether it ends; None: at the level 1.
+        longest: largest length of an arc; None: ten times the first.
+        points: largest number of equilibria.
+        until: ``(level, position) -> bool``, whether the path ends there; None: at the level 1.
 
     Returns:
         `Equilibria` with ``limits``, the levels of the limit points on the way.

@@ -291,7 +291,7 @@ def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None
         return
     held = False
     if size > 0 and rows is not None and smallest >= -RATE_TOLERANCE * size:
-        # with the constraints as springs as stiff as the mass is heavy
+        # constraints count as springs whose stiffness is of the size of the mass
         stiff = mass / size + rows.T @ rows / np.max(np.sum(rows * rows, axis=1))
         held = bool(np.linalg.eigvalsh(stiff)[0] > RATE_TOLERANCE)
     if held and scheme is not None and scheme.singular_mass:

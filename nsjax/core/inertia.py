@@ -168,7 +168,7 @@ def inertia_at(
 
 
 def constant_inertia(system: System, p: PyTree) -> KeptInertia | None:
-    """What holds for a whole run, if the structure promises that it does; else None."""
+    """Factors that hold for a whole run if the structure is constant, else None."""
     if not system.structure.constant:
         return None
     rest = jnp.zeros(system.nq)

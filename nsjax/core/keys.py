@@ -129,7 +129,7 @@ def names(node: PyTree) -> list[str]:
 
 
 def child(node: PyTree, name: str) -> PyTree:
-    """What stands below a node under that name."""
+    """Child of a node by its name."""
     if isinstance(node, Mapping):
         return next(value for key, value in node.items() if str(key) == name)
     return (

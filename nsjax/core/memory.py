@@ -14,7 +14,7 @@ from nsjax.core.errors import InputError
 from nsjax.types import PyTree
 
 _GROUP = pathlib.Path("/sys/fs/cgroup/memory.max")
-"""Where Linux says what a container may use."""
+"""Files in which Linux states the memory limit of a container."""
 
 
 def tree_bytes(tree: PyTree) -> int:

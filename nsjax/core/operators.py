@@ -29,7 +29,7 @@ def refreshed(system: System, t: Array | float, q: Array, p: PyTree) -> PyTree:
 
 
 def acting(system: System, t: Array | float, q: Array, p: PyTree, contacts: Array) -> Array:
-    """Those of ``contacts`` (nc,) bool that `System.allowed` lets act."""
+    """Contacts among ``contacts`` (nc,) bool that `System.allowed` lets act."""
     return contacts if system.allowed is None else contacts & system.allowed(t, q, p)
 
 

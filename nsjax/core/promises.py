@@ -53,7 +53,7 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
 
     here = _functions(system, state, p, rest, rest)
     if not structure.dense:
-        # gyroscopic moments of equal inertias cancel: what rounding leaves of them is no coupling
+        # gyroscopic moments of equal inertias cancel; their rounding error is no coupling
         turning = jnp.max(jnp.abs(here["inertia"](x))) * jnp.max(jnp.abs(state.v))
         for name, f in here.items():
             least = turning if name == "force over the velocities" else 0.0

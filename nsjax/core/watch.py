@@ -33,7 +33,7 @@ its own, so that one of four tells the acceleration."""
 
 
 def begin_watch(nc: int, nt: int, start: Array) -> Watch:
-    """Nothing has been seen yet, but ``start``."""
+    """Watch at the start of a run, which has seen ``start`` alone."""
     unknown = jnp.full(nc, jnp.inf)
     impulse = jnp.zeros((nc, 1 + nt))
     return Watch(
@@ -91,7 +91,7 @@ def watch_gaps(
     missed = turned & ~event.active & (watch.off >= flight)
     # less than zero where the contact closes and opens between two steps, unseen
     short = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
-    # of a turn that an impact elsewhere has made the flight before it tells the acceleration
+    # where an impact elsewhere turns the motion, the acceleration is that of the flight before it
     margin = short * jnp.sqrt(size / smaller)
     margin = jnp.where(hit, jnp.where(moves, jnp.abs(event.rate_before) * dt / smaller, jnp.inf), margin)
     graze = (own != 0) | (slows & (margin < near)) | (sequence * margin < watch.off)

@@ -138,7 +138,7 @@ def _times(matrices: Array, x: Array) -> Array:
 
 
 def _back(matrices: Array, x: Array) -> Array:
-    """With the transposed matrices."""
+    """Products (k, 3) with the transposed matrices."""
     return jnp.sum(matrices * x[:, :, None], axis=1)
 
 

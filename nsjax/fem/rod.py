@@ -71,7 +71,7 @@ class FloatingRod:
 
 @dataclasses.dataclass(frozen=True)
 class RodBasis:
-    """What is static about a flexible rod: elements, reference conditions or modes.
+    """Static data of a flexible rod: elements, reference conditions or modes.
 
     Args:
         elements: of equal length.
@@ -167,7 +167,7 @@ class RodBasis:
         return scale[:, None] * np.eye(n)[:, self.free]
 
     def prepare(self, rod: RodData, end_mass: Array, section_inertia: Array) -> FloatingRod:
-        """All shape integrals.
+        """Shape integrals of the rod.
 
         Args:
             rod: its data.

@@ -25,7 +25,7 @@ FLAT = 1e-9
 """Part of the size of a mesh by which nodes of a plane face may differ: files hold ten digits at least."""
 
 OWN_OF_GMSH = "gmsh:"
-"""Begin of the names of data that are no sets."""
+"""First letters of names of mesh data that are not sets of nodes."""
 
 BOUNDARY = ("vertex", "line", "quad")
 """Cells beside hexahedra, which may stand for sets."""

@@ -69,7 +69,7 @@ class Tracks:
 
 @record()
 class Common:
-    """What all lanes share."""
+    """Data common to all lanes."""
 
     params: PyTree
     scheme: Scheme

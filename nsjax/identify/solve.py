@@ -156,7 +156,7 @@ class Levenberg(Search):
         step = self._downhill(point)
         small = np.all(np.abs(step) <= 1e-12 * (np.abs(point.z) + 1e-12))
         little = self.predicted <= self.tolerance * point.cost
-        # a damped step may be short because damping is high
+        # a short step is no sign of convergence where the damping is high
         if small or (little and self.damping <= 1.0):
             return self._stop(True, "converged")
         if self.told >= self.most:

@@ -19,7 +19,7 @@ SHARE = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class Statistics:
-    """At the end of a search.
+    """What the sensitivity matrix at the end of a search says.
 
     Args:
         covariance: (p, p) of the numbers themselves; infinite where the data say nothing, nan for
@@ -114,7 +114,7 @@ def _null(sizes: np.ndarray) -> np.ndarray:
 
 
 def _padded(matrix: np.ndarray) -> np.ndarray:
-    """With rows of zeros, so that there is a singular value for every column."""
+    """The matrix with rows of zeros added, so that every column has a singular value."""
     short = max(0, matrix.shape[1] - matrix.shape[0])
     return np.pad(matrix, ((0, short), (0, 0)))
 

@@ -86,7 +86,7 @@ class Blocks:
         return summed(self.values * np.eye(self.values.shape[1])).reshape(-1)
 
     def dense(self) -> Array:
-        """As an array, for small ones."""
+        """The matrix as an array, for small ones."""
         n, r, c = self.values.shape
         one = np.eye(n)[:, None, :, None]
         return jnp.reshape(one * self.values[:, :, None, :], (n * r, n * c))

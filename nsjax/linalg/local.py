@@ -57,7 +57,7 @@ class Local:
         return onto_nodes(pushed, self.nodes, self.size)
 
     def dense(self) -> Array:
-        """As an array, for small ones."""
+        """The matrix as an array, for small ones."""
         return jax.vmap(self.times)(jnp.eye(self.shape[1])).T
 
 

@@ -83,5 +83,5 @@ class Paired:
         return product.reshape(n * r, k * r)
 
     def dense(self) -> Array:
-        """As an array, for small ones."""
+        """The matrix as an array, for small ones."""
         return jax.vmap(self.times)(jnp.eye(self.shape[1])).T

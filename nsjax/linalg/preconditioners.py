@@ -18,13 +18,13 @@ from nsjax.types import Array, PyTree
 
 
 class Preconditioner(Protocol):
-    """How cheap inverses are made and applied; frozen, hashable, without numbers."""
+    """Interface of a preconditioner, a cheap inverse. Frozen, hashable, without numbers."""
 
     def misfit(self, size: int) -> str | None:
         """Why it cannot be that of a matrix of ``size`` unknowns; None if it can."""
 
     def made(self, product: Callable[[Array], Array], size: int) -> PyTree:
-        """What `apply` needs to know of the matrix, from products with it."""
+        """Numbers that `apply` needs, computed from products with the matrix."""
 
     def apply(self, made: PyTree, x: Array) -> Array:
         """``P^-1 x`` (size,), symmetric and positive definite."""

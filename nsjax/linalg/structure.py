@@ -1,4 +1,4 @@
-"""What a model promises about its tangent matrix, and the linear algebra that follows from it.
+"""Structures that a model may promise for its tangent matrix, and the linear algebra of each.
 
 A structure recovers the tangent of any residual from a few directional derivatives, eliminates it, and
 solves with it. Contacts and loop closures do not belong to it: they are a border of few rows, handled
@@ -23,7 +23,7 @@ from nsjax.types import Array, PyTree, record
 
 
 class Structure(Protocol):
-    """What a structure is asked; users may write their own. Frozen, hashable, without numbers.
+    """Interface of a structure; users may write their own. Frozen, hashable, without numbers.
 
     Matrices are whatever `tangent` returns, pytrees of arrays, and eliminated ones have
     ``solve(b)``, ``A^-1 b`` of (n,) or (n, k), with derivatives of what `tangent` returned.
@@ -176,7 +176,7 @@ def columns_of(f: Callable[[Array], Array], x: Array, seeds: Array) -> Array:
 
 
 class Coloured(Structure):
-    """What structures have in common that are block tridiagonal in some order of the unknowns."""
+    """Base of structures that are block tridiagonal in some order of the unknowns."""
 
     dense = False
 

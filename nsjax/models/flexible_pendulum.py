@@ -21,7 +21,7 @@ from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
 
 PINS = ("eliminated", "constraint")
-"""How the pin is kept."""
+"""Ways to keep the pin in its place."""
 
 PLACE = 2
 """Unknowns of the place of a node."""

@@ -170,7 +170,7 @@ class MeshedSolid(Solid):
         return deformation(self.corners(self.nodes(q, p)), jnp.asarray(self.mesh.gradients))
 
     def integral(self, x: Array, p: FlexibleSolid) -> Array:
-        """Over the volume, of values at the Gauss points."""
+        """Integral over the volume of values at the Gauss points."""
         return jnp.sum(x * self.mesh.volumes)
 
     def inertia(self, q: Array, w: Array, p: FlexibleSolid) -> Array:

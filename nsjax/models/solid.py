@@ -27,7 +27,7 @@ from nsjax.shapes import Picture
 from nsjax.types import Array, record
 
 SOLVERS = ("direct", "iterative")
-"""How equations of motion are solved."""
+"""Solvers of the equations of motion."""
 
 ELEMENTS = ("assumed_stress", "displacement")
 """Kinds of hexahedra."""
@@ -42,7 +42,7 @@ shear moduli leave four digits less of the places of its nodes to the pressure.
 """
 
 DRAWN = "equivalent stress [N/m^2]"
-"""What gives solids their colours in pictures."""
+"""Quantity that colours solids in pictures."""
 
 OBSERVED = (
     "centre_x [m]", "centre_z [m]", "centre_dx [m/s]", "centre_dz [m/s]", "stress [N/m^2]", "strain [-]",
@@ -108,7 +108,7 @@ class Solid:
         raise NotImplementedError
 
     def integral(self, x: Array, p: Any) -> Array:
-        """Over the volume without load, of values at the Gauss points (8, elements)."""
+        """Integral over the unloaded volume of values at the Gauss points (8, elements)."""
         raise NotImplementedError
 
     def inertia(self, q: Array, w: Array, p: Any) -> Array:

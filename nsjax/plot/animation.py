@@ -172,7 +172,7 @@ def _affordable(seen: Motion) -> int:
 
 
 def _words(seen: Motion, traj: Trajectory) -> str:
-    """What has to be known to read the picture."""
+    """Second line of the title: rows, pace, scale of the arrows."""
     said = [f"{len(seen.t)} of {len(traj.t)} rows"]
     spent = float(seen.t[-1] - seen.t[0])
     shown = 1e-3 * PACE * (len(seen.t) - 1)

@@ -118,7 +118,7 @@ def _scale_of_colours(x: Moved, values: np.ndarray) -> tuple[np.ndarray, dict[st
 
 
 def _colours(seen: Motion) -> dict[str, str]:
-    """One for each name of a body."""
+    """Colour of every shape; bodies of one name share one."""
     given: dict[str, str] = {}
     bodies = list(dict.fromkeys(x.name for x in seen.shapes if x.role == "body"))
     for k, name in enumerate(bodies):
@@ -128,7 +128,7 @@ def _colours(seen: Motion) -> dict[str, str]:
 
 
 def _look(x: Moved, colour: str, dimension: int) -> dict[str, Any]:
-    """What does not move about a shape."""
+    """Attributes of a shape's trace that do not change."""
     quiet = {"name": x.name, "hoverinfo": "name", "showlegend": False}
     if x.kind == "mesh":
         i, j, k = np.array(x.faces).T.tolist()

@@ -108,7 +108,7 @@ def moreau(
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. The papers
             have zero; a contact that rests at zero keeps its gap to rounding only. Bodies at rest on
             several contacts rattle where ``a dt^2`` is below it.
-        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
+        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.
@@ -205,7 +205,7 @@ def _velocity_level(
     rows, target = d.frozen.rows, None
     if rows.joints is not None:
         response = d.mass.solve(rows.wt.T)
-        # the joints answer the forces together with what is left of their rates
+        # joints respond to the forces and to the rates left over from the last step
         still = jnp.zeros(system.nv)
         jump = _jump(
             scheme, system, d.params, rows, response, v, still, active, dt, inertia=d.mass, push=push

@@ -80,9 +80,9 @@ def localized(
     Limits: a step is carried out by the scheme inside alone, with its own treatment of the contacts and its
         own derivative, if a contact closes again after its impact, if the approach is slower than two
         steps of free normal acceleration (grazing, the end of a sequence of bounces), if more instants
-        than `CUTS` are in it, or if a time is not found: `notes.UNLOCATED`. Second derivatives are then,
-        through reversals of sliding and through independent impacts of one instant taken with what scales
-        the first ones held fixed. A contact that opens and closes again within one step without being
+        than `CUTS` are in it, or if a time is not found: `notes.UNLOCATED`. Second derivatives hold
+        the factors of the first ones fixed in such steps, at reversals of sliding, and where independent
+        impacts strike at one instant. A contact that opens and closes again within one step without being
         penetrated at its end is not seen. The cut excites stiff flexible modes. A step with an impact costs
         about eight steps.
 
@@ -177,14 +177,14 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
 
 
 def _advance_part(stepper: Stepper, whole: Start, part: _Part) -> _Part:
-    """To the end of the step if nothing is hit, else to the next impact and through it."""
+    """Steps to the end of the step if nothing is hit, else to the next impact and through it."""
     state = part.carry.state
     fresh = refreshed(stepper.system, state.t, state.q, whole.params)
     d = dataclasses.replace(whole, carry=part.carry, dt=part.left, params=fresh)
     d, (end, output) = stepper.trial(d)
 
     def rest() -> _Part:
-        # what a contact that has just been struck hits again is left to the scheme inside
+        # a contact that hits again right after its impact is left to the scheme inside
         again = jnp.any(output.event.impact)
         whole_output = _added(part.output, output, output.event)
         return _Part(
@@ -196,7 +196,7 @@ def _advance_part(stepper: Stepper, whole: Start, part: _Part) -> _Part:
 
 
 def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
-    """To the next impact and through it."""
+    """Steps to the next impact and through it."""
     system, coef = stepper.system, d.scheme.coef
     sigma, located = locate(stepper)(d)
     before, first = stepper.advance(d, d.carry, sigma, d.may)

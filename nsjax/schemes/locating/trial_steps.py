@@ -53,7 +53,7 @@ class _Through:
 
 @dataclasses.dataclass(frozen=True)
 class _Refresh:
-    """What a step holds fixed; derivatives take it anew where they shift the start of a step."""
+    """Data that a step holds fixed; derivatives compute it again where they shift the start of a step."""
 
     function: Any
 
