@@ -26,7 +26,8 @@ WIDE, HIGH, DPI = 480, 360, 160
 
 MOMENTS = {
     "slider_crank": 0.3, "crate": 0.4, "dominoes": 0.62, "cam": 0.19, "arm": 0.36, "boxes": 0.56, "spheres": 1.0,
-    "rope": 0.75, "flight": 0.5, "cube": 0.3, "rotor": 0.7, "hopper": 0.46,
+    "rope": 0.75, "box": 0.5, "slope": 0.95, "bearing": 0.13, "chain": 0.3, "rod": 0.52, "break": 0.3, "coin": 0.2,
+    "bar": 0.55, "flight": 0.5, "cube": 0.3, "rotor": 0.7, "hopper": 0.46,
 }  # fmt: skip
 """Share of the run at which the picture shows what its title says; the nearest frame with forces is taken."""
 

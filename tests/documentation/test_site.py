@@ -122,6 +122,17 @@ def test_tables_of_sentences_are_whole() -> None:
         assert ".. sentences::" in last
 
 
+def test_every_run_of_the_gallery_has_its_picture() -> None:
+    text = (FOLDER / "guide" / "gallery.md").read_text()
+    parts = text.split("\n## ")[1:]
+    assert len(parts) >= 20
+    for part in parts:
+        shown = re.findall(r"notebooks/gallery/(\w+\.png)\)", part)
+        assert len(shown) == 1, part
+        assert part.count("```python") == 1, part
+        assert (ROOT / "notebooks" / "gallery" / shown[0]).is_file()
+
+
 def test_the_versions_are_one() -> None:
     assert conf.version == nsjax.__version__
     for name, line in (("pyproject.toml", 'version = "{}"'), ("CITATION.cff", "version: {}")):
