@@ -61,7 +61,7 @@ def _arc(ramp: Ramp, point: Point, way: np.ndarray, length: float) -> tuple[Poin
         value, matrix, slope = ramp.tangents(q, x, s, gone)
         both = solved(matrix, np.stack([value, slope], axis=1))
         fixed, along = np.append(-both[:, 0], 0.0), np.append(-both[:, 1], 1.0)
-        # the correction stays across the direction of the arc
+        # the correction is orthogonal to the arc
         step = fixed - _dot(fixed, way, nv) / _dot(along, way, nv) * along
         if not np.isfinite(step).all() or float(np.max(np.abs(step[:nv]))) > 1e3 * size(q):
             return None
@@ -142,7 +142,7 @@ def load_path(
     while len(rows) <= points and not done(point[0], point[1]):
         new = _arc(ramp, point, way, length)
         ahead = None if new is None else _direction(ramp, new[0], way)
-        # half a right angle between neighbours: more is another branch, or the way back
+        # neighbours turn by less than 45 degrees: more is another branch, or the way back
         if new is None or ahead is None or not _dot(ahead, way, ramp.system.nv) > 0.5:
             length *= 0.5
             if length < shortest:

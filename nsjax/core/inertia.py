@@ -1,4 +1,4 @@
-"""The inertia of a system at a position, as the structure of the system wants it."""
+"""The inertia of a system at a position, in the form of the system's structure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NO_RESPONSES = (
 
 @record()
 class KeptInertia:
-    """What of the inertia holds for a whole run: factors, and ``M^-1 W`` (nv, rows) of all rows."""
+    """Inertia that is constant over a run: its factors, and ``M^-1 W`` (nv, rows) of all rows."""
 
     factors: Elimination
     response: Any
@@ -65,7 +65,7 @@ class Inertia:
     inverse: Array | None = None
 
     def inverted(self) -> Inertia:
-        """The same with the inverse of a dense matrix formed: for answers at one configuration that are
+        """The same inertia with the inverse of a dense matrix formed, for solutions at one configuration that are
         asked one after the other.
         """
         if self.matrix is None or self.factors is not None:

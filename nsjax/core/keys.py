@@ -171,7 +171,7 @@ def _hint(node: PyTree, name: str) -> str:
 
 
 def put(base: dict[str, PyTree], key: Key, value: Array) -> dict[str, PyTree]:
-    """The same numbers with another value under a key."""
+    """The numbers with another value under a key."""
     return {**base, key.path[0]: _put(base[key.path[0]], key.path[1:], key.index, value)}
 
 

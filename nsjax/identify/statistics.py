@@ -64,8 +64,8 @@ def describe(objective: Objective, point: Point) -> Statistics:
     matrix, _ = objective.compress(point.jacobian, point.residual)
     slope = objective.slope(point.z)
     x = objective.to_x(point.z)
-    # an increment is counted from where a recording starts, and has no size of its own; where a recording
-    # starts has none to compare those of several with
+    # increments count from the start of a recording, and starts differ between recordings: neither has a
+    # size to which a change could be compared
     sizeless = (x == 0.0) | np.asarray([name.startswith("state.xi") for name in objective.names])
     sizeless[len(objective.shared) :] |= objective.fitted > 1
     size = np.where(sizeless, 1.0, np.abs(x))

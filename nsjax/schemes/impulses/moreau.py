@@ -234,7 +234,7 @@ def _jump(
 def _weigh(
     kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, dt: Array
 ) -> Balance:
-    """Mass and force at the midpoint, the force at the forecast velocity where that is asked."""
+    """Mass and force at the midpoint; the force at the forecast velocity if that option is chosen."""
     at, half = midpoint(system, state, dt), 0.5 * dt
     mass, forecast = inertia_at(system, at.t, at.q, params, kept), _needs_forecast(scheme, system)
     if forecast and scheme.gradient == "discrete":  # asked three times; a derivative costs less without
@@ -248,7 +248,7 @@ def _weigh(
 
 
 def _shares(scheme: Scheme, system: System) -> bool:
-    """Whether a step needs no more than what is formed where its contacts are looked at."""
+    """Whether mass, force and rows that the contact decision forms serve the whole step."""
     frozen = scheme.options.constraint_form in ("index_2", "ggl") or not system.nb
     return frozen and not system.inside
 

@@ -185,7 +185,7 @@ def _step(
 
 
 def _extrapolated(system: System, params: PyTree, state: State, ahead: Array) -> Array:
-    """Gaps (nc,) [m], carried on for a time at the rates of the state."""
+    """Gaps (nc,) [m], extrapolated by a time with the rates of the state."""
     start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
     return gap_of(system, params, start) + ahead * gap_rates(system, params, start)
 

@@ -1,4 +1,4 @@
-"""Impacts at their own time: a step is cut in two where a contact closes."""
+"""Locates impacts inside a step, which is cut in two where a contact closes."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _step(
 
 @record()
 class _Part:
-    """A step under way: where it is, what is left, what has happened; whether it has ended or failed."""
+    """A step that is partly done: state, time left, books, and whether it has ended or failed."""
 
     carry: Carry
     left: Array
@@ -157,7 +157,7 @@ class _Part:
 
 
 def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple[Carry, Output]:
-    """A step in which contacts close: cut where they do, else as the scheme inside does it."""
+    """A step in which contacts close: cut at their instants, or left to the scheme inside."""
     zero = jax.tree.map(jnp.zeros_like, like)
     zero = dataclasses.replace(zero, contact=like.contact)
     no = jnp.asarray(False)
@@ -258,7 +258,7 @@ def _around(
     inner: Scheme, system: System, p: PyTree, at: State, end: State, jump: Jump, struck: Array,
     resting: Array,
 ) -> tuple[PyTree, Around]:  # fmt: skip
-    """The motion around a located impact, with the parameters that it has."""
+    """Data of the motion around a located impact."""
     criteria = criteria_of(inner)
     p, here, there, still = events.frozen((p, at, end, jump))
     a, _ = accelerate(criteria, system, p, here, here.v, resting)
@@ -283,7 +283,7 @@ def _each_in_time(
 
 
 def _added(so_far: Output, now: Output, event: Event) -> Output:
-    """The books of a step with those of its next part."""
+    """Books of a step with those of its next part added."""
     old = so_far.event
     fresh = event.impact & ~old.impact
     merged = Event(

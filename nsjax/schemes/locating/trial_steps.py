@@ -43,7 +43,7 @@ class Masked:
 
 @dataclasses.dataclass(frozen=True)
 class _Through:
-    """A function of the system, whose last argument is the parameters, taking `Masked` ones."""
+    """A function of the system that takes `Masked` parameters as its last argument."""
 
     function: Any
 
