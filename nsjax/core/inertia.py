@@ -65,8 +65,8 @@ class Inertia:
     inverse: Array | None = None
 
     def inverted(self) -> Inertia:
-        """The same inertia with the inverse of a dense matrix formed: for several solutions at one position,
-        one after the other.
+        """The same inertia with the inverse of a dense matrix formed: for several solutions
+        at one position, one after the other.
         """
         if self.matrix is None or self.factors is not None:
             return self
