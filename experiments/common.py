@@ -35,7 +35,7 @@ KINDS = {
     "are our reading",
     "theory": "closed form, order of a scheme, or a property that holds exactly: the source says which",
     "independent": "event-driven integration or another computation of its own kind",
-    "prototype": "a program written for the specification, before the package: [P] in README's sources",
+    "prototype": "a program written for the specification, before the package: [P] of the guide's sources",
     "own": "a bound of our own: quality asked for, cost, or a behaviour that was observed",
 }
 """Where an expected number comes from, from the strongest to the weakest. A number with ``print`` and

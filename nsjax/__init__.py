@@ -1,6 +1,19 @@
 """nsjax: a differentiable simulator for mechanical systems that hit, slide, stick and bend."""
 
-from nsjax import models, plot, schemes, shapes
+from nsjax import (
+    analysis,
+    fem,  # noqa: F401
+    io,
+    linalg,
+    math,  # noqa: F401
+    models,
+    multibody,
+    notes,
+    plot,
+    schemes,
+    shapes,
+    status,
+)
 from nsjax.check_gradient import GradientCheck, check_gradient
 from nsjax.configure import configure
 from nsjax.consistent import Consistent, consistent
@@ -47,15 +60,20 @@ __all__ = [
     "Trajectory",
     "WorkPrecision",
     "__version__",
+    "analysis",
     "animate",
     "check_gradient",
     "configure",
     "consistent",
     "from_lagrangian",
     "identify",
+    "io",
+    "linalg",
     "load",
     "losses",
     "models",
+    "multibody",
+    "notes",
     "plot",
     "reductions",
     "resume",
@@ -64,6 +82,7 @@ __all__ = [
     "schemes",
     "shapes",
     "simulate",
+    "status",
     "sweep",
     "sweep_lyapunov",
     "sweep_time_step",

@@ -9,7 +9,7 @@ from typing import Any
 from nsjax.core.errors import InputError
 
 SCREEN_DPI = 110
-"""Of figures in notebooks."""
+"""Dots per inch of figures in notebooks."""
 
 
 def require_matplotlib() -> None:

@@ -1,4 +1,4 @@
-"""Where everything is at the rows of a run: what pictures that move are made of."""
+"""Positions of all shapes at the rows of a run, from which animations are drawn."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _same(x: Moved, y: Moved) -> bool:
 
 
 def _ends(shapes: tuple[Moved, ...], who: str) -> tuple[np.ndarray, np.ndarray]:
-    """Of everything but levels, which reach as far as that; those about as near as it is large are seen."""
+    """Ends of all shapes but levels. Levels reach as far, and are shown if they are about as near."""
     d = shapes[0].points.shape[2]
     points = [x.points.reshape(-1, d) for x in shapes if x.kind != "plane"]
     points = points or [x.points[:, :1].reshape(-1, d) for x in shapes]

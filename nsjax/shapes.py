@@ -31,7 +31,7 @@ else reaches.
 """
 
 ROLES = ("body", "joint", "spring", "ground")
-"""Who it is, which chooses its colour."""
+"""Roles of shapes, which choose their colours."""
 
 
 @record(static=("name", "kind", "role", "faces", "quantity"))
@@ -66,7 +66,7 @@ class Shape:
 @record()
 class Places:
     """Where contacts act: points (nc, d) [m], unit normals (nc, d) towards the body that is pushed,
-    tangents (nc, nt, d). What has no place is not a number.
+    tangents (nc, nt, d). Contacts without a place have nan.
 
     Example:
         >>> import jax.numpy as jnp
@@ -365,7 +365,7 @@ def zigzag(start: Any, end: Any, width: Any) -> Array:
     else:
         straight = jnp.asarray([1.0, 0.0, 0.0])
         side = across(jnp.where(length > 0.0, unit, straight))[0]
-    # straight ends, coils between
+    # straight ends with coils between them
     along = np.concatenate([[0.0], np.linspace(0.15, 0.85, 2 * COILS + 1), [1.0]])
     swing = np.concatenate([[0.0, 0.0], np.tile([1.0, -1.0], COILS)[: 2 * COILS - 1], [0.0, 0.0]])
     return start + along[:, None] * gone + jnp.asarray(width, float) * swing[:, None] * side

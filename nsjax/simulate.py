@@ -63,8 +63,8 @@ def simulate(
     then static, and reverse mode recomputes inside rows (two-level checkpointing).
 
     Args:
-        system, params, state: the problem; ``simulate(*problem, ...)`` unpacks one. The state may lie in
-            walls and off constraints by what steps of this size may leave (`nsjax.core.overshoot`), so that
+        system, params, state: the problem; ``simulate(*problem, ...)`` unpacks one. The state may penetrate
+            walls and violate constraints by as much as steps of this size leave (`nsjax.core.overshoot`):
             row k of a run, ``State(t=traj.t[k], q=traj.q[k], v=traj.v[k])``, is a start for it.
         scheme: for instance ``schemes.moreau()``.
         dt: step size [s].
@@ -74,8 +74,8 @@ def simulate(
         save: names of the row quantities to keep beside ``t, q, v`` (see `Trajectory`); None: all but
             ``notes`` and ``margin``.
         gradient: ``"saltation"`` or ``"discrete"``, the derivative through impacts, see `Scheme`; None:
-            the scheme's own. It changes derivatives, and values by the rounding of another program only;
-            programs that are not differentiated hold nothing of it.
+            the scheme's own. It changes derivatives, and values by rounding only; programs that are not
+            differentiated do not depend on it.
         events: keep a list of the first ``events`` impacts.
         notes: keep ``traj.notes`` and ``traj.margin``, which tell what the events of the run mean for its
             derivatives. `nsjax.check_gradient` and `nsjax.identify` look at them of their own accord.
@@ -227,14 +227,14 @@ def _memory(program: LoopProgram, structure: Any, leaves: tuple[tuple[Any, Any],
 def _advance(
     program: LoopProgram, scheme: Scheme, params: PyTree, run: Run, dt: Array, counts: Array
 ) -> tuple[Run, dict[str, Array | None]]:
-    """One compiled call: as many rows as ``counts`` has entries, each of so many steps."""
+    """One compiled call for some rows: entry ``k`` of ``counts`` is the number of steps of row ``k``."""
     return kept_call(_rows, program, scheme, params, run, dt, counts)
 
 
 def _rows(
     program: LoopProgram, scheme: Scheme, params: PyTree, run: Run, dt: Array, counts: Array
 ) -> tuple[Run, dict[str, Array | None]]:
-    """Those rows."""
+    """The rows of that call."""
     params, constants = prepare_run(program.system, scheme, params, dt)
     row = functools.partial(run_row, program, scheme, params, constants, dt)
     return lax.scan(row, run, counts)

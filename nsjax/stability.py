@@ -36,8 +36,8 @@ from nsjax.startup.once import compiled_once
 from nsjax.types import Array, PyTree, record
 
 ITERATIONS = 40
-"""Of the power method. It approaches the largest frequency from below: by 1 to 2 % for a mesh of 100
-elements, whose frequencies lie densest at the top; so much may a limit be estimated too large."""
+"""Iterations of the power method. It approaches the largest frequency from below, to 1 to 2 % for a mesh
+of 100 elements, whose frequencies lie densest at the top. The limit is overestimated by as much."""
 
 GROWTH = 1e-5
 """Spectral radius above one that counts as unstable: above the error of the amplification matrix."""
@@ -242,8 +242,8 @@ def warn_of_step(
 def _looks(
     system: System, params: PyTree, start: tuple[Array, Array, Array], rows: tuple[Array, ...]
 ) -> tuple[Array, ...]:
-    """Of every row: kinetic energy, ``omega^2`` and ``c`` of its motion; and with the loads of its time at
-    the start, the square of ``M^-1 f`` in the norm of the mass.
+    """For every row: kinetic energy, ``omega^2`` and ``c`` of its motion, and the square of ``M^-1 f`` in
+    the norm of the mass, with ``f`` the loads at the time of the row and the position of the start.
     """
 
     def look(t: Array, q: Array, v: Array) -> tuple[Array, ...]:
@@ -298,7 +298,7 @@ def diverged_row(system: System, params: PyTree, rows: dict[str, Any], dt: float
         fast = w2 * dt * dt + 2.0 * damping * dt > 1.0
         there = np.maximum.accumulate(np.where(fast & (some > 0), 0.0, energy))
         given = 2.0 * np.maximum.accumulate(push) / np.maximum(w2, damping**2)
-        # energies that overflow are as far as any
+        # an energy that overflows counts as infinite
         far = fast & ~(energy <= FAR * (np.sqrt(there) + np.sqrt(given)) ** 2)
     return int(some[np.argmax(far)]) if far.any() else None
 

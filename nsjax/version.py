@@ -1,4 +1,4 @@
-"""The release, for whoever must not import the whole package."""
+"""The version of the package, to be imported without the rest of it."""
 
-__version__ = "0.1.0"
-"""Of this release."""
+__version__ = "0.2.0"
+"""Version of this release."""

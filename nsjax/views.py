@@ -21,7 +21,7 @@ DIMENSIONS = {"nc": "contact", "nt": "tangent", "nb": "constraint", "nd": "drag"
 """Names of the sizes of row quantities."""
 
 PAINTERS: dict[str, Fn] = {}
-"""Who draws: `nsjax.plot` enters ``overview`` and ``named`` here, so that this does not depend on it."""
+"""Drawing functions: `nsjax.plot` enters ``overview`` and ``named`` here, which avoids an import of it."""
 
 
 class Views:

@@ -1,4 +1,4 @@
-"""Formatter, linter, type checker and the README's promises, as part of the test command."""
+"""Formatter, linter, type checker and what README and guide promise, as part of the test command."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import inspect
 import pathlib
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
+import warnings
 
 import pytest
 
 import nsjax
+from nsjax.cli import main
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -27,14 +30,43 @@ def test_static(command: str) -> None:
 
 
 MODULES = [m.name for m in pkgutil.walk_packages(nsjax.__path__, "nsjax.") if "__main__" not in m.name]
+LONG = (
+    "nsjax.analysis.lyapunov",
+    "nsjax.analysis.statics",
+    "nsjax.check_gradient",
+    "nsjax.multibody.spheres",
+    "nsjax.schemes.locating.localized",
+    "nsjax.schemes.nsga.variants",
+    "nsjax.sweep.lyapunov",
+)
+"""Modules whose examples compile for seconds."""
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_docstring_examples(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def part(module: str) -> str:
+    """Package that holds a module, or "nsjax" for the modules beside the packages."""
+    name = module.split(".")[1]
+    return f"nsjax.{name}" if (ROOT / "nsjax" / name).is_dir() else "nsjax"
+
+
+def failed(modules: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Examples of these modules that do not print what they say, by module."""
     monkeypatch.setitem(
         sys.modules, "ipywidgets", None
     )  # which shows pictures as text outside of notebooks
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
+    found = {name: doctest.testmod(importlib.import_module(name)).failed for name in modules}
+    return {name: count for name, count in found.items() if count}
+
+
+@pytest.mark.parametrize("package", sorted({part(name) for name in MODULES}))
+def test_docstring_examples(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = [name for name in MODULES if part(name) == package and name not in LONG]
+    assert not failed(mine, monkeypatch)
+
+
+@pytest.mark.slow
+def test_long_docstring_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(LONG) <= set(MODULES)
+    assert not failed(list(LONG), monkeypatch)
 
 
 def undocumented(name: str) -> list[str]:
@@ -60,23 +92,71 @@ def test_every_public_name_has_a_docstring() -> None:
     assert not [name for module in ["nsjax", *MODULES] for name in undocumented(module)]
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+GUIDE = ROOT / "nsjax" / "documentation" / "guide"
+WRITING = ("--output", "--plot", "--animate")
+"""Options of the command line that name a file."""
+
+PAGES = [ROOT / "README.md", *sorted(GUIDE.glob("*.md"))]
+"""Documents whose code runs."""
 
 
-def test_readme_examples_run(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def blocks(page: pathlib.Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def runs(page: pathlib.Path) -> object:
+    """A case; those of the gallery, a program each, are full-size checks."""
+    marks = [pytest.mark.slow] if page.stem == "gallery" else []
+    return pytest.param(page, id=page.stem, marks=marks)
+
+
+@pytest.mark.parametrize("page", [runs(page) for page in PAGES if blocks(page, "python")])
+def test_examples_of_documents_run(
+    page: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    examples = blocks("python")
-    assert len(examples) >= 2
-    for example in examples:
-        exec(compile(example, "README.md", "exec"), {"__name__": "readme"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a page shows a run that diverges
+        for example in blocks(page, "python"):
+            made: dict = {"__name__": page.stem}
+            exec(compile(example, page.name, "exec"), made)
+            assert page.stem != "gallery" or int(made["traj"].status) == 0, example
+
+
+def commands(page: pathlib.Path) -> list[list[str]]:
+    """Arguments of ``nsjax`` in the shell blocks of a document."""
+    lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    found = [re.search(r"(?:^|\.venv/bin/)nsjax (\w.*)$", line) for line in lines]
+    return [shlex.split(x[1]) for x in found if x]
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda page: page.stem)
+def test_commands_of_documents_run(
+    page: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As printed, but for sweeps of fifty values, of which four are taken."""
+    monkeypatch.chdir(tmp_path)
+    for words in commands(page):
+        assert main([word.removesuffix(":50") + ":4" * word.endswith(":50") for word in words]) == 0
+        written = [x for x, before in zip(words[1:], words, strict=False) if before in WRITING]
+        assert written
+        assert all((tmp_path / name).stat().st_size > 1_000 for name in written)
+
+
+def test_the_readme_is_a_page_and_a_half() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 150
+    assert len(blocks(ROOT / "README.md", "python")) >= 4
+    for command in commands(ROOT / "README.md"):
+        assert set(WRITING) & set(command), "the first commands draw"
 
 
 def test_ci_runs_the_readme_test_command() -> None:
-    commands = [line for block in blocks("sh") for line in block.splitlines() if "pytest" in line]
-    assert len(commands) == 1
+    shown = [line for block in blocks(ROOT / "README.md", "sh") for line in block.splitlines()]
+    tests = [line for line in shown if "pytest" in line]
+    assert len(tests) == 1
     script = (ROOT / ".ci" / "run").read_text().splitlines()
-    assert commands[0] in script
+    assert tests[0] in script
 
 
 def test_importing_changes_nothing() -> None:

@@ -159,7 +159,7 @@ def energy_books(traj: Trajectory, *, forces: str = "auto") -> EnergyBooks:
         jump, impact = _impulses_at_the_end(traj, force, impulse)
         return _enter(traj, _apart(traj, impulse, jump), impact, bounded)
     jump = impulse - dt * force
-    # what a product and a sum round off is no impulse
+    # rounding of a product and a sum is no impulse
     jump = np.where(np.abs(jump) <= 4 * np.finfo(float).eps * np.abs(impulse), 0.0, jump)
     apart = forces == "end"
     if forces == "auto":

@@ -181,7 +181,7 @@ def impact_table(traj: Trajectory) -> Table[Impact]:
     before, after = (np.asarray(x)[:count] for x in (events.rate_before, events.rate_after))
     normal, tangential = (np.asarray(x)[:count] for x in (events.impulse_normal, events.impulse_tangential))
     times = np.asarray(events.time)[:count]
-    # a scheme sees some impacts a part of a step late, after others of that step
+    # some impacts are found a part of a step late, after others of that step
     order = np.argsort(times, kind="stable")
     times, contacts, before, after, normal, tangential = (
         x[order] for x in (times, contacts, before, after, normal, tangential)

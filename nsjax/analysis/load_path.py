@@ -61,7 +61,7 @@ def _arc(ramp: Ramp, point: Point, way: np.ndarray, length: float) -> tuple[Poin
         value, matrix, slope = ramp.tangents(q, x, s, gone)
         both = solved(matrix, np.stack([value, slope], axis=1))
         fixed, along = np.append(-both[:, 0], 0.0), np.append(-both[:, 1], 1.0)
-        # the correction stays across the direction of the arc
+        # the correction is orthogonal to the arc
         step = fixed - _dot(fixed, way, nv) / _dot(along, way, nv) * along
         if not np.isfinite(step).all() or float(np.max(np.abs(step[:nv]))) > 1e3 * size(q):
             return None
@@ -92,15 +92,15 @@ def load_path(
     problem: Problem, to: Mapping[str, Any], *, arc: float, longest: float | None = None, points: int = 200,
     until: Callable[[float, np.ndarray], bool] | None = None,
 ) -> Equilibria:  # fmt: skip
-    """Equilibria along a path, past points where the level falls again.
+    """Equilibria along a load path, past limit points, where the level falls again.
 
     Args:
         problem: where it starts, in equilibrium or near it.
         to: numbers that are reached at the level 1, see `nsjax.analysis.equilibrium`.
         arc: length of the first arc, of increments of the position and of the level together.
-        longest: of an arc; None: ten times the first.
-        points: after which it ends.
-        until: ``(level, position) -> bool``, whether it ends; None: at the level 1.
+        longest: largest length of an arc; None: ten times the first.
+        points: largest number of equilibria.
+        until: ``(level, position) -> bool``, whether the path ends there; None: at the level 1.
 
     Returns:
         `Equilibria` with ``limits``, the levels of the limit points on the way.
@@ -142,7 +142,7 @@ def load_path(
     while len(rows) <= points and not done(point[0], point[1]):
         new = _arc(ramp, point, way, length)
         ahead = None if new is None else _direction(ramp, new[0], way)
-        # half a right angle between neighbours: more is another branch, or the way back
+        # neighbours turn by less than 45 degrees: more is another branch, or the way back
         if new is None or ahead is None or not _dot(ahead, way, ramp.system.nv) > 0.5:
             length *= 0.5
             if length < shortest:

@@ -131,12 +131,12 @@ def ramp_of(problem: Problem, to: Mapping[str, Any] | None) -> tuple[Ramp, np.nd
 
 
 def size(q: np.ndarray) -> float:
-    """Of the places, at least 1."""
+    """Largest coordinate, at least 1."""
     return max(1.0, float(np.max(np.abs(q))))
 
 
 def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Of linear equations; nan where they are singular."""
+    """Solution of linear equations; nan where they are singular."""
     try:
         found: np.ndarray = np.linalg.solve(matrix, right)
     except np.linalg.LinAlgError:
@@ -196,20 +196,20 @@ def null_space(rows: np.ndarray) -> np.ndarray:
 
 
 def equilibrium(problem: Problem, to: Mapping[str, Any] | None = None, *, steps: int = 1) -> Equilibria:
-    """Equilibrium of a problem, its numbers brought to others in steps.
+    """Equilibrium of a problem, also for other numbers, which are reached in steps.
 
     Args:
-        problem: where it starts; its velocity is not looked at.
+        problem: where it starts; its velocity is ignored.
         to: numbers by name, as of `Problem.replace`: ``{"tip.value": (0, 0, 600.0)}``. None: those that it
             has.
-        steps: of equal size, each halved where Newton's method does not end, and enlarged again. A load
-            that follows its body does so in every step.
+        steps: number of equal steps. A step is halved where Newton's method does not converge, and
+            enlarged again afterwards. A follower load turns with its body in every step.
 
     Returns:
         `Equilibria`, the last one of the numbers asked for.
 
     Raises:
-        InputError: for a mechanism, and for steps that end before.
+        InputError: for a mechanism, which has no equilibrium to find, and if no step leads further.
 
     Limits: dense matrices: some hundred bodies. Contacts are left out. Loads are taken at the time of the
     start.

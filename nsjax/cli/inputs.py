@@ -1,4 +1,4 @@
-"""From the words of a command line to a problem, a scheme and the lengths of a run."""
+"""Turns a command line into a problem, a scheme and the lengths of a run."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def read_steps(
         raise InputError(f"{args.model} has no default step size and duration; give --dt and --time")
     steps = args.steps
     if steps is None and args.time is None and duration is not None:
-        # the default duration bends to the chosen step size, a given one does not
+        # the default duration is rounded to whole steps; a given one is not
         steps = max(1, round(duration / concrete_number(dt, "dt")))
     return dt, check_lengths(dt, steps, args.time, every, 0)
 

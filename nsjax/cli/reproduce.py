@@ -43,7 +43,7 @@ def resolve(name: str) -> str:
     begun = [n for n in known if n.startswith(paper) and n.partition("/")[2].startswith(wanted)]
     exact = [n for n in begun if n.partition("/")[0] == paper]
     found = exact or begun
-    # fig3 is no beginning of fig30, if there is a third figure
+    # "fig3" names Figure 3, and not the first of fig30 to fig39
     whole = [
         n for n in found if wanted[-1:].isdigit() and f"{n.partition('/')[2]}_".startswith(f"{wanted}_")
     ]

@@ -37,7 +37,7 @@ def tree_shapes(tree: PyTree) -> tuple[Any, tuple[tuple[Any, Any], ...]]:
 
 
 def plan_blocks(steps: int, carry_bytes: int, solution_bytes: int, budget: int | None = None) -> Blocks:
-    """All steps one by one if that fits into the budget, else blocks of about the square root of their
+    """Every step by itself if that fits into the budget, else blocks of about the square root of their
     number: ``steps / size`` carries over the whole run, and ``size`` more in the block at hand.
 
     Args:

@@ -1,4 +1,4 @@
-"""Branches and loops on values of a run, as the program of a run holds them."""
+"""Branches and loops that depend on values of a run, in the form that compiles to a small program."""
 
 from __future__ import annotations
 
@@ -66,5 +66,5 @@ def repeat_for(count: Array, body: Callable[[Array, Any], Any], start: Any) -> A
 
 
 def _trimmed(loop: Any) -> Any:
-    """The line of a loop, whose body has the same arguments and results."""
+    """The body of a loop without unread operations; arguments and results stay the same."""
     return loop.replace(params=loop.params | {"body_jaxpr": without_unread(loop.params["body_jaxpr"])})

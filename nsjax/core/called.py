@@ -128,7 +128,7 @@ def _place(function: Fn, error: Exception) -> str:
 
 
 def _about(error: Exception, arguments: tuple[Any, ...]) -> str:
-    """What the parameters, the last argument, have to do with it."""
+    """Hint about the parameters, the last argument."""
     params = arguments[-1] if arguments else None
     if isinstance(error, KeyError) and isinstance(params, dict):
         return f"; params has {', '.join(map(str, params)) or 'no entries'}"

@@ -25,7 +25,7 @@ def as_number(value: Any) -> Any:
 
 
 def changed(base: dict[str, PyTree], changes: Iterable[tuple[str, Any]]) -> dict[str, PyTree]:
-    """The same numbers with others under some names.
+    """The numbers with some of them replaced, by name.
 
     Args:
         base: ``params`` and ``state`` of a problem.

@@ -32,7 +32,7 @@ CONSTRAINT_TOLERANCE = 1e-8
 """A start may violate a bilateral constraint by this much: rounding of a computed start; likewise."""
 
 SKEW_TOLERANCE = 1e-9
-"""Of a mass matrix, relative: far above rounding of any assembly, far below a modelling error."""
+"""Relative asymmetry that a mass matrix may have: far above rounding, far below a modelling error."""
 
 RATE_TOLERANCE = 1e-8
 """A start may violate a constraint on velocity level by this much, relative to the terms of the rate."""
@@ -296,7 +296,7 @@ def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None
         return
     held = False
     if size > 0 and rows is not None and smallest >= -RATE_TOLERANCE * size:
-        # with the constraints as springs as stiff as the mass is heavy
+        # constraints count as springs whose stiffness is of the size of the mass
         stiff = mass / size + rows.T @ rows / np.max(np.sum(rows * rows, axis=1))
         held = bool(np.linalg.eigvalsh(stiff)[0] > RATE_TOLERANCE)
     if held and scheme is not None and scheme.singular_mass:

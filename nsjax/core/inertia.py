@@ -1,4 +1,4 @@
-"""The inertia of a system at a position, as the structure of the system wants it."""
+"""The inertia of a system at a position, in the form of the system's structure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NO_RESPONSES = (
 
 @record()
 class KeptInertia:
-    """What of the inertia holds for a whole run: factors, and ``M^-1 W`` (nv, rows) of all rows."""
+    """Inertia that is constant over a run: its factors, and ``M^-1 W`` (nv, rows) of all rows."""
 
     factors: Elimination
     response: Any
@@ -65,8 +65,8 @@ class Inertia:
     inverse: Array | None = None
 
     def inverted(self) -> Inertia:
-        """The same with the inverse of a dense matrix formed: for answers at one configuration that are
-        asked one after the other.
+        """The same inertia with the inverse of a dense matrix formed: for several solutions
+        at one position, one after the other.
         """
         if self.matrix is None or self.factors is not None:
             return self
@@ -168,7 +168,7 @@ def inertia_at(
 
 
 def constant_inertia(system: System, p: PyTree) -> KeptInertia | None:
-    """What holds for a whole run, if the structure promises that it does; else None."""
+    """Factors that hold for a whole run if the structure is constant, else None."""
     if not system.structure.constant:
         return None
     rest = jnp.zeros(system.nq)

@@ -129,7 +129,7 @@ def names(node: PyTree) -> list[str]:
 
 
 def child(node: PyTree, name: str) -> PyTree:
-    """What stands below a node under that name."""
+    """Child of a node by its name."""
     if isinstance(node, Mapping):
         return next(value for key, value in node.items() if str(key) == name)
     return (
@@ -171,7 +171,7 @@ def _hint(node: PyTree, name: str) -> str:
 
 
 def put(base: dict[str, PyTree], key: Key, value: Array) -> dict[str, PyTree]:
-    """The same numbers with another value under a key."""
+    """The numbers with another value under a key."""
     return {**base, key.path[0]: _put(base[key.path[0]], key.path[1:], key.index, value)}
 
 

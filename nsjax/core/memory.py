@@ -1,4 +1,4 @@
-"""What a run would need of the memory of the machine, told before it is asked for."""
+"""Estimates the memory that a run needs, before it is allocated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nsjax.core.errors import InputError
 from nsjax.types import PyTree
 
 _GROUP = pathlib.Path("/sys/fs/cgroup/memory.max")
-"""Where Linux says what a container may use."""
+"""Files in which Linux states the memory limit of a container."""
 
 
 def tree_bytes(tree: PyTree) -> int:
@@ -24,7 +24,7 @@ def tree_bytes(tree: PyTree) -> int:
 
 
 def machine_bytes() -> float:
-    """Memory of the machine, or what this process may use of it; infinite where nobody says."""
+    """Memory that this process may use [bytes]; infinite if it cannot be found out."""
     try:
         whole: float = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):

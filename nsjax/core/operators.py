@@ -29,7 +29,7 @@ def refreshed(system: System, t: Array | float, q: Array, p: PyTree) -> PyTree:
 
 
 def acting(system: System, t: Array | float, q: Array, p: PyTree, contacts: Array) -> Array:
-    """Those of ``contacts`` (nc,) bool that `System.allowed` lets act."""
+    """Contacts among ``contacts`` (nc,) bool that `System.allowed` lets act."""
     return contacts if system.allowed is None else contacts & system.allowed(t, q, p)
 
 
@@ -154,14 +154,14 @@ def island_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
 
 
 def node_rows(system: System, f: Callable[[Array], Array], x: Array, rows: int) -> Local:
-    """Jacobian of ``f``, ``(nv,) -> (nc rows,)``, of contacts that look at one node each."""
+    """Jacobian of ``f``, ``(nv,) -> (nc rows,)``, of contacts that depend on one node each."""
     nodes = system.structure.touched  # type: ignore[attr-defined]
     block = system.structure.preconditioner.block  # type: ignore[attr-defined]
     return local_jacobian(f, x, rows, nodes, block)
 
 
 def local_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
-    """Rows of contacts that look at one node each, see `nsjax.core.system.at_nodes_alone`."""
+    """Rows of contacts that depend on one node each, see `nsjax.core.system.at_nodes_alone`."""
     rest = jnp.zeros(system.nv, q.dtype)
 
     def along(v: Array) -> Array:

@@ -35,7 +35,7 @@ class Pairs(Protocol):
 
 @record()
 class Known:
-    """What a scheme remembers of contacts, and the identities (nc,) of the pairs in its slots."""
+    """Memory of a scheme about contacts, and the identities (nc,) of the pairs in its slots."""
 
     memory: PyTree
     pairs: Array
@@ -82,8 +82,8 @@ def handed_on(old: Array, new: Array, values: PyTree, fresh: PyTree) -> PyTree:
 
 
 def rows_handed_on(system: System, old: Array, new: Array, tally: Mapping[str, Array], fresh: Any) -> Any:
-    """What accumulates between saved rows, for the pairs ``new``: that of pairs that are no candidates any
-    more is dropped.
+    """Sums between saved rows in the order of the pairs ``new``; those of pairs that are no longer
+    candidates are dropped.
     """
     of_contacts = {k: x for k, x in tally.items() if x.ndim and x.shape[0] == system.nc}
     moved = handed_on(old, new, of_contacts, {k: fresh[k] for k in of_contacts})

@@ -1,4 +1,4 @@
-"""What a `nsjax.System` is made of: functions, and labels that fit."""
+"""Checks of the functions and labels that make a `nsjax.System`."""
 
 from __future__ import annotations
 

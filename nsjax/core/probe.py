@@ -1,4 +1,4 @@
-"""What the checks of a start look at, in one compiled call."""
+"""Values that the checks of a start need, in one compiled call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a system keeps what its structure promises, looked at in directions without pattern."""
+"""Tests whether a system has the structure that it promises, along random directions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STEP = 1e-2
 
 
 def _off(found: Array, wanted: Array, least: Array | float = 0.0) -> Array:
-    """Largest difference relative to the size of what is wanted, or to the ``least`` size that counts."""
+    """Largest difference relative to the size of the wanted values, which counts as ``least`` at least."""
     size = jnp.maximum(jnp.max(jnp.abs(wanted)), least)
     return jnp.max(jnp.abs(found - wanted)) / jnp.where(size > 0.0, size, 1.0)
 
@@ -53,7 +53,7 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
 
     here = _functions(system, state, p, rest, rest)
     if not structure.dense:
-        # gyroscopic moments of equal inertias cancel: what rounding leaves of them is no coupling
+        # gyroscopic moments of equal inertias cancel; their rounding error is no coupling
         turning = jnp.max(jnp.abs(here["inertia"](x))) * jnp.max(jnp.abs(state.v))
         for name, f in here.items():
             least = turning if name == "force over the velocities" else 0.0
@@ -90,7 +90,7 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
 
 
 def _apart(system: System, state: State, p: PyTree, x: Array) -> dict[str, Array]:
-    """By how much rates of contacts depend on more than the velocities of their islands or bodies."""
+    """Amount by which rates of contacts depend on velocities outside of their islands or bodies."""
     if not system.islands and system.pairs is None:
         return {}
     t = jnp.asarray(state.t)
@@ -101,7 +101,7 @@ def _apart(system: System, state: State, p: PyTree, x: Array) -> dict[str, Array
 
 
 def check_promises(system: System, found: dict[str, np.ndarray]) -> None:
-    """Refuses a model whose tangents are not what its structure says, or whose inertia is none."""
+    """Refuses a model without the promised structure, or whose inertia is not positive."""
     kind = type(system.structure).__name__
     for name, value in found.items():
         what, _, of = name.partition(": ")

@@ -60,7 +60,7 @@ def _row(axes: str, unit: str, fold: str, kind: type = float) -> Any:
 
 @record()
 class RowQuantities:
-    """What happens in a step, or between two saved rows; None: not known, or not saved.
+    """Quantities of a step, or of the time between two saved rows; None: not known, or not saved.
 
     Args:
         gap (nc,): at the row's state [m].

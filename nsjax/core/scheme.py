@@ -37,8 +37,8 @@ class Event:
     Args:
         gap: (nc,) the gap that the scheme tested [m].
         active: (nc,) bool, contacts that took part.
-        impact: (nc,) bool, contacts that were open, approached and met an impulse; told from closed
-            contacts that chatter by `nsjax.Criteria`. A contact that only passes on the
+        impact: (nc,) bool, contacts that were open, approached and met an impulse; `nsjax.Criteria` tells
+            them from closed contacts that chatter. A contact that only passes on the
             impulse of another one is not counted.
         rate_before, rate_after: (nc,) normal gap rates around the step [m/s], zero where not active.
         shift: (nc,) zero, with the derivative of the time of each impact [s].
@@ -112,7 +112,7 @@ class Scheme:
         singular_mass: whether it takes velocities without inertia that constraints hold.
         stores_solutions: whether reverse mode, where it stores every step, stores the solutions of its
             equations too; not where solving again costs less.
-        criteria: by which events are told, `nsjax.Criteria`; None for its defaults.
+        criteria: thresholds by which events are classified, `nsjax.Criteria`; None for its defaults.
         accelerations: what `nsjax.analysis.amplification_matrix` must know of the memory; None: unknown.
         impulses: where they act, for `nsjax.analysis.energy_books`. ``"end"``: at the end of a step, beside
             time integrals of forces. ``"contacts"``: at its end, those of contacts their forces included.
@@ -144,8 +144,8 @@ class Scheme:
 
     @property
     def unsure(self) -> float:
-        """Steps to which it knows the instants of impacts: a whole one where they follow on a step at
-        whose end a contact has closed, and so come late; half of one where the impulse is that of the step
-        itself, and comes late as often as early.
+        """Uncertainty of the instants of impacts, in steps. One where the impulse follows the step in which
+        a contact has closed, and comes late; one half where the impulse acts in that step, and comes late
+        as often as early.
         """
         return 1.0 if self.impulses == "end" else 0.5

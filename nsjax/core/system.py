@@ -58,7 +58,7 @@ class Labels:
 
 
 def _identity(value: Any) -> Any:
-    """What a static field is compared by: methods by function and owner's value, the rest as is."""
+    """Key by which a static field is compared: methods by function and value of their owner."""
     if inspect.ismethod(value):
         return value.__func__, value.__self__
     return value

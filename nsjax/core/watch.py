@@ -33,7 +33,7 @@ its own, so that one of four tells the acceleration."""
 
 
 def begin_watch(nc: int, nt: int, start: Array) -> Watch:
-    """Nothing has been seen yet, but ``start``."""
+    """Watch at the start of a run, which has seen ``start`` alone."""
     unknown = jnp.full(nc, jnp.inf)
     impulse = jnp.zeros((nc, 1 + nt))
     return Watch(
@@ -83,7 +83,7 @@ def watch_gaps(
     own = bits & notes.GRAZING
     hit = event.impact | (event.active & (own != 0))
     smallest = functools.reduce(jnp.minimum, jnp.abs(watch.bend))
-    # a bounce comes back accelerated; what comes ever more slowly would have turned a little further on
+    # a bounce returns with growing speed; a contact that slows down would have turned a little later
     slows = (watch.bend[0] > 0.0) & jnp.isfinite(watch.bend[0])
     moves = smallest > 0.0
     smaller = jnp.where(moves & (smallest < size), smallest, size)
@@ -91,12 +91,12 @@ def watch_gaps(
     missed = turned & ~event.active & (watch.off >= flight)
     # less than zero where the contact closes and opens between two steps, unseen
     short = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
-    # of a turn that an impact elsewhere has made the flight before it tells the acceleration
+    # where an impact elsewhere turns the motion, the acceleration is that of the flight before it
     margin = short * jnp.sqrt(size / smaller)
     margin = jnp.where(hit, jnp.where(moves, jnp.abs(event.rate_before) * dt / smaller, jnp.inf), margin)
     graze = (own != 0) | (slows & (margin < near)) | (sequence * margin < watch.off)
     seen = known & (missed | (hit & graze))
-    # closed and already on its way out again: it has turned inside
+    # the contact is closed and opens already: it has turned inside
     inside = event.active & ~event.impact & (watch.last > 0.0) & (event.rate_before > 0.0)
     inside = inside & (watch.off >= flight)
     grazing = jnp.where((missed & (short < resolved)) | inside, notes.GRAZING, 0)

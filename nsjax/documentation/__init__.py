@@ -1,7 +1,6 @@
-"""The site of the documentation: which name stands where, its sources, and the command that builds it."""
+"""The site of the documentation: guide, reference, settings of Sphinx, and what builds it."""
 
-from nsjax.documentation.pages import PAGES, Entry, Page, entries, module_names
-from nsjax.documentation.project import write_project
+from nsjax.documentation.pages import Entry, entries, module_names, reached
 from nsjax.documentation.site import build
 
-__all__ = ["PAGES", "Entry", "Page", "build", "entries", "module_names", "write_project"]
+__all__ = ["Entry", "build", "entries", "module_names", "reached"]

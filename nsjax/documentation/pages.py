@@ -1,150 +1,170 @@
-"""Pages of the reference: every public name stands on one of them, under the shortest name of it."""
+"""Public names, and the page of the reference that shows each of them under its shortest name.
+
+The pages are files of the folder ``reference``; their directives are read from there.
+"""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import functools
 import importlib
 import inspect
+import itertools
+import pathlib
+import re
 from typing import Any
 
+FOLDER = pathlib.Path(__file__).resolve().parent
+"""Home of guide, reference and settings."""
 
-@dataclasses.dataclass(frozen=True)
-class Page:
-    """A page of the reference.
-
-    Args:
-        name: of its file.
-        title: what it is about.
-        contents: modules in order, each with the names taken from it; None: all of its public names.
-    """
-
-    name: str
-    title: str
-    contents: tuple[tuple[str, tuple[str, ...] | None], ...]
-
-
-PAGES = (
-    Page("problems", "Problems and systems", (
-        ("nsjax", (
-            "configure", "System", "Problem", "State", "Labels", "ContactLaw", "from_lagrangian",
-            "Consistent", "consistent", "InputError", "__version__",
-        )),
-    )),
-    Page("runs", "Runs", (
-        ("nsjax", ("simulate", "Trajectory", "RunError", "Event", "Output", "Carry", "Criteria")),
-        ("nsjax.core.quantities", ("RowQuantities",)),
-        ("nsjax.status", None),
-    )),
-    Page("files", "Files, and runs that take long", (
-        ("nsjax", ("save", "load", "run", "resume", "Stopped", "to_paraview")),
-        ("nsjax.io", None),
-    )),
-    Page("mechanisms", "Mechanisms from parts", (
-        ("nsjax.multibody", (
-            "assemble", "body", "hinge", "pin", "slide", "ball", "universal", "cylindrical", "fixed",
-            "distance", "revolute_spherical", "spring", "joint_spring", "actuator", "force", "torque",
-            "beam", "circular", "rectangular", "section", "line_load", "read_urdf", "read_mjcf",
-            "ModelFile", "LeftOutWarning", "Part",
-        )),
-    )),
-    Page("contacts", "Contacts of mechanisms", (
-        ("nsjax.multibody", (
-            "contact", "contact_group", "point", "points", "corners", "sphere", "box", "capsule",
-            "cylinder", "plane", "walls", "hole", "profile", "tube", "Shape", "spheres", "pairs_of",
-        )),
-    )),
-    Page("models", "Ready-made models", (("nsjax.models", None),)),
-    Page("schemes", "Schemes", (("nsjax.schemes", None),)),
-    Page("own_schemes", "Schemes of your own", (
-        ("nsjax", ("Scheme",)),
-        ("nsjax.schemes.building", None),
-    )),
-    Page("gradients", "Gradients", (
-        ("nsjax", ("check_gradient", "GradientCheck")),
-        ("nsjax.notes", None),
-    )),
-    Page("sweeps", "Sweeps", (
-        ("nsjax", ("sweep", "SweepResult", "sweep_time_step", "WorkPrecision", "sweep_lyapunov")),
-        ("nsjax.sweep.reductions", None),
-    )),
-    Page("identification", "Identification", (
-        ("nsjax", ("identify", "Recording", "Estimate")),
-        ("nsjax.identify.transforms", None),
-        ("nsjax.identify.losses", None),
-    )),
-    Page("pictures", "Figures and animations", (
-        ("nsjax", ("animate",)),
-        ("nsjax.plot", None),
-        ("nsjax.shapes", None),
-    )),
-    Page("analysis", "Analysis", (("nsjax.analysis", None),)),
-    Page("structures", "Large models: structures, meshes, cheap functions", (
-        ("nsjax.linalg", (
-            "Structure", "Dense", "BlockDiagonal", "BlockTridiagonal", "Interleaved", "Sparse", "Pattern",
-            "Lattice", "Arrow", "ConjugateGradients",
-        )),
-        ("nsjax.fem", ("read_mesh", "SolidMesh")),
-        ("nsjax.math", ("sin_cos",)),
-    )),
-)  # fmt: skip
-"""In the order of the site."""
-
-
-def module_names(module: str) -> list[str]:
-    """Public names of a module: its ``__all__``, or what it defines without an underscore in front.
-
-    Example:
-        >>> from nsjax.documentation import module_names
-        >>> module_names("nsjax.notes")
-        ['describe']
-    """
-    found = importlib.import_module(module)
-    listed = getattr(found, "__all__", None)
-    if listed is not None:
-        return [name for name in listed if not inspect.ismodule(getattr(found, name))]
-    own = [k for k, x in vars(found).items() if getattr(x, "__module__", None) == module]
-    return [name for name in own if not name.startswith("_")]
+DIRECTIVE = re.compile(r"^\.\. (currentmodule|autofunction|autoclass|autodata):: ([\w.]+)$", re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A name on a page.
+    """A name that a page of the reference shows.
 
     Args:
-        page, module, name: where it stands.
-        thing: what it is.
-        first: the entry of the same thing further up, or None: this one shows its docstring.
+        page: name of the page's file, without its suffix.
+        module, name: module and name that the page gives.
+        thing: the function, class or value itself.
     """
 
     page: str
     module: str
     name: str
     thing: Any
-    first: Entry | None = None
 
     @property
     def path(self) -> str:
-        """How it is imported."""
+        """Full name: what a user writes after ``import nsjax``."""
         return f"{self.module}.{self.name}"
 
 
-def entries() -> list[Entry]:
-    """All names of all pages in their order; a thing that two modules export is shown at the first.
+def reached(path: str) -> Any:
+    """What a full name means after ``import nsjax`` alone.
+
+    Args:
+        path: ``nsjax`` and names with dots between them.
+
+    Raises:
+        AttributeError: for a name that is not there.
+
+    Example:
+        >>> from nsjax.documentation.pages import reached
+        >>> reached("nsjax.transforms.positive").__name__
+        'positive'
+    """
+    package, *names = path.split(".")
+    return functools.reduce(getattr, names, importlib.import_module(package))
+
+
+def module_names(module: str) -> list[str]:
+    """Public names of a module: its ``__all__``, or what it defines without a leading underscore.
+
+    Args:
+        module: full name.
+
+    Example:
+        >>> from nsjax.documentation import module_names
+        >>> module_names("nsjax.notes")
+        ['describe']
+    """
+    found = reached(module)
+    listed = getattr(found, "__all__", None)
+    if listed is not None:
+        return [name for name in listed if not inspect.ismodule(getattr(found, name))]
+    own = [k for k, x in vars(found).items() if getattr(x, "__module__", None) == found.__name__]
+    return [name for name in own if not name.startswith("_")]
+
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """All names that the pages of the reference show, page by page.
 
     Example:
         >>> from nsjax.documentation import entries
-        >>> [(e.page, e.first.path) for e in entries() if e.path == "nsjax.plot.animate"]
-        [('pictures', 'nsjax.animate')]
+        >>> [entry.page for entry in entries() if entry.path == "nsjax.animate"]
+        ['pictures']
     """
-    found: list[Entry] = []
-    shown: dict[int, Entry] = {}
-    for page in PAGES:
-        for module, chosen in page.contents:
-            for name in module_names(module) if chosen is None else chosen:
-                thing = getattr(importlib.import_module(module), name)
-                entry = Entry(page.name, module, name, thing, shown.get(id(thing)))
-                # numbers and words that are equal may be one object: they are told apart by their names
-                if callable(thing):
-                    shown.setdefault(id(thing), entry)
-                found.append(entry)
+    found = []
+    for page in sorted((FOLDER / "reference").glob("*.rst")):
+        module = ""
+        for directive, name in DIRECTIVE.findall(page.read_text(encoding="utf-8")):
+            if directive == "currentmodule":
+                module = name
+            else:
+                found.append(Entry(page.stem, module, name, reached(f"{module}.{name}")))
+    return tuple(found)
+
+
+def is_documented(thing: Any) -> bool:
+    """Whether a thing is a function or class of the package, which has a docstring, and no value.
+
+    Example:
+        >>> import nsjax
+        >>> is_documented(nsjax.simulate), is_documented(nsjax.io.PERIOD)
+        (True, False)
+    """
+    plain = inspect.unwrap(thing) if callable(thing) else thing
+    ours = getattr(plain, "__module__", "").partition(".")[0] == "nsjax"
+    return ours and (inspect.isfunction(plain) or inspect.isclass(plain))
+
+
+def constant_text(module: str, name: str) -> str:
+    """The sentence below the assignment of a value, in the module that assigns it; "" for none.
+
+    Args:
+        module: full name of a module that exports the value.
+        name: of the value.
+
+    Example:
+        >>> constant_text("nsjax.io", "PERIOD")[:7]
+        'Seconds'
+    """
+    for home in _homes(reached(module).__name__, name):
+        body = ast.parse(inspect.getsource(importlib.import_module(home))).body
+        for line, after in itertools.pairwise(body):
+            targets = getattr(line, "targets", None) or [getattr(line, "target", None)]
+            if not any(isinstance(x, ast.Name) and x.id == name for x in targets):
+                continue
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                return inspect.cleandoc(str(after.value.value))
+    return ""
+
+
+def _homes(module: str, name: str) -> list[str]:
+    """The module, and those from which it imports the name."""
+    found = [module]
+    for line in ast.walk(ast.parse(inspect.getsource(importlib.import_module(module)))):
+        if isinstance(line, ast.ImportFrom) and line.module and name in [x.name for x in line.names]:
+            found += _homes(line.module, name) if line.module.startswith("nsjax") else []
     return found
+
+
+@functools.cache
+def public_of(wanted: str) -> Entry | None:
+    """The entry that a docstring means by the defining module's name of a thing, or by its name alone.
+
+    A name alone counts where it is one word for one thing: `force` may be any argument, `mixed_scheme` and
+    `Scheme` may not.
+
+    Args:
+        wanted: the name that the docstring gives.
+
+    Example:
+        >>> public_of("nsjax.schemes.mixed.framework.mixed_scheme").path
+        'nsjax.schemes.building.mixed_scheme'
+        >>> public_of("force") is None
+        True
+    """
+    alone = wanted.isidentifier() and (wanted[:1].isupper() or "_" in wanted)
+    found = [e for e in entries() if _defined(e) == wanted or (alone and e.name == wanted)]
+    return found[0] if len(found) == 1 else None
+
+
+def _defined(entry: Entry) -> str:
+    """Full name of a thing in the module that defines it."""
+    module = getattr(entry.thing, "__module__", "")
+    return f"{module}.{getattr(entry.thing, '__qualname__', entry.name)}"

@@ -55,8 +55,9 @@ HOURGLASS = np.stack([np.prod(np.delete(CORNERS, k, axis=1), axis=1) for k in ra
 
 @record()
 class ElementTables:
-    """What an element is: computed once of a mesh, or of the edges of a brick. A last axis of elements, or
-    none (tables) and 1 (the others) where all are the same.
+    """Constant data of the elements, computed once from a mesh or from the edges of a brick.
+
+    The last axis counts elements. Where all are the same, tables lack it and the others have length 1.
 
     Args:
         volume: (elements,) [m^3].
@@ -176,7 +177,7 @@ def _turned_back(table: Any) -> Any:
 
 @jax.custom_jvp
 def inverse(f: Array) -> Array:
-    """Of matrices (3, 3, ...)."""
+    """Inverses of matrices (3, 3, ...)."""
     return jnp.swapaxes(cofactors(f), 0, 1) / determinant(f)
 
 

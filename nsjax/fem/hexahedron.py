@@ -86,7 +86,7 @@ def deformation(places: Array, gradients: Array) -> Array:
 
 
 def determinant(f: Array) -> Array:
-    """Of matrices ``f[i, j]`` (3, 3, ...)."""
+    """Determinants (...) of matrices ``f[i, j]`` (3, 3, ...)."""
     first = f[1, 1] * f[2, 2] - f[1, 2] * f[2, 1]
     second = f[1, 2] * f[2, 0] - f[1, 0] * f[2, 2]
     third = f[1, 0] * f[2, 1] - f[1, 1] * f[2, 0]
@@ -110,7 +110,7 @@ def inner(a: Array, b: Array) -> Array:
 
 
 def trace(a: Array) -> Array:
-    """Of matrices (3, 3, ...)."""
+    """Traces (...) of matrices (3, 3, ...)."""
     return a[0, 0] + a[1, 1] + a[2, 2]
 
 

@@ -32,7 +32,7 @@ from nsjax.types import Array, record
 
 @record()
 class History:
-    """Of the Gauss points of an element, or of many with a further first axis.
+    """Axes and curvature at the Gauss points of an element, or of many with a further first axis.
 
     Args:
         axes: ``R`` (g, 3, 3) section axes as columns, in the axes of the ground.
@@ -133,12 +133,12 @@ def committed(places: Array, steps: Array, history: History) -> History:
 
 
 def _times(matrices: Array, x: Array) -> Array:
-    """Of matrices (k, 3, 3) and vectors (k, 3)."""
+    """Products (k, 3) of matrices (k, 3, 3) and vectors (k, 3)."""
     return jnp.sum(matrices * x[:, None, :], axis=2)
 
 
 def _back(matrices: Array, x: Array) -> Array:
-    """With the transposed matrices."""
+    """Products (k, 3) with the transposed matrices."""
     return jnp.sum(matrices * x[:, :, None], axis=1)
 
 

@@ -13,8 +13,8 @@ from nsjax.fem.beam import DOFS, UnitRod, unit_rod
 
 @dataclasses.dataclass(frozen=True)
 class _Condition:
-    """Held coordinates ``(node, dof)`` of a rod (node 0 or -1), and what then stays rigid: the deflections
-    ``1`` and ``x`` and the displacement 1 along the rod that the holds allow.
+    """Fixed coordinates ``(node, dof)`` of a rod (node 0 or -1), and the rigid motion that is left: the
+    deflections ``1`` and ``x``, and the displacement 1 along the rod, as far as they are free.
     """
 
     held: tuple[tuple[int, int], ...]

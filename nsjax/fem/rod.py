@@ -71,7 +71,7 @@ class FloatingRod:
 
 @dataclasses.dataclass(frozen=True)
 class RodBasis:
-    """What is static about a flexible rod: elements, reference conditions or modes.
+    """Static data of a flexible rod: elements, reference conditions or modes.
 
     Args:
         elements: of equal length.
@@ -117,8 +117,8 @@ class RodBasis:
 
     @property
     def structure(self) -> Structure:
-        """Of matrices over ``q_f``: nodes in a chain; at pinned ends incomplete ones, coupled apart. Up to
-        `INLINE_LIMIT` unknowns a dense one is faster and a smaller program.
+        """Structure of matrices over ``q_f``: a chain of nodes. Nodes at pinned ends have fewer unknowns
+        and are coupled separately. Up to `INLINE_LIMIT` unknowns it is dense, which is faster.
         """
         if self.modes is not None or self.size <= INLINE_LIMIT:
             return Dense()
@@ -167,7 +167,7 @@ class RodBasis:
         return scale[:, None] * np.eye(n)[:, self.free]
 
     def prepare(self, rod: RodData, end_mass: Array, section_inertia: Array) -> FloatingRod:
-        """All shape integrals.
+        """Shape integrals of the rod.
 
         Args:
             rod: its data.

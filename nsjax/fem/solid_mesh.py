@@ -25,7 +25,7 @@ FLAT = 1e-9
 """Part of the size of a mesh by which nodes of a plane face may differ: files hold ten digits at least."""
 
 OWN_OF_GMSH = "gmsh:"
-"""Begin of the names of data that are no sets."""
+"""First letters of names of mesh data that are not sets of nodes."""
 
 BOUNDARY = ("vertex", "line", "quad")
 """Cells beside hexahedra, which may stand for sets."""
@@ -78,7 +78,7 @@ class SolidMesh:
 
     @property
     def volumes(self) -> np.ndarray:
-        """Of the Gauss points (8, elements) [m^3]."""
+        """Volumes of the Gauss points (8, elements) [m^3]."""
         return np.asarray(np.linalg.det(self._jacobians).T)
 
     @property
@@ -101,7 +101,7 @@ class SolidMesh:
         return np.asarray(every[np.sort(first[count == 1])])
 
     def nodes(self, name: str) -> np.ndarray:
-        """Of a set: one of the file, or of `ENDS`.
+        """Numbers of the nodes of a set: one of the file, or of `ENDS`.
 
         Raises:
             InputError: for a set that is unknown or empty.

@@ -10,7 +10,7 @@ import numpy as np
 from nsjax.identify.plan import Plan
 
 FAILED = "the run failed"
-"""Of a run with a status."""
+"""What is said of a run whose status is not zero."""
 
 
 def fault_of(

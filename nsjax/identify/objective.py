@@ -18,7 +18,7 @@ from nsjax.identify.transforms import Transform
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """What the search knows at ``z`` (p,).
+    """Value, gradient and matrix of the cost at ``z`` (p,).
 
     Args:
         cost: half the sum of the losses.

@@ -1,4 +1,4 @@
-"""From the words of an identification to arrays: what is trained, when the runs save rows."""
+"""Turns the arguments of an identification into arrays: what is trained, and when runs save rows."""
 
 from __future__ import annotations
 

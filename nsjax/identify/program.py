@@ -69,7 +69,7 @@ class Tracks:
 
 @record()
 class Common:
-    """What all lanes share."""
+    """Data common to all lanes."""
 
     params: PyTree
     scheme: Scheme
@@ -87,8 +87,8 @@ class Lane:
 
 @record()
 class Found:
-    """Of a lane: ``values`` (n, m) at the measured times, ``jacobian`` (n, m, p), status bits, number of
-    impacts and notes about the derivative.
+    """Results of one lane: ``values`` (n, m) at the measured times, ``jacobian`` (n, m, p), status bits,
+    number of impacts, and notes about the derivative.
     """
 
     values: Array

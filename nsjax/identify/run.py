@@ -77,7 +77,7 @@ def identify(
         loss: ``"squares"``, ``"huber"``, ``"soft_l1"``, ``"cauchy"``, or an `nsjax.losses.Loss`.
         gradient: ``"saltation"`` or ``"discrete"``, see `simulate`; None: the scheme's own.
         tolerance: the search has converged when a step promises to reduce the cost by this part.
-        max_runs: points looked at by each search.
+        max_runs: largest number of points that a search evaluates.
         level: of the confidence intervals.
         intervals: what they are made from. ``"noise"``: the linearised model and the noise level; right if
             nothing but independent noise lies between model and data. ``"recordings"``: the scatter between

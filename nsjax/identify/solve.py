@@ -121,7 +121,7 @@ class Levenberg(Search):
         return 1.0 if self.known else float(np.sqrt(2.0 * self.best.cost / self.freedom)) or 1e-300
 
     def _length(self, point: Point) -> float:
-        """Of the undamped step, in standard deviations if the noise is one."""
+        """Length of the undamped step, in standard deviations if the noise is one."""
         return float(np.linalg.norm(point.matrix @ self._step(point, 0.0)))
 
     def _step(self, point: Point, damping: float) -> np.ndarray:
@@ -156,7 +156,7 @@ class Levenberg(Search):
         step = self._downhill(point)
         small = np.all(np.abs(step) <= 1e-12 * (np.abs(point.z) + 1e-12))
         little = self.predicted <= self.tolerance * point.cost
-        # a damped step may be short because damping is high
+        # a short step is no sign of convergence where the damping is high
         if small or (little and self.damping <= 1.0):
             return self._stop(True, "converged")
         if self.told >= self.most:

@@ -19,7 +19,7 @@ SHARE = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class Statistics:
-    """At the end of a search.
+    """What the sensitivity matrix at the end of a search says.
 
     Args:
         covariance: (p, p) of the numbers themselves; infinite where the data say nothing, nan for
@@ -64,8 +64,8 @@ def describe(objective: Objective, point: Point) -> Statistics:
     matrix, _ = objective.compress(point.jacobian, point.residual)
     slope = objective.slope(point.z)
     x = objective.to_x(point.z)
-    # an increment is counted from where a recording starts, and has no size of its own; where a recording
-    # starts has none to compare those of several with
+    # increments count from the start of a recording, and starts differ between recordings: neither has a
+    # size to which a change could be compared
     sizeless = (x == 0.0) | np.asarray([name.startswith("state.xi") for name in objective.names])
     sizeless[len(objective.shared) :] |= objective.fitted > 1
     size = np.where(sizeless, 1.0, np.abs(x))
@@ -114,7 +114,7 @@ def _null(sizes: np.ndarray) -> np.ndarray:
 
 
 def _padded(matrix: np.ndarray) -> np.ndarray:
-    """With rows of zeros, so that there is a singular value for every column."""
+    """The matrix with rows of zeros added, so that every column has a singular value."""
     short = max(0, matrix.shape[1] - matrix.shape[0])
     return np.pad(matrix, ((0, short), (0, 0)))
 
@@ -126,7 +126,7 @@ def _held(objective: Objective, point: Point) -> np.ndarray:
 
 
 def _covariance(relative: np.ndarray, held: np.ndarray, scale: float) -> np.ndarray:
-    """Of relative changes; directions that move nothing make the numbers in them infinite."""
+    """Covariance of relative changes (p, p); infinite for numbers on which the data do not depend."""
     p = relative.shape[1]
     found = np.full((p, p), np.nan)
     free = np.flatnonzero(~held)

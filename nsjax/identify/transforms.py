@@ -1,4 +1,4 @@
-"""How a trained number may vary: coordinates without walls, or walls that are seen.
+"""How a trained number may vary: coordinates without bounds, or bounds that the search respects.
 
 The optimiser works on ``z``; the number of the model is ``x(z)``. A log or logistic map keeps it inside a
 range that it never reaches; `box` keeps the number itself as coordinate and stops at the wall.

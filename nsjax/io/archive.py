@@ -115,7 +115,7 @@ def read_unfinished(path: PathLike) -> dict[str, Any] | None:
 
 
 def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | None = None) -> Saved:
-    """Reads a run that `save` wrote, this version's or one of version 0.1.
+    """Reads a run that `save` wrote, of this version or an earlier one.
 
     ``simulate(*run.problem, run.scheme, dt=..., steps=..., carry=run.traj.carry)`` continues ``run``, bit
     for bit.

@@ -17,6 +17,7 @@ from nsjax.io.files import PathLike
 from nsjax.loop import LoopProgram, begin_run
 from nsjax.trajectory import Continuation
 from nsjax.types import PyTree
+from nsjax.version import __version__
 
 
 def as_run(params: PyTree) -> PyTree:
@@ -67,7 +68,7 @@ def continuation(
         saved: Continuation = rebuild(described, arrays, known)
         if not saved.scheme and scheme is not None:  # of an earlier version
             saved = dataclasses.replace(saved, scheme=scheme.name, impulses=scheme.impulses)
-        if int(arrays["nsjax_schema"]) > 1 or scheme is None:
+        if str(arrays["nsjax_version"]) == __version__ or scheme is None:
             return saved
         if tree_shapes(jax.eval_shape(start)) == tree_shapes(saved.carry):
             return saved

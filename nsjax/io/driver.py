@@ -30,13 +30,13 @@ PERIOD = 60.0
 """Seconds between two checkpoints."""
 
 SHARE = 0.05
-"""Of the time of a run that checkpoints may take: they come less often where they are slow to write."""
+"""Share of a run's time that checkpoints may take; where they are slow to write they come less often."""
 
 PIECE = 1.0
 """Seconds that a piece of a run should take, after which an interruption is noticed."""
 
 GROWTH = 4
-"""By which a piece may be longer than the last one."""
+"""Factor by which a piece of the run may be longer than the last one."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -48,9 +48,10 @@ def run(
     time: float | None = None, every: int = 1, save: Sequence[str] | None = None, events: int = 0,
     period: float = PERIOD, progress: Callable[[int, int], None] | None = None, **metadata: Any,
 ) -> Trajectory:  # fmt: skip
-    """`nsjax.simulate` into a file, for runs that take long: what is done is written from time to time, an
-    interruption (Ctrl-C, SIGTERM) ends it in order, and `resume` goes on after that, or after a crash, with
-    the same file in the end, bit for bit.
+    """Runs `nsjax.simulate` into a file, for runs that take long.
+
+    Rows and checkpoints are written as the run goes. An interruption (Ctrl-C, SIGTERM) ends it in order.
+    `resume` continues after that, or after a crash, and ends with the same file, bit for bit.
 
     Args:
         problem, scheme: what is run.
@@ -141,7 +142,7 @@ def resume(
 
 @contextlib.contextmanager
 def _said(path: PathLike) -> Iterator[None]:
-    """What does not fit in a file, as a sentence that names it."""
+    """Turns a missing entry of a file into a sentence that names it."""
     try:
         yield
     except KeyError as error:
@@ -280,7 +281,7 @@ def _write(file: _File, run: Run, rows: dict[str, Any], done: int) -> None:
 
 
 def _lost(file: _File, what: str, error: OSError) -> str:
-    """What could not be written, and what is left."""
+    """Sentence about what could not be written, and what the file holds."""
     why = error.strerror or str(error)
     kept = "there is none before it"
     with contextlib.suppress(InputError):

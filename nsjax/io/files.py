@@ -17,8 +17,8 @@ PathLike = str | os.PathLike[str]
 def check_writable(path: PathLike) -> None:
     """Refuses a place where no file can be written; call it before the run that the file is for.
 
-    A file is made in the folder and removed again, because permission bits say little: of root, of
-    read-only and of full file systems.
+    A file is made in the folder and removed again: permission bits do not tell what root may write, nor
+    whether a file system is read-only or full.
 
     Args:
         path: the file to be written later; an existing regular file will be replaced.
@@ -78,7 +78,7 @@ def replacing(path: PathLike) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _refused(path: PathLike) -> Iterator[None]:
-    """What the system has against a place, as a sentence."""
+    """Turns the operating system's refusal to write into a sentence."""
     try:
         yield
     except OSError as error:

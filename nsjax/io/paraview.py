@@ -18,7 +18,7 @@ FRAMES = 1000
 """Rows that are written, unless told otherwise."""
 
 VERSION = (2, 0)
-"""Of VTKHDF; what is written is in all later ones."""
+"""Version of VTKHDF; later ones have all that is written here."""
 
 VERTEX, POLY_LINE, TRIANGLE, POLYGON = 1, 4, 5, 7
 """VTK's numbers of kinds of cells."""

@@ -25,7 +25,7 @@ DAMAGE = (
     ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, StopIteration,
     TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""What readers of archives, headers and descriptions raise where a byte is wrong."""
+"""Exceptions that readers of archives raise where a byte is wrong."""
 
 
 @contextlib.contextmanager

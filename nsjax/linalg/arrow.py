@@ -100,7 +100,7 @@ class Arrow:
         return None if misfit is None else f"behind the {len(self.heads)} heads of an arrow, {misfit}"
 
     def stacked(self, copies: int) -> Arrow:
-        """Of ``copies`` vectors of unknowns one after the other, each coupled as one is."""
+        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
         return dataclasses.replace(self, copies=copies * self.copies)
 
     @property

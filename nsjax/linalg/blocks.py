@@ -51,7 +51,7 @@ class Blocks:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the whole matrix."""
+        """Rows and columns of the whole matrix."""
         n, r, c = self.values.shape
         return n * r, n * c
 
@@ -86,7 +86,7 @@ class Blocks:
         return summed(self.values * np.eye(self.values.shape[1])).reshape(-1)
 
     def dense(self) -> Array:
-        """As an array, for small ones."""
+        """The matrix as an array, for small ones."""
         n, r, c = self.values.shape
         one = np.eye(n)[:, None, :, None]
         return jnp.reshape(one * self.values[:, :, None, :], (n * r, n * c))

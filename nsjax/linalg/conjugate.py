@@ -96,7 +96,7 @@ class ConjugateGradients:
         return self.preconditioner.misfit(size)
 
     def stacked(self, copies: int) -> ConjugateGradients:
-        """Of one vector of unknowns alone."""
+        """Itself for one vector of unknowns; several are refused."""
         if copies == 1:
             return self
         raise ValueError(

@@ -76,7 +76,7 @@ class Interleaving(Structure, Protocol):
     copies: int
 
     def inside(self, size: int) -> int:
-        """How many, with ``size`` velocities of a copy."""
+        """Number of bodies of a copy with ``size`` velocities."""
 
     @property
     def free(self) -> Structure:
@@ -84,7 +84,7 @@ class Interleaving(Structure, Protocol):
 
     @property
     def saddle(self) -> Structure:
-        """That of velocities and multipliers."""
+        """Structure of velocities and multipliers together."""
 
 
 def interleaving(structure: Structure) -> Interleaving | Any:

@@ -49,7 +49,7 @@ class Lattice(Coloured):
         return f"nv = {size}, but its lattice has {self.nodes} nodes of {self.block} unknowns"
 
     def stacked(self, copies: int) -> Lattice:
-        """Of ``copies`` vectors of unknowns one after the other, each coupled as one is."""
+        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
         return dataclasses.replace(self, copies=copies * self.copies)
 
     @property

@@ -39,7 +39,7 @@ class Local:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the whole matrix."""
+        """Rows and columns of the whole matrix."""
         n, r, _ = self.values.shape
         return (self.size, n * r) if self.across else (n * r, self.size)
 
@@ -57,7 +57,7 @@ class Local:
         return onto_nodes(pushed, self.nodes, self.size)
 
     def dense(self) -> Array:
-        """As an array, for small ones."""
+        """The matrix as an array, for small ones."""
         return jax.vmap(self.times)(jnp.eye(self.shape[1])).T
 
 

@@ -37,7 +37,7 @@ class Paired:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the whole matrix."""
+        """Rows and columns of the whole matrix."""
         n, _, r, c = self.values.shape
         return (self.blocks * c, n * r) if self.across else (n * r, self.blocks * c)
 
@@ -83,5 +83,5 @@ class Paired:
         return product.reshape(n * r, k * r)
 
     def dense(self) -> Array:
-        """As an array, for small ones."""
+        """The matrix as an array, for small ones."""
         return jax.vmap(self.times)(jnp.eye(self.shape[1])).T

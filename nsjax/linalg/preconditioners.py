@@ -18,19 +18,19 @@ from nsjax.types import Array, PyTree
 
 
 class Preconditioner(Protocol):
-    """How cheap inverses are made and applied; frozen, hashable, without numbers."""
+    """Interface of a preconditioner, a cheap inverse. Frozen, hashable, without numbers."""
 
     def misfit(self, size: int) -> str | None:
         """Why it cannot be that of a matrix of ``size`` unknowns; None if it can."""
 
     def made(self, product: Callable[[Array], Array], size: int) -> PyTree:
-        """What `apply` needs to know of the matrix, from products with it."""
+        """Numbers that `apply` needs, computed from products with the matrix."""
 
     def apply(self, made: PyTree, x: Array) -> Array:
         """``P^-1 x`` (size,), symmetric and positive definite."""
 
     def diagonal(self, made: PyTree) -> Array:
-        """Of ``P^-1`` (size,)."""
+        """Diagonal of ``P^-1`` (size,)."""
 
 
 def coloured(size: int, elements: Iterable[Iterable[int]]) -> tuple[int, ...]:
@@ -90,7 +90,7 @@ class NodeBlocks:
         return jnp.sum(made * x.reshape(-1, 1, self.block), axis=2).reshape(-1)
 
     def diagonal(self, made: Array) -> Array:
-        """Of ``P^-1`` (size,)."""
+        """Diagonal of ``P^-1`` (size,)."""
         return jnp.sum(made * np.eye(self.block), axis=2).reshape(-1)
 
 
@@ -175,7 +175,7 @@ class Separable:
         return self._crossed([m for _, m in bars], modal).reshape(-1)
 
     def diagonal(self, made: Array) -> Array:
-        """Of ``P^-1`` (size,)."""
+        """Diagonal of ``P^-1`` (size,)."""
         return self._crossed([m * m for _, m in self._bars], made).reshape(-1)
 
 

@@ -36,7 +36,7 @@ class Pattern:
 
     @classmethod
     def of_matrix(cls, matrix: Any) -> Pattern:
-        """Of the entries of a square matrix that are not zero (numpy or scipy.sparse).
+        """Pattern of the entries of a square matrix that are not zero (numpy or scipy.sparse).
 
         Example:
             >>> import numpy as np
@@ -49,7 +49,7 @@ class Pattern:
 
     @classmethod
     def of_elements(cls, size: int, elements: Iterable[Iterable[int]]) -> Pattern:
-        """Of finite elements: all unknowns of an element are coupled.
+        """Pattern of a finite-element matrix: all unknowns of an element are coupled.
 
         Example:
             >>> from nsjax.linalg import Pattern
@@ -61,7 +61,7 @@ class Pattern:
         return cls._made(size, i, j)
 
     def neighbours(self) -> list[np.ndarray]:
-        """Of every unknown, itself excluded."""
+        """For every unknown the others with which it is coupled."""
         found: list[list[int]] = [[] for _ in range(self.size)]
         for i, j in self.pairs:
             found[i].append(j)

@@ -1,4 +1,4 @@
-"""What a model promises about its tangent matrix, and the linear algebra that follows from it.
+"""Structures that a model may promise for its tangent matrix, and the linear algebra of each.
 
 A structure recovers the tangent of any residual from a few directional derivatives, eliminates it, and
 solves with it. Contacts and loop closures do not belong to it: they are a border of few rows, handled
@@ -23,7 +23,7 @@ from nsjax.types import Array, PyTree, record
 
 
 class Structure(Protocol):
-    """What a structure is asked; users may write their own. Frozen, hashable, without numbers.
+    """Interface of a structure; users may write their own. Frozen, hashable, without numbers.
 
     Matrices are whatever `tangent` returns, pytrees of arrays, and eliminated ones have
     ``solve(b)``, ``A^-1 b`` of (n,) or (n, k), with derivatives of what `tangent` returned.
@@ -49,7 +49,7 @@ class Structure(Protocol):
         """Why the structure cannot be that of a model with ``size`` unknowns; None if it can."""
 
     def stacked(self, copies: int) -> Structure:
-        """Of ``copies`` vectors of unknowns one after the other, each coupled as one is."""
+        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
 
     def tangent(self, f: Callable[[Array], Array], x: Array) -> Any:
         """``df/dx``, from directional derivatives."""
@@ -127,7 +127,7 @@ class Dense:
         )
 
     def stacked(self, copies: int) -> Dense:
-        """Of ``copies`` vectors of unknowns one after the other, coupled as one is."""
+        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
         return self
 
     def tangent(self, f: Callable[[Array], Array], x: Array) -> Array:
@@ -176,7 +176,7 @@ def columns_of(f: Callable[[Array], Array], x: Array, seeds: Array) -> Array:
 
 
 class Coloured(Structure):
-    """What structures have in common that are block tridiagonal in some order of the unknowns."""
+    """Base of structures that are block tridiagonal in some order of the unknowns."""
 
     dense = False
 
@@ -251,7 +251,7 @@ class BlockTridiagonal(Coloured):
         )
 
     def stacked(self, copies: int) -> BlockTridiagonal:
-        """Of ``copies`` vectors of unknowns one after the other, each coupled as one is."""
+        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
         return dataclasses.replace(self, copies=copies * self.copies)
 
     @property
@@ -338,7 +338,7 @@ class Sparse(Coloured):
         return f"nv = {size}, but its sparse structure has a pattern of {self.pattern.size} unknowns"
 
     def stacked(self, copies: int) -> Sparse:
-        """Of ``copies`` vectors of unknowns one after the other, each coupled as one is."""
+        """The structure for ``copies`` vectors of unknowns one after the other, each coupled like one."""
         return dataclasses.replace(self, copies=copies * self.copies)
 
     def to_blocks(self, x: Array) -> Array:

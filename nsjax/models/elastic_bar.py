@@ -58,16 +58,16 @@ class Bar:
     mass: str = "consistent"
 
     def _lengths(self, p: ElasticBar) -> Array:
-        """Of the elements (n,) [m]."""
+        """Lengths of the elements (n,) [m]."""
         sizes = jnp.broadcast_to(jnp.asarray(p.sizes, float), (self.elements,))
         return p.length * sizes / jnp.sum(sizes)
 
     def _masses(self, p: ElasticBar) -> Array:
-        """Of the elements (n,) [kg]."""
+        """Masses of the elements (n,) [kg]."""
         return p.density * p.area * self._lengths(p)
 
     def _stiffness(self, p: ElasticBar) -> Array:
-        """Of the elements (n,) [N/m]."""
+        """Stiffnesses of the elements (n,) [N/m]."""
         return p.young * p.area / self._lengths(p)
 
     def inertia(self, q: Array, w: Array, p: ElasticBar) -> Array:

@@ -69,7 +69,7 @@ class Brick(Solid):
         return m + 1, n + 1, o + (not self.held)
 
     def edges(self, p: FlexibleCube) -> Array:
-        """Of the brick (3,) [m]."""
+        """Lengths of the edges (3,) [m]."""
         return jnp.broadcast_to(jnp.asarray(p.size, float), (3,))
 
     def reference(self, p: FlexibleCube) -> Array:
@@ -105,11 +105,11 @@ class Brick(Solid):
         return jax.linear_transpose(corners_of, nodes)(x)[0][:, :, : self.grid[2]].reshape(-1)
 
     def tables(self, p: FlexibleCube) -> ElementTables:
-        """Of the elements, where they are of assumed stress."""
+        """Tables of the elements of assumed stress."""
         return brick_tables(self._element(p)[0])
 
     def integral(self, x: Array, p: FlexibleCube) -> Array:
-        """Over the volume, of values at the Gauss points."""
+        """Integral over the volume of values at the Gauss points."""
         return jnp.sum(x) * self._element(p)[1] / 8.0
 
     def _times_mass(self, w: Array, p: FlexibleCube) -> Array:
@@ -213,7 +213,7 @@ def flexible_cube(
         elements: along the edges, three numbers or one.
         element: ``"assumed_stress"`` (`nsjax.fem.assumed_stress`): does not lock in bending nor for nearly
             incompressible materials, and costs less in large meshes. ``"displacement"``
-            (`nsjax.fem.hexahedron`), the paper's: does both.
+            (`nsjax.fem.hexahedron`), the paper's, locks in both.
         material: ``"st_venant_kirchhoff"`` or ``"neo_hooke"``.
         rough: True gives the contacts tangents, which ``friction`` needs; without, the contact problem is a
             third of the size.

@@ -21,7 +21,7 @@ from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
 
 PINS = ("eliminated", "constraint")
-"""How the pin is kept."""
+"""Ways to keep the pin in its place."""
 
 PLACE = 2
 """Unknowns of the place of a node."""
@@ -67,7 +67,7 @@ class SwingingBeam:
         return jnp.full(self.elements, p.length / self.elements)
 
     def _masses(self, p: FlexiblePendulum) -> Array:
-        """Of the elements [kg]."""
+        """Masses of the elements [kg]."""
         return p.density * p.area * self._lengths(p)
 
     def _section(self, p: FlexiblePendulum) -> Section:
@@ -93,7 +93,7 @@ class SwingingBeam:
         return beam_energy(nodes, self._lengths(p), self._section(p)) + lifted
 
     def force(self, t: Array, q: Array, v: Array, p: FlexiblePendulum) -> Array:
-        """Of the potential: there is no other."""
+        """Force of the potential; there is no other."""
         return -jax.grad(self.potential, argnums=1)(t, q, p)
 
     def constraint(self, t: Array, q: Array, p: FlexiblePendulum) -> Array:

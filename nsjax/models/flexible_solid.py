@@ -125,7 +125,7 @@ class MeshedSolid(Solid):
 
     @functools.cached_property
     def touching(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of the contacts: free nodes (numbers inside), number of their plane, its axes (nc, 3, 3)."""
+        """For every contact: its node among the free ones, its plane, and the axes of that (nc, 3, 3)."""
         nodes = [np.setdiff1d(self.mesh.nodes(name), self.fixed_nodes) for name, _ in self.planes]
         which = np.repeat(np.arange(len(nodes)), [len(x) for x in nodes])
         axes = np.array([_axes(normal) for _, normal in self.planes]).reshape(-1, 3, 3)
@@ -158,7 +158,7 @@ class MeshedSolid(Solid):
         return mesh_tables(places, self.mesh.gradients, self.mesh.volumes)
 
     def tables(self, p: FlexibleSolid) -> ElementTables:
-        """Of the elements, where they are of assumed stress."""
+        """Tables of the elements of assumed stress."""
         return self._tables
 
     def in_order(self, x: Array) -> Array:
@@ -170,7 +170,7 @@ class MeshedSolid(Solid):
         return deformation(self.corners(self.nodes(q, p)), jnp.asarray(self.mesh.gradients))
 
     def integral(self, x: Array, p: FlexibleSolid) -> Array:
-        """Over the volume, of values at the Gauss points."""
+        """Integral over the volume of values at the Gauss points."""
         return jnp.sum(x * self.mesh.volumes)
 
     def inertia(self, q: Array, w: Array, p: FlexibleSolid) -> Array:
@@ -185,7 +185,7 @@ class MeshedSolid(Solid):
         return p.density * jnp.asarray(each[self.around].sum(axis=0))
 
     def force(self, t: Array, q: Array, v: Array, p: FlexibleSolid) -> Array:
-        """Of the potential, ``-sum P dN/dX dV`` written out and gathered."""
+        """Force of the potential: ``-sum P dN/dX dV``, written out and assembled."""
         if self.assumed:
             return super().force(t, q, v, p)
         stress = piola(MATERIALS[self.material], self.deformation(q, p), *self._lame(p)) * self.mesh.volumes

@@ -1,4 +1,4 @@
-"""What the common tests, the command line and saved runs know about each model."""
+"""Table of models for the common tests, the command line and saved runs."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from nsjax.shapes import Picture
 from nsjax.types import Array, record
 
 SOLVERS = ("direct", "iterative")
-"""How equations of motion are solved."""
+"""Solvers of the equations of motion."""
 
 ELEMENTS = ("assumed_stress", "displacement")
 """Kinds of hexahedra."""
@@ -42,7 +42,7 @@ shear moduli leave four digits less of the places of its nodes to the pressure.
 """
 
 DRAWN = "equivalent stress [N/m^2]"
-"""What gives solids their colours in pictures."""
+"""Quantity that colours solids in pictures."""
 
 OBSERVED = (
     "centre_x [m]", "centre_z [m]", "centre_dx [m/s]", "centre_dz [m/s]", "stress [N/m^2]", "strain [-]",
@@ -96,7 +96,7 @@ class Solid:
         raise NotImplementedError
 
     def tables(self, p: Any) -> ElementTables:
-        """Of the elements, where they are of assumed stress."""
+        """Tables of the elements of assumed stress."""
         raise NotImplementedError
 
     def in_order(self, x: Array) -> Array:
@@ -108,7 +108,7 @@ class Solid:
         raise NotImplementedError
 
     def integral(self, x: Array, p: Any) -> Array:
-        """Over the volume without load, of values at the Gauss points (8, elements)."""
+        """Integral over the unloaded volume of values at the Gauss points (8, elements)."""
         raise NotImplementedError
 
     def inertia(self, q: Array, w: Array, p: Any) -> Array:
@@ -151,7 +151,7 @@ class Solid:
         return self.element == "assumed_stress"
 
     def _of_elements(self, function: Any, q: Array, p: Any) -> Any:
-        """Of assumed stress."""
+        """A function of the elements of assumed stress, at a position."""
         places = self.corners(self.nodes(q, p))
         return function(places, self.tables(p), MATERIALS[self.material], *self._lame(p))
 
@@ -160,7 +160,7 @@ class Solid:
         return jnp.where(jnp.all(determinant(self.deformation(q, p)) > 0.0, axis=0), 1.0, jnp.nan)
 
     def strain_energy(self, q: Array, p: Any) -> Array:
-        """Of all elements [J]."""
+        """Strain energy of all elements [J]."""
         if self.assumed:
             return jnp.sum(self._of_elements(element_energies, q, p) * self._upright(q, p))
         return self.integral(self.density(self.deformation(q, p), p), p)
@@ -170,7 +170,7 @@ class Solid:
         return self.strain_energy(q, p) + self.lifted(t, q, p)
 
     def force(self, t: Array, q: Array, v: Array, p: Any) -> Array:
-        """Of the potential: there is no other. Written out for elements of assumed stress."""
+        """Force of the potential; there is no other. Elements of assumed stress have it written out."""
         if not self.assumed:
             return -jax.grad(self.potential, argnums=1)(t, q, p)
         inner = self._of_elements(element_forces, q, p) * self._upright(q, p)

@@ -1,4 +1,4 @@
-"""Derivatives that are not those of the operations carried out: implicit, and made by hand."""
+"""Derivatives by the implicit function theorem, and derivatives written by hand."""
 
 from nsjax.nonlinear.implicit import implicit_solution, keep_solutions
 from nsjax.nonlinear.lean import lean

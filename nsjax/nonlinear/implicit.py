@@ -31,7 +31,7 @@ SOLUTION = "nsjax_solution"
 
 
 def keep_solutions(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f`` of whose values reverse mode keeps the arguments and the answers of solvers alone."""
+    """``f``, of which reverse mode stores the arguments and the solutions of solvers alone."""
     policy = jax.checkpoint_policies.save_only_these_names(SOLUTION)
     return jax.checkpoint(f, prevent_cse=False, policy=policy)
 

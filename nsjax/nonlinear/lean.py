@@ -1,4 +1,4 @@
-"""Programs that hold no derivative where nobody asks for one."""
+"""Programs without the operations of a derivative unless they are differentiated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nsjax.types import PyTree
 
 
 def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) -> Callable[[PyTree], PyTree]:
-    """``plain``, with the derivative of ``full``.
+    """A function with the values of ``plain`` and the derivative of ``full``.
 
     What a derivative alone needs then stands in programs that are differentiated, and nowhere else: a
     program that is traced to be compiled does not know whether it will be.

@@ -55,7 +55,7 @@ def only_tangent(x: Array, refuse: bool = True) -> Array:
 
 
 def _noting(y: Array, x: Array) -> Array:
-    """``y``, with the lanes that ``x`` of the same shape has."""
+    """``y``, batched like ``x`` of the same shape."""
     return lax.select(np.zeros(jnp.shape(y), bool), x, y)
 
 

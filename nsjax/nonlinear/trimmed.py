@@ -1,4 +1,4 @@
-"""Programs without operations that nothing reads."""
+"""Programs without the operations whose results are not used."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def _affordable(seen: Motion) -> int:
 
 
 def _words(seen: Motion, traj: Trajectory) -> str:
-    """What has to be known to read the picture."""
+    """Second line of the title: rows, pace, scale of the arrows."""
     said = [f"{len(seen.t)} of {len(traj.t)} rows"]
     spent = float(seen.t[-1] - seen.t[0])
     shown = 1e-3 * PACE * (len(seen.t) - 1)
@@ -185,7 +185,7 @@ def _words(seen: Motion, traj: Trajectory) -> str:
     longest = scenes.reference_force(seen)
     if longest:
         factor, unit = scale([longest], "N")
-        said.append(f"arrow of a fifth of the picture: {longest * factor:.3g} {unit}, mean contact force")
+        said.append(f"arrows: mean contact forces, {longest * factor:.3g} {unit} an eighth of the scene")
     if seen.magnified != 1.0:
         said.append(f"{seen.note} {seen.magnified:.3g} times as large")
     return "; ".join(said)

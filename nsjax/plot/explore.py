@@ -10,7 +10,7 @@ import numpy as np
 from nsjax.core import InputError
 
 STEPS = 50
-"""Of a slider from end to end."""
+"""Positions of a slider from end to end."""
 
 
 def explore(draw: Callable[..., Any], **ranges: Any) -> Any:

@@ -29,7 +29,7 @@ BESIDE = 0.7
 """Inches: width of the figure, height of a row of panels, what labels take beside a panel."""
 
 DPI = 200
-"""Of the figure itself, so that whoever writes it gets it in print quality."""
+"""Dots per inch of the figure: saved as it is, it has the quality of print."""
 
 MANY_ROWS = 20_000
 """Above this a vector format holds curves as pictures: it would be slow to open."""

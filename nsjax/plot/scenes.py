@@ -17,8 +17,8 @@ FORCE, GROUND, SPRING, JOINT = "#D55E00", "#8C8C8C", "#5A5A5A", "#222222"
 ARROW = 6
 """Points of an arrow: tail, tip, both sides of its head, and a break."""
 
-LONG, LONGEST = 0.2, 0.4
-"""Lengths of an arrow of the reference force and of the longest, in the diagonal of the picture."""
+LONG, LONGEST = 0.125, 0.2
+"""Lengths of the arrow of the reference force and of the longest one, as shares of the scene's diagonal."""
 
 USUAL = 90.0
 """Percentile of the forces that is the reference: single impacts do not hide all others."""
@@ -30,10 +30,10 @@ DIGITS = 5
 """Decimals of the diagonal to which coordinates are written."""
 
 VALUE_DECIMALS = 2
-"""Of values, which are of one to a thousand: a scale of colours has no more."""
+"""Decimals of values on a scale of colours, whose unit makes them one to a thousand."""
 
 MARGIN = 0.08
-"""Around everything, in the diagonal."""
+"""Empty space around everything, as a share of the diagonal."""
 
 WIDTH, BESIDE = 900.0, 190.0
 LOWEST, HIGHEST = 400.0, 640.0
@@ -81,7 +81,7 @@ def axis_unit(seen: Motion) -> tuple[float, str]:
 
 
 def traces(seen: Motion) -> list[Trace]:
-    """Of all shapes, those that stand still first, and of the forces last."""
+    """Traces of all shapes, those that stand still first; the last trace shows the forces."""
     factor, _ = axis_unit(seen)
     decimals = max(0, DIGITS - int(np.floor(np.log10(seen.size * factor))) - 1)
     colours = _colours(seen)
@@ -94,7 +94,7 @@ def traces(seen: Motion) -> list[Trace]:
 
 
 def _trace(x: Moved, colour: str, dimension: int, factor: float, decimals: int) -> Trace:
-    """Of a shape."""
+    """Trace of a shape."""
     look, values = _look(x, colour, dimension), x.values
     if values is not None:
         values, bar = _scale_of_colours(x, values)
@@ -118,7 +118,7 @@ def _scale_of_colours(x: Moved, values: np.ndarray) -> tuple[np.ndarray, dict[st
 
 
 def _colours(seen: Motion) -> dict[str, str]:
-    """One for each name of a body."""
+    """Colour of every shape; bodies of one name share one."""
     given: dict[str, str] = {}
     bodies = list(dict.fromkeys(x.name for x in seen.shapes if x.role == "body"))
     for k, name in enumerate(bodies):
@@ -128,7 +128,7 @@ def _colours(seen: Motion) -> dict[str, str]:
 
 
 def _look(x: Moved, colour: str, dimension: int) -> dict[str, Any]:
-    """What does not move about a shape."""
+    """Attributes of a shape's trace that do not change."""
     quiet = {"name": x.name, "hoverinfo": "name", "showlegend": False}
     if x.kind == "mesh":
         i, j, k = np.array(x.faces).T.tolist()
@@ -200,11 +200,22 @@ def _arrows(seen: Motion) -> np.ndarray | None:
     return found.reshape(len(seen.t), -1, seen.dimension)
 
 
+def _framed(seen: Motion) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of everything that is drawn, arrows of all frames among it [m]."""
+    arrows = _arrows(seen)
+    if arrows is None:
+        return seen.low, seen.high
+    points = arrows.reshape(-1, seen.dimension)
+    low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+    return np.minimum(seen.low, low), np.maximum(seen.high, high)
+
+
 def layout(seen: Motion) -> dict[str, Any]:
     """Axes with units at one scale, that stay as they are."""
     factor, unit = axis_unit(seen)
-    pad = MARGIN * seen.size + (0.5 * LONG * seen.size if reference_force(seen) else 0.0)
-    ends = factor * np.stack([seen.low - pad, seen.high + pad], axis=1)
+    low, high = _framed(seen)
+    pad = MARGIN * seen.size
+    ends = factor * np.stack([low - pad, high + pad], axis=1)
     names = [f"{name} ({unit})" for name in seen.axes]
     common: dict[str, Any] = {
         "paper_bgcolor": "white", "plot_bgcolor": "white", "showlegend": False, "autosize": True,

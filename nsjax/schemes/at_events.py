@@ -1,4 +1,4 @@
-"""What the families of schemes share in their treatment of events."""
+"""Treatment of events that is common to the families of schemes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def derivatives(scheme: Scheme) -> dict[str, bool]:
 def touch_at_start(
     scheme: Scheme, system: System, params: PyTree, state: State, tolerance: Array | float
 ) -> Touch:
-    """What is known of contacts at the start: those that touch, and neither approach nor leave, have done
-    so before.
+    """Memory of contacts at the start: contacts that touch, and neither approach nor leave, count as having
+    done so before.
     """
     at, p = events.frozen((State(t=jnp.asarray(state.t), q=state.q, v=state.v), params))
     closed = touching(system, at.t, at.q, p, system.gap(at.t, at.q, p), tolerance)

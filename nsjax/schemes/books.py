@@ -1,4 +1,4 @@
-"""What all schemes report of a step in the same way."""
+"""Output of a step that all schemes report in the same way."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def stage_jump(
     active: Array,
     contacts: bool,
 ) -> Jump:
-    """What the stage solver found, as a `Jump`.
+    """The result of the stage solver as a `Jump`.
 
     Args:
         dv: (nv,) velocity change of the step.

@@ -1,4 +1,4 @@
-"""What a time-stepping scheme of your own is made of; nothing else of the package has to be known.
+"""Parts from which you make a time-stepping scheme of your own; no other module is needed.
 
 Two frameworks do the work that is the same for all schemes. Whatever they cannot do, a `Scheme` can: it
 is three pure functions.

@@ -19,7 +19,7 @@ MIXED = (
     "acceleration_after_change", "constraint_form", "tangent", "force_at_release", "max_passes",
     "max_iterations", "criteria",
 )  # fmt: skip
-"""What all schemes of the mixed framework are told by keyword."""
+"""Keywords common to all schemes of the mixed framework."""
 
 METRICS = ("auto", "euclidean", "kinetic")
 """Metrics of a correction of positions."""

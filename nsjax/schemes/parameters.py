@@ -1,4 +1,4 @@
-"""Numbers of linear methods that more than one family uses."""
+"""Parameters of linear methods that several families use."""
 
 from __future__ import annotations
 

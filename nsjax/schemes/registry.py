@@ -1,4 +1,4 @@
-"""What the common tests, the command line and the documentation know about each scheme."""
+"""Table of schemes for the common tests, the command line and the documentation."""
 
 from __future__ import annotations
 

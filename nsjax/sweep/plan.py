@@ -1,4 +1,4 @@
-"""From the words of a sweep to lanes: what is varied, how long lanes run, which cannot start."""
+"""Turns the arguments of a sweep into lanes: what varies, how long lanes run, which cannot start."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Plan:
         return dataclasses.replace(self, common=dataclasses.replace(self.common, scheme=plain))
 
     def lanes(self, lanes: np.ndarray) -> program.Lane:
-        """What these lanes (flat numbers) have of their own."""
+        """Values that differ between these lanes (flat numbers)."""
         lengths = self.lengths
         return program.Lane(values=self.axes.take(lanes), dt=lengths.dt[lanes], every=lengths.every[lanes])
 
@@ -171,7 +171,7 @@ def refusals(plan: Plan) -> dict[int, str]:
 
 @functools.partial(jax.jit, static_argnames=("one",))
 def _probe(one: program.LaneProgram, common: program.Common, values: tuple[Array, ...]) -> dict[str, Array]:
-    """What `probe` finds in each of these lanes."""
+    """Results of `probe` for each of these lanes."""
 
     def found(values: tuple[Array, ...]) -> dict[str, Array]:
         params, state, _, _ = program.apply(one.keys, common, values)

@@ -50,7 +50,7 @@ class LaneProgram:
 
 @record()
 class Common:
-    """What all lanes share; ``rows`` is their number of saved rows."""
+    """Data common to all lanes; ``rows`` is their number of saved rows."""
 
     params: PyTree
     state: State
@@ -60,7 +60,7 @@ class Common:
 
 @record()
 class Lane:
-    """What a lane has of its own: varied values, step size, steps between saved rows."""
+    """Data of one lane: varied values, step size, steps between saved rows."""
 
     values: tuple[Array, ...]
     dt: Array
@@ -69,7 +69,7 @@ class Lane:
 
 @record()
 class Found:
-    """What a lane gives."""
+    """Results of one lane."""
 
     values: PyTree
     status: Array

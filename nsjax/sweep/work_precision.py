@@ -214,8 +214,8 @@ def sweep_time_step(
     """Runs schemes with several step sizes to common output times and compares them with a reference.
 
     Each scheme is one compiled program for all step sizes. The error of an entry is averaged in time
-    (an L1 norm): at a jump of the velocity a computed motion is wrong by a finite amount, but for a time
-    that shrinks with the step size, so that order 1 shows as order 1.
+    (an L1 norm): at a jump of the velocity a computed motion is wrong by a finite amount, but only for
+    a time that shrinks with the step size, so that order 1 shows as order 1.
 
     Args:
         problem: what runs.

@@ -11,13 +11,11 @@ import re
 import textwrap
 from typing import Any
 
-import pytest
-
 from nsjax.documentation import entries
-from nsjax.documentation.project import is_documented
+from nsjax.documentation.pages import is_documented
 from nsjax.types import Array
 
-SHOWN = [entry for entry in entries() if entry.first is None and is_documented(entry.thing)]
+SHOWN = [entry for entry in entries() if is_documented(entry.thing)]
 PUBLIC = {entry.path: entry.thing for entry in SHOWN}
 
 ELSEWHERE = {
@@ -70,7 +68,7 @@ FACE = re.compile(r"\([\w ,*+]*\)|\[.+\]|[Nn]umber|velocit")
 """A shape in round brackets, a unit in square ones; a count or kind in words."""
 
 CITED = re.compile(r"\[[A-Z][\w&]*[ \]]|Source:|[A-Z]\. [A-Z][a-z]+")
-"""A key of the README's sources, the paragraph of sources, or an author."""
+"""A key of the guide's sources, the paragraph of sources, or an author."""
 
 
 def text_of(thing: Any) -> str:
@@ -140,15 +138,16 @@ def test_examples_are_there() -> None:
     assert without == set(ELSEWHERE), "write an example, or take those from ELSEWHERE that have one"
 
 
-@pytest.mark.parametrize("name", ELSEWHERE)
-def test_other_examples_are_there(name: str) -> None:
+def test_other_examples_are_there() -> None:
     """They name it, in text, annotations or methods, and have an example, or a place of their own."""
-    place = ELSEWHERE[name]
-    thing = PUBLIC[place] if place in PUBLIC else importlib.import_module(place)
-    notes = inspect.getsource(thing) if inspect.isclass(thing) else getattr(thing, "__annotations__", {})
-    text = f"{inspect.getdoc(thing)} {notes}"
-    assert name.rpartition(".")[2].lower() in text.lower()
-    assert ">>> " in text or place in ELSEWHERE
+    for name, place in ELSEWHERE.items():
+        thing = PUBLIC[place] if place in PUBLIC else importlib.import_module(place)
+        notes = (
+            inspect.getsource(thing) if inspect.isclass(thing) else getattr(thing, "__annotations__", {})
+        )
+        text = f"{inspect.getdoc(thing)} {notes}"
+        assert name.rpartition(".")[2].lower() in text.lower(), name
+        assert ">>> " in text or place in ELSEWHERE, name
 
 
 def test_models_and_schemes_have_a_source() -> None:

@@ -1,16 +1,21 @@
-"""Sources of the site: names, pages and links, without the generator; the site where it is installed."""
+"""The site: names, pages and links, read without Sphinx; the site itself where that is installed."""
 
 from __future__ import annotations
 
+import html.parser
+import json
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 
+import nsjax
 from nsjax import InputError, notes, status
 from nsjax.cli import main
-from nsjax.documentation import PAGES, build, entries, module_names, site, write_project
-from nsjax.documentation.project import BESIDE, GUIDE, constant_text, is_documented
+from nsjax.documentation import build, conf, entries, extension, module_names, reached, site
+from nsjax.documentation.pages import FOLDER, constant_text, is_documented
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -25,28 +30,17 @@ PROMISED = (
 )
 """Modules of which the change log says that names stay."""
 
-SHOWN = re.compile(r"^\.\. (?:autoclass|autofunction|py:data):: (\w+)$", re.MULTILINE)
 TARGET = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 ROLE = re.compile(r"\{py:obj\}`~?([\w.]+)`")
+KINDS = (".md", ".rst", ".ipynb")
+"""Suffixes of pages."""
+
+FENCED = re.compile(r"```.*?```", re.DOTALL)
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    folder = tmp_path_factory.mktemp("project")
-    made = write_project(folder)
-    assert all(path.is_file() for path in made)
-    return folder
-
-
-def documented(folder: pathlib.Path) -> list[str]:
-    """Full names of everything that the reference shows, page by page."""
-    found = []
-    for page in sorted((folder / "reference").glob("*.rst")):
-        module = ""
-        for line in page.read_text().splitlines():
-            module = line.removeprefix(".. currentmodule:: ") if "currentmodule::" in line else module
-            found += [f"{module}.{name}" for name in SHOWN.findall(line)]
-    return found
+def pages() -> list[pathlib.Path]:
+    """Sources of all pages, as the settings name them."""
+    return [path for pattern in conf.include_patterns for path in sorted(ROOT.glob(pattern))]
 
 
 def test_the_change_log_promises_what_is_tested() -> None:
@@ -54,62 +48,108 @@ def test_the_change_log_promises_what_is_tested() -> None:
     assert set(re.findall(r"`(nsjax[.\w]*?)(?:\.__all__)?`", promise)) == set(PROMISED)
 
 
-def test_every_public_name_is_shown_once(project: pathlib.Path) -> None:
-    shown = documented(project)
+def test_every_public_name_is_shown_once() -> None:
+    shown = [entry.path for entry in entries()]
     assert len(shown) == len(set(shown))
-    wanted = {f"{module}.{name}" for module in PROMISED for name in module_names(module)}
-    known = {entry.path: (entry.first or entry).path for entry in entries()}
-    assert wanted <= set(known), "names on no page of `nsjax.documentation.pages`"
-    assert set(known.values()) == set(shown)
+    things = {id(entry.thing) for entry in entries() if callable(entry.thing)}
+    public = [f"{module}.{name}" for module in PROMISED for name in module_names(module)]
+    missing = [path for path in public if path not in shown and id(reached(path)) not in things]
+    assert not missing, "names on no page of nsjax/documentation/reference"
+
+
+def test_names_of_the_reference_are_reached_after_importing_the_package() -> None:
+    """In a fresh process, which has imported nothing else."""
+    paths = [entry.path for entry in entries()]
+    code = "import functools, nsjax\n" + "".join(
+        f"nsjax.{path.partition('.')[2]}\n" for path in sorted(set(paths))
+    )
+    assert len(paths) > 200
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_constants_have_a_sentence() -> None:
-    values = [x for x in entries() if x.first is None and not is_documented(x.thing)]
-    assert not [x.path for x in values if not constant_text(x)]
+    values = [x for x in entries() if not is_documented(x.thing)]
+    assert not [x.path for x in values if not constant_text(x.module, x.name)]
 
 
-def test_every_page_is_in_a_list(project: pathlib.Path) -> None:
-    listed = re.findall(r"^[\w/]+$", (project / "index.md").read_text(), re.MULTILINE)
-    pages = {
-        str(p.relative_to(project).with_suffix(""))
-        for p in project.rglob("*") if p.suffix in (".md", ".rst", ".ipynb")
-    }  # fmt: skip
-    assert sorted(listed) == sorted(pages - {"index"})
-    assert {f"guide/{p.stem}" for p in (ROOT / "nsjax/documentation/guide").glob("*.md")} <= set(listed)
-    assert {f"notebooks/{p.stem}" for p in (ROOT / "notebooks").glob("*.ipynb")} <= set(listed)
-    assert {f"reference/{page.name}" for page in PAGES} <= set(listed)
+def test_every_page_is_in_a_list() -> None:
+    front = FOLDER / "index.md"
+    listed = set()
+    for line in re.findall(r"^(?:\.\./\.\./)?[\w/]+\*?$", front.read_text(), re.MULTILINE):
+        listed |= {p.resolve() for p in front.parent.glob(f"{line}.*") if p.suffix in KINDS}
+    assert listed == {path.resolve() for path in pages()} - {front}
+    on_disk = [*FOLDER.rglob("*.md"), *FOLDER.rglob("*.rst"), *ROOT.glob("notebooks/*.ipynb")]
+    assert {p.resolve() for p in on_disk} <= listed | {front}
 
 
-def test_links_resolve(project: pathlib.Path) -> None:
-    """Between pages of the site; of the files at the top also as they stand in the repository."""
-    known, count = set(documented(project)), 0
-    for page in [*project.glob("*.md"), *project.glob("guide/*.md")]:
+def test_links_resolve() -> None:
+    """Links between files, which hold in the repository and on the site, since both have one shape."""
+    known, count = {entry.path for entry in entries()}, 0
+    on_site = {page.resolve() for page in pages()}
+    for page in pages():
+        if page.suffix != ".md":
+            continue
         text = page.read_text()
-        for target in TARGET.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+        for target in TARGET.findall(FENCED.sub("", text)):
             if not target.startswith(("http:", "https:")):
                 count += 1
-                assert (page.parent / target).is_file(), (page.name, target)
-                assert page.name not in BESIDE or (ROOT / target).is_file(), (page.name, target)
-        assert set(ROLE.findall(text)) <= known, page.name
-    assert count > 5
+                found = (page.parent / target).resolve()
+                assert found.is_file(), (page.name, target)
+                assert found in on_site or found.suffix not in KINDS, (page.name, target)
+        assert set(ROLE.findall(text)) <= known, (page.name, set(ROLE.findall(text)) - known)
+    assert count > 60
 
 
-def test_guide_says_what_there_is(project: pathlib.Path) -> None:
+def test_the_guide_says_what_there_is() -> None:
     """Names of the package in code, and files, exist."""
-    public = {entry.path for entry in entries()} | {f"{m}" for m in PROMISED}
-    for name in GUIDE:
-        text = (project / "guide" / f"{name}.md").read_text()
-        for said in set(re.findall(r"`(nsjax\.[\w.]+)`", text)):
-            assert said in public, (name, said)
+    for page in (FOLDER / "guide").glob("*.md"):
+        text = page.read_text()
+        for said in set(re.findall(r"`(nsjax\.[\w.]+)[`(]", text)):
+            reached(said)
         for path in set(re.findall(r"`((?:tests|experiments|nsjax|notebooks)/[\w/]+(?:\.\w+)?)`", text)):
-            assert (ROOT / path).exists(), (name, path)
+            assert (ROOT / path).exists(), (page.name, path)
 
 
-def test_tables_of_sentences_are_whole(project: pathlib.Path) -> None:
-    text = (project / "reference" / "runs.rst").read_text()
+def test_tables_of_sentences_are_whole() -> None:
+    text = extension.sentence_table("nsjax.status")
     assert all(what in text and remedy in text for what, remedy in status.SENTENCES.values())
-    text = (project / "reference" / "gradients.rst").read_text()
+    text = extension.sentence_table("nsjax.notes")
     assert all(sentence in text for _, sentence in notes.SENTENCES.values())
+    for page, module in (("runs", "nsjax.status"), ("gradients", "nsjax.notes")):
+        last = (FOLDER / "reference" / f"{page}.rst").read_text().rpartition(".. currentmodule:: ")[2]
+        assert last.startswith(module)
+        assert ".. sentences::" in last
+
+
+def test_every_run_of_the_gallery_has_its_picture() -> None:
+    text = (FOLDER / "guide" / "gallery.md").read_text()
+    parts = text.split("\n## ")[1:]
+    assert len(parts) >= 20
+    for part in parts:
+        shown = re.findall(r"notebooks/gallery/(\w+\.png)\)", part)
+        assert len(shown) == 1, part
+        assert part.count("```python") == 1, part
+        assert (ROOT / "notebooks" / "gallery" / shown[0]).is_file()
+
+
+def test_the_versions_are_one() -> None:
+    assert conf.version == nsjax.__version__
+    for name, line in (("pyproject.toml", 'version = "{}"'), ("CITATION.cff", "version: {}")):
+        assert line.format(nsjax.__version__) in (ROOT / name).read_text().splitlines()
+    assert f"## {nsjax.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_formulas_of_the_notebooks_need_no_network() -> None:
+    pytest.importorskip("docutils")
+    cells = [c for p in ROOT.glob("notebooks/*.ipynb") for c in json.loads(p.read_text())["cells"]]
+    text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    formulas = [one or two for one, two in re.findall(r"\$\$(.+?)\$\$|\$([^$]+?)\$", text, re.DOTALL)]
+    assert len(formulas) > 40
+    for formula in formulas:
+        assert extension.mathml(formula, False).startswith("<math")
+    with pytest.raises(ValueError, match="no formula that docutils reads"):
+        extension.mathml(r"\nonsense{x}", False)
 
 
 def test_other_folders_are_left_alone(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,32 +170,55 @@ def test_without_the_generator(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
 def test_without_a_checkout(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nsjax.__file__", str(tmp_path / "lib" / "nsjax" / "__init__.py"))
     with pytest.raises(InputError, match="build the site in a checkout"):
-        write_project(tmp_path / "project")
+        site.checkout()
+
+
+class Addresses(html.parser.HTMLParser):
+    """Addresses from which a page loads something, links that a reader may follow left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        address = given.get("src") or (given.get("href") if tag == "link" else None)
+        if address and address.startswith(("http:", "https:", "//")):
+            self.found.append(address)
 
 
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning(tmp_path: pathlib.Path) -> None:
     for name in site.NEEDED:
         pytest.importorskip(name)
+    state = ["git", "status", "--porcelain", "--ignored"]
+    before = subprocess.run(state, cwd=ROOT, capture_output=True, text=True).stdout
     front = build(tmp_path / "site")
-    pages = {str(p.relative_to(front.parent)) for p in front.parent.rglob("*.html")}
-    assert {f"reference/{page.name}.html" for page in PAGES} <= pages
-    shown = (front.parent / "reference" / "contacts.html").read_text()
+    assert subprocess.run(state, cwd=ROOT, capture_output=True, text=True).stdout == before
+    assert [x.name for x in tmp_path.iterdir()] == ["site"]
+    home = front.parent / "nsjax" / "documentation"
+    assert f"{conf.root_doc}.html" in front.read_text()
+    for page in pages():
+        assert (front.parent / page.relative_to(ROOT).with_suffix(".html")).is_file()
+    shown = (home / "reference" / "contacts.html").read_text()
     assert 'id="nsjax.multibody.sphere"' in shown
+    assert "Seconds between two checkpoints" in (home / "reference" / "files.html").read_text()
     book = (front.parent / "notebooks" / "01_first_impact.html").read_text()
     assert book.count("<img") >= 4, "outputs of the notebook"
+    assert "<math" in book
+    for path in front.parent.rglob("*.html"):
+        page = Addresses()
+        page.feed(path.read_text())
+        assert not page.found, (path.name, page.found)
     build(tmp_path / "site")  # a site is replaced
 
 
 @pytest.mark.slow
 def test_a_warning_is_an_error(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sphinx")
-
-    def wrong(folder: pathlib.Path) -> list[pathlib.Path]:
-        folder.mkdir()
-        (folder / "index.md").write_text("# Title\n\n[nowhere](nowhere.md)\n")
-        return [folder / "index.md"]
-
-    monkeypatch.setattr(site, "write_project", wrong)
+    front = tmp_path / "nsjax" / "documentation" / "index.md"
+    front.parent.mkdir(parents=True)
+    front.write_text("# Title\n\n[nowhere](nowhere.md)\n")
+    monkeypatch.setattr(site, "checkout", lambda: tmp_path)
     with pytest.raises(InputError, match=r"the generator warns; mend what it names(.|\n)*nowhere"):
         build(tmp_path / "site")

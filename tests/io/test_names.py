@@ -1,4 +1,4 @@
-"""Files name records and schemes by public names; files of version 0.1 still load and continue."""
+"""Files name records and schemes by public names; files of earlier versions still load and continue."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from nsjax.loop import LoopProgram, begin_run
 from nsjax.multibody import numbers
 from nsjax.multibody.tubes import Curve
 from nsjax.trajectory import Continuation
+from tests.io import keep
 
 FILES = pathlib.Path(__file__).parent / "files"
 OLD = ("moreau", "generalized_alpha", "nsga_decoupled")
@@ -67,6 +68,31 @@ def test_a_file_of_version_0_1_continues_bit_for_bit(name: str) -> None:
     again = nsjax.simulate(*run.problem, run.scheme, **more, carry=by_hand(path, run.traj.carry))
     for a, b in zip(jax.tree.leaves(again), jax.tree.leaves(rest), strict=True):
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def test_every_version_keeps_its_files() -> None:
+    """Written by ``python -m tests.io.keep`` for a release."""
+    version = "_".join(nsjax.__version__.split(".")[:2])
+    assert {f"version_{version}_{name}.npz" for name in keep.RUNS} <= {x.name for x in FILES.iterdir()}
+
+
+LATER = sorted(x.name for x in FILES.glob("version_*.npz") if not x.name.startswith("version_0_1"))
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_a_file_of_a_version_continues(name: str) -> None:
+    """To rounding; where the scheme remembers more by now it starts anew, to its order, and says so."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mine = keep.mechanism() if name.endswith("_mechanism.npz") else None
+        run = io.load(FILES / name, problem=mine)
+    restarted = any("starts anew" in str(one.message) for one in caught)
+    assert len(caught) == restarted
+    assert run.scheme is not None
+    rest = nsjax.simulate(*run.problem, run.scheme, **keep.LENGTHS, carry=run.traj.carry)
+    close = 1e-4 if restarted else 1e-10
+    np.testing.assert_allclose(rest.q[-1], run.metadata["then_q"], atol=close)
+    np.testing.assert_allclose(rest.v[-1], run.metadata["then_v"], atol=100.0 * close)
 
 
 def test_every_record_of_the_package_has_a_public_name() -> None:
@@ -189,12 +215,16 @@ def test_a_memory_that_lacks_a_field_starts_anew_or_is_refused(
         assert io.load(bare, scheme=schemes.moreau()).scheme == schemes.moreau()
 
 
-def test_other_shapes_of_a_memory_are_seen(tmp_path: pathlib.Path, saved: pathlib.Path) -> None:
-    """Files of version 0.1 (schema 1) alone are tested for shapes."""
+@pytest.mark.parametrize(("schema", "version"), [(1, "0.1.0"), (2, "0.1.0"), (2, "0.2.0.dev0")])
+def test_other_shapes_of_a_memory_are_seen(
+    tmp_path: pathlib.Path, saved: pathlib.Path, schema: int, version: str
+) -> None:
+    """In files of other versions, whatever their layout; those of this version fit."""
     with np.load(saved) as file:
         content = {name: file[name] for name in file.files}
-    content["nsjax_schema"] = np.asarray(1)
-    content["notes"] = content["notes"].max(axis=1)  # of all contacts together
+    content.update(nsjax_schema=np.asarray(schema), nsjax_version=np.asarray(version))
+    if schema == 1:
+        content["notes"] = content["notes"].max(axis=1)  # of all contacts together
     np.savez(tmp_path / "same.npz", **content)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

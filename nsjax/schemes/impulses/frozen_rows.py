@@ -69,7 +69,7 @@ class FrozenRowEquations:
 
     @property
     def structure(self) -> Structure:
-        """Of the tangent: that of the model."""
+        """Structure of the tangent: that of the model."""
         return self.system.structure
 
     @property
@@ -89,7 +89,7 @@ class FrozenRowEquations:
 
     @property
     def islands(self) -> int:
-        """Of the model."""
+        """Number of islands of the model."""
         return self.system.islands
 
     def forces(self, d: Any, z: Array, impulses: Array) -> Array:

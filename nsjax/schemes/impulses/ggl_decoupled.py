@@ -40,7 +40,7 @@ def ggl_decoupled(
             projection has ``g_N + penetration_tolerance`` in the place of ``g_N``; Studer's remedy for the
             energy that the projection changes.
         max_iterations: plain Newton steps per contact problem.
-        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
+        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.

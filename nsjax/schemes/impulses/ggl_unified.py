@@ -76,8 +76,8 @@ def ggl_unified(
         position_multiplier: False leaves ``Psi`` and its law out: the reference scheme of [S&U&S Fig. 10].
         metric: ``D = W`` (``"euclidean"``, as published) or ``M_M^-1 W`` (``"kinetic"``), see
             `ggl_decoupled`; or ``S^-1 W`` with ``S = M_M - dt/2 dh/dv - dt^2/4 dh/dq`` at the predicted
-            midpoint (``"implicit"``): for elastic bodies of much higher frequencies than ``1 / dt``, whose
-            touching point alone the others move, against its neighbours, which takes energy from nowhere.
+            midpoint (``"implicit"``): for elastic bodies with frequencies far above ``1 / dt``. There the
+            other metrics move the touching node alone, against its neighbours, which adds energy.
         tolerance: bound on the relative natural-map residual of each contact problem.
         stage_tolerance: bound on the estimated next update of the solver, relative to ``1 + |v|``.
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. Above zero, because
@@ -85,7 +85,7 @@ def ggl_unified(
             and with ``e_N > 0`` bounces.
         tangent: of the iteration; see `nsjax.schemes.mixed.framework.mixed_scheme`.
         max_passes, max_iterations: of the stage solver and of each contact problem.
-        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
+        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.

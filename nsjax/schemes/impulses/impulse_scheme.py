@@ -125,7 +125,7 @@ def impulse_scheme(
     max_iterations: int = 20,
     criteria: Criteria | None = None,
 ) -> Scheme:
-    """A scheme around a function that answers a state. Functions stand at module level.
+    """A scheme made from one function, the step. Functions must stand at module level.
 
     Args:
         name: of the scheme.
@@ -139,7 +139,7 @@ def impulse_scheme(
         gradient: ``"saltation"`` for the derivative of the motion: right where every impact is over within
             one step of a map from ``(q, v)`` to ``(q, v)``. ``"discrete"``: that of the map.
         max_passes, max_iterations: of the stage solver and of each contact problem.
-        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
+        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.

@@ -31,7 +31,7 @@ def with_tangents(
 
 
 def tangents_of(carry: Carry) -> Pair | None:
-    """Those in the memory, if they are kept."""
+    """Tangents in the memory, if they are kept."""
     if not isinstance(carry.memory, Remembered):
         return None
     one, other = carry.memory.own

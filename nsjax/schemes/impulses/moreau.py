@@ -108,7 +108,7 @@ def moreau(
         gap_tolerance: contacts with ``g_N(q_M)`` up to this value take part [m]. The papers
             have zero; a contact that rests at zero keeps its gap to rounding only. Bodies at rest on
             several contacts rattle where ``a dt^2`` is below it.
-        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
+        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.
@@ -144,7 +144,7 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
 
 
 def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
-    """Of contacts between changing bodies the impulses are remembered, with which the next ones begin."""
+    """Memory at the start; with changing pairs it keeps their impulses, which start the next solution."""
     carry = contact_init(scheme, system, params, constants, state)
     if system.pairs is None:
         return carry
@@ -205,7 +205,7 @@ def _velocity_level(
     rows, target = d.frozen.rows, None
     if rows.joints is not None:
         response = d.mass.solve(rows.wt.T)
-        # the joints answer the forces together with what is left of their rates
+        # joints respond to the forces and to the rates left over from the last step
         still = jnp.zeros(system.nv)
         jump = _jump(
             scheme, system, d.params, rows, response, v, still, active, dt, inertia=d.mass, push=push
@@ -234,7 +234,7 @@ def _jump(
 def _weigh(
     kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, dt: Array
 ) -> Balance:
-    """Mass and force at the midpoint, the force at the forecast velocity where that is asked."""
+    """Mass and force at the midpoint; the force at the forecast velocity if that option is chosen."""
     at, half = midpoint(system, state, dt), 0.5 * dt
     mass, forecast = inertia_at(system, at.t, at.q, params, kept), _needs_forecast(scheme, system)
     if forecast and scheme.gradient == "discrete":  # asked three times; a derivative costs less without
@@ -248,7 +248,7 @@ def _weigh(
 
 
 def _shares(scheme: Scheme, system: System) -> bool:
-    """Whether a step needs no more than what is formed where its contacts are looked at."""
+    """Whether mass, force and rows that the contact decision forms serve the whole step."""
     frozen = scheme.options.constraint_form in ("index_2", "ggl") or not system.nb
     return frozen and not system.inside
 

@@ -89,16 +89,16 @@ def moreau_theta(
 
     Args:
         theta: in [1/2, 1]; the spectral radius at infinite frequency is ``(1 - theta)/theta``.
-        gamma: contacts with ``g_N(q_i) + gamma dt dg_{N,i}`` up to the tolerance take part instead, as
-            other codes select them: Siconos with 1/2 unless told otherwise, or 1. None: as above, which is
-            1/2 but for the curvature of the gap.
+        gamma: contacts take part where ``g_N(q_i) + gamma dt dg_{N,i} <= gap_tolerance`` instead, as in
+            other codes (Siconos: 1/2 by default, or 1). None: as above, which is 1/2 up to the curvature of
+            the gap.
         stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
         tolerance: bound on the relative natural-map residual of each contact problem.
         gap_tolerance: contacts with ``g_N(q_tilde)`` up to this value take part [m]; above zero, because
             a contact at rest keeps its gap to rounding only.
         tangent: of the iteration; see `nsjax.schemes.mixed.framework.mixed_scheme`.
         max_passes, max_iterations: of the stage solver and of each contact problem.
-        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
+        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.
@@ -185,7 +185,7 @@ def _step(
 
 
 def _extrapolated(system: System, params: PyTree, state: State, ahead: Array) -> Array:
-    """Gaps (nc,) [m], carried on for a time at the rates of the state."""
+    """Gaps (nc,) [m], extrapolated by a time with the rates of the state."""
     start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
     return gap_of(system, params, start) + ahead * gap_rates(system, params, start)
 

@@ -53,7 +53,7 @@ class UnifiedEquations:
 
     @property
     def structure(self) -> Structure:
-        """Of the tangent: velocities, and corrections if the position counts."""
+        """Structure of the tangent: velocities, and corrections if positions are unknowns."""
         return self.system.structure.stacked(1 + self.position)
 
     @property

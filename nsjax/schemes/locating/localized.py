@@ -1,4 +1,4 @@
-"""Impacts at their own time: a step is cut in two where a contact closes."""
+"""Locates impacts inside a step, which is cut in two where a contact closes."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def localized(
     Limits: a step is carried out by the scheme inside alone, with its own treatment of the contacts and its
         own derivative, if a contact closes again after its impact, if the approach is slower than two
         steps of free normal acceleration (grazing, the end of a sequence of bounces), if more instants
-        than `CUTS` are in it, or if a time is not found: `notes.UNLOCATED`. Second derivatives are then,
-        through reversals of sliding and through independent impacts of one instant taken with what scales
-        the first ones held fixed. A contact that opens and closes again within one step without being
+        than `CUTS` are in it, or if a time is not found: `notes.UNLOCATED`. Second derivatives hold
+        the factors of the first ones fixed in such steps, at reversals of sliding, and where independent
+        impacts strike at one instant. A contact that opens and closes again within one step without being
         penetrated at its end is not seen. The cut excites stiff flexible modes. A step with an impact costs
         about eight steps.
 
@@ -147,7 +147,7 @@ def _step(
 
 @record()
 class _Part:
-    """A step under way: where it is, what is left, what has happened; whether it has ended or failed."""
+    """A step that is partly done: state, time left, books, and whether it has ended or failed."""
 
     carry: Carry
     left: Array
@@ -157,7 +157,7 @@ class _Part:
 
 
 def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple[Carry, Output]:
-    """A step in which contacts close: cut where they do, else as the scheme inside does it."""
+    """A step in which contacts close: cut at their instants, or left to the scheme inside."""
     zero = jax.tree.map(jnp.zeros_like, like)
     zero = dataclasses.replace(zero, contact=like.contact)
     no = jnp.asarray(False)
@@ -177,14 +177,14 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
 
 
 def _advance_part(stepper: Stepper, whole: Start, part: _Part) -> _Part:
-    """To the end of the step if nothing is hit, else to the next impact and through it."""
+    """Steps to the end of the step if nothing is hit, else to the next impact and through it."""
     state = part.carry.state
     fresh = refreshed(stepper.system, state.t, state.q, whole.params)
     d = dataclasses.replace(whole, carry=part.carry, dt=part.left, params=fresh)
     d, (end, output) = stepper.trial(d)
 
     def rest() -> _Part:
-        # what a contact that has just been struck hits again is left to the scheme inside
+        # a contact that hits again right after its impact is left to the scheme inside
         again = jnp.any(output.event.impact)
         whole_output = _added(part.output, output, output.event)
         return _Part(
@@ -196,7 +196,7 @@ def _advance_part(stepper: Stepper, whole: Start, part: _Part) -> _Part:
 
 
 def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
-    """To the next impact and through it."""
+    """Steps to the next impact and through it."""
     system, coef = stepper.system, d.scheme.coef
     sigma, located = locate(stepper)(d)
     before, first = stepper.advance(d, d.carry, sigma, d.may)
@@ -258,7 +258,7 @@ def _around(
     inner: Scheme, system: System, p: PyTree, at: State, end: State, jump: Jump, struck: Array,
     resting: Array,
 ) -> tuple[PyTree, Around]:  # fmt: skip
-    """The motion around a located impact, with the parameters that it has."""
+    """Data of the motion around a located impact."""
     criteria = criteria_of(inner)
     p, here, there, still = events.frozen((p, at, end, jump))
     a, _ = accelerate(criteria, system, p, here, here.v, resting)
@@ -283,7 +283,7 @@ def _each_in_time(
 
 
 def _added(so_far: Output, now: Output, event: Event) -> Output:
-    """The books of a step with those of its next part."""
+    """Books of a step with those of its next part added."""
     old = so_far.event
     fresh = event.impact & ~old.impact
     merged = Event(

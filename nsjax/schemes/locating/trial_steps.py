@@ -43,7 +43,7 @@ class Masked:
 
 @dataclasses.dataclass(frozen=True)
 class _Through:
-    """A function of the system, whose last argument is the parameters, taking `Masked` ones."""
+    """A function of the system that takes `Masked` parameters as its last argument."""
 
     function: Any
 
@@ -53,7 +53,7 @@ class _Through:
 
 @dataclasses.dataclass(frozen=True)
 class _Refresh:
-    """What a step holds fixed; derivatives take it anew where they shift the start of a step."""
+    """Data that a step holds fixed; derivatives compute it again where they shift the start of a step."""
 
     function: Any
 

@@ -65,7 +65,7 @@ class BaseEnd:
         q, v, a, algorithmic: position, velocity, true and algorithmic acceleration.
         force: (rows,) row forces at the end of the step [N], contacts first, zero where they have no rows.
         impulse: (rows,) their part in the velocity change [N s], ``M dv = (same weights of h) + W P`` for
-            constant ``M`` and ``W``: the formula of the velocity, run on row forces.
+            constant ``M`` and ``W``: the formula of the velocity, applied to row forces.
         algorithmic_force: (rows,) that of the algorithmic acceleration; None: ``force``.
         free: the velocity without row forces for schemes that drop them in a step with an impulse;
             None keeps them.
@@ -102,7 +102,7 @@ class End:
 
 @record()
 class Kept:
-    """What holds for a whole run of a model whose structure is constant, else nothing.
+    """Data that is constant over a run of a model with a constant structure, else nothing.
 
     Args:
         inertia: its factors and responses.
@@ -136,7 +136,7 @@ class Runner:
         self.iterations: Array = jnp.asarray(0, int)
 
     def equations(self, maps: Maps) -> StageEquations:
-        """Of a group of stages."""
+        """Equations of a group of stages."""
         options = self.scheme.options
         tangent = tangent_of(options.tangent, self.system)
         return StageEquations(self.system, maps.v.shape[0], self.contacts, options.constraint_form, tangent)
@@ -223,7 +223,7 @@ class Recorder(Runner):
 def _noted(
     scheme: Scheme, system: System, params: PyTree, dt: Array, kept: Kept, of: Any
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """What ``of`` makes of every group of stages, without and with contact rows."""
+    """Values of ``of`` for every group of stages, without and with contact rows."""
     still, free = jnp.zeros(system.nv), jnp.zeros(row_count(system))
     memory = Memory(
         a=still, algorithmic=still, force=free, algorithmic_force=free,

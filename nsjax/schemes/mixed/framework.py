@@ -132,7 +132,7 @@ def mixed_scheme(
             taken once more without it.
         joints_inside: see `Scheme`; a base step that calls ``run.rows_at`` says False.
         max_passes, max_iterations: of the stage solver and of each contact problem.
-        criteria: by which events are told; None: `Criteria` with its defaults.
+        criteria: thresholds that classify events; None: `Criteria` with its defaults.
 
     Raises:
         InputError: for an unknown choice, criteria that are none, and less than one pass or iteration.
@@ -230,7 +230,7 @@ def _renewed(scheme: Scheme, system: System, params: PyTree, state: State, memor
 def _taking_part(scheme: Scheme, system: System, memory: Memory) -> Array:
     """Contacts (nc,) bool in the stages of a step.
 
-    A stage at the start of the step meets a contact that has landed and does not stay, by its
+    A stage at the start of the step treats a contact that has landed and will leave again by its
     acceleration, at rest still: a small force would hold it, and the derivative keep it from leaving. In
     the first step after contacts have changed those without load are left out.
     """
@@ -315,7 +315,7 @@ def _remember(
     scheme: Scheme, system: System, params: PyTree, end: End, state: State, memory: Memory, closed: Array,
     touch: Touch,
 ) -> Memory:  # fmt: skip
-    """What the step leaves; accelerations are stale where the set of persistent contacts has changed."""
+    """Memory after the step; accelerations are stale where the set of persistent contacts has changed."""
     resting = resting_contacts(scheme, system, params, jnp.asarray(state.t), state.q, state.v, closed)
     closed = resting if scheme.options.leaving_is_open else closed
     stale = jnp.asarray(False)

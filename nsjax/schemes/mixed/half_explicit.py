@@ -152,7 +152,7 @@ def half_explicit(
         gap_tolerance: contacts with a gap up to this value are closed [m]; above zero, because a
             contact at rest keeps its gap to rounding only.
         max_iterations: plain Newton steps of each contact problem.
-        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
+        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.
@@ -166,8 +166,8 @@ def half_explicit(
     whose rate has drifted from zero leaves or strikes again.
 
     Limits: explicit: stable for ``omega dt < 2``, less with damping; no damping of high frequencies. On
-    acceleration level friction is refused, and what bounces within a step comes to no rest for
-    ``0 < e_N < 1``: in every step it leaves with ``e_N g dt / (1 + e_N)`` and sinks by
+    acceleration level friction is refused, and a contact that bounces within a step does not come to
+    rest for ``0 < e_N < 1``: in every step it leaves with ``e_N g dt / (1 + e_N)`` and sinks by
     ``(1 - e_N) / (1 + e_N) g dt^2 / 2``.
 
     Source: [SRKA]; on acceleration level [SA]; the formulas are derived anew.

@@ -82,7 +82,7 @@ def strike(
             respond, family, criteria_of(scheme), system, params, at, memory.touch, closed, dt,
             (end.a, end.force), load,
         )  # fmt: skip
-        # no contact chatters here: every one that is new and comes is an impact, however slow
+        # contacts do not chatter here: a newly closed contact that approaches is an impact, however slow
         rests = events.at_rest(criteria_of(scheme), r.jump.before, end.v)
         impact = new & (r.jump.before < 0.0) & ~rests & (r.jump.contacts[:, 0] > 0.0)
         return Struck(state=r.end, jump=r.jump, told=dataclasses.replace(told, impact=frozen(impact)))
@@ -124,7 +124,7 @@ def through_reversal(
     now, change = motion(a)
     turning = sliding.reversal(criteria, now, change, memory.resting, start.v, step)
     if scheme.options.laws_at_start:
-        # the stored acceleration of a contact that has just come to a stop is not that with which it leaves
+        # a contact that has just stopped leaves with another acceleration than the stored one
         still = memory.resting & ~sliding.sliding(criteria, now, start.v)
         own = lambda _: accelerate(criteria, system, p, start, start.v, memory.resting)[0]  # noqa: E731
         a = branch(jnp.any(still), own, lambda _: a, None)
@@ -145,7 +145,7 @@ def through_reversal(
         done = frozen(end)
         t = jnp.asarray(state.t) + dt
         late = State(t=t, q=end.q, v=end.v)
-        # a step that ends at rest has an acceleration of its own, neither that before nor that after
+        # the acceleration of a step that ends at rest is neither that before it nor that after it
         after, force = accelerate(criteria, system, params, late, end.v, memory.resting)
         back = saltation.shift_state(system, late, done.v, frozen(after), -tau)
         change = only_tangent(after, refuse)

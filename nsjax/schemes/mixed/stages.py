@@ -60,8 +60,8 @@ class Maps:
         return out
 
     def still(self, unknowns: int) -> Array:
-        """Increments (unknowns,) with which all stages are at the anchor, whose strains are those of a
-        solution: where the predicted ones of stiff bodies lead Newton's method astray.
+        """Increments (unknowns,) that put all stages at the anchor. Newton's method starts there where it
+        fails from the predicted increments: strains of stiff bodies at the anchor are those of a solution.
         """
         n, nv = self.v.shape
         moves = jnp.sum(jnp.abs(self.cq)) > 0.0  # explicit stages stand where they are predicted
@@ -122,7 +122,7 @@ class StageEquations:
 
     @property
     def structure(self) -> Structure:
-        """Of the tangent: increments and corrections of all stages, coupled as those of the model."""
+        """Structure of the tangent: increments and corrections of all stages, coupled as in the model."""
         return self.system.structure.stacked(self.unknowns // self.system.nv)
 
     @property
@@ -142,12 +142,12 @@ class StageEquations:
 
     @property
     def islands(self) -> int:
-        """Of the model, where the stages are solved one by one."""
+        """Number of islands of the model if stages are solved one by one, else 0."""
         return self.system.islands if self.stages == 1 else 0
 
     @property
     def _contact_rows(self) -> int:
-        """Of a stage."""
+        """Number of contact rows of a stage, normal and tangential."""
         return self.nc // self.stages * (1 + self.nt)
 
     def _stack(self, parts: list[Array]) -> Array:
@@ -237,7 +237,7 @@ class StageEquations:
         return jnp.concatenate([contacts, dt * second])
 
     def rates(self, data: Any, z: Array) -> Array:
-        """What the rows refer to, of every stage; all as velocities."""
+        """Right-hand sides of the rows of every stage, all as velocities."""
         params, maps = data
         return self._stack([self._rates(params, maps.dt, *at) for at in maps.at(self.system, z)])
 

@@ -1,0 +1,164 @@
+"""Sphinx extension of the site: formulas, references, tables of sentences, the front page."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import sys
+from typing import Any
+
+import nsjax
+from nsjax import notes, status
+from nsjax.documentation.pages import constant_text, public_of, reached
+
+ALIASES = ("nsjax.transforms", "nsjax.losses", "nsjax.reductions")
+"""Modules by the names under which the package exports them: autodoc imports what it documents."""
+
+PARAGRAPH = re.compile(r"(Limits|Order|Source): ")
+"""Paragraphs of docstrings that begin with a word and a colon."""
+
+HEADS = {
+    "nsjax.status": ("Bit", "What happened", "What to do"),
+    "nsjax.notes": ("Bit", "Derivative", "What it means"),
+}
+"""First rows of the tables of sentences."""
+
+FRONT = """<!doctype html>
+<meta charset="utf-8"><title>nsjax</title>
+<meta http-equiv="refresh" content="0; url={address}"><a href="{address}">nsjax</a>
+"""
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """Registers the extension."""
+    from docutils.parsers.rst import Directive
+
+    class Sentences(Directive):
+        """``.. sentences::`` shows the table of sentences of the current module."""
+
+        def run(self) -> list[Any]:
+            from docutils import nodes
+
+            module = self.state.document.settings.env.ref_context["py:module"]
+            found = nodes.container()
+            table = sentence_table(module).splitlines()
+            self.state.nested_parse(_listing(table), self.content_offset, found)
+            return [found]
+
+    for name in ALIASES:
+        sys.modules.setdefault(name, reached(name))
+    app.add_directive("sentences", Sentences)
+    app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
+    app.connect("missing-reference", _resolve)
+    app.connect("autodoc-process-docstring", _constants, priority=1)
+    app.connect("autodoc-process-docstring", _paragraphs, priority=2)
+    app.connect("builder-inited", _outputs, priority=900)
+    app.connect("build-finished", _front)
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "version": nsjax.__version__}
+
+
+def _listing(lines: list[str]) -> Any:
+    from docutils.statemachine import StringList
+
+    return StringList(lines, source="sentences")
+
+
+def sentence_table(module: str) -> str:
+    """Bits and sentences of `nsjax.status` or `nsjax.notes`, as a table in reStructuredText.
+
+    Args:
+        module: ``"nsjax.status"`` or ``"nsjax.notes"``.
+
+    Example:
+        >>> sentence_table("nsjax.status").splitlines()[0]
+        '.. list-table::'
+    """
+    home = {"nsjax.status": status, "nsjax.notes": notes}[module]
+    names = {x: k for k, x in vars(home).items() if k.isupper() and isinstance(x, int)}
+    rows = [(f"``{names[bit]}`` ({bit})", *said) for bit, said in home.SENTENCES.items()]
+    text = ".. list-table::\n   :header-rows: 1\n\n"
+    for row in (HEADS[module], *rows):
+        text += "".join(f"   {'*' if k == 0 else ' '} - {cell}\n" for k, cell in enumerate(row))
+    return text
+
+
+def mathml(formula: str, block: bool) -> str:
+    """A formula in LaTeX as MathML, which browsers draw without a script.
+
+    Args:
+        formula: without dollars around it.
+        block: whether it stands on lines of its own.
+
+    Raises:
+        ValueError: for commands that docutils does not know.
+
+    Example:
+        >>> mathml(r"q_0", False)[:5]  # doctest: +SKIP
+        '<math'
+    """
+    from docutils.utils.math import MathError
+    from docutils.utils.math.latex2mathml import tex2mathml
+
+    try:
+        return str(tex2mathml(formula, as_block=block))
+    except MathError as error:
+        raise ValueError(f"docs: {formula!r} is no formula that docutils reads: {error}") from None
+
+
+def _inline_math(writer: Any, node: Any) -> None:
+    from docutils.nodes import SkipNode
+
+    writer.body.append(mathml(node.astext(), False))
+    raise SkipNode
+
+
+def _block_math(writer: Any, node: Any) -> None:
+    from docutils.nodes import SkipNode
+
+    writer.body.append(f'<div class="math">{mathml(node.astext(), True)}</div>\n')
+    raise SkipNode
+
+
+def _resolve(app: Any, env: Any, node: Any, content: Any) -> Any:
+    """Links a name that a docstring gives by the module that defines the thing, or alone."""
+    public = public_of(node.get("reftarget", ""))
+    if public is None or node.get("refdomain") != "py":
+        return None
+    domain = env.domains["py"]
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", public.path, node, content)
+
+
+def _constants(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Gives values the sentence below their assignment: autodoc looks for it where they are exported."""
+    if what == "data":
+        module, _, alone = name.rpartition(".")
+        lines[:] = constant_text(module, alone).splitlines()
+
+
+def _paragraphs(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Makes first words such as "Limits:" bold and the lines below them flush.
+
+    Indented, the first line would be read as a term and the others as its definition.
+    """
+    inside = False
+    for k, line in enumerate(lines):
+        found = PARAGRAPH.match(line)
+        if found:
+            lines[k] = f"**{found[1]}:** {line[found.end() :]}"
+        inside = bool(found) or (inside and line.strip() != "")
+        if inside and not found:
+            lines[k] = line.strip()
+
+
+def _outputs(app: Any) -> None:
+    """Keeps pictures of notebooks with the other intermediate files, not in a folder beside the site."""
+    config = getattr(app.env, "mystnb_config", None)
+    if config is not None:
+        app.env.mystnb_config = config.copy(output_folder=str(pathlib.Path(app.doctreedir) / "outputs"))
+
+
+def _front(app: Any, error: Exception | None) -> None:
+    """Writes ``index.html``, which leads to the front page: that stands where its source does."""
+    if error is None and app.builder.name == "html":
+        target = pathlib.Path(app.outdir) / "index.html"
+        target.write_text(FRONT.format(address=f"{app.config.root_doc}.html"), encoding="utf-8")
