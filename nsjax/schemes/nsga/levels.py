@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.contact.branches import AT_BOUND
 from nsjax.contact.projection import position_rows
 from nsjax.core.operators import (
     acting,
@@ -48,11 +49,14 @@ class Level:
         system: the model.
         coupled: operators at the total state (the original scheme), else at the smooth one.
         exchange: keep the forces ``f^p`` and ``f^*`` of the corrections (decoupled scheme).
+        answer: whether laws are those of the derivative of an answer: what rounding would decide is then
+            decided by `AT_BOUND`.
     """
 
     system: System
     coupled: bool
     exchange: bool
+    answer: bool = dataclasses.field(default=False, kw_only=True)
 
     @property
     def rows(self) -> int:
@@ -189,7 +193,8 @@ class PositionLevel(Level):
         parts = [normal]
         if self.tangents:
             radius = s.friction * push
-            inside = decided(norm(s.creep) <= radius)
+            limit = radius * (1.0 - AT_BOUND) if self.answer else radius
+            inside = decided(norm(s.creep) <= limit)
             bounded = jnp.where(inside[:, None], s.creep, radius[:, None] * direction(s.creep))
             parts.append(bounded.reshape(-1))
         return jnp.concatenate([*parts, sigma[nc + self.tangents :]])
@@ -311,7 +316,8 @@ class VelocityLevel(Level):
     def _sticks(self, d: Any, block: Array, normal: Array) -> tuple[Array, Array]:
         """Which contacts stick, and the radii of their disks (nc,)."""
         radius = d[0].friction * normal
-        stick = decided(norm(block[:, 1:]) <= radius)
+        limit = radius * (1.0 - AT_BOUND) if self.answer else radius
+        stick = decided(norm(block[:, 1:]) <= limit)
         if d[0].given is not None:
             stick = stick & (radius > 0.0)  # tangents of contacts without friction may be empty
         return stick, radius

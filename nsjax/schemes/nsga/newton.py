@@ -29,7 +29,7 @@ from nsjax.core.branches import branch, repeat
 from nsjax.core.operators import jacobian
 from nsjax.core.system import is_local
 from nsjax.math import norm
-from nsjax.nonlinear import implicit_solution
+from nsjax.nonlinear import implicit_solution, with_tangent
 from nsjax.schemes.nsga.fallback import by_contact_solver, has_fallback
 from nsjax.schemes.nsga.levels import Level
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised, regularisation
@@ -87,8 +87,9 @@ def sigma(level: Level, d: PyTree, z: Unknown) -> Array:
 
 
 def acting(level: Level, d: PyTree, z: Unknown) -> Array:
-    """What of the augmented multipliers acts (rows,): forces [N] or impulses [N s] that keep their laws."""
-    return level.law(d, sigma(level, d, z))
+    """What of an answer acts (rows,): forces [N] or impulses [N s], with the derivative of ``k x``."""
+    k, _ = level.factors(d)
+    return with_tangent(lax.stop_gradient(level.law(d, sigma(level, d, z))), k * z.x)
 
 
 def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Residual:
@@ -365,13 +366,14 @@ def blank_tangent(c: Together, s: PyTree) -> Carried:
 @functools.cache
 def _solver(c: Together, max_iterations: int) -> Callable[[Any], Any]:
     """The iteration, with its derivative."""
+    answer = dataclasses.replace(c, levels=tuple(dataclasses.replace(v, answer=True) for v in c.levels))
 
     def live_step(z: Any, arguments: Any) -> Callable[[Any], Any]:
         data = c.data(c, arguments[0], z)
         sigmas = [sigma(level, d, y) for level, d, y in zip(c.levels, data, z, strict=True)]
         pis = [level.law(d, x) for level, d, x in zip(c.levels, data, sigmas, strict=True)]
-        x = _tangent(c, arguments[0], z, data, zip(sigmas, pis, strict=True), arguments[3])
-        return lambda live: _moved(c.levels, x, z, _evaluate(c, live[0], z, live[1])[1], True)[0]
+        x = _tangent(answer, arguments[0], z, data, zip(sigmas, pis, strict=True), arguments[3])
+        return lambda live: _moved(c.levels, x, z, _evaluate(answer, live[0], z, live[1])[1], True)[0]
 
     return implicit_solution(functools.partial(_iterate, c, max_iterations), live_step)
 

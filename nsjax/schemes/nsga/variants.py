@@ -113,7 +113,9 @@ def nsga_decoupled(
     Limits: the law of impact refers to the gap rate at the start of the step and the impulse acts at its
     end, so that even an elastic impact changes the energy, by O(h). Coulomb friction acts on velocity
     level, after [G20]. Derivatives through impacts need a regular mass matrix; the motion needs one only
-    on the constraints.
+    on the constraints. Where friction, dry joints and limits hold one motion together, their single forces
+    are not unique, and the creep correction lets positions follow how they share it, by up to
+    ``dt^2 lambda / (2 m)``.
 
     Source: [C (25), (33)-(51), Algorithm 1].
 
