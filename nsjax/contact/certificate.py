@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.contact.problem import ContactProblem
 from nsjax.math import norm
@@ -38,10 +39,14 @@ def natural_residual(problem: ContactProblem, x: Array) -> Array:
 
 def impulse_scale(problem: ContactProblem, r: Array) -> tuple[Array, Array]:
     """Largest impulse ``|F_k| / G_kk`` that a taking-part row alone would need: over normal (what is given
-    included) and bilateral rows, and over all rows.
+    included) and bilateral rows, and over all rows. Tangents without friction take no part: no impulse
+    answers them.
     """
     single = jnp.abs(r * problem.free)
-    contacts = jnp.where(problem.mask[:, None], problem.contacts(single), 0.0)
+    taking = problem.mask[:, None]
+    if problem.nt:
+        taking = taking & (problem.friction[:, None] > np.array([-1.0, *problem.nt * [0.0]]))
+    contacts = jnp.where(taking, problem.contacts(single), 0.0)
     bilateral = jnp.max(problem.bilateral(single), initial=0.0)
     normal = jnp.maximum(jnp.max(contacts[:, 0], initial=0.0), bilateral)
     if problem.given is not None:

@@ -186,10 +186,10 @@ def gap_curvature(system: System, p: PyTree, at: State) -> Array:
     """Acceleration of the gaps (nc,) at constant velocity, for decisions: a difference of gaps, since the
     exact second derivative (`nsjax.core.operators.gap_drift`) is a program five times as large.
     """
-    reach = ASIDE / (1.0 + jnp.max(jnp.abs(at.v)))
+    reach = ASIDE / _speed(at.v)
     t, v = jnp.asarray(at.t), at.v
     gaps = jax.vmap(lambda s: system.gap(t + s, system.retract(at.q, s * v), p))(
-        reach * jnp.arange(-1.0, 2.0)
+        reach * np.arange(-1.0, 2.0)
     )
     return (gaps[0] - 2.0 * gaps[1] + gaps[2]) / (reach * reach)
 
@@ -205,7 +205,13 @@ def gap_rates(system: System, p: PyTree, at: State) -> Array:
 
 def at_rest(criteria: Criteria, rates: Array, v: Array) -> Array:
     """Whether gap rates are zero to rounding."""
-    return jnp.abs(rates) <= criteria.rest * (1.0 + jnp.max(jnp.abs(v)))
+    return jnp.abs(rates) <= criteria.rest * _speed(v)
+
+
+@functools.partial(jax.jit, inline=False)
+def _speed(v: Array) -> Array:
+    """Largest velocity of a state (), one more, to compare with."""
+    return 1.0 + jnp.max(jnp.abs(v))
 
 
 def linked(criteria: Criteria, wt: Any, response: Any, present: Array, friction: Array, nt: int) -> Any:
