@@ -16,7 +16,6 @@ import jax.numpy as jnp
 from nsjax.multibody import meetings, numbers
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.absolute import Bodies
-from nsjax.multibody.all_pairs import HELD
 from nsjax.multibody.candidates import Candidates
 from nsjax.multibody.frames import ALGEBRA, Scene
 from nsjax.multibody.parts import Part
@@ -127,18 +126,17 @@ class Batch:
         """What a step holds fixed of its pairs; None: nothing."""
         if not self.searched:
             return None
-        find = HELD[self.part.option("shapes")]
 
         def one(ends: tuple[Any, Any], places: Places) -> Any:
             both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
-            return find(self._scene(tree, *ends), self.part, both)
+            return meetings.held(self._scene(tree, *ends), self.part, both)
 
         return jax.vmap(one)(self._ends(frames, places), places)
 
     @property
     def searched(self) -> bool:
         """Whether features are searched for, and held during a step."""
-        return self.part.option("shapes") in HELD
+        return meetings.kind_of(self.part).hold is not None
 
     def _ends(self, frames: Any, places: Places) -> tuple[Any, Any]:
         """Entries of both bodies of all pairs."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.multibody import numbers, touching
+from nsjax.multibody.all_pairs import KINDS
 from nsjax.multibody.candidates import REACH, SOLIDS, radius_of
 from nsjax.multibody.frames import ALGEBRA
 from nsjax.multibody.numbers import side_by_side
@@ -163,7 +164,7 @@ def ordered(one: Shape | None, other: Shape | None) -> tuple[Shape, Shape] | Non
     if one is None or other is None:
         return None
     for pair in ((one, other), (other, one)):
-        if (pair[0].kind, pair[1].kind) in touching.PAIRS:
+        if (pair[0].kind, pair[1].kind) in KINDS:
             return pair
     return None
 

@@ -16,7 +16,6 @@ from nsjax.math import taken
 from nsjax.multibody import joints, meetings, pictures, screw_rows, turns
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
-from nsjax.multibody.all_pairs import HELD
 from nsjax.multibody.frames import ALGEBRA, Frame, Frames, Scene
 from nsjax.multibody.heaps import STACKED, Contacts
 from nsjax.multibody.line_loads import line_wrenches
@@ -177,14 +176,14 @@ class Mechanism:
     def searched(self) -> tuple[Part, ...]:
         """Contacts whose closest points or features are searched for."""
         parts = self.topology.all_of("contact")
-        return tuple(part for part in parts if part.option("shapes") in HELD)
+        return tuple(part for part in parts if meetings.kind_of(part).hold is not None)
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
         """Params with closest points of profiles, and features of boxes, that meet."""
         if self.contacts is not None:
             return self.contacts.refresh(t, q, p)
         scene = self.scene(t, q, None, p)
-        found = {x.name: HELD[x.option("shapes")](scene, x, p[x.name]) for x in self.searched}
+        found = {x.name: meetings.held(scene, x, p[x.name]) for x in self.searched}
         return {**p, NEAREST: found}
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
