@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.core import InputError, nearest
+from nsjax.math import picked
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.parts import GROUND
 from nsjax.types import Array
 
 ALGEBRA: dict[int, ModuleType] = {2: plane, 3: space}
 """Vectors of the plane and of space."""
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    """A body at an instant, in the axes of the ground.
+    """A body at an instant, in the axes of the ground; several: along a last axis of each value.
 
     Args:
         origin: of its axes.
@@ -45,10 +50,16 @@ class Frames(Mapping[str, Frame]):
         make: ``name -> Frame``.
         kept: whether a frame is made once. One that is made first within a branch or a loop of its own
         trace must not be kept: it is unknown outside.
+        every: makes all of them side by side, in the order of the names behind the ground, which is the
+            first; None: not known so.
     """
 
-    def __init__(self, names: tuple[str, ...], make: Callable[[str], Frame], kept: bool = True) -> None:
+    def __init__(
+        self, names: tuple[str, ...], make: Callable[[str], Frame], kept: bool = True,
+        every: Callable[[], Frame] | None = None,
+    ) -> None:  # fmt: skip
         self._names, self._make, self._kept, self._made = names, make, kept, dict[str, Frame]()
+        self.every = every
 
     def __getitem__(self, name: str) -> Frame:
         if name in self._made:
@@ -63,7 +74,7 @@ class Frames(Mapping[str, Frame]):
     def given(self) -> Frames:
         """The same, of which none is kept."""
         self[self._names[-1]]  # makes what all of them share
-        return Frames(self._names, self._make, kept=False)
+        return Frames(self._names, self._make, kept=False, every=self.every)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -154,6 +165,40 @@ class Scene:
     def rate(self, joint: str) -> Array:
         """Rate of the coordinate of a hinge or slide."""
         return self.coordinates(joint)[1]
+
+
+def _beside(frames: Sequence[Frame]) -> Frame:
+    """Frames of the plane side by side."""
+
+    def stack(values: list[Any]) -> Any:
+        if all(x is None for x in values):
+            return None
+        return jnp.stack([jnp.asarray(0.0 if x is None else x, float) for x in values])
+
+    def vectors(values: list[Any]) -> Any:
+        return tuple(stack([None if x is None else x[k] for x in values]) for k in (0, 1))
+
+    turns = [x.turn for x in frames]
+    turn = None
+    if any(x is not None for x in turns):
+        turn = (
+            stack([0.0 if x is None else x[0] for x in turns]),
+            stack([1.0 if x is None else x[1] for x in turns]),
+        )
+    return Frame(vectors([x.origin for x in frames]), turn, stack([x.angle for x in frames]),
+                 vectors([x.velocity for x in frames]), stack([x.spin for x in frames]))  # fmt: skip
+
+
+def several(frames: Mapping[str, Frame], bodies: Sequence[str]) -> Frame | None:
+    """Frames of so many bodies side by side; None: all are the ground."""
+    if all(name == GROUND for name in bodies):
+        return None
+    names = [name for name in frames if name != GROUND]
+    every = getattr(frames, "every", None)
+    whole = _beside([frames[name] for name in names]) if every is None else every()
+    places = np.array([names.index(name) for name in bodies])
+    made: Frame = jax.tree.map(lambda x: picked(x, places), whole)
+    return made
 
 
 def ground(dimension: int) -> Frame:

@@ -21,7 +21,7 @@ class Meeting:
 
     Args:
         gap: [m].
-        first, second: bodies.
+        first, second: bodies; several of contacts of several pairs.
         here, there: where they meet, on the first and on the second.
         normal: from the second to the first.
         tangents: directions across it.
@@ -30,14 +30,19 @@ class Meeting:
     """
 
     gap: Any
-    first: str
-    second: str
+    first: Any
+    second: Any
     here: Any
     there: Any
     normal: Any
     tangents: tuple[Any, ...]
     carried: Any = None
     moving: Any = None
+
+    def bodies(self, side: str) -> list[str]:
+        """The ``"first"`` or ``"second"`` body of every contact."""
+        own = getattr(self, side)
+        return [own] * jnp.size(self.gap) if isinstance(own, str) else list(own)
 
     def slip(self, scene: Scene) -> list[Any]:
         """Velocity of the first body against the second along the tangents [m/s]."""
