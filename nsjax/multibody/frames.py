@@ -84,6 +84,35 @@ class Frames(Mapping[str, Frame]):
 
 
 @dataclasses.dataclass(frozen=True)
+class TakenFrames(Mapping[str, Frame]):
+    """Frames by name, each taken out of the arrays of all when it is asked for; those of all nodes of a
+    beam, side by side (3, k) with turns (k, 3, 3), by its name.
+    """
+
+    names: tuple[str, ...]
+    places: Mapping[str, Any]
+    taken: Any
+    parts: tuple[Any, ...]
+
+    def __getitem__(self, name: str) -> Frame:
+        made: Frame = self.taken(self.places[name])
+        return made
+
+    def every(self) -> Frame:
+        """All bodies but the ground, along a last axis."""
+        origin, turn, angle, velocity, spin = jax.tree.map(lambda x: jnp.moveaxis(x[1:], 0, -1), self.parts)
+        if angle is not None:
+            origin, velocity = (origin[0], origin[1]), (velocity[0], velocity[1])
+        return Frame(origin, turn, angle, velocity, spin)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((GROUND, *self.names))
+
+    def __len__(self) -> int:
+        return len(self.names) + 1
+
+
+@dataclasses.dataclass(frozen=True)
 class Scene:
     """All bodies at an instant, and the coordinates of joints.
 
@@ -167,6 +196,13 @@ class Scene:
         return self.coordinates(joint)[1]
 
 
+SUMMED = 512
+"""Bodies times pairs up to which frames are taken by sums, whose derivatives are sums: small loops stay one
+kernel. Beyond, they are gathered: gaps of 159 pairs of 13 bodies take 37 us by gathers, 110 by sums; those
+of 16 pairs of 17 bodies 0.6 by sums.
+"""
+
+
 def _beside(frames: Sequence[Frame]) -> Frame:
     """Frames of the plane side by side."""
 
@@ -197,7 +233,8 @@ def several(frames: Mapping[str, Frame], bodies: Sequence[str]) -> Frame | None:
     every = getattr(frames, "every", None)
     whole = _beside([frames[name] for name in names]) if every is None else every()
     places = np.array([names.index(name) for name in bodies])
-    made: Frame = jax.tree.map(lambda x: picked(x, places), whole)
+    few = len(names) * len(places) <= SUMMED or bool(np.all(np.diff(places) == 1))
+    made: Frame = jax.tree.map(lambda x: picked(x, places) if few else x[..., places], whole)
     return made
 
 

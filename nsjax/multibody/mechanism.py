@@ -81,7 +81,9 @@ class Mechanism:
             more |= {OWN: self.own.stacked(p)}
         if self.named.many and self.contacts is None:
             more |= {BESIDE: self.named.stacked(p)}
-        return {**p, FOLDED: self.tree.folded(p), **more}
+        if self.dimension == 3 or self.topology.coordinates == "absolute":
+            more |= {FOLDED: self.tree.folded(p)}
+        return {**p, **more}
 
     @functools.cached_property
     def own(self) -> OwnJoints:
@@ -278,7 +280,7 @@ class Mechanism:
         """What is drawn, from the parts."""
         scene, limits = self.scene(t, q, None, p), len(self.presence.limits)
         met = self.met(scene, p)
-        return pictures.picture(scene, self.topology, p, met, limits, self.presence.tangents)
+        return pictures.picture(scene, self.topology, p, self.named, met, limits, self.presence.tangents)
 
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the bodies, of the joints, or of the springs, motors and loads."""

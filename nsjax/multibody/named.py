@@ -24,7 +24,11 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array, PyTree
 
 AT_ONCE = 4
-"""Pairs from which those alike are evaluated at once."""
+"""Pairs from which those alike are evaluated at once. Operations of gap, slip and rows on a tree of 17
+bodies, one by one and at once, for 1, 2, 4, 8, 16 pairs of sphere and plane, the cheapest: 620, 791, 1312,
+2115, 3566 and 1048, 1053, 1105, 1105, 1105; of two capsules: 1577, 2606, 4581, 8197, 15484 and 1989, 2094,
+2094, 2094, 2164. Times are equal up to eight.
+"""
 
 BESIDE = "contacts side by side"
 """Key of the numbers of such pairs in prepared params; no part has it, since names are words."""
