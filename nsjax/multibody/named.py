@@ -61,6 +61,13 @@ class Named:
         return tuple(x for x in self.pieces if isinstance(x, Batch))
 
     @property
+    def between_bodies(self) -> int:
+        """Contacts of rigid bodies."""
+        parts = [x.part if isinstance(x, Batch) else x for x in self.pieces]
+        both = zip(parts, self.rows, strict=True)
+        return sum(n for part, n in both if meetings.kind_of(part).rigid)
+
+    @property
     def searched(self) -> bool:
         """Whether a step holds closest points or features of any."""
         parts = [x.part if isinstance(x, Batch) else x for x in self.pieces]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any
 
 import jax
@@ -28,6 +29,7 @@ from nsjax.multibody import (
     sphere,
     walls,
 )
+from nsjax.multibody.assemble import RowsWarning
 from nsjax.multibody.named import AT_ONCE, named
 
 FEW = [("sphere", "plane"), ("capsule", "plane")]
@@ -145,6 +147,22 @@ def walker(n: int) -> Problem:
         parts += [contact(f"foot{k}", sphere(f"leg{k}", 0.05, at=(0.0, 0.0, -0.3)), plane(), friction=0.5)]
     start = {"trunk": ((0.0, 0.0, 0.36), ((0.0, 0.0, 0.0), (0.0, 0.0, -1.0)))}
     return assemble(*parts, gravity=9.81, start=start)
+
+
+def test_many_contacts_are_told() -> None:
+    """Before anything is compiled; not of islands, which are solved one by one, nor up to 60."""
+
+    def boxes(n: int, coordinates: str = "joint") -> Problem:
+        parts: list[Any] = [body(f"b{k}", mass=1.0, inertia=(1.0, 1.0, 1.0)) for k in range(n)]
+        parts += [contact(f"c{k}", box(f"b{k}", 0.1, 0.1, 0.1), plane()) for k in range(n)]
+        return assemble(*parts, gravity=9.81, coordinates=coordinates)
+
+    with pytest.warns(RowsWarning, match="64 contacts between bodies, beyond 60: every step solves"):
+        boxes(8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RowsWarning)
+        boxes(7)
+        boxes(8, "absolute")
 
 
 def size(f: Any, *x: Any) -> tuple[int, str]:
