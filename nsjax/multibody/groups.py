@@ -74,10 +74,11 @@ def contact_group(
         InputError: for groups without a pair, here or in `assemble`, and kinds that do not meet.
 
     Limits: without a capacity every pair has its rows, whether its shapes ever meet or not: groups of n
-    shapes make about ``n^2 / 2`` contacts, and `assemble` warns of more than 60. With one: bodies that only contacts join, in
-    ``coordinates="absolute"``, shapes `sphere`, `point`, `box`, `capsule`, `cylinder` and `plane`, schemes
-    with pairs (see `nsjax.System`), no derivatives, no list of impacts. What is remembered of a contact
-    goes with its pair. Spheres around all shapes are compared in every step: ``n^2 / 2`` numbers.
+    shapes make about ``n^2 / 2`` contacts, and `assemble` warns of more than 60. With one: bodies that only
+    contacts join, in ``coordinates="absolute"``, shapes `sphere`, `point`, `box`, `capsule`, `cylinder` and
+    `plane`, schemes with pairs (see `nsjax.System`), no derivatives, no list of impacts. What is remembered
+    of a contact goes with its pair. Spheres around all shapes are compared in every step: ``n^2 / 2``
+    numbers.
 
     Example:
         >>> from nsjax.multibody import assemble, body, box, contact_group, plane, sphere
