@@ -219,6 +219,8 @@ class Mechanism:
         if self.contacts is not None:
             return self.contacts.law(p)
         columns, limits = self.named.law(p), [name for name, _ in self.presence.limits]
+        if not limits:
+            return ContactLaw(**dict(zip(LAW, columns, strict=True)))
         none = [jnp.zeros(len(limits))]
         own = [[jnp.broadcast_to(p[name].restitution, (1,)) for name in limits], none, none]
         made = (jnp.concatenate([x, *more]) for x, more in zip(columns, own, strict=True))

@@ -85,7 +85,7 @@ class Named:
     def _column(self, own: Sequence[Any], key: str, rows: int) -> Array:
         """One number of the laws of several parts, contact by contact."""
         given = [getattr(x, key) for x in own]
-        if all(np.ndim(x) == 0 for x in given if x is not None):
+        if len(own) > 1 and all(np.ndim(x) == 0 for x in given if x is not None):
             one = jnp.stack([jnp.asarray(0.0 if x is None else x, float) for x in given])
             return jnp.broadcast_to(one[:, None], (len(own), rows)).reshape(-1)
         wide = [jnp.broadcast_to(0.0 if x is None else jnp.asarray(x, float), (rows,)) for x in given]
