@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import nsjax
-from nsjax import Problem, System, schemes
+from nsjax import Problem, System
 from nsjax.core.operators import all_rows, prepared, refreshed
 from nsjax.multibody import (
     assemble,
@@ -189,30 +188,3 @@ def test_programs_do_not_grow_with_the_pairs() -> None:
     few, some, many = counts.values()
     assert some == many, counts
     assert few <= some, counts
-
-
-@pytest.mark.slow
-def test_runs_and_derivatives_of_those_alike() -> None:
-    """Steps, impacts and derivatives in forward and reverse mode are those of each by itself."""
-    problem, found = walker(AT_ONCE), []
-    for limit in (None, AT_ONCE):
-        system = with_limit(problem, limit)
-
-        def end(friction: Any, system: System = system) -> Any:
-            p = dict(problem.params)
-            for k in range(AT_ONCE):
-                name = f"foot{k}"
-                p[name] = dataclasses.replace(p[name], friction=friction)
-            run = nsjax.simulate(system, p, problem.state, schemes.moreau(), dt=1e-3, steps=120, every=120)
-            return run.q[-1]
-
-        traj = nsjax.simulate(
-            system, *problem[1:], schemes.moreau(), dt=1e-3, steps=120, every=10, events=8
-        )
-        forward = jax.jacfwd(end)(0.4)
-        reverse = jax.jacrev(end)(0.4)
-        np.testing.assert_allclose(forward, reverse, rtol=0.0, atol=1e-9 * (1.0 + np.max(np.abs(forward))))
-        found.append((traj.q, traj.impulse_normal, traj.events.time, traj.events.contact, forward))
-    assert int(np.sum(np.isfinite(found[0][2]))) >= AT_ONCE
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(other, one, rtol=0.0, atol=1e-9)
