@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -24,7 +24,7 @@ from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.elastic import coupled_momenta, elastic_energy, elastic_forces
 from nsjax.multibody.folding import Folded, folded
-from nsjax.multibody.frames import ALGEBRA, Frame, Scene, ground
+from nsjax.multibody.frames import ALGEBRA, Frame, Scene, TakenFrames, ground
 from nsjax.multibody.incremental import (
     Chain,
     chain_energy,
@@ -40,27 +40,6 @@ from nsjax.multibody.spatial import FOLDED
 from nsjax.multibody.topology import JOINTS, LOADS, SIZES, Topology
 from nsjax.multibody.turns import ENTRIES, counted
 from nsjax.types import Array, PyTree
-
-
-@dataclasses.dataclass(frozen=True)
-class Frames(Mapping[str, Frame]):
-    """Frames by name, each taken out of the arrays of all when it is asked for; those of all nodes of a
-    beam, side by side (3, k) with turns (k, 3, 3), by its name.
-    """
-
-    names: tuple[str, ...]
-    places: Mapping[str, Any]
-    taken: Any
-
-    def __getitem__(self, name: str) -> Frame:
-        made: Frame = self.taken(self.places[name])
-        return made
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((GROUND, *self.names))
-
-    def __len__(self) -> int:
-        return len(self.names) + 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,7 +177,8 @@ class Bodies:
 
     def frames(self, q: Array, v: Array | None, p: PyTree) -> Mapping[str, Frame]:
         """Frames of all bodies."""
-        return Frames(self.names, self.places, functools.partial(self._frame, self.all_frames(q, v, p)))
+        parts = self.all_frames(q, v, p)
+        return TakenFrames(self.names, self.places, functools.partial(self._frame, parts), parts)
 
     def alone(self, entries: tuple[Any, ...]) -> Frame:
         """The frame of one body, from its entries of `all_frames`."""

@@ -1,4 +1,5 @@
-"""Contacts of free bodies of two kinds of shapes, evaluated at once.
+"""Pairs of two kinds of shapes, evaluated at once: contacts by name that are alike, and pairs of free
+bodies that are found anew in every step.
 
 The bodies are rigid, so that rates follow from where shapes meet: that of a gap is the velocity along the
 normal of one point against the other, as of all distances between closest points.
@@ -7,19 +8,19 @@ normal of one point against the other, as of all distances between closest point
 from __future__ import annotations
 
 import dataclasses
-import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.multibody import meetings, numbers
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.absolute import Bodies
-from nsjax.multibody.all_pairs import HELD
 from nsjax.multibody.candidates import Candidates
-from nsjax.multibody.frames import ALGEBRA, Scene
-from nsjax.multibody.parts import Part
+from nsjax.multibody.frames import ALGEBRA, Frame, Scene, ground
+from nsjax.multibody.parts import GROUND, Part
 from nsjax.types import Array, record
 
 
@@ -52,14 +53,14 @@ class Batch:
         part: one of them, between bodies ``"first"`` and ``"second"``.
         rows: contacts of each.
         names: of the parts; none of pairs that are found.
-        bodies: of each, after the ground, which is 0.
+        bodies: names of both bodies of each.
         source: the pairs that are found; None of those by name.
     """
 
     part: Part
     rows: int
     names: tuple[str, ...] = ()
-    bodies: tuple[tuple[int, int], ...] = ()
+    bodies: tuple[tuple[str, str], ...] = ()
     source: Candidates | None = None
 
     @property
@@ -79,8 +80,7 @@ class Batch:
 
     def _scene(self, tree: Bodies, first: Any, second: Any) -> Scene:
         """Both bodies of a pair."""
-        both = {"first": tree.alone(first), "second": tree.alone(second)}
-        return Scene(tree.dimension, jnp.zeros(()), both)
+        return scene_of(tree.dimension, jnp.zeros(()), tree.alone(first), tree.alone(second))
 
     def _meeting(self, tree: Bodies, ends: tuple[Any, Any], places: Places) -> meetings.Meeting:
         """Of one pair."""
@@ -93,7 +93,7 @@ class Batch:
 
         def one(ends: tuple[Any, Any], places: Places) -> Met:
             found = self._meeting(tree, ends, places)
-            spread = functools.partial(_spread, a, self.rows)
+            spread = lambda x: spread_out(a, self.rows, x).T  # noqa: E731
             across = [spread(x) for x in found.tangents[:tangents]]
             return Met(
                 gap=jnp.broadcast_to(found.gap, (self.rows,)), here=spread(found.here),
@@ -127,18 +127,17 @@ class Batch:
         """What a step holds fixed of its pairs; None: nothing."""
         if not self.searched:
             return None
-        find = HELD[self.part.option("shapes")]
 
         def one(ends: tuple[Any, Any], places: Places) -> Any:
             both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
-            return find(self._scene(tree, *ends), self.part, both)
+            return meetings.held(self._scene(tree, *ends), self.part, both)
 
         return jax.vmap(one)(self._ends(frames, places), places)
 
     @property
     def searched(self) -> bool:
         """Whether features are searched for, and held during a step."""
-        return self.part.option("shapes") in HELD
+        return meetings.kind_of(self.part).hold is not None
 
     def _ends(self, frames: Any, places: Places) -> tuple[Any, Any]:
         """Entries of both bodies of all pairs."""
@@ -176,9 +175,39 @@ def _taken(frames: Any, places: Array) -> Any:
     return jax.tree.map(lambda x: x[places], frames)
 
 
-def _spread(a: Any, rows: int, x: Any) -> Array:
-    """A vector of the algebra, one or several, as rows (rows, d)."""
+def spread_out(a: Any, rows: int, x: Any) -> Array:
+    """A vector of the algebra, one or several, as an array (d, rows)."""
     if a.DIMENSION == 2:
-        return jnp.stack([jnp.broadcast_to(a.value(c), (rows,)) for c in x], axis=1)
-    wide = x[:, None] if x.ndim == 1 else x
-    return jnp.broadcast_to(wide, (3, rows)).T
+        return jnp.stack([jnp.broadcast_to(a.value(c), (rows,)) for c in x])
+    made: Array = a.many(x, rows)
+    return made
+
+
+def scene_of(dimension: int, time: Any, first: Frame | None, second: Frame | None) -> Scene:
+    """Both bodies of a pair, ``"first"`` and ``"second"``; None: the ground."""
+    both = {"first": first, "second": second}
+    still = ground(dimension)
+    return Scene(dimension, time, {name: still if x is None else x for name, x in both.items()})
+
+
+def alike(parts: Sequence[Part], dimension: int, grounded: bool = True) -> list[Batch]:
+    """Contacts by name, those alike together, in the order of the first ones: of one kind, with the same
+    numbers given.
+
+    Args:
+        grounded: whether those with the ground stand apart, so that its frame is no number.
+    """
+    groups: dict[Any, list[Part]] = {}
+    for part in parts:
+        leaves, structure = jax.tree.flatten((part.numbers.first, part.numbers.second))
+        ends = tuple(name == GROUND for name in part.bodies) if grounded else ()
+        rows = meetings.count(part, part.numbers, dimension)
+        key = part.options, structure, tuple(np.shape(x) for x in leaves), ends, rows
+        groups.setdefault(key, []).append(part)
+    return [
+        Batch(
+            Part("contact", "pair", ("first", "second"), None, own[0].options), key[-1],
+            tuple(x.name for x in own), tuple((x.bodies[0], x.bodies[1]) for x in own),
+        )
+        for key, own in groups.items()
+    ]  # fmt: skip

@@ -17,6 +17,7 @@ from nsjax.multibody import along, closest
 from nsjax.multibody.along import Axis, Places
 from nsjax.multibody.closest import Met
 from nsjax.multibody.frames import Scene
+from nsjax.multibody.pair_kind import PairKind
 from nsjax.multibody.pairs import axis_of, carried
 from nsjax.multibody.parts import Part
 from nsjax.multibody.placing import across
@@ -108,8 +109,11 @@ def _tubes(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     )  # fmt: skip
 
 
-HELD = {("tube", kind): _held_solid for kind in SOLIDS} | {("tube", "tube"): _held_tubes}
-"""Functions ``(scene, part, numbers)``: what is held fixed during a step."""
+def _of_nodes(part: Part, numbers: Any, dimension: int) -> int:
+    return int(part.option("nodes"))
 
-PAIRS = {("tube", kind): _tube_solid for kind in SOLIDS} | {("tube", "tube"): _tubes}
-"""Functions ``(scene, part, numbers, near) -> Met``; ``near``: what is held, None: it is looked for."""
+
+KINDS = (
+    *(PairKind("tube", x, _tube_solid, _of_nodes, _held_solid, rigid=False) for x in SOLIDS),
+    PairKind("tube", "tube", _tubes, _of_nodes, _held_tubes, rigid=False),
+)

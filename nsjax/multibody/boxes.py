@@ -200,6 +200,9 @@ def _flat(found: Held, reference: Box, incident: Box) -> tuple[Array, Array, Arr
 ROWS = 8
 """Corners of what two rectangles share, at most."""
 
+CONTACTS = {2: 2, 3: ROWS}
+"""Contacts of two boxes."""
+
 ROUND = np.array([[1.0, -1.0, -1.0, 1.0], [1.0, 1.0, -1.0, -1.0]])
 """Signs of the corners of a face in the order of its border."""
 

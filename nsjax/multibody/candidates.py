@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.multibody.absolute import Bodies
+from nsjax.multibody.all_pairs import KINDS
 from nsjax.multibody.frames import Scene
 from nsjax.multibody.placing import solid_box
-from nsjax.multibody.touching import PAIRS
 from nsjax.types import Array, PyTree, record
 
 SOLIDS = ("sphere", "box", "capsule", "cylinder", "plane")
@@ -60,7 +60,7 @@ def listed(
         (one, here), (other, there) = members[i], members[j]
         if here == there or (banned and frozenset((here, there)) in banned):
             continue
-        known = (one, other) in PAIRS
+        known = (one, other) in KINDS
         kinds, rows = ((one, other), (row[i], row[j])) if known else ((other, one), (row[j], row[i]))
         found.setdefault(kinds, []).append(rows)
     return {kinds: np.array(rows) for kinds, rows in found.items()}

@@ -33,16 +33,24 @@ one place one would be the other, so it stands back.
 
 @dataclasses.dataclass(frozen=True)
 class Met:
-    """Where two shapes meet: gap, points on the first and on the second, unit normal to the first; of one
-    that is no rigid body, the velocity of its point: ``moving`` of the first, ``carried`` of the second.
+    """Where two shapes meet.
+
+    Args:
+        gap: [m].
+        here, there: points on the first and on the second shape: arrays (d,) or (d, k), or vectors of the
+            algebra.
+        normal: unit vector to the first.
+        carried, moving: velocity of the point of the second, and of the first, that is no rigid body.
+        tangents: directions across the normal; None: those that follow from it.
     """
 
-    gap: Array
-    here: Array
-    there: Array
-    normal: Array
+    gap: Any
+    here: Any
+    there: Any
+    normal: Any
     carried: Array | None = None
     moving: Array | None = None
+    tangents: tuple[Any, ...] | None = None
 
 
 def dot(a: Array, b: Array) -> Array:

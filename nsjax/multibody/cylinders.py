@@ -18,6 +18,7 @@ from jax import lax
 from nsjax.multibody import boxes, closest
 from nsjax.multibody.closest import COINCIDE, Met, dot, first_of
 from nsjax.multibody.frames import Scene
+from nsjax.multibody.pair_kind import PairKind
 from nsjax.multibody.parts import Part
 from nsjax.multibody.placing import segment, solid_box
 from nsjax.multibody.profiles import bounded
@@ -300,14 +301,8 @@ def _cylinders(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     ])  # fmt: skip
 
 
-HELD = {
-    ("capsule", "cylinder"): _held_capsule, ("cylinder", "box"): _held_box,
-    ("cylinder", "cylinder"): _held_cylinders,
-}  # fmt: skip
-"""Functions ``(scene, part, numbers)``: what is held fixed during a step."""
-
-PAIRS = {
-    ("capsule", "cylinder"): _capsule_cylinder, ("cylinder", "box"): _cylinder_box,
-    ("cylinder", "cylinder"): _cylinders,
-}  # fmt: skip
-"""Functions ``(scene, part, numbers, near) -> Met``; ``near``: what is held, None: it is looked for."""
+KINDS = (
+    PairKind("capsule", "cylinder", _capsule_cylinder, 3, _held_capsule),
+    PairKind("cylinder", "box", _cylinder_box, 14, _held_box),
+    PairKind("cylinder", "cylinder", _cylinders, 15, _held_cylinders),
+)

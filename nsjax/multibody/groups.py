@@ -12,6 +12,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.multibody import numbers, touching
+from nsjax.multibody.all_pairs import KINDS
 from nsjax.multibody.candidates import REACH, SOLIDS, radius_of
 from nsjax.multibody.frames import ALGEBRA
 from nsjax.multibody.numbers import side_by_side
@@ -73,10 +74,11 @@ def contact_group(
         InputError: for groups without a pair, here or in `assemble`, and kinds that do not meet.
 
     Limits: without a capacity every pair has its rows, whether its shapes ever meet or not: groups of n
-    shapes make about ``n^2 / 2`` contacts. With one: bodies that only contacts join, in
-    ``coordinates="absolute"``, shapes `sphere`, `point`, `box`, `capsule`, `cylinder` and `plane`, schemes
-    with pairs (see `nsjax.System`), no derivatives, no list of impacts. What is remembered of a contact
-    goes with its pair. Spheres around all shapes are compared in every step: ``n^2 / 2`` numbers.
+    shapes make about ``n^2 / 2`` contacts, and `assemble` warns of more than 60. With one: bodies that only
+    contacts join, in ``coordinates="absolute"``, shapes `sphere`, `point`, `box`, `capsule`, `cylinder` and
+    `plane`, schemes with pairs (see `nsjax.System`), no derivatives, no list of impacts. What is remembered
+    of a contact goes with its pair. Spheres around all shapes are compared in every step: ``n^2 / 2``
+    numbers.
 
     Example:
         >>> from nsjax.multibody import assemble, body, box, contact_group, plane, sphere
@@ -163,7 +165,7 @@ def ordered(one: Shape | None, other: Shape | None) -> tuple[Shape, Shape] | Non
     if one is None or other is None:
         return None
     for pair in ((one, other), (other, one)):
-        if (pair[0].kind, pair[1].kind) in touching.PAIRS:
+        if (pair[0].kind, pair[1].kind) in KINDS:
             return pair
     return None
 

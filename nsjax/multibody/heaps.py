@@ -10,7 +10,6 @@ import dataclasses
 import functools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -19,9 +18,9 @@ from nsjax.core import InputError
 from nsjax.linalg import BlockDiagonal
 from nsjax.multibody import meetings
 from nsjax.multibody.absolute import Bodies
-from nsjax.multibody.batches import Batch, Met, Places
+from nsjax.multibody.batches import Batch, Met, Places, alike
 from nsjax.multibody.candidates import Candidates, Found, listed
-from nsjax.multibody.numbers import side_by_side
+from nsjax.multibody.numbers import LAW, side_by_side
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import SIZES, Topology
 from nsjax.types import Array, PyTree, record
@@ -31,8 +30,6 @@ STACKED = "contacts alike"
 
 FOUND = "candidate pairs"
 """Key of the pairs that a step looks at, and of what it holds of them, in refreshed params."""
-
-LAW = ("restitution", "restitution_tangential", "friction")
 
 
 @record()
@@ -102,6 +99,10 @@ class Contacts:
         made: Stacked = p[STACKED] if STACKED in p else self.prepare(p)
         return made
 
+    def _ends(self, batch: Batch) -> np.ndarray:
+        """Bodies (2, n) of contacts by name, after the ground, which is 0."""
+        return np.array([[self.tree.places[x] or 0 for x in pair] for pair in batch.bodies]).T
+
     def _places(self, p: PyTree) -> list[Places]:
         """Pairs of all batches."""
         own, held = self._stacked(p).shapes, p.get(FOUND)
@@ -109,7 +110,7 @@ class Contacts:
         for k, batch in enumerate(self.batches):
             near = None if held is None else held[k]
             if batch.source is None:
-                first, second = np.array(batch.bodies).T
+                first, second = self._ends(batch)
                 places.append(Places(first=first, second=second, shapes=own[k], near=near))
                 continue
             assert near is not None, "params of pairs that are found are refreshed"
@@ -124,7 +125,7 @@ class Contacts:
         for k, batch in enumerate(self.batches):
             slots = None
             if batch.source is None:
-                first, second = np.array(batch.bodies).T
+                first, second = self._ends(batch)
                 shapes = own[k]
             else:
                 slots = batch.source.near(self.tree, frames, p)
@@ -233,13 +234,6 @@ def _moments(arm: Array, ways: Array, turn: Array | None) -> Array:
     return jnp.sum(turn * moment[..., :, None], axis=-2)
 
 
-def _alike(part: Part, given: Any, dimension: int) -> Any:
-    """What contacts of a batch have in common."""
-    leaves, structure = jax.tree.flatten((given.first, given.second))
-    shapes = tuple(np.shape(x) for x in leaves)
-    return part.options, structure, shapes, meetings.count(part, given, dimension)
-
-
 def batches_of(
     parts: tuple[Part, ...], topology: Topology
 ) -> tuple[tuple[Batch, ...], tuple[int, ...] | None]:
@@ -259,27 +253,18 @@ def batches_of(
             "leave it out: every pair is a contact then"
         )
     places = {name: k for k, name in enumerate((GROUND, *tree.names))}
-    named, order = _named(tuple(x for x in parts if x.kind == "contact"), places, topology.dimension)
+    named, order = _named(tuple(x for x in parts if x.kind == "contact"), topology.dimension)
     found = [x for part in groups for x in _found(part, places, topology.dimension)]
     return (*named, *found), order
 
 
-def _named(
-    parts: tuple[Part, ...], places: dict[str, int], dimension: int
-) -> tuple[list[Batch], tuple[int, ...] | None]:
+def _named(parts: tuple[Part, ...], dimension: int) -> tuple[list[Batch], tuple[int, ...] | None]:
     """Contacts by name, those alike together."""
-    groups: dict[Any, list[Part]] = {}
-    for part in parts:
-        groups.setdefault(_alike(part, part.numbers, dimension), []).append(part)
-    found, standing = [], {}
-    first = 0
-    for (options, _, _, rows), alike in groups.items():
-        template = Part("contact", "pair", ("first", "second"), None, options)
-        bodies = tuple((places[x.bodies[0]], places[x.bodies[1]]) for x in alike)
-        found.append(Batch(template, rows, tuple(x.name for x in alike), bodies))
-        for part in alike:
-            standing[part.name] = range(first, first + rows)
-            first += rows
+    found, standing, first = alike(parts, dimension, grounded=False), {}, 0
+    for batch in found:
+        for name in batch.names:
+            standing[name] = range(first, first + batch.rows)
+            first += batch.rows
     order = [k for part in parts for k in standing[part.name]]
     return found, None if order == list(range(first)) else tuple(order)
 

@@ -16,12 +16,13 @@ from nsjax.math import taken
 from nsjax.multibody import joints, meetings, pictures, screw_rows, turns
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
-from nsjax.multibody.all_pairs import HELD
 from nsjax.multibody.frames import ALGEBRA, Frame, Frames, Scene
 from nsjax.multibody.heaps import STACKED, Contacts
 from nsjax.multibody.line_loads import line_wrenches
 from nsjax.multibody.loads import potential, pushes, weigh, wrenches
+from nsjax.multibody.named import BESIDE, NEAREST, Named
 from nsjax.multibody.naming import coordinate_labels, observed
+from nsjax.multibody.numbers import LAW
 from nsjax.multibody.own_joints import JointNumbers, OwnJoints
 from nsjax.multibody.parts import Part
 from nsjax.multibody.planar import Tree as PlanarTree
@@ -78,7 +79,11 @@ class Mechanism:
         more: dict[str, Any] = {} if self.contacts is None else {STACKED: self.contacts.prepare(p)}
         if self.own.links:
             more |= {OWN: self.own.stacked(p)}
-        return {**p, FOLDED: self.tree.folded(p), **more}
+        if self.named.many and self.contacts is None:
+            more |= {BESIDE: self.named.stacked(p)}
+        if self.dimension == 3 or self.topology.coordinates == "absolute":
+            more |= {FOLDED: self.tree.folded(p)}
+        return {**p, **more}
 
     @functools.cached_property
     def own(self) -> OwnJoints:
@@ -155,7 +160,9 @@ class Mechanism:
         """Rows of the contacts (nc, 1 + nt, nv), and their rates at rest (nc, 1 + nt)."""
         frames, spins, velocities = self.tree.seen(q, None, p)
         met = self.met(self.scene_of(t, q, None, p, frames), p)
-        wt = screw_rows.rows(self.tree, met, self.own, self.presence.tangents, spins, velocities)
+        wt = screw_rows.rows(
+            self.tree, self.named, met, self.own, self.presence.tangents, spins, velocities
+        )
         return wt, jnp.zeros(wt.shape[:2])
 
     @property
@@ -164,35 +171,31 @@ class Mechanism:
         fixed (rates of their gaps are those of closest points where they touch only), and limits of joints
         whose coordinates stand in ``q``.
         """
-        met = bool(self.presence.contacts or self.presence.limits) and not self.searched
+        met = bool(self.presence.contacts or self.presence.limits) and not self.named.searched
         return met and self.own.hold_limits and isinstance(self.tree, SpatialTree)
 
-    def met(self, scene: Scene, p: PyTree) -> list[meetings.Meeting]:
-        """Of the contacts by name."""
-        parts = self.topology.all_of("contact")
-        near = p.get(NEAREST, {})
-        return [meetings.meetings(scene, part, p[part.name], near.get(part.name)) for part in parts]
-
     @property
-    def searched(self) -> tuple[Part, ...]:
-        """Contacts whose closest points or features are searched for."""
-        parts = self.topology.all_of("contact")
-        return tuple(part for part in parts if part.option("shapes") in HELD)
+    def named(self) -> Named:
+        """Contacts by name."""
+        return self.presence.named
+
+    def met(self, scene: Scene, p: PyTree) -> list[meetings.Meeting]:
+        """Of the contacts by name, piece by piece."""
+        return self.named.met(scene, p)
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
         """Params with closest points of profiles, and features of boxes, that meet."""
         if self.contacts is not None:
             return self.contacts.refresh(t, q, p)
         scene = self.scene(t, q, None, p)
-        found = {x.name: HELD[x.option("shapes")](scene, x, p[x.name]) for x in self.searched}
-        return {**p, NEAREST: found}
+        return {**p, NEAREST: self.named.held(scene, p)}
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
         """Gaps of the contacts, then of the limits (nc,)."""
         if self.contacts is not None:
             return self.contacts.gap(t, q, p)
         scene = self.scene(t, q, None, p)
-        found = [x.gap for x in self.met(scene, p)]
+        found = self.named.gaps(scene, p)
         if self.presence.limits and self.own.hold_limits:
             return meetings.flat([*found, self.own.gaps(q, self._stacked(p))])
         for name, which in self.presence.limits:
@@ -206,30 +209,22 @@ class Mechanism:
         if self.contacts is not None:
             return self.contacts.slip(t, q, v, p)
         scene, nt = self.scene(t, q, v, p), self.presence.tangents
-        rows = [x.slip(scene) for x in self.met(scene, p)]
-        counts = [
-            meetings.count(part, p[part.name], self.dimension) for part in self.topology.all_of("contact")
-        ]
-        for _ in self.presence.limits:
-            rows, counts = [*rows, [None] * nt], [*counts, 1]
-        return meetings.columns(rows, counts)
+        limits, slips = len(self.presence.limits), self.named.slips(scene, p)
+        still = [] if not limits else [jnp.zeros((limits, nt))]
+        found = [*([] if slips is None else [slips]), *still]
+        return found[0] if len(found) == 1 else jnp.concatenate(found)
 
     def law(self, p: PyTree) -> ContactLaw:
         """Of all contacts."""
         if self.contacts is not None:
             return self.contacts.law(p)
-        columns: dict[str, list[Any]] = {"restitution": [], "restitution_tangential": [], "friction": []}
-        for part in self.topology.all_of("contact"):
-            numbers = p[part.name]
-            n = meetings.count(part, numbers, self.dimension)
-            for name, column in columns.items():
-                x = getattr(numbers, name)
-                column.append(jnp.broadcast_to(0.0 if x is None else jnp.asarray(x, float), (n,)))
-        for name, _ in self.presence.limits:
-            columns["restitution"].append(jnp.broadcast_to(p[name].restitution, (1,)))
-            for other in ("restitution_tangential", "friction"):
-                columns[other].append(jnp.zeros(1))
-        return ContactLaw(**{k: jnp.concatenate(x) for k, x in columns.items()})
+        columns, limits = self.named.law(p), [name for name, _ in self.presence.limits]
+        if not limits:
+            return ContactLaw(**dict(zip(LAW, columns, strict=True)))
+        none = [jnp.zeros(len(limits))]
+        own = [[jnp.broadcast_to(p[name].restitution, (1,)) for name in limits], none, none]
+        made = (jnp.concatenate([x, *more]) for x, more in zip(columns, own, strict=True))
+        return ContactLaw(**dict(zip(LAW, made, strict=True)))
 
     def constraint(self, t: Array, q: Array, p: PyTree) -> Array:
         """Joints that close loops, then prescribed motions (nb,)."""
@@ -287,7 +282,7 @@ class Mechanism:
         """What is drawn, from the parts."""
         scene, limits = self.scene(t, q, None, p), len(self.presence.limits)
         met = self.met(scene, p)
-        return pictures.picture(scene, self.topology, p, met, limits, self.presence.tangents)
+        return pictures.picture(scene, self.topology, p, self.named, met, limits, self.presence.tangents)
 
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the bodies, of the joints, or of the springs, motors and loads."""
@@ -353,15 +348,12 @@ class Mechanism:
             drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,
-            prepare=self.prepare if spatial or absolute else None,
-            refresh=self.refresh if self.searched or self.contacts is not None else None,
+            prepare=self.prepare if spatial or absolute or self.named.many else None,
+            refresh=self.refresh if self.named.searched or self.contacts is not None else None,
             observe=self.observe if names.observables else None, shapes=self.picture,
             labels=names, parts=self, tangent_hint=hint, **given,
         )  # fmt: skip
 
-
-NEAREST = "closest points"
-"""Key of the parameters of closest points in refreshed params; no part has it, since names are words."""
 
 OWN = "joints side by side"
 """Key of `nsjax.multibody.own_joints.JointNumbers` in prepared params."""

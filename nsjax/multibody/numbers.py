@@ -16,9 +16,9 @@ from nsjax.types import Array, record
 Number = Array | float
 
 
-def side_by_side(records: list[Any]) -> Any:
-    """Numbers alike along a first axis."""
-    return jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y, float) for y in x]), *records)
+def side_by_side(records: list[Any], axis: int = 0) -> Any:
+    """Numbers alike along a first axis, or along another."""
+    return jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y, float) for y in x], axis=axis), *records)
 
 
 @record()
@@ -160,6 +160,10 @@ class Plane:
 
     at: Number | None = None
     normal: Array | None = None
+
+
+LAW = ("restitution", "restitution_tangential", "friction")
+"""Numbers of the law of a contact."""
 
 
 @record()

@@ -10,11 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.core import InputError
 from nsjax.multibody import boxes, closest, profiles, tubes
 from nsjax.multibody.closest import Met
 from nsjax.multibody.frames import Scene
+from nsjax.multibody.pair_kind import PairKind
 from nsjax.multibody.parts import Part
-from nsjax.multibody.placing import across, along_of, ends, segment, solid_box
+from nsjax.multibody.placing import across, along_of, ends, normal_of, segment, solid_box
 from nsjax.multibody.solids import Solid, solid
 from nsjax.types import Array
 
@@ -144,16 +146,9 @@ def _held_profile(scene: Scene, part: Part, numbers: Any) -> Any:
     return lax.stop_gradient(found)
 
 
-def _normal(scene: Scene, part: Part, numbers: Any) -> Any:
-    """Of a plane, out of it, as a vector of the algebra."""
-    a, up = scene.algebra, numbers.second.normal
-    up = np.eye(scene.dimension)[-1] if up is None else up
-    return a.turned(scene.frame(part.bodies[1]).turn, a.vector(jnp.asarray(up, float)))
-
-
 def _up(scene: Scene, part: Part, numbers: Any) -> Array:
     """The normal of a plane in the axes of a cam."""
-    a, normal = scene.algebra, _normal(scene, part, numbers)
+    a, normal = scene.algebra, normal_of(scene, part.bodies[1], numbers.second)
     made: Array = a.array(a.turned_back(scene.frame(part.bodies[0]).turn, normal))
     return made
 
@@ -162,7 +157,7 @@ def _profile_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     control, up = jnp.asarray(numbers.first.control), _up(scene, part, numbers)
     near = profiles.lowest_searched(control, up) if near is None else near
     here = scene.position(part.bodies[0], profiles.lowest(control, up, near))
-    normal = scene.algebra.array(_normal(scene, part, numbers))
+    normal = scene.algebra.array(normal_of(scene, part.bodies[1], numbers.second))
     gap = closest.dot(normal, here - scene.position(part.bodies[1], numbers.second.at))
     return Met(gap, here, here - gap * normal, normal)
 
@@ -216,19 +211,27 @@ def _held_tube(scene: Scene, part: Part, numbers: Any) -> Any:
     return lax.stop_gradient(tubes.searched(*axis, centre, part.option("closed")))
 
 
-HELD = {
-    ("sphere", "profile"): _held_profile, ("box", "box"): _held_boxes, ("capsule", "box"): _held_capsule,
-    ("profile", "plane"): _held_lowest, ("sphere", "tube"): _held_tube,
-    ("cylinder", "hole"): _held_rims,
-}  # fmt: skip
-"""Functions ``(scene, part, numbers)``: what is held fixed during a step."""
+def _check_pin(name: str, first: Any, second: Any) -> None:
+    """Refuses what is no hollow cylinder around a pin."""
+    if second.axis is None or second.half_length is not None:
+        what = "a socket" if second.axis is None else "a slot"
+        raise InputError(
+            f"contact {name!r}: a cylinder in {what}; give the hole an axis and no half_length, or a "
+            "capsule in place of the cylinder"
+        )
 
-PAIRS = {
-    ("sphere", "capsule"): _sphere_solid, ("capsule", "capsule"): _capsules,
-    ("sphere", "hole"): _sphere_solid, ("sphere", "box"): _sphere_solid,
-    ("sphere", "cylinder"): _sphere_solid, ("sphere", "profile"): _sphere_profile,
-    ("box", "box"): _boxes, ("capsule", "box"): _capsule_box, ("capsule", "hole"): _capsule_hole,
-    ("profile", "plane"): _profile_plane, ("sphere", "tube"): _sphere_tube,
-    ("cylinder", "hole"): _cylinder_hole,
-}  # fmt: skip
-"""Functions ``(scene, part, numbers, near) -> Met``; ``near``: what is held, None: it is looked for."""
+
+def _of_boxes(part: Part, numbers: Any, dimension: int) -> int:
+    return boxes.CONTACTS[dimension]
+
+
+KINDS = (
+    *(PairKind("sphere", x, _sphere_solid) for x in ("box", "capsule", "cylinder", "hole")),
+    PairKind("sphere", "profile", _sphere_profile, hold=_held_profile),
+    PairKind("capsule", "capsule", _capsules, 3), PairKind("capsule", "hole", _capsule_hole, 2),
+    PairKind("capsule", "box", _capsule_box, 3, _held_capsule),
+    PairKind("box", "box", _boxes, _of_boxes, _held_boxes),
+    PairKind("profile", "plane", _profile_plane, hold=_held_lowest),
+    PairKind("sphere", "tube", _sphere_tube, hold=_held_tube, rigid=False),
+    PairKind("cylinder", "hole", _cylinder_hole, 2, _held_rims, _check_pin),
+)  # fmt: skip

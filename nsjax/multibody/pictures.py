@@ -15,10 +15,11 @@ import numpy as np
 
 from nsjax import shapes
 from nsjax.fem import section_axes
-from nsjax.multibody import meetings, profiles
 from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody import profiles
 from nsjax.multibody.beams import nodes_of
 from nsjax.multibody.frames import Scene
+from nsjax.multibody.named import Named
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.spatial import rotation_of
 from nsjax.multibody.topology import JOINTS, Topology
@@ -253,9 +254,9 @@ def _several(a: Any, n: int, dimension: int) -> Array:
     return jnp.broadcast_to(wide.T if wide.ndim == 2 else wide, (n, 3))
 
 
-def _places(scene: Scene, met: list[Any], counts: list[int], limits: int, tangents: int) -> Any:
+def _places(scene: Scene, named: Named, met: list[Any], limits: int, tangents: int) -> Any:
     """Where contacts act; limits of joints have no place."""
-    d = scene.dimension
+    d, counts = scene.dimension, named.rows
     points = [_several(x.here, n, d) for x, n in zip(met, counts, strict=True)]
     normals = [_several(x.normal, n, d) for x, n in zip(met, counts, strict=True)]
     across = [
@@ -264,22 +265,23 @@ def _places(scene: Scene, met: list[Any], counts: list[int], limits: int, tangen
         else jnp.zeros((n, 0, d))
         for x, n in zip(met, counts, strict=True)
     ]
-    none = jnp.full((limits, d), jnp.nan)
-    return shapes.Places(
-        points=jnp.concatenate([*points, none]), normals=jnp.concatenate([*normals, none]),
-        tangents=jnp.concatenate([*across, jnp.full((limits, tangents, d), jnp.nan)]),
-    )  # fmt: skip
+    none, still = jnp.full((limits, d), jnp.nan), jnp.full((limits, tangents, d), jnp.nan)
+    own = [named.in_order(x) for x in (points, normals, across)] if counts else []
+    every = [[x] for x in own] or [[], [], []]
+    found = (jnp.concatenate([*x, y]) for x, y in zip(every, (none, none, still), strict=True))
+    return shapes.Places(**dict(zip(("points", "normals", "tangents"), found, strict=True)))
 
 
 def picture(
-    scene: Scene, topology: Topology, p: PyTree, met: list[Any], limits: int, tangents: int
+    scene: Scene, topology: Topology, p: PyTree, named: Named, met: list[Any], limits: int, tangents: int
 ) -> shapes.Picture:
     """Everything that is drawn of a mechanism at an instant.
 
     Args:
         scene: its bodies.
         topology, p: its parts and their numbers.
-        met: `nsjax.multibody.meetings.Meeting` of every contact part.
+        named: contacts by name.
+        met: where they meet, piece by piece.
         limits: contacts that are limits of joints.
         tangents: per contact.
     """
@@ -293,8 +295,7 @@ def picture(
     for part in topology.all_of("body"):
         found += _body(scene, part.name, p[part.name], held.get(part.name, []), part.name in solid)
     found += _springs(scene, topology, p) + _joints(scene, topology, p)
-    counts = [meetings.count(part, p[part.name], scene.dimension) for part in contacts]
-    places = _places(scene, met, counts, limits, tangents) if counts or limits else None
+    places = _places(scene, named, met, limits, tangents) if contacts or limits else None
     if groups:  # pairs that come and go have no places of their own
         places = None
     return shapes.Picture(shapes=tuple(found), contacts=places)

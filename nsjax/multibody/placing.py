@@ -27,6 +27,16 @@ def along_of(scene: Scene, body: str, axis: Any) -> Array:
     return made
 
 
+def normal_of(scene: Scene, body: str, shape: Any) -> Any:
+    """Of a plane, out of it, as a vector of the algebra."""
+    a, given = scene.algebra, shape.normal
+    if given is None:
+        up = (None, 1.0) if scene.dimension == 2 else jnp.asarray([0.0, 0.0, 1.0])
+    else:
+        up = a.vector(given)
+    return a.turned(scene.frame(body).turn, up)
+
+
 def across(scene: Scene, along: Array) -> Array:
     """A unit vector across an axis."""
     a = scene.algebra

@@ -7,6 +7,7 @@ import dataclasses
 from nsjax.multibody import meetings
 from nsjax.multibody.batches import Batch
 from nsjax.multibody.heaps import batches_of
+from nsjax.multibody.named import Named, named
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology
 
@@ -24,6 +25,7 @@ class Presence:
         tangents: per contact.
         smooth: contacts without friction, limits included, that stand behind all others.
         dropped: names of the rows of loops that follow from others and are left out.
+        named: contacts by name.
         batches, order: contacts of free bodies, see `nsjax.multibody.heaps.Contacts`.
     """
 
@@ -33,6 +35,7 @@ class Presence:
     drags: tuple[str, ...]
     motions: tuple[str, ...]
     tangents: int
+    named: Named
     dropped: tuple[str, ...] = ()
     batches: tuple[Batch, ...] = ()
     order: tuple[int, ...] | None = None
@@ -58,9 +61,10 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     motions = tuple(x.name for x in parts if x.option("motion") is not None)
     tangents = topology.dimension - 1 if rough else 0
     batches, order = batches_of(parts, topology)
+    alike = named(parts, topology.dimension)
     for batch in batches:
         contacts += batch.slots
     return Presence(
-        tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents, batches=batches,
-        order=order, smooth=0 if batches else smooth + len(limits),
+        tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents,
+        alike, batches=batches, order=order, smooth=0 if batches else smooth + len(limits),
     )  # fmt: skip

@@ -16,6 +16,7 @@ import numpy as np
 from nsjax.linalg import matmul
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.meetings import Meeting
+from nsjax.multibody.named import Named
 from nsjax.multibody.own_joints import OwnJoints
 from nsjax.multibody.parts import GROUND
 from nsjax.multibody.spatial import Tree
@@ -23,18 +24,23 @@ from nsjax.types import Array
 
 
 def rows(
-    tree: Tree, met: list[Meeting], own: OwnJoints, tangents: int, spins: Array, velocities: Array
-) -> Array:
+    tree: Tree, named: Named, met: list[Meeting], own: OwnJoints, tangents: int, spins: Array,
+    velocities: Array,
+) -> Array:  # fmt: skip
     """Rows (nc, 1 + tangents, nv) of meetings, then of limits.
 
     Args:
         tree: whose bodies meet.
-        met: where they do.
+        named: contacts by name.
+        met: where they do, piece by piece.
         own: joints with the limits.
         tangents: of each contact.
         spins, velocities: screws (nv, 3).
     """
-    found, d = [_of_meetings(tree, met, 1 + tangents, spins, velocities)] if met else [], 1 + tangents
+    found, d = (
+        [_of_meetings(tree, named, met, 1 + tangents, spins, velocities)] if met else [],
+        1 + tangents,
+    )
     limits = np.zeros((len(own.limits), d, spins.shape[0]))
     for k, (name, which) in enumerate(own.limits):
         limits[k, 0, own.links[name].v] = 1.0 if which == "lower" else -1.0
@@ -43,18 +49,20 @@ def rows(
     return found[0] if len(found) == 1 else jnp.concatenate(found)
 
 
-def _of_meetings(tree: Tree, met: list[Meeting], d: int, spins: Array, velocities: Array) -> Array:
+def _of_meetings(
+    tree: Tree, named: Named, met: list[Meeting], d: int, spins: Array, velocities: Array
+) -> Array:
     """Rows (k, d, nv)."""
     counts = [jnp.size(x.gap) for x in met]
     both, total = list(zip(met, counts, strict=True)), sum(counts)
     ways = [jnp.stack([space.many(y, n) for y in (x.normal, *x.tangents)[:d]], axis=2) for x, n in both]
-    way, columns = jnp.concatenate(ways, axis=1), jnp.concatenate([velocities, spins], axis=1).T
+    way, columns = named.in_order(ways, 1), jnp.concatenate([velocities, spins], axis=1).T
     made: Any = 0.0
     for side, point, sign in (("first", "here", 1.0), ("second", "there", -1.0)):
-        bodies = [getattr(x, side) for x, n in both for _ in range(n)]
+        bodies = named.sorted([name for x in met for name in x.bodies(side)])
         if all(name == GROUND for name in bodies):
             continue
-        places = jnp.concatenate([space.many(getattr(x, point), n) for x, n in both], axis=1)
+        places = named.in_order([space.many(getattr(x, point), n) for x, n in both], 1)
         screws = jnp.concatenate([way, space.cross(places[:, :, None], way)]).reshape(6, total * d)
         along = matmul(screws.T, columns).reshape(total, d, -1)
         made = made + sign * tree.moves_of(bodies)[:, None, :] * along

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from nsjax.multibody import boxes, closest
 from nsjax.multibody.frames import Scene
-from nsjax.multibody.placing import across, along_of, solid_box
+from nsjax.multibody.placing import across, along_of, normal_of, solid_box
 from nsjax.types import Array
 
 
@@ -84,8 +83,8 @@ ROUND = {"capsule": _of_capsule, "cylinder": _of_cylinder, "hole": _of_hole}
 def solid(scene: Scene, body: str, kind: str, x: Any) -> Solid:
     """Of a shape: `plane`, `box`, `capsule`, `cylinder`, or what is around a `hole`."""
     if kind == "plane":
-        up = np.eye(scene.dimension)[-1] if x.normal is None else x.normal
-        return Solid(_of_plane, (scene.position(body, x.at), along_of(scene, body, up)))
+        normal = scene.algebra.array(normal_of(scene, body, x))
+        return Solid(_of_plane, (scene.position(body, x.at), normal))
     if kind == "box":
         return Solid(_of_box, (solid_box(scene, body, x),))
     along = along_of(scene, body, x.axis)

@@ -195,7 +195,14 @@ class Tree:
             )
             return Frame(origin=origin, turn=turn, velocity=velocity, spin=spin)
 
-        return Frames((GROUND, *self.places), frame)
+        def every() -> Frame:
+            own = moving()
+            origin, turn, velocity, spin = (
+                self._all(own, x) for x in ("origin", "turn", "velocity", "spin")
+            )
+            return Frame(origin=origin, turn=turn, velocity=velocity, spin=spin)
+
+        return Frames((GROUND, *self.places), frame, every=every)
 
     def _all(self, moving: tuple[Motion, ...], name: str) -> Any:
         """Values (3, n) or (3, 3, n) of all bodies; None: zero, or no turn."""

@@ -10,6 +10,7 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
 from nsjax.multibody import numbers, profiles
+from nsjax.multibody.all_pairs import KINDS
 from nsjax.multibody.parts import GROUND, Part, made, number, unit
 from nsjax.types import PyTree
 
@@ -307,19 +308,6 @@ def walls(lower: Any, upper: Any, body: str = GROUND) -> Shape:
     return Shape("walls", body, numbers.Walls(lower=low, upper=high))
 
 
-PAIRS = {
-    ("sphere", "plane"), ("points", "plane"), ("corners", "plane"),
-    ("sphere", "walls"), ("points", "walls"), ("corners", "walls"), ("sphere", "sphere"),
-    ("box", "plane"), ("capsule", "plane"), ("cylinder", "plane"), ("sphere", "box"),
-    ("sphere", "capsule"), ("sphere", "cylinder"), ("sphere", "hole"), ("sphere", "profile"),
-    ("capsule", "capsule"), ("box", "box"), ("capsule", "box"), ("capsule", "hole"),
-    ("profile", "plane"), ("sphere", "tube"), ("cylinder", "hole"), ("tube", "plane"), ("tube", "box"),
-    ("tube", "capsule"), ("tube", "cylinder"), ("tube", "hole"), ("tube", "tube"),
-    ("capsule", "cylinder"), ("cylinder", "box"), ("cylinder", "cylinder"),
-}  # fmt: skip
-"""Shapes that meet: first, second."""
-
-
 def contact(
     name: str, first: Shape, second: Shape, *, restitution: Any = 0.0, restitution_tangential: Any = 0.0,
     friction: Any = None,
@@ -348,11 +336,12 @@ def contact(
     for shape in (first, second):
         if not isinstance(shape, Shape):
             raise InputError(f"contact {name!r}: {shape!r} is no shape; use point, corners, sphere, plane")
-    if (first.kind, second.kind) not in PAIRS:
-        hint = "; exchange them" if (second.kind, first.kind) in PAIRS else ""
+    known = KINDS.get((first.kind, second.kind))
+    if known is None:
+        hint = "; exchange them" if (second.kind, first.kind) in KINDS else ""
         raise InputError(f"contact {name!r}: {first.kind} against {second.kind} is not known{hint}")
-    if (first.kind, second.kind) == ("cylinder", "hole"):
-        _check_pin(name, second.numbers)
+    if known.check is not None:
+        known.check(name, first.numbers, second.numbers)
     if first.body == second.body:
         raise InputError(f"contact {name!r}: both shapes stand on {first.body!r}; name two bodies")
     law = {
@@ -361,13 +350,3 @@ def contact(
     kept = {k: number("contact", name, k, v, 0.0) for k, v in law.items()}
     both = numbers.Contact(first=first.numbers, second=second.numbers, **kept)
     return made("contact", name, (first.body, second.body), both, shapes=(first.kind, second.kind))
-
-
-def _check_pin(name: str, hole: Any) -> None:
-    """Refuses what is no hollow cylinder around a pin."""
-    if hole.axis is None or hole.half_length is not None:
-        what = "a socket" if hole.axis is None else "a slot"
-        raise InputError(
-            f"contact {name!r}: a cylinder in {what}; give the hole an axis and no half_length, or a "
-            "capsule in place of the cylinder"
-        )

@@ -15,6 +15,7 @@ import pytest
 from nsjax.core.operators import all_rows, prepared
 from nsjax.multibody import (
     actuator,
+    all_pairs,
     assemble,
     ball,
     body,
@@ -36,9 +37,7 @@ from nsjax.multibody import (
     sphere,
     universal,
 )
-from nsjax.multibody.all_pairs import HELD
 from nsjax.multibody.generations import generations
-from nsjax.multibody.touching import PAIRS
 
 KINDS = {"hinge": hinge, "slide": slide, "universal": universal, "cylindrical": cylindrical, "fixed": fixed}
 GRAVITY = np.array([0.3, -0.2, -9.81])
@@ -401,8 +400,8 @@ SHAPES = {
     "hole": lambda x: hole(x, 2.0, axis=(1.0, 0.0, 0.0)),
     "plane": lambda x: plane(x, normal=(0.0, 0.6, 0.8)),
 }
-HELD_FIXED = [x for x in PAIRS if set(x) <= set(SHAPES) and x in HELD]
-KNOWN = [x for x in PAIRS if set(x) <= set(SHAPES) and x not in HELD]
+HELD_FIXED = [x for x, kind in all_pairs.KINDS.items() if set(x) <= set(SHAPES) and kind.hold is not None]
+KNOWN = [x for x, kind in all_pairs.KINDS.items() if set(x) <= set(SHAPES) and kind.hold is None]
 
 
 def meeting(first, second):

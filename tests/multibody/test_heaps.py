@@ -15,6 +15,7 @@ import nsjax
 from nsjax import InputError, Problem, schemes, status
 from nsjax.core.operators import contact_rows, prepared, refreshed
 from nsjax.multibody import (
+    all_pairs,
     assemble,
     body,
     box,
@@ -28,7 +29,6 @@ from nsjax.multibody import (
     sphere,
     spring,
 )
-from nsjax.multibody.touching import PAIRS
 
 FLOOR, SIDE = plane(), plane(at=(-0.3, 0.0, 0.0), normal=(1.0, 0.0, 0.0))
 MASS = {"mass": 1.0, "inertia": (0.004, 0.005, 0.006)}
@@ -125,7 +125,7 @@ def shape(kind: str, name: str) -> Any:
 def test_directions_are_derivatives() -> None:
     """Of all pairs that are known, at random places, in each other and apart."""
     parts: list[Any] = [body(x, **MASS, com=(0.01, 0.02, -0.03)) for x in ("a", "b")]
-    known = [x for x in itertools.product(KINDS, KINDS) if x in PAIRS]
+    known = [x for x in itertools.product(KINDS, KINDS) if x in all_pairs.KINDS]
     parts += [contact("_".join(x), shape(x[0], "a"), shape(x[1], "b"), friction=0.3) for x in known]
     group = contact_group("all", [shape("sphere", "a"), shape("sphere", "b")], capacity=1, reach=10.0)
     problem = assemble(*parts, group, gravity=9.81, coordinates="absolute", start={"a": (0.0, 0.0, 1.0)})

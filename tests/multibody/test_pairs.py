@@ -5,11 +5,14 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import nsjax
 from nsjax.core import InputError
+from nsjax.core.operators import contact_rows, prepared
 from nsjax.multibody import (
     assemble,
     beam,
@@ -18,16 +21,22 @@ from nsjax.multibody import (
     capsule,
     circular,
     contact,
+    contact_group,
     corners,
     cylinder,
     hole,
     plane,
+    point,
     points,
     profile,
     sphere,
     tube,
     walls,
 )
+from nsjax.multibody.all_pairs import KINDS
+from nsjax.multibody.closest import Met
+from nsjax.multibody.pair_kind import PairKind
+from nsjax.multibody.solids import solid
 
 GUIDE = pathlib.Path(nsjax.__file__).parent / "documentation" / "guide" / "contact_pairs.md"
 ROWS = [line.strip("| ").split(" | ") for line in GUIDE.read_text().splitlines() if line.startswith("| ")]
@@ -80,3 +89,42 @@ def test_the_table_of_pairs(first: str) -> None:
             system = assemble(*parts(dimension), contact("c", one, other), gravity=gravity).system
             wanted = NUMBERS[dimension].get(number)
             assert system.nc == (int(number) if wanted is None else wanted), (first, second)
+
+
+def points_on_box(scene: Any, part: Any, numbers: Any, near: Any) -> Met:
+    """Corners of a mesh, for instance, against the faces of a box."""
+    body, other = part.bodies
+    places = jnp.stack([scene.position(body, x) for x in numbers.first.at], axis=1)
+    distance, unit = jax.vmap(solid(scene, other, "box", numbers.second).at, 1, (0, 1))(places)
+    return Met(distance, places, places - distance * unit, unit)
+
+
+def test_a_pair_of_known_shapes_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points against a box, which nothing else in the package knows: as single points against it."""
+    with pytest.raises(InputError, match="points against box is not known"):
+        contact("c", shape("points", "a", 3), shape("box", "b", 3))
+    new = PairKind("points", "box", points_on_box, lambda part, numbers, dimension: len(numbers.first.at))
+    monkeypatch.setitem(KINDS, new.kinds, new)
+    rng = np.random.default_rng(3)
+    at, half = 0.3 * rng.normal(size=(3, 3)), (0.2, 0.3, 0.1)
+    law = {"friction": 0.3, "restitution": 0.5}
+    together = [contact("c", points("a", at), box("b", *half), **law)]
+    single = [contact(f"c{k}", point("a", x), box("b", *half), **law) for k, x in enumerate(at)]
+    bodies = [body(x, mass=1.0, inertia=(0.2, 0.3, 0.4)) for x in ("a", "b")]
+    found, wanted = (assemble(*bodies, *x, gravity=9.81) for x in (together, single))
+    assert found.system.labels.contacts == ("c.0", "c.1", "c.2")
+    group = contact_group("all", [points("a", at), box("b", *half)])
+    assert assemble(*bodies, group, gravity=9.81).system.nc == 3
+
+    @jax.jit
+    def seen(q: Any, v: Any) -> Any:
+        def of(problem: Any) -> Any:
+            system, p = problem.system, prepared(problem.system, problem.params)
+            t = jnp.zeros(())
+            return system.gap(t, q, p), system.slip(t, q, v, p), contact_rows(system, t, q, p).wt
+
+        return of(found), of(wanted)
+
+    turned = found.system.retract(found.state.q, rng.normal(size=12))
+    for one, other in zip(*seen(turned, rng.normal(size=12)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-13)
