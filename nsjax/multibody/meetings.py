@@ -64,6 +64,9 @@ def kind_of(part: Part) -> PairKind:
 
 def count(part: Part, numbers: Any, dimension: int) -> int:
     """Contacts of a part."""
+    nodes = part.option("nodes")
+    if nodes is not None:  # a contact of every node of a beam
+        return int(nodes)
     known = kind_of(part).count
     return known if isinstance(known, int) else known(part, numbers, dimension)
 
