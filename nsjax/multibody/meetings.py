@@ -71,6 +71,11 @@ def count(part: Part, numbers: Any, dimension: int) -> int:
     return known if isinstance(known, int) else known(part, numbers, dimension)
 
 
+def rigid(part: Part) -> bool:
+    """Whether both shapes of a contact stand on one rigid body each, not on the nodes of a beam."""
+    return part.option("nodes") is None and kind_of(part).rigid
+
+
 def names(part: Part, numbers: Any, dimension: int) -> list[str]:
     """Names of its contacts."""
     n = count(part, numbers, dimension)

@@ -66,7 +66,7 @@ class Named:
         """Contacts of rigid bodies."""
         parts = [x.part if isinstance(x, Batch) else x for x in self.pieces]
         both = zip(parts, self.rows, strict=True)
-        return sum(n for part, n in both if meetings.kind_of(part).rigid)
+        return sum(n for part, n in both if meetings.rigid(part))
 
     @property
     def searched(self) -> bool:
@@ -212,7 +212,8 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
     """Contacts by name of parts, those of which there are ``at_once`` alike together; None: none are."""
     contacts = [x for x in parts if x.kind == "contact"]
     counts = [meetings.count(x, x.numbers, dimension) for x in contacts]
-    groups = [] if at_once is None else [x for x in alike(contacts, dimension) if len(x.names) >= at_once]
+    rigid = [x for x in contacts if meetings.rigid(x)]
+    groups = [] if at_once is None else [x for x in alike(rigid, dimension) if len(x.names) >= at_once]
     of = {name: x for x in groups for name in x.names}
     places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))
     pieces: list[Part | Batch] = []

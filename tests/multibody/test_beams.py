@@ -151,3 +151,17 @@ def test_force_beside_the_axis() -> None:
     s, p = loaded.system, loaded.system.prepare(loaded.params)
     push = np.asarray(jax.jit(s.force)(0.0, loaded.state.q, loaded.state.v, p)).reshape(-1, 6)
     np.testing.assert_allclose(push[-1], (1.0, 0.0, 0.0, 0.0, 0.0, -0.1), atol=1e-12)
+
+
+def test_contacts_of_all_nodes_of_several_beams() -> None:
+    """As many beams alike as rigid bodies whose contacts are evaluated at once."""
+    heights = (0.0, 0.1, 0.2, 0.3, 0.4)
+    beams = [
+        beam(f"arm{k}", (0, 0, h), (2, 0, h), elements=4, section=ROUND) for k, h in enumerate(heights)
+    ]
+    floor = plane(at=(0.0, 0.0, -0.3))
+    touching = [contact(f"floor{k}", sphere(f"arm{k}", 0.05), floor) for k in range(len(beams))]
+    problem = assemble(*beams, *touching)
+    s, p = problem.system, problem.system.prepare(problem.params)
+    gaps = np.asarray(s.gap(0.0, problem.state.q, p)).reshape(5, 5)
+    np.testing.assert_allclose(gaps, np.repeat(np.add(heights, 0.25)[:, None], 5, axis=1), atol=1e-14)
