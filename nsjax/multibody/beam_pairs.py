@@ -109,11 +109,7 @@ def _tubes(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     )  # fmt: skip
 
 
-def _of_nodes(part: Part, numbers: Any, dimension: int) -> int:
-    return int(part.option("nodes"))
-
-
 KINDS = (
-    *(PairKind("tube", x, _tube_solid, _of_nodes, _held_solid, rigid=False) for x in SOLIDS),
-    PairKind("tube", "tube", _tubes, _of_nodes, _held_tubes, rigid=False),
+    *(PairKind("tube", x, _tube_solid, hold=_held_solid, rigid=False) for x in SOLIDS),
+    PairKind("tube", "tube", _tubes, hold=_held_tubes, rigid=False),
 )

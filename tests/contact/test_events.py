@@ -9,9 +9,19 @@ import pytest
 from nsjax import State, notes
 from nsjax.contact import events, sliding
 from nsjax.contact.criteria import DEFAULT, Criteria
+from nsjax.core.operators import gap_drift, prepared
+from nsjax.multibody import assemble, body, contact, corners, plane, sphere
 from tests.gradients import balls
 
 DT = jnp.asarray(1e-3)
+
+CURVED = assemble(
+    body("box", mass=1.0, inertia=(0.01, 0.02, 0.03)),
+    contact("floor", corners("box", 0.1, 0.2, 0.3), plane()),
+    contact("post", sphere("box", 0.1, at=(0.1, 0.0, 0.2)), sphere("ground", 0.2)),
+    start={"box": (((1.0, 0.5, 2.0), (0.0, 0.0, 0.0)), np.zeros(6))},
+)
+"""A box with curved gaps."""
 
 
 def start(v):
@@ -28,6 +38,33 @@ def test_the_gate_is_two_steps_of_free_acceleration() -> None:
         limit, gain = events.gate(Criteria(gate=factor), balls.SYSTEM, params, f, DT)
         np.testing.assert_allclose(gain, 9.81e-3, rtol=1e-12)
         np.testing.assert_allclose(limit, factor * 9.81 * 1e-3, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_curvature_of_gaps_is_their_second_derivative(seed) -> None:
+    """A tumbling box, in random attitudes, late, above a plane and beside a ball."""
+    rng = np.random.default_rng(seed)
+    problem = CURVED
+    q = np.asarray(problem.state.q) + np.concatenate([rng.uniform(-2, 2, 3), np.zeros(4)])
+    q = problem.system.retract(q, np.concatenate([np.zeros(3), rng.normal(size=3)]))
+    at = State(t=jnp.asarray(1e3), q=jnp.asarray(q), v=jnp.asarray(rng.normal(size=6)))
+    p = prepared(problem.system, problem.params)
+    found = events.gap_curvature(problem.system, p, at)
+    wanted = gap_drift(problem.system, at.t, at.q, at.v, p)
+    speed = 1.0 + float(jnp.max(jnp.abs(at.v)))
+    size = float(jnp.max(jnp.abs(at.q)) + 1.0)
+    assert float(jnp.max(jnp.abs(wanted))) > 0.1
+    # rounding of the gaps, see `events.ASIDE`; radii are 0.1 m and more
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7 * size * speed**2)
+
+
+def test_straight_motion_has_no_curvature() -> None:
+    problem = CURVED
+    v = np.array([0.3, -2.0, 1.0, 0.0, 0.0, 0.0])
+    at = State(t=jnp.asarray(0.0), q=problem.state.q, v=jnp.asarray(v))
+    p = prepared(problem.system, problem.params)
+    corners = events.gap_curvature(problem.system, p, at)[:8]
+    assert float(jnp.max(jnp.abs(corners))) < 1e-7 * 9.0
 
 
 def look(v, off=100, bounced=False, held=False, closed=True):
