@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import warnings
 from typing import Any
 
@@ -11,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import Problem, System
+import nsjax
+from nsjax import Problem, System, schemes
 from nsjax.core.operators import all_rows, prepared, refreshed
 from nsjax.multibody import (
     assemble,
@@ -25,6 +27,7 @@ from nsjax.multibody import (
     hole,
     plane,
     points,
+    presence,
     sphere,
     walls,
 )
@@ -188,3 +191,46 @@ def test_programs_do_not_grow_with_the_pairs() -> None:
     few, some, many = counts.values()
     assert some == many, counts
     assert few <= some, counts
+
+
+def swinging(at_once: int | None, monkeypatch: Any) -> Problem:
+    """A chain of four bodies with spheres above a floor."""
+    monkeypatch.setattr(presence, "named", lambda parts, dimension: named(parts, dimension, at_once))
+    parts: list[Any] = []
+    for k in range(4):
+        where = {} if k == 0 else {"at": 0.3}
+        parts += [
+            body(f"b{k}", mass=1.0 + 0.1 * k, inertia=0.01, com=0.3),
+            hinge(f"h{k}", f"b{k - 1}" if k else "ground", f"b{k}", **where),
+            contact(
+                f"c{k}", sphere(f"b{k}", 0.05, at=0.3), plane(at=(0.0, -0.5)), restitution=0.5, friction=0.3
+            ),
+        ]
+    return assemble(*parts, gravity=(0.0, -9.81), start={f"b{k}": (0.2 - 0.3 * k, 0.3) for k in range(4)})
+
+
+@pytest.mark.slow
+def test_a_run_and_its_derivatives_are_those_of_single_contacts(monkeypatch: Any) -> None:
+    """Motion, impacts, and derivatives forward and reverse, through three impacts."""
+    found: list[Any] = []
+    for at_once in (AT_ONCE, None):
+        problem = swinging(at_once, monkeypatch)
+        assert bool(problem.system.parts.named.many) == (at_once is not None)
+        run = functools.partial(nsjax.simulate, scheme=schemes.moreau(), dt=2e-3, steps=200, every=200)
+
+        def end(p: Any, problem: Problem = problem, run: Any = run) -> Any:
+            return run(problem.system, p, problem.state).q[-1]
+
+        rng = np.random.default_rng(0)
+        change = jax.tree.map(lambda x, rng=rng: jnp.asarray(rng.normal(size=np.shape(x))), problem.params)
+        weights = jnp.asarray(rng.normal(size=problem.system.nq))
+        along = jax.jit(lambda p, end=end, d=change: jax.jvp(end, (p,), (d,))[1])(problem.params)
+        back = jax.jit(jax.grad(lambda p, end=end, w=weights: jnp.sum(w * end(p))))(problem.params)
+        pulled = sum(jnp.sum(x * y) for x, y in zip(*map(jax.tree.leaves, (back, change)), strict=True))
+        np.testing.assert_allclose(pulled, jnp.sum(weights * along), rtol=1e-10)
+        traj = run(*problem, events=20)
+        assert traj.status == 0
+        assert traj.events.count == 3
+        found.append((traj.q, traj.events.time[:3], traj.events.contact[:3], along))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)
