@@ -35,7 +35,7 @@ def vector(numbers: Any) -> Vector:
     """None is zero, a number lies on the x axis, (3,) is any vector."""
     if numbers is None:
         return None
-    if np.ndim(numbers) == 0:
+    if not isinstance(numbers, tuple | list) and jnp.ndim(numbers) == 0:
         return jnp.stack([jnp.asarray(numbers, float), jnp.zeros(()), jnp.zeros(())])
     return jnp.asarray(numbers)
 
