@@ -68,6 +68,10 @@ class Level:
         """Bilateral rows."""
         return self.system.nb
 
+    def inner(self, radius: Array) -> Array:
+        """Radius within which friction sticks: that of an answer at its bound slides."""
+        return radius * (1.0 - AT_BOUND) if self.answer else radius
+
     def factors(self, d: Any) -> tuple[Array, Array]:
         """``k`` and ``p``: a mass, [C after (50)]."""
         return d[0].scale, d[0].scale
@@ -193,8 +197,7 @@ class PositionLevel(Level):
         parts = [normal]
         if self.tangents:
             radius = s.friction * push
-            limit = radius * (1.0 - AT_BOUND) if self.answer else radius
-            inside = decided(norm(s.creep) <= limit)
+            inside = decided(norm(s.creep) <= self.inner(radius))
             bounded = jnp.where(inside[:, None], s.creep, radius[:, None] * direction(s.creep))
             parts.append(bounded.reshape(-1))
         return jnp.concatenate([*parts, sigma[nc + self.tangents :]])
@@ -316,8 +319,7 @@ class VelocityLevel(Level):
     def _sticks(self, d: Any, block: Array, normal: Array) -> tuple[Array, Array]:
         """Which contacts stick, and the radii of their disks (nc,)."""
         radius = d[0].friction * normal
-        limit = radius * (1.0 - AT_BOUND) if self.answer else radius
-        stick = decided(norm(block[:, 1:]) <= limit)
+        stick = decided(norm(block[:, 1:]) <= self.inner(radius))
         if d[0].given is not None:
             stick = stick & (radius > 0.0)  # tangents of contacts without friction may be empty
         return stick, radius
