@@ -75,7 +75,7 @@ def _row(
         free = inertia.solve(push[:, None])[:, 0]
         fastest = matvec(size, jnp.full_like(v, jnp.max(jnp.abs(v))))
     else:
-        free, response = inertia.answers(push, rows.wt)
+        free, response = inertia.answers(push, rows)
         fastest = jnp.sqrt(2.0 * kinetic_energy(system, q, v, p) * product_diagonal(rows.wt, response))
     load = matvec(size, jnp.abs(free)) + jnp.abs(gap_drift(system, t, q, v, p, function))
     return dt * (fastest + jnp.abs(rows.offset) + jnp.abs(t) * load), dt * load

@@ -42,7 +42,7 @@ def by_contact_solver(level: Level, d: PyTree, w: Array) -> tuple[Array, Array]:
         return functools.reduce(jnp.add, level.terms(d, w, jnp.zeros(level.rows)))
 
     directions, speed = level.directions(d, w)
-    a = linearised(system.structure, dynamics, w, directions, speed, p, bilateral)
+    a = linearised(system.structure, dynamics, w, (directions, speed), (p, bilateral))
     y, r = level.values(d, w), dynamics(w)
     if system.structure.dense:  # the tangent holds the bilateral rows, whose speeds vanish
         r = r + matvec(directions, jnp.where(bilateral, p * y, 0.0))

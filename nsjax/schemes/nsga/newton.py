@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.at_nodes import AtNodes, correction_at_nodes, tangent_at_nodes
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.criteria import DEFAULT, Criteria
 from nsjax.contact.equations import Carried, blank
@@ -33,7 +34,6 @@ from nsjax.nonlinear import implicit_solution, with_tangent
 from nsjax.schemes.nsga.fallback import by_contact_solver, has_fallback
 from nsjax.schemes.nsga.levels import Level
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised, regularisation
-from nsjax.schemes.nsga.local import AtNodes, correction_at_nodes, tangent_at_nodes
 from nsjax.types import Array, PyTree, record
 
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
@@ -46,12 +46,21 @@ ROUNDING = 1e-14
 STAGNATION = 1.5e-8
 
 
-@record()
+@record(static=("max_iterations",))
 class Tolerances:
-    """``tol_r``, ``tol_f`` [N] of the criterion [C (51)]."""
+    """When iterations end.
+
+    Args:
+        relative, force: ``tol_r``, ``tol_f`` [N] of the criterion [C (51)].
+        scale: of the velocities.
+        max_iterations: corrections of all subproblems before velocity jumps with friction are left to the
+            contact solver, followed by as many again, and others given up.
+    """
 
     relative: Array | float
     force: Array | float
+    scale: Array
+    max_iterations: int
 
 
 @record()
@@ -126,7 +135,7 @@ def tangent(
     if kept is None:
         kept = linearised(
             structure, lambda w: functools.reduce(jnp.add, level.terms(d, w, held)), w,
-            *level.directions(d, w), p, bilateral,
+            level.directions(d, w), (p, bilateral),
         )  # fmt: skip
     law = jax.jacfwd(lambda s: level.law(d, s))(s)
     added, weight = bilateral & structure.dense, regularisation(level.system)
@@ -178,17 +187,17 @@ def _all_linear(c: Together, s: PyTree, z: Any, held: Any, p: Array, bilateral: 
     def push(pi: Array) -> Array:
         return -stacked(dynamic, w, jnp.split(pi, ends))
 
+    directions = jax.jacfwd(push)(jnp.concatenate(held))
+    values = jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes))
     return linearised(
-        system.structure.stacked(3), lambda w: stacked(dynamic, w, held), w,
-        jax.jacfwd(push)(jnp.concatenate(held)),
-        jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes)), p, bilateral,
+        system.structure.stacked(3), lambda w: stacked(dynamic, w, held), w, (directions, values),
+        (p, bilateral),
     )  # fmt: skip
 
 
-def _all_tangent(
-    c: Together, s: PyTree, z: Any, data: Any, sigmas: Any, held: Any, kept: StageTangent | None
-) -> Tangent:
+def _all_tangent(c: Together, s: PyTree, z: Any, data: Any, r: Any, kept: StageTangent | None) -> Tangent:
     """Linearisation of all rows, as `tangent`."""
+    sigmas, held = zip(*r, strict=True)
     system, sizes = c.levels[0].system, [level.rows for level in c.levels]
     ends = np.cumsum(sizes)[:-1]
 
@@ -210,10 +219,10 @@ def _all_tangent(
 
 
 def _tangent(c: Together, s: PyTree, z: Any, data: Any, r: Any, kept: StageTangent | None) -> Any:
-    sigmas, held = zip(*r, strict=True)
     if len(c.levels) > 1:
-        return _all_tangent(c, s, z, data, sigmas, held, kept)
-    return tangent(c.levels[0], data[0], z[0].w, sigmas[0], held[0], kept)
+        return _all_tangent(c, s, z, data, r, kept)
+    ((sigma, held),) = r
+    return tangent(c.levels[0], data[0], z[0].w, sigma, held, kept)
 
 
 def _evaluate(c: Together, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Any, list[Residual]]:
@@ -299,11 +308,12 @@ def _judged(
     return z, proven, _Passes(tangent=linear, anew=slow, astray=passes.astray | lost, proven=after)
 
 
-def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tuple[Array, Array, Any]]:
+def _iterate(c: Together, arguments: Any) -> tuple[Any, tuple[Array, Array, Any]]:
     """Corrections until the criterion is met, or an update is rounding; their number, whether the last
     iterate is an answer, and the tangent to be carried on, if one was given.
     """
-    s, tolerances, scale, kept, carried = arguments
+    s, tolerances, kept, carried = arguments
+    scale, max_iterations = tolerances.scale, tolerances.max_iterations
     none, start = jnp.asarray(0, int), tuple(no_unknown(v) for v in c.levels)
     falls_back = has_fallback(c.levels[-1])
     most = 2 * max_iterations if falls_back else max_iterations
@@ -364,7 +374,7 @@ def blank_tangent(c: Together, s: PyTree) -> Carried:
 
 
 @functools.cache
-def _solver(c: Together, max_iterations: int) -> Callable[[Any], Any]:
+def _solver(c: Together) -> Callable[[Any], Any]:
     """The iteration, with its derivative."""
     answer = dataclasses.replace(c, levels=tuple(dataclasses.replace(v, answer=True) for v in c.levels))
 
@@ -372,27 +382,25 @@ def _solver(c: Together, max_iterations: int) -> Callable[[Any], Any]:
         data = c.data(c, arguments[0], z)
         sigmas = [sigma(level, d, y) for level, d, y in zip(c.levels, data, z, strict=True)]
         pis = [level.law(d, x) for level, d, x in zip(c.levels, data, sigmas, strict=True)]
-        x = _tangent(answer, arguments[0], z, data, zip(sigmas, pis, strict=True), arguments[3])
+        x = _tangent(answer, arguments[0], z, data, list(zip(sigmas, pis, strict=True)), arguments[2])
         return lambda live: _moved(c.levels, x, z, _evaluate(answer, live[0], z, live[1])[1], True)[0]
 
-    return implicit_solution(functools.partial(_iterate, c, max_iterations), live_step)
+    return implicit_solution(functools.partial(_iterate, c), live_step)
 
 
 def solve_levels(
-    c: Together, s: PyTree, tolerances: Tolerances, scale: Array, max_iterations: int,
-    kept: StageTangent | None = None, carried: Carried | None = None,
+    c: Together, s: PyTree, tolerances: Tolerances, kept: StageTangent | None = None,
+    carried: Carried | None = None,
 ) -> tuple[tuple[Unknown, ...], Array, Array, Carried | None]:  # fmt: skip
     """Solves subproblems from zero; unknowns, linear solves, converged, the last tangent if one was given.
 
     Args:
         c: which subproblems.
         s: what their data are made of.
-        scale: of the velocities.
-        max_iterations: corrections of all of them before velocity jumps with friction are left to the
-            contact solver, followed by as many again, and others given up.
+        tolerances: when iterations end.
         kept: linearisation of a single one of a model where it is constant.
         carried: of an earlier step, or of `blank_tangent`; not of subproblems in turn.
     """
-    solver = _solver(c, max_iterations)
-    z, (count, solved, after) = solver((s, tolerances, lax.stop_gradient(scale), kept, carried))
+    tolerances = dataclasses.replace(tolerances, scale=lax.stop_gradient(tolerances.scale))
+    z, (count, solved, after) = _solver(c)((s, tolerances, kept, carried))
     return z, count if c.monolithic else len(c.levels) * count, solved, after

@@ -89,6 +89,16 @@ def left_inverse(wt: Local) -> Array:
     return jax.vmap(lambda a: solve(matmul(a, a.T), a))(w)
 
 
+def own_responses(structure: Any, wt: Local, inertia: Callable[[Array], Array]) -> Array:
+    """What impulses (nc, m) of contacts at single nodes do to their own rates, by the diagonal of the
+    preconditioner of the ``inertia``, a function of velocities (nv,).
+    """
+    heavy = structure.tangent(inertia, jnp.zeros(wt.size))
+    made = structure.preconditioner.made(heavy, wt.size)
+    own = at_nodes(structure.preconditioner.diagonal(made), wt.nodes, wt.values.shape[2])
+    return jnp.sum(wt.values**2 * own[:, None], axis=2)
+
+
 def law_blocks(law: Callable[[Array], Array], sigma: Array) -> Array:
     """``D`` (nc, m, m) of a law (nc, m) -> (nc, m), contact by contact."""
     nc, m = sigma.shape
