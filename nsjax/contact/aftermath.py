@@ -33,7 +33,7 @@ def accelerate(at: SystemState, on: Array, rule: SlidingRule) -> tuple[Array, Ar
 
 
 @record(static=("corrects",))
-class Around:
+class EventMotion:
     """The motion around an event, without derivatives.
 
     Args:
@@ -62,7 +62,9 @@ class Around:
     corrects: bool = False
 
 
-def shift_back(x: Around, state: State, shift: saltation.Shift, dt: Array) -> tuple[State, Array, Array]:
+def shift_back(
+    x: EventMotion, state: State, shift: saltation.Shift, dt: Array
+) -> tuple[State, Array, Array]:
     """The live end ``state`` of a step, shifted back along the motion after the event, the row forces
     of that motion, and which contacts (nc,) bool are at the border of sticking and sliding, their instants
     known to ``dt``.
@@ -98,13 +100,13 @@ def shift_back(x: Around, state: State, shift: saltation.Shift, dt: Array) -> tu
     return saltation.shift_apart(system, back, shift, -dv - x.aside, -da - _moved(x)), force, near
 
 
-def near_border(x: Around, dt: Array) -> Array:
+def near_border(x: EventMotion, dt: Array) -> Array:
     """Contacts (nc,) bool whose impact is at the border of sticking and sliding, see `at_border`."""
     end = SystemState(system=x.at.system, params=x.at.params, state=x.end)
     return _near(x, _alone(x), accelerate(end, x.after, x.rule)[1], dt)
 
 
-def _near(x: Around, alone: tuple[Blow, Blow], force: Array, dt: Array) -> Array:
+def _near(x: EventMotion, alone: tuple[Blow, Blow], force: Array, dt: Array) -> Array:
     """The same, with the row forces after the impact: what sticks at rest then ends there on either side
     of the border.
     """
@@ -118,7 +120,7 @@ def _near(x: Around, alone: tuple[Blow, Blow], force: Array, dt: Array) -> Array
     return at_border(friction, blow, change, dt) & ~stays
 
 
-def _moved(x: Around) -> Array:
+def _moved(x: EventMotion) -> Array:
     """Change (nv, nc) of the whole velocity jump with the position along ``x.aside``."""
     at, jump = x.at, _jumps(x)
 
@@ -131,7 +133,7 @@ def _moved(x: Around) -> Array:
     return jax.vmap(one, in_axes=1, out_axes=1)(x.aside)
 
 
-def _alone(x: Around) -> tuple[Blow, Blow]:
+def _alone(x: EventMotion) -> tuple[Blow, Blow]:
     """What `_jumps` finds, and its rate along the motion before."""
     at, jump = x.at, _jumps(x)
 
@@ -141,7 +143,7 @@ def _alone(x: Around) -> tuple[Blow, Blow]:
     return jax.jvp(later, (jnp.zeros(()),), (jnp.ones(()),))
 
 
-def _jumps(x: Around) -> Callable[[Array, Array, Array], Blow]:
+def _jumps(x: EventMotion) -> Callable[[Array, Array, Array], Blow]:
     """As functions of ``(t, q, v)``: velocity changes (nv, nc) by the impulse of every contact, impulses
     (nc, 1 + nt), and relative velocities (nc, 1 + nt) to which the law refers.
     """

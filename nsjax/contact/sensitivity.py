@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from nsjax import notes
 from nsjax.contact import events, saltation, sliding
 from nsjax.contact.acceleration import SlidingRule
-from nsjax.contact.aftermath import Around, accelerate, shift_back
+from nsjax.contact.aftermath import EventMotion, accelerate, shift_back
 from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.events import Approach, Touch, frozen
 from nsjax.contact.jump import Jump
@@ -134,7 +134,7 @@ class Contacts:
 
 
 @record()
-class _Before:
+class _StepEvents:
     """What is known of the step before it is taken, without derivatives.
 
     Args:
@@ -155,8 +155,8 @@ class _Before:
     turning: Array
 
 
-def _no_event(system: System) -> _Before:
-    return _Before(
+def _no_event(system: System) -> _StepEvents:
+    return _StepEvents(
         found=events.no_approach(system), shifts=jnp.zeros(system.nc, bool), rate=jnp.zeros(system.nc),
         a=jnp.zeros(system.nv), force=jnp.zeros(system.nc * (1 + system.nt) + system.nb),
         aside=jnp.zeros((system.nv, 0 if system.pairs is not None else system.nc)),
@@ -165,7 +165,7 @@ def _no_event(system: System) -> _Before:
 
 
 @record(static=("family",))
-class _Look:
+class _ContactView:
     """One step without derivatives, as the driver looks at its contacts.
 
     Args:
@@ -198,7 +198,7 @@ class _Look:
         """Whether sliding that turns is an event of the step."""
         return self.family.turns and self.step.system.nt > 0
 
-    def before(self) -> _Before:
+    def before(self) -> _StepEvents:
         """Events of the step: impacts, else reversals of the sliding velocities at its start, from which
         those at the predicted state differ by what a belt changes until then.
         """
@@ -230,7 +230,7 @@ class _Look:
             back = f.response[:, :count:d]  # schemes that correct positions know no islands
             own = jnp.sum(events.normals(system, f.rows.wt).T * back, axis=0)
             aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
-        return _Before(
+        return _StepEvents(
             found=found, shifts=shifts, rate=rate, a=a, force=force, aside=aside, turning=turning
         )  # fmt: skip
 
@@ -310,7 +310,7 @@ def through_events(
     f = None
     if family.shares and not family.derivative:
         f = contacts.balance.formed() if contacts.balance else formed(at)
-    look = _Look(
+    look = _ContactView(
         family=family, step=still, contacts=known, ahead=ahead, f=frozen(f), gap=frozen(gap), slide=slide,
         slow=slow,
     )  # fmt: skip
@@ -327,7 +327,7 @@ def through_events(
 
 
 def _after(
-    look: _Look, step: Step, r: Stepped, b: _Before, shift: saltation.Shift
+    look: _ContactView, step: Step, r: Stepped, b: _StepEvents, shift: saltation.Shift
 ) -> tuple[Stepped, ContactReport]:
     """The step shifted back along the motion after its events, and its report."""
     system, touch = step.system, look.contacts.touch
@@ -361,20 +361,20 @@ def _after(
     return dataclasses.replace(r, end=end, jump=jump), told
 
 
-def _around(look: _Look, end: State, jump: Jump, after: Touch, b: _Before) -> Around:
+def _around(look: _ContactView, end: State, jump: Jump, after: Touch, b: _StepEvents) -> EventMotion:
     """The motion around the events of a step. A contact seen too early has no impulse yet: its own shift
     forth and back then cancels.
     """
     slide = look.family.slip(look.step.at(end), look.step.dt) if look.turns else None
     stuck = after.stuck if look.family.turns else None
-    return Around(
+    return EventMotion(
         at=look.ahead, a=b.a, aside=b.aside, end=end, resting=look.contacts.touch.held, after=after.held,
         rule=SlidingRule(criteria=look.criteria, stuck=stuck, slide=slide),
         active=loaded(jump, look.contacts.active), impulses=_stacked(jump), corrects=look.family.corrects,
     )  # fmt: skip
 
 
-def _event_shift(family: Family, step: Step, b: _Before, gap: Array) -> saltation.Shift:
+def _event_shift(family: Family, step: Step, b: _StepEvents, gap: Array) -> saltation.Shift:
     """Shifts by the gaps of impacts, and by the sliding along its change of contacts that turn."""
     function = gap
     if family.turns and step.system.nt:

@@ -11,7 +11,7 @@ from jax import lax
 from nsjax import notes
 from nsjax.contact import Jump, SolverSettings, events, saltation, velocity_jump
 from nsjax.contact.acceleration import SlidingRule
-from nsjax.contact.aftermath import Around, accelerate, near_border, shift_back
+from nsjax.contact.aftermath import EventMotion, accelerate, near_border, shift_back
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.links import struck_with
 from nsjax.core.branches import branch
@@ -148,7 +148,7 @@ def _step(
 
 
 @record()
-class _Part:
+class _PartialStep:
     """A step that is partly done: state, time left, books, and whether it has ended or failed."""
 
     carry: Carry
@@ -163,9 +163,9 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
     zero = jax.tree.map(jnp.zeros_like, like)
     zero = dataclasses.replace(zero, contact=like.contact)
     no = jnp.asarray(False)
-    part = _Part(carry=whole.carry, left=whole.dt, output=zero, done=no, failed=no)
+    part = _PartialStep(carry=whole.carry, left=whole.dt, output=zero, done=no, failed=no)
 
-    def cut(part: _Part, _: None) -> tuple[_Part, None]:
+    def cut(part: _PartialStep, _: None) -> tuple[_PartialStep, None]:
         return branch(part.done, lambda p: p, lambda p: _advance_part(stepper, whole, p), part), None
 
     part, _ = lax.scan(cut, part, None, length=CUTS + 1)
@@ -178,18 +178,18 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
     return branch(part.done & ~part.failed, lambda: (part.carry, part.output), plain)
 
 
-def _advance_part(stepper: Stepper, whole: Start, part: _Part) -> _Part:
+def _advance_part(stepper: Stepper, whole: Start, part: _PartialStep) -> _PartialStep:
     """Steps to the end of the step if nothing is hit, else to the next impact and through it."""
     state = part.carry.state
     fresh = refreshed(stepper.system, state.t, state.q, whole.params)
     d = dataclasses.replace(whole, carry=part.carry, dt=part.left, params=fresh)
     d, (end, output) = stepper.trial(d)
 
-    def rest() -> _Part:
+    def rest() -> _PartialStep:
         # a contact that hits again right after its impact is left to the scheme inside
         again = jnp.any(output.event.impact)
         whole_output = _added(part.output, output, output.event)
-        return _Part(
+        return _PartialStep(
             carry=end, left=jnp.zeros_like(part.left), output=whole_output, done=jnp.asarray(True),
             failed=part.failed | again,
         )  # fmt: skip
@@ -197,7 +197,7 @@ def _advance_part(stepper: Stepper, whole: Start, part: _Part) -> _Part:
     return branch(jnp.any(d.hit), lambda: _through(stepper, d, part), rest)
 
 
-def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
+def _through(stepper: Stepper, d: Start, part: _PartialStep) -> _PartialStep:
     """Steps to the next impact and through it."""
     system, coef = stepper.system, d.scheme.coef
     sigma, located = locate(stepper)(d)
@@ -233,7 +233,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     )  # fmt: skip
     own = _with_jump(first, jump, jnp.where(pairs, notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0))
     bad = ~located | slow | ~(jump.residual <= coef.tolerance) | jnp.any(first.event.impact)
-    return _Part(
+    return _PartialStep(
         carry=after, left=d.dt - sigma, output=_added(part.output, own, event),
         done=part.done, failed=part.failed | bad,
     )  # fmt: skip
@@ -254,13 +254,13 @@ def _with_jump(output: Output, jump: Jump, bits: Array) -> Output:
 
 def _around(
     inner: Scheme, at: SystemState, end: State, jump: Jump, struck: Array, resting: Array
-) -> Around:
+) -> EventMotion:
     """Data of the motion around a located impact."""
     criteria = criteria_of(inner)
     here, there, still = events.frozen((at, end, jump))
     rule, system = SlidingRule(criteria=criteria), at.system
     a, _ = accelerate(here, resting, rule)
-    return Around(
+    return EventMotion(
         at=here, a=a, aside=jnp.zeros((system.nv, system.nc)), end=there, resting=resting,
         after=(resting | struck) & events.at_rest(criteria, still.after, there.v), rule=rule,
         active=struck | resting,
@@ -268,7 +268,9 @@ def _around(
     )  # fmt: skip
 
 
-def _each_in_time(around: Around, end: State, jump: Jump, struck: Array, gap: Array, dt: Array) -> State:
+def _each_in_time(
+    around: EventMotion, end: State, jump: Jump, struck: Array, gap: Array, dt: Array
+) -> State:
     """``end`` whose derivative has every impact at its own time. Impacts of one instant that know nothing
     of each other are located as the deepest of them, whose time moves with a mean of their data.
     """

@@ -103,7 +103,7 @@ class End:
 
 
 @record()
-class Kept:
+class ConstantParts:
     """Data that is constant over a run of a model with a constant structure, else nothing.
 
     Args:
@@ -130,7 +130,7 @@ class Runner:
         self.closed = closed if contacts else jnp.zeros(0, bool)
         self.scale = 1.0 + jnp.max(jnp.abs(step.state.v))
         self.has_rows = bool(self.system.nb) or contacts
-        self.kept: Kept = step.constants
+        self.kept: ConstantParts = step.constants
         self.groups = iter(self.kept.stages[contacts])
         self.earlier, self.carried = iter(tangents), list[Carried]()
         self.residuals: list[Array] = [jnp.zeros(())]
@@ -231,17 +231,17 @@ def _noted(step: Step, of: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     return found[0], found[1]
 
 
-def rest_step(scheme: Scheme, system: System, params: PyTree, kept: Kept, dt: Array) -> Step:
+def rest_step(scheme: Scheme, system: System, params: PyTree, kept: ConstantParts, dt: Array) -> Step:
     """A step from zero position and velocity."""
     rest = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=jnp.zeros(system.nv))
     return Step(scheme=scheme, system=system, params=params, constants=kept, carry=Carry(state=rest), dt=dt)
 
 
-def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> Kept:
-    """`Kept` of a mixed scheme."""
+def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> ConstantParts:
+    """`ConstantParts` of a mixed scheme."""
     if not system.structure.constant:
-        return Kept()
-    kept = Kept(inertia=constant_inertia(system, params))
+        return ConstantParts()
+    kept = ConstantParts(inertia=constant_inertia(system, params))
     stages = _noted(rest_step(scheme, system, params, kept, dt), kept_tangent)
     return dataclasses.replace(kept, stages=stages)
 
@@ -251,7 +251,7 @@ def no_tangents(step: Step) -> Tangents:
     scheme, system = step.scheme, step.system
     if system.structure.constant or tangent_of(scheme.options.tangent, system) != "kept":
         return (), ()
-    rest = rest_step(scheme, system, step.params, Kept(), jnp.ones(()))
+    rest = rest_step(scheme, system, step.params, ConstantParts(), jnp.ones(()))
     return blank(jax.eval_shape(lambda: _noted(rest, no_tangent)))
 
 

@@ -325,7 +325,7 @@ class VelocityLevel(Level):
         return stick, radius
 
     def slides(self, d: Any, sigma: Array) -> Array | None:
-        """Of contacts that take an impulse."""
+        """Directions of the contacts that take an impulse and do not stick."""
         if self.system.nt < 2:
             return None
         block = self.by_contact(sigma)

@@ -48,7 +48,7 @@ class SmoothLevel(Level):
 
     @property
     def rows(self) -> int:
-        """Of contacts, then bilateral ones."""
+        """Rows of contacts, then bilateral ones."""
         return 0 if self.smooth in ("free", "zero") else self.contacts + self.system.nb
 
     @property
@@ -108,7 +108,7 @@ class SmoothLevel(Level):
         return jnp.concatenate([push, sigma[nc:]])
 
     def _accelerations(self, s: Prediction, q: Array, v: Array, a: Array) -> Array:
-        """Of gaps and constraints at the total state."""
+        """Accelerations of gaps and constraints at the total state."""
         system, p = self.system, s.params
         names = [name for name, count in (("gap", system.nc), ("constraint", system.nb)) if count]
         drift = jnp.concatenate([gap_drift(system, s.t, q, v, p, name) for name in names])

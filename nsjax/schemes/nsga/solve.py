@@ -19,16 +19,8 @@ from nsjax.core.system import System, is_local
 from nsjax.schemes.choices import tangent_of
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
 from nsjax.schemes.nsga.linear import linearised
-from nsjax.schemes.nsga.newton import (
-    Together,
-    Tolerances,
-    Unknown,
-    acting,
-    blank_tangent,
-    own_data,
-    sigma,
-    solve_levels,
-)
+from nsjax.schemes.nsga.newton import Subproblems, blank_tangent, own_data, solve_levels
+from nsjax.schemes.nsga.residual import Tolerances, Unknown, acting, sigma
 from nsjax.schemes.nsga.smooth import SmoothLevel
 from nsjax.schemes.nsga.states import Prediction, Smooth, Total, rows_at, total_state
 from nsjax.types import Array, PyTree, record
@@ -77,7 +69,7 @@ def decoupled(
 
     def solve(k: int, d: PyTree) -> tuple[Unknown, Array, Array, Any]:
         kept, carried = constants[k] if constants else None, tangents[k] if tangents else None
-        c = Together((levels[k],), own_data)
+        c = Subproblems((levels[k],), own_data)
         (z,), count, solved, after = solve_levels(c, d, tolerances, kept, carried)
         return z, count, solved, after
 
@@ -162,7 +154,7 @@ def _node_masses(system: System, s: Prediction, at: Total) -> Array:
     return _inverses(system, own, scale)
 
 
-def _coupled_data(c: Together, s: Prediction, z: Any) -> Any:
+def _coupled_data(c: Subproblems, s: Prediction, z: Any) -> Any:
     """What each subproblem reads, from the present answers of the others."""
     levels: Any = c.levels
     smooth_z, position, velocity = z
@@ -201,10 +193,10 @@ def coupled(
     )  # fmt: skip
 
 
-def _together(options: Options, criteria: Criteria, system: System) -> Together:
+def _together(options: Options, criteria: Criteria, system: System) -> Subproblems:
     """All subproblems, of the coupled scheme."""
     monolithic = options.iteration == "monolithic"
-    return Together(levels_of(system, options), _coupled_data, monolithic, criteria)
+    return Subproblems(levels_of(system, options), _coupled_data, monolithic, criteria)
 
 
 def blank_tangents(options: Options, criteria: Criteria, system: System, s: Prediction) -> Any:
@@ -215,7 +207,7 @@ def blank_tangents(options: Options, criteria: Criteria, system: System, s: Pred
     if options.iteration is not None:
         return (blank_tangent(_together(options, criteria, system), s),)
     return tuple(
-        blank_tangent(Together((level,), own_data), d)
+        blank_tangent(Subproblems((level,), own_data), d)
         for level, d in zip(levels_of(system, options), data_of(options, system, s), strict=True)
     )
 

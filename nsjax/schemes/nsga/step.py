@@ -11,8 +11,7 @@ import numpy as np
 from jax import lax
 
 from nsjax import notes
-from nsjax.contact import ContactProblem, Jump, events, no_jump, worst_contact
-from nsjax.contact.certificate import relative_residual
+from nsjax.contact import events
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, gap_rates
 from nsjax.contact.sensitivity import ContactReport, Contacts, Family, Stepped, no_report, through_events
@@ -26,9 +25,11 @@ from nsjax.core.system import State, System, is_local
 from nsjax.nonlinear import without_derivative
 from nsjax.schemes.at_events import derivatives, held_or_acting, touch_at_start
 from nsjax.schemes.books import contact_event, impulse_output, step_status
+from nsjax.schemes.nsga.books import jump_of
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised
-from nsjax.schemes.nsga.newton import Tolerances, tangent
-from nsjax.schemes.nsga.solve import Answer, blank_tangents, coupled, data_of, decoupled, levels_of
+from nsjax.schemes.nsga.newton import tangent
+from nsjax.schemes.nsga.residual import Tolerances
+from nsjax.schemes.nsga.solve import blank_tangents, coupled, data_of, decoupled, levels_of
 from nsjax.schemes.nsga.states import Prediction
 from nsjax.schemes.parameters import chung_hulbert
 from nsjax.types import Array, PyTree, record
@@ -90,11 +91,10 @@ def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> P
     )
 
 
-def _step(scheme: Scheme, system: System, params: PyTree, carry: Carry, dt: Array | float) -> Step:
+def _step(scheme: Scheme, system: System, params: PyTree, carry: Carry, dt: Array) -> Step:
     """A step before anything is prepared."""
     state = dataclasses.replace(carry.state, t=jnp.asarray(carry.state.t))
     carry = dataclasses.replace(carry, state=state)
-    dt = jnp.asarray(dt)
     return Step(scheme=scheme, system=system, params=params, constants=(), carry=carry, dt=dt)
 
 
@@ -141,7 +141,7 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
     else:
         a, x = correction(known, -system.force(t, q, v, params), scale * drift)
     touch = events.no_touch(system)
-    step = _step(scheme, system, params, Carry(state=state), 1.0)
+    step = _step(scheme, system, params, Carry(state=state), jnp.ones(()))
     if system.nc:
         touch = touch_at_start(step, 0.0)
     # what acts is the augmented multiplier k x - p G a, and G a = -drift
@@ -206,63 +206,8 @@ def _predicted(step: Step) -> Prediction:
     )
 
 
-def _certificate(
-    system: System, s: Prediction, x: Answer, values: Array, free: Array, size: Array
-) -> tuple[Array, Array]:
-    """Natural-map residual of all laws, relative to the largest impulse that single rows would need with
-    the characteristic mass, and the contact that fulfils its law worst.
-
-    Args:
-        values, free: (rows,) what the laws ask to vanish, with and without the jump.
-        size: (rows,) sums of the magnitudes of their terms.
-    """
-    problem = ContactProblem(
-        nc=system.nc, nt=system.nt, nb=system.nb, delassus=jnp.zeros((0, 0)), free=free,
-        friction=s.friction, mask=x.active, given=s.given,
-    )  # fmt: skip
-    masses = s.scale * jnp.ones(values.shape[0])
-    single = masses * jnp.maximum(jnp.abs(free), size)
-    normal = jnp.where(x.active, problem.contacts(single)[:, 0], 0.0)
-    parts = [normal, problem.bilateral(single), s.dt * jnp.abs(x.smooth.lam)]
-    largest = jnp.max(jnp.concatenate(parts))
-    residual = relative_residual(problem, x.impulses, values, masses, (largest, largest))
-    return residual, worst_contact(problem, x.impulses, (values, masses))
-
-
-def _books(step: Step, s: Prediction, x: Answer) -> Jump:
-    """The jump, with rates and certificate."""
-    scheme, system = step.scheme, step.system
-    none = no_jump(system)
-    iterations = jnp.sum(x.solves)
-
-    def look(_: None) -> Jump:
-        rates, free = x.rows.rate(x.smooth.v + x.w), x.rows.rate(x.smooth.v) + s.restitution
-        values, size = rates + s.restitution, x.rows.rate_size(x.smooth.v + x.w)
-        residual, worst = _certificate(system, s, x, values, free, size)
-        d, count = 1 + system.nt, system.nc * (1 + system.nt)
-        before = gap_rates(step.start) if system.nc else none.before
-        after = rates[:count:d] if system.nc else none.after
-        return Jump(
-            dv=x.w,
-            contacts=x.impulses[:count].reshape(system.nc, d),
-            constraints=x.impulses[count:],
-            before=jnp.where(x.active, before, 0.0),
-            after=jnp.where(x.active, after, 0.0),
-            iterations=iterations,
-            residual=residual,
-            worst=jnp.where(residual > scheme.coef.tolerance, worst, none.worst),
-        )
-
-    def fly(_: None) -> Jump:
-        return dataclasses.replace(none, dv=x.w, iterations=iterations)
-
-    if system.nb:
-        return look(None)
-    return branch(jnp.any(x.active), look, fly, None) if system.nc else fly(None)
-
-
 @record()
-class _More:
+class _StepRest:
     """What a step leaves beside the jump: accelerations, the forces that belong to them (`Memory`), the
     bilateral ones ``lam`` of the step with the time integral of those of the smooth motion, the position
     ``free`` to which that leads, contacts, solves, solved, tangents.
@@ -293,7 +238,7 @@ def _respond(step: Step) -> Stepped:
         x = decoupled(scheme.options, system, s, tolerances, step.constants, memory.tangents)
     else:
         x = coupled(scheme.options, criteria_of(scheme), system, s, tolerances, memory.tangents)
-    jump = _books(step, s, x)
+    jump = jump_of(step, s, x)
     true, old, lam = x.smooth.lam, memory.algorithmic_force, x.smooth.lam
     if x.smooth.push is not None:
         true = jnp.concatenate([x.smooth.push, true])
@@ -303,7 +248,7 @@ def _respond(step: Step) -> Stepped:
     impulse = dt * ((1 - gamma) * old + gamma * force)[bilateral]
     if scheme.options.smooth in ("free", "zero"):
         lam = jump.constraints / dt
-    more = _More(
+    more = _StepRest(
         a=_filtered(scheme, memory.acceleration, memory.a, x.smooth.a), acceleration=x.smooth.a,
         algorithmic_force=force, force=true, lam=lam, impulse=impulse, free=x.smooth.q, active=x.active,
         solves=x.solves, solved=x.solved, tangents=x.tangents,
@@ -333,7 +278,7 @@ def _listed(step: Step, r: Stepped, report: ContactReport, pushed: Array) -> Con
     one that comes back from a flight is an impact, however slow. Those ``pushed`` are noted.
     """
     criteria, state, touch = criteria_of(step.scheme), step.state, step.carry.memory.touch
-    x: _More = events.frozen(r.more)
+    x: _StepRest = events.frozen(r.more)
     before = events.frozen(r.jump.before)
     comes = (before < 0.0) & ~events.at_rest(criteria, before, events.frozen(state.v))
     load = x.active & (events.frozen(r.jump.contacts)[:, 0] > 0.0)
@@ -369,7 +314,7 @@ def nsga_step(
         r, report = _through_events(step, at)
     else:
         r, report = _respond(step), no_report(memory.touch)
-    more: _More = r.more
+    more: _StepRest = r.more
     gap = step.at(r.end).gap()
     bits = step_status(at, r.end, gap, more.solved, r.jump.residual)
     output = impulse_output(r, contact_event(gap, more.active, report, r.jump), report.notes, dt, bits)
