@@ -24,7 +24,7 @@ from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System, at_nodes_alone, bordered
 from nsjax.core.traced import traced_once
-from nsjax.core.watch import Watch, begin_watch, watch_gaps
+from nsjax.core.watch import Watch, WatchLimits, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
 from nsjax.nonlinear import keep_solutions, lean, made_live, with_tangent, without_derivative
 from nsjax.status import CANDIDATES_LOST
@@ -287,10 +287,11 @@ def _watched(watch: Watch | None, scheme: Scheme, output: Output, dt: Array) -> 
     if watch is None:
         return None, output
     criteria = criteria_of(scheme)
-    watch, margin, grazing = watch_gaps(
-        watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence, flight=criteria.flight,
+    limits = WatchLimits(
+        resolved=criteria.gate, sequence=criteria.sequence, flight=criteria.flight,
         near=2.0 * scheme.unsure * criteria.near, locates=scheme.locates,
     )  # fmt: skip
+    watch, margin, grazing = watch_gaps(watch, output, dt, limits)
     notes = grazing if output.notes is None else output.notes | grazing
     return watch, dataclasses.replace(output, notes=notes, margin=margin)
 

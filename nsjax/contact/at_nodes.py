@@ -23,10 +23,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.core.system import System, is_local
 from nsjax.linalg import Local, at_nodes, matmul, onto_nodes, solve
 from nsjax.linalg.conjugate import Iterative
 from nsjax.linalg.krylov import conjugate_gradients, stabilised
 from nsjax.types import Array, PyTree, record
+
+
+def without_responses(system: System) -> bool:
+    """Whether contacts are those of single nodes of a large solid, whose responses are never formed."""
+    return is_local(system)
 
 
 @record()

@@ -133,8 +133,8 @@ class _Group:
         return jax.ops.segment_sum(pushed.T, self.of, num_segments=self.blocks + 1)
 
     def change(self, x: Array, moved: Array) -> Array:
-        """Change of the impulses ``x`` by a projected step where bodies are ``moved``: normal impulses first, then
-        friction in the disks of the new ones.
+        """Change of the impulses ``x`` by a projected step where bodies are ``moved``: normal impulses
+        first, then friction in the disks of the new ones.
         """
         sides = jnp.split(moved[self.of].T, 2, axis=1)
         pulls = (_added(jnp.swapaxes(a, 0, 1), v) for a, v in zip(self.wt, sides, strict=True))

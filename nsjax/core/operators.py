@@ -144,9 +144,7 @@ def jacobian(f: Callable[[Array], Array], x: Array, rows: int) -> Array:
     return (jax.jacfwd if x.shape[0] <= 2 * rows else jax.jacrev)(f)(x)
 
 
-def gap_rows(
-    system: System, function: str, count: int, t: Array, q: Array, p: PyTree, first: int = 0
-) -> Rows:
+def gap_rows(system: System, function: str, t: Array, q: Array, p: PyTree, first: int = 0) -> Rows:
     """Rows of ``d/dt`` of the gap or the constraint at ``(t, q)``: derivatives with respect to an
     increment at zero, plus the explicit time derivative of moving obstacles; from the one called
     ``first`` on.
@@ -154,6 +152,8 @@ def gap_rows(
     if function == "gap" and system.rows is not None:
         wt, offset = system.rows(t, q, p)
         return Rows(wt=wt[:, 0], offset=offset[:, 0])
+
+    count = (system.nc if function == "gap" else system.nb) - first
 
     def f(t: Array, q: Array, p: PyTree) -> Array:
         return getattr(system, function)(t, q, p)[first:]
@@ -219,7 +219,7 @@ def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     if system.rows is not None:
         wt, offset = system.rows(t, q, p)
         return Rows(wt=wt.reshape(-1, system.nv), offset=offset.reshape(-1))
-    normal = gap_rows(system, "gap", system.nc, t, q, p)
+    normal = gap_rows(system, "gap", t, q, p)
     if system.nt == 0:
         return normal
     tangent = slip_rows(system, t, q, p)
@@ -271,9 +271,9 @@ def position_gradient(system: System, t: Array, q: Array, p: PyTree, contacts: b
     """Rows of gaps (unless ``contacts`` is false) and of all constraints, joints among them."""
     parts = []
     if system.nc and contacts:
-        parts.append(gap_rows(system, "gap", system.nc, t, q, p))
+        parts.append(gap_rows(system, "gap", t, q, p))
     if system.nb:
-        parts.append(gap_rows(system, "constraint", system.nb, t, q, p))
+        parts.append(gap_rows(system, "constraint", t, q, p))
     return joined_rows(parts)
 
 
@@ -283,7 +283,7 @@ def all_rows(system: System, t: Array, q: Array, p: PyTree, contacts: bool = Tru
     if system.nc and contacts:
         parts.append(contact_rows(system, t, q, p))
     if closures:
-        parts.append(gap_rows(system, "constraint", closures, t, q, p, first=system.inside))
+        parts.append(gap_rows(system, "constraint", t, q, p, first=system.inside))
     if not parts:
         parts.append(no_rows(system))
     joints = Joints(system=system, t=t, q=q, params=p) if system.inside else None

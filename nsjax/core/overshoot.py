@@ -59,7 +59,7 @@ def overshoot(system: System, params: PyTree, state: State, dt: Array) -> dict[s
         normal = Rows(wt=every(rows.wt, system.nc * each, each), offset=rows.offset[::each])
         found["beyond gap"], _ = _row(system, p, state, dt, "gap", normal)
     if system.nb:
-        rows = gap_rows(system, "constraint", system.nb, t, q, p)
+        rows = gap_rows(system, "constraint", t, q, p)
         found["beyond constraint"], found["beyond rate"] = _row(system, p, state, dt, "constraint", rows)
     return {name: jnp.where(jnp.isfinite(x), x, 0.0) for name, x in found.items()}
 

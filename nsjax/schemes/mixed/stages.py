@@ -233,7 +233,7 @@ class StageEquations:
             contacts = row_rates(system, t, q, v, params)[: system.nc * (1 + self.nt)]
         if self.form == "index_3":
             return jnp.concatenate([contacts, position])
-        normal = gap_rows(system, "constraint", system.nb, t, q, params).jacobian()
+        normal = gap_rows(system, "constraint", t, q, params).jacobian()
         second = matvec(normal, a) + gap_drift(system, t, q, v, params, "constraint")
         return jnp.concatenate([contacts, dt * second])
 

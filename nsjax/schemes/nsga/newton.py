@@ -21,14 +21,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.at_nodes import AtNodes, correction_at_nodes, tangent_at_nodes
+from nsjax.contact.at_nodes import AtNodes, correction_at_nodes, tangent_at_nodes, without_responses
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.criteria import DEFAULT, Criteria
 from nsjax.contact.equations import Carried, blank
 from nsjax.contact.stage import CONTRACTION
 from nsjax.core.branches import branch, repeat
 from nsjax.core.operators import jacobian
-from nsjax.core.system import is_local
 from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga.fallback import by_contact_solver, has_fallback
 from nsjax.schemes.nsga.levels import Level
@@ -58,7 +57,7 @@ def tangent(
     solve, and equal to what acts at an answer.
     """
     m = level.rows
-    if m and is_local(level.system):
+    if m and without_responses(level.system):
         return tangent_at_nodes(level, d, w, s, held)
     k, p = (jnp.broadcast_to(x, (m,)) for x in level.factors(d))
     structure, bilateral = level.system.structure, np.arange(m) >= m - level.bilateral

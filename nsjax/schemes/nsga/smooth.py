@@ -96,7 +96,7 @@ class SmoothLevel(Level):
         q, _, _, _ = self._at(d, w)
         for name, count in (("gap", self.contacts), ("constraint", self.system.nb)):
             if count:
-                parts.append(gap_rows(self.system, name, count, d[0].t, q, d[0].params).jacobian())
+                parts.append(gap_rows(self.system, name, d[0].t, q, d[0].params).jacobian())
         return jnp.concatenate(parts).T, jacobian(lambda w: self.values(d, w), w, self.rows)
 
     def law(self, d: Any, sigma: Array) -> Array:

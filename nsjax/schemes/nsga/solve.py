@@ -11,11 +11,11 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact import events
-from nsjax.contact.at_nodes import own_responses
+from nsjax.contact.at_nodes import own_responses, without_responses
 from nsjax.contact.criteria import Criteria
 from nsjax.core.branches import branch
 from nsjax.core.operators import Rows, momentum
-from nsjax.core.system import System, is_local
+from nsjax.core.system import System
 from nsjax.schemes.choices import tangent_of
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
 from nsjax.schemes.nsga.linear import linearised
@@ -129,7 +129,7 @@ def _total(level: PositionLevel, d: Any, z: Unknown) -> Total:
 def _masses(system: System, s: Prediction, at: Total) -> Array:
     """Effective masses of contact rows, one for the tangents of a contact; the scale for constraints."""
     nc, nb = system.nc, system.nb
-    if is_local(system):
+    if without_responses(system):
         return _node_masses(system, s, at)
     q, rows, p, scale = lax.stop_gradient((at.q, at.rows, s.params, s.scale))
     m = rows.count
@@ -202,7 +202,7 @@ def _together(options: Options, criteria: Criteria, system: System) -> Subproble
 def blank_tangents(options: Options, criteria: Criteria, system: System, s: Prediction) -> Any:
     """Tangents for the memory at the start of a run where they are kept from step to step, else none."""
     chosen = tangent_of(options.tangent, system) == "kept" and options.iteration != "block"
-    if not chosen or system.structure.constant or is_local(system):
+    if not chosen or system.structure.constant or without_responses(system):
         return ()
     if options.iteration is not None:
         return (blank_tangent(_together(options, criteria, system), s),)

@@ -12,6 +12,7 @@ from jax import lax
 
 from nsjax import notes
 from nsjax.contact import events
+from nsjax.contact.at_nodes import without_responses
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, gap_rates
 from nsjax.contact.sensitivity import ContactReport, Contacts, Family, Stepped, no_report, through_events
@@ -21,7 +22,7 @@ from nsjax.core.inertia import NO_RESPONSES
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates, touching
 from nsjax.core.scheme import Carry, Output, Scheme
 from nsjax.core.step import Formed, Step, SystemState
-from nsjax.core.system import State, System, is_local
+from nsjax.core.system import State, System
 from nsjax.nonlinear import without_derivative
 from nsjax.schemes.at_events import derivatives, held_or_acting, touch_at_start
 from nsjax.schemes.books import contact_event, impulse_output, step_status
@@ -127,7 +128,7 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
     scale = jnp.asarray(scale, float)
     wt, drift = jnp.zeros((0, n)), jnp.zeros(0)
     if nb:
-        wt = gap_rows(system, "constraint", nb, t, q, params).jacobian()
+        wt = gap_rows(system, "constraint", t, q, params).jacobian()
         drift = gap_drift(system, t, q, v, params, "constraint")
     masses, bilateral = jnp.full(nb, scale), np.ones(nb, bool)
     linear = linearised(
@@ -254,7 +255,7 @@ def _respond(step: Step) -> Stepped:
         solves=x.solves, solved=x.solved, tangents=x.tangents,
     )  # fmt: skip
     q, v = x.q, x.smooth.v + x.w
-    if is_local(system) and scheme.gradient != "discrete":
+    if without_responses(system) and scheme.gradient != "discrete":
         q, v = without_derivative((q, v), NO_RESPONSES)
     end = State(t=s.t, q=q, v=v)
     return Stepped(end=end, jump=jump, estimate=jnp.zeros(()), more=more)
@@ -335,7 +336,7 @@ def nsga_step(
 def _through_events(step: Step, at: SystemState) -> tuple[Stepped, ContactReport]:
     """A step with contacts, which are looked at ahead, ``at``, and what is reported of them."""
     wanted = derivatives(step.scheme)
-    if is_local(step.system):
+    if without_responses(step.system):
         wanted = wanted | {"derivative": False}
     held = functools.partial(held_or_acting, criteria_of(step.scheme))
     family = Family(predict=_ahead, held=held, corrects=True, turns=True, **wanted)
