@@ -31,7 +31,7 @@ from nsjax.core import (
     from_lagrangian,
 )
 from nsjax.identify import Estimate, Recording, identify, losses, transforms
-from nsjax.io import Stopped, load, resume, run, save, to_paraview
+from nsjax.io import Stopped, export_program, load, load_program, resume, run, save, to_paraview
 from nsjax.plot import animate
 from nsjax.simulate import simulate
 from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_lyapunov, sweep_time_step
@@ -65,11 +65,13 @@ __all__ = [
     "check_gradient",
     "configure",
     "consistent",
+    "export_program",
     "from_lagrangian",
     "identify",
     "io",
     "linalg",
     "load",
+    "load_program",
     "losses",
     "models",
     "multibody",

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "nsjax.Consistent": "nsjax.consistent",
     "nsjax.Trajectory": "nsjax.simulate",
     "nsjax.io.Saved": "nsjax.load",
+    "nsjax.io.Program": "nsjax.load_program",
     "nsjax.GradientCheck": "nsjax.check_gradient",
     "nsjax.SweepResult": "nsjax.sweep",
     "nsjax.WorkPrecision": "nsjax.sweep_time_step",
