@@ -25,6 +25,7 @@ ELSEWHERE = {
     "nsjax.io.Saved": "nsjax.load",
     "nsjax.io.Program": "nsjax.load_program",
     "nsjax.GradientCheck": "nsjax.check_gradient",
+    "nsjax.AccuracyCheck": "nsjax.check_accuracy",
     "nsjax.SweepResult": "nsjax.sweep",
     "nsjax.WorkPrecision": "nsjax.sweep_time_step",
     "nsjax.Estimate": "nsjax.identify",
