@@ -171,6 +171,33 @@ def forced_jump(
 ) -> tuple[Array, Jump]:  # fmt: skip
     """Velocity change (nv,) of a whole step, and its jump: `velocity_jump` with the momentum ``push`` of
     the other forces, to which joints inside the inertia respond, too.
+
+    Args:
+        b: mass at the state where contacts are looked at, with the velocity to which restitution refers.
+        rows: of contacts (if any may act) and constraints there.
+        active, settings, start: as in `velocity_jump`.
+        forces: what else acts, ``drift`` left out: it is found.
+
+    Example:
+        Moreau's rule:
+
+        >>> import jax.numpy as jnp
+        >>> import nsjax
+        >>> from nsjax.schemes import building as b
+        >>> def respond(run):
+        ...     at, s, dt = run.midpoint, run.state, run.dt
+        ...     mass, push = at.inertia(), at.force()
+        ...     free = mass.solve(push[:, None])[:, 0]
+        ...     balance = b.Balance(at=at, inertia=mass, push=push, free=free, drift=dt * free)
+        ...     forces = b.StepForces(push=dt * push, duration=dt)
+        ...     rows, settings = at.rows(run.contacts), b.SolverSettings()
+        ...     dv, jump = b.forced_jump(balance, rows, run.acting, settings, forces)
+        ...     end = b.State(t=s.t + dt, q=s.q + dt * (s.v + 0.5 * dv), v=s.v + dv)
+        ...     return b.Stepped(end=end, jump=jump, estimate=jnp.zeros(()))
+        >>> own, ball = b.impulse_scheme("own", respond), nsjax.models.bouncing_ball()
+        >>> a, c = (nsjax.simulate(*ball, x, dt=1e-2, time=1.0) for x in (own, nsjax.schemes.moreau()))
+        >>> bool(abs(a.q - c.q).max() < 1e-12)
+        True
     """
     push, inertia = forces.push, b.inertia
     if push is None:

@@ -59,7 +59,13 @@ class ContactSolution:
 
 @record(static=("max_iterations", "method"))
 class SolverSettings:
-    """How contact problems are solved; the arguments of `solve`."""
+    """How contact problems are solved.
+
+    Args:
+        tolerance: bound on the relative natural-map residual.
+        max_iterations: number of plain Newton steps, before the fallback begins.
+        method: one of `METHODS`, see `solve`.
+    """
 
     tolerance: Array | float = 1e-11
     max_iterations: int = 50
