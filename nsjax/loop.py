@@ -83,12 +83,7 @@ def begin_run(
     watched = bool(system.nc) and bool({"notes", "margin"} & set(program.keep)) and system.pairs is None
     bits = jnp.zeros(system.nc, int)
     if carry is None:
-        setup = prepare_run(program, scheme, params, dt)
-        params = refreshed(system, jnp.asarray(state.t), state.q, setup.params)
-        start = scheme.init(scheme, worked(scheme, system), params, setup.constants, state)
-        if system.pairs is not None:
-            known = Known(memory=start.memory, pairs=system.pairs.identity(params))
-            start = dataclasses.replace(start, memory=known)
+        params, start = _first_carry(program, scheme, params, state, dt)
         origin, index = jnp.asarray(state.t), jnp.asarray(0, int)
         follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_made_by(scheme))
         if watched:
@@ -122,6 +117,19 @@ def begin_run(
     )  # fmt: skip
     # the types with which it comes back from a chunk of rows, lest the next one is compiled anew
     return jax.tree.map(lambda x: lax.convert_element_type(x, jnp.result_type(x)), run)
+
+
+def _first_carry(
+    program: LoopProgram, scheme: Scheme, params: PyTree, state: State, dt: Array
+) -> tuple[PyTree, Carry]:
+    """Parameters of the first step, and the carry of the scheme at its start."""
+    system, setup = program.system, prepare_run(program, scheme, params, dt)
+    params = refreshed(system, jnp.asarray(state.t), state.q, setup.params)
+    start = scheme.init(scheme, worked(scheme, system), params, setup.constants, state)
+    if system.pairs is None:
+        return params, start
+    known = Known(memory=start.memory, pairs=system.pairs.identity(params))
+    return params, dataclasses.replace(start, memory=known)
 
 
 def _made_by(scheme: Scheme) -> dict[str, Any]:

@@ -248,44 +248,65 @@ def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
     return implicit_solution(functools.partial(_iterate, measured), live_step)
 
 
+class _Tangents:
+    """The tangents of an iteration, and values of the equations where one is formed."""
+
+    def __init__(self, task: _Task) -> None:
+        self.task, self.frozen = task, freezes(task.equations)
+        self.quotients = self.frozen and task.equations.structure.dense
+        # traced once, for its shapes and for its values
+        self.formed = jax.jit(self._formed, inline=True)
+
+    def fresh(self, z: Array, impulses: Array, first: Array, near: Any) -> StageTangent:
+        """The tangent at an iterate; ``first``: in the first pass."""
+        found: StageTangent = self.formed(self.task.data, z, impulses, first, near)
+        return found
+
+    def _formed(self, data: PyTree, z: Array, impulses: Array, first: Array, near: Any) -> StageTangent:
+        equations = self.task.equations
+        if self.quotients:
+            return frozen_or_by(equations, data, z, first, near.quotients)
+        whole = lambda _: tangent_at(equations, data, z, impulses)  # noqa: E731
+        if not self.frozen:
+            return whole(None)
+        return lax.cond(first, lambda _: mass_tangent(equations, data, z), whole, None)
+
+    def look(self, z: Array, impulses: Array, differ: Array) -> tuple[Values, Any]:
+        """`Values`, and what difference quotients are made of where tangents are."""
+        if self.quotients:
+            return _nearby(self.task, z, impulses, differ)
+        return _values(self.task, z, impulses), None
+
+    def blank(self, z: Array, impulses: Array) -> StageTangent:
+        """A tangent of zeros."""
+
+        def made() -> StageTangent:
+            _, near = self.look(z, impulses, jnp.asarray(False))
+            return self.fresh(z, impulses, jnp.asarray(True), near)
+
+        found: StageTangent = blank(jax.eval_shape(made))
+        return found
+
+
+def _single_pass(task: _Task, z: Array, kept: StageTangent) -> tuple[tuple[Array, Array], tuple[Any, ...]]:
+    """What `_iterate` returns of linear equations, of which one pass is the solution."""
+    none = jnp.zeros(row_count(task.equations))
+    step, impulses, iterations, residual = _pass(task, _values(task, z, none), none, kept)
+    return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual, None)
+
+
 def _iterate(
     measured: int, arguments: tuple[_Task, StageStart]
 ) -> tuple[tuple[Array, Array], tuple[Any, ...]]:
     """Unknowns and impulses; passes, iterations, estimate, residual and the tangent that is carried on."""
     task, start_of = arguments
-    equations, data, settings = task.equations, task.data, task.settings
-    z, kept, carried, again = start_of.z, start_of.kept, start_of.carried, start_of.again
-    m = row_count(equations)
-    if kept is not None:
-        # linear: one pass is the solution
-        now = _values(task, z, jnp.zeros(m))
-        step, impulses, iterations, residual = _pass(task, now, jnp.zeros(m), kept)
-        return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual, None)
-    big, frozen = 1e3 * settings.scale, freezes(equations)
-    approximate = frozen or carried is not None
+    z, carried, again, settings = start_of.z, start_of.carried, start_of.again, task.settings
+    if start_of.kept is not None:
+        return _single_pass(task, z, start_of.kept)
+    none, big, tangents = jnp.zeros(row_count(task.equations)), 1e3 * settings.scale, _Tangents(task)
+    approximate = tangents.frozen or carried is not None
     restarts = again is not None and carried is not None
-
-    quotients = frozen and equations.structure.dense
-
-    @functools.partial(jax.jit, inline=True)  # traced once, for its shapes and for its values
-    def fresh(data: PyTree, z: Array, impulses: Array, first: Array, near: Any) -> StageTangent:
-        if quotients:
-            return frozen_or_by(equations, data, z, first, near.quotients)
-        whole = lambda _: tangent_at(equations, data, z, impulses)  # noqa: E731
-        if not frozen:
-            return whole(None)
-        return lax.cond(first, lambda _: mass_tangent(equations, data, z), whole, None)
-
-    def look(z: Array, impulses: Array, differ: Array) -> tuple[Values, Any]:
-        if quotients:
-            return _nearby(task, z, impulses, differ)
-        return _values(task, z, impulses), None
-
-    def start_tangent() -> StageTangent:
-        _, near = look(z, jnp.zeros(m), jnp.asarray(False))
-        return fresh(data, z, jnp.zeros(m), jnp.asarray(True), near)
-
-    first = blank(jax.eval_shape(start_tangent)) if carried is None else carried.tangent
+    first = tangents.blank(z, none) if carried is None else carried.tangent
 
     def unknown(k: Array) -> Array:
         return k == 0 if carried is None else (k == 0) & ~carried.known
@@ -303,8 +324,9 @@ def _iterate(
                 slow = slow | (losses == 2)
             z, impulses = jnp.where(lost, begin, z), jnp.where(lost, start[1], impulses)
         renew = unknown(k) | slow
-        here, near = look(z, impulses, renew & (k > 0))
-        tangent = branch(renew, lambda _: fresh(data, z, impulses, k == 0, near), lambda _: tangent, None)
+        here, near = tangents.look(z, impulses, renew & (k > 0))
+        anew = lambda _: tangents.fresh(z, impulses, k == 0, near)  # noqa: E731
+        tangent = branch(renew, anew, lambda _: tangent, None)
         begin = jnp.where(k >= SETTLED, impulses, 0.0)
         step, impulses, more, residual = _pass(task, here, impulses, tangent, begin)
         size = jnp.max(jnp.abs(step[:measured]))
@@ -319,7 +341,7 @@ def _iterate(
         return large & (k < settings.max_passes)
 
     count = jnp.asarray(0, int)
-    start = (z, jnp.zeros(m), first, count, big, big, count, jnp.zeros(()), count)
+    start = (z, none, first, count, big, big, count, jnp.zeros(()), count)
     z, impulses, tangent, k, last, now, iterations, residual, _ = repeat(unsolved, body, start)
     estimate = now * now / jnp.where(last > 0.0, last, 1.0) / settings.scale
     if carried is not None:
