@@ -14,9 +14,11 @@ from nsjax.contact.bounded import reported, working
 from nsjax.contact.closing import Closing, begin_closing, follow_closing
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, frozen, no_touch
+from nsjax.contact.few import seen, told, told_of_all
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.branches import repeat_for
+from nsjax.core.chosen import Whole, widened
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.pairs import REFUSED_GRADIENT, Known, handed_on, rows_handed_on
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
@@ -84,7 +86,7 @@ def begin_run(
     if carry is None:
         params, constants = prepare_run(system, scheme, params, dt)
         params = refreshed(system, jnp.asarray(state.t), state.q, params)
-        start = scheme.init(scheme, worked(scheme, system), params, constants, state)
+        start = _first_carry(scheme, system, params, constants, state, dt)
         if system.pairs is not None:
             known = Known(memory=start.memory, pairs=system.pairs.identity(params))
             start = dataclasses.replace(start, memory=known)
@@ -111,7 +113,7 @@ def begin_run(
     failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
     watch = begin_watch(system.nc, system.nt, bits) if watched else None
     timed = system.nc > 0 and "closed_time" in program.keep and scheme.gradient != "discrete"
-    closing = begin_closing(follow.carry, timed)
+    closing = begin_closing(_bare(follow.carry), timed)
     if closing is not None:
         closing = dataclasses.replace(closing, shift=made_live(closing.shift, follow.carry.state.q))
     run = Run(
@@ -120,6 +122,27 @@ def begin_run(
     )  # fmt: skip
     # the types with which it comes back from a chunk of rows, lest the next one is compiled anew
     return jax.tree.map(lambda x: lax.convert_element_type(x, jnp.result_type(x)), run)
+
+
+def _first_carry(
+    scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State, dt: Array
+) -> Carry:
+    """The carry of a scheme at the start of a run, of all contacts."""
+    few = scheme.init(scheme, worked(scheme, system), params, constants, state)
+    if system.chosen is None:
+        return few
+    every = worked(scheme, dataclasses.replace(system, chosen=None))
+
+    def whole() -> Carry:
+        return scheme.init(scheme, every, params, scheme.prepare(scheme, every, params, dt), state)
+
+    return told_of_all(system, params, few, jax.eval_shape(whole))
+
+
+def _bare(carry: Carry) -> Carry:
+    """With the memory of the scheme as it is."""
+    memory = carry.memory
+    return dataclasses.replace(carry, memory=memory.memory) if isinstance(memory, Whole) else carry
 
 
 def _made_by(scheme: Scheme) -> dict[str, Any]:
@@ -139,9 +162,11 @@ def _live_carry(carry: Carry, by: PyTree) -> Carry:
 
 
 def worked(scheme: Scheme, system: System) -> System:
-    """The system as a scheme meets it: bounded rows as contacts, joints in the border unless it takes them
-    inside the structure; contacts at their nodes alone where it can take them so.
+    """The system as a scheme meets it: the contacts of a step, bounded rows as contacts, joints in the
+    border unless it takes them inside the structure; contacts at their nodes alone where it can take them so.
     """
+    if system.chosen is not None:
+        system = traced_once(system.chosen.system)
     if scheme.node_contacts:
         return at_nodes_alone(working(bordered(system)))
     return working(system if scheme.joints_inside else bordered(system))
@@ -170,10 +195,9 @@ def _one_step(
     system = worked(scheme, program.system)
     start, tally = _same_pairs(system, params, start, tally)
     noted = "notes" in program.keep
-    step = functools.partial(_stepped, system, noted)
+    step = functools.partial(_seen_step, program.system, system, noted)
     carry, output, closing, moves = step(scheme, params, constants, start, run.closing, dt)
     carry, output = _known_pairs(system, params, carry, output)
-    output = reported(program.system, output)
     index = follow.index + 1
     end = follow.origin + index * dt
     carry = dataclasses.replace(carry, state=dataclasses.replace(carry.state, t=end))
@@ -198,6 +222,23 @@ def _one_step(
         watch=watch,
         closing=closing,
     ), tally
+
+
+def _seen_step(
+    system: System, worked: System, noted: bool, scheme: Scheme, params: PyTree, constants: PyTree,
+    start: Carry, closing: Closing | None, dt: Array,
+) -> tuple[Carry, Output, Closing | None, Array | None]:  # fmt: skip
+    """A step on the contacts that it looks at, told of all contacts."""
+    step = functools.partial(_stepped, worked, noted)
+    if system.chosen is None:
+        carry, output, closing, moves = step(scheme, params, constants, start, closing, dt)
+        return carry, reported(system, output), closing, moves
+    few, own = seen(system, params, start, closing)
+    carry, output, own, moves = step(scheme, params, constants, few, own, dt)
+    output = reported(system.chosen.system, output)
+    carry, output = told(criteria_of(scheme), system, params, start, carry, output)
+    own, moves = jax.tree.map(lambda x: widened(system.chosen, params, x, 1), (own, moves))
+    return carry, output, own, moves
 
 
 def _stepped(

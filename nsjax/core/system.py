@@ -134,6 +134,8 @@ class System:
             their number. Needs ``refresh``, which finds them, a ``BlockDiagonal`` structure, and neither
             constraints, bounded rows nor islands. Looked at before a run. Schemes without them are refused,
             and there are no derivatives.
+        chosen: the few of the contacts that a step looks at, a `nsjax.core.chosen.Chosen`; ``refresh``
+            chooses them. None: all.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
 
@@ -184,6 +186,7 @@ class System:
     structure: Structure = Dense()
     islands: int = 0
     pairs: Any = None
+    chosen: Any = None
     tangent_hint: str = "full"
     name: str = ""
     choices: tuple[tuple[str, Any], ...] = ()

@@ -81,12 +81,12 @@ def assemble(
     """
     if coordinates not in COORDINATES:
         raise InputError(f"assemble: coordinates = {coordinates!r}; choose one of {', '.join(COORDINATES)}")
-    parts = with_nodes(with_groups(parts))
+    parts = with_nodes(with_groups(parts, coordinates))
     check_names(parts)
     gravity = number("assemble", "gravity", "gravity", gravity)
     dimension = dimension_of(parts, gravity)
     _check_dimension((*parts, *stand_ins(parts)), dimension)
-    parts = with_candidates(parts, dimension, coordinates)
+    parts = with_candidates(parts, dimension)
     if any(part.kind == "beam" for part in parts):
         return _with_beams(parts, gravity, dict(start or {}), guess)
     tree = _mechanism(parts, joint_topology(parts, dimension))

@@ -18,7 +18,7 @@ import numpy as np
 from nsjax.multibody import meetings, numbers
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.absolute import Bodies
-from nsjax.multibody.candidates import Candidates
+from nsjax.multibody.candidates import SOLIDS, Candidates
 from nsjax.multibody.frames import ALGEBRA, Frame, Scene, ground
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.types import Array, record
@@ -62,6 +62,18 @@ class Batch:
     names: tuple[str, ...] = ()
     bodies: tuple[tuple[str, str], ...] = ()
     source: Candidates | None = None
+
+    @property
+    def group(self) -> str | None:
+        """Group with a capacity of the contacts by name; None: all are looked at."""
+        return self.part.option("group") if len(self.names) > self.places else None
+
+    @property
+    def places(self) -> int:
+        """Places for contacts by name in a step, as many as there are without a capacity."""
+        capacity = self.part.option("capacity")
+        known = all(x in SOLIDS for x in self.part.option("shapes"))
+        return min(capacity, len(self.names)) if capacity and known else len(self.names)
 
     @property
     def many(self) -> int:

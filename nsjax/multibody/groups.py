@@ -17,6 +17,7 @@ from nsjax.multibody.candidates import REACH, SOLIDS, radius_of
 from nsjax.multibody.frames import ALGEBRA
 from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import GROUND, Part, made, number
+from nsjax.multibody.topology import JOINTS, LOADS
 from nsjax.multibody.touching import Shape
 
 TIES = ("hinge", "slide", "ball", "universal", "cylindrical", "fixed")
@@ -178,8 +179,28 @@ def unused(name: str, taken: set[str]) -> str:
     return found
 
 
-def with_groups(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Every group without a capacity as its contacts.
+LISTED = 2000
+"""Pairs of free bodies in absolute coordinates up to which those of a group with a capacity are contacts by
+name. More are told by their places alone: nothing is kept of a pair that is not near.
+"""
+
+
+def counted(group: Group) -> int:
+    """Pairs of shapes, those of one body among them."""
+    n = len(group.first)
+    return n * (n - 1) // 2 if group.second is None else n * len(group.second)
+
+
+def free(parts: Iterable[Part]) -> bool:
+    """Whether nothing but contacts joins two bodies."""
+    parts = [x for x in parts if isinstance(x, Part)]
+    loads = [x for x in parts if x.kind in LOADS]
+    alone = all((len(x.bodies) == 1 or GROUND in x.bodies) and not x.option("law") for x in loads)
+    return alone and not any(x.kind in (*JOINTS, "beam") for x in parts)
+
+
+def with_groups(parts: Sequence[Part], coordinates: str) -> tuple[Part, ...]:
+    """Every group as its contacts, but those with a capacity of very many free bodies.
 
     Raises:
         InputError: for groups without a pair, and kinds that do not meet.
@@ -187,12 +208,29 @@ def with_groups(parts: Sequence[Part]) -> tuple[Part, ...]:
     groups = [x for x in parts if isinstance(x, Part) and x.kind == "contact_group"]
     if not groups:
         return tuple(parts)
-    apart, found = tied(parts), []
+    apart, found, heap = tied(parts), [], coordinates == "absolute" and free(parts)
     taken = {x.name for x in parts if isinstance(x, Part)} | {GROUND, "gravity"}
     for part in parts:
-        expand = isinstance(part, Part) and part.kind == "contact_group" and not part.option("capacity")
-        found += _contacts(part, apart, taken) if expand else [part]
+        if not isinstance(part, Part) or part.kind != "contact_group":
+            found.append(part)
+        elif part.option("capacity") is None:
+            found += _contacts(part, apart, taken)
+        elif heap and counted(part.numbers) > LISTED:
+            found.append(part)
+        else:
+            found += _chosen(part, _contacts(part, apart, taken))
     return tuple(found)
+
+
+def _chosen(part: Part, contacts: list[Part]) -> list[Part]:
+    """Contacts of which a step looks at those that are near, and the part that has their reach."""
+    of = {"group": part.name, "capacity": part.option("capacity")}
+    own = [dataclasses.replace(x, options=(*x.options, *of.items())) for x in contacts]
+    reach = part.numbers.reach
+    if reach is None:
+        solid = [x for x in part.numbers.shapes if x.kind in SOLIDS and x.kind != "plane"]
+        reach = _reach([(x.kind, x.numbers) for x in solid], part.name)
+    return [*own, Part("selection", part.name, (), numbers.Selection(reach=reach), tuple(of.items()))]
 
 
 def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[Part]:
@@ -234,26 +272,46 @@ def stand_ins(parts: Sequence[Part]) -> list[Part]:
     return found
 
 
-def with_candidates(parts: Sequence[Part], dimension: int, coordinates: str) -> tuple[Part, ...]:
+def with_candidates(parts: Sequence[Part], dimension: int) -> tuple[Part, ...]:
     """Groups with a capacity with numbers of their shapes side by side, as params hold them.
 
     Raises:
         InputError: for what such a group does not know.
     """
     return tuple(
-        _as_numbers(part, dimension, coordinates) if part.kind == "contact_group" else part
+        _as_numbers(part, dimension)
+        if part.kind == "contact_group"
+        else _alike(part, dimension)
+        if part.kind == "contact" and part.option("group")
+        else part
         for part in parts
     )  # fmt: skip
 
 
-def _as_numbers(part: Part, dimension: int, coordinates: str) -> Part:
+def _alike(part: Part, dimension: int) -> Part:
+    """A contact of a group with a capacity, with all numbers, so that those of a kind are alike."""
+    if not all(x in SOLIDS for x in part.option("shapes")):
+        return part
+    own = part.numbers
+    first, second = (filled(x, dimension) for x in (own.first, own.second))
+    return dataclasses.replace(part, numbers=dataclasses.replace(own, first=first, second=second))
+
+
+def _reach(shapes: list[tuple[str, Any]], name: str) -> Any:
+    """A part of the smallest radius around a shape, points left out."""
+    radii = [
+        jnp.asarray(radius_of(kind, x, 2 if getattr(x, "half_depth", None) is None else 3), float)
+        for kind, x in shapes
+        if kind != "plane" and not (kind == "sphere" and x.radius is None)
+    ]
+    if not radii:
+        raise InputError(f"contact_group {name!r}: a capacity for points alone, which have no size; give reach")
+    return REACH * jnp.min(jnp.stack(radii))
+
+
+def _as_numbers(part: Part, dimension: int) -> Part:
     """A group with numbers side by side."""
     group, name = part.numbers, part.name
-    if coordinates != "absolute":
-        raise InputError(
-            f"contact_group {name!r}: capacity = {part.option('capacity')} in joint coordinates; assemble "
-            'with coordinates="absolute", or leave capacity out'
-        )
     for shape in group.shapes:
         if shape.kind not in SOLIDS:
             raise InputError(
@@ -269,8 +327,7 @@ def _as_numbers(part: Part, dimension: int, coordinates: str) -> Part:
     }
     reach = group.reach
     if reach is None:
-        radii = [jnp.min(radius_of(kind, x, dimension)) for kind, x in stacks.items() if kind != "plane"]
-        reach = REACH * jnp.min(jnp.stack(radii))
+        reach = _reach([(x.kind, x.numbers) for x in group.shapes], name)
     made_of = numbers.ContactGroup(shapes=stacks, reach=reach, **group.law)
     options = {
         "capacity": part.option("capacity"), "members": tuple((x.kind, x.body) for x in group.shapes),
