@@ -218,19 +218,20 @@ def with_groups(parts: Sequence[Part], coordinates: str) -> tuple[Part, ...]:
         elif heap and counted(part.numbers) > LISTED:
             found.append(part)
         else:
-            found += _chosen(part, _contacts(part, apart, taken))
+            capacity, reach = part.option("capacity"), part.numbers.reach
+            found += few_of(part.name, capacity, reach, _contacts(part, apart, taken))
     return tuple(found)
 
 
-def _chosen(part: Part, contacts: list[Part]) -> list[Part]:
+def few_of(name: str, capacity: int, reach: Any, contacts: list[Part]) -> list[Part]:
     """Contacts of which a step looks at those that are near, and the part that has their reach."""
-    of = {"group": part.name, "capacity": part.option("capacity")}
+    of = {"group": name, "capacity": capacity}
     own = [dataclasses.replace(x, options=(*x.options, *of.items())) for x in contacts]
-    reach = part.numbers.reach
     if reach is None:
-        solid = [x for x in part.numbers.shapes if x.kind in SOLIDS and x.kind != "plane"]
-        reach = _reach([(x.kind, x.numbers) for x in solid], part.name)
-    return [*own, Part("selection", part.name, (), numbers.Selection(reach=reach), tuple(of.items()))]
+        ends = ((x.option("shapes"), (x.numbers.first, x.numbers.second)) for x in contacts)
+        solid = [both for pair in ends for both in zip(*pair, strict=True) if both[0] in SOLIDS]
+        reach = _reach(solid, name)
+    return [*own, Part("selection", name, (), numbers.Selection(reach=reach), tuple(of.items()))]
 
 
 def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[Part]:

@@ -347,10 +347,11 @@ class Mechanism:
 
     def system(self) -> System:
         """The system of this mechanism."""
-        (nq, nv), names = self.topology.sizes, self.labels()
+        (nq, nv), names, smooth = self.topology.sizes, self.labels(), self.presence.smooth
         nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.drags))
         if self.few:
-            nc = sum(self.named.rows) + len(self.presence.limits)
+            limits = len(self.presence.limits)
+            nc, smooth = sum(self.named.rows) + limits, self.named.smooth + limits
             names = dataclasses.replace(names, contacts=())
         nt = self.presence.tangents if nc else 0
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
@@ -372,7 +373,7 @@ class Mechanism:
         if self.topology.all_of("beam"):  # their stiffness belongs into the tangent
             hint = "kept"
         return System(
-            name=self.title, nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, smooth=self.presence.smooth,
+            name=self.title, nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, smooth=smooth,
             force=self.force, potential=self.potential,
             gap=self.gap if nc else None, slip=self.slip if nc and nt else None,
             law=self.law if nc else None, constraint=self.constraint if nb else None,

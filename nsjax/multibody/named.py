@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -86,6 +87,14 @@ class Named:
     def chosen(self) -> tuple[Batch, ...]:
         """Pieces of which a step looks at some."""
         return tuple(x for x in self.many if x.group is not None)
+
+    @property
+    def smooth(self) -> int:
+        """Contacts of a step without friction, the last ones."""
+        last = itertools.takewhile(
+            lambda x: isinstance(x[0], Batch) and x[0].smooth, reversed(list(zip(self.pieces, self.rows, strict=True)))
+        )
+        return sum(n for _, n in last)
 
     @property
     def of_step(self) -> Named:
@@ -284,6 +293,21 @@ def _as_meeting(piece: Batch, gap: Array, places: list[Array]) -> Meeting:
     return Meeting(gap.T.reshape(-1), first, second, here, there, normal, tuple(across))
 
 
+def _smooth_last(
+    contacts: list[Part], counts: list[int], of: dict[str, Batch]
+) -> tuple[list[Part], list[int]]:
+    """Contacts, and how many each is, with those behind all others of which a step looks at some that have
+    no friction.
+    """
+
+    def smooth(k: int) -> bool:
+        piece = of.get(contacts[k].name)
+        return piece is not None and piece.group is not None and piece.smooth
+
+    order = sorted(range(len(contacts)), key=smooth)
+    return [contacts[k] for k in order], [counts[k] for k in order]
+
+
 def _first(piece: Batch) -> Choice:
     """The first pairs, where no step has chosen."""
     few, pairs = piece.places, np.arange(len(piece.names))
@@ -303,6 +327,8 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
     places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))
     pieces: list[Part | Batch] = []
     rows, standing, done = [], [], set()
+    # of the contacts of a step those without friction stand last, see `System.smooth`
+    contacts, counts = _smooth_last(contacts, counts, of)
     for part, n in zip(contacts, counts, strict=True):
         if part.name in done:
             continue
