@@ -163,7 +163,8 @@ def _live_carry(carry: Carry, by: PyTree) -> Carry:
 
 def worked(scheme: Scheme, system: System) -> System:
     """The system as a scheme meets it: the contacts of a step, bounded rows as contacts, joints in the
-    border unless it takes them inside the structure; contacts at their nodes alone where it can take them so.
+    border unless it takes them inside the structure; contacts at their nodes alone where it can take
+    them so.
     """
     if system.chosen is not None:
         system = traced_once(system.chosen.system)

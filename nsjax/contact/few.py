@@ -18,7 +18,7 @@ from nsjax.core.quantities import QUANTITIES
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.system import System
 from nsjax.status import CANDIDATES_LOST
-from nsjax.types import Array, PyTree
+from nsjax.types import PyTree
 
 
 def _leaves(x: Any) -> tuple[list[Any], Any]:

@@ -41,6 +41,9 @@ class Chosen(Protocol):
     def places(self, p: PyTree) -> Array:
         """Place (many,) int of each contact among the few; their number: it has none."""
 
+    def lost(self, p: PyTree) -> dict[str, Array]:
+        """By the name of a group the number () of pairs for which it would have needed places."""
+
     def overflow(self, p: PyTree) -> Array:
         """() bool, whether more contacts were near than there are places."""
 

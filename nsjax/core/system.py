@@ -134,8 +134,7 @@ class System:
             their number. Needs ``refresh``, which finds them, a ``BlockDiagonal`` structure, and neither
             constraints, bounded rows nor islands. Looked at before a run. Schemes without them are refused,
             and there are no derivatives.
-        chosen: the few of the contacts that a step looks at, a `nsjax.core.chosen.Chosen`; ``refresh``
-            chooses them. None: all.
+        chosen: what ``refresh`` chooses of the contacts, a `nsjax.core.chosen.Chosen`; None: all.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
 

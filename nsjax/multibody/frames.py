@@ -225,9 +225,7 @@ def _beside(frames: Sequence[Frame]) -> Frame:
                  vectors([x.velocity for x in frames]), stack([x.spin for x in frames]))  # fmt: skip
 
 
-def several(
-    frames: Mapping[str, Frame], bodies: Sequence[str], which: Array | None = None
-) -> Frame | None:
+def several(frames: Mapping[str, Frame], bodies: Sequence[str], which: Array | None = None) -> Frame | None:
     """Frames of so many bodies side by side, or of those of them at ``which`` places; None: all are the
     ground.
     """

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.multibody import numbers, touching
+from nsjax.multibody import meetings, numbers, touching
 from nsjax.multibody.all_pairs import KINDS
 from nsjax.multibody.candidates import REACH, SOLIDS, radius_of
 from nsjax.multibody.frames import ALGEBRA
@@ -64,22 +64,23 @@ def contact_group(
         second: shapes that meet each of ``first``; None: those of ``first`` meet each other.
         exclude: pairs of bodies that do not meet, ``[("hand", "box")]`` for instance.
         restitution, restitution_tangential, friction: of each contact, see `contact`.
-        capacity: None: every pair is a contact. A number: only pairs that are near each other have rows,
-            found anew in every step, in so many places for each two kinds of shapes; more set the status
-            bit `nsjax.status.CANDIDATES_LOST`. See Limits. A place is named ``"all.sphere_plane.0"``;
-            `Trajectory.contact` takes ``"all"`` and ``"all.sphere_plane"``, too.
+        capacity: so many pairs of each two kinds of shapes, those with the ground apart, are looked at in a
+            step: the first ones that are nearer than ``reach`` at its start. More set the status bit
+            `nsjax.status.CANDIDATES_LOST`. As many as there are pairs: all are. None: all up to 60
+            contacts, and of bodies in absolute coordinates that only contacts join; of more so many as
+            `assemble` says in a warning.
         reach: gap up to which a pair has a place: at least the way that a gap closes in half a step [m].
             None: a fifth of the smallest radius around a shape.
 
     Raises:
         InputError: for groups without a pair, here or in `assemble`, and kinds that do not meet.
 
-    Limits: without a capacity every pair has its rows, whether its shapes ever meet or not: groups of n
-    shapes make about ``n^2 / 2`` contacts, and `assemble` warns of more than 60. With one: bodies that only
-    contacts join, in ``coordinates="absolute"``, shapes `sphere`, `point`, `box`, `capsule`, `cylinder` and
-    `plane`, schemes with pairs (see `nsjax.System`), no derivatives, no list of impacts. What is remembered
-    of a contact goes with its pair. Spheres around all shapes are compared in every step: ``n^2 / 2``
-    numbers.
+    Limits: names, parameters, impacts, notes and derivatives are those of all pairs, whatever the capacity;
+    the choice of a step has no derivative. ``gap_min`` of a pair that was not near since the row before is
+    its gap at the row. Pairs are chosen of `sphere`, `point`, `box`, `capsule`, `cylinder` and `plane`
+    where there are four or more alike; others are always looked at. Bodies in absolute coordinates that
+    only contacts join, with more than 2,000 pairs and a capacity: rows and parameters are those of the
+    places, ``"all.sphere_plane.0"``, with `schemes.moreau` alone, without derivatives and lists of impacts.
 
     Example:
         >>> from nsjax.multibody import assemble, body, box, contact_group, plane, sphere
@@ -213,7 +214,7 @@ def with_groups(parts: Sequence[Part], coordinates: str) -> tuple[Part, ...]:
     for part in parts:
         if not isinstance(part, Part) or part.kind != "contact_group":
             found.append(part)
-        elif part.option("capacity") is None:
+        elif heap and part.option("capacity") is None:
             found += _contacts(part, apart, taken)
         elif heap and counted(part.numbers) > LISTED:
             found.append(part)
@@ -223,15 +224,50 @@ def with_groups(parts: Sequence[Part], coordinates: str) -> tuple[Part, ...]:
     return tuple(found)
 
 
-def few_of(name: str, capacity: int, reach: Any, contacts: list[Part]) -> list[Part]:
+MANY_ROWS = 60
+"""Contacts between bodies beyond which a step looks at those of a group or a file that are near alone, and
+`assemble` says that there are many. Moreau's step takes 1.07 ms for a humanoid with 371 of which all are
+looked at, 0.6 ms with those that are near, MuJoCo's 0.033 ms.
+"""
+
+UNASKED = 16
+"""Places for pairs of each two kinds of shapes where no capacity is given. Of the humanoid's 98 pairs of
+capsules seven are near at most while it falls.
+"""
+
+
+def few_of(name: str, capacity: int | None, reach: Any, contacts: list[Part]) -> list[Part]:
     """Contacts of which a step looks at those that are near, and the part that has their reach."""
-    of = {"group": name, "capacity": capacity}
-    own = [dataclasses.replace(x, options=(*x.options, *of.items())) for x in contacts]
-    if reach is None:
-        ends = ((x.option("shapes"), (x.numbers.first, x.numbers.second)) for x in contacts)
-        solid = [both for pair in ends for both in zip(*pair, strict=True) if both[0] in SOLIDS]
-        reach = _reach(solid, name)
-    return [*own, Part("selection", name, (), numbers.Selection(reach=reach), tuple(of.items()))]
+    of = (("group", name), ("capacity", capacity))
+    own = [dataclasses.replace(x, options=(*x.options, *of)) for x in contacts]
+    return [*own, Part("selection", name, (), numbers.Selection(reach=reach), of)]
+
+
+def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Part]:
+    """With the capacity of every group of contacts, or without the group where all are looked at."""
+    found: list[Part | None] = list(parts)
+    heap = coordinates == "absolute" and free(parts)
+    for part in [x for x in parts if x.kind == "selection"]:
+        own = [x for x in parts if x.kind == "contact" and x.option("group") == part.name]
+        capacity, count = part.option("capacity"), sum(meetings.count(x, x.numbers, dimension) for x in own)
+        more: tuple[tuple[str, Any], ...] = ()
+        if capacity is not None or (count > MANY_ROWS and not heap):
+            more = (
+                ("group", part.name),
+                ("capacity", capacity or UNASKED),
+                ("asked", capacity is not None),
+            )
+        places = {id(x): k for k, x in enumerate(found)}
+        for x in own:
+            kept = tuple(y for y in x.options if y[0] not in ("group", "capacity"))
+            found[places[id(x)]] = dataclasses.replace(x, options=(*kept, *more))
+        reach = part.numbers.reach
+        if more and reach is None:
+            ends = ((x.option("shapes"), (x.numbers.first, x.numbers.second)) for x in own)
+            reach = _reach([y for pair in ends for y in zip(*pair, strict=True)], part.name)
+        kept_part = dataclasses.replace(part, numbers=numbers.Selection(reach=reach))
+        found[places[id(part)]] = kept_part if more else None
+    return [x for x in found if x is not None]
 
 
 def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[Part]:
@@ -273,7 +309,7 @@ def stand_ins(parts: Sequence[Part]) -> list[Part]:
     return found
 
 
-def with_candidates(parts: Sequence[Part], dimension: int) -> tuple[Part, ...]:
+def with_candidates(parts: Sequence[Part], dimension: int, coordinates: str) -> tuple[Part, ...]:
     """Groups with a capacity with numbers of their shapes side by side, as params hold them.
 
     Raises:
@@ -285,7 +321,7 @@ def with_candidates(parts: Sequence[Part], dimension: int) -> tuple[Part, ...]:
         else _alike(part, dimension)
         if part.kind == "contact" and part.option("group")
         else part
-        for part in parts
+        for part in _settled(parts, dimension, coordinates)
     )  # fmt: skip
 
 
@@ -303,10 +339,12 @@ def _reach(shapes: list[tuple[str, Any]], name: str) -> Any:
     radii = [
         jnp.asarray(radius_of(kind, x, 2 if getattr(x, "half_depth", None) is None else 3), float)
         for kind, x in shapes
-        if kind != "plane" and not (kind == "sphere" and x.radius is None)
+        if kind in SOLIDS and kind != "plane" and not (kind == "sphere" and x.radius is None)
     ]
     if not radii:
-        raise InputError(f"contact_group {name!r}: a capacity for points alone, which have no size; give reach")
+        raise InputError(
+            f"contact_group {name!r}: a capacity for points alone, which have no size; give reach"
+        )
     return REACH * jnp.min(jnp.stack(radii))
 
 

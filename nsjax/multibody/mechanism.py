@@ -207,11 +207,6 @@ class Mechanism:
         """Whether it has all contacts, of which a step looks at some."""
         return bool(self.presence.named.chosen) and not self.few
 
-    def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Places (nc,) with a contact, of the few of a step."""
-        limits = np.ones(len(self.presence.limits), bool)
-        return jnp.concatenate([Selection(self).used(p), limits])
-
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
         """Gaps of the contacts, then of the limits (nc,)."""
         if self.contacts is not None:
@@ -350,8 +345,7 @@ class Mechanism:
         (nq, nv), names, smooth = self.topology.sizes, self.labels(), self.presence.smooth
         nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.drags))
         if self.few:
-            limits = len(self.presence.limits)
-            nc, smooth = sum(self.named.rows) + limits, self.named.smooth + limits
+            nc, smooth = (x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.smooth))
             names = dataclasses.replace(names, contacts=())
         nt = self.presence.tangents if nc else 0
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
@@ -359,12 +353,8 @@ class Mechanism:
         if self.knows_rows:
             given["rows"] = self.contact_rows
         if absolute:
-            touching = self.presence.touching
-            given = self.tree.structure(self, ("",) * len(touching) if self.presence.named.chosen else touching)
-        if self.few:
-            given["allowed"] = self.allowed
-        if self.chooses:
-            given["chosen"] = Selection(self)
+            given = self.tree.structure(self, self.presence.touching)
+        given |= Selection(self).promises()
         if self.contacts is not None:
             given = {"inertia": self.inertia} | self.contacts.promises()
         refreshed = self.named.searched or self.contacts is not None or self.chooses

@@ -92,7 +92,8 @@ class Named:
     def smooth(self) -> int:
         """Contacts of a step without friction, the last ones."""
         last = itertools.takewhile(
-            lambda x: isinstance(x[0], Batch) and x[0].smooth, reversed(list(zip(self.pieces, self.rows, strict=True)))
+            lambda x: isinstance(x[0], Batch) and x[0].smooth,
+            reversed(list(zip(self.pieces, self.rows, strict=True))),
         )
         return sum(n for _, n in last)
 
@@ -277,7 +278,7 @@ class Named:
         for piece, n in zip(self.pieces, self.rows, strict=True):
             one = next(beside)[1] if isinstance(piece, Batch) else None
             choice = self.choice(piece, p)
-            if one is not None and choice is not None:
+            if isinstance(piece, Batch) and one is not None and choice is not None:
                 one = [x.reshape(-1, piece.rows)[choice.which].reshape(-1) for x in one]
             own = [] if isinstance(piece, Batch) else [p[piece.name]]
             for k, key in enumerate(LAW):

@@ -79,7 +79,8 @@ def _moved(tree: Tree, named: Named, met: list[Meeting], side: str, p: PyTree) -
         return tree.moves_of(named.sorted([name for own in bodies for name in own]))
     found = []
     for piece, own in zip(named.pieces, bodies, strict=True):
-        moves, choice = tree.moves_of(own), named.choice(piece, p)
+        moves: Any = tree.moves_of(own)
+        choice = named.choice(piece, p)
         if choice is not None:
             at = choice.which[:, None] * piece.rows + np.arange(piece.rows)  # type: ignore[union-attr]
             moves = jnp.asarray(moves)[at.reshape(-1)]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import System
-from nsjax.multibody.batches import Batch
-from nsjax.multibody.named import CHOSEN
+from nsjax.multibody.named import CHOSEN, Choice
 from nsjax.types import Array, PyTree
 
 if TYPE_CHECKING:
@@ -46,7 +46,17 @@ class Selection:
         standing = np.arange(count) if named.order is None else np.argsort(np.array(named.order))
         return np.split(standing, np.cumsum(named.rows)[:-1])
 
-    def _pieces(self, p: PyTree):  # type: ignore[no-untyped-def]
+    def promises(self) -> dict[str, Any]:
+        """What the system is told, of all contacts or of the few."""
+        if self.mechanism.few:
+            return {"allowed": self.allowed}
+        return {"chosen": self} if self.mechanism.chooses else {}
+
+    def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
+        """Places (nc,) of the few with a contact; limits always."""
+        return jnp.concatenate([self.used(p), np.ones(self.common, bool)])
+
+    def _pieces(self, p: PyTree) -> Iterator[tuple[Any, np.ndarray, Choice | None]]:
         """Every piece, its contacts, and its choice; None: all."""
         few = self.mechanism.presence.named.of_step
         for piece, standing in zip(few.pieces, self._standing, strict=True):
@@ -86,11 +96,10 @@ class Selection:
         chosen = self.mechanism.presence.named.chosen
         return jnp.any(jnp.stack([p[CHOSEN][x.names[0]].near > x.places for x in chosen]))
 
-
-def lacking(named: tuple[Batch, ...], near: dict[str, int]) -> dict[str, int]:
-    """Capacity of each group that would have held so many pairs ``near``, by the first name of those alike."""
-    found: dict[str, int] = {}
-    for piece in named:
-        group = str(piece.group)
-        found[group] = max(found.get(group, 0), near[piece.names[0]])
-    return found
+    def lost(self, p: PyTree) -> dict[str, Array]:
+        """By the name of a group the largest number () of pairs alike that are near."""
+        found: dict[str, Array] = {}
+        for piece in self.mechanism.presence.named.chosen:
+            near, group = p[CHOSEN][piece.names[0]].near, str(piece.group)
+            found[group] = jnp.maximum(found[group], near) if group in found else near
+        return found
