@@ -169,7 +169,7 @@ class Mechanism:
         frames, spins, velocities = self.tree.seen(q, None, p)
         met = self.met(self.scene_of(t, q, None, p, frames), p)
         wt = screw_rows.rows(
-            self.tree, self.named, met, self.own, self.presence.tangents, spins, velocities, p
+            self.tree, self.named, met, self.own, self.presence.tangents, (spins, velocities), p
         )
         return wt, jnp.zeros(wt.shape[:2])
 

@@ -24,8 +24,8 @@ from nsjax.types import Array, PyTree
 
 
 def rows(
-    tree: Tree, named: Named, met: list[Meeting], own: OwnJoints, tangents: int, spins: Array,
-    velocities: Array, p: PyTree,
+    tree: Tree, named: Named, met: list[Meeting], own: OwnJoints, tangents: int,
+    screws: tuple[Array, Array], p: PyTree,
 ) -> Array:  # fmt: skip
     """Rows (nc, 1 + tangents, nv) of meetings, then of limits.
 
@@ -35,13 +35,12 @@ def rows(
         met: where they do, piece by piece.
         own: joints with the limits.
         tangents: of each contact.
-        spins, velocities: screws (nv, 3).
+        screws: spins and velocities (nv, 3).
         p: refreshed params.
     """
-    found, d = (
-        [_of_meetings(tree, named, met, 1 + tangents, spins, velocities, p)] if met else [],
-        1 + tangents,
-    )
+    (spins, velocities), d = screws, 1 + tangents
+    columns = jnp.concatenate([velocities, spins], axis=1).T
+    found = [_of_meetings(tree, named, met, d, columns, p)] if met else []
     limits = np.zeros((len(own.limits), d, spins.shape[0]))
     for k, (name, which) in enumerate(own.limits):
         limits[k, 0, own.links[name].v] = 1.0 if which == "lower" else -1.0
@@ -50,14 +49,12 @@ def rows(
     return found[0] if len(found) == 1 else jnp.concatenate(found)
 
 
-def _of_meetings(
-    tree: Tree, named: Named, met: list[Meeting], d: int, spins: Array, velocities: Array, p: PyTree
-) -> Array:
-    """Rows (k, d, nv)."""
+def _of_meetings(tree: Tree, named: Named, met: list[Meeting], d: int, columns: Array, p: PyTree) -> Array:
+    """Rows (k, d, nv) from the columns (6, nv) of all screws."""
     counts = [jnp.size(x.gap) for x in met]
     both, total = list(zip(met, counts, strict=True)), sum(counts)
     ways = [jnp.stack([space.many(y, n) for y in (x.normal, *x.tangents)[:d]], axis=2) for x, n in both]
-    way, columns = named.in_order(ways, 1), jnp.concatenate([velocities, spins], axis=1).T
+    way = named.in_order(ways, 1)
     made: Any = 0.0
     for side, point, sign in (("first", "here", 1.0), ("second", "there", -1.0)):
         moves = _moved(tree, named, met, side, p)
