@@ -14,9 +14,11 @@ from nsjax.contact.bounded import reported, working
 from nsjax.contact.closing import Closing, begin_closing, follow_closing
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, frozen, no_touch
+from nsjax.contact.few import seen, told, told_of_all
 from nsjax.contact.sliding import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.branches import repeat_for
+from nsjax.core.chosen import Whole, widened
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.pairs import REFUSED_GRADIENT, Known, handed_on, rows_handed_on
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
@@ -108,7 +110,7 @@ def begin_run(
     failure = FirstFailure(step=none, time=jnp.zeros(()), status=jnp.asarray(0, int), contact=none)
     watch = begin_watch(system.nc, system.nt, bits) if watched else None
     timed = system.nc > 0 and "closed_time" in program.keep and scheme.gradient != "discrete"
-    closing = begin_closing(follow.carry, timed)
+    closing = begin_closing(_bare(follow.carry), timed)
     if closing is not None:
         closing = dataclasses.replace(closing, shift=made_live(closing.shift, follow.carry.state.q))
     run = Run(
@@ -122,14 +124,33 @@ def begin_run(
 def _first_carry(
     program: LoopProgram, scheme: Scheme, params: PyTree, state: State, dt: Array
 ) -> tuple[PyTree, Carry]:
-    """Parameters of the first step, and the carry of the scheme at its start."""
+    """Parameters of the first step, and the carry of the scheme at its start, of all contacts."""
     system, setup = program.system, prepare_run(program, scheme, params, dt)
     params = refreshed(system, jnp.asarray(state.t), state.q, setup.params)
     start = scheme.init(scheme, worked(scheme, system), params, setup.constants, state)
+    if system.chosen is not None:
+        start = _carry_of_all(setup, params, state, start)
     if system.pairs is None:
         return params, start
     known = Known(memory=start.memory, pairs=system.pairs.identity(params))
     return params, dataclasses.replace(start, memory=known)
+
+
+def _carry_of_all(setup: RunSetup, params: PyTree, state: State, few: Carry) -> Carry:
+    """The carry ``few`` of the contacts that the first step looks at, with places for all contacts."""
+    scheme = setup.scheme
+    every = worked(scheme, dataclasses.replace(setup.program.system, chosen=None))
+
+    def whole() -> Carry:
+        return scheme.init(scheme, every, params, scheme.prepare(scheme, every, params, setup.dt), state)
+
+    return told_of_all(setup.program.system, params, few, jax.eval_shape(whole))
+
+
+def _bare(carry: Carry) -> Carry:
+    """With the memory of the scheme as it is."""
+    memory = carry.memory
+    return dataclasses.replace(carry, memory=memory.memory) if isinstance(memory, Whole) else carry
 
 
 def _made_by(scheme: Scheme) -> dict[str, Any]:
@@ -149,9 +170,12 @@ def _live_carry(carry: Carry, by: PyTree) -> Carry:
 
 
 def worked(scheme: Scheme, system: System) -> System:
-    """The system as a scheme meets it: bounded rows as contacts, joints in the border unless it takes them
-    inside the structure; contacts at their nodes alone where it can take them so.
+    """The system as a scheme meets it: the contacts of a step, bounded rows as contacts, joints in the
+    border unless it takes them inside the structure; contacts at their nodes alone where it can take
+    them so.
     """
+    if system.chosen is not None:
+        system = traced_once(system.chosen.system)
     if scheme.node_contacts:
         return at_nodes_alone(working(bordered(system)))
     return working(system if scheme.joints_inside else bordered(system))
@@ -201,9 +225,8 @@ def _one_step(setup: RunSetup, run: Run, tally: dict[str, Array]) -> tuple[Run, 
     params = step.params
     start, tally = _same_pairs(step.system, params, step.carry, tally)
     step = dataclasses.replace(step, carry=start)
-    carry, output, closing, moves = _stepped(step, run.closing, "notes" in program.keep)
+    carry, output, closing, moves = _seen_step(program.system, step, run.closing, "notes" in program.keep)
     carry, output = _known_pairs(step.system, params, carry, output)
-    output = reported(program.system, output)
     index = follow.index + 1
     end = follow.origin + index * dt
     carry = dataclasses.replace(carry, state=dataclasses.replace(carry.state, t=end))
@@ -229,6 +252,21 @@ def _one_step(setup: RunSetup, run: Run, tally: dict[str, Array]) -> tuple[Run, 
         watch=watch,
         closing=closing,
     ), tally
+
+
+def _seen_step(
+    system: System, step: Step, closing: Closing | None, noted: bool
+) -> tuple[Carry, Output, Closing | None, Array | None]:
+    """A step on the contacts that it looks at, told of all contacts."""
+    if system.chosen is None:
+        carry, output, closing, moves = _stepped(step, closing, noted)
+        return carry, reported(system, output), closing, moves
+    few, own = seen(system, step.params, step.carry, closing)
+    carry, output, own, moves = _stepped(dataclasses.replace(step, carry=few), own, noted)
+    output = reported(system.chosen.system, output)
+    carry, output = told(criteria_of(step.scheme), system, step.params, step.carry, carry, output)
+    own, moves = jax.tree.map(lambda x: widened(system.chosen, step.params, x, 1), (own, moves))
+    return carry, output, own, moves
 
 
 def _stepped(

@@ -209,7 +209,20 @@ class Trajectory(Views, ByName, RowQuantities):
             return
         lane = int(np.flatnonzero(status.reshape(-1))[0])
         first = jax.tree.map(lambda x: np.asarray(x).reshape(-1)[lane], self.first_failure)
-        raise RunError(failure_sentence(self.system, first, lane if status.ndim else None))
+        more = ""
+        if int(first.status) & status_bits.CANDIDATES_LOST and self.system.chosen and not status.ndim:
+            near = _most_near(self.system, self.params, self.t, self.q)
+            named = (f"capacity = {int(n)} of {name!r}" for name, n in near.items())
+            more = f" Of the pairs near at the rows saved, {' and '.join(named)} would have held all."
+        raise RunError(failure_sentence(self.system, first, lane if status.ndim else None) + more)
+
+
+@functools.partial(jax.jit, static_argnames=("system",))
+def _most_near(system: System, params: PyTree, t: Array, q: Array) -> dict[str, Array]:
+    """Pairs of each group that were near at any row."""
+    ready = prepared(system, params)
+    near = jax.vmap(lambda t, q: system.chosen.lost(refreshed(system, t, q, ready)))(t, q)
+    return {name: jnp.max(x) for name, x in near.items()}
 
 
 @functools.partial(jax.jit, static_argnames=("system",))

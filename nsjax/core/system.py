@@ -134,6 +134,7 @@ class System:
             their number. Needs ``refresh``, which finds them, a ``BlockDiagonal`` structure, and neither
             constraints, bounded rows nor islands. Looked at before a run. Schemes without them are refused,
             and there are no derivatives.
+        chosen: what ``refresh`` chooses of the contacts, a `nsjax.core.chosen.Chosen`; None: all.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
 
@@ -184,6 +185,7 @@ class System:
     structure: Structure = Dense()
     islands: int = 0
     pairs: Any = None
+    chosen: Any = None
     tangent_hint: str = "full"
     name: str = ""
     choices: tuple[tuple[str, Any], ...] = ()

@@ -14,7 +14,7 @@ from nsjax.core import InputError, Problem, State
 from nsjax.core.checks import is_traced
 from nsjax.multibody.beam_start import beam_start, dependent_beam_rows
 from nsjax.multibody.beams import with_nodes
-from nsjax.multibody.groups import stand_ins, with_candidates, with_groups
+from nsjax.multibody.groups import MANY_ROWS, UNASKED, stand_ins, with_candidates, with_groups
 from nsjax.multibody.loads import only_pull
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.named import Named
@@ -81,7 +81,7 @@ def assemble(
     """
     if coordinates not in COORDINATES:
         raise InputError(f"assemble: coordinates = {coordinates!r}; choose one of {', '.join(COORDINATES)}")
-    parts = with_nodes(with_groups(parts))
+    parts = with_nodes(with_groups(parts, coordinates))
     check_names(parts)
     gravity = number("assemble", "gravity", "gravity", gravity)
     dimension = dimension_of(parts, gravity)
@@ -135,28 +135,34 @@ def _mechanism(parts: tuple[Part, ...], topology: Topology) -> Mechanism:
     return Mechanism(topology, presence_of(parts, topology))
 
 
-MANY_ROWS = 60
-"""Contacts between bodies beyond which `assemble` says that there are many: a step solves for all of them.
-Moreau's takes 1.07 ms for a humanoid with 371, MuJoCo's, which looks for those that are near, 0.033 ms.
-"""
-
-
 class RowsWarning(UserWarning):
-    """A mechanism has many contacts, all of which every step looks at."""
+    """A mechanism has many contacts."""
 
 
 def _tell_rows(contacts: Named) -> None:
     """Says that there are many contacts of rigid bodies, before anything is compiled."""
     many = contacts.between_bodies
-    if many > MANY_ROWS:
-        warnings.warn(
-            f"assemble: {many} contacts between bodies, beyond {MANY_ROWS}: every step solves for all of "
-            "them, and the first call takes longer; leave out pairs that never meet, by exclude= of "
-            "contact_group or in the model's file, or, where contacts alone join the bodies, take "
-            "contact_group with a capacity",
-            RowsWarning,
-            stacklevel=4,
+    if many <= MANY_ROWS:
+        return
+    own = [x for x in contacts.chosen if not x.part.option("asked")]
+    if own:
+        few, most = contacts.of_step.between_bodies, max(len(x.names) for x in own)
+        said = (
+            f"a step looks at those that are near at its start, with places for {few}: "
+            f"{UNASKED} pairs of each two kinds of shapes. capacity= of contact_group or of the reader of "
+            f"the file gives more or fewer, and {most} all"
         )
+    elif any(x.part.option("asked") for x in contacts.many):
+        return
+    else:
+        said = (
+            "every step solves for all of them, and the first call takes longer; leave out pairs that "
+            "never meet, by exclude= of contact_group or in the model's file, or take contact_group, of "
+            "which a step looks at those that are near"
+        )
+    warnings.warn(
+        f"assemble: {many} contacts between bodies, beyond {MANY_ROWS}: {said}", RowsWarning, stacklevel=4
+    )
 
 
 class TurnsWarning(UserWarning):

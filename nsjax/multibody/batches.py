@@ -18,7 +18,7 @@ import numpy as np
 from nsjax.multibody import meetings, numbers
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.absolute import Bodies
-from nsjax.multibody.candidates import Candidates
+from nsjax.multibody.candidates import SOLIDS, Candidates
 from nsjax.multibody.frames import ALGEBRA, Frame, Scene, ground
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.types import Array, record
@@ -55,6 +55,7 @@ class Batch:
         names: of the parts; none of pairs that are found.
         bodies: names of both bodies of each.
         source: the pairs that are found; None of those by name.
+        smooth: whether it is known that all are without friction.
     """
 
     part: Part
@@ -62,6 +63,19 @@ class Batch:
     names: tuple[str, ...] = ()
     bodies: tuple[tuple[str, str], ...] = ()
     source: Candidates | None = None
+    smooth: bool = False
+
+    @property
+    def group(self) -> str | None:
+        """Group with a capacity of the contacts by name; None: all are looked at."""
+        return self.part.option("group") if len(self.names) > self.places else None
+
+    @property
+    def places(self) -> int:
+        """Places for contacts by name in a step, as many as there are without a capacity."""
+        capacity = self.part.option("capacity")
+        known = all(x in SOLIDS for x in self.part.option("shapes"))
+        return min(capacity, len(self.names)) if capacity and known else len(self.names)
 
     @property
     def many(self) -> int:
@@ -202,12 +216,13 @@ def alike(parts: Sequence[Part], dimension: int, grounded: bool = True) -> list[
         leaves, structure = jax.tree.flatten((part.numbers.first, part.numbers.second))
         ends = tuple(name == GROUND for name in part.bodies) if grounded else ()
         rows = meetings.count(part, part.numbers, dimension)
-        key = part.options, structure, tuple(np.shape(x) for x in leaves), ends, rows
+        smooth = part.option("group") is not None and part.numbers.friction is None
+        key = part.options, structure, tuple(np.shape(x) for x in leaves), ends, smooth, rows
         groups.setdefault(key, []).append(part)
     return [
         Batch(
             Part("contact", "pair", ("first", "second"), None, own[0].options), key[-1],
-            tuple(x.name for x in own), tuple((x.bodies[0], x.bodies[1]) for x in own),
+            tuple(x.name for x in own), tuple((x.bodies[0], x.bodies[1]) for x in own), smooth=key[-2],
         )
         for key, own in groups.items()
     ]  # fmt: skip

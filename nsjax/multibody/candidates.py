@@ -15,7 +15,7 @@ import numpy as np
 from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.all_pairs import KINDS
 from nsjax.multibody.frames import Scene
-from nsjax.multibody.placing import solid_box
+from nsjax.multibody.placing import along_of, normal_of, solid_box
 from nsjax.types import Array, PyTree, record
 
 SOLIDS = ("sphere", "box", "capsule", "cylinder", "plane")
@@ -118,16 +118,8 @@ class Candidates:
             self._around(tree, frames, kind, np.array(places), group.shapes[kind])
             for kind, places in zip(self.kinds, self.places, strict=True)
         )
-        apart = one.centre[i] - other.centre[j]
-        if self.kinds[1] == "plane":
-            gap = jnp.sum(apart * other.axes[j, :, 0], axis=1) - one.radius[i]
-        else:
-            gap = jnp.sqrt(jnp.sum(apart * apart, axis=1)) - one.radius[i] - other.radius[j]
-            if self.kinds[1] == "box":  # also from its faces: a floor is one
-                gap = jnp.maximum(gap, _from_faces(other, j, apart) - one.radius[i])
-            if self.kinds[0] == "box":
-                gap = jnp.maximum(gap, _from_faces(one, i, -apart) - other.radius[j])
-        near = gap < group.reach
+        ends = jax.tree.map(lambda x: x[i], one), jax.tree.map(lambda x: x[j], other)
+        near = jax.vmap(functools.partial(apart, self.kinds))(*ends) < group.reach
         (which,) = jnp.nonzero(near, size=self.capacity, fill_value=self.many)
         return Found(which=which, used=which < self.many, lost=jnp.sum(near) > self.capacity)
 
@@ -137,26 +129,55 @@ class Candidates:
 
         def one(frame: Any, shape: Any) -> Around:
             scene = Scene(self.dimension, jnp.zeros(()), {"body": tree.alone(frame)})
-            return _around(scene, kind, shape)
+            return around(scene, "body", kind, shape)
 
         return jax.vmap(one)(own, shapes)
 
 
 @record()
 class Around:
-    """A sphere around a shape; axes (d, d) and half edges of a box, or the normal of a plane (d, 1)."""
+    """What is looked at of a shape to tell whether it may be near another.
+
+    Args:
+        centre: (d,).
+        radius: of a sphere around the shape; of a plane zero.
+        axes: (d, d) of a box, (d, 1) of a capsule or cylinder; (d, 1) normal of a plane; None: a sphere.
+        half: edges (d,), or length (1,).
+        thick: radius around what axes and half edges span.
+    """
 
     centre: Array
     radius: Array
     axes: Any = None
     half: Any = None
+    thick: Any = 0.0
 
 
-def _from_faces(box: Around, k: np.ndarray, way: Array) -> Array:
-    """Distances (m,) of points at ``way`` (m, d) from the centres of boxes ``k``; zero inside."""
-    local = jnp.abs(jnp.sum(box.axes[k] * way[:, :, None], axis=1)) - box.half[k]
-    out = jnp.where(local > 0.0, local, 0.0)
-    return jnp.sqrt(jnp.sum(out * out, axis=1))
+def apart(kinds: tuple[str, str], one: Around, other: Around) -> Array:
+    """Bound of the gap of two shapes from below [m]: exact for spheres, and against a plane but for
+    cylinders.
+    """
+    if kinds[1] == "plane":
+        normal = other.axes[:, 0]
+        reach = one.radius if one.axes is None else one.thick + _half(one, normal)
+        return jnp.sum(normal * (one.centre - other.centre)) - reach
+    first, second = _from(one, other.centre) - other.radius, _from(other, one.centre) - one.radius
+    return jnp.where(first > second, first, second)
+
+
+def _half(x: Around, way: Array) -> Array:
+    """How far axes and half edges reach along a direction."""
+    return jnp.sum(jnp.abs(jnp.sum(x.axes * way[:, None], axis=0)) * x.half)
+
+
+def _from(x: Around, point: Array) -> Array:
+    """Distance of a point from a shape, or less; inside of a box minus its thickness."""
+    away = point - x.centre
+    if x.axes is not None:
+        along = jnp.sum(x.axes * away[:, None], axis=0)
+        clipped = jnp.clip(along, -x.half, x.half)
+        away = away - jnp.sum(x.axes * clipped, axis=1)
+    return jnp.sqrt(jnp.sum(away * away)) - x.thick
 
 
 def radius_of(kind: str, x: Any, dimension: int) -> Any:
@@ -166,17 +187,32 @@ def radius_of(kind: str, x: Any, dimension: int) -> Any:
         return jnp.sqrt(sum(jnp.square(jnp.asarray(e, float)) for e in edges))
     if kind == "cylinder":
         return jnp.sqrt(jnp.square(x.radius) + jnp.square(x.half_length))
-    return x.radius if kind == "sphere" else x.radius + x.half_length
+    radius = 0.0 if x.radius is None else x.radius
+    return radius if kind == "sphere" else radius + x.half_length
 
 
-def _around(scene: Scene, kind: str, x: Any) -> Around:
-    """Around a shape of the body of a scene."""
-    a = scene.algebra
+def around(scene: Scene, body: str, kind: str, x: Any) -> Around:
+    """Around a shape of a body."""
+    centre, a = scene.position(body, x.at), scene.algebra
     if kind == "plane":
-        normal = a.array(a.turned(scene.frame("body").turn, a.vector(x.normal)))
-        return Around(centre=scene.position("body", x.at), radius=jnp.zeros(()), axes=normal[:, None])
+        normal = a.array(normal_of(scene, body, x))
+        return Around(centre=centre, radius=jnp.zeros(()), axes=normal[:, None])
     radius = jnp.asarray(radius_of(kind, x, scene.dimension), float)
-    if kind != "box":
-        return Around(centre=scene.position("body", x.at), radius=radius)
-    solid = solid_box(scene, "body", x)
-    return Around(centre=solid.centre, radius=radius, axes=solid.axes, half=solid.half)
+    if kind == "sphere":
+        return Around(centre=centre, radius=radius, thick=radius)
+    if kind == "box":
+        solid = solid_box(scene, body, x)
+        return Around(centre=centre, radius=radius, axes=solid.axes, half=solid.half)
+    half = jnp.asarray(x.half_length, float)[None]
+    axis = along_of(scene, body, x.axis)[:, None]
+    return Around(centre=centre, radius=radius, axes=axis, half=half, thick=jnp.asarray(x.radius, float))
+
+
+def first_of(near: Array, size: int) -> tuple[Array, Array]:
+    """The first ``size`` true entries of ``near`` (n,): their places (size,), n where there are fewer; and
+    which of them each entry is (n,), ``size`` for those that are none.
+    """
+    count = jnp.cumsum(near)
+    which = jnp.searchsorted(count, np.arange(1, size + 1), method="compare_all")
+    place = jnp.where(near & (count <= size), count - 1, size)
+    return which, place

@@ -225,14 +225,22 @@ def _beside(frames: Sequence[Frame]) -> Frame:
                  vectors([x.velocity for x in frames]), stack([x.spin for x in frames]))  # fmt: skip
 
 
-def several(frames: Mapping[str, Frame], bodies: Sequence[str]) -> Frame | None:
-    """Frames of so many bodies side by side; None: all are the ground."""
+def several(frames: Mapping[str, Frame], bodies: Sequence[str], which: Array | None = None) -> Frame | None:
+    """Frames of so many bodies side by side, or of those of them at ``which`` places; None: all are the
+    ground.
+    """
     if all(name == GROUND for name in bodies):
         return None
     names = [name for name in frames if name != GROUND]
     every = getattr(frames, "every", None)
     whole = _beside([frames[name] for name in names]) if every is None else every()
     places = np.array([names.index(name) for name in bodies])
+    if which is not None:
+        there = jnp.asarray(places)[which]
+        if len(names) * which.shape[0] > SUMMED:
+            return jax.tree.map(lambda x: x.at[..., there].get(mode="promise_in_bounds"), whole)
+        here = np.arange(len(names))[:, None] == there
+        return jax.tree.map(lambda x: jnp.sum(jnp.where(here, x[..., :, None], 0.0), axis=-2), whole)
     few = len(names) * len(places) <= SUMMED or bool(np.all(np.diff(places) == 1))
     made: Frame = jax.tree.map(lambda x: picked(x, places) if few else x[..., places], whole)
     return made

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact import ContactLaw
-from nsjax.core import InputError
 from nsjax.linalg import BlockDiagonal
 from nsjax.multibody import meetings
 from nsjax.multibody.absolute import Bodies
@@ -239,19 +238,11 @@ def batches_of(
 ) -> tuple[tuple[Batch, ...], tuple[int, ...] | None]:
     """Batches of the contacts of a mechanism with groups of a capacity, and the order of those by name;
     none without such groups.
-
-    Raises:
-        InputError: where more than contacts joins the bodies.
     """
     groups = [x for x in parts if x.kind == "contact_group"]
     if topology.coordinates != "absolute" or not groups:
         return (), None
     tree = Bodies(topology)
-    if not tree.free:
-        raise InputError(
-            f"contact_group {groups[0].name!r}: a capacity beside joints, beams, or springs of two bodies; "
-            "leave it out: every pair is a contact then"
-        )
     places = {name: k for k, name in enumerate((GROUND, *tree.names))}
     named, order = _named(tuple(x for x in parts if x.kind == "contact"), topology.dimension)
     found = [x for part in groups for x in _found(part, places, topology.dimension)]

@@ -20,7 +20,7 @@ from nsjax.multibody.frames import ALGEBRA, Frame, Frames, Scene
 from nsjax.multibody.heaps import STACKED, Contacts
 from nsjax.multibody.line_loads import line_wrenches
 from nsjax.multibody.loads import potential, pushes, weigh, wrenches
-from nsjax.multibody.named import BESIDE, NEAREST, Named
+from nsjax.multibody.named import BESIDE, CHOSEN, NEAREST, Named
 from nsjax.multibody.naming import coordinate_labels, observed
 from nsjax.multibody.numbers import LAW
 from nsjax.multibody.own_joints import JointNumbers, OwnJoints
@@ -30,6 +30,7 @@ from nsjax.multibody.planar_dynamics import Dynamics
 from nsjax.multibody.presence import Presence
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
 from nsjax.multibody.rows import body_row, load_row
+from nsjax.multibody.selection import Selection
 from nsjax.multibody.spatial import FOLDED
 from nsjax.multibody.spatial import Tree as SpatialTree
 from nsjax.multibody.topology import BODIES, JOINTS, LOADS, Topology
@@ -38,10 +39,17 @@ from nsjax.types import Array, PyTree
 
 @dataclasses.dataclass(frozen=True)
 class Mechanism:
-    """A topology with what its numbers decide; its methods are the functions of the system."""
+    """A topology with what its numbers decide; its methods are the functions of the system.
+
+    Args:
+        topology, presence: of its parts.
+        few: whether it has those contacts alone that a step has chosen, see
+            `nsjax.multibody.selection.Selection`.
+    """
 
     topology: Topology
     presence: Presence
+    few: bool = False
 
     @property
     def dimension(self) -> int:
@@ -161,7 +169,7 @@ class Mechanism:
         frames, spins, velocities = self.tree.seen(q, None, p)
         met = self.met(self.scene_of(t, q, None, p, frames), p)
         wt = screw_rows.rows(
-            self.tree, self.named, met, self.own, self.presence.tangents, spins, velocities
+            self.tree, self.named, met, self.own, self.presence.tangents, (spins, velocities), p
         )
         return wt, jnp.zeros(wt.shape[:2])
 
@@ -174,21 +182,30 @@ class Mechanism:
         met = bool(self.presence.contacts or self.presence.limits) and not self.named.searched
         return met and self.own.hold_limits and isinstance(self.tree, SpatialTree)
 
-    @property
+    @functools.cached_property
     def named(self) -> Named:
         """Contacts by name."""
-        return self.presence.named
+        return self.presence.named.of_step if self.few else self.presence.named
 
     def met(self, scene: Scene, p: PyTree) -> list[meetings.Meeting]:
         """Of the contacts by name, piece by piece."""
         return self.named.met(scene, p)
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
-        """Params with closest points of profiles, and features of boxes, that meet."""
+        """Params with the pairs that are near, and closest points of profiles and features of boxes that
+        meet.
+        """
         if self.contacts is not None:
             return self.contacts.refresh(t, q, p)
         scene = self.scene(t, q, None, p)
-        return {**p, NEAREST: self.named.held(scene, p)}
+        if self.chooses:
+            p = {**p, CHOSEN: self.named.choose(scene, p)}
+        return {**p, NEAREST: self.named.of_step.held(scene, p)}
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it has all contacts, of which a step looks at some."""
+        return bool(self.presence.named.chosen) and not self.few
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
         """Gaps of the contacts, then of the limits (nc,)."""
@@ -325,8 +342,11 @@ class Mechanism:
 
     def system(self) -> System:
         """The system of this mechanism."""
-        (nq, nv), names = self.topology.sizes, self.labels()
+        (nq, nv), names, smooth = self.topology.sizes, self.labels(), self.presence.smooth
         nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.drags))
+        if self.few:
+            nc, smooth = (x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.smooth))
+            names = dataclasses.replace(names, contacts=())
         nt = self.presence.tangents if nc else 0
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = {"mass": self.mass}
@@ -334,14 +354,16 @@ class Mechanism:
             given["rows"] = self.contact_rows
         if absolute:
             given = self.tree.structure(self, self.presence.touching)
+        given |= Selection(self).promises()
         if self.contacts is not None:
             given = {"inertia": self.inertia} | self.contacts.promises()
+        refreshed = self.named.searched or self.contacts is not None or self.chooses
         flat = not spatial or (not absolute and self.tree.flat)
         hint = "mass" if spatial or nv > PLANAR_FULL else "full"
         if self.topology.all_of("beam"):  # their stiffness belongs into the tangent
             hint = "kept"
         return System(
-            name=self.title, nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, smooth=self.presence.smooth,
+            name=self.title, nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, smooth=smooth,
             force=self.force, potential=self.potential,
             gap=self.gap if nc else None, slip=self.slip if nc and nt else None,
             law=self.law if nc else None, constraint=self.constraint if nb else None,
@@ -349,7 +371,7 @@ class Mechanism:
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute or self.named.many else None,
-            refresh=self.refresh if self.named.searched or self.contacts is not None else None,
+            refresh=self.refresh if refreshed else None,
             observe=self.observe if names.observables else None, shapes=self.picture,
             labels=names, parts=self, tangent_hint=hint, **given,
         )  # fmt: skip

@@ -6,22 +6,25 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from nsjax.math import taken
 from nsjax.multibody import meetings, numbers
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.batches import Batch, alike, scene_of, spread_out
+from nsjax.multibody.candidates import apart, around, first_of
 from nsjax.multibody.frames import Scene, several
 from nsjax.multibody.meetings import Meeting
 from nsjax.multibody.numbers import LAW, side_by_side
 from nsjax.multibody.parts import Part
-from nsjax.types import Array, PyTree
+from nsjax.types import Array, PyTree, record
 
 AT_ONCE = 4
 """Pairs from which those alike are evaluated at once. Operations of gap, slip and rows on a tree of 17
@@ -34,10 +37,32 @@ capsule and plane 1.0, 1.6 and 2.0 (0.7, 1.3 and 1.4): the gate is set by the si
 BESIDE = "contacts side by side"
 """Key of the numbers of such pairs in prepared params; no part has it, since names are words."""
 
+CHOSEN = "contacts at hand"
+"""Key of the contacts that a step looks at (`Choice`), in refreshed params, by the first name of those
+alike.
+"""
+
 NEAREST = "closest points"
 """Key of what a step holds fixed, in refreshed params, by the name of a contact or the first one of those
 alike.
 """
+
+
+@record()
+class Choice:
+    """Pairs of those alike that a step looks at.
+
+    Args:
+        which: (places,) int, of the pair that stands there.
+        used: (places,) bool, whether one does.
+        place: (pairs,) int, of every pair; the number of places: it has none.
+        near: () int, pairs that were near.
+    """
+
+    which: Array
+    used: Array
+    place: Array
+    near: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +74,66 @@ class Named:
         pieces: those that are evaluated by themselves, and those alike.
         rows: contacts of each piece.
         order: places of the contacts in those of the pieces; None if they are the same.
+        few: whether of the pieces with a group those are evaluated that a step has chosen.
     """
 
     dimension: int
     pieces: tuple[Part | Batch, ...]
     rows: tuple[int, ...]
     order: tuple[int, ...] | None
+    few: bool = False
+
+    @property
+    def chosen(self) -> tuple[Batch, ...]:
+        """Pieces of which a step looks at some."""
+        return tuple(x for x in self.many if x.group is not None)
+
+    @property
+    def smooth(self) -> int:
+        """Contacts of a step without friction, the last ones."""
+        last = itertools.takewhile(
+            lambda x: isinstance(x[0], Batch) and x[0].smooth,
+            reversed(list(zip(self.pieces, self.rows, strict=True))),
+        )
+        return sum(n for _, n in last)
+
+    @property
+    def of_step(self) -> Named:
+        """The contacts of a step, in the order of the pieces."""
+        rows = [
+            n * x.places // len(x.names) if isinstance(x, Batch) else n
+            for x, n in zip(self.pieces, self.rows, strict=True)
+        ]
+        return dataclasses.replace(self, rows=tuple(rows), order=None, few=True)
+
+    def choice(self, piece: Any, p: PyTree) -> Choice | None:
+        """The pairs of a piece that are evaluated; None: all."""
+        if not (self.few and isinstance(piece, Batch) and piece.group is not None):
+            return None
+        made: Choice = p[CHOSEN][piece.names[0]] if CHOSEN in p else _first(piece)
+        return made
+
+    def choose(self, scene: Scene, p: PyTree) -> dict[str, Choice]:
+        """The pairs of every piece that are near."""
+        found, ready = {}, zip(self.many, self._ready(p), strict=True)
+        for piece, ((first, second), _) in ready:
+            if piece.group is None:
+                continue
+            ends = [several(scene.frames, [x[k] for x in piece.bodies]) for k in (0, 1)]
+            kinds = piece.part.option("shapes")
+
+            def bound(ends: Any, shapes: Any, kinds: Any = kinds) -> Array:
+                both = scene_of(self.dimension, scene.time, *ends)
+                sides = zip(("first", "second"), kinds, shapes, strict=True)
+                return apart(kinds, *(around(both, body, kind, x) for body, kind, x in sides))
+
+            gap = jax.vmap(bound, -1)(*lax.stop_gradient((ends, (first, second))))
+            near = gap < lax.stop_gradient(p[piece.group].reach)
+            which, place = first_of(near, piece.places)
+            used = which < len(piece.names)
+            which = jnp.where(used, which, 0)
+            found[piece.names[0]] = Choice(which=which, used=used, place=place, near=jnp.sum(near))
+        return found
 
     @functools.cached_property
     def many(self) -> tuple[Batch, ...]:
@@ -107,15 +186,19 @@ class Named:
             if not isinstance(piece, Batch):
                 found.append(one(scene, piece, p[piece.name], near.get(piece.name)))
                 continue
-            first, second = next(beside)[0]
-            ends = [several(scene.frames, [x[k] for x in piece.bodies]) for k in (0, 1)]
+            shapes, choice = next(beside)[0], self.choice(piece, p)
+            which = None if choice is None else choice.which
+            ends = [several(scene.frames, [x[k] for x in piece.bodies], which) for k in (0, 1)]
+            if which is not None:
+                shapes = jax.tree.map(lambda x, k=which: x[..., k], shapes)
 
             def at(ends: Any, shapes: Any, held: Any, piece: Batch = piece) -> Any:
                 both = numbers.Contact(first=shapes[0], second=shapes[1])
                 return fit(scene_of(self.dimension, scene.time, *ends), piece, both, held)
 
-            held = near.get(piece.names[0])
-            found.append(jax.vmap(at, -1, -1)(ends, (first, second), held))
+            # what a step holds is of the pairs that it looks at
+            held = None if choice is None and piece.group is not None else near.get(piece.names[0])
+            found.append(jax.vmap(at, -1, -1)(ends, shapes, held))
         return found
 
     def met(self, scene: Scene, p: PyTree) -> list[Meeting]:
@@ -194,6 +277,9 @@ class Named:
         columns: list[list[Array]] = [[] for _ in LAW]
         for piece, n in zip(self.pieces, self.rows, strict=True):
             one = next(beside)[1] if isinstance(piece, Batch) else None
+            choice = self.choice(piece, p)
+            if isinstance(piece, Batch) and one is not None and choice is not None:
+                one = [x.reshape(-1, piece.rows)[choice.which].reshape(-1) for x in one]
             own = [] if isinstance(piece, Batch) else [p[piece.name]]
             for k, key in enumerate(LAW):
                 columns[k].append(self._column(own, key, n) if one is None else one[k])
@@ -208,6 +294,30 @@ def _as_meeting(piece: Batch, gap: Array, places: list[Array]) -> Meeting:
     return Meeting(gap.T.reshape(-1), first, second, here, there, normal, tuple(across))
 
 
+def _smooth_last(
+    contacts: list[Part], counts: list[int], of: dict[str, Batch]
+) -> tuple[list[Part], list[int]]:
+    """Contacts, and how many each is, with those behind all others of which a step looks at some that have
+    no friction.
+    """
+
+    def smooth(k: int) -> bool:
+        piece = of.get(contacts[k].name)
+        return piece is not None and piece.group is not None and piece.smooth
+
+    order = sorted(range(len(contacts)), key=smooth)
+    return [contacts[k] for k in order], [counts[k] for k in order]
+
+
+def _first(piece: Batch) -> Choice:
+    """The first pairs, where no step has chosen."""
+    few, pairs = piece.places, np.arange(len(piece.names))
+    which = jnp.arange(few)
+    return Choice(
+        which=which, used=which >= 0, place=jnp.asarray(np.minimum(pairs, few)), near=jnp.asarray(few)
+    )  # fmt: skip
+
+
 def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) -> Named:
     """Contacts by name of parts, those of which there are ``at_once`` alike together; None: none are."""
     contacts = [x for x in parts if x.kind == "contact"]
@@ -218,6 +328,8 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
     places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))
     pieces: list[Part | Batch] = []
     rows, standing, done = [], [], set()
+    # of the contacts of a step those without friction stand last, see `System.smooth`
+    contacts, counts = _smooth_last(contacts, counts, of)
     for part, n in zip(contacts, counts, strict=True):
         if part.name in done:
             continue

@@ -191,6 +191,13 @@ class ContactGroup:
 
 
 @record()
+class Selection:
+    """Gap up to which a step looks at the contacts of a group with a capacity [m]."""
+
+    reach: Number
+
+
+@record()
 class Section:
     """Stiffness of a beam's section, EA, GA [N] and EI, GJ [N m^2], and inertia per length, line_mass
     [kg/m] and line_inertia [kg m]; GA, EI, line_inertia numbers or (2,) along and about both section axes.

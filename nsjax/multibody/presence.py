@@ -62,6 +62,8 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     tangents = topology.dimension - 1 if rough else 0
     batches, order = batches_of(parts, topology)
     alike = named(parts, topology.dimension)
+    if alike.chosen:  # which bodies those of a step join is not known
+        touching = [""] * len(touching)
     for batch in batches:
         contacts += batch.slots
     return Presence(

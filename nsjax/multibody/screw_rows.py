@@ -20,12 +20,12 @@ from nsjax.multibody.named import Named
 from nsjax.multibody.own_joints import OwnJoints
 from nsjax.multibody.parts import GROUND
 from nsjax.multibody.spatial import Tree
-from nsjax.types import Array
+from nsjax.types import Array, PyTree
 
 
 def rows(
-    tree: Tree, named: Named, met: list[Meeting], own: OwnJoints, tangents: int, spins: Array,
-    velocities: Array,
+    tree: Tree, named: Named, met: list[Meeting], own: OwnJoints, tangents: int,
+    screws: tuple[Array, Array], p: PyTree,
 ) -> Array:  # fmt: skip
     """Rows (nc, 1 + tangents, nv) of meetings, then of limits.
 
@@ -35,12 +35,12 @@ def rows(
         met: where they do, piece by piece.
         own: joints with the limits.
         tangents: of each contact.
-        spins, velocities: screws (nv, 3).
+        screws: spins and velocities (nv, 3).
+        p: refreshed params.
     """
-    found, d = (
-        [_of_meetings(tree, named, met, 1 + tangents, spins, velocities)] if met else [],
-        1 + tangents,
-    )
+    (spins, velocities), d = screws, 1 + tangents
+    columns = jnp.concatenate([velocities, spins], axis=1).T
+    found = [_of_meetings(tree, named, met, d, columns, p)] if met else []
     limits = np.zeros((len(own.limits), d, spins.shape[0]))
     for k, (name, which) in enumerate(own.limits):
         limits[k, 0, own.links[name].v] = 1.0 if which == "lower" else -1.0
@@ -49,21 +49,37 @@ def rows(
     return found[0] if len(found) == 1 else jnp.concatenate(found)
 
 
-def _of_meetings(
-    tree: Tree, named: Named, met: list[Meeting], d: int, spins: Array, velocities: Array
-) -> Array:
-    """Rows (k, d, nv)."""
+def _of_meetings(tree: Tree, named: Named, met: list[Meeting], d: int, columns: Array, p: PyTree) -> Array:
+    """Rows (k, d, nv) from the columns (6, nv) of all screws."""
     counts = [jnp.size(x.gap) for x in met]
     both, total = list(zip(met, counts, strict=True)), sum(counts)
     ways = [jnp.stack([space.many(y, n) for y in (x.normal, *x.tangents)[:d]], axis=2) for x, n in both]
-    way, columns = named.in_order(ways, 1), jnp.concatenate([velocities, spins], axis=1).T
+    way = named.in_order(ways, 1)
     made: Any = 0.0
     for side, point, sign in (("first", "here", 1.0), ("second", "there", -1.0)):
-        bodies = named.sorted([name for x in met for name in x.bodies(side)])
-        if all(name == GROUND for name in bodies):
+        moves = _moved(tree, named, met, side, p)
+        if moves is None:
             continue
         places = named.in_order([space.many(getattr(x, point), n) for x, n in both], 1)
         screws = jnp.concatenate([way, space.cross(places[:, :, None], way)]).reshape(6, total * d)
         along = matmul(screws.T, columns).reshape(total, d, -1)
-        made = made + sign * tree.moves_of(bodies)[:, None, :] * along
+        made = made + sign * moves[:, None, :] * along
     return jnp.asarray(made)
+
+
+def _moved(tree: Tree, named: Named, met: list[Meeting], side: str, p: PyTree) -> Any:
+    """Whether velocities move the bodies on a side of the contacts (k, nv); None: all are the ground."""
+    bodies = [x.bodies(side) for x in met]
+    if all(name == GROUND for own in bodies for name in own):
+        return None
+    if not named.few:
+        return tree.moves_of(named.sorted([name for own in bodies for name in own]))
+    found = []
+    for piece, own in zip(named.pieces, bodies, strict=True):
+        moves: Any = tree.moves_of(own)
+        choice = named.choice(piece, p)
+        if choice is not None:
+            at = choice.which[:, None] * piece.rows + np.arange(piece.rows)  # type: ignore[union-attr]
+            moves = jnp.asarray(moves)[at.reshape(-1)]
+        found.append(jnp.asarray(moves))
+    return found[0] if len(found) == 1 else jnp.concatenate(found)

@@ -60,8 +60,9 @@ class ModelFile(list[Part]):
 
 
 def read_mjcf(
-    path_or_text: Path, *, restitution: Any = 0.0, friction: Any = None, contact: bool = True
-) -> ModelFile:
+    path_or_text: Path, *, restitution: Any = 0.0, friction: Any = None, contact: bool = True,
+    capacity: int | None = None,
+) -> ModelFile:  # fmt: skip
     """Parts of a mechanism in MuJoCo's format MJCF.
 
     Bodies with their inertias, hinges, slides, balls and free bodies with limits, damping, armature, dry
@@ -91,6 +92,7 @@ def read_mjcf(
         restitution: of contacts and limits, in [0, 1].
         friction: of all contacts; None: the sliding friction of the file (1 where it says nothing).
         contact: whether geometries become contacts.
+        capacity: pairs that a step looks at, as of `contact_group`.
 
     Returns:
         A list of parts with the attributes ``gravity``, ``start``, ``starts``, ``controls``, ``names``,
@@ -101,8 +103,8 @@ def read_mjcf(
         ImportError: without the package `mujoco`, naming the extra.
 
     Limits: coordinates="absolute" of `assemble` refuses nothing, but bodies without mass have no
-    acceleration there. A pair of geometries is a contact whether they ever meet or not: many geometries
-    make many contacts; take those away that cannot meet, by the file's contact exclusions. Meshes, and
+    acceleration there. A pair of geometries is a contact whether they ever meet or not; of more than 60
+    a step looks at those that are near, see ``capacity``. Meshes, and
     geometries for the eye alone, are not kept, and files of pictures, and of shapes from which no inertia
     comes, may be missing: pictures show shapes of contacts, lines between joints, and boxes of inertia.
 
@@ -119,13 +121,13 @@ def read_mjcf(
     with listening(library()) as heard:
         spec, title, _ = opened(path_or_text, "read_mjcf")
         model, said = compiled(spec, title, "read_mjcf")
-    source = Source(library(), model, title, restitution, friction)
+    source = Source(library(), model, title, restitution, friction, capacity=capacity)
     return _made(source, contact, [*heard, *said])
 
 
 def read_urdf(
     path_or_text: Path, free: bool = False, *, restitution: Any = 0.0, friction: Any = None,
-    contact: bool = True,
+    contact: bool = True, capacity: int | None = None,
 ) -> ModelFile:  # fmt: skip
     """Parts of a mechanism in the format URDF; as `read_mjcf`.
 
@@ -135,6 +137,7 @@ def read_urdf(
         restitution: of contacts and limits.
         friction: of all contacts; None: none, a URDF has no friction.
         contact: whether collision geometries become contacts.
+        capacity: pairs that a step looks at, as of `contact_group`.
 
     Raises:
         InputError: naming file, element and remedy.
@@ -162,7 +165,7 @@ def read_urdf(
         model, said = compiled(spec, title, "read_urdf", names)
     followers = int(np.sum(model.eq_type == library().mjtEq.mjEQ_JOINT))
     said += strange_elements(text, followers)
-    source = Source(library(), model, title, restitution, friction, own_friction=False)
+    source = Source(library(), model, title, restitution, friction, own_friction=False, capacity=capacity)
     for root in roots if not free else []:
         if not model.body(root.name).mass > 0.0:
             continue

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nsjax.multibody import touching
+from nsjax.multibody import meetings, touching
 from nsjax.multibody.files.source import Source, listed
-from nsjax.multibody.groups import ordered, unused
+from nsjax.multibody.groups import MANY_ROWS, few_of, ordered, unused
 from nsjax.multibody.parts import Part
 
 GEOMETRIES = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}
@@ -61,6 +61,9 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
         f"contact of {kinds} is not known: {listed(found)} pass through each other"
         for kinds, found in unknown.items()
     ]
+    many = sum(meetings.count(x, x.numbers, 3) for x in parts) > MANY_ROWS
+    if many or (parts and source.capacity is not None):
+        parts = few_of(unused("contacts", taken), source.capacity, None, parts)
     return parts, said
 
 

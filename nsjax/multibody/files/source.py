@@ -49,6 +49,7 @@ class Source:
         title: of the file.
         restitution, friction: of all contacts and limits, given by the user.
         own_friction: whether contacts take the file's friction where the user gives none.
+        capacity: pairs that a step looks at, see `nsjax.multibody.contact_group`.
     """
 
     mujoco: ModuleType
@@ -57,6 +58,7 @@ class Source:
     restitution: Any = 0.0
     friction: Any = None
     own_friction: bool = True
+    capacity: int | None = None
 
     def off(self, what: str) -> bool:
         """Whether the file switches something off, by the keys of `SWITCHES`."""

@@ -1,0 +1,128 @@
+"""A few of many contacts: those that a step looks at.
+
+A system with `System.chosen` has all of its contacts in everything that a user sees, and in what a run
+remembers. A step sees the few that `System.refresh` has chosen at its start; the others are open, and
+nothing of them is evaluated.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from nsjax.core.errors import InputError
+from nsjax.core.system import System
+from nsjax.types import Array, PyTree, record
+
+
+class Chosen(Protocol):
+    """The few contacts of a step; frozen and hashable. Functions take refreshed parameters ``p``.
+
+    The last ``common`` contacts are the last ones of both systems, in their order.
+    """
+
+    common: int
+
+    @property
+    def system(self) -> System:
+        """The system of the few: a place without a contact is never allowed, and `System.refresh` keeps the
+        choice.
+        """
+
+    def which(self, p: PyTree) -> Array:
+        """Contact of the many (few,) int that stands in each place, but the common ones."""
+
+    def used(self, p: PyTree) -> Array:
+        """Places (few,) bool with a contact."""
+
+    def places(self, p: PyTree) -> Array:
+        """Place (many,) int of each contact among the few; their number: it has none."""
+
+    def lost(self, p: PyTree) -> dict[str, Array]:
+        """By the name of a group the number () of pairs for which it would have needed places."""
+
+    def overflow(self, p: PyTree) -> Array:
+        """() bool, whether more contacts were near than there are places."""
+
+
+@record(static=("widths",))
+class Whole:
+    """What a scheme remembers, of all contacts.
+
+    Args:
+        memory: arrays of contacts hold all of them.
+        widths: entries of each array for a contact along the first axis, leaf by leaf; 0: it is not one of
+            contacts.
+    """
+
+    memory: PyTree
+    widths: tuple[int, ...]
+
+
+def widths(few: PyTree, many: PyTree, chosen: Chosen, count: int) -> tuple[int, ...]:
+    """Entries for a contact in each leaf, from the shapes of the leaves for the few and for ``count``.
+
+    Raises:
+        InputError: for a leaf whose shape says no such thing.
+    """
+    more = count - chosen.system.nc
+    found = []
+    for one, other in zip(jax.tree.leaves(few), jax.tree.leaves(many), strict=True):
+        apart = other.shape[0] - one.shape[0] if one.shape else 0
+        if one.shape[1:] != other.shape[1:] or apart % max(more, 1):
+            raise InputError(
+                "contact_group: a capacity beside what the scheme keeps of all contacts together; leave "
+                "capacity out, or take another scheme"
+            )
+        found.append(apart // more if more else 0)
+    return tuple(found)
+
+
+def narrowed(chosen: Chosen, p: PyTree, count: int, x: Array, width: int, none: Any = 0) -> Array:
+    """An array of all ``count`` contacts as that of the few, ``none`` in empty places.
+
+    Args:
+        width: entries for a contact; 0: it is not of contacts.
+    """
+    if not width:
+        return x
+    many = count - chosen.common
+    head = x[: many * width].reshape(many, width, *x.shape[1:])
+    used = chosen.used(p).reshape(-1, *[1] * x.ndim)
+    own = jnp.where(used, _at(head, chosen.which(p)), jnp.asarray(none, x.dtype))
+    return jnp.concatenate([own.reshape(-1, *x.shape[1:]), x[many * width :]])
+
+
+def widened(chosen: Chosen, p: PyTree, x: Array, width: int, others: Any = 0) -> Array:
+    """An array of the few as that of all contacts.
+
+    Args:
+        width: entries for a contact; 0: it is not of contacts.
+        others: what contacts without a place have; a number, or an array of all.
+    """
+    if not width:
+        return x
+    few, places = chosen.system.nc - chosen.common, chosen.places(p)
+    many = places.shape[0]
+    head = x[: few * width].reshape(few, width, *x.shape[1:])
+    here = (places < few).reshape(-1, *[1] * x.ndim)
+    if jnp.ndim(others):
+        others = others[: many * width].reshape(many, width, *x.shape[1:])
+    own = jnp.where(here, _at(head, jnp.where(places < few, places, 0)), jnp.asarray(others, x.dtype))
+    return jnp.concatenate([own.reshape(-1, *x.shape[1:]), x[few * width :]])
+
+
+def _at(x: Array, places: Array) -> Array:
+    """Entries along the first axis."""
+    if x.shape[0] * places.shape[0] * math.prod(x.shape[1:]) <= SUMMED and x.dtype != bool:
+        here = jnp.arange(x.shape[0]) == places[:, None]
+        here = here.reshape(*here.shape, *[1] * (x.ndim - 1))
+        return jnp.sum(jnp.where(here, x[None], 0), axis=1)
+    return x.at[places].get(mode="promise_in_bounds")
+
+
+SUMMED = 4096
+"""Products up to which entries are taken by sums in which one counts, whose transposes are no scatters."""
