@@ -2,14 +2,10 @@
 
 from nsjax.multibody.assemble import assemble
 from nsjax.multibody.beams import beam
-from nsjax.multibody.elements import actuator, force, joint_spring, spring, torque
 from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
 from nsjax.multibody.groups import contact_group
-from nsjax.multibody.line_loads import line_load
-from nsjax.multibody.parts import (
-    Part,
+from nsjax.multibody.joints import (
     ball,
-    body,
     cylindrical,
     distance,
     fixed,
@@ -19,6 +15,8 @@ from nsjax.multibody.parts import (
     slide,
     universal,
 )
+from nsjax.multibody.loads import actuator, force, joint_spring, line_load, spring, torque
+from nsjax.multibody.parts import Part, body
 from nsjax.multibody.sections import circular, rectangular, section
 from nsjax.multibody.spheres import pairs_of, spheres
 from nsjax.multibody.touching import (

@@ -34,10 +34,10 @@ from nsjax.multibody.incremental import (
     moved_points,
     placed_points,
 )
-from nsjax.multibody.joints import ROWS, rows_of
+from nsjax.multibody.joints import FREE, kind_of
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.spatial import FOLDED
-from nsjax.multibody.topology import JOINTS, LOADS, SIZES, Topology
+from nsjax.multibody.topology import Topology
 from nsjax.multibody.turns import ENTRIES, counted
 from nsjax.types import Array, PyTree
 
@@ -84,7 +84,7 @@ class Bodies:
         places: dict[str, np.ndarray] = {}
         first = 0
         for group in self.groups:
-            rows = ROWS[self.dimension][group[0].kind]
+            rows = len(kind_of(group[0]).rows[self.dimension])
             for part in group:
                 places[part.name] = np.arange(first, first + rows)
                 first += rows
@@ -195,9 +195,8 @@ class Bodies:
 
             def residuals(one: Any, other: Any, numbers: Any, kind: Part = kind) -> Array:
                 frames = {"first": self.alone(one), "second": self.alone(other)}
-                return jnp.stack(
-                    [plane.value(r) for r in rows_of(Scene(self.dimension, t, frames), kind, numbers)]
-                )
+                rows = kind_of(kind).residuals(Scene(self.dimension, t, frames), kind, numbers)
+                return jnp.stack([plane.value(r) for r in rows])
 
             found.append(jax.vmap(residuals)(one, other, numbers).reshape(-1))
         all_rows = jnp.concatenate(found) if found else jnp.zeros(0)
@@ -304,10 +303,10 @@ class Bodies:
         """Rows of each joint and whether the first body hangs on the ground, if the first joints, in the
         order of the bodies, tie each body to the one before it; else None.
         """
-        table, ends = ROWS[self.dimension], []
+        ends = []
         for name in self.topology.closures:
             part = self.topology.of[name]
-            ends.append((set(part.bodies), table[part.kind]))
+            ends.append((set(part.bodies), len(kind_of(part).rows[self.dimension])))
         grounded = bool(ends) and GROUND in ends[0][0]
         wanted = [{a, b} for a, b in zip((GROUND, *self.names), self.names, strict=False)][not grounded :]
         rows = {size for _, size in ends[: len(wanted)]}
@@ -317,7 +316,7 @@ class Bodies:
     @property
     def free(self) -> bool:
         """Whether nothing but contacts joins two bodies."""
-        loads, joints = self.topology.all_of(*LOADS), self.topology.all_of(*JOINTS, "beam")
+        loads, joints = self.topology.loads, self.topology.joints or self.topology.all_of("beam")
         alone = all((len(x.bodies) == 1 or GROUND in x.bodies) and not x.option("law") for x in loads)
         return alone and not joints
 
@@ -336,15 +335,15 @@ class Bodies:
     @property
     def near(self) -> bool:
         """Whether springs and drives act between neighbours only, in the order of the bodies."""
-        ends = [part.bodies for part in self.topology.all_of("spring")]
-        for part in self.topology.all_of("joint_spring", "actuator"):
-            ends.append(self.topology.of[part.option("joint")].bodies)
+        of, loads = self.topology.of, self.topology.loads
+        ends = [of[joint].bodies if (joint := x.option("joint")) else x.bodies for x in loads]
+        ends = [x for x in ends if len(x) > 1]
         places = [[self.places[x] for x in pair if x != GROUND] for pair in ends]
         return len(self.names) > 1 and all(max(x) - min(x) <= 1 for x in places)
 
     def structure(self, functions: Any, touching: tuple[str, ...]) -> dict[str, Any]:
         """Inertia and structure for the system."""
-        block = SIZES[self.dimension]["free"][1]
+        block = FREE.sizes[self.dimension][1]
         if self.topology.all_of("beam"):
             if not self.near:
                 return {"mass": self.mass}

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.core import InputError, nearest
+from nsjax.core import InputError
 from nsjax.core.checks import is_traced
+from nsjax.multibody.loads import KINDS as LOADS
 from nsjax.multibody.numbers import Beam, Section
 from nsjax.multibody.parts import Part, made, number
 from nsjax.multibody.topology import places_along
@@ -229,25 +230,12 @@ def with_nodes(parts: Sequence[Part]) -> tuple[Part, ...]:
             found.append(part)
             continue
         part = dataclasses.replace(part, bodies=tuple(ends.get(x, x) for x in part.bodies))
-        whole = {"contact": _of_all_nodes, "line_load": _along}.get(part.kind)
+        whole = LOADS[part.kind].of_beam if part.kind in LOADS else None
+        whole = _of_all_nodes if part.kind == "contact" else whole
         found.append(whole(part, beams) if whole else part)
         if part.kind == "beam":
             found += [Part("node", name) for name in nodes_of(part)]
     return tuple(found)
-
-
-def _along(part: Part, beams: dict[str, Part]) -> Part:
-    """A load along a beam, which must be there and have as many nodes as it has values."""
-    (name,) = part.bodies
-    if name not in beams:
-        raise InputError(f"line_load {part.name!r}: unknown beam {name!r}; {nearest(name, list(beams))}")
-    nodes, given = beams[name].option("nodes"), np.shape(part.numbers.value)
-    if len(given) == 2 and given[0] != nodes:
-        raise InputError(
-            f"line_load {part.name!r}: {given[0]} values along {name!r}, which has {nodes} nodes; give one "
-            "for each, or one for all"
-        )
-    return dataclasses.replace(part, options=(*part.options, ("nodes", nodes)))
 
 
 def _on_surface(part: Part, which: str, points: Any) -> Part:

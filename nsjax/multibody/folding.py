@@ -11,6 +11,7 @@ from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.elastic import Elastic, Piece, beam_piece, chain_piece, joined
 from nsjax.multibody.frames import ALGEBRA
 from nsjax.multibody.incremental import Chain
+from nsjax.multibody.joints import kind_of
 from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import Part
 from nsjax.multibody.topology import Topology
@@ -82,11 +83,11 @@ def _filled(numbers: Any, part: Part, dimension: int) -> Any:
     """Numbers of a joint with its points as vectors, so that joints of a kind can stand side by side."""
     a = ALGEBRA[dimension]
     turned = numbers.turned
-    if turned is None and part.kind not in ("ball", "distance", "universal", "revolute_spherical"):
+    if turned is None and kind_of(part).framed:
         turned = 0.0 if dimension == 2 else jnp.zeros(3)
-    axis = numbers.axis
-    if axis is None and part.kind == "slide":
-        axis = jnp.asarray([1.0, 0.0] if dimension == 2 else [1.0, 0.0, 0.0])
+    axis, first = numbers.axis, kind_of(part).first_axis
+    if axis is None and first is not None:
+        axis = jnp.asarray(first[:dimension])
     return type(numbers)(
         at=a.array(a.vector(numbers.at)), on=a.array(a.vector(numbers.on)),
         axis=None if axis is None else jnp.asarray(axis, float), turned=turned,

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsjax.multibody import boxes, closest
 from nsjax.multibody.frames import Scene
-from nsjax.multibody.spatial import rotation_of
+from nsjax.multibody.spatial_vectors import rotation_of
 from nsjax.types import Array
 
 

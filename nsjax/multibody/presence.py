@@ -7,6 +7,7 @@ import dataclasses
 from nsjax.multibody import meetings
 from nsjax.multibody.batches import Batch
 from nsjax.multibody.heaps import batches_of
+from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.named import Named, named
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology
@@ -53,7 +54,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
             contacts += names
             touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
             smooth = smooth + len(names) if part.numbers.friction is None else 0
-        elif part.kind in ("hinge", "slide"):
+        elif part.kind in JOINTS and JOINTS[part.kind].measure is not None:
             limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
             drags += [part.name] if part.numbers.friction is not None else []
         if part.kind in ("contact", "contact_group"):

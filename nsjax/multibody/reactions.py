@@ -19,10 +19,11 @@ import jax.numpy as jnp
 from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import contact_rows, gap_drift, gap_rows
 from nsjax.core.system import System, bordered
-from nsjax.multibody import joints, loads, meetings
+from nsjax.multibody import loads, meetings
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.frames import Frame, Scene
+from nsjax.multibody.joints import kind_of
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import BODIES
 from nsjax.types import Array, PyTree
@@ -129,7 +130,7 @@ class Instant:
         first = 0
         for name in topology.closures:
             part = topology.of[name]
-            count = joints.ROWS[scene.dimension][part.kind]
+            count = len(kind_of(part).rows[scene.dimension])
             yield from joint_pushes(scene, part, self.p[name], given.constraint[first : first + count])
             first += count
         for name, effort in self.efforts(given):
@@ -183,7 +184,7 @@ class Instant:
         """Force and moment of a joint that is a constraint, with what acts on its coordinate."""
         topology, first = self.mechanism.topology, 0
         for name in topology.closures:
-            count = joints.ROWS[self.scene.dimension][topology.of[name].kind]
+            count = len(kind_of(topology.of[name]).rows[self.scene.dimension])
             if name == joint:
                 break
             first += count
@@ -277,7 +278,7 @@ def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[l
     def work(shift: Array, turn: Array) -> Array:
         frame = _displaced(scene, scene.frame(moved), shift, turn, point)
         there = dataclasses.replace(scene, frames={**_both(scene, part), moved: frame})
-        rows = joints.rows_of(there, part, numbers)
+        rows = kind_of(part).residuals(there, part, numbers)
         return jnp.sum(x * jnp.stack([plane.value(r) for r in rows]))
 
     force, turning = jax.grad(work, argnums=(0, 1))(jnp.zeros(scene.dimension), _no_moment(scene))
@@ -331,7 +332,7 @@ def joint_row(instant: Instant, joint: str, impulses: Loads | None) -> dict[str,
     force, turning = instant.carried(joint)
     found = {"force": force, "torque": turning}
     part, zero = topology.of[joint], jnp.zeros(scene.dimension)
-    if part.kind in ("hinge", "slide"):
+    if kind_of(part).measure is not None:
         x, rate = scene.coordinates(joint)
         found |= {"coordinate": plane.value(x), "rate": plane.value(rate)}
     if impulses is None:

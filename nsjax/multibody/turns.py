@@ -23,6 +23,8 @@ from jax import lax
 
 from nsjax.core.checks import is_traced
 from nsjax.math import rotations, taken
+from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.loads import KINDS as LOADS
 from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
@@ -40,11 +42,13 @@ def read_angles(parts: Sequence[Part], beyond: bool = False) -> tuple[str, ...]:
         beyond: those alone whose angle may leave the half turns that poses tell: not those held by limits
             within them.
     """
-    sees_all = any(x.kind in ("force", "torque") and x.option("law") is not None for x in parts)
-    driven = {x.option("joint") for x in parts if x.kind == "joint_spring" or x.option("law") is not None}
+    loads = [(LOADS[x.kind], x) for x in parts if x.kind in LOADS]
+    sees_all = any(kind.sees_scene(x) for kind, x in loads)
+    driven = {x.option("joint") for kind, x in loads if kind.reads_angle(x)}
     found = []
     for part in parts:
-        if part.kind != "hinge" or part.option("motion") is not None:
+        winds = part.kind in JOINTS and JOINTS[part.kind].winds
+        if not winds or part.option("motion") is not None:
             continue
         limits = [x for x in (part.numbers.lower, part.numbers.upper) if x is not None]
         if beyond and len(limits) == 2 and not is_traced(limits) and max(map(abs, limits)) < np.pi:

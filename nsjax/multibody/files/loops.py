@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from nsjax.multibody.files.source import Source, gathered
-from nsjax.multibody.parts import Part, ball, fixed
+from nsjax.multibody.joints import ball, fixed
+from nsjax.multibody.parts import Part
 
 
 def loops(source: Source) -> tuple[list[Part], list[str]]:

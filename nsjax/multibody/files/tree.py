@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.multibody.elements import force, joint_spring, torque
 from nsjax.multibody.files.source import Place, Source
 from nsjax.multibody.frames import Scene
 from nsjax.multibody.groups import unused
-from nsjax.multibody.parts import Part, ball, body, fixed, hinge, slide
+from nsjax.multibody.joints import ball, fixed, hinge, slide
+from nsjax.multibody.loads import force, joint_spring, torque
+from nsjax.multibody.parts import Part, body
 from nsjax.types import Array
 
 FREE, BALL, SLIDE, HINGE = range(4)

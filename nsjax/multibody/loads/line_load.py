@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core import InputError
+from nsjax.core import InputError, nearest
 from nsjax.math import rotations
 from nsjax.multibody.elastic import line_forces
 from nsjax.multibody.incremental import quadratic_forces
+from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.numbers import Load
 from nsjax.multibody.parts import Part, made, number
-from nsjax.multibody.topology import Topology
 from nsjax.types import Array, Fn, PyTree
 
 
@@ -55,27 +56,40 @@ def line_load(
     return made("line_load", name, (beam,), kept, follower=follower, law=law)
 
 
-def _of_elements(topology: Topology, tree: Any, beam: str, p: PyTree) -> Array:
+def _of_beam(part: Part, beams: dict[str, Part]) -> Part:
+    """A load along a beam, which must be there and have as many nodes as it has values."""
+    (name,) = part.bodies
+    if name not in beams:
+        raise InputError(f"line_load {part.name!r}: unknown beam {name!r}; {nearest(name, list(beams))}")
+    nodes, given = beams[name].option("nodes"), np.shape(part.numbers.value)
+    if len(given) == 2 and given[0] != nodes:
+        raise InputError(
+            f"line_load {part.name!r}: {given[0]} values along {name!r}, which has {nodes} nodes; give one "
+            "for each, or one for all"
+        )
+    return dataclasses.replace(part, options=(*part.options, ("nodes", nodes)))
+
+
+def _lengths(tree: Any, beam: str, p: PyTree) -> Array:
     """Lengths of the elements of an incremental beam."""
     chains = dict(zip((part.name for part, *_ in tree.spans), tree.ready(p).chains, strict=True))
     return jnp.sum(chains[beam].drawn.weight, axis=1)
 
 
-def line_wrenches(topology: Topology, tree: Any, t: Array, q: Array, p: PyTree) -> Array:
-    """Of all loads along beams, on all bodies (nv,)."""
-    poses = tree.poses(q)
-    total = jnp.zeros((poses.shape[0], 6))
-    for part in topology.all_of("line_load"):
-        place, x, law = tree.places[part.bodies[0]], p[part.name], part.option("law")
-        first, n = place.start - 1, place.stop - place.start
-        given = x.value if law is None else law(t, x.own)
-        value = jnp.broadcast_to(jnp.asarray(given, float), (n, 3))
-        if part.option("follower"):
-            turns = jax.vmap(rotations.matrix)(poses[first : first + n, 3:])
-            value = jnp.sum(turns * value[:, None, :], axis=2)
-        if topology.of[part.bodies[0]].option("incremental") == 3:
-            found = quadratic_forces(_of_elements(topology, tree, part.bodies[0], p), value)
-        else:
-            found = line_forces(tree.ready(p).elastic.length[first : first + n - 1], value)
-        total = total + jnp.pad(found, ((first, poses.shape[0] - first - n), (0, 3)))
-    return total.reshape(-1)
+def _on_nodes(topology: Any, tree: Any, part: Part, t: Array, q: Array, p: PyTree) -> Array:
+    """Forces on all bodies (n, 6)."""
+    poses, place, x, law = tree.poses(q), tree.places[part.bodies[0]], p[part.name], part.option("law")
+    first, n = place.start - 1, place.stop - place.start
+    given = x.value if law is None else law(t, x.own)
+    value = jnp.broadcast_to(jnp.asarray(given, float), (n, 3))
+    if part.option("follower"):
+        turns = jax.vmap(rotations.matrix)(poses[first : first + n, 3:])
+        value = jnp.sum(turns * value[:, None, :], axis=2)
+    if topology.of[part.bodies[0]].option("incremental") == 3:
+        found = quadratic_forces(_lengths(tree, part.bodies[0], p), value)
+    else:
+        found = line_forces(tree.ready(p).elastic.length[first : first + n - 1], value)
+    return jnp.pad(found, ((first, poses.shape[0] - first - n), (0, 3)))
+
+
+LINE_LOAD = LoadKind(name="line_load", along=_on_nodes, of_beam=_of_beam)
