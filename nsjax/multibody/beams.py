@@ -10,6 +10,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
+from nsjax.multibody.elements import KINDS
 from nsjax.multibody.loads import KINDS as LOADS
 from nsjax.multibody.numbers import Beam, Section
 from nsjax.multibody.parts import Part, made, number
@@ -56,7 +57,7 @@ def beam(
             inertia is lumped.
         stations: ``{name: arc length}`` [m] of places along the beam where joints or loads act: each is a
             node, made if there is none, ``"arm.mid"`` of ``{"mid": 0.7}``.
-        element: formulation, ``"objective"`` or ``"incremental"``.
+        element: a key of `nsjax.multibody.elements.KINDS`, ``"objective"`` or ``"incremental"``.
         element_nodes: 2 (linear shapes, one Gauss point); or 3 of incremental elements (quadratic shapes,
             two Gauss points).
 
@@ -78,8 +79,8 @@ def beam(
         >>> arm.numbers.points.shape
         (9, 3)
     """
-    per = _element_nodes(name, element, element_nodes)
-    points = _points(name, start, end, elements, 1 if per is None else per - 1)
+    _check_element(name, element, element_nodes)
+    points = _points(name, start, end, elements, element_nodes - 1)
     points, table = _with_stations(name, points, stations or {})
     if mass not in MASSES:
         raise InputError(f"beam {name!r}: mass = {mass!r}; choose one of {', '.join(MASSES)}")
@@ -92,27 +93,33 @@ def beam(
         curvature=number("beam", name, "curvature", curvature),
         damping=number("beam", name, "damping", damping, 0.0),
     )  # fmt: skip
-    if per == 3:
+    if element_nodes == 3:
         _check_thirds(name, points)
     return made(
-        "beam", name, (), numbers, nodes=int(points.shape[0]), mass=mass, stations=table, incremental=per
+        "beam",
+        name,
+        (),
+        numbers,
+        nodes=int(points.shape[0]),
+        mass=mass,
+        stations=table,
+        element=element,
+        per=element_nodes,
     )
 
 
-ELEMENTS = ("objective", "incremental")
-"""Formulations of elements."""
-
-
-def _element_nodes(name: str, element: str, nodes: int) -> int | None:
-    """Nodes of an incremental element; None of the objective one."""
-    if element not in ELEMENTS:
-        raise InputError(f"beam {name!r}: element = {element!r}; choose one of {', '.join(ELEMENTS)}")
-    if nodes not in ((2,) if element == "objective" else (2, 3)):
+def _check_element(name: str, element: str, nodes: int) -> None:
+    """Refuses elements that are none, and numbers of nodes that they do not have."""
+    if element not in KINDS:
+        raise InputError(f"beam {name!r}: element = {element!r}; choose one of {', '.join(KINDS)}")
+    known = KINDS[element].nodes
+    if nodes not in known:
+        others = [f"{max(x.nodes)} of {x.name} ones" for x in KINDS.values() if max(x.nodes) > 2]
+        more = "" if len(known) > 1 else f", or {', '.join(others)}"
         raise InputError(
-            f"beam {name!r}: element_nodes = {nodes!r} of {element} elements; give 2, or 3 of incremental "
-            "ones"
+            f"beam {name!r}: element_nodes = {nodes!r} of {element} elements; give "
+            f"{', or '.join(map(str, known))}{more}"
         )
-    return None if element == "objective" else nodes
 
 
 def _check_thirds(name: str, points: Any) -> None:

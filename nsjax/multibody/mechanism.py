@@ -16,6 +16,7 @@ from nsjax.math import taken
 from nsjax.multibody import meetings, pictures, screw_rows, turns
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
+from nsjax.multibody.couplings import kind_of as coupling_kind
 from nsjax.multibody.frames import ALGEBRA, Frame, Frames, Scene
 from nsjax.multibody.heaps import STACKED, Contacts
 from nsjax.multibody.joints import kind_of
@@ -232,7 +233,7 @@ class Mechanism:
         return ContactLaw(**dict(zip(LAW, made, strict=True)))
 
     def constraint(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Joints that close loops, then prescribed motions (nb,)."""
+        """Joints that close loops, then prescribed motions, then couplings (nb,)."""
         scene, found = self.scene(t, q, None, p), []
         batched = self.topology.coordinates == "absolute"
         for name in () if batched else self.topology.closures:
@@ -242,6 +243,10 @@ class Mechanism:
             part, (x, _) = self.topology.of[name], scene.coordinates(name)
             wanted = part.option("motion")(t)
             found.append(plane.plus(x, -wanted))
+        for name in self.presence.couplings:
+            part = self.topology.of[name]
+            places = [scene.coordinates(joint)[0] for joint in part.option("joints")]
+            found.append(coupling_kind(part).residual(p[name], places))
         if batched:
             own = self.tree.rows(t, q, p)
             rows = jnp.concatenate([own, meetings.flat(found)]) if found else own
@@ -253,7 +258,8 @@ class Mechanism:
         """Names of all constraints, those left out among them."""
         of, closures = self.topology.of, self.topology.closures
         found = [x for name in closures for x in kind_of(of[name]).row_names(of[name], self.dimension)]
-        return (*found, *(f"{name}.motion" for name in self.presence.motions))
+        motions = (f"{name}.motion" for name in self.presence.motions)
+        return (*found, *motions, *self.presence.couplings)
 
     @functools.cached_property
     def kept(self) -> tuple[int, ...] | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nsjax.multibody.elements import kind_of
 from nsjax.multibody.frames import Scene
-from nsjax.multibody.incremental import point_labels
 from nsjax.multibody.topology import Link, Topology
 from nsjax.multibody.turns import labels
 from nsjax.types import Array
@@ -20,7 +20,7 @@ def coordinate_labels(topology: Topology) -> tuple[tuple[str, ...], tuple[str, .
         one, other = link.kind.coordinate_names(link.body, link.joint or "", topology.dimension)
         q, v = q + one, v + other
     for part in topology.all_of("beam"):
-        q = q + (point_labels(part) if part.option("incremental") else [])
+        q = q + kind_of(part).labels(part)
     q = q + labels(topology.counted)
     known = {x.split(" [")[0] for x in q}
     names = [f"{link.body}.{x} [m]" for link in _observed(topology) for x in "xyz"[: topology.dimension]]

@@ -6,6 +6,7 @@ import dataclasses
 
 from nsjax.multibody import meetings
 from nsjax.multibody.batches import Batch
+from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.heaps import batches_of
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.named import Named, named
@@ -23,6 +24,7 @@ class Presence:
         limits: joints with limits, and which: ``(name, "lower")``.
         drags: joints with dry friction.
         motions: joints with a prescribed motion.
+        couplings: names of the couplings of joints.
         tangents: per contact.
         smooth: contacts without friction, limits included, that stand behind all others.
         dropped: names of the rows of loops that follow from others and are left out.
@@ -41,6 +43,7 @@ class Presence:
     batches: tuple[Batch, ...] = ()
     order: tuple[int, ...] | None = None
     smooth: int = 0
+    couplings: tuple[str, ...] = ()
 
 
 def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
@@ -68,4 +71,5 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     return Presence(
         tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents,
         alike, batches=batches, order=order, smooth=0 if batches else smooth + len(limits),
+        couplings=tuple(x.name for x in parts if x.kind in COUPLINGS),
     )  # fmt: skip

@@ -22,6 +22,7 @@ from nsjax.core.system import System, bordered
 from nsjax.multibody import loads, meetings
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.couplings import kind_of as coupling_kind
 from nsjax.multibody.frames import Frame, Scene
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.parts import GROUND, Part
@@ -140,9 +141,18 @@ class Instant:
     def efforts(self, given: Loads) -> Iterator[tuple[str, Array]]:
         """Moments and forces on the coordinates of joints: drives, limits, dry friction."""
         presence = self.mechanism.presence
-        drives = given.constraint[given.constraint.shape[0] - len(presence.motions) :]
+        count = given.constraint.shape[0] - len(presence.motions) - len(presence.couplings)
+        drives = given.constraint[count:]
         for k, name in enumerate(presence.motions):
             yield name, drives[k]
+        for k, name in enumerate(presence.couplings, len(presence.motions)):
+            part = self.mechanism.topology.of[name]
+            places = [plane.value(self.scene.coordinates(x)[0]) for x in part.option("joints")]
+            slopes = jax.grad(lambda x, part=part: coupling_kind(part).residual(self.p[part.name], x))(
+                places
+            )
+            for joint, slope in zip(part.option("joints"), slopes, strict=True):
+                yield joint, slope * drives[k]
         stops = given.normal[self.system.nc - len(presence.limits) :]
         for k, (name, which) in enumerate(presence.limits):
             yield name, stops[k] if which == "lower" else -stops[k]

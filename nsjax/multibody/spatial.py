@@ -25,6 +25,7 @@ from nsjax.multibody.frames import Frame, Frames, ground
 from nsjax.multibody.generations import Generation, Walk
 from nsjax.multibody.joints import FREE
 from nsjax.multibody.joints.motion import Geometry, Motion
+from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import GROUND
 from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree, record
@@ -91,7 +92,8 @@ def _geometry(generation: Generation, p: PyTree) -> Geometry:
             axis, second = jnp.where(back, given[0], axis), jnp.where(back, given[1], second)
         elif axis is not None:
             axis = jnp.where(back, -space.turned(frame, axis), axis)
-    made = Geometry(at=at, on=on, axis=axis, second_axis=second, frame=frame)
+    own = side_by_side([x.own for x in joints], -1)
+    made = Geometry(at=at, on=on, axis=axis, second_axis=second, frame=frame, own=own)
     axes_of_turns = [getattr(made, x) for x in kind.turns]
     turns = tuple(_hinges(x, None if k else frame) for k, x in enumerate(axes_of_turns))
     return dataclasses.replace(made, turns=turns)

@@ -130,7 +130,8 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
         InputError: if the loops do not close with what is given.
     """
     q, v, held, driven = given_coordinates(mechanism, start, "start")
-    if not mechanism.topology.closures and not mechanism.presence.motions:
+    presence = mechanism.presence
+    if not (mechanism.topology.closures or presence.motions or presence.couplings):
         return q, v
     near = given_coordinates(mechanism, {**guess, **start}, "guess")[0]
     free, names = ~held, mechanism.labels().constraints
@@ -161,7 +162,8 @@ def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
     """
     bare = dataclasses.replace(mechanism.presence, motions=(), dropped=())
     loops, still = dataclasses.replace(mechanism, presence=bare), jnp.zeros(mechanism.topology.sizes[1])
-    if not mechanism.topology.closures or is_traced((p, q)):
+    rows = mechanism.topology.closures or bare.couplings
+    if not rows or is_traced((p, q)):
         return ()
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
     seeded, system = np.random.default_rng(1), loops.system()

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from nsjax.core import InputError, nearest
-from nsjax.multibody.incremental import entries_of
+from nsjax.multibody.couplings import KINDS as COUPLINGS
+from nsjax.multibody.elements import kind_of as element_kind
 from nsjax.multibody.joints import FREE, JointKind, kind_of
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.loads import KINDS as LOADS
@@ -86,7 +87,7 @@ class Topology:
         links: of the bodies, parents first.
         closures: names of the joints that are constraints.
         counted: names of the hinges whose turns stand in ``q``, see `nsjax.multibody.turns`.
-        kinds: of its joints and loads, each once: programs differ where they do.
+        kinds: of its joints, loads and couplings, each once: programs differ where they do.
     """
 
     dimension: int
@@ -139,7 +140,7 @@ class Topology:
     @property
     def sizes(self) -> tuple[int, int]:
         """``nq, nv``; behind all bodies stand Gauss points of beams, then turns of hinges."""
-        more = sum(entries_of(x) for x in self.all_of("beam")) + ENTRIES * len(self.counted)
+        more = sum(element_kind(x).entries(x) for x in self.all_of("beam")) + ENTRIES * len(self.counted)
         return sum(x.size[0] for x in self.links) + more, sum(x.size[1] for x in self.links)
 
 
@@ -151,7 +152,7 @@ def places_along(beam: Part) -> dict[str, str]:
 
 
 def _kinds(parts: tuple[Part, ...]) -> tuple[Any, ...]:
-    found = (JOINTS.get(x.kind) or LOADS.get(x.kind) for x in parts)
+    found = (table.get(x.kind) for x in parts for table in (JOINTS, LOADS, COUPLINGS))
     return tuple(dict.fromkeys(x for x in found if x is not None))
 
 
@@ -181,12 +182,15 @@ def check_names(parts: Sequence[Part]) -> None:
                     f"{part.kind} {part.name!r}: unknown body {name!r}; {nearest(name, bodies)}"
                 )
         joint = part.option("joint")
-        if joint is not None and joint not in joints:
-            raise InputError(
-                f"{part.kind} {part.name!r}: unknown joint {joint!r}; {nearest(joint, joints)}"
-            )
+        for name in part.option("joints") or (joint,) * (joint is not None):
+            if name not in joints:
+                raise InputError(
+                    f"{part.kind} {part.name!r}: unknown joint {name!r}; {nearest(name, joints)}"
+                )
         if joint is not None:
             LOADS[part.kind].fits(part, seen[joint])
+        if part.kind in COUPLINGS:
+            COUPLINGS[part.kind].check(part, seen)
     if len(bodies) == 1:
         raise InputError("assemble: no body; add body(name, mass=...)")
 

@@ -45,15 +45,16 @@ def read_angles(parts: Sequence[Part], beyond: bool = False) -> tuple[str, ...]:
     loads = [(LOADS[x.kind], x) for x in parts if x.kind in LOADS]
     sees_all = any(kind.sees_scene(x) for kind, x in loads)
     driven = {x.option("joint") for kind, x in loads if kind.reads_angle(x)}
+    driven |= {name for x in parts for name in x.option("joints") or ()}
     found = []
     for part in parts:
-        winds = part.kind in JOINTS and JOINTS[part.kind].winds
-        if not winds or part.option("motion") is not None:
+        kind = JOINTS.get(part.kind)
+        if kind is None or not kind.winds or (part.option("motion") is not None and not kind.reads_angle):
             continue
         limits = [x for x in (part.numbers.lower, part.numbers.upper) if x is not None]
         if beyond and len(limits) == 2 and not is_traced(limits) and max(map(abs, limits)) < np.pi:
             continue
-        if sees_all or limits or part.name in driven or part.option("turns"):
+        if sees_all or limits or part.name in driven or part.option("turns") or kind.reads_angle:
             found.append(part.name)
     return tuple(found)
 

@@ -49,6 +49,7 @@ class JointKind:
             is found between -pi and pi, see `nsjax.multibody.turns`.
         effort: ``(scene, part, numbers, effort)``, what a moment or force on the coordinate does to both
             bodies.
+        reads_angle: whether its rows read its own angle, whose turns therefore count.
         swivels: whether it leaves all turns free, so that a spring may act on the rotation vector.
         labels: ``(body, joint, dimension)``, names of its coordinates and velocities; None: those of
             displacements and angles.
@@ -76,6 +77,7 @@ class JointKind:
     turn_at: int | None = None
     measure: Callable[[Scene, Part, Any], tuple[Any, Any]] | None = None
     effort: Callable[[Scene, Part, Any, Any], Iterator[Push]] | None = None
+    reads_angle: bool = False
     swivels: bool = False
     labels: Callable[[str, str, int], tuple[list[str], list[str]]] | None = None
     first_axis: tuple[float, ...] | None = None
@@ -122,7 +124,7 @@ def joint(
     kind: str, name: str, first: str, second: str, motion: Fn | None, loop: bool, **given: Any
 ) -> Part:
     """A part that is a joint, whose numbers are checked."""
-    limits, turns = given.pop("limits", None), given.pop("turns", False)
+    limits, turns, own = (given.pop(k, None) for k in ("limits", "turns", "own"))
     if limits is not None:
         given["lower"], given["upper"] = limits
         if not is_traced(limits) and not given["lower"] < given["upper"]:
@@ -136,7 +138,8 @@ def joint(
     kept = {k: number(kind, name, k, v, LEAST.get(k, -math.inf)) for k, v in given.items()}
     if first == second:
         raise InputError(f"{kind} {name!r}: joins {first!r} to itself; name two bodies")
-    return made(kind, name, (first, second), numbers.Joint(**kept), motion=motion, loop=loop, turns=turns)
+    record = numbers.Joint(**kept, own=own)
+    return made(kind, name, (first, second), record, motion=motion, loop=loop, turns=turns)
 
 
 def across(axis: Array) -> tuple[Array, Array]:

@@ -26,6 +26,7 @@ class Geometry:
         at, on: joint points (3, n) in the axes of the parents and of the bodies.
         axis, second_axis: (3, n) in the axes of the parents, and of the bodies.
         frame: rotations (3, 3, n) of the bodies' axes in the parents' where the coordinates are zero.
+        own: numbers of the kind's own, side by side along a last axis.
         turns: ``(T0, T1, T2)`` for each angle: ``T0 + cos T1 + sin T2`` is its rotation, ``frame``
         included.
     """
@@ -35,6 +36,7 @@ class Geometry:
     axis: Any = None
     second_axis: Any = None
     frame: Any = None
+    own: Any = None
     turns: tuple[Any, ...] = ()
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from nsjax.core import InputError, nearest
 from nsjax.math import rotations
-from nsjax.multibody.elastic import line_forces
-from nsjax.multibody.incremental import quadratic_forces
+from nsjax.multibody.elements import kind_of
+from nsjax.multibody.elements.pieces import line_forces
 from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.numbers import Load
 from nsjax.multibody.parts import Part, made, number
@@ -70,10 +70,9 @@ def _of_beam(part: Part, beams: dict[str, Part]) -> Part:
     return dataclasses.replace(part, options=(*part.options, ("nodes", nodes)))
 
 
-def _lengths(tree: Any, beam: str, p: PyTree) -> Array:
-    """Lengths of the elements of an incremental beam."""
-    chains = dict(zip((part.name for part, *_ in tree.spans), tree.ready(p).chains, strict=True))
-    return jnp.sum(chains[beam].drawn.weight, axis=1)
+def _own(tree: Any, beam: str, p: PyTree) -> Any:
+    """Numbers of the elements of a beam that have forces of their own."""
+    return dict(zip((part.name for part, *_ in tree.spans), tree.ready(p).chains, strict=True))[beam]
 
 
 def _on_nodes(topology: Any, tree: Any, part: Part, t: Array, q: Array, p: PyTree) -> Array:
@@ -85,8 +84,9 @@ def _on_nodes(topology: Any, tree: Any, part: Part, t: Array, q: Array, p: PyTre
     if part.option("follower"):
         turns = jax.vmap(rotations.matrix)(poses[first : first + n, 3:])
         value = jnp.sum(turns * value[:, None, :], axis=2)
-    if topology.of[part.bodies[0]].option("incremental") == 3:
-        found = quadratic_forces(_lengths(tree, part.bodies[0], p), value)
+    line = kind_of(topology.of[part.bodies[0]]).line
+    if line is not None:
+        found = line(_own(tree, part.bodies[0], p), value)
     else:
         found = line_forces(tree.ready(p).elastic.length[first : first + n - 1], value)
     return jnp.pad(found, ((first, poses.shape[0] - first - n), (0, 3)))
