@@ -14,7 +14,13 @@ from nsjax.core import InputError
 from nsjax.core.checks import is_traced
 from nsjax.math import rotations
 from nsjax.multibody.beams import nodes_of
-from nsjax.multibody.closing import closed_position, closing_rates, directions, independent, told_dropped
+from nsjax.multibody.loop_closure import (
+    closed_position,
+    closing_rates,
+    directions,
+    independent,
+    told_dropped,
+)
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.start import given_coordinates, pair_of, position_of, rate_of, turned_at
 from nsjax.multibody.topology import free_link

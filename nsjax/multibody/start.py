@@ -13,7 +13,8 @@ import numpy as np
 from nsjax.core import InputError, nearest
 from nsjax.core.checks import is_traced
 from nsjax.math import rotations
-from nsjax.multibody.closing import (
+from nsjax.multibody.frames import Scene
+from nsjax.multibody.loop_closure import (
     CLOSED,
     closed_position,
     closing_rates,
@@ -22,7 +23,6 @@ from nsjax.multibody.closing import (
     searched,
     told_dropped,
 )
-from nsjax.multibody.frames import Scene
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.topology import Link
 from nsjax.types import Array, PyTree

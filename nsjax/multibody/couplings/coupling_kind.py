@@ -16,8 +16,8 @@ from nsjax.multibody.parts import Part, made, number
 class CouplingKind:
     """Couplings of one kind: an entry of `nsjax.multibody.couplings.KINDS`, and all that is known of them.
 
-    A coupling is one row: a joint's coordinate is a function of that of another joint, at all times. It acts
-    as motors in both joints would, whose efforts do no work together.
+    A coupling is one row: a joint's coordinate is a function of that of another joint, at all times. It
+    acts as motors in both joints would, whose efforts do no work together.
 
     Args:
         name: that of the function that makes one.
