@@ -31,14 +31,24 @@ from nsjax.core import (
     from_lagrangian,
 )
 from nsjax.identify import Estimate, Recording, identify, losses, transforms
-from nsjax.io import Stopped, load, resume, run, save, to_paraview
+from nsjax.io import Stopped, export_program, load, load_program, resume, run, save, to_paraview
 from nsjax.plot import animate
 from nsjax.simulate import simulate
-from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_lyapunov, sweep_time_step
+from nsjax.sweep import (
+    AccuracyCheck,
+    SweepResult,
+    WorkPrecision,
+    check_accuracy,
+    reductions,
+    sweep,
+    sweep_lyapunov,
+    sweep_time_step,
+)
 from nsjax.trajectory import RunError, Trajectory
 from nsjax.version import __version__
 
 __all__ = [
+    "AccuracyCheck",
     "Carry",
     "Consistent",
     "ContactLaw",
@@ -62,14 +72,17 @@ __all__ = [
     "__version__",
     "analysis",
     "animate",
+    "check_accuracy",
     "check_gradient",
     "configure",
     "consistent",
+    "export_program",
     "from_lagrangian",
     "identify",
     "io",
     "linalg",
     "load",
+    "load_program",
     "losses",
     "models",
     "multibody",
