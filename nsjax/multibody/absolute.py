@@ -104,7 +104,7 @@ class Bodies:
         return tuple(found)
 
     def poses(self, q: Array) -> Array:
-        """Of all bodies (n, 3 or 7), without Gauss points and turns."""
+        """Poses of all bodies (n, 3 or 7), without Gauss points and turns."""
         n = len(self.names)
         return (q[: 7 * n] if self.spans or self.topology.counted else q).reshape(n, -1)
 
@@ -127,7 +127,7 @@ class Bodies:
         return jnp.concatenate([q, *(place(poses[nodes], part) for place, part, nodes in own if place)])
 
     def ready(self, p: PyTree) -> Folded:
-        """Of prepared or of plain params."""
+        """Numbers side by side, as prepared params hold them or from plain ones."""
         found: Folded = p[FOLDED] if FOLDED in p else self.folded(p)
         return found
 
@@ -263,7 +263,7 @@ class Bodies:
         return total
 
     def _loads(self, q: Array, p: PyTree, wrenches: Mapping[str, Any]) -> Array:
-        """Of loads at the origins of bodies: at their centres, moments in body axes in space."""
+        """Loads at the origins of bodies moved to their centres; in space with moments in body axes."""
         a, com = ALGEBRA[self.dimension], self.ready(p).com
         total, frames = jnp.zeros((len(self.names), 3 * (self.dimension - 1))), self.frames(q, None, p)
         for name, (push, turning) in wrenches.items():

@@ -38,7 +38,7 @@ class Folded:
 
 
 def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) -> Folded:
-    """Of a mechanism in absolute coordinates.
+    """Numbers of a mechanism in absolute coordinates, side by side.
 
     Args:
         groups: joints alike.

@@ -46,7 +46,7 @@ class Generation:
 
 
 def generations(links: tuple[Link, ...]) -> tuple[Generation, ...]:
-    """Of a tree, parents first."""
+    """Generations of a tree, parents first."""
     where: dict[str, tuple[int, int]] = {}
     found: list[tuple[JointKind, int | None, list[Link]]] = []
     waiting = list(links)

@@ -154,7 +154,7 @@ class Mechanism:
         return made
 
     def potential(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Of gravity and springs [J]."""
+        """Energy of gravity and springs [J]."""
         scene, gravity = self.scene(t, q, None, p), self.gravity(p)
         springs = potential(scene, self.topology, p)
         if self.topology.coordinates == "absolute":
@@ -186,7 +186,7 @@ class Mechanism:
         return self.presence.named
 
     def met(self, scene: Scene, p: PyTree) -> list[meetings.Meeting]:
-        """Of the contacts by name, piece by piece."""
+        """Where contacts by name meet, piece by piece."""
         return self.named.met(scene, p)
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
@@ -221,7 +221,7 @@ class Mechanism:
         return found[0] if len(found) == 1 else jnp.concatenate(found)
 
     def law(self, p: PyTree) -> ContactLaw:
-        """Of all contacts."""
+        """The law of all contacts."""
         if self.contacts is not None:
             return self.contacts.law(p)
         columns, limits = self.named.law(p), [name for name, _ in self.presence.limits]

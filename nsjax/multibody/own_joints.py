@@ -121,13 +121,13 @@ class OwnJoints:
         return jnp.sum(jnp.where(here, jnp.concatenate(found), 0.0), axis=1)
 
     def gaps(self, q: Array, stacked: JointNumbers) -> Array:
-        """Of the limits (k,)."""
+        """Gaps of the limits (k,)."""
         sides = np.array([1.0 if which == "lower" else -1.0 for _, which in self.limits])
         x = picked(q, np.array([self.links[name].q for name, _ in self.limits]))
         return sides * (x - stacked.bounds)
 
     def rates(self, v: Array) -> Array:
-        """Of the dry joints (k,)."""
+        """Rates of the dry joints (k,)."""
         return picked(v, np.array([self.links[name].v for name in self.drags]))
 
 

@@ -101,7 +101,7 @@ class Dynamics:
         return self.in_ground(self.tree.group[link.parent], self.places[link.body].axis)
 
     def _inertia(self, group: str) -> Any:
-        """Of a group about the point that it turns about; what hangs behind hinges counts there."""
+        """Inertia of a group about the point that it turns about; what hangs behind hinges counts there."""
         total = None
         for link in self.tree.links:
             place, numbers = self.places[link.body], self.p[link.body]
@@ -153,7 +153,7 @@ class Dynamics:
                 entries[place] = plane.plus(entries.get(place), -extra)
 
     def _accelerations(self, v: Array, gravity: Vector) -> dict[str, tuple[Vector, Vector]]:
-        """Of every body's joint and centre of mass at constant velocities, with the ground accelerated
+        """Accelerations of joints and mass centres at constant velocities, with the ground accelerated
         against gravity.
         """
         found = {GROUND: (plane.negative(gravity), plane.ZERO)}

@@ -125,7 +125,7 @@ class Instant:
         return made
 
     def pushes(self, given: Loads) -> Iterator[loads.Push]:
-        """Of contacts, of constraints, and of limits, drags and drives of joints that are constraints."""
+        """Pushes of contacts, constraints, and limits, drags, drives of joints that are constraints."""
         topology, scene = self.mechanism.topology, self.scene
         yield from contact_pushes(scene, topology, self.p, given)
         first = 0
@@ -261,7 +261,7 @@ def _spread(scene: Scene, x: Any, k: int, n: int) -> Array:
 
 
 def contact_pushes(scene: Scene, topology: Any, p: PyTree, given: Loads) -> Iterator[loads.Push]:
-    """Of contacts on both of their bodies."""
+    """Pushes of contacts on both of their bodies."""
     first = 0
     for part in topology.all_of("contact"):
         met, n = (
@@ -280,7 +280,7 @@ def contact_pushes(scene: Scene, topology: Any, p: PyTree, given: Loads) -> Iter
 
 
 def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
-    """Of the multipliers of a joint: virtual work of a displacement and turn of its second body."""
+    """Pushes of the multipliers of a joint, by virtual work of its second body."""
     a, (one, other) = scene.algebra, part.bodies
     moved = other if other != GROUND else one
     point = scene.position(other, numbers.on)

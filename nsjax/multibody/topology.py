@@ -51,12 +51,12 @@ class Link:
 
     @property
     def entries(self) -> slice:
-        """Of its coordinates in ``q``."""
+        """Where its coordinates stand in ``q``."""
         return slice(self.q, self.q + self.size[0])
 
     @property
     def rates(self) -> slice:
-        """Of its velocities in ``v``."""
+        """Where its velocities stand in ``v``."""
         return slice(self.v, self.v + self.size[1])
 
     @property

@@ -156,7 +156,7 @@ def _line(x: Chain, values: Array) -> Array:
 
 
 SHARES = {2: np.array([0.5, 0.5]), 3: np.array([1.0, 4.0, 1.0]) / 6.0}
-"""Of the length of an element, what its nodes carry."""
+"""What the nodes of an element carry of its length."""
 
 
 def _piece(x: Beam, part: Part) -> Piece:

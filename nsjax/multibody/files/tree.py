@@ -114,7 +114,7 @@ def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]
 
 
 def limits(source: Source, k: int) -> tuple[float, float] | None:
-    """Of a hinge or slide."""
+    """Lower and upper limit of a hinge or slide; None without."""
     model = source.model
     if source.off("limit") or not model.jnt_limited[k] or int(model.jnt_type[k]) not in (HINGE, SLIDE):
         return None
@@ -148,7 +148,7 @@ def ball_pose(source: Source, k: int, quaternion: Any) -> np.ndarray:
 
 
 def _quats_above(source: Source, b: int) -> Iterator[np.ndarray]:
-    """Of a body and of those without mass and joint that it is fixed to, from below."""
+    """Quaternions of a body and of those without mass and joint that it is fixed to, from below."""
     yield np.array(source.model.body_quat[b])
     above = int(source.model.body_parentid[b])
     while source.merged(above):

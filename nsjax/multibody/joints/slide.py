@@ -62,7 +62,7 @@ def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
 
 
 def displacement(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
-    """Of the second body's joint point along ``axis`` of the first [m], and its rate."""
+    """Displacement of the second body's joint point along ``axis`` of the first [m], and its rate."""
     a, (one, other) = scene.algebra, part.bodies
     first = scene.frame(one)
     axis = a.turned(first.turn, axis_of(numbers, scene.dimension))

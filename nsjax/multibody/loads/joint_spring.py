@@ -88,7 +88,7 @@ def _fits(part: Part, joint: Part) -> None:
 
 
 def rotation_vector(scene: Scene, joint: Part, rest: Any) -> Array:
-    """Of the second body of a joint of space, from where it stands turned by ``rest`` (3,) against the
+    """Rotation of the second body of a joint, from where it stands turned by ``rest`` (3,) against the
     first; in the axes of the ground (3,), below half a turn; zero for half a turn, which has no direction.
     """
     one, other = (scene.rotation(x) for x in joint.bodies)

@@ -32,7 +32,7 @@ def signed_square(x: Array) -> Array:
 
 
 def tension(part: Part, numbers: Any, extension: Any, rate: Any) -> Any:
-    """Of a spring and damper; a scalar or None."""
+    """Tension of a spring and damper; a scalar or None."""
     law = part.option("law")
     if law is not None:
         return law(plane.value(extension), plane.value(rate), numbers.own)
