@@ -200,6 +200,8 @@ def dimension_of(parts: Iterable[Part], gravity: Any) -> int:
     if np.ndim(gravity) == 1:
         return int(np.shape(gravity)[0])
     for part in parts:
+        if part.kind in COUPLINGS:  # three coefficients are no vector
+            continue
         x = part.numbers
         wide = any(np.shape(leaf)[-1:] == (3,) for leaf in _numbers(x))
         if wide or (part.kind in JOINTS and 2 not in kind_of(part).rows):

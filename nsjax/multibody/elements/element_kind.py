@@ -13,10 +13,12 @@ from nsjax.types import Array
 
 
 def _nothing(part: Part) -> int:
+    """Elements without entries of ``q``."""
     return 0
 
 
 def _unnamed(part: Part) -> list[str]:
+    """Names of no entries."""
     return []
 
 

@@ -128,6 +128,7 @@ def _energy(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Any:
 
 
 def _always(part: Part) -> bool:
+    """A spring reads the coordinate of its joint, whatever its numbers."""
     return True
 
 

@@ -19,6 +19,7 @@ Driven = tuple[Part, Any] | None
 
 
 def _never(part: Part) -> bool:
+    """A load that reads no coordinates."""
     return False
 
 
