@@ -235,9 +235,7 @@ def _rows(
     program: LoopProgram, scheme: Scheme, params: PyTree, run: Run, dt: Array, counts: Array
 ) -> tuple[Run, dict[str, Array | None]]:
     """The rows of that call."""
-    params, constants = prepare_run(program.system, scheme, params, dt)
-    row = functools.partial(run_row, program, scheme, params, constants, dt)
-    return lax.scan(row, run, counts)
+    return lax.scan(functools.partial(run_row, prepare_run(program, scheme, params, dt)), run, counts)
 
 
 def _chunk_rows(system: System) -> int:
@@ -296,8 +294,8 @@ def _run_traced(call: Call) -> tuple[Run, dict[str, Any]]:
     program, scheme, dt, rows, every = call.program, call.scheme, call.dt, call.rows, call.every
     # arrays of numpy cannot be read at a place that is traced, as a model may do with its tables
     params = jax.tree.map(jnp.asarray, call.params)
-    params, constants = prepare_run(program.system, scheme, params, dt)
-    row = functools.partial(run_row, program, scheme, params, constants, dt)
+    setup = prepare_run(program, scheme, params, dt)
+    row = functools.partial(run_row, setup)
     run, first = row(call.run, 0)
     carry, solution = tree_bytes((run.next.carry, no_tally(program))), 0
     if scheme.stores_solutions:
@@ -305,7 +303,7 @@ def _run_traced(call: Call) -> tuple[Run, dict[str, Any]]:
         solution = 8 * SOLVED * (system.nv + system.nc * (1 + system.nt) + system.nb)
     steps = rows * every
     blocks = plan_blocks(steps, carry, solution)
-    lanes, differentiated = seen_around((params, run, dt))
+    lanes, differentiated = seen_around((setup.params, run, dt))
     kept = kept_bytes(steps, carry, solution, blocks) if differentiated else 0
     check_rows(rows, tree_bytes(first), traced=True, lanes=lanes, kept=kept)
 

@@ -55,6 +55,13 @@ ELSEWHERE = {
     "nsjax.schemes.building.FrozenRowEquations": "nsjax.schemes.building.impulse_scheme",
     "nsjax.schemes.building.ImpulseRun": "nsjax.schemes.building.impulse_scheme",
     "nsjax.schemes.building.Numbers": "nsjax.schemes.building.impulse_scheme",
+    "nsjax.schemes.building.Balance": "nsjax.schemes.building.forced_jump",
+    "nsjax.schemes.building.Formed": "nsjax.schemes.building",
+    "nsjax.schemes.building.SolverSettings": "nsjax.schemes.building.forced_jump",
+    "nsjax.schemes.building.Step": "nsjax.schemes.building",
+    "nsjax.schemes.building.StepForces": "nsjax.schemes.building.forced_jump",
+    "nsjax.schemes.building.SystemState": "nsjax.schemes.building",
+    "nsjax.schemes.building.velocity_jump": "nsjax.schemes.building.forced_jump",
     "nsjax.schemes.building.StepData": "nsjax.schemes.building.ImpulseRun",
     "nsjax.schemes.building.Stepped": "nsjax.schemes.building.impulse_scheme",
 }
