@@ -37,7 +37,7 @@ def force(
         >>> force("push", ("rod", 0.3), (0.0, -5.0)).bodies
         ('rod',)
     """
-    return on_body("force", name, end_of("force", name, body), value, follower, law, own)
+    return on_body("force", name, end_of("force", name, body), value, follower=follower, law=law, own=own)
 
 
 def given(scene: Scene, part: Part, numbers: Any) -> Any:
@@ -46,10 +46,9 @@ def given(scene: Scene, part: Part, numbers: Any) -> Any:
     return numbers.value if law is None else law(scene.time, scene.given(), numbers.own)
 
 
-def on_body(
-    kind: str, name: str, end: tuple[str, Any], value: Any, follower: bool, law: Fn | None, own: Any
-) -> Part:
-    """A force or moment as a part, checked."""
+def on_body(kind: str, name: str, end: tuple[str, Any], value: Any, **given: Any) -> Part:
+    """A force or moment as a part, checked; ``follower``, ``law`` and ``own`` as given to it."""
+    law, own = given["law"], given.pop("own")
     if (value is None) == (law is None):
         raise InputError(f"{kind} {name!r}: give a value or a law, one of them")
     if end[0] == GROUND:
@@ -57,7 +56,7 @@ def on_body(
     kept = numbers.Load(
         value=number(kind, name, "value", value), at=number(kind, name, "at", end[1]), own=own
     )
-    return made(kind, name, (end[0],), kept, follower=follower, law=law)
+    return made(kind, name, (end[0],), kept, **given)
 
 
 def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:

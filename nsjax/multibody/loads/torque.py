@@ -33,7 +33,7 @@ def torque(
         >>> torque("drive", "crank", 0.1)
         torque('drive', 'crank', value=0.1)
     """
-    return on_body("torque", name, (body, None), value, follower, law, own)
+    return on_body("torque", name, (body, None), value, follower=follower, law=law, own=own)
 
 
 def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:
