@@ -33,6 +33,8 @@ PLACES = {
     "multibody.joint": "nsjax.multibody.numbers:Joint",
     "multibody.spring": "nsjax.multibody.numbers:Spring",
     "multibody.load": "nsjax.multibody.numbers:Load",
+    "multibody.coupling": "nsjax.multibody.numbers:Coupling",
+    "multibody.pitch": "nsjax.multibody.joints.screw:Pitch",
     "multibody.contact": "nsjax.multibody.numbers:Contact",
     "multibody.points": "nsjax.multibody.numbers:Points",
     "multibody.corners": "nsjax.multibody.numbers:Corners",

@@ -2,23 +2,23 @@
 
 from nsjax.multibody.assemble import assemble
 from nsjax.multibody.beams import beam
-from nsjax.multibody.elements import actuator, force, joint_spring, spring, torque
+from nsjax.multibody.couplings import coupling, gear, rack_pinion
 from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
 from nsjax.multibody.groups import contact_group
-from nsjax.multibody.line_loads import line_load
-from nsjax.multibody.parts import (
-    Part,
+from nsjax.multibody.joints import (
     ball,
-    body,
     cylindrical,
     distance,
     fixed,
     hinge,
     pin,
     revolute_spherical,
+    screw,
     slide,
     universal,
 )
+from nsjax.multibody.loads import actuator, force, joint_spring, line_load, spring, torque
+from nsjax.multibody.parts import Part, body
 from nsjax.multibody.sections import circular, rectangular, section
 from nsjax.multibody.spheres import pairs_of, spheres
 from nsjax.multibody.touching import (
@@ -40,8 +40,9 @@ from nsjax.multibody.touching import (
 
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Shape", "actuator", "assemble", "ball", "beam", "body",
-    "box", "capsule", "circular", "contact", "contact_group", "corners", "cylinder", "cylindrical",
-    "distance", "fixed", "force", "hinge", "hole", "joint_spring", "line_load", "pairs_of", "pin", "plane",
-    "point", "points", "profile", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "section",
-    "slide", "sphere", "spheres", "spring", "torque", "tube", "universal", "walls",
+    "box", "capsule", "circular", "contact", "contact_group", "corners", "coupling", "cylinder",
+    "cylindrical", "distance", "fixed", "force", "gear", "hinge", "hole", "joint_spring", "line_load",
+    "pairs_of", "pin", "plane", "point", "points", "profile", "rack_pinion", "read_mjcf", "read_urdf",
+    "rectangular", "revolute_spherical", "screw", "section", "slide", "sphere", "spheres", "spring",
+    "torque", "tube", "universal", "walls",
 ]  # fmt: skip

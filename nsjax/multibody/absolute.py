@@ -1,7 +1,7 @@
 """Absolute coordinates: a pose for every body, at its centre of mass, and all joints as constraints.
 
 Bodies and joints of a kind are evaluated at once, so that the program does not grow with their number.
-Nodes of beams are bodies, with elastic elements between them (`nsjax.multibody.elastic`).
+Nodes of beams are bodies, with elastic elements between them (`nsjax.multibody.elements`).
 Where the bodies form a chain, in the order in which they are given, the rows of the joints are eliminated
 with the velocities (`nsjax.linalg.Interleaved`); where nothing joins them, they are islands: the cost of a
 step is in proportion to their number.
@@ -22,23 +22,15 @@ from nsjax.linalg import BlockDiagonal, BlockTridiagonal, Interleaved
 from nsjax.math import rotations, sin_cos, taken
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
-from nsjax.multibody.elastic import coupled_momenta, elastic_energy, elastic_forces
+from nsjax.multibody.elements import kind_of as element_kind
+from nsjax.multibody.elements.pieces import coupled_momenta, elastic_energy, elastic_forces
 from nsjax.multibody.folding import Folded, folded
 from nsjax.multibody.frames import ALGEBRA, Frame, Scene, TakenFrames, ground
-from nsjax.multibody.incremental import (
-    Chain,
-    chain_energy,
-    chain_forces,
-    entries_of,
-    far_momenta,
-    moved_points,
-    placed_points,
-)
-from nsjax.multibody.joints import ROWS, rows_of
+from nsjax.multibody.joints import FREE, kind_of
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.spatial import FOLDED
-from nsjax.multibody.topology import JOINTS, LOADS, SIZES, Topology
-from nsjax.multibody.turns import ENTRIES, counted
+from nsjax.multibody.topology import Topology
+from nsjax.multibody.turns import ENTRIES, counted, whole
 from nsjax.types import Array, PyTree
 
 
@@ -84,7 +76,7 @@ class Bodies:
         places: dict[str, np.ndarray] = {}
         first = 0
         for group in self.groups:
-            rows = ROWS[self.dimension][group[0].kind]
+            rows = len(kind_of(group[0]).rows[self.dimension])
             for part in group:
                 places[part.name] = np.arange(first, first + rows)
                 first += rows
@@ -99,18 +91,20 @@ class Bodies:
 
     @functools.cached_property
     def spans(self) -> tuple[tuple[Part, slice, slice], ...]:
-        """Of every incremental beam, its nodes among the bodies, and its Gauss points in ``q``."""
+        """Every beam whose elements have forces of their own, its nodes among the bodies, and its entries
+        of ``q``.
+        """
         found, first = [], 7 * len(self.names)
         for part in self.topology.all_of("beam"):
-            if part.option("incremental") is None:
+            if element_kind(part).forces is None:
                 continue
-            place, size = self.places[part.name], entries_of(part)
+            place, size = self.places[part.name], element_kind(part).entries(part)
             found.append((part, slice(place.start - 1, place.stop - 1), slice(first, first + size)))
             first += size
         return tuple(found)
 
     def poses(self, q: Array) -> Array:
-        """Of all bodies (n, 3 or 7), without Gauss points and turns."""
+        """Poses of all bodies (n, 3 or 7), without Gauss points and turns."""
         n = len(self.names)
         return (q[: 7 * n] if self.spans or self.topology.counted else q).reshape(n, -1)
 
@@ -129,11 +123,11 @@ class Bodies:
     def with_points(self, q: Array) -> Array:
         """Poses followed by the Gauss points that they have when they are reached by one step."""
         poses = q.reshape(len(self.names), -1)
-        own = [placed_points(poses[nodes], part.option("incremental")) for part, nodes, _ in self.spans]
-        return jnp.concatenate([q, *own])
+        own = [(element_kind(part).placed, part, nodes) for part, nodes, _ in self.spans]
+        return jnp.concatenate([q, *(place(poses[nodes], part) for place, part, nodes in own if place)])
 
     def ready(self, p: PyTree) -> Folded:
-        """Of prepared or of plain params."""
+        """Numbers side by side, as prepared params hold them or from plain ones."""
         found: Folded = p[FOLDED] if FOLDED in p else self.folded(p)
         return found
 
@@ -192,16 +186,27 @@ class Bodies:
             ends = [np.array([index[part.bodies[k]] for part in group]) for k in (0, 1)]
             kind = dataclasses.replace(group[0], bodies=("first", "second"))
             one, other = (jax.tree.map(lambda y, k=k: taken(y, k), parts) for k in ends)
+            gone = self._turned_of(group, q)
 
-            def residuals(one: Any, other: Any, numbers: Any, kind: Part = kind) -> Array:
+            def residuals(one: Any, other: Any, numbers: Any, gone: Any, kind: Part = kind) -> Array:
                 frames = {"first": self.alone(one), "second": self.alone(other)}
-                return jnp.stack(
-                    [plane.value(r) for r in rows_of(Scene(self.dimension, t, frames), kind, numbers)]
-                )
 
-            found.append(jax.vmap(residuals)(one, other, numbers).reshape(-1))
+                def measure(scene: Scene, name: str) -> tuple[Any, Any]:
+                    x, rate = (kind_of(kind).measure or _unmeasured)(scene, kind, numbers)
+                    return (x if gone is None else whole(x, jnp.sum(gone * numbers.axis))), rate
+
+                rows = kind_of(kind).residuals(Scene(self.dimension, t, frames, measure), kind, numbers)
+                return jnp.stack([plane.value(r) for r in rows])
+
+            found.append(jax.vmap(residuals)(one, other, numbers, gone).reshape(-1))
         all_rows = jnp.concatenate(found) if found else jnp.zeros(0)
         return all_rows if self.order is None else taken(all_rows, self.order)
+
+    def _turned_of(self, group: tuple[Part, ...], q: Array) -> Array | None:
+        """What joints have turned through (k, 3), if their rows read it."""
+        if not kind_of(group[0]).reads_angle or self.dimension == 2:
+            return None
+        return taken(self.turned(q), np.array([self.topology.counted.index(x.name) for x in group]))
 
     def inertia(self, w: Array, p: PyTree) -> Array:
         """``M w`` (nv,): the inertia does not depend on the position."""
@@ -211,9 +216,10 @@ class Bodies:
         moving = x.mass[:, None] * rates[:, :d]
         if x.elastic is not None and x.elastic.coupling is not None:
             moving = moving + coupled_momenta(x.elastic.coupling, rates[:, :3])
-        for (_, nodes, _), chain in zip(self.spans, x.chains, strict=True):
-            if chain.far is not None:
-                far = far_momenta(chain.far, rates[nodes, :3])
+        for (part, nodes, _), chain in zip(self.spans, x.chains, strict=True):
+            momenta = element_kind(part).momenta
+            far = None if momenta is None else momenta(chain, rates[nodes, :3])
+            if far is not None:
                 moving = moving + jnp.pad(far, ((nodes.start, n - nodes.stop), (0, 0)))
         return jnp.concatenate([moving, turning], axis=1).reshape(-1)
 
@@ -246,17 +252,18 @@ class Bodies:
             total = total + self._loads(q, p, wrenches)
         return total.reshape(-1)
 
-    def _with_chains(self, total: Array, chains: tuple[Chain, ...], q: Array, v: Array) -> Array:
+    def _with_chains(self, total: Array, chains: tuple[Any, ...], q: Array, v: Array) -> Array:
         """With forces of incremental elements."""
         n = len(self.names)
         for (part, nodes, own), chain in zip(self.spans, chains, strict=True):
             poses, rates = self.poses(q)[nodes], v.reshape(n, -1)[nodes]
-            push = chain_forces(chain, q[own], poses, rates, part.option("incremental"))
+            forces: Any = element_kind(part).forces
+            push = forces(chain, q[own], poses, rates, part)
             total = total + jnp.pad(push, ((nodes.start, n - nodes.stop), (0, 0)))
         return total
 
     def _loads(self, q: Array, p: PyTree, wrenches: Mapping[str, Any]) -> Array:
-        """Of loads at the origins of bodies: at their centres, moments in body axes in space."""
+        """Loads at the origins of bodies moved to their centres; in space with moments in body axes."""
         a, com = ALGEBRA[self.dimension], self.ready(p).com
         total, frames = jnp.zeros((len(self.names), 3 * (self.dimension - 1))), self.frames(q, None, p)
         for name, (push, turning) in wrenches.items():
@@ -278,7 +285,8 @@ class Bodies:
         poses = self.poses(q)
         heights = -jnp.sum(x.mass * jnp.sum(poses[:, : self.dimension] * down[None, :], axis=1))
         for (part, nodes, own), chain in zip(self.spans, x.chains, strict=True):
-            heights = heights + chain_energy(chain, q[own], poses[nodes], part.option("incremental"))
+            energy = element_kind(part).energy
+            heights = heights if energy is None else heights + energy(chain, q[own], poses[nodes], part)
         return heights if x.elastic is None else heights + elastic_energy(x.elastic, poses)
 
     def retract(self, q: Array, xi: Array) -> Array:
@@ -289,8 +297,9 @@ class Bodies:
         after = jax.vmap(rotations.move_pose)(poses, steps)
         moved = after.reshape(-1)
         points = [
-            moved_points(q[own], poses[nodes], steps[nodes], part.option("incremental"))
+            move(q[own], poses[nodes], steps[nodes], part)
             for part, nodes, own in self.spans
+            if (move := element_kind(part).moved) is not None
         ]
         if self.topology.counted:
             points.append(counted(self.turned(q), poses[:, 3:], after[:, 3:], *self.hinged).reshape(-1))
@@ -304,10 +313,10 @@ class Bodies:
         """Rows of each joint and whether the first body hangs on the ground, if the first joints, in the
         order of the bodies, tie each body to the one before it; else None.
         """
-        table, ends = ROWS[self.dimension], []
+        ends = []
         for name in self.topology.closures:
             part = self.topology.of[name]
-            ends.append((set(part.bodies), table[part.kind]))
+            ends.append((set(part.bodies), len(kind_of(part).rows[self.dimension])))
         grounded = bool(ends) and GROUND in ends[0][0]
         wanted = [{a, b} for a, b in zip((GROUND, *self.names), self.names, strict=False)][not grounded :]
         rows = {size for _, size in ends[: len(wanted)]}
@@ -317,7 +326,7 @@ class Bodies:
     @property
     def free(self) -> bool:
         """Whether nothing but contacts joins two bodies."""
-        loads, joints = self.topology.all_of(*LOADS), self.topology.all_of(*JOINTS, "beam")
+        loads, joints = self.topology.loads, self.topology.joints or self.topology.all_of("beam")
         alone = all((len(x.bodies) == 1 or GROUND in x.bodies) and not x.option("law") for x in loads)
         return alone and not joints
 
@@ -336,20 +345,20 @@ class Bodies:
     @property
     def near(self) -> bool:
         """Whether springs and drives act between neighbours only, in the order of the bodies."""
-        ends = [part.bodies for part in self.topology.all_of("spring")]
-        for part in self.topology.all_of("joint_spring", "actuator"):
-            ends.append(self.topology.of[part.option("joint")].bodies)
+        of, loads = self.topology.of, self.topology.loads
+        ends = [of[joint].bodies if (joint := x.option("joint")) else x.bodies for x in loads]
+        ends = [x for x in ends if len(x) > 1]
         places = [[self.places[x] for x in pair if x != GROUND] for pair in ends]
         return len(self.names) > 1 and all(max(x) - min(x) <= 1 for x in places)
 
     def structure(self, functions: Any, touching: tuple[str, ...]) -> dict[str, Any]:
         """Inertia and structure for the system."""
-        block = SIZES[self.dimension]["free"][1]
+        block = FREE.sizes[self.dimension][1]
         if self.topology.all_of("beam"):
             if not self.near:
                 return {"mass": self.mass}
             structure: Any = BlockTridiagonal(block)
-            if any(part.option("incremental") == 3 for part, *_ in self.spans):  # three nodes in two blocks
+            if any(part.option("per") == 3 for part, *_ in self.spans):  # three nodes in two blocks
                 structure = BlockTridiagonal(2 * block, lacking=block * (len(self.names) % 2))
             return {"inertia": functions.inertia, "structure": structure}
         chain = self.chain()
@@ -361,6 +370,11 @@ class Bodies:
             return {"mass": self.mass}
         structure = Interleaved(block, joint=chain[0], grounded=chain[1])
         return {"inertia": functions.inertia, "structure": structure}
+
+
+def _unmeasured(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
+    """The coordinate of a joint that has none."""
+    raise TypeError(f"{part.kind} has no coordinate")
 
 
 def _padded(x: Array) -> Array:

@@ -15,14 +15,14 @@ from nsjax.core.checks import is_traced
 from nsjax.multibody.beam_start import beam_start, dependent_beam_rows
 from nsjax.multibody.beams import with_nodes
 from nsjax.multibody.groups import MANY_ROWS, UNASKED, stand_ins, with_candidates, with_groups
-from nsjax.multibody.loads import only_pull
+from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.named import Named
 from nsjax.multibody.parts import Part, number
 from nsjax.multibody.presence import presence_of
 from nsjax.multibody.start import close, dependent_rows, poses
 from nsjax.multibody.topology import (
-    SPATIAL,
     Topology,
     absolute_topology,
     check_names,
@@ -229,7 +229,7 @@ def _check_turning(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
     held |= {x for name in topology.closures for x in topology.of[name].bodies}
     for link in mechanism.topology.links:
         x, joint = known[link.body], None if link.joint is None else known[link.joint]
-        if link.body in held or link.kind in ("slide", "fixed") or is_traced((x, joint)):
+        if link.body in held or not (link.kind.turns or link.kind.swivels) or is_traced((x, joint)):
             continue
         if (x.inertia is not None and np.any(x.inertia)) or (joint and joint.armature is not None):
             continue
@@ -252,19 +252,12 @@ def _check_springs(mechanism: Mechanism, params: Any, q: Any) -> None:
     """Refuses springs that have no direction at the start."""
     if is_traced((params, q)):
         return
-    springs = mechanism.topology.all_of("spring")
-    if not springs:
+    checked = [(x, check) for x in mechanism.topology.loads if (check := load_kind(x).check) is not None]
+    if not checked:
         return
     scene = mechanism.scene(jnp.zeros(()), jnp.asarray(q), None, params)
-    for part in springs:
-        x = params[part.name]
-        apart = scene.position(part.bodies[1], x.on) - scene.position(part.bodies[0], x.at)
-        if only_pull(part, x) or float(jnp.max(jnp.abs(apart))) > 0.0:
-            continue
-        raise InputError(
-            f"spring {part.name!r}: its ends coincide at the start, so that its force has no direction; "
-            "move them apart, or leave length and damping out: a spring of free length zero needs none"
-        )
+    for part, check in checked:
+        check(scene, part, params[part.name])
 
 
 def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
@@ -273,20 +266,14 @@ def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
         raise InputError(f"assemble: gravity has {dimension} components; give a number, 2 or 3")
     for part in parts:
         x = part.numbers
-        if dimension == 2 and part.kind in SPATIAL:
+        joint = JOINTS.get(part.kind)
+        if joint is not None and dimension not in joint.rows:
             raise InputError(
                 f"{part.kind} {part.name!r}: is a joint of space, but gravity has 2 components; give 3"
             )
-        if dimension == 2 and part.kind == "hinge" and x.turned is not None:
-            raise InputError(
-                f"hinge {part.name!r}: turned = {x.turned} in the plane, where angles count from the x "
-                "axis of the ground; give start, or rest of a spring"
-            )
         _check_points(part, dimension)
-        if dimension == 3 and part.kind == "hinge" and x.axis is None:
-            raise InputError(
-                f"hinge {part.name!r}: the mechanism is spatial; give axis=(0, 0, 1), for instance"
-            )
+        if joint is not None and joint.check is not None:
+            joint.check(part, dimension)
         scalar = part.kind == "body" and x.inertia is not None and np.ndim(x.inertia) == 0
         if dimension == 3 and scalar:
             raise InputError(

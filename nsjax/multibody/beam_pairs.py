@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.multibody import along, closest
-from nsjax.multibody.along import Axis, Places
+from nsjax.multibody import axis_places, closest
+from nsjax.multibody.axis_places import Axis, Places
 from nsjax.multibody.closest import Met
 from nsjax.multibody.frames import Scene
 from nsjax.multibody.pair_kind import PairKind
@@ -37,7 +37,7 @@ def _axis(scene: Scene, part: Part, numbers: Any, which: int) -> Axis:
 
 def _moving(scene: Scene, beam: str, axis: Axis, u: Array, arms: Array) -> Array:
     """Velocities (3, k) of points of a beam."""
-    u = along.wrapped(axis, u)
+    u = axis_places.wrapped(axis, u)
     made: Array = jax.vmap(lambda s, arm: carried(scene, beam, axis[:3], s, arm), (0, 1), 1)(u, arms)
     return made
 
@@ -54,15 +54,15 @@ def _solid(scene: Scene, part: Part, numbers: Any) -> Solid:
 
 def _held_solid(scene: Scene, part: Part, numbers: Any) -> Any:
     """Places of a beam that may meet a solid."""
-    axis, other = along.frozen(_axis(scene, part, numbers, 0)), _solid(scene, part, numbers).still()
-    none = jnp.zeros(len(along.bounds(axis)[0]))
-    return along.searched(axis, along.slope_of(axis, other.away), none)._replace(foot=None)
+    axis, other = axis_places.frozen(_axis(scene, part, numbers, 0)), _solid(scene, part, numbers).still()
+    none = jnp.zeros(len(axis_places.bounds(axis)[0]))
+    return axis_places.searched(axis, axis_places.slope_of(axis, other.away), none)._replace(foot=None)
 
 
 def _tube_solid(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     axis, other, radius = _axis(scene, part, numbers, 0), _solid(scene, part, numbers), numbers.first.radius
     places: Places = _held_solid(scene, part, numbers) if near is None else near
-    u = along.followed(axis, other, places)
+    u = axis_places.followed(axis, other, places)
     centres = jax.vmap(lambda s: axis.at(s)[0], out_axes=1)(u)
     distance, unit = jax.vmap(other.at, 1, (0, 1))(centres)
     arms = -0.5 * (radius + distance) * unit
@@ -75,8 +75,8 @@ def _tube_solid(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 def _held_tubes(scene: Scene, part: Part, numbers: Any) -> Any:
     """Places of a beam that may meet another, and their feet."""
-    one, other = (along.frozen(_axis(scene, part, numbers, k)) for k in (0, 1))
-    return along.between(one, other)
+    one, other = (axis_places.frozen(_axis(scene, part, numbers, k)) for k in (0, 1))
+    return axis_places.between(one, other)
 
 
 def _unit(x: Array) -> Array:
@@ -95,7 +95,7 @@ def _tubes(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     one, other = (_axis(scene, part, numbers, k) for k in (0, 1))
     r, s = numbers.first.radius, numbers.second.radius
     places: Places = _held_tubes(scene, part, numbers) if near is None else near
-    u, w = along.both_followed(one, other, places)
+    u, w = axis_places.both_followed(one, other, places)
     (here, first, _), (there, second, _) = (
         jax.vmap(axis.at, out_axes=1)(x) for axis, x in ((one, u), (other, w))
     )

@@ -14,10 +14,16 @@ from nsjax.core import InputError
 from nsjax.core.checks import is_traced
 from nsjax.math import rotations
 from nsjax.multibody.beams import nodes_of
-from nsjax.multibody.closing import closed_position, closing_rates, directions, independent, told_dropped
+from nsjax.multibody.loop_closure import (
+    closed_position,
+    closing_rates,
+    directions,
+    independent,
+    told_dropped,
+)
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.start import given_coordinates, pair_of, position_of, rate_of, turned_at
-from nsjax.multibody.topology import Link
+from nsjax.multibody.topology import free_link
 from nsjax.multibody.turns import ENTRIES
 from nsjax.types import Array, PyTree
 
@@ -29,14 +35,14 @@ def _drawn(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> dict[st
     """Starts of all nodes: those of their beams, moved as one body, but where a node has its own."""
     found = dict(start)
     for part in mechanism.topology.all_of("beam"):
-        whole, link = found.pop(part.name, None), Link(part.name, "", "free", None, False, 0, 0)
+        whole, link = found.pop(part.name, None), free_link(part.name)
         xp = jnp if is_traced((whole, p[part.name].points)) else np
         points = xp.asarray(p[part.name].points, float)
         pose, speed = np.array([0.0, 0, 0, 1, 0, 0, 0]), np.zeros(6)
         if whole is not None:
             place, rate = pair_of(whole, link)
-            pose = pose if place is None else position_of(link, 3, place, "start", xp)
-            speed = speed if rate is None else rate_of(link, 6, rate, "start", xp)
+            pose = pose if place is None else position_of(link, place, "start", xp)
+            speed = speed if rate is None else rate_of(link, rate, "start", xp)
         turn = xp.asarray(rotations.matrix(jnp.asarray(pose[3:])))
         swing = xp.cross(xp.asarray(speed[3:])[None], points)
         places = pose[:3] + xp.sum(turn[None] * points[:, None, :], axis=2)
@@ -96,7 +102,7 @@ def beam_start(
 
 def _ways(mechanism: Mechanism, start: Mapping[str, Any], driven: np.ndarray, q: Array) -> Array:
     """Directions (nv, k) of velocities that are not given: of rigid bodies, and of beams as such."""
-    link, free = Link("", "", "free", None, False, 0, 0), np.diag(1.0 * ~driven)[:, ~driven]
+    link, free = free_link(""), np.diag(1.0 * ~driven)[:, ~driven]
     found = [jnp.asarray(free)]
     poses = mechanism.tree.poses(q)
     turns = jax.vmap(rotations.matrix)(poses[:, 3:])

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.core import InputError, nearest
+from nsjax.core import InputError
 from nsjax.core.checks import is_traced
+from nsjax.multibody.elements import KINDS
+from nsjax.multibody.loads import KINDS as LOADS
 from nsjax.multibody.numbers import Beam, Section
 from nsjax.multibody.parts import Part, made, number
 from nsjax.multibody.topology import places_along
@@ -55,7 +57,7 @@ def beam(
             inertia is lumped.
         stations: ``{name: arc length}`` [m] of places along the beam where joints or loads act: each is a
             node, made if there is none, ``"arm.mid"`` of ``{"mid": 0.7}``.
-        element: formulation, ``"objective"`` or ``"incremental"``.
+        element: a key of `nsjax.multibody.elements.KINDS`, ``"objective"`` or ``"incremental"``.
         element_nodes: 2 (linear shapes, one Gauss point); or 3 of incremental elements (quadratic shapes,
             two Gauss points).
 
@@ -77,8 +79,8 @@ def beam(
         >>> arm.numbers.points.shape
         (9, 3)
     """
-    per = _element_nodes(name, element, element_nodes)
-    points = _points(name, start, end, elements, 1 if per is None else per - 1)
+    _check_element(name, element, element_nodes)
+    points = _points(name, start, end, elements, element_nodes - 1)
     points, table = _with_stations(name, points, stations or {})
     if mass not in MASSES:
         raise InputError(f"beam {name!r}: mass = {mass!r}; choose one of {', '.join(MASSES)}")
@@ -91,27 +93,33 @@ def beam(
         curvature=number("beam", name, "curvature", curvature),
         damping=number("beam", name, "damping", damping, 0.0),
     )  # fmt: skip
-    if per == 3:
+    if element_nodes == 3:
         _check_thirds(name, points)
     return made(
-        "beam", name, (), numbers, nodes=int(points.shape[0]), mass=mass, stations=table, incremental=per
+        "beam",
+        name,
+        (),
+        numbers,
+        nodes=int(points.shape[0]),
+        mass=mass,
+        stations=table,
+        element=element,
+        per=element_nodes,
     )
 
 
-ELEMENTS = ("objective", "incremental")
-"""Formulations of elements."""
-
-
-def _element_nodes(name: str, element: str, nodes: int) -> int | None:
-    """Nodes of an incremental element; None of the objective one."""
-    if element not in ELEMENTS:
-        raise InputError(f"beam {name!r}: element = {element!r}; choose one of {', '.join(ELEMENTS)}")
-    if nodes not in ((2,) if element == "objective" else (2, 3)):
+def _check_element(name: str, element: str, nodes: int) -> None:
+    """Refuses elements that are none, and numbers of nodes that they do not have."""
+    if element not in KINDS:
+        raise InputError(f"beam {name!r}: element = {element!r}; choose one of {', '.join(KINDS)}")
+    known = KINDS[element].nodes
+    if nodes not in known:
+        others = [f"{max(x.nodes)} of {x.name} ones" for x in KINDS.values() if max(x.nodes) > 2]
+        more = "" if len(known) > 1 else f", or {', '.join(others)}"
         raise InputError(
-            f"beam {name!r}: element_nodes = {nodes!r} of {element} elements; give 2, or 3 of incremental "
-            "ones"
+            f"beam {name!r}: element_nodes = {nodes!r} of {element} elements; give "
+            f"{', or '.join(map(str, known))}{more}"
         )
-    return None if element == "objective" else nodes
 
 
 def _check_thirds(name: str, points: Any) -> None:
@@ -229,25 +237,12 @@ def with_nodes(parts: Sequence[Part]) -> tuple[Part, ...]:
             found.append(part)
             continue
         part = dataclasses.replace(part, bodies=tuple(ends.get(x, x) for x in part.bodies))
-        whole = {"contact": _of_all_nodes, "line_load": _along}.get(part.kind)
+        whole = LOADS[part.kind].of_beam if part.kind in LOADS else None
+        whole = _of_all_nodes if part.kind == "contact" else whole
         found.append(whole(part, beams) if whole else part)
         if part.kind == "beam":
             found += [Part("node", name) for name in nodes_of(part)]
     return tuple(found)
-
-
-def _along(part: Part, beams: dict[str, Part]) -> Part:
-    """A load along a beam, which must be there and have as many nodes as it has values."""
-    (name,) = part.bodies
-    if name not in beams:
-        raise InputError(f"line_load {part.name!r}: unknown beam {name!r}; {nearest(name, list(beams))}")
-    nodes, given = beams[name].option("nodes"), np.shape(part.numbers.value)
-    if len(given) == 2 and given[0] != nodes:
-        raise InputError(
-            f"line_load {part.name!r}: {given[0]} values along {name!r}, which has {nodes} nodes; give one "
-            "for each, or one for all"
-        )
-    return dataclasses.replace(part, options=(*part.options, ("nodes", nodes)))
 
 
 def _on_surface(part: Part, which: str, points: Any) -> Part:

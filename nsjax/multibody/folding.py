@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody.elastic import Elastic, Piece, beam_piece, chain_piece, joined
+from nsjax.multibody.elements import kind_of as element_kind
+from nsjax.multibody.elements.pieces import Elastic, Piece, joined
 from nsjax.multibody.frames import ALGEBRA
-from nsjax.multibody.incremental import Chain
+from nsjax.multibody.joints import kind_of
 from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import Part
 from nsjax.multibody.topology import Topology
@@ -25,7 +26,7 @@ class Folded:
         mass (n,), inertia (n,) or (n, 3, 3), com (n, 2 or 3): of the bodies.
         joints: of each group of joints alike, every number with the joints as first axis.
         elastic: elements of beams; None without any.
-        chains: of the incremental beams, in the order of the parts.
+        chains: numbers of elements with forces of their own, beam by beam.
     """
 
     mass: Array
@@ -33,11 +34,11 @@ class Folded:
     com: Array
     joints: tuple[Any, ...]
     elastic: Elastic | None = None
-    chains: tuple[Chain, ...] = ()
+    chains: tuple[Any, ...] = ()
 
 
 def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) -> Folded:
-    """Of a mechanism in absolute coordinates.
+    """Numbers of a mechanism in absolute coordinates, side by side.
 
     Args:
         groups: joints alike.
@@ -46,8 +47,7 @@ def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) 
     for part in topology.all_of("body", "beam"):
         x = p[part.name]
         if part.kind == "beam":
-            consistent, per = part.option("mass") == "consistent", part.option("incremental")
-            pieces.append(beam_piece(x, consistent) if per is None else chain_piece(x, per, consistent))
+            pieces.append(element_kind(part).piece(x, part))
             coms.append(jnp.zeros((part.option("nodes"), d)))
             continue
         pieces.append(_alone(x, d))
@@ -58,7 +58,7 @@ def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) 
         com=jnp.concatenate(coms),
         joints=tuple(side_by_side([_filled(p[part.name], part, d) for part in group]) for group in groups),
         elastic=joined(pieces),
-        chains=tuple(x.chain for x in pieces if x.chain is not None),
+        chains=tuple(x.own for x in pieces if x.own is not None),
     )
 
 
@@ -82,14 +82,14 @@ def _filled(numbers: Any, part: Part, dimension: int) -> Any:
     """Numbers of a joint with its points as vectors, so that joints of a kind can stand side by side."""
     a = ALGEBRA[dimension]
     turned = numbers.turned
-    if turned is None and part.kind not in ("ball", "distance", "universal", "revolute_spherical"):
+    if turned is None and kind_of(part).framed:
         turned = 0.0 if dimension == 2 else jnp.zeros(3)
-    axis = numbers.axis
-    if axis is None and part.kind == "slide":
-        axis = jnp.asarray([1.0, 0.0] if dimension == 2 else [1.0, 0.0, 0.0])
+    axis, first = numbers.axis, kind_of(part).first_axis
+    if axis is None and first is not None:
+        axis = jnp.asarray(first[:dimension])
     return type(numbers)(
         at=a.array(a.vector(numbers.at)), on=a.array(a.vector(numbers.on)),
         axis=None if axis is None else jnp.asarray(axis, float), turned=turned,
         second_axis=None if numbers.second_axis is None else jnp.asarray(numbers.second_axis, float),
-        length=numbers.length,
+        length=numbers.length, own=numbers.own,
     )  # fmt: skip

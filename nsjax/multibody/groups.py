@@ -15,13 +15,11 @@ from nsjax.multibody import meetings, numbers, touching
 from nsjax.multibody.all_pairs import KINDS
 from nsjax.multibody.candidates import REACH, SOLIDS, radius_of
 from nsjax.multibody.frames import ALGEBRA
+from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import GROUND, Part, made, number
 from nsjax.multibody.topology import JOINTS, LOADS
 from nsjax.multibody.touching import Shape
-
-TIES = ("hinge", "slide", "ball", "universal", "cylindrical", "fixed")
-"""Joints whose bodies do not touch each other, unless one of them is the ground."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,16 +146,16 @@ def meeting(group: Group, apart: set[frozenset[str]]) -> Iterator[tuple[Shape, S
 
 def tied(parts: Iterable[Part]) -> set[frozenset[str]]:
     """Pairs of bodies that do not touch each other: tied by a joint, or fixed to such ones."""
-    joints = [x for x in parts if isinstance(x, Part) and x.kind in TIES]
+    joints = [x for x in parts if isinstance(x, Part) and x.kind in JOINTS and JOINTS[x.kind].sizes]
     whole = {name: {name} for x in joints for name in x.bodies}
     for joint in joints:
-        if joint.kind == "fixed":
+        if JOINTS[joint.kind].rigid:
             one = whole[joint.bodies[0]] | whole[joint.bodies[1]]
             whole.update(dict.fromkeys(one, one))
     found = set()
     for joint in joints:
         one, other = (whole[x] for x in joint.bodies)
-        if joint.kind == "fixed" or (GROUND not in one and GROUND not in other):
+        if JOINTS[joint.kind].rigid or (GROUND not in one and GROUND not in other):
             found |= {frozenset((a, b)) for a in one for b in other if a != b}
     return found
 

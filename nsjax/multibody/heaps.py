@@ -19,9 +19,10 @@ from nsjax.multibody import meetings
 from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.batches import Batch, Met, Places, alike
 from nsjax.multibody.candidates import Candidates, Found, listed
+from nsjax.multibody.joints import FREE
 from nsjax.multibody.numbers import LAW, side_by_side
 from nsjax.multibody.parts import GROUND, Part
-from nsjax.multibody.topology import SIZES, Topology
+from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree, record
 
 STACKED = "contacts alike"
@@ -68,7 +69,7 @@ class Contacts:
 
     def promises(self) -> dict[str, Any]:
         """What the system is told."""
-        block = SIZES[self.tree.dimension]["free"][1]
+        block = FREE.sizes[self.tree.dimension][1]
         structure = BlockDiagonal(block)
         return {"structure": structure, "islands": 0, "allowed": self.allowed, "pairs": self}
 

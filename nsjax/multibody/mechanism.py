@@ -13,13 +13,16 @@ from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
 from nsjax.math import taken
-from nsjax.multibody import joints, meetings, pictures, screw_rows, turns
+from nsjax.multibody import meetings, pictures, screw_rows, turns
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
+from nsjax.multibody.couplings import kind_of as coupling_kind
 from nsjax.multibody.frames import ALGEBRA, Frame, Frames, Scene
 from nsjax.multibody.heaps import STACKED, Contacts
-from nsjax.multibody.line_loads import line_wrenches
-from nsjax.multibody.loads import potential, pushes, weigh, wrenches
+from nsjax.multibody.joints import kind_of
+from nsjax.multibody.joints.joint_kind import axis_of
+from nsjax.multibody.loads import kind_of as load_kind
+from nsjax.multibody.loads import potential, pushes, wrenches
 from nsjax.multibody.named import BESIDE, CHOSEN, NEAREST, Named
 from nsjax.multibody.naming import coordinate_labels, observed
 from nsjax.multibody.numbers import LAW
@@ -29,11 +32,11 @@ from nsjax.multibody.planar import Tree as PlanarTree
 from nsjax.multibody.planar_dynamics import Dynamics
 from nsjax.multibody.presence import Presence
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
-from nsjax.multibody.rows import body_row, load_row
+from nsjax.multibody.rows import body_row, load_row, weigh
 from nsjax.multibody.selection import Selection
 from nsjax.multibody.spatial import FOLDED
 from nsjax.multibody.spatial import Tree as SpatialTree
-from nsjax.multibody.topology import BODIES, JOINTS, LOADS, Topology
+from nsjax.multibody.topology import BODIES, Topology
 from nsjax.types import Array, PyTree
 
 
@@ -112,25 +115,26 @@ class Mechanism:
 
     def _coordinate(self, q: Array, v: Array | None, p: PyTree, scene: Scene, name: str) -> tuple[Any, Any]:
         part, link = self.topology.of[name], self.topology.link_of_joint.get(name)
-        own = link is not None and link.kind in ("hinge", "slide")
-        if own and not (self.dimension == 2 and part.kind == "hinge"):  # absolute angles there
-            return q[link.q], None if v is None else v[link.v]  # type: ignore[union-attr]
+        kind = kind_of(part)
+        if link is not None and kind.has_coordinate(self.dimension):
+            return q[link.q], None if v is None else v[link.v]
+        measure: Any = kind.measure
         if v is None:
             still = dataclasses.replace(scene, frames=_still(scene))
-            return self._whole(part, scene, q, p, joints.measured(still, part, p[name])[0]), None
-        x, rate = joints.measured(scene, part, p[name])
+            return self._whole(part, scene, q, p, measure(still, part, p[name])[0]), None
+        x, rate = measure(scene, part, p[name])
         return self._whole(part, scene, q, p, x), rate
 
     def _whole(self, part: Part, scene: Scene, q: Array, p: PyTree, x: Any) -> Any:
-        """A measured coordinate with the full turns of a spatial hinge, as far as they are known."""
-        if self.dimension == 2 or part.kind != "hinge":
+        """A measured coordinate with the full turns of an angle in space, as far as they are known."""
+        if self.dimension == 2 or not kind_of(part).winds:
             return x
         if part.option("motion") is not None:
             return turns.whole(x, part.option("motion")(scene.time))
         if part.name not in self.topology.counted:
             return x
         gone = self.tree.turned(q)[self.topology.counted.index(part.name)]
-        return turns.whole(x, jnp.sum(gone * joints.axis_of(part, p[part.name], 3)))
+        return turns.whole(x, jnp.sum(gone * axis_of(p[part.name], 3)))
 
     def mass(self, q: Array, p: PyTree) -> Array:
         """Mass matrix (nv, nv)."""
@@ -146,8 +150,10 @@ class Mechanism:
             made: Array = self.tree.force(q, v, self.gravity(p), p, loads)
             if self.own.loads:
                 made = made + self.own.efforts(t, q, v, p, self._stacked(p))
-            along = self.topology.all_of("line_load")
-            return made + line_wrenches(self.topology, self.tree, t, q, p) if along else made
+            for part in self.topology.line_loads:
+                along: Any = load_kind(part).along
+                made = made + along(self.topology, self.tree, part, t, q, p).reshape(-1)
+            return made
         return Dynamics(self.tree, q, p).force(v, self.gravity(p), loads)
 
     def inertia(self, q: Array, w: Array, p: PyTree) -> Array:
@@ -156,7 +162,7 @@ class Mechanism:
         return made
 
     def potential(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Of gravity and springs [J]."""
+        """Energy of gravity and springs [J]."""
         scene, gravity = self.scene(t, q, None, p), self.gravity(p)
         springs = potential(scene, self.topology, p)
         if self.topology.coordinates == "absolute":
@@ -188,7 +194,7 @@ class Mechanism:
         return self.presence.named.of_step if self.few else self.presence.named
 
     def met(self, scene: Scene, p: PyTree) -> list[meetings.Meeting]:
-        """Of the contacts by name, piece by piece."""
+        """Where contacts by name meet, piece by piece."""
         return self.named.met(scene, p)
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
@@ -232,7 +238,7 @@ class Mechanism:
         return found[0] if len(found) == 1 else jnp.concatenate(found)
 
     def law(self, p: PyTree) -> ContactLaw:
-        """Of all contacts."""
+        """The law of all contacts."""
         if self.contacts is not None:
             return self.contacts.law(p)
         columns, limits = self.named.law(p), [name for name, _ in self.presence.limits]
@@ -244,15 +250,20 @@ class Mechanism:
         return ContactLaw(**dict(zip(LAW, made, strict=True)))
 
     def constraint(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Joints that close loops, then prescribed motions (nb,)."""
+        """Joints that close loops, then prescribed motions, then couplings (nb,)."""
         scene, found = self.scene(t, q, None, p), []
         batched = self.topology.coordinates == "absolute"
         for name in () if batched else self.topology.closures:
-            found += joints.rows_of(scene, self.topology.of[name], p[name])
+            part = self.topology.of[name]
+            found += kind_of(part).residuals(scene, part, p[name])
         for name in self.presence.motions:
             part, (x, _) = self.topology.of[name], scene.coordinates(name)
             wanted = part.option("motion")(t)
             found.append(plane.plus(x, -wanted))
+        for name in self.presence.couplings:
+            part = self.topology.of[name]
+            places = [scene.coordinates(joint)[0] for joint in part.option("joints")]
+            found.append(coupling_kind(part).residual(p[name], places))
         if batched:
             own = self.tree.rows(t, q, p)
             rows = jnp.concatenate([own, meetings.flat(found)]) if found else own
@@ -263,8 +274,9 @@ class Mechanism:
     def rows(self) -> tuple[str, ...]:
         """Names of all constraints, those left out among them."""
         of, closures = self.topology.of, self.topology.closures
-        found = [x for name in closures for x in joints.row_names(of[name], self.dimension)]
-        return (*found, *(f"{name}.motion" for name in self.presence.motions))
+        found = [x for name in closures for x in kind_of(of[name]).row_names(of[name], self.dimension)]
+        motions = (f"{name}.motion" for name in self.presence.motions)
+        return (*found, *motions, *self.presence.couplings)
 
     @functools.cached_property
     def kept(self) -> tuple[int, ...] | None:
@@ -303,9 +315,10 @@ class Mechanism:
 
     def part_names(self, kind: str) -> tuple[str, ...]:
         """Names of the bodies, of the joints, or of the springs, motors and loads."""
-        kinds = {"body": BODIES, "joint": JOINTS, "load": LOADS}[kind]
-        more = tuple(self.topology.other_names) if kind == "body" else ()
-        return tuple(part.name for part in self.topology.all_of(*kinds)) + more
+        topology = self.topology
+        parts = {"body": topology.all_of(*BODIES), "joint": topology.joints, "load": topology.loads}[kind]
+        more = tuple(topology.other_names) if kind == "body" else ()
+        return tuple(part.name for part in parts) + more
 
     def part_row(
         self, kind: str, name: str, t: Array, q: Array, v: Array, output: Any, p: PyTree

@@ -44,6 +44,7 @@ class Joint:
         restitution: of the limits.
         friction: bound of dry friction [N m] or [N].
         armature: inertia that is driven with the coordinate [kg m^2] or [kg].
+        own: numbers of the joint's kind alone, a record.
     """
 
     at: Number | None = None
@@ -57,6 +58,7 @@ class Joint:
     restitution: Number | None = None
     friction: Number | None = None
     armature: Number | None = None
+    own: Any = None
 
 
 @record()
@@ -89,6 +91,15 @@ class Load:
     value: Number | None = None
     at: Number | None = None
     own: Any = None
+
+
+@record()
+class Coupling:
+    """How a coordinate follows another: ``offset + ratio x``, or a polynomial (n,), constant first."""
+
+    ratio: Number | None = None
+    offset: Number | None = None
+    polynomial: Array | None = None
 
 
 @record()

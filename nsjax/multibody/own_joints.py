@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.math import picked
-from nsjax.multibody.loads import effort_of
+from nsjax.multibody.loads import kind_of
 from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import Part
-from nsjax.multibody.topology import LOADS, Link, Topology
+from nsjax.multibody.topology import Link, Topology
 from nsjax.types import Array, PyTree, record
 
 
@@ -57,7 +57,7 @@ class OwnJoints:
         if self.topology.dimension == 2 or self.topology.coordinates == "absolute":
             return {}
         every = self.topology.link_of_joint.items()
-        return {name: link for name, link in every if link.kind in ("hinge", "slide")}
+        return {name: link for name, link in every if link.kind.measure is not None}
 
     @property
     def hold_limits(self) -> bool:
@@ -72,13 +72,13 @@ class OwnJoints:
     @functools.cached_property
     def loads(self) -> tuple[Part, ...]:
         """Springs and motors in them."""
-        return tuple(x for x in self.topology.all_of(*LOADS) if x.option("joint") in self.links)
+        return tuple(x for x in self.topology.loads if x.option("joint") in self.links)
 
     @functools.cached_property
     def others(self) -> tuple[Part, ...]:
         """All other loads."""
         own = {x.name for x in self.loads}
-        return tuple(x for x in self.topology.all_of(*LOADS) if x.name not in own)
+        return tuple(x for x in self.topology.loads if x.name not in own)
 
     def _alike(self, p: PyTree) -> list[list[Part]]:
         """Loads of one kind of which the same numbers are given; those with a law of a user, which may
@@ -107,10 +107,11 @@ class OwnJoints:
         for alike, own in zip(self._alike(p), stacked.efforts, strict=True):
             links, part = [self.links[x.option("joint")] for x in alike], alike[0]
             x, rate = picked(q, np.array([s.q for s in links])), picked(v, np.array([s.v for s in links]))
+            effort = kind_of(part).effort or _none
             if own is None:
-                made = effort_of(part, p[part.name], t, x[0], rate[0])
+                made = effort(part, p[part.name], t, x[0], rate[0])
             else:
-                made = jax.vmap(functools.partial(effort_of, part), (0, None, 0, 0))(own, t, x, rate)
+                made = jax.vmap(functools.partial(effort, part), (0, None, 0, 0))(own, t, x, rate)
             if made is not None:
                 found.append(jnp.broadcast_to(made, x.shape))
                 places += [s.v for s in links]
@@ -120,14 +121,18 @@ class OwnJoints:
         return jnp.sum(jnp.where(here, jnp.concatenate(found), 0.0), axis=1)
 
     def gaps(self, q: Array, stacked: JointNumbers) -> Array:
-        """Of the limits (k,)."""
+        """Gaps of the limits (k,)."""
         sides = np.array([1.0 if which == "lower" else -1.0 for _, which in self.limits])
         x = picked(q, np.array([self.links[name].q for name, _ in self.limits]))
         return sides * (x - stacked.bounds)
 
     def rates(self, v: Array) -> Array:
-        """Of the dry joints (k,)."""
+        """Rates of the dry joints (k,)."""
         return picked(v, np.array([self.links[name].v for name in self.drags]))
+
+
+def _none(part: Part, numbers: Any, t: Any, x: Any, rate: Any) -> None:
+    """What a load without effort exerts on a coordinate."""
 
 
 def _at_once(part: Part) -> bool:

@@ -19,18 +19,17 @@ from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import profiles
 from nsjax.multibody.beams import nodes_of
 from nsjax.multibody.frames import Scene
+from nsjax.multibody.joints import kind_of
+from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.named import Named
 from nsjax.multibody.parts import GROUND, Part
-from nsjax.multibody.spatial import rotation_of
-from nsjax.multibody.topology import JOINTS, Topology
+from nsjax.multibody.spatial_vectors import rotation_of
+from nsjax.multibody.topology import Topology
 from nsjax.shapes import Shape
 from nsjax.types import Array, PyTree
 
 THIN = 0.05
 """Least edge of a box that is drawn for an inertia, in its largest one."""
-
-WIDE = 0.08
-"""Half width of a spring as it is drawn, in its length."""
 
 KNOT = 4
 """Points of a profile that are drawn between two of its control points."""
@@ -159,12 +158,11 @@ def _held(topology: Topology, p: PyTree) -> dict[str, list[Any]]:
     axes.
     """
     found: dict[str, list[Any]] = {}
-    for part in topology.all_of(*JOINTS, "spring"):
+    acting = (*topology.joints, *(x for x in topology.loads if load_kind(x).held))
+    for part in sorted(acting, key=lambda x: (len(x.bodies) == 1, topology.parts.index(x))):
         x = p[part.name]
-        for body, at in zip(part.bodies, (x.at, x.on), strict=True):
+        for body, at in zip(part.bodies, (x.at, getattr(x, "on", None)), strict=False):
             found.setdefault(body, []).append(at)
-    for part in topology.all_of("force"):
-        found.setdefault(part.bodies[0], []).append(p[part.name].at)
     for part in topology.all_of("contact"):  # a foot at the end of a leg
         if part.option("shapes")[0] == "sphere" and part.bodies[0] in found:
             found[part.bodies[0]].append(p[part.name].first.at)
@@ -223,23 +221,21 @@ def _beam(scene: Scene, part: Part, x: Any) -> list[Shape]:
     return [tube, Shape(points=axis, name=part.name)]
 
 
-def _springs(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
-    found = []
-    for part in topology.all_of("spring", "distance", "revolute_spherical"):
-        x = p[part.name]
-        ends = scene.position(part.bodies[0], x.at), scene.position(part.bodies[1], x.on)
-        if part.kind != "spring":
+def _links(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
+    found: list[Shape] = []
+    for part in topology.parts:
+        if part in topology.loads and (drawn := load_kind(part).shapes) is not None:
+            found += drawn(scene, part, p[part.name])
+        elif part in topology.joints and kind_of(part).drawn == "line":
+            x = p[part.name]
+            ends = scene.position(part.bodies[0], x.at), scene.position(part.bodies[1], x.on)
             found.append(Shape(points=jnp.stack(ends), name=part.name))
-            continue
-        apart = ends[1] - ends[0]
-        width = WIDE * jnp.sqrt(jnp.sum(apart * apart))
-        found.append(Shape(points=shapes.zigzag(*ends, width), name=part.name, role="spring"))
     return found
 
 
 def _joints(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
     """Points of all joints together."""
-    parts = topology.all_of(*(kind for kind in JOINTS if kind not in ("distance", "revolute_spherical")))
+    parts = [x for x in topology.joints if kind_of(x).drawn == "dot"]
     if not parts:
         return []
     rows = [scene.position(part.bodies[0], p[part.name].at) for part in parts]
@@ -294,7 +290,7 @@ def picture(
         found += _beam(scene, part, p[part.name])
     for part in topology.all_of("body"):
         found += _body(scene, part.name, p[part.name], held.get(part.name, []), part.name in solid)
-    found += _springs(scene, topology, p) + _joints(scene, topology, p)
+    found += _links(scene, topology, p) + _joints(scene, topology, p)
     places = _places(scene, named, met, limits, tangents) if contacts or limits else None
     if groups:  # pairs that come and go have no places of their own
         places = None

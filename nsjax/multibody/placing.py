@@ -9,12 +9,12 @@ import numpy as np
 
 from nsjax.multibody import boxes, closest
 from nsjax.multibody.frames import Scene
-from nsjax.multibody.spatial import rotation_of
+from nsjax.multibody.spatial_vectors import rotation_of
 from nsjax.types import Array
 
 
 def turn_of(turned: Any, dimension: int) -> Any:
-    """Of the axes of a shape in those of its body, as a turn of the algebra."""
+    """Turn of the axes of a shape against those of its body, in the algebra."""
     if turned is None or dimension == 3:
         return rotation_of(turned)
     return jnp.sin(turned), jnp.cos(turned)
@@ -28,7 +28,7 @@ def along_of(scene: Scene, body: str, axis: Any) -> Array:
 
 
 def normal_of(scene: Scene, body: str, shape: Any) -> Any:
-    """Of a plane, out of it, as a vector of the algebra."""
+    """Normal of a plane, out of it, as a vector of the algebra."""
     a, given = scene.algebra, shape.normal
     if given is None:
         up = (None, 1.0) if scene.dimension == 2 else jnp.asarray([0.0, 0.0, 1.0])

@@ -65,7 +65,7 @@ class Tree:
         """The body whose angle turns each body."""
         found = {GROUND: GROUND}
         for link in self.links:
-            found[link.body] = link.body if link.kind in ("hinge", "free") else found[link.parent]
+            found[link.body] = link.body if link.kind.turns else found[link.parent]
         return found
 
     @functools.cached_property
@@ -84,18 +84,12 @@ class Tree:
     @functools.cached_property
     def turns(self) -> dict[str, int]:
         """Entries of ``q`` and of ``v`` that are angles of groups."""
-        return {
-            x.body: x.v + (2 if x.kind == "free" else 0) for x in self.links if x.kind in ("hinge", "free")
-        }
+        return {x.body: x.v + x.kind.slides for x in self.links if x.kind.turns}
 
     @functools.cached_property
     def moves(self) -> tuple[tuple[Link, int, int], ...]:
         """Entries that are displacements: link, entry, and which (0, 1; of a slide 0)."""
-        found = []
-        for x in self.links:
-            count = {"slide": 1, "free": 2}.get(x.kind, 0)
-            found += [(x, x.v + k, k) for k in range(count)]
-        return tuple(found)
+        return tuple((x, x.v + k, k) for x in self.links for k in range(x.kind.slides))
 
     def places(self, q: Array, p: PyTree) -> dict[str, Place]:
         """Every body in its group."""
@@ -107,15 +101,15 @@ class Tree:
     def _place(self, link: Link, parent: Place, q: Array, p: PyTree) -> Place:
         at, on, axis, tilt = self._geometry(link, p)
         com = plane.subtract(plane.vector(p[link.body].com), on)
-        if link.kind == "free":
+        if link.free:
             return Place(com=com)
         at = plane.subtract(at, self._on(link.parent, p))
         hang = plane.add(parent.joint, plane.turned(parent.turn, at))
-        if link.kind == "hinge":
-            return Place(hang=hang, com=com)
-        if link.kind == "slide":
+        if link.kind.slides:
             axis = plane.turned(parent.turn, axis)
             hang = plane.add(hang, plane.scale(q[link.v], axis))
+        if link.kind.turns:
+            return Place(hang=hang, com=com, axis=axis)
         turn = parent.turn if tilt is None else plane.both(parent.turn, (jnp.sin(tilt), jnp.cos(tilt)))
         com = plane.add(hang, plane.turned(turn, com))
         return Place(
@@ -173,7 +167,7 @@ class Tree:
         joints: dict[str, tuple[Vector, Vector]], q: Array, v: Array | None,
     ) -> tuple[Vector, Vector]:  # fmt: skip
         """Where the joint of a body is, and its velocity."""
-        if link.kind == "free":
+        if link.free:
             return (q[link.v], q[link.v + 1]), plane.ZERO if v is None else (v[link.v], v[link.v + 1])
         group = self.group[link.parent]
         arm = plane.turned(turns[group], places[link.body].hang)
@@ -193,10 +187,11 @@ class Tree:
         """The slides between a body's joint and the point that the group of its parent turns about, its own
         among them.
         """
-        group, found = self.group[link.parent], [link] if link.kind == "slide" else []
+        group, found = self.group[link.parent], [link] if link.kind.slides else []
         for name in self.path(link.parent):
             if name == GROUND or self.group[name] != group:
                 break
             one = self.topology.link_of[name]
-            found += [one] if one.kind == "slide" else []
+            # the slide of a joint that turns, too, moves the point about which the group turns
+            found += [one] if one.kind.slides and not one.kind.turns else []
         return found

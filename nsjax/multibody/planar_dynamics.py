@@ -54,7 +54,7 @@ class Dynamics:
             for child in self.tree.children[link.body]:
                 heavy, inner = found[child.body]
                 mass = mass + heavy
-                hangs = child.kind == "hinge"
+                hangs = bool(child.kind.turns)
                 inner = plane.scale(heavy, self.places[child.body].hang) if hangs else inner
                 first = plane.add(first, inner)
             found[link.body] = mass, first
@@ -96,19 +96,19 @@ class Dynamics:
 
     def axis(self, link: Link, which: int) -> Vector:
         """Direction of a displacement in the axes of the ground."""
-        if link.kind == "free":
+        if link.free:
             return (1.0, None) if which == 0 else (None, 1.0)
         return self.in_ground(self.tree.group[link.parent], self.places[link.body].axis)
 
     def _inertia(self, group: str) -> Any:
-        """Of a group about the point that it turns about; what hangs behind hinges counts there."""
+        """Inertia of a group about the point that it turns about; what hangs behind hinges counts there."""
         total = None
         for link in self.tree.links:
             place, numbers = self.places[link.body], self.p[link.body]
             if self.tree.group[link.body] == group:
                 com = plane.times(numbers.mass, plane.dot(place.com, place.com))
                 total = plane.plus(plane.plus(total, numbers.inertia), com)
-            if link.kind == "hinge" and self.tree.group[link.parent] == group:
+            if link.kind.turns and self.tree.group[link.parent] == group:
                 heavy = plane.times(self.carried[link.body][0], plane.dot(place.hang, place.hang))
                 total = plane.plus(total, heavy)
         return total
@@ -146,24 +146,24 @@ class Dynamics:
                 continue
             own, group = link.v, self.tree.group[link.parent]
             entries[own, own] = plane.plus(entries[own, own], extra)
-            if link.kind == "hinge" and group != GROUND:  # the angle is measured from the parent
+            if link.kind.turns and group != GROUND:  # the angle is measured from the parent
                 k = self.tree.turns[group]
                 entries[k, k] = plane.plus(entries[k, k], extra)
                 place = (k, own) if (k, own) in entries else (own, k)
                 entries[place] = plane.plus(entries.get(place), -extra)
 
     def _accelerations(self, v: Array, gravity: Vector) -> dict[str, tuple[Vector, Vector]]:
-        """Of every body's joint and centre of mass at constant velocities, with the ground accelerated
+        """Accelerations of joints and mass centres at constant velocities, with the ground accelerated
         against gravity.
         """
         found = {GROUND: (plane.negative(gravity), plane.ZERO)}
         base = {GROUND: plane.negative(gravity)}
         for link in self.tree.links:
             group = self.tree.group[link.body]
-            joint = base[GROUND] if link.kind == "free" else self._of_point(
+            joint = base[GROUND] if link.free else self._of_point(
                 self.tree.group[link.parent], self.hangs[link.body], self.tree.slides(link), v, base
             )  # fmt: skip
-            if link.kind in ("hinge", "free"):
+            if link.kind.turns:
                 base[link.body] = joint
             slides = [] if group == link.body else self.tree.slides(link)
             com = self._of_point(group, self.coms[link.body], slides, v, base)
@@ -204,7 +204,7 @@ class Dynamics:
                     moments[group] = plane.plus(plane.plus(moments[group], more), turning)
             for child in tree.children[body]:
                 push = plane.add(push, total[child.body])
-                if child.kind == "hinge" and group != GROUND:
+                if child.kind.turns and group != GROUND:
                     turning = plane.moment(self.hangs[child.body], total[child.body])
                     moments[group] = plane.plus(moments[group], turning)
             total[body] = push

@@ -6,7 +6,9 @@ import dataclasses
 
 from nsjax.multibody import meetings
 from nsjax.multibody.batches import Batch
+from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.heaps import batches_of
+from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.named import Named, named
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology
@@ -22,6 +24,7 @@ class Presence:
         limits: joints with limits, and which: ``(name, "lower")``.
         drags: joints with dry friction.
         motions: joints with a prescribed motion.
+        couplings: names of the couplings of joints.
         tangents: per contact.
         smooth: contacts without friction, limits included, that stand behind all others.
         dropped: names of the rows of loops that follow from others and are left out.
@@ -40,6 +43,7 @@ class Presence:
     batches: tuple[Batch, ...] = ()
     order: tuple[int, ...] | None = None
     smooth: int = 0
+    couplings: tuple[str, ...] = ()
 
 
 def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
@@ -53,7 +57,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
             contacts += names
             touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
             smooth = smooth + len(names) if part.numbers.friction is None else 0
-        elif part.kind in ("hinge", "slide"):
+        elif part.kind in JOINTS and JOINTS[part.kind].measure is not None:
             limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
             drags += [part.name] if part.numbers.friction is not None else []
         if part.kind in ("contact", "contact_group"):
@@ -69,4 +73,5 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     return Presence(
         tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents,
         alike, batches=batches, order=order, smooth=0 if batches else smooth + len(limits),
+        couplings=tuple(x.name for x in parts if x.kind in COUPLINGS),
     )  # fmt: skip

@@ -19,10 +19,12 @@ import jax.numpy as jnp
 from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import contact_rows, gap_drift, gap_rows
 from nsjax.core.system import System, bordered
-from nsjax.multibody import joints, loads, meetings
+from nsjax.multibody import loads, meetings
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.couplings import kind_of as coupling_kind
 from nsjax.multibody.frames import Frame, Scene
+from nsjax.multibody.joints import kind_of
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import BODIES
 from nsjax.types import Array, PyTree
@@ -123,13 +125,13 @@ class Instant:
         return made
 
     def pushes(self, given: Loads) -> Iterator[loads.Push]:
-        """Of contacts, of constraints, and of limits, drags and drives of joints that are constraints."""
+        """Pushes of contacts, constraints, and limits, drags, drives of joints that are constraints."""
         topology, scene = self.mechanism.topology, self.scene
         yield from contact_pushes(scene, topology, self.p, given)
         first = 0
         for name in topology.closures:
             part = topology.of[name]
-            count = joints.ROWS[scene.dimension][part.kind]
+            count = len(kind_of(part).rows[scene.dimension])
             yield from joint_pushes(scene, part, self.p[name], given.constraint[first : first + count])
             first += count
         for name, effort in self.efforts(given):
@@ -139,9 +141,18 @@ class Instant:
     def efforts(self, given: Loads) -> Iterator[tuple[str, Array]]:
         """Moments and forces on the coordinates of joints: drives, limits, dry friction."""
         presence = self.mechanism.presence
-        drives = given.constraint[given.constraint.shape[0] - len(presence.motions) :]
+        count = given.constraint.shape[0] - len(presence.motions) - len(presence.couplings)
+        drives = given.constraint[count:]
         for k, name in enumerate(presence.motions):
             yield name, drives[k]
+        for k, name in enumerate(presence.couplings, len(presence.motions)):
+            part = self.mechanism.topology.of[name]
+            places = [plane.value(self.scene.coordinates(x)[0]) for x in part.option("joints")]
+            slopes = jax.grad(lambda x, part=part: coupling_kind(part).residual(self.p[part.name], x))(
+                places
+            )
+            for joint, slope in zip(part.option("joints"), slopes, strict=True):
+                yield joint, slope * drives[k]
         stops = given.normal[self.system.nc - len(presence.limits) :]
         for k, (name, which) in enumerate(presence.limits):
             yield name, stops[k] if which == "lower" else -stops[k]
@@ -183,7 +194,7 @@ class Instant:
         """Force and moment of a joint that is a constraint, with what acts on its coordinate."""
         topology, first = self.mechanism.topology, 0
         for name in topology.closures:
-            count = joints.ROWS[self.scene.dimension][topology.of[name].kind]
+            count = len(kind_of(topology.of[name]).rows[self.scene.dimension])
             if name == joint:
                 break
             first += count
@@ -250,7 +261,7 @@ def _spread(scene: Scene, x: Any, k: int, n: int) -> Array:
 
 
 def contact_pushes(scene: Scene, topology: Any, p: PyTree, given: Loads) -> Iterator[loads.Push]:
-    """Of contacts on both of their bodies."""
+    """Pushes of contacts on both of their bodies."""
     first = 0
     for part in topology.all_of("contact"):
         met, n = (
@@ -269,7 +280,7 @@ def contact_pushes(scene: Scene, topology: Any, p: PyTree, given: Loads) -> Iter
 
 
 def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
-    """Of the multipliers of a joint: virtual work of a displacement and turn of its second body."""
+    """Pushes of the multipliers of a joint, by virtual work of its second body."""
     a, (one, other) = scene.algebra, part.bodies
     moved = other if other != GROUND else one
     point = scene.position(other, numbers.on)
@@ -277,7 +288,7 @@ def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[l
     def work(shift: Array, turn: Array) -> Array:
         frame = _displaced(scene, scene.frame(moved), shift, turn, point)
         there = dataclasses.replace(scene, frames={**_both(scene, part), moved: frame})
-        rows = joints.rows_of(there, part, numbers)
+        rows = kind_of(part).residuals(there, part, numbers)
         return jnp.sum(x * jnp.stack([plane.value(r) for r in rows]))
 
     force, turning = jax.grad(work, argnums=(0, 1))(jnp.zeros(scene.dimension), _no_moment(scene))
@@ -331,7 +342,7 @@ def joint_row(instant: Instant, joint: str, impulses: Loads | None) -> dict[str,
     force, turning = instant.carried(joint)
     found = {"force": force, "torque": turning}
     part, zero = topology.of[joint], jnp.zeros(scene.dimension)
-    if part.kind in ("hinge", "slide"):
+    if kind_of(part).measure is not None:
         x, rate = scene.coordinates(joint)
         found |= {"coordinate": plane.value(x), "rate": plane.value(rate)}
     if impulses is None:

@@ -49,5 +49,14 @@ def load_row(scene: Scene, topology: Topology, name: str, p: PyTree) -> dict[str
             power = power + plane.value(a.dot(push, scene.motion(body, arm)))
             force = force + a.array(push) if body == onto else force
         torque = torque + turn if body == onto else torque
-    stored = energy_of(scene, topology, part, p[name]) if part.kind in ("spring", "joint_spring") else None
+    stored = energy_of(scene, topology, part, p)
     return {"force": force, "torque": torque, "power": power, "energy": plane.value(stored)}
+
+
+def weigh(scene: Scene, topology: Topology, p: PyTree, gravity: Any) -> Array:
+    """Energy of gravity [J]."""
+    a, total = scene.algebra, None
+    for part in topology.all_of("body"):
+        height = a.dot(a.negative(gravity), scene.point(part.name, p[part.name].com))
+        total = plane.plus(total, plane.times(p[part.name].mass, height))
+    return plane.value(total)

@@ -22,9 +22,12 @@ from nsjax.linalg import matmul
 from nsjax.math import rotations
 from nsjax.multibody import spatial_vectors as space
 from nsjax.multibody.frames import Frame, Frames, ground
-from nsjax.multibody.generations import ADDED, TURNING, Generation, Geometry, Motion, Walk
+from nsjax.multibody.generations import Generation, Walk
+from nsjax.multibody.joints import FREE
+from nsjax.multibody.joints.motion import Geometry, Motion
+from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import GROUND
-from nsjax.multibody.topology import SIZES, Topology
+from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree, record
 
 FOLDED = ""
@@ -50,11 +53,6 @@ class Folded:
     armature: Any
 
 
-def rotation_of(turned: Any) -> Any:
-    """Matrix of a rotation vector (3,); None: no rotation."""
-    return None if turned is None else rotations.matrix(rotations.exponential(jnp.asarray(turned, float)))
-
-
 def _hinges(axis: Array, frame: Any) -> tuple[Array, Array, Array]:
     """``(T0, T1, T2)`` of hinges about axes (3, n), see `Geometry`."""
     along = axis[:, None] * axis[None]
@@ -73,30 +71,32 @@ def _beside(values: Sequence[Any], none: Any) -> Any:
 def _rotations(turned: Sequence[Any]) -> Any:
     """Matrices (3, 3, n) of rotation vectors; None: no rotations."""
     every = _beside(turned, np.zeros(3))
-    return None if every is None else jnp.moveaxis(jax.vmap(rotation_of, 1)(every), 0, -1)
+    return None if every is None else jnp.moveaxis(jax.vmap(space.rotation_of, 1)(every), 0, -1)
 
 
 def _geometry(generation: Generation, p: PyTree) -> Geometry:
     """Joints of a generation; those that were given from the body to its parent are turned around."""
     kind, links = generation.kind, generation.links
-    if kind == "free":
+    if kind is FREE:
         return Geometry()
     joints, back = [p[x.joint] for x in links], np.array([x.reversed for x in links])
     ends = [(x.on, x.at) if y else (x.at, x.on) for x, y in zip(joints, back, strict=True)]
     at, on = (_beside([space.vector(x[k]) for x in ends], np.zeros(3)) for k in (0, 1))
     frame, unit = _rotations([x.turned for x in joints]), np.array([1.0, 0.0, 0.0])
-    axes = [unit if x.axis is None and kind == "slide" else x.axis for x in joints]
+    axes = [kind.first_axis if x.axis is None else x.axis for x in joints]
     axis, second = _beside(axes, unit), _beside([x.second_axis for x in joints], unit)
     if np.any(back):
         frame = None if frame is None else jnp.where(back, jnp.swapaxes(frame, 0, 1), frame)
-        if kind == "universal":
-            axis, second = jnp.where(back, -second, axis), jnp.where(back, -axis, second)
+        if kind.back is not None:
+            given = kind.back(axis, second, frame)
+            axis, second = jnp.where(back, given[0], axis), jnp.where(back, given[1], second)
         elif axis is not None:
             axis = jnp.where(back, -space.turned(frame, axis), axis)
-    turns: tuple[Any, ...] = (_hinges(axis, frame),) if kind in TURNING else ()
-    if kind == "universal":
-        turns += (_hinges(second, None),)
-    return Geometry(at=at, on=on, axis=axis, second=second, frame=frame, turns=turns)
+    own = side_by_side([x.own for x in joints], -1)
+    made = Geometry(at=at, on=on, axis=axis, second_axis=second, frame=frame, own=own)
+    axes_of_turns = [getattr(made, x) for x in kind.turns]
+    turns = tuple(_hinges(x, None if k else frame) for k, x in enumerate(axes_of_turns))
+    return dataclasses.replace(made, turns=turns)
 
 
 def _square(inertia: Any) -> Any:
@@ -142,23 +142,22 @@ class Tree:
     @functools.cached_property
     def moves(self) -> np.ndarray:
         """Whether a velocity (nv,) moves a body (bodies,), in the order of the steps."""
-        table, links = SIZES[3], self.steps.order
+        links = self.steps.order
         found = np.zeros((self.topology.sizes[1], len(links)))
         for k, link in enumerate(links):
             name = link.body
             while name != GROUND:
                 one = self.topology.link_of[name]
-                found[one.v : one.v + table[one.kind][1], k] = 1.0
+                found[one.rates, k] = 1.0
                 name = one.parent
         return found
 
     @functools.cached_property
     def before(self) -> np.ndarray:
         """Whether velocity j stands on the way to velocity k, or beside it in one joint (nv, nv)."""
-        table, found = SIZES[3], np.zeros((len(self.moves), len(self.moves)))
+        found = np.zeros((len(self.moves), len(self.moves)))
         for k, link in enumerate(self.steps.order):
-            own = slice(link.v, link.v + table[link.kind][1])
-            found[:, own] = self.moves[:, k : k + 1]
+            found[:, link.rates] = self.moves[:, k : k + 1]
         return found
 
     def walk(
@@ -286,40 +285,40 @@ class Tree:
         return jnp.concatenate([_between(*x, q0, q1) for x in self._runs])
 
     @functools.cached_property
-    def _runs(self) -> tuple[tuple[str, slice, slice], ...]:
-        """Kinds of coordinates that stand side by side, and where they do in ``q`` and ``v``."""
-        made: list[tuple[str, slice, slice]] = []
+    def _runs(self) -> tuple[tuple[int | None, slice, slice], ...]:
+        """Coordinates that stand side by side, in ``q`` and ``v``: numbers, None; or those of one body, by
+        the entry among them where its quaternion begins.
+        """
+        made: list[tuple[int | None, slice, slice]] = []
         for link in sorted(self.topology.links, key=lambda x: (x.q, x.v)):
-            nq, nv = SIZES[3][link.kind]
-            kind = "added" if link.kind in ADDED else link.kind
-            own = slice(link.q, link.q + nq), slice(link.v, link.v + nv)
-            if made and kind == made[-1][0] == "added":
+            turn_at, own, rates = link.kind.turn_at, link.entries, link.rates
+            if made and turn_at is None and made[-1][0] is None:
                 _, q, v = made[-1]
-                if (q.stop, v.stop) == (own[0].start, own[1].start):
-                    made[-1] = kind, slice(q.start, own[0].stop), slice(v.start, own[1].stop)
+                if (q.stop, v.stop) == (own.start, rates.start):
+                    made[-1] = None, slice(q.start, own.stop), slice(v.start, rates.stop)
                     continue
-            if nq:
-                made.append((kind, *own))
+            if own.stop > own.start:
+                made.append((turn_at, own, rates))
         return tuple(made)
 
     @property
     def flat(self) -> bool:
         """Whether positions are added: no quaternions."""
-        return all(x.kind not in ("ball", "free") for x in self.topology.links)
+        return all(x.kind.turn_at is None for x in self.topology.links)
 
 
-def _moved(kind: str, of_q: slice, of_v: slice, q: Array, xi: Array) -> Array:
+def _moved(turn_at: int | None, of_q: slice, of_v: slice, q: Array, xi: Array) -> Array:
     own, step = q[of_q], xi[of_v]
-    if kind == "ball":
-        return rotations.rotate(own, step)
-    return rotations.move_pose(own, step) if kind == "free" else own + step
+    if turn_at is None:
+        return own + step
+    return rotations.move_pose(own, step) if turn_at else rotations.rotate(own, step)
 
 
-def _between(kind: str, of_q: slice, of_v: slice, q0: Array, q1: Array) -> Array:
+def _between(turn_at: int | None, of_q: slice, of_v: slice, q0: Array, q1: Array) -> Array:
     a, b = q0[of_q], q1[of_q]
-    if kind == "ball":
-        return rotations.rotation_between(a, b)
-    return rotations.pose_between(a, b) if kind == "free" else b - a
+    if turn_at is None:
+        return b - a
+    return rotations.pose_between(a, b) if turn_at else rotations.rotation_between(a, b)
 
 
 def _diagonal(entries: Array | None, n: int) -> Any:

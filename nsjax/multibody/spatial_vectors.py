@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.math import norm as safe_norm
+from nsjax.math import rotations
 from nsjax.types import Array
 
 Vector = Any
@@ -167,6 +168,11 @@ def skew(a: Array) -> Array:
     """Matrix of ``a x`` (3, 3), or (3, 3, n) of (3, n)."""
     table = _CROSS if a.ndim == 1 else _CROSS[..., None]
     return jnp.sum(table * a, axis=2)
+
+
+def rotation_of(turned: Any) -> Any:
+    """Matrix of a rotation vector (3,); None: no rotation."""
+    return None if turned is None else rotations.matrix(rotations.exponential(jnp.asarray(turned, float)))
 
 
 def about(axis: Array, angle: Array) -> Array:

@@ -13,7 +13,8 @@ import numpy as np
 from nsjax.core import InputError, nearest
 from nsjax.core.checks import is_traced
 from nsjax.math import rotations
-from nsjax.multibody.closing import (
+from nsjax.multibody.frames import Scene
+from nsjax.multibody.loop_closure import (
     CLOSED,
     closed_position,
     closing_rates,
@@ -22,9 +23,8 @@ from nsjax.multibody.closing import (
     searched,
     told_dropped,
 )
-from nsjax.multibody.frames import Scene
 from nsjax.multibody.mechanism import Mechanism
-from nsjax.multibody.topology import SIZES, Link
+from nsjax.multibody.topology import Link
 from nsjax.types import Array, PyTree
 
 SAMPLES, ASIDE = 4, 0.3
@@ -43,40 +43,41 @@ def given_coordinates(mechanism: Mechanism, start: Start, who: str) -> tuple[Any
     """
     topology = mechanism.topology
     nv = topology.sizes[1]
-    table, xp = SIZES[topology.dimension], jnp if is_traced(dict(start)) else np
+    xp = jnp if is_traced(dict(start)) else np
     q, v = [xp.zeros(0)] * len(topology.links), [xp.zeros(0)] * len(topology.links)
     held, driven = np.zeros(nv, bool), np.zeros(nv, bool)
     links = sorted(topology.links, key=lambda x: (x.q, x.v))
     known = {x.body: k for k, x in enumerate(links)} | {x.joint: k for k, x in enumerate(links) if x.joint}
     for k, link in enumerate(links):
-        q[k], v[k] = _rest(link, table), np.zeros(table[link.kind][1])
+        q[k], v[k] = _rest(link), np.zeros(link.size[1])
     for name, value in start.items():
         if name not in known:
             loop = name in topology.of and name in topology.closures
             why = "it closes a loop; give bodies or other joints" if loop else nearest(name, list(known))
             raise InputError(f"{who}: {name!r} has no coordinates; {why}")
         k = known[name]
-        link, own = links[k], slice(links[k].v, links[k].v + table[links[k].kind][1])
+        link, own = links[k], links[k].rates
         if held[own].any():
             raise InputError(f"{who}: {link.body!r} is given twice, as body and as joint; give it once")
         position, rate = pair_of(value, link)
-        q[k], held[own] = position_of(link, topology.dimension, position, who, xp), True
+        q[k], held[own] = position_of(link, position, who, xp), True
         if rate is not None:
-            v[k], driven[own] = rate_of(link, table[link.kind][1], rate, who, xp), True
+            v[k], driven[own] = rate_of(link, rate, who, xp), True
     return xp.concatenate([*q, np.zeros(0)]), xp.concatenate([*v, np.zeros(0)]), held, driven
 
 
-def _rest(link: Link, table: Mapping[str, Any]) -> np.ndarray:
-    if link.kind in ("ball", "free") and table[link.kind][0] > 3:
-        return np.array([1.0, 0, 0, 0]) if link.kind == "ball" else np.array([0.0, 0, 0, 1, 0, 0, 0])
-    return np.zeros(table[link.kind][0])
+def _rest(link: Link) -> np.ndarray:
+    found = np.zeros(link.size[0])
+    if link.turn_at is not None:
+        found[link.turn_at] = 1.0
+    return found
 
 
 def pair_of(value: Any, link: Link) -> tuple[Any, Any]:
     """Position and velocity; a single value is a position."""
     two = isinstance(value, tuple | list) and len(value) == 2
     scalars = two and not any(map(_wide, value))
-    if two and (not scalars or link.kind in ("hinge", "slide")):
+    if two and (not scalars or link.size[1] == 1):
         return value[0], value[1]
     return value, None
 
@@ -86,13 +87,12 @@ def _wide(x: Any) -> bool:
     return isinstance(x, tuple | list) or np.ndim(x) > 0
 
 
-def position_of(link: Link, dimension: int, value: Any, who: str, xp: Any) -> Any:
+def position_of(link: Link, value: Any, who: str, xp: Any) -> Any:
     """A position as it is given, as entries of ``q``; rotation vectors become quaternions."""
     parts = value if isinstance(value, tuple | list) and any(map(_wide, value)) else [value]
     flat = xp.concatenate([xp.asarray(x, float).reshape(-1) for x in parts])
-    size = SIZES[dimension][link.kind][0]
-    if dimension == 3 and link.kind in ("ball", "free"):
-        first = 3 if link.kind == "free" else 0
+    size, first = link.size[0], link.turn_at
+    if first is not None:
         place, turn = flat[:first], flat[first:]
         if flat.shape[0] not in ((3, 6, 7) if first else (3, 4)):
             turning = "a rotation vector or quaternion"
@@ -111,11 +111,12 @@ def position_of(link: Link, dimension: int, value: Any, who: str, xp: Any) -> An
     return flat
 
 
-def rate_of(link: Link, size: int, value: Any, who: str, xp: Any) -> Any:
+def rate_of(link: Link, value: Any, who: str, xp: Any) -> Any:
     """A velocity as it is given, as entries of ``v``; a free body's may be that of its place alone."""
     parts = value if isinstance(value, tuple | list) and any(map(_wide, value)) else [value]
     flat = xp.concatenate([xp.asarray(x, float).reshape(-1) for x in parts])
-    if link.kind == "free" and size == 6 and flat.shape[0] == 3:
+    size = link.size[1]
+    if link.free and size == 6 and flat.shape[0] == 3:
         flat = xp.concatenate([flat, np.zeros(3)])
     if flat.shape[0] != size:
         raise InputError(f"{who}: velocity of {link.body!r} has {flat.shape[0]} entries; it needs {size}")
@@ -129,7 +130,8 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
         InputError: if the loops do not close with what is given.
     """
     q, v, held, driven = given_coordinates(mechanism, start, "start")
-    if not mechanism.topology.closures and not mechanism.presence.motions:
+    presence = mechanism.presence
+    if not (mechanism.topology.closures or presence.motions or presence.couplings):
         return q, v
     near = given_coordinates(mechanism, {**guess, **start}, "guess")[0]
     free, names = ~held, mechanism.labels().constraints
@@ -160,7 +162,8 @@ def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
     """
     bare = dataclasses.replace(mechanism.presence, motions=(), dropped=())
     loops, still = dataclasses.replace(mechanism, presence=bare), jnp.zeros(mechanism.topology.sizes[1])
-    if not mechanism.topology.closures or is_traced((p, q)):
+    rows = mechanism.topology.closures or bare.couplings
+    if not rows or is_traced((p, q)):
         return ()
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
     seeded, system = np.random.default_rng(1), loops.system()

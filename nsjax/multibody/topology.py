@@ -10,27 +10,16 @@ from typing import Any
 import numpy as np
 
 from nsjax.core import InputError, nearest
-from nsjax.multibody.incremental import entries_of
+from nsjax.multibody.couplings import KINDS as COUPLINGS
+from nsjax.multibody.elements import kind_of as element_kind
+from nsjax.multibody.joints import FREE, JointKind, kind_of
+from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.loads import KINDS as LOADS
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.turns import ENTRIES, read_angles
 
-SIZES = {
-    2: {"hinge": (1, 1), "slide": (1, 1), "fixed": (0, 0), "free": (3, 3)},
-    3: {
-        "hinge": (1, 1), "slide": (1, 1), "fixed": (0, 0), "free": (7, 6), "ball": (4, 3),
-        "universal": (2, 2), "cylindrical": (2, 2),
-    },
-}  # fmt: skip
-"""Entries of ``q`` and ``v`` of a body that hangs on such a joint."""
-
-JOINTS = ("hinge", "slide", "ball", "universal", "cylindrical", "fixed", "distance", "revolute_spherical")
-SPATIAL = ("ball", "universal", "cylindrical", "revolute_spherical")
-"""Joints that the plane does not know."""
-
 BODIES = ("body", "node")
 """What has a pose of its own: rigid bodies, and nodes of beams."""
-
-LOADS = ("spring", "joint_spring", "actuator", "force", "torque")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,19 +28,52 @@ class Link:
 
     Args:
         body, parent: names.
-        kind: of the joint, or ``"free"``.
+        kind: of the joint; `nsjax.multibody.joints.FREE` without one.
         joint: its name; None for a free body.
         reversed: whether the joint was given from the body to its parent.
         q, v: first entries of its coordinates and velocities.
+        dimension: 2 or 3.
     """
 
     body: str
     parent: str
-    kind: str
+    kind: JointKind
     joint: str | None
     reversed: bool
     q: int
     v: int
+    dimension: int
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many coordinates and velocities it has."""
+        return self.kind.sizes[self.dimension]
+
+    @property
+    def entries(self) -> slice:
+        """Where its coordinates stand in ``q``."""
+        return slice(self.q, self.q + self.size[0])
+
+    @property
+    def rates(self) -> slice:
+        """Where its velocities stand in ``v``."""
+        return slice(self.v, self.v + self.size[1])
+
+    @property
+    def turn_at(self) -> int | None:
+        """First entry of a quaternion among its coordinates; None: there is none."""
+        return self.kind.turn_at if self.dimension == 3 else None
+
+    @property
+    def free(self) -> bool:
+        """Whether it hangs on no joint."""
+        return self.joint is None
+
+
+def free_link(body: str, dimension: int = 3, place: int = 0) -> Link:
+    """A body without joint, the ``place``-th among such bodies."""
+    nq, nv = FREE.sizes[dimension]
+    return Link(body, GROUND, FREE, None, False, nq * place, nv * place, dimension)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +87,7 @@ class Topology:
         links: of the bodies, parents first.
         closures: names of the joints that are constraints.
         counted: names of the hinges whose turns stand in ``q``, see `nsjax.multibody.turns`.
+        kinds: of its joints, loads and couplings, each once: programs differ where they do.
     """
 
     dimension: int
@@ -73,6 +96,7 @@ class Topology:
     links: tuple[Link, ...]
     closures: tuple[str, ...]
     counted: tuple[str, ...] = ()
+    kinds: tuple[Any, ...] = ()
 
     @functools.cached_property
     def of(self) -> dict[str, Part]:
@@ -98,12 +122,26 @@ class Topology:
         """Parts of these kinds, in the order given."""
         return tuple(part for part in self.parts if part.kind in kinds)
 
+    @functools.cached_property
+    def loads(self) -> tuple[Part, ...]:
+        """Springs, motors, forces and moments, without loads along beams."""
+        return tuple(x for x in self.parts if x.kind in LOADS and LOADS[x.kind].along is None)
+
+    @functools.cached_property
+    def line_loads(self) -> tuple[Part, ...]:
+        """Loads along beams."""
+        return tuple(x for x in self.parts if x.kind in LOADS and LOADS[x.kind].along is not None)
+
+    @functools.cached_property
+    def joints(self) -> tuple[Part, ...]:
+        """All joints, in the order given."""
+        return self.all_of(*JOINTS)
+
     @property
     def sizes(self) -> tuple[int, int]:
         """``nq, nv``; behind all bodies stand Gauss points of beams, then turns of hinges."""
-        table, more = SIZES[self.dimension], sum(entries_of(x) for x in self.all_of("beam"))
-        more += ENTRIES * len(self.counted)
-        return sum(table[x.kind][0] for x in self.links) + more, sum(table[x.kind][1] for x in self.links)
+        more = sum(element_kind(x).entries(x) for x in self.all_of("beam")) + ENTRIES * len(self.counted)
+        return sum(x.size[0] for x in self.links) + more, sum(x.size[1] for x in self.links)
 
 
 def places_along(beam: Part) -> dict[str, str]:
@@ -111,6 +149,11 @@ def places_along(beam: Part) -> dict[str, str]:
     name, last = beam.name, beam.option("nodes") - 1
     found = {f"{name}.start": f"{name}.0", f"{name}.end": f"{name}.{last}"}
     return found | {f"{name}.{x}": f"{name}.{k}" for x, k in beam.option("stations") or ()}
+
+
+def _kinds(parts: tuple[Part, ...]) -> tuple[Any, ...]:
+    found = (table.get(x.kind) for x in parts for table in (JOINTS, LOADS, COUPLINGS))
+    return tuple(dict.fromkeys(x for x in found if x is not None))
 
 
 def check_names(parts: Sequence[Part]) -> None:
@@ -139,41 +182,17 @@ def check_names(parts: Sequence[Part]) -> None:
                     f"{part.kind} {part.name!r}: unknown body {name!r}; {nearest(name, bodies)}"
                 )
         joint = part.option("joint")
-        if joint is not None and joint not in joints:
-            raise InputError(
-                f"{part.kind} {part.name!r}: unknown joint {joint!r}; {nearest(joint, joints)}"
-            )
+        for name in part.option("joints") or (joint,) * (joint is not None):
+            if name not in joints:
+                raise InputError(
+                    f"{part.kind} {part.name!r}: unknown joint {name!r}; {nearest(name, joints)}"
+                )
         if joint is not None:
-            _check_driven(part, seen[joint])
+            LOADS[part.kind].fits(part, seen[joint])
+        if part.kind in COUPLINGS:
+            COUPLINGS[part.kind].check(part, seen)
     if len(bodies) == 1:
         raise InputError("assemble: no body; add body(name, mass=...)")
-
-
-BALL_SPRING = ("stiffness", "damping", "rest")
-"""What a spring on a ball joint has; the other numbers belong to a coordinate."""
-
-
-def _check_driven(part: Part, joint: Part) -> None:
-    """Refuses springs and motors on joints without a coordinate."""
-    if joint.kind in ("hinge", "slide"):
-        return
-    if part.kind != "joint_spring" or joint.kind != "ball":
-        raise InputError(
-            f"{part.kind} {part.name!r}: {joint.name!r} is a {joint.kind} joint; name a hinge or slide"
-        )
-    rest = part.numbers.rest
-    if rest is not None and np.shape(rest) != (3,):
-        raise InputError(
-            f"joint_spring {part.name!r}: rest has shape {np.shape(rest)} on the ball joint "
-            f"{joint.name!r}; give a rotation vector (3,)"
-        )
-    given = dataclasses.asdict(part.numbers) | {"law": part.option("law")}
-    for name, value in given.items():
-        if value is not None and name not in BALL_SPRING:
-            raise InputError(
-                f"joint_spring {part.name!r}: {name} on the ball joint {joint.name!r}, which has no angle; "
-                "give stiffness, damping and rest alone"
-            )
 
 
 def dimension_of(parts: Iterable[Part], gravity: Any) -> int:
@@ -181,9 +200,11 @@ def dimension_of(parts: Iterable[Part], gravity: Any) -> int:
     if np.ndim(gravity) == 1:
         return int(np.shape(gravity)[0])
     for part in parts:
+        if part.kind in COUPLINGS:  # three coefficients are no vector
+            continue
         x = part.numbers
         wide = any(np.shape(leaf)[-1:] == (3,) for leaf in _numbers(x))
-        if part.kind in SPATIAL or wide:
+        if wide or (part.kind in JOINTS and 2 not in kind_of(part).rows):
             return 3
     return 2
 
@@ -233,8 +254,11 @@ def _loop(made: Topology, ends: tuple[str, ...]) -> set[str]:
 def _tree(parts: Sequence[Part], dimension: int, aside: frozenset[str]) -> Topology:
     """The tree without the joints put aside."""
     bare = tuple(dataclasses.replace(part, numbers=None) for part in parts)
-    table, joints = SIZES[dimension], [x for x in bare if x.kind in JOINTS]
-    hanging = [x for x in joints if x.name not in aside and not x.option("loop") and x.kind in table]
+    joints = [x for x in bare if x.kind in JOINTS]
+    hanging = [
+        x for x in joints
+        if x.name not in aside and not x.option("loop") and dimension in kind_of(x).sizes
+    ]  # fmt: skip
     hung: dict[str, tuple[str, Part | None, bool]] = {}
     order, used, front = [], set(), [GROUND]
     bodies = [x.name for x in bare if x.kind == "body"]
@@ -262,23 +286,22 @@ def _tree(parts: Sequence[Part], dimension: int, aside: frozenset[str]) -> Topol
     for name in bodies:  # coordinates stand in the order of the bodies, whatever hangs on what
         above = hung[name][1]
         places[name] = nq, nv
-        size = table["free" if above is None else above.kind]
+        size = (FREE if above is None else kind_of(above)).sizes[dimension]
         nq, nv = nq + size[0], nv + size[1]
     links = []
     for name in order:
         parent, above, backwards = hung[name]
-        kind, title = ("free", None) if above is None else (above.kind, above.name)
-        links.append(Link(name, parent, kind, title, backwards, *places[name]))
+        kind, title = (FREE, None) if above is None else (kind_of(above), above.name)
+        links.append(Link(name, parent, kind, title, backwards, *places[name], dimension))
     closures = tuple(x.name for x in joints if x.name not in used)
-    return Topology(dimension, "joint", bare, tuple(links), closures)
+    return Topology(dimension, "joint", bare, tuple(links), closures, kinds=_kinds(bare))
 
 
 def absolute_topology(parts: Sequence[Part], dimension: int) -> Topology:
     """A pose for every body, all joints as constraints."""
     bare = tuple(dataclasses.replace(part, numbers=None) for part in parts)
-    nq, nv = SIZES[dimension]["free"]
     bodies = [x.name for x in bare if x.kind in BODIES]
-    links = tuple(Link(x, GROUND, "free", None, False, nq * k, nv * k) for k, x in enumerate(bodies))
+    links = tuple(free_link(x, dimension, k) for k, x in enumerate(bodies))
     closures = tuple(x.name for x in bare if x.kind in JOINTS)
     counted = read_angles(parts) if dimension == 3 else ()
-    return Topology(dimension, "absolute", bare, links, closures, counted)
+    return Topology(dimension, "absolute", bare, links, closures, counted, _kinds(bare))

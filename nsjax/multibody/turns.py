@@ -23,6 +23,8 @@ from jax import lax
 
 from nsjax.core.checks import is_traced
 from nsjax.math import rotations, taken
+from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.loads import KINDS as LOADS
 from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
@@ -40,16 +42,19 @@ def read_angles(parts: Sequence[Part], beyond: bool = False) -> tuple[str, ...]:
         beyond: those alone whose angle may leave the half turns that poses tell: not those held by limits
             within them.
     """
-    sees_all = any(x.kind in ("force", "torque") and x.option("law") is not None for x in parts)
-    driven = {x.option("joint") for x in parts if x.kind == "joint_spring" or x.option("law") is not None}
+    loads = [(LOADS[x.kind], x) for x in parts if x.kind in LOADS]
+    sees_all = any(kind.sees_scene(x) for kind, x in loads)
+    driven = {x.option("joint") for kind, x in loads if kind.reads_angle(x)}
+    driven |= {name for x in parts for name in x.option("joints") or ()}
     found = []
     for part in parts:
-        if part.kind != "hinge" or part.option("motion") is not None:
+        kind = JOINTS.get(part.kind)
+        if kind is None or not kind.winds or (part.option("motion") is not None and not kind.reads_angle):
             continue
         limits = [x for x in (part.numbers.lower, part.numbers.upper) if x is not None]
         if beyond and len(limits) == 2 and not is_traced(limits) and max(map(abs, limits)) < np.pi:
             continue
-        if sees_all or limits or part.name in driven or part.option("turns"):
+        if sees_all or limits or part.name in driven or part.option("turns") or kind.reads_angle:
             found.append(part.name)
     return tuple(found)
 

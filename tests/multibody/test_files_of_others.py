@@ -297,10 +297,11 @@ def test_a_root_without_mass() -> None:
 
 def test_what_follows_another_joint_is_told_once(capfd: pytest.CaptureFixture[str]) -> None:
     """By joints where the library follows them, by the element where it does not; nothing is printed."""
-    said = read(CHAIN, read_urdf).left_out
-    assert [x for x in said if "equality" in x or "mimic" in x] == [
-        "equality constraints of the kind joint are left out, only connect and weld are joints: 'k' of 'j'"
-    ]
+    file = read(CHAIN, read_urdf)
+    assert not [x for x in file.left_out if "equality" in x or "mimic" in x]
+    (followed,) = [x for x in file if x.kind == "coupling"]
+    assert followed.option("joints") == ("k", "j")
+    assert followed.numbers.polynomial.tolist() == [0.0, 1.0]
     fixed = CHAIN.replace("name='k' type='continuous'", "name='k' type='fixed'")
     said = read(fixed, read_urdf).left_out
     assert [x for x in said if "equality" in x or "mimic" in x] == [

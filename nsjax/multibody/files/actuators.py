@@ -8,9 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.multibody.elements import actuator
 from nsjax.multibody.files.source import Source, gathered
 from nsjax.multibody.files.tree import HINGE, SLIDE
+from nsjax.multibody.loads import actuator
 from nsjax.multibody.own_joints import AtOnce
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, record

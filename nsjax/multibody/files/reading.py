@@ -11,8 +11,8 @@ import numpy as np
 
 from nsjax.multibody.files.absent import listening
 from nsjax.multibody.files.actuators import actuators
+from nsjax.multibody.files.equalities import equalities
 from nsjax.multibody.files.left_out import left_out
-from nsjax.multibody.files.loops import loops
 from nsjax.multibody.files.opening import compiled, library, opened, strange_elements
 from nsjax.multibody.files.refusals import sentence
 from nsjax.multibody.files.shapes import contacts
@@ -68,11 +68,11 @@ def read_mjcf(
     Bodies with their inertias, hinges, slides, balls and free bodies with limits, damping, armature, dry
     friction and springs, several on one body (by bodies without mass between them, named
     ``body_joint``); equality constraints connect and weld as a `ball` and a `fixed` joint that close
-    loops; motors and servos (position, velocity) in hinges and slides, whose control is
-    ``params["name"].own.control``; geometries as contacts, as far as `contact` knows their pairs. Names
-    become words of letters, digits and _; a name that two elements have gets the kind of the second.
-    Coordinates are those of the file, but for balls: their quaternion turns the axes of the body against
-    those of its parent.
+    loops, those of joints (``<mimic>`` of a URDF) as a `coupling`; motors and servos (position, velocity)
+    in hinges and slides, whose control is ``params["name"].own.control``; geometries as contacts, as far as
+    `contact` knows their pairs. Names become words of letters, digits and _; a name that two elements
+    have gets the kind of the second. Coordinates are those of the file, but for balls: their quaternion
+    turns the axes of the body against those of its parent.
 
     ``start`` is the file's reference position, ``starts["home"]`` its key frame of that name, with
     velocities where it has some (``key0``, ``key1``, ... without a name), and ``controls["home"]`` what its
@@ -178,7 +178,7 @@ def read_urdf(
 
 def _made(source: Source, contact: bool, said: list[str]) -> ModelFile:
     """All parts; what is left out as a warning."""
-    closed, more = loops(source)
+    closed, more = equalities(source)
     driven, still_more = actuators(source)
     met, unknown = contacts(source) if contact else ([], [])
     at, moved = start(source)

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.multibody.elements import force, joint_spring, torque
 from nsjax.multibody.files.source import Place, Source
 from nsjax.multibody.frames import Scene
 from nsjax.multibody.groups import unused
-from nsjax.multibody.parts import Part, ball, body, fixed, hinge, slide
+from nsjax.multibody.joints import ball, fixed, hinge, slide
+from nsjax.multibody.loads import force, joint_spring, torque
+from nsjax.multibody.parts import Part, body
 from nsjax.types import Array
 
 FREE, BALL, SLIDE, HINGE = range(4)
@@ -113,7 +114,7 @@ def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]
 
 
 def limits(source: Source, k: int) -> tuple[float, float] | None:
-    """Of a hinge or slide."""
+    """Lower and upper limit of a hinge or slide; None without."""
     model = source.model
     if source.off("limit") or not model.jnt_limited[k] or int(model.jnt_type[k]) not in (HINGE, SLIDE):
         return None
@@ -147,7 +148,7 @@ def ball_pose(source: Source, k: int, quaternion: Any) -> np.ndarray:
 
 
 def _quats_above(source: Source, b: int) -> Iterator[np.ndarray]:
-    """Of a body and of those without mass and joint that it is fixed to, from below."""
+    """Quaternions of a body and of those without mass and joint that it is fixed to, from below."""
     yield np.array(source.model.body_quat[b])
     above = int(source.model.body_parentid[b])
     while source.merged(above):

@@ -1,4 +1,4 @@
-"""Equality constraints of a model file as joints that close loops."""
+"""Equality constraints of a model file: joints that close loops, and couplings of joints."""
 
 from __future__ import annotations
 
@@ -7,27 +7,33 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.multibody.couplings import coupling
 from nsjax.multibody.files.source import Source, gathered
-from nsjax.multibody.parts import Part, ball, fixed
+from nsjax.multibody.files.tree import HINGE, SLIDE
+from nsjax.multibody.joints import ball, fixed
+from nsjax.multibody.parts import Part
 
 
-def loops(source: Source) -> tuple[list[Part], list[str]]:
-    """Joints of connect and weld, and sentences about the others."""
+def equalities(source: Source) -> tuple[list[Part], list[str]]:
+    """Joints of connect and weld, couplings of joints, and sentences about the others."""
     said: list[tuple[str, str]] = []
     count = 0 if source.off("equality") else source.model.neq
-    return [part for k in range(count) for part in _loop(source, k, said)], gathered(said)
+    return [part for k in range(count) for part in _equality(source, k, said)], gathered(said)
 
 
-def _loop(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[Part]:
+def _equality(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[Part]:
     model, mujoco, who = source.model, source.mujoco, source.called("equality", k)
     kind = int(model.eq_type[k])
-    if kind not in (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD):
-        named = mujoco.mjtEq(kind).name.removeprefix("mjEQ_").lower()
-        what = f"equality constraints of the kind {named} are left out, only connect and weld are joints"
-        said.append((what, _coupled(source, k) if kind == mujoco.mjtEq.mjEQ_JOINT else who))
-        return
     if not model.eq_active0[k]:
         said.append(("equality constraints that are not active at the start are left out", who))
+        return
+    if kind == mujoco.mjtEq.mjEQ_JOINT:
+        yield from _coupling(source, k, said)
+        return
+    if kind not in (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD):
+        named = mujoco.mjtEq(kind).name.removeprefix("mjEQ_").lower()
+        what = f"equality constraints of the kind {named} are left out: take connect, weld or joint"
+        said.append((what, who))
         return
     ends, (at, on, turn) = _ends(source, k), _data(source, k)
     one, other = (source.place(b) for b in ends)
@@ -42,10 +48,25 @@ def _loop(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[Part]
     yield fixed(name, one.body, other.body, at=points["at"], on=points["on"], turned=turned, loop=True)
 
 
-def _coupled(source: Source, k: int) -> str:
-    """Which joint follows which."""
-    one, other = int(source.model.eq_obj1id[k]), int(source.model.eq_obj2id[k])
-    return source.called("joint", one) + (f" of {source.called('joint', other)}" if other >= 0 else "")
+def _coupling(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[Part]:
+    """A polynomial between the coordinates of two hinges or slides, or one that is held.
+
+    The file counts both from its reference position: ``y - y0 = P(x - x0)``.
+    """
+    model = source.model
+    joints = [j for j in (int(model.eq_obj1id[k]), int(model.eq_obj2id[k])) if j >= 0]
+    who = " of ".join(source.called("joint", j) for j in joints)
+    if any(int(model.jnt_type[j]) not in (HINGE, SLIDE) for j in joints):
+        said.append(("couplings of balls or free joints are left out", who))
+        return
+    at = [float(model.qpos0[model.jnt_qposadr[j]]) for j in joints]
+    law = np.polynomial.Polynomial(np.array(model.eq_data[k][:5], float))
+    factors = (law(np.polynomial.Polynomial([-at[-1], 1.0])) + at[0]).coef
+    if len(joints) == 1:
+        factors = np.array([law.coef[0] + at[0]])
+    most = int(np.max(np.flatnonzero(factors), initial=0))
+    names = [source.names["joint", j] for j in joints]
+    yield coupling(source.names["equality", k], *names, polynomial=factors[: most + 1])
 
 
 def _ends(source: Source, k: int) -> tuple[int, int]:

@@ -4,12 +4,16 @@ the poses of all bodies: seven numbers each, moved by every increment of the pos
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.fem import carried, node_axes, placed, point_forces, point_strains, started
 from nsjax.fem.incremental_beam import History
+from nsjax.multibody.elements.element_kind import ElementKind
+from nsjax.multibody.elements.pieces import Piece, blank, line_forces, stiffness_of, turning_of
 from nsjax.multibody.numbers import Beam
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
@@ -27,7 +31,7 @@ class Chain:
 
     Args:
         drawn: of every element (e, ...) without strain; its curvature that without moments.
-        stiffness: (6,), as of `nsjax.multibody.elastic.Elastic`.
+        stiffness: (6,), as of `nsjax.multibody.elements.pieces.Elastic`.
         damping: [s]; None without any.
         far: mass that couples the first and the last node of elements of three nodes (e,) [kg]; None
             without any.
@@ -41,19 +45,17 @@ class Chain:
 
 def elements_of(part: Part) -> tuple[int, int]:
     """How many elements a beam of them has, and how many Gauss points each."""
-    per = part.option("incremental")
+    per = part.option("per")
     return (part.option("nodes") - 1) // (per - 1), per - 1
 
 
-def entries_of(part: Part) -> int:
+def _entries(part: Part) -> int:
     """Entries of ``q`` for its Gauss points."""
-    if part.option("incremental") is None:
-        return 0
     elements, points = elements_of(part)
     return POINT * elements * points
 
 
-def point_labels(part: Part) -> list[str]:
+def _labels(part: Part) -> list[str]:
     """Names of these entries."""
     elements, points = elements_of(part)
     names = [*(f"q{x}" for x in "wxyz"), *(f"bend{k} [rad]" for k in (1, 2, 3))]
@@ -102,47 +104,86 @@ def _points(points: Array, elements: int) -> Array:
     return points.reshape(elements, -1, POINT)
 
 
-def moved_points(points: Array, poses: Array, xi: Array, nodes: int) -> Array:
+def _moved(points: Array, poses: Array, xi: Array, part: Part) -> Array:
     """Entries of ``q`` of a beam after increments of its nodes (n, 6)."""
-    each, steps = by_element(poses, nodes), by_element(xi, nodes)
+    each, steps = (by_element(x, part.option("per")) for x in (poses, xi))
     return jax.vmap(carried)(_points(points, len(each)), each, steps).reshape(-1)
 
 
-def placed_points(poses: Array, nodes: int) -> Array:
+def _placed(poses: Array, part: Part) -> Array:
     """These entries of a beam whose nodes stand at ``poses`` (n, 7), see `nsjax.fem.placed`."""
-    return jax.vmap(placed)(by_element(poses, nodes)).reshape(-1)
+    return jax.vmap(placed)(by_element(poses, part.option("per"))).reshape(-1)
 
 
-def chain_forces(x: Chain, points: Array, poses: Array, rates: Array, nodes: int) -> Array:
+def _forces(x: Chain, points: Array, poses: Array, rates: Array, part: Part) -> Array:
     """Forces in the axes of the ground, and moments in those of the nodes (n, 6)."""
-    each = by_element(poses, nodes)
+    each = by_element(poses, part.option("per"))
     points = _points(points, len(each))
     if x.damping is None:
         return summed(
             jax.vmap(lambda n, g, d: point_forces(n, None, g, d, x.stiffness))(each, points, x.drawn)
         )
     found = jax.vmap(lambda n, r, g, d: point_forces(n, r, g, d, x.stiffness, x.damping))(
-        each, by_element(rates, nodes), points, x.drawn
+        each, by_element(rates, part.option("per")), points, x.drawn
     )
     return summed(found)
 
 
-def chain_energy(x: Chain, points: Array, poses: Array, nodes: int) -> Array:
+def _energy(x: Chain, points: Array, poses: Array, part: Part) -> Array:
     """Strain energy [J]."""
-    each = by_element(poses, nodes)
+    each = by_element(poses, part.option("per"))
     strains = jax.vmap(point_strains)(each, _points(points, len(each)), x.drawn)
     return 0.5 * jnp.sum(x.drawn.weight[:, :, None] * x.stiffness * strains * strains)
 
 
-def far_momenta(far: Array, velocities: Array) -> Array:
+def _momenta(x: Chain, velocities: Array) -> Array | None:
     """What consistent masses add to momenta of the nodes (n, 3), between the ends of elements of three."""
+    if x.far is None:
+        return None
     each = by_element(velocities, 3)
-    gone = far[:, None] * (each[:, 2] - each[:, 0])
+    gone = x.far[:, None] * (each[:, 2] - each[:, 0])
     return summed(jnp.stack([gone, jnp.zeros_like(gone), -gone], axis=1))
 
 
-def quadratic_forces(lengths: Array, values: Array) -> Array:
-    """Forces on nodes (n, 3) of a force per length, quadratic between its ``values`` (n, 3) at them."""
+def _line(x: Chain, values: Array) -> Array:
+    """Forces on nodes (n, 3) of a force per length given by its values (n, 3) at them."""
+    lengths = jnp.sum(x.drawn.weight, axis=1)
+    if x.drawn.weight.shape[1] == 1:
+        return line_forces(lengths, values)
     each = by_element(values, 3)
     found = jnp.sum(QUADRATIC[None, :, :, None] * each[:, None], axis=2)
     return summed(lengths[:, None, None] * found)
+
+
+SHARES = {2: np.array([0.5, 0.5]), 3: np.array([1.0, 4.0, 1.0]) / 6.0}
+"""What the nodes of an element carry of its length."""
+
+
+def _piece(x: Beam, part: Part) -> Piece:
+    s, nodes, consistent = x.section, part.option("per"), part.option("mass") == "consistent"
+    chain, lengths, axes = chain_of(x, nodes, stiffness_of(s), consistent)
+    line, share = jnp.asarray(0.0 if s.line_mass is None else s.line_mass, float), SHARES[nodes]
+    own = lengths[:, None] * share
+    each = jnp.sum(axes[:, :, :, None, :] * axes[:, :, None, :, :] * turning_of(s), axis=4)
+    pairs = blank(x.points.shape[0] - 1, None)
+    gone = jnp.asarray(x.points, float)
+    gone = gone[1:] - gone[:-1]
+    coupling = None
+    if consistent and s.line_mass is not None:
+        coupled = 1.0 / 6.0 if nodes == 2 else QUADRATIC[0, 1]
+        each_pair = jnp.broadcast_to((coupled * line * lengths)[:, None], (len(lengths), nodes - 1))
+        coupling = each_pair.reshape(-1)
+    pairs = dataclasses.replace(
+        pairs, length=jnp.sqrt(jnp.sum(gone * gone, axis=1)), coupling=coupling, stiffness=None
+    )
+    return Piece(
+        mass=summed(line * own[:, :, None])[:, 0],
+        inertia=summed((own[:, :, None, None] * each).reshape(-1, nodes, 9)).reshape(-1, 3, 3),
+        elastic=pairs, own=chain,
+    )  # fmt: skip
+
+
+INCREMENTAL = ElementKind(
+    name="incremental", piece=_piece, nodes=(2, 3), forces=_forces, energy=_energy, momenta=_momenta,
+    line=_line, entries=_entries, labels=_labels, moved=_moved, placed=_placed,
+)  # fmt: skip

@@ -78,7 +78,7 @@ class Places(NamedTuple):
 
 
 Slope = Callable[[Array, Any], tuple[Array, Array, Array, Any]]
-"""Of a distance at a parameter and foot: slope, its change, length of the tangent, the foot found."""
+"""Slope of a distance at a parameter and foot, its change, length of the tangent, the foot found."""
 
 
 def frozen(axis: Axis) -> Axis:
@@ -98,7 +98,7 @@ def bounds(axis: Axis) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def lowest(
     slope: Slope, foot: Any, node: Array, low: Array, high: Array
 ) -> tuple[Array, Array, Any, Array]:
-    """Of one node: parameter, whether it is a nearest point, foot, which bound holds it (-1, 0, 1)."""
+    """The place around one node: parameter, whether it is a nearest point, foot, which bound holds it."""
 
     def pulled(u: Array, foot: Any) -> tuple[Array, Array, Array, Any]:
         rate, bend, size, foot = slope(u, foot)
@@ -142,7 +142,7 @@ def searched(axis: Axis, slope: Slope, feet: Any) -> Places:
 
 
 def slope_of(axis: Axis, distance: Callable[[Array], Array]) -> Slope:
-    """Of the distance of the axis from something of one piece."""
+    """Slope of the distance of the axis from something of one piece."""
 
     def slope(u: Array, foot: Any) -> tuple[Array, Array, Array, Any]:
         along = lambda s: distance(axis.at(s)[0])  # noqa: E731
@@ -188,7 +188,7 @@ class Pair(NamedTuple):
 
 
 def pair(one: Axis, other: Axis, u: Array, w: Array) -> Pair:
-    """Of two axes at parameters."""
+    """Distance of two axes at parameters, and its derivatives."""
     (place, a, bow), (foot, b, arc) = one.at(u), other.at(w)
     apart = place - foot
     straight = dot(b, b)
@@ -221,7 +221,7 @@ def _dropped(one: Axis, other: Axis, u: Array, foot: Array) -> Array:
 
 
 def slope_between(one: Axis, other: Axis) -> Slope:
-    """Of the distance of the first axis from the second, whose foot follows."""
+    """Slope of the distance of the first axis from the second, whose foot follows."""
 
     def slope(u: Array, foot: Any) -> tuple[Array, Array, Array, Any]:
         def step(_: Any, foot: Array) -> Array:

@@ -1,9 +1,9 @@
-"""Elastic elements between neighbours in absolute coordinates: forces, energy and inertia of beams.
+"""Masses of the nodes of beams, and elastic elements between neighbours among all bodies.
 
 The nodes of beams are bodies among bodies. Two that follow each other are coupled by an element if they are
 nodes of one beam; all other pairs carry one of no stiffness, so that everything is arithmetic on slices of
-the row of all bodies, and block tridiagonal. Incremental elements are chains of their own
-(`nsjax.multibody.incremental`), whose pairs have lengths and masses only.
+the row of all bodies, and block tridiagonal. Elements with forces of their own have pairs with lengths and
+masses only.
 """
 
 from __future__ import annotations
@@ -13,24 +13,22 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from nsjax.fem import objective_energy, objective_forces, objective_strains, section_axes
-from nsjax.multibody.incremental import QUADRATIC, Chain, chain_of, summed
 from nsjax.multibody.numbers import Beam, Section
 from nsjax.types import Array, record
 
 
 @record()
 class Elastic:
-    """Of all pairs of neighbours (n - 1), zero stiffness where there is no element.
+    """Elements of all pairs of neighbours (n - 1), of no stiffness where there is none.
 
     Args:
         length: [m].
         axes: of the section without strain (n - 1, 3, 3).
         curvature: without moments (n - 1, 3) [1/m].
-        stiffness: (n - 1, 6) two shears, extension [N], two bendings, twist [N m^2]; None if all beams are
-            chains of incremental elements.
+        stiffness: (n - 1, 6) two shears, extension [N], two bendings, twist [N m^2]; None if no beam has
+            elements among the pairs.
         damping: time of the stresses of strain rates (n - 1,) [s]; None without any.
         coupling: sixth of the mass of elements with consistent mass (n - 1,) [kg]; None without any.
     """
@@ -45,14 +43,14 @@ class Elastic:
 
 @record()
 class Piece:
-    """Masses (k,) and inertias (k, 3, 3) of bodies in a row, and elements between them (k - 1); those of an
-    incremental beam as a chain.
+    """Bodies in a row: masses (k,) and inertias (k, 3, 3), elements between them (k - 1), and the numbers
+    of elements with forces of their own.
     """
 
     mass: Array
     inertia: Array
     elastic: Elastic | None
-    chain: Chain | None = None
+    own: Any = None
 
 
 def _two(x: Any) -> Array:
@@ -66,58 +64,10 @@ def stiffness_of(section: Section) -> Array:
     return jnp.concatenate([_two(section.GA), axial, _two(section.EI), twist])
 
 
-def beam_piece(x: Beam, consistent: bool) -> Piece:
-    """Of the nodes of a beam: half of every element at each of its ends; the translational mass beside it,
-    if it is consistent, couples them.
-    """
-    lengths, axes = section_axes(jnp.asarray(x.points, float), jnp.asarray(x.first_axis, float))
-    s, n = x.section, lengths.shape[0]
-    line = jnp.asarray(0.0 if s.line_mass is None else s.line_mass, float) * lengths
-    turning = _turning(s)
-    each = jnp.sum(axes[:, :, None, :] * axes[:, None, :, :] * turning, axis=3) * lengths[:, None, None]
-    curvature = jnp.zeros(3) if x.curvature is None else jnp.asarray(x.curvature, float)
-    elastic = Elastic(
-        length=lengths, axes=axes, curvature=jnp.broadcast_to(curvature, (n, 3)),
-        stiffness=jnp.broadcast_to(stiffness_of(s), (n, 6)),
-        damping=None if x.damping is None else jnp.broadcast_to(jnp.asarray(x.damping, float), (n,)),
-        coupling=line / 6.0 if consistent and s.line_mass is not None else None,
-    )  # fmt: skip
-    return Piece(mass=_ends(0.5 * line), inertia=_ends(0.5 * each), elastic=elastic)
-
-
-def _turning(s: Section) -> Array:
+def turning_of(s: Section) -> Array:
     """Rotary inertia per length about ``d1``, ``d2`` and ``d3`` (3,)."""
     two = _two(0.0 if s.line_inertia is None else s.line_inertia)
     return jnp.concatenate([two, jnp.sum(two)[None]])
-
-
-SHARES = {2: np.array([0.5, 0.5]), 3: np.array([1.0, 4.0, 1.0]) / 6.0}
-"""Of the length of an element, what its nodes carry."""
-
-
-def chain_piece(x: Beam, nodes: int, consistent: bool) -> Piece:
-    """As `beam_piece`, of incremental elements of so many nodes."""
-    s = x.section
-    chain, lengths, axes = chain_of(x, nodes, stiffness_of(s), consistent)
-    line, share = jnp.asarray(0.0 if s.line_mass is None else s.line_mass, float), SHARES[nodes]
-    own = lengths[:, None] * share
-    each = jnp.sum(axes[:, :, :, None, :] * axes[:, :, None, :, :] * _turning(s), axis=4)
-    pairs = _blank(x.points.shape[0] - 1, None)
-    gone = jnp.asarray(x.points, float)
-    gone = gone[1:] - gone[:-1]
-    coupling = None
-    if consistent and s.line_mass is not None:
-        part = 1.0 / 6.0 if nodes == 2 else QUADRATIC[0, 1]
-        each_pair = jnp.broadcast_to((part * line * lengths)[:, None], (len(lengths), nodes - 1))
-        coupling = each_pair.reshape(-1)
-    pairs = dataclasses.replace(
-        pairs, length=jnp.sqrt(jnp.sum(gone * gone, axis=1)), coupling=coupling, stiffness=None
-    )
-    return Piece(
-        mass=summed(line * own[:, :, None])[:, 0],
-        inertia=summed((own[:, :, None, None] * each).reshape(-1, nodes, 9)).reshape(-1, 3, 3),
-        elastic=pairs, chain=chain,
-    )  # fmt: skip
 
 
 def _ends(x: Array) -> Array:
@@ -126,7 +76,22 @@ def _ends(x: Array) -> Array:
     return jnp.concatenate([x, none]) + jnp.concatenate([none, x])
 
 
-def _blank(n: int, like: Elastic | None) -> Elastic:
+def halves(x: Beam) -> tuple[Piece, Array]:
+    """Masses of the nodes of a beam, half of every element at each of its ends, and the masses of the
+    elements (n,); pairs of no stiffness.
+    """
+    lengths, axes = section_axes(jnp.asarray(x.points, float), jnp.asarray(x.first_axis, float))
+    s, n = x.section, lengths.shape[0]
+    line = jnp.asarray(0.0 if s.line_mass is None else s.line_mass, float) * lengths
+    turning = turning_of(s)
+    each = jnp.sum(axes[:, :, None, :] * axes[:, None, :, :] * turning, axis=3) * lengths[:, None, None]
+    elastic = Elastic(
+        length=lengths, axes=axes, curvature=jnp.zeros((n, 3)), stiffness=None, damping=None, coupling=None
+    )
+    return Piece(mass=_ends(0.5 * line), inertia=_ends(0.5 * each), elastic=elastic), line
+
+
+def blank(n: int, like: Elastic | None) -> Elastic:
     """Pairs without element."""
     return Elastic(
         length=jnp.ones(n), axes=jnp.broadcast_to(jnp.eye(3), (n, 3, 3)), curvature=jnp.zeros((n, 3)),
@@ -156,7 +121,7 @@ def joined(pieces: list[Piece]) -> Elastic | None:
     like, found = _completed(beams[0], damped, coupled), []
     for k, piece in enumerate(pieces):
         if k:
-            found.append(_blank(1, like))
+            found.append(blank(1, like))
         if piece.elastic is not None:
             found.append(_completed(piece.elastic, damped, coupled))
     made: Elastic = jax.tree.map(lambda *y: jnp.concatenate(y), *found)

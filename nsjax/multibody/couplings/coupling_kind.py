@@ -1,0 +1,64 @@
+"""What is known of a kind of coupling between the coordinates of joints."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from nsjax.core import InputError
+from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.numbers import Coupling
+from nsjax.multibody.parts import Part, made, number
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CouplingKind:
+    """Couplings of one kind: an entry of `nsjax.multibody.couplings.KINDS`, and all that is known of them.
+
+    A coupling is one row: a joint's coordinate is a function of that of another joint, at all times. It
+    acts as motors in both joints would, whose efforts do no work together.
+
+    Args:
+        name: that of the function that makes one.
+        value: ``(numbers, x)``, what the coordinate of the joint is where that of the other is ``x`` (zero
+            without another).
+        fits: ``(part, joint, of)``, raises for joints that it cannot couple; None: all with a coordinate.
+
+    Example:
+        >>> from nsjax.multibody.couplings import KINDS
+        >>> sorted(KINDS)
+        ['coupling', 'gear', 'rack_pinion']
+    """
+
+    name: str
+    value: Callable[[Coupling, Any], Any]
+    fits: Callable[[Part, Part, Part], None] | None = None
+
+    def residual(self, numbers: Coupling, x: list[Any]) -> Any:
+        """Residual of the row at the coordinates of its joints [rad] or [m]."""
+        return x[0] - self.value(numbers, x[1] if len(x) > 1 else 0.0)
+
+    def check(self, part: Part, known: dict[str, Part]) -> None:
+        """Refuses joints that are none or have no coordinate."""
+        joints = [known[name] for name in part.option("joints")]
+        for joint in joints:
+            if JOINTS[joint.kind].measure is None:
+                raise InputError(
+                    f"{part.kind} {part.name!r}: {joint.name!r} is a {joint.kind} joint, which has not one "
+                    "coordinate; name a hinge or slide"
+                )
+            if joint.option("motion") is not None and len(joints) == 1:
+                raise InputError(
+                    f"{part.kind} {part.name!r}: {joint.name!r} has a prescribed motion; leave one out"
+                )
+        if self.fits is not None:
+            self.fits(part, joints[0], joints[-1])
+
+
+def coupled(kind: str, name: str, joint: str, of: str | None, **given: Any) -> Part:
+    """A coupling as a part, checked."""
+    if joint == of:
+        raise InputError(f"{kind} {name!r}: couples {joint!r} to itself; name two joints")
+    kept = Coupling(**{k: number(kind, name, k, v) for k, v in given.items()})
+    return made(kind, name, (), kept, joints=(joint,) if of is None else (joint, of))

@@ -1,0 +1,52 @@
+"""Couplings of two coordinates by a polynomial."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.multibody.couplings.coupling_kind import CouplingKind, coupled
+from nsjax.multibody.numbers import Coupling
+from nsjax.multibody.parts import Part
+
+
+def coupling(name: str, joint: str, of: str | None = None, *, polynomial: Any) -> Part:
+    """The coordinate of ``joint`` is a polynomial ``c0 + c1 y + c2 y^2 + ...`` of the coordinate of ``of``.
+
+    A finger that follows another, a cam by its law, a joint held at ``c0``.
+
+    Args:
+        name: of the coupling; its numbers are ``params[name].polynomial``.
+        joint, of: names of two hinges or slides; ``of`` None: ``joint`` is held at ``c0``.
+        polynomial: (n,) coefficients, constant first, at least one.
+
+    Raises:
+        InputError: for coefficients that are no row of numbers; as `gear`.
+
+    Limits: as `gear`.
+
+    Example:
+        >>> from nsjax.multibody import coupling
+        >>> coupling("tip", "distal", "proximal", polynomial=(0.0, 0.7, 0.1)).option("joints")
+        ('distal', 'proximal')
+    """
+    if np.ndim(polynomial) != 1 or not np.shape(polynomial)[0]:
+        raise InputError(
+            f"coupling {name!r}: polynomial has shape {np.shape(polynomial)}; give coefficients (n,), "
+            "constant first"
+        )
+    return coupled("coupling", name, joint, of, polynomial=polynomial)
+
+
+def _value(numbers: Coupling, x: Any) -> Any:
+    total: Any = 0.0
+    factors = jnp.asarray(numbers.polynomial, float)
+    for k in reversed(range(factors.shape[0])):  # Horner's scheme
+        total = factors[k] + x * total
+    return total
+
+
+COUPLING = CouplingKind(name="coupling", value=_value)

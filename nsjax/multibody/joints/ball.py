@@ -1,0 +1,52 @@
+"""Ball joints: all rotations about a point."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.frames import Scene
+from nsjax.multibody.joints.joint_kind import JointKind, apart, components, joint
+from nsjax.multibody.joints.motion import At, Motion, Screws, spun
+from nsjax.multibody.parts import Part
+
+
+def ball(name: str, first: str, second: str, *, at: Any = None, on: Any = None, loop: bool = False) -> Part:
+    """A ball joint: the second body turns freely about a point of the first. In space.
+
+    Args:
+        name, first, second, at, on, loop: as of `hinge`.
+
+    Raises:
+        InputError: for a body that is joined to itself.
+
+    Example:
+        >>> from nsjax.multibody import ball
+        >>> ball("shoulder", "ground", "upper", at=(0.0, 0.0, 0.8)).bodies
+        ('ground', 'upper')
+    """
+    return joint("ball", name, first, second, None, loop, at=at, on=on)
+
+
+def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
+    return components(scene, apart(scene, part, numbers))
+
+
+def _step(at: At) -> tuple[Motion, Screws]:
+    point = at.joint_point()
+    turn = space.both(point.turn, at.quaternions(0))
+    screws = [(turn[:, k], space.cross(point.origin, turn[:, k])) for k in range(3)]
+    if at.rate is not None:
+        point = spun(point, space.turned(turn, at.rate))
+    return at.body(dataclasses.replace(point, turn=turn)), screws
+
+
+def _labels(body: str, joint: str, dimension: int) -> tuple[list[str], list[str]]:
+    return [f"{joint}.q{x}" for x in "wxyz"], [f"{joint}.omega{k} [rad/s]" for k in (1, 2, 3)]
+
+
+BALL = JointKind(
+    name="ball", rows={3: ("x", "y", "z")}, residuals=_residuals, sizes={3: (4, 3)}, step=_step, turn_at=0,
+    swivels=True, labels=_labels, framed=False,
+)  # fmt: skip

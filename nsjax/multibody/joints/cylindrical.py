@@ -1,0 +1,43 @@
+"""Cylindrical joints: a displacement along an axis and a rotation about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.frames import Scene
+from nsjax.multibody.joints.joint_kind import JointKind, across, apart, axis_of, joint, tilts
+from nsjax.multibody.parts import Part
+
+
+def cylindrical(
+    name: str, first: str, second: str, *, axis: Any, at: Any = None, on: Any = None, turned: Any = None,
+    loop: bool = False,
+) -> Part:  # fmt: skip
+    """The second body moves along an axis of the first and turns about it. In space.
+
+    Args:
+        name, first, second, at, on, turned, loop: as of `hinge`.
+        axis: unit vector (3,) in the axes of the first body.
+
+    Raises:
+        InputError: for an axis that is no unit vector.
+
+    Example:
+        >>> from nsjax.multibody import cylindrical
+        >>> cylindrical("sleeve", "ground", "slider", axis=(1.0, 0.0, 0.0)).kind
+        'cylindrical'
+    """
+    return joint("cylindrical", name, first, second, None, loop, at=at, on=on, axis=axis, turned=turned)
+
+
+def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
+    turn, gone = scene.frame(part.bodies[0]).turn, apart(scene, part, numbers)
+    one, two = (space.turned(turn, x) for x in across(axis_of(numbers, 3)))
+    return [space.dot(one, gone), space.dot(two, gone), *tilts(scene, part, numbers)]
+
+
+CYLINDRICAL = JointKind(
+    name="cylindrical", rows={3: ("across1", "across2", "tilt1", "tilt2")}, residuals=_residuals,
+    sizes={3: (2, 2)}, slides=1, turns=("axis",),
+)  # fmt: skip

@@ -1,0 +1,67 @@
+"""Fixed joints: two bodies that move as one, or as prescribed."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.frames import Scene
+from nsjax.multibody.joints.joint_kind import (
+    JointKind,
+    across,
+    apart,
+    axis_of,
+    components,
+    joint,
+    tilt,
+    tilts,
+)
+from nsjax.multibody.parts import Part
+from nsjax.types import Fn
+
+
+def fixed(
+    name: str, first: str, second: str, *, at: Any = None, on: Any = None, turned: Any = None,
+    path: Fn | None = None, loop: bool = False,
+) -> Part:  # fmt: skip
+    """The second body does not move against the first, or as prescribed.
+
+    Args:
+        name, first, second, at, on, turned, loop: as of `hinge`.
+        path: prescribed motion ``(t) -> (displacement, turn)`` of the second body in the axes of the first:
+            (3,) [m] of its point, and the rotation vector (3,) by which it is turned; in the plane (2,) and
+            an angle. The joint exerts what it takes.
+
+    Example:
+        >>> from nsjax.multibody import fixed
+        >>> shaken = fixed("clamp", "ground", "arm", path=lambda t: ((0.0, 0.01 * t, 0.0), (0.0, 0.0, t)))
+    """
+    loop = loop or path is not None  # constraints take it, whatever the coordinates
+    part = joint("fixed", name, first, second, None, loop, at=at, on=on, turned=turned)
+    return part if path is None else dataclasses.replace(part, options=(*part.options, ("path", path)))
+
+
+def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
+    a, gone, frame = scene.algebra, apart(scene, part, numbers), None
+    path = part.option("path")
+    if path is not None:
+        moved, turn = path(scene.time)
+        moved = a.vector(jnp.asarray(moved, float))
+        gone = a.subtract(gone, a.turned(scene.frame(part.bodies[0]).turn, moved))
+    if scene.dimension == 2:
+        angle = tilt(scene, part, numbers)
+        return [*gone, angle if path is None else plane.plus(angle, -jnp.asarray(turn, float))]
+    if path is not None:
+        frame = space.both(space.rotation_of(turn), space.rotation_of(numbers.turned))
+    one = space.turned(scene.frame(part.bodies[0]).turn, across(axis_of(numbers, 3))[0])
+    return [*components(scene, gone), *tilts(scene, part, numbers, one, frame)]
+
+
+FIXED = JointKind(
+    name="fixed", rows={2: ("x", "y", "angle"), 3: ("x", "y", "z", "tilt1", "tilt2", "angle")},
+    residuals=_residuals, sizes={2: (0, 0), 3: (0, 0)}, rigid=True,
+)  # fmt: skip

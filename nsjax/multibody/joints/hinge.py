@@ -1,0 +1,97 @@
+"""Hinges: one rotation about an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nsjax.core import InputError
+from nsjax.multibody.frames import Scene
+from nsjax.multibody.joints.joint_kind import (
+    JointKind,
+    apart,
+    components,
+    joint,
+    moment_about,
+    relative_angle,
+    tilts,
+)
+from nsjax.multibody.parts import Part
+from nsjax.types import Fn
+
+
+def hinge(
+    name: str, first: str, second: str, *, at: Any = None, on: Any = None, axis: Any = None,
+    turned: Any = None, limits: Any = None, restitution: Any = 0.0, friction: Any = None,
+    armature: Any = None, motion: Fn | None = None, loop: bool = False, turns: bool = False,
+) -> Part:  # fmt: skip
+    """A hinge: one rotation of the second body against the first.
+
+    Args:
+        name, first, second: of the joint and of its bodies, ``"ground"`` among them.
+        at, on: joint point in the axes of the first and of the second body [m]; a number lies on the
+            x axis, None is the origin.
+        axis: unit vector in the axes of the first body; None in the plane.
+        turned: in space, rotation vector (3,) of the second body's axes against the first's where the angle
+            is zero.
+        limits, restitution: lower and upper of the angle [rad], and with what it rebounds there.
+        friction: bound of its dry friction [N m].
+        armature: inertia driven with the angle [kg m^2].
+        motion: prescribed angle ``(t) -> [rad]``; the joint exerts the moment that it takes.
+        loop: this joint closes a loop; where several may, one is found unless it is named so.
+        turns: count its turns, see Limits.
+
+    Raises:
+        InputError: for limits in the wrong order, an axis that is no unit vector, a body joined to itself.
+
+    Limits: spatial hinges that are constraints have angles between -pi and pi, but those in absolute
+    coordinates with ``turns``, or whose angle springs, limits or laws read: less than half a turn a step.
+
+    Example:
+        >>> from nsjax.multibody import hinge
+        >>> hinge("pin", "crank", "rod", at=0.153)
+        hinge('pin', 'crank', 'rod', at=0.153)
+    """
+    return joint(
+        "hinge", name, first, second, motion, loop, at=at, on=on, axis=axis, turned=turned, limits=limits,
+        restitution=restitution, friction=friction, armature=armature, turns=turns,
+    )  # fmt: skip
+
+
+def pin(name: str, first: str, second: str, **given: Any) -> Part:
+    """A `hinge`, as it is called in the plane.
+
+    Args:
+        name, first, second: as of `hinge`.
+        given: all other arguments of `hinge`.
+
+    Example:
+        >>> from nsjax.multibody import pin
+        >>> pin("bearing", "ground", "crank", on=-0.1).kind
+        'hinge'
+    """
+    return hinge(name, first, second, **given)
+
+
+def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
+    point = components(scene, apart(scene, part, numbers))
+    return point if scene.dimension == 2 else [*point, *tilts(scene, part, numbers)]
+
+
+def _check(part: Part, dimension: int) -> None:
+    x = part.numbers
+    if dimension == 2 and x.turned is not None:
+        raise InputError(
+            f"hinge {part.name!r}: turned = {x.turned} in the plane, where angles count from the x "
+            "axis of the ground; give start, or rest of a spring"
+        )
+    if dimension == 3 and x.axis is None:
+        raise InputError(
+            f"hinge {part.name!r}: the mechanism is spatial; give axis=(0, 0, 1), for instance"
+        )
+
+
+HINGE = JointKind(
+    name="hinge", rows={2: ("x", "y"), 3: ("x", "y", "z", "tilt1", "tilt2")}, residuals=_residuals,
+    sizes={2: (1, 1), 3: (1, 1)}, turns=("axis",), measure=relative_angle, effort=moment_about,
+    check=_check,
+)  # fmt: skip

@@ -1,0 +1,89 @@
+"""Slides: one displacement along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.frames import Scene
+from nsjax.multibody.joints.joint_kind import (
+    JointKind,
+    Push,
+    across,
+    apart,
+    axis_of,
+    joint,
+    tilt,
+    tilts,
+)
+from nsjax.multibody.parts import Part
+from nsjax.types import Fn
+
+
+def slide(
+    name: str, first: str, second: str, *, at: Any = None, on: Any = None, axis: Any = None,
+    turned: Any = None, limits: Any = None, restitution: Any = 0.0, friction: Any = None,
+    armature: Any = None, motion: Fn | None = None, loop: bool = False,
+) -> Part:  # fmt: skip
+    """A slide: the second body moves along an axis of the first without turning.
+
+    Args:
+        name, first, second, at, on, loop: as of `hinge`.
+        axis: unit vector in the axes of the first body; None: its x axis.
+        turned: of the second body's axes against the first's: an angle [rad], in space a vector (3,).
+        limits, restitution: lower and upper of the displacement [m], and with what it rebounds there.
+        friction: bound of its dry friction [N].
+        armature: mass driven with the displacement [kg].
+        motion: prescribed displacement ``(t) -> [m]``; the joint exerts the force that it takes.
+
+    Raises:
+        InputError: as `hinge`.
+
+    Example:
+        >>> from nsjax.multibody import slide
+        >>> slide("guide", "ground", "piston", limits=(0.0, 0.3)).numbers.upper
+        0.3
+    """
+    return joint(
+        "slide", name, first, second, motion, loop, at=at, on=on, axis=axis, turned=turned, limits=limits,
+        restitution=restitution, friction=friction, armature=armature,
+    )  # fmt: skip
+
+
+def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
+    first, gone = scene.frame(part.bodies[0]), apart(scene, part, numbers)
+    if scene.dimension == 2:
+        axis = plane.turned(first.turn, axis_of(numbers, 2))
+        return [plane.dot(plane.perp(axis), gone), tilt(scene, part, numbers)]
+    one, two = (space.turned(first.turn, x) for x in across(axis_of(numbers, 3)))
+    return [space.dot(one, gone), space.dot(two, gone), *tilts(scene, part, numbers, one)]
+
+
+def displacement(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
+    """Displacement of the second body's joint point along ``axis`` of the first [m], and its rate."""
+    a, (one, other) = scene.algebra, part.bodies
+    first = scene.frame(one)
+    axis = a.turned(first.turn, axis_of(numbers, scene.dimension))
+    gone = apart(scene, part, numbers)
+    arm = a.subtract(scene.point(other, numbers.on), first.origin)
+    rate = a.subtract(scene.motion(other, scene.arm(other, numbers.on)), scene.motion(one, arm))
+    return a.dot(axis, gone), a.dot(axis, rate)
+
+
+def force_along(scene: Scene, part: Part, numbers: Any, effort: Any) -> Iterator[Push]:
+    """A force along ``axis`` on the second body at its joint point, and back on the first."""
+    a, (first, second) = scene.algebra, part.bodies
+    push = a.scale(effort, a.turned(scene.frame(first).turn, axis_of(numbers, scene.dimension)))
+    where = scene.point(second, numbers.on)
+    yield second, push, where, None
+    yield first, a.negative(push), where, None
+
+
+SLIDE = JointKind(
+    name="slide",
+    rows={2: ("across", "angle"), 3: ("across1", "across2", "tilt1", "tilt2", "angle")},
+    residuals=_residuals, sizes={2: (1, 1), 3: (1, 1)}, slides=1, measure=displacement,
+    effort=force_along, first_axis=(1.0, 0.0, 0.0),
+)  # fmt: skip

@@ -1,0 +1,68 @@
+"""Universal joints: rotations about two axes across each other, one of each body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.core.checks import is_traced
+from nsjax.math import rotations
+from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.frames import Scene
+from nsjax.multibody.joints.joint_kind import JointKind, apart, axis_of, components, joint
+from nsjax.multibody.parts import UNIT_TOLERANCE, Part
+
+
+def universal(
+    name: str, first: str, second: str, *, axis: Any, second_axis: Any, at: Any = None, on: Any = None,
+    turned: Any = None, loop: bool = False,
+) -> Part:  # fmt: skip
+    """A universal (Hooke) joint: ``axis`` of the first body stays across ``second_axis`` of the second.
+
+    Args:
+        name, first, second, at, on, turned, loop: as of `hinge`.
+        axis, second_axis: unit vectors in the axes of the first and of the second body; with
+            ``turned`` they stand across each other.
+
+    Raises:
+        InputError: if they do not.
+
+    Example:
+        >>> from nsjax.multibody import universal
+        >>> universal("cross", "ground", "shaft", axis=(0, 1, 0), second_axis=(0, 0, 1)).kind
+        'universal'
+    """
+    if not is_traced((axis, second_axis, turned)):
+        by = jnp.zeros(3) if turned is None else jnp.asarray(turned, float)
+        frame = rotations.matrix(rotations.exponential(by))
+        lean = float(np.asarray(axis, float) @ np.asarray(frame) @ np.asarray(second_axis, float))
+        if abs(lean) > UNIT_TOLERANCE:
+            raise InputError(
+                f"universal {name!r}: axis and second_axis meet at {np.degrees(np.arccos(lean)):.6g} "
+                "degrees; they must stand across each other where the coordinates are zero: change an "
+                "axis, or give turned"
+            )
+    return joint(
+        "universal", name, first, second, None, loop, at=at, on=on, axis=axis, second_axis=second_axis,
+        turned=turned,
+    )  # fmt: skip
+
+
+def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
+    first, second = (scene.frame(x) for x in part.bodies)
+    along = space.turned(first.turn, axis_of(numbers, 3))
+    other = space.turned(second.turn, jnp.asarray(numbers.second_axis, float))
+    return [*components(scene, apart(scene, part, numbers)), space.dot(along, other)]
+
+
+def _back(axis: Any, second: Any, frame: Any) -> tuple[Any, Any]:
+    return -second, -axis
+
+
+UNIVERSAL = JointKind(
+    name="universal", rows={3: ("x", "y", "z", "tilt")}, residuals=_residuals, sizes={3: (2, 2)},
+    turns=("axis", "second_axis"), framed=False, back=_back,
+)  # fmt: skip

@@ -1,0 +1,94 @@
+"""Springs, motors, forces and moments, a file each, and what they do to bodies together. A new load is a
+file with a `LoadKind`, and its entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody.frames import Scene
+from nsjax.multibody.joints import kind_of as joint_kind
+from nsjax.multibody.joints.joint_kind import Push
+from nsjax.multibody.loads.actuator import ACTUATOR, actuator
+from nsjax.multibody.loads.force import FORCE, force
+from nsjax.multibody.loads.joint_spring import JOINT_SPRING, joint_spring
+from nsjax.multibody.loads.line_load import LINE_LOAD, line_load
+from nsjax.multibody.loads.load_kind import LoadKind
+from nsjax.multibody.loads.spring import SPRING, spring
+from nsjax.multibody.loads.torque import TORQUE, torque
+from nsjax.multibody.parts import GROUND, Part
+from nsjax.types import Array, PyTree
+
+KINDS: dict[str, LoadKind] = {x.name: x for x in (SPRING, JOINT_SPRING, ACTUATOR, FORCE, TORQUE, LINE_LOAD)}
+"""Kinds of loads by the kinds of their parts."""
+
+__all__ = [
+    "KINDS", "LoadKind", "Push", "actuator", "energy_of", "force", "joint_effort", "joint_spring",
+    "kind_of", "line_load", "potential", "pushes", "pushes_of", "spring", "torque", "wrenches",
+]  # fmt: skip
+
+
+def kind_of(part: Part) -> LoadKind:
+    """The kind of a load."""
+    return KINDS[part.kind]
+
+
+def _driven(topology: Any, part: Part, p: PyTree) -> tuple[Part, Any] | None:
+    name = part.option("joint")
+    return None if name is None else (topology.of[name], p[name])
+
+
+def pushes(scene: Scene, topology: Any, p: PyTree, which: tuple[Part, ...] | None = None) -> Iterator[Push]:
+    """Forces and moments of all loads on bodies, or of some."""
+    for part in topology.loads if which is None else which:
+        yield from pushes_of(scene, topology, part, p)
+
+
+def pushes_of(scene: Scene, topology: Any, part: Part, p: PyTree) -> Iterator[Push]:
+    """Forces and moments of one load."""
+    kind, numbers, driven = kind_of(part), p[part.name], _driven(topology, part, p)
+    if driven is None or joint_kind(driven[0]).measure is None:
+        if kind.pushes is not None:
+            yield from kind.pushes(scene, part, numbers, driven)
+        return
+    if kind.effort is not None:
+        x, rate = scene.coordinates(driven[0].name)
+        yield from joint_effort(scene, *driven, kind.effort(part, numbers, scene.time, x, rate))
+
+
+def joint_effort(scene: Scene, joint: Part, numbers: Any, effort: Any) -> Iterator[Push]:
+    """A moment or force on the coordinate of a joint, on its second body, and back on its first."""
+    act = joint_kind(joint).effort
+    if effort is not None and act is not None:
+        yield from act(scene, joint, numbers, effort)
+
+
+def wrenches(scene: Scene, found: Iterator[Push]) -> dict[str, tuple[Any, Any]]:
+    """Force and moment about the body's origin by body, in the axes of the ground."""
+    a = scene.algebra
+    total: dict[str, tuple[Any, Any]] = {}
+    add = plane.plus if scene.dimension == 2 else a.add
+    for body, push, point, turning in found:
+        if body == GROUND:
+            continue
+        if push is not None:
+            turning = add(turning, a.moment(a.subtract(point, scene.frame(body).origin), push))
+        old, before = total.get(body, (a.ZERO, None))
+        total[body] = (old if push is None else a.add(old, push)), add(before, turning)
+    return total
+
+
+def potential(scene: Scene, topology: Any, p: PyTree) -> Array:
+    """Energy of all springs [J]."""
+    total = None
+    for part in topology.loads:
+        total = plane.plus(total, energy_of(scene, topology, part, p))
+    return plane.value(total)
+
+
+def energy_of(scene: Scene, topology: Any, part: Part, p: PyTree) -> Any:
+    """Energy of a load [J]; a scalar, or None for none."""
+    energy = kind_of(part).energy
+    return None if energy is None else energy(scene, part, p[part.name], _driven(topology, part, p))

@@ -1,0 +1,138 @@
+"""Springs and dampers on the coordinates of joints, and on balls."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.multibody import numbers
+from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.frames import Scene
+from nsjax.multibody.joints import kind_of
+from nsjax.multibody.joints.joint_kind import Push
+from nsjax.multibody.loads.load_kind import Driven, LoadKind, on_a_coordinate
+from nsjax.multibody.loads.tension import kept_numbers, stored, tension
+from nsjax.multibody.parts import Part, made
+from nsjax.types import Array, Fn
+
+BALL_SPRING = ("stiffness", "damping", "rest")
+"""What a spring on a ball joint has; the other numbers belong to a coordinate."""
+
+SERIES = 1e-8
+"""Squared sine below which an angle over its sine is ``1 + sine^2 / 6``, to rounding."""
+
+
+def joint_spring(
+    name: str, joint: str, *, stiffness: Any = None, damping: Any = None, rest: Any = None,
+    quadratic: Any = None, cubic: Any = None, quadratic_damping: Any = None, law: Fn | None = None,
+    potential: Fn | None = None, own: Any = None,
+) -> Part:  # fmt: skip
+    """A spring and damper on the coordinate of a hinge or slide: torsion over any number of turns.
+
+    Moment or force on the second body ``-(k e + k2 |e| e + k3 e^3 + c e' + c2 |e'| e')`` with
+    ``e = coordinate - rest``.
+
+    On a ball joint ``stiffness``, ``damping`` and ``rest`` alone: ``-(k phi + c omega)`` with the angular
+    velocity of the second body against the first and the rotation vector ``phi`` to it from its rest: where
+    it is turned by the rotation vector ``rest`` (3,) against the first.
+
+    Args:
+        name, joint: of the spring and of its joint.
+        rest: coordinate without moment or force [rad] or [m].
+        stiffness, damping, quadratic, cubic, quadratic_damping: k, c, k2, k3, c2 as of `spring`; in
+            [N m/rad] and so on for a hinge.
+        law, potential, own: as of `spring`.
+
+    Raises:
+        InputError: as `spring`.
+
+    Limits: ``phi`` of a ball joint jumps at half a turn, where the spring has no direction.
+
+    Example:
+        >>> from nsjax.multibody import joint_spring
+        >>> joint_spring("torsion", "bearing", stiffness=2.0, damping=0.05)
+        joint_spring('torsion', stiffness=2.0, damping=0.05)
+    """
+    given = {
+        "rest": rest, "stiffness": stiffness, "quadratic": quadratic, "cubic": cubic, "damping": damping,
+        "quadratic_damping": quadratic_damping,
+    }  # fmt: skip
+    kept = numbers.Spring(**kept_numbers("joint_spring", name, law, own, given))
+    return made("joint_spring", name, (), kept, law=law, potential=potential, joint=joint)
+
+
+def _fits(part: Part, joint: Part) -> None:
+    """Refuses joints without a coordinate; on a ball joint, numbers that belong to one."""
+    if not kind_of(joint).swivels:
+        on_a_coordinate(part, joint)
+        return
+    rest = part.numbers.rest
+    if rest is not None and np.shape(rest) != (3,):
+        raise InputError(
+            f"joint_spring {part.name!r}: rest has shape {np.shape(rest)} on the ball joint "
+            f"{joint.name!r}; give a rotation vector (3,)"
+        )
+    given = dataclasses.asdict(part.numbers) | {"law": part.option("law")}
+    for name, value in given.items():
+        if value is not None and name not in BALL_SPRING:
+            raise InputError(
+                f"joint_spring {part.name!r}: {name} on the ball joint {joint.name!r}, which has no angle; "
+                "give stiffness, damping and rest alone"
+            )
+
+
+def rotation_vector(scene: Scene, joint: Part, rest: Any) -> Array:
+    """Rotation of the second body of a joint, from where it stands turned by ``rest`` (3,) against the
+    first; in the axes of the ground (3,), below half a turn; zero for half a turn, which has no direction.
+    """
+    one, other = (scene.rotation(x) for x in joint.bodies)
+    one = one if rest is None else space.both(one, space.rotation_of(rest))
+    m = space.both(other, one.T)
+    across = 0.5 * jnp.stack([m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
+    cosine, square = 0.5 * (m[0, 0] + m[1, 1] + m[2, 2] - 1.0), jnp.sum(across * across)
+    small = square < SERIES
+    sine = jnp.sqrt(jnp.where(small, 1.0, square))
+    wide = jnp.where(small, 0.0, jnp.arctan2(sine, cosine) / sine)
+    return across * jnp.where(small, jnp.where(cosine > 0.0, 1.0 + square / 6.0, 0.0), wide)
+
+
+def _effort(part: Part, numbers: Any, t: Any, x: Any, rate: Any) -> Any:
+    return plane.minus(tension(part, numbers, plane.plus(x, plane.minus(numbers.rest)), rate))
+
+
+def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:
+    """On a ball joint."""
+    assert driven is not None
+    first, second = driven[0].bodies
+    spun = scene.algebra.subtract(scene.frame(second).spin, scene.frame(first).spin)
+    pull = scene.algebra.scale(numbers.damping, spun)
+    if numbers.stiffness is not None:
+        pull = scene.algebra.add(pull, numbers.stiffness * rotation_vector(scene, driven[0], numbers.rest))
+    yield first, None, None, pull
+    yield second, None, None, scene.algebra.negative(pull)
+
+
+def _energy(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Any:
+    assert driven is not None
+    if kind_of(driven[0]).measure is None:
+        turned = rotation_vector(scene, driven[0], numbers.rest)
+        return plane.times(0.5, plane.times(numbers.stiffness, scene.algebra.dot(turned, turned)))
+    x, _ = scene.coordinates(driven[0].name)
+    return stored(part, numbers, plane.plus(x, plane.minus(numbers.rest)))
+
+
+def _always(part: Part) -> bool:
+    """A spring reads the coordinate of its joint, whatever its numbers."""
+    return True
+
+
+JOINT_SPRING = LoadKind(
+    name="joint_spring", pushes=_pushes, effort=_effort, energy=_energy, fits=_fits,
+    reads_angle=_always,
+)  # fmt: skip

@@ -1,0 +1,95 @@
+"""Loads along beams."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError, nearest
+from nsjax.math import rotations
+from nsjax.multibody.elements import kind_of
+from nsjax.multibody.elements.pieces import line_forces
+from nsjax.multibody.loads.load_kind import LoadKind
+from nsjax.multibody.numbers import Load
+from nsjax.multibody.parts import Part, made, number
+from nsjax.types import Array, Fn, PyTree
+
+
+def line_load(
+    name: str, beam: str, value: Any = None, *, follower: bool = False, law: Fn | None = None,
+    own: Any = None,
+) -> Part:  # fmt: skip
+    """A force along a beam, per length as it is drawn [N/m].
+
+    Linear between the nodes, and carried by them with the linear shapes of the element: ``l/6 (2 f_1 +
+    f_2)`` at the first, ``l/6 (f_1 + 2 f_2)`` at the second; of elements of three nodes quadratic, with
+    theirs.
+
+    Args:
+        beam: its name.
+        value: (3,) of the whole beam, or (n + 1, 3) at its nodes, in the axes of the ground.
+        follower: in the axes of the nodes, which are those of the ground where the beam is drawn, and turn
+            with them.
+        law: ``(t, own) -> (3,) or (n + 1, 3)`` in place of a value.
+        own: numbers for ``law``.
+
+    Raises:
+        InputError: for value and law at once, and for a shape that is neither.
+
+    Example:
+        >>> from nsjax.multibody import line_load
+        >>> line_load("snow", "arm", (0.0, 0.0, -2.0)).bodies
+        ('arm',)
+    """
+    if (value is None) == (law is None):
+        raise InputError(f"line_load {name!r}: give a value or a law, one of them")
+    value = number("line_load", name, "value", value)
+    if value is not None and not (np.shape(value) == (3,) or np.shape(value)[1:] == (3,)):
+        raise InputError(
+            f"line_load {name!r}: value has shape {np.shape(value)}; give (3,), or (n + 1, 3) at all nodes"
+        )
+    kept = Load(value=value, own=own)
+    return made("line_load", name, (beam,), kept, follower=follower, law=law)
+
+
+def _of_beam(part: Part, beams: dict[str, Part]) -> Part:
+    """A load along a beam, which must be there and have as many nodes as it has values."""
+    (name,) = part.bodies
+    if name not in beams:
+        raise InputError(f"line_load {part.name!r}: unknown beam {name!r}; {nearest(name, list(beams))}")
+    nodes, given = beams[name].option("nodes"), np.shape(part.numbers.value)
+    if len(given) == 2 and given[0] != nodes:
+        raise InputError(
+            f"line_load {part.name!r}: {given[0]} values along {name!r}, which has {nodes} nodes; give one "
+            "for each, or one for all"
+        )
+    return dataclasses.replace(part, options=(*part.options, ("nodes", nodes)))
+
+
+def _own(tree: Any, beam: str, p: PyTree) -> Any:
+    """Numbers of the elements of a beam that have forces of their own."""
+    return dict(zip((part.name for part, *_ in tree.spans), tree.ready(p).chains, strict=True))[beam]
+
+
+def _on_nodes(topology: Any, tree: Any, part: Part, t: Array, q: Array, p: PyTree) -> Array:
+    """Forces on all bodies (n, 6)."""
+    poses, place, x, law = tree.poses(q), tree.places[part.bodies[0]], p[part.name], part.option("law")
+    first, n = place.start - 1, place.stop - place.start
+    given = x.value if law is None else law(t, x.own)
+    value = jnp.broadcast_to(jnp.asarray(given, float), (n, 3))
+    if part.option("follower"):
+        turns = jax.vmap(rotations.matrix)(poses[first : first + n, 3:])
+        value = jnp.sum(turns * value[:, None, :], axis=2)
+    line = kind_of(topology.of[part.bodies[0]]).line
+    if line is not None:
+        found = line(_own(tree, part.bodies[0], p), value)
+    else:
+        found = line_forces(tree.ready(p).elastic.length[first : first + n - 1], value)
+    return jnp.pad(found, ((first, poses.shape[0] - first - n), (0, 3)))
+
+
+LINE_LOAD = LoadKind(name="line_load", along=_on_nodes, of_beam=_of_beam)

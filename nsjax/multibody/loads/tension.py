@@ -1,0 +1,62 @@
+"""Tension of springs and dampers over their extension, and what they store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.core import InputError
+from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody.parts import Part, number
+from nsjax.types import Array, Fn
+
+
+def kept_numbers(kind: str, name: str, law: Fn | None, own: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Checked numbers of a spring.
+
+    Raises:
+        InputError: for a law that is no function, or that stands beside numbers.
+    """
+    kept = {k: number(kind, name, k, v) for k, v in given.items()}
+    if law is not None and not callable(law):
+        raise InputError(f"{kind} {name!r}: law = {law!r}; it must be a function of extension and rate")
+    if law is not None and any(kept[k] is not None for k in kept if k not in ("at", "on", "rest")):
+        raise InputError(f"{kind} {name!r}: a law of your own beside stiffness or damping; put all into it")
+    return kept | {"own": own}
+
+
+def signed_square(x: Array) -> Array:
+    """``|x| x``."""
+    return jnp.abs(x) * x
+
+
+def tension(part: Part, numbers: Any, extension: Any, rate: Any) -> Any:
+    """Tension of a spring and damper; a scalar or None."""
+    law = part.option("law")
+    if law is not None:
+        return law(plane.value(extension), plane.value(rate), numbers.own)
+    terms = (
+        (numbers.stiffness, extension, None), (numbers.quadratic, extension, signed_square),
+        (numbers.cubic, extension, lambda x: x**3), (numbers.damping, rate, None),
+        (numbers.quadratic_damping, rate, signed_square),
+    )  # fmt: skip
+    total = None
+    for factor, x, shape in terms:
+        if factor is not None and x is not None:
+            total = plane.plus(total, plane.times(factor, x if shape is None else shape(x)))
+    return total
+
+
+def stored(part: Part, numbers: Any, extension: Any) -> Any:
+    """Energy of a spring [J]; a scalar or None."""
+    if part.option("law") is not None:
+        own = part.option("potential")
+        return None if own is None else own(plane.value(extension), numbers.own)
+    e, total = plane.value(extension), None
+    for factor, energy in (
+        (numbers.stiffness, e * e / 2.0), (numbers.quadratic, jnp.abs(e) ** 3 / 3.0),
+        (numbers.cubic, e**4 / 4.0),
+    ):  # fmt: skip
+        total = plane.plus(total, plane.times(factor, energy))
+    return total

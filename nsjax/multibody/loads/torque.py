@@ -1,0 +1,48 @@
+"""Moments on bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from nsjax.multibody.frames import Scene
+from nsjax.multibody.joints.joint_kind import Push
+from nsjax.multibody.loads.force import given, on_body
+from nsjax.multibody.loads.load_kind import Driven, LoadKind, with_law
+from nsjax.multibody.parts import Part
+from nsjax.types import Fn
+
+
+def torque(
+    name: str, body: str, value: Any = None, *, follower: bool = False, law: Fn | None = None,
+    own: Any = None,
+) -> Part:  # fmt: skip
+    """A moment on a body [N m].
+
+    Args:
+        name: of the moment.
+        body: a name.
+        value: a number in the plane, (3,) in space, in the axes of the ground.
+        follower, law, own: as of `force`.
+
+    Raises:
+        InputError: as `force`.
+
+    Example:
+        >>> from nsjax.multibody import torque
+        >>> torque("drive", "crank", 0.1)
+        torque('drive', 'crank', value=0.1)
+    """
+    return on_body("torque", name, (body, None), value, follower=follower, law=law, own=own)
+
+
+def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:
+    a, body, value = scene.algebra, part.bodies[0], given(scene, part, numbers)
+    if scene.dimension == 3:
+        value = a.vector(value)
+        if part.option("follower"):
+            value = a.turned(scene.frame(body).turn, value)
+    yield body, None, None, value
+
+
+TORQUE = LoadKind(name="torque", pushes=_pushes, sees_scene=with_law)

@@ -1,0 +1,269 @@
+"""Gears, racks, polynomials and screws against closed forms, in all coordinates, with several schemes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import schemes
+from nsjax.core import InputError
+from nsjax.multibody import (
+    actuator,
+    assemble,
+    body,
+    contact,
+    coupling,
+    distance,
+    force,
+    gear,
+    hinge,
+    joint_spring,
+    plane,
+    point,
+    rack_pinion,
+    screw,
+    slide,
+)
+
+BOTH = ("joint", "absolute")
+SLOW = pytest.mark.slow
+SCHEMES = (
+    schemes.generalized_alpha, pytest.param(schemes.moreau, marks=SLOW),
+    pytest.param(schemes.ggl_decoupled, marks=SLOW),
+)  # fmt: skip
+MOSTLY = ("joint", pytest.param("absolute", marks=SLOW))
+RATIO, TORQUE, INERTIAS = -0.4, 0.7, (0.1, 0.5)
+
+
+def wheels(coordinates="joint", spatial=False, ratio=RATIO, **more):
+    """Two wheels on fixed shafts, the first of which is driven."""
+    axis = {"axis": (0.0, 0.0, 1.0)} if spatial else {}
+    x = [(0.3, 0.2, i) if spatial else i for i in INERTIAS]
+    at = (0.5, 0.0, 0.0) if spatial else 0.5
+    parts = [
+        body("a", mass=1.0, inertia=x[0]), hinge("A", "ground", "a", **axis),
+        body("b", mass=2.0, inertia=x[1]), hinge("B", "ground", "b", at=at, **axis),
+        actuator("motor", "A", TORQUE), gear("mesh", "B", "A", ratio=ratio, offset=0.1),
+    ]  # fmt: skip
+    return assemble(*parts, coordinates=coordinates, **more)
+
+
+def run(problem, scheme=schemes.generalized_alpha, dt=1e-3, steps=200, **more):
+    traj = nsjax.simulate(*problem, scheme(), dt=dt, steps=steps, **more)
+    traj.raise_for_status()
+    return traj
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("coordinates", BOTH)
+@pytest.mark.parametrize("spatial", [False, True])
+def test_gear(coordinates, spatial, scheme) -> None:
+    """``(J1 + i^2 J2) a = M``; the row carries what accelerates the second wheel."""
+    problem = wheels(coordinates, spatial, start={"a": (0.0, 1.0)})
+    acceleration = TORQUE / (INERTIAS[0] + RATIO**2 * INERTIAS[1])
+    traj = run(problem, scheme)
+    rates = traj.joint("A").rate, traj.joint("B").rate
+    np.testing.assert_allclose(rates[0], 1.0 + acceleration * traj.t, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(rates[1], RATIO * rates[0], rtol=0, atol=1e-10)
+    if scheme is not schemes.moreau:
+        force = traj.constraint_force[-1, problem.system.labels.constraints.index("mesh")]
+        assert abs(float(force) - INERTIAS[1] * RATIO * acceleration) < 1e-9
+
+
+@pytest.mark.parametrize("coordinates", MOSTLY)
+@pytest.mark.parametrize("spatial", [False, True])
+def test_gear_over_many_turns(coordinates, spatial) -> None:
+    """Angles are not cut at half a turn."""
+    problem = wheels(coordinates, spatial, start={"a": (0.0, 40.0)})
+    traj = run(problem, schemes.moreau, steps=1000, every=100)
+    found = traj.joint("B").coordinate
+    assert abs(float(found[-1])) > 4.0 * np.pi
+    # the row is held on velocities: angles drift by rounding and the scheme's order alone
+    np.testing.assert_allclose(found, 0.1 + RATIO * traj.joint("A").coordinate, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("coordinates", MOSTLY)
+def test_derivative_of_a_gear(coordinates) -> None:
+    """Forward and reverse, against the closed form's."""
+
+    def speed(ratio):
+        problem = wheels(coordinates).replace(**{"mesh.ratio": ratio, "mesh.offset": 0.1})
+        return nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=50).v[-1, -1]
+
+    def wanted(ratio):
+        return 0.05 * ratio * TORQUE / (INERTIAS[0] + ratio**2 * INERTIAS[1])
+
+    x = jnp.asarray(RATIO)
+    forward = jax.jit(lambda x: jax.jvp(speed, (x,), (jnp.ones(()),))[1])(x)
+    reverse, exact = jax.jit(jax.grad(speed))(x), jax.grad(wanted)(x)
+    assert abs(float(forward - exact)) < 1e-10
+    assert abs(float(reverse - exact)) < 1e-10
+
+
+@pytest.mark.parametrize("coordinates", MOSTLY)
+def test_rack_and_pinion(coordinates) -> None:
+    """A pinion with a spring drives a rack: ``(J + m r^2) a = -k angle``."""
+    r, m, inertia, k = 0.2, 3.0, 0.1, 5.0
+    problem = assemble(
+        body("wheel", mass=1.0, inertia=inertia), hinge("shaft", "ground", "wheel"),
+        body("bar", mass=m, inertia=0.2), slide("guide", "ground", "bar", at=(0.0, -r)),
+        rack_pinion("teeth", "guide", "shaft", radius=r), joint_spring("k", "shaft", stiffness=k),
+        coordinates=coordinates, start={"wheel": 0.5},
+    )  # fmt: skip
+    traj = run(problem, steps=400)
+    omega = np.sqrt(k / (inertia + m * r * r))
+    # order 2: the period's error is (omega dt)^2 / 12, and grows with the angle run through
+    np.testing.assert_allclose(traj.joint("shaft").coordinate, 0.5 * np.cos(omega * traj.t), atol=2e-6)
+    np.testing.assert_allclose(traj.joint("guide").coordinate, 0.1 * np.cos(omega * traj.t), atol=2e-6)
+
+
+@pytest.mark.parametrize("coordinates", MOSTLY)
+def test_polynomial(coordinates) -> None:
+    """A slide follows an even turn: its force is the mass times the second derivative of the law."""
+    c, rate, m = (0.1, 0.3, -0.2, 0.4), 2.0, 1.5
+    problem = assemble(
+        body("cam", mass=1.0, inertia=1.0), hinge("shaft", "ground", "cam", motion=lambda t: rate * t),
+        body("bar", mass=m, inertia=0.2), slide("guide", "ground", "bar", axis=(0.0, 1.0)),
+        coupling("law", "guide", "shaft", polynomial=c), coordinates=coordinates,
+    )  # fmt: skip
+    traj = run(problem, steps=300)
+    x = rate * np.asarray(traj.t)
+    place = c[0] + c[1] * x + c[2] * x**2 + c[3] * x**3
+    # the scheme holds rows on accelerations: positions drift by its order, 2
+    np.testing.assert_allclose(traj.joint("guide").coordinate, place, rtol=0, atol=1e-6)
+    found = traj.constraint_force[-1, problem.system.labels.constraints.index("law")]
+    assert abs(float(found) - m * rate**2 * (2.0 * c[2] + 6.0 * c[3] * x[-1])) < 1e-2  # order 2 in 1e-3
+
+
+@pytest.mark.parametrize("coordinates", MOSTLY)
+def test_a_joint_held_by_a_constant(coordinates) -> None:
+    arm = body("a", mass=2.0, inertia=0.1, com=0.5), hinge("A", "ground", "a")
+    hold = coupling("hold", "A", polynomial=(0.3,))
+    problem = assemble(*arm, hold, gravity=9.81, coordinates=coordinates)
+    traj = run(problem, steps=20)
+    assert abs(float(traj.joint("A").coordinate[-1]) - 0.3) < 1e-12
+    force = traj.constraint_force[-1, problem.system.labels.constraints.index("hold")]
+    assert abs(float(force) - 2.0 * 9.81 * 0.5 * np.cos(0.3)) < 1e-10
+
+
+THREAD, PUSH = 0.03, -20.0
+
+
+def nut(coordinates="joint", back=False, **more):
+    ends = ("nut", "ground") if back else ("ground", "nut")
+    axis = np.array([1.0, 2.0, 2.0]) / 3.0
+    return assemble(
+        body("nut", mass=2.0, inertia=(0.02, 0.02, 0.02), com=0.1 * axis),
+        screw("thread", *ends, pitch=THREAD, axis=axis),
+        force("load", "nut", PUSH * axis), coordinates=coordinates, **more,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("coordinates", BOTH)
+@pytest.mark.parametrize("back", [True, pytest.param(False, marks=SLOW)])
+def test_screw_under_load(coordinates, back, scheme) -> None:
+    """``(J + m k^2) a = F k`` with ``k = pitch / (2 pi)``, the same from either body."""
+    traj = run(nut(coordinates, back), scheme)
+    k = THREAD / (2.0 * np.pi)
+    sign = -1.0 if back else 1.0  # the angle is that of the second body
+    a = sign * PUSH * k / (0.02 + 2.0 * k * k)
+    np.testing.assert_allclose(traj.joint("thread").rate, a * traj.t, rtol=0, atol=1e-9)
+    along = np.asarray(traj.body("nut").position) @ (np.array([1.0, 2.0, 2.0]) / 3.0)
+    np.testing.assert_allclose(along, sign * k * traj.joint("thread").coordinate, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("coordinates", BOTH)
+def test_screw_over_many_turns(coordinates) -> None:
+    """It advances by the pitch in each."""
+    traj = run(nut(coordinates, start={"thread": (0.0, 100.0)}), steps=500, every=100)
+    assert abs(float(traj.joint("thread").coordinate[-1])) > 6.0 * np.pi
+    along = np.asarray(traj.body("nut").position) @ (np.array([1.0, 2.0, 2.0]) / 3.0)
+    advance = THREAD / (2.0 * np.pi) * traj.joint("thread").coordinate
+    np.testing.assert_allclose(along, advance, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("coordinates", MOSTLY)
+def test_derivative_of_a_screw(coordinates) -> None:
+    def place(pitch):
+        problem = nut(coordinates).replace(**{"thread.own.pitch": pitch})
+        return nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=50).v[
+            -1, 0 if coordinates == "joint" else 5
+        ]
+
+    def wanted(pitch):
+        k = pitch / (2.0 * jnp.pi)
+        scale = 1.0 if coordinates == "joint" else 2.0 / 3.0  # of the spin about the z axis
+        return 0.05 * PUSH * k / (0.02 + 2.0 * k * k) * scale
+
+    x = jnp.asarray(THREAD)
+    forward = jax.jit(lambda x: jax.jvp(place, (x,), (jnp.ones(()),))[1])(x)
+    reverse, exact = jax.jit(jax.grad(place))(x), jax.grad(wanted)(x)
+    assert abs(float(forward - exact)) < 1e-9 * (1.0 + abs(float(exact)))
+    assert abs(float(reverse - exact)) < 1e-9 * (1.0 + abs(float(exact)))
+
+
+@pytest.mark.slow
+def test_reaction_of_a_geared_joint() -> None:
+    """A joint carries the effort of its coupling as it would a motor's: the same in both coordinates."""
+    found = [run(wheels(c), steps=5).joint("B").torque[-1] for c in BOTH]
+    wanted = INERTIAS[1] * RATIO * TORQUE / (INERTIAS[0] + RATIO**2 * INERTIAS[1])
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9)
+
+
+def test_sentences() -> None:
+    a, b = body("a", mass=1.0, inertia=0.1), body("b", mass=1.0, inertia=0.1)
+    first, second = hinge("A", "ground", "a"), hinge("B", "ground", "b", at=1.0)
+    rod, mesh = distance("d", "a", "b", length=1.0), gear("g", "A", "B", ratio=2.0)
+    shifted = dataclasses.replace(mesh.numbers, offset=1.0)
+    cases = (
+        (lambda: gear("g", "A", "A", ratio=2.0), "couples 'A' to itself; name two joints"),
+        (lambda: assemble(a, first, gear("g", "A", "C", ratio=2.0)), "unknown joint 'C'"),
+        (lambda: coupling("c", "A", "B", polynomial=2.0), r"give coefficients \(n,\), constant first"),
+        (lambda: assemble(a, first, b, second, rack_pinion("r", "A", "B", radius=1.0)),
+         "name a slide and a hinge"),
+        (lambda: assemble(a, first, b, second, rod, gear("g", "A", "d", ratio=1.0)),
+         "'d' is a distance joint, which has not one coordinate"),
+        (lambda: assemble(a, first, b, second, mesh, dataclasses.replace(mesh, name="h", numbers=shifted)),
+         "does not close"),
+        (lambda: screw("s", "ground", "a", pitch=0.1, axis=(0.0, 0.0, 2.0)), "is no unit vector"),
+        (lambda: assemble(a, screw("s", "ground", "a", pitch=0.1, axis=None), gravity=(0.0, -9.81)),
+         "joint of space"),
+    )  # fmt: skip
+    for make, words in cases:
+        with pytest.raises(InputError, match=words):
+            make()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spatial", [False, True])
+def test_coupled_arm_that_hits(spatial) -> None:
+    """In a chain, whose joints are eliminated with the velocities, beside a contact: both coordinates meet
+    as the steps get shorter, and impulses are the same.
+    """
+    turn = {"axis": (0.0, 1.0, 0.0)} if spatial else {}
+    wide = (lambda x, y: (x, 0.0, y)) if spatial else (lambda x, y: (x, y))
+    inertia = (0.05, 0.1, 0.1) if spatial else 0.1
+    names, parts = ("ground", "a", "b", "c"), []
+    for k, name in enumerate(names[1:]):
+        parts += [
+            body(name, mass=1.0, inertia=inertia, com=0.25),
+            hinge(name.upper(), names[k], name, at=0.5 if k else None, **turn),
+        ]
+    parts += [
+        gear("g", "B", "A", ratio=-0.5), coupling("h", "C", "B", polynomial=(0.1, 0.4, 0.2)),
+        contact("floor", point("c", at=0.5), plane("ground", at=wide(0.0, -0.4)), restitution=0.5),
+    ]  # fmt: skip
+    found = []
+    for coordinates in BOTH:
+        problem = assemble(*parts, gravity=9.81, coordinates=coordinates)
+        traj = run(problem, schemes.ggl_decoupled, dt=2e-4, steps=2000, every=100)
+        place = traj.body("c").position[-1]
+        found.append(np.array([*wide(0.0, 0.0), *place, float(jnp.sum(traj.contact("floor").impulse))]))
+        assert int(jnp.sum(traj.contact("floor").impacts)) > 0
+    assert np.max(np.abs(found[0] - found[1])) < 5e-3  # first order beyond an impact
