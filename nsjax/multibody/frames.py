@@ -250,3 +250,13 @@ def ground(dimension: int) -> Frame:
     """The frame of the ground."""
     zero = ALGEBRA[dimension].ZERO
     return Frame(origin=zero, velocity=zero)
+
+
+def still_frames(scene: Scene) -> Frames:
+    """The frames of a scene with all bodies at rest."""
+    zero = scene.algebra.ZERO
+
+    def still(name: str) -> Frame:
+        return dataclasses.replace(scene.frame(name), velocity=zero, spin=None)
+
+    return Frames(tuple(scene.frames), still, kept=False)

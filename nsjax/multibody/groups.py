@@ -16,9 +16,9 @@ from nsjax.multibody.all_pairs import KINDS
 from nsjax.multibody.candidates import REACH, SOLIDS, radius_of
 from nsjax.multibody.frames import ALGEBRA
 from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.loads import KINDS as LOADS
 from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import GROUND, Part, made, number
-from nsjax.multibody.topology import JOINTS, LOADS
 from nsjax.multibody.touching import Shape
 
 

@@ -17,14 +17,14 @@ from nsjax.multibody import meetings, pictures, screw_rows, turns
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.couplings import kind_of as coupling_kind
-from nsjax.multibody.frames import ALGEBRA, Frame, Frames, Scene
+from nsjax.multibody.frames import ALGEBRA, Frames, Scene, still_frames
 from nsjax.multibody.heaps import STACKED, Contacts
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.joint_kind import axis_of
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.loads import potential, pushes, wrenches
 from nsjax.multibody.named import BESIDE, CHOSEN, NEAREST, Named
-from nsjax.multibody.naming import coordinate_labels, observed
+from nsjax.multibody.naming import coordinate_labels, observed, titled
 from nsjax.multibody.numbers import LAW
 from nsjax.multibody.own_joints import JointNumbers, OwnJoints
 from nsjax.multibody.parts import Part
@@ -120,7 +120,7 @@ class Mechanism:
             return q[link.q], None if v is None else v[link.v]
         measure: Any = kind.measure
         if v is None:
-            still = dataclasses.replace(scene, frames=_still(scene))
+            still = dataclasses.replace(scene, frames=still_frames(scene))
             return self._whole(part, scene, q, p, measure(still, part, p[name])[0]), None
         x, rate = measure(scene, part, p[name])
         return self._whole(part, scene, q, p, x), rate
@@ -335,13 +335,6 @@ class Mechanism:
         forces, impulses = row_loads(output)
         return joint_row(Instant(self, t, q, v, p, forces), name, impulses)
 
-    @property
-    def title(self) -> str:
-        """What reports call it."""
-        bodies = tuple(x.name for x in self.topology.all_of("body", "beam"))
-        more = f" and {len(bodies) - TITLED} more" if len(bodies) > TITLED else ""
-        return f"mechanism of {', '.join(bodies[:TITLED])}{more}"
-
     def labels(self) -> Labels:
         """Names and units."""
         topology = self.topology
@@ -376,7 +369,28 @@ class Mechanism:
         if self.topology.all_of("beam"):  # their stiffness belongs into the tangent
             hint = "kept"
         return System(
-            name=self.title, nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, smooth=smooth,
+            name=titled(self.topology), nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, smooth=smooth,
+            force=self.force, potential=self.potential,
+            gap=self.gap if nc else None, slip=self.slip if nc and nt else None,
+            law=self.law if nc else None, constraint=self.constraint if nb else None,
+            drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
+            retract=add if flat else self.tree.retract,
+            difference=subtract if flat else self.tree.difference,
+            prepare=self.prepare if spatial or absolute or self.named.many else None,
+            refresh=self.refresh if refreshed else None,
+            observe=self.observe if names.observables else None, shapes=self.picture,
+            labels=names, parts=self, tangent_hint=hint, **given,
+        )  # fmt: skip
+
+
+OWN = "joints side by side"
+"""Key of `nsjax.multibody.own_joints.JointNumbers` in prepared params."""
+
+PLANAR_FULL else "full"
+        if self.topology.all_of("beam"):  # their stiffness belongs into the tangent
+            hint = "kept"
+        return System(
+            name=titled(self.topology), nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, smooth=smooth,
             force=self.force, potential=self.potential,
             gap=self.gap if nc else None, slip=self.slip if nc and nt else None,
             law=self.law if nc else None, constraint=self.constraint if nb else None,
@@ -401,12 +415,3 @@ PLANAR_FULL = 5
 mass. Measured on hinged chains, generalized-alpha, us a step with the full tangent and that of the mass:
 0.38 and 0.60 for 2 bodies, 1.88 and 2.08 for 5, 2.62 and 2.54 for 6, 9.7 and 5.7 for 10.
 """
-
-
-def _still(scene: Scene) -> Frames:
-    zero = scene.algebra.ZERO
-
-    def still(name: str) -> Frame:
-        return dataclasses.replace(scene.frame(name), velocity=zero, spin=None)
-
-    return Frames(tuple(scene.frames), still, kept=False)

@@ -11,6 +11,16 @@ from nsjax.types import Array
 OBSERVED = 12
 """Bodies up to which positions are observables of their own; of more, ask `Trajectory.body`."""
 
+TITLED = 4
+"""Most bodies that a title names."""
+
+
+def titled(topology: Topology) -> str:
+    """The name of a mechanism in reports."""
+    bodies = tuple(x.name for x in topology.all_of("body", "beam"))
+    more = f" and {len(bodies) - TITLED} more" if len(bodies) > TITLED else ""
+    return f"mechanism of {', '.join(bodies[:TITLED])}{more}"
+
 
 def coordinate_labels(topology: Topology) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Labels of positions, velocities and observables."""
