@@ -17,7 +17,7 @@ from nsjax.multibody import meetings, pictures, screw_rows, turns
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody.absolute import Bodies
 from nsjax.multibody.couplings import kind_of as coupling_kind
-from nsjax.multibody.frames import ALGEBRA, Frames, Scene, still_frames
+from nsjax.multibody.frames import ALGEBRA, Scene, still_frames
 from nsjax.multibody.heaps import STACKED, Contacts
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.joint_kind import axis_of
@@ -385,30 +385,6 @@ class Mechanism:
 
 OWN = "joints side by side"
 """Key of `nsjax.multibody.own_joints.JointNumbers` in prepared params."""
-
-PLANAR_FULL else "full"
-        if self.topology.all_of("beam"):  # their stiffness belongs into the tangent
-            hint = "kept"
-        return System(
-            name=titled(self.topology), nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, smooth=smooth,
-            force=self.force, potential=self.potential,
-            gap=self.gap if nc else None, slip=self.slip if nc and nt else None,
-            law=self.law if nc else None, constraint=self.constraint if nb else None,
-            drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
-            retract=add if flat else self.tree.retract,
-            difference=subtract if flat else self.tree.difference,
-            prepare=self.prepare if spatial or absolute or self.named.many else None,
-            refresh=self.refresh if refreshed else None,
-            observe=self.observe if names.observables else None, shapes=self.picture,
-            labels=names, parts=self, tangent_hint=hint, **given,
-        )  # fmt: skip
-
-
-OWN = "joints side by side"
-"""Key of `nsjax.multibody.own_joints.JointNumbers` in prepared params."""
-
-TITLED = 4
-"""Most bodies that a title names."""
 
 PLANAR_FULL = 5
 """Velocities up to which a planar mechanism iterates with its full tangent; more gain from that of the
