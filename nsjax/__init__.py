@@ -30,6 +30,8 @@ from nsjax.core import (
     System,
     from_lagrangian,
 )
+from nsjax.core.inputs import driven
+from nsjax.core.tables import table
 from nsjax.identify import Estimate, Recording, identify, losses, transforms
 from nsjax.io import Stopped, load, resume, run, save, to_paraview
 from nsjax.plot import animate
@@ -65,6 +67,7 @@ __all__ = [
     "check_gradient",
     "configure",
     "consistent",
+    "driven",
     "from_lagrangian",
     "identify",
     "io",
@@ -86,6 +89,7 @@ __all__ = [
     "sweep",
     "sweep_lyapunov",
     "sweep_time_step",
+    "table",
     "to_paraview",
     "transforms",
 ]
