@@ -36,6 +36,7 @@ from nsjax.identify import Estimate, Recording, identify, losses, transforms
 from nsjax.io import Stopped, load, resume, run, save, to_paraview
 from nsjax.plot import animate
 from nsjax.simulate import simulate
+from nsjax.stepper import Stepper, stepper
 from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_lyapunov, sweep_time_step
 from nsjax.trajectory import RunError, Trajectory
 from nsjax.version import __version__
@@ -56,6 +57,7 @@ __all__ = [
     "RunError",
     "Scheme",
     "State",
+    "Stepper",
     "Stopped",
     "SweepResult",
     "System",
@@ -86,6 +88,7 @@ __all__ = [
     "shapes",
     "simulate",
     "status",
+    "stepper",
     "sweep",
     "sweep_lyapunov",
     "sweep_time_step",

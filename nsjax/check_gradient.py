@@ -34,7 +34,8 @@ from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, contact_names
 from nsjax.notes import SERIOUS, describe
 from nsjax.simulate import simulate
-from nsjax.trajectory import DERIVED, Trajectory, label_name, label_names
+from nsjax.sensors import ENERGIES, label_name
+from nsjax.trajectory import Trajectory, label_names
 from nsjax.types import Array
 
 Outputs = Sequence[str] | Callable[[Trajectory], Array] | None
@@ -277,7 +278,7 @@ def _reader(problem: Problem, outputs: Outputs) -> tuple[tuple[str, ...], Any]:
         return (), outputs
     if isinstance(outputs, str):
         raise InputError(f"outputs = {outputs!r}; give a list of names, such as [{outputs!r}]")
-    known = [*label_names(problem.system), *DERIVED]
+    known = [*label_names(problem.system), *ENERGIES]
     for name in outputs:
         if name not in known:
             raise InputError(f"outputs: unknown quantity {name!r}; {nearest(name, known)}")

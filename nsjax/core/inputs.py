@@ -21,6 +21,7 @@ from nsjax.core.system import Problem, System
 from nsjax.core.tables import Segment, Table, constant, first_value
 from nsjax.types import Array, Fn, PyTree, record
 
+
 @record(static=("moving",))
 class DrivenParams:
     """Params of a system with inputs.
@@ -224,9 +225,7 @@ def driven(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
             raise InputError(
                 f"inputs: {name!r} has values of shape {shape}; the number has the shape {wanted}, give that"
             )
-    model = places.model(
-        problem.params, {name: first_value(x) for name, x in signals.items()}
-    )
+    model = places.model(problem.params, {name: first_value(x) for name, x in signals.items()})
     return dataclasses.replace(
         problem, system=driven_system(places), params=DrivenParams(model=model, signals=signals)
     )
