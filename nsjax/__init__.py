@@ -30,6 +30,7 @@ from nsjax.core import (
     System,
     from_lagrangian,
 )
+from nsjax.core.filters import filtered
 from nsjax.core.inputs import driven
 from nsjax.core.tables import table
 from nsjax.identify import Estimate, Recording, identify, losses, transforms
@@ -70,6 +71,7 @@ __all__ = [
     "configure",
     "consistent",
     "driven",
+    "filtered",
     "from_lagrangian",
     "identify",
     "io",

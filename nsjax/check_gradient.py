@@ -33,8 +33,8 @@ from nsjax.core.keys import Key, find, parse_parameter, put
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, contact_names
 from nsjax.notes import SERIOUS, describe
-from nsjax.simulate import simulate
 from nsjax.sensors import ENERGIES, label_name
+from nsjax.simulate import simulate
 from nsjax.trajectory import Trajectory, label_names
 from nsjax.types import Array
 

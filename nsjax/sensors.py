@@ -99,7 +99,8 @@ def _of_sensor(system: System, sensor: Any) -> Place:
     for kind, name in sensor.looks_at:
         if name not in ("ground", *system.parts.part_names(kind)):
             raise InputError(
-                f"sensor {sensor.name!r}: no {kind} {name!r}; {nearest(name, system.parts.part_names(kind))}"
+                f"sensor {sensor.name!r}: no {kind} {name!r}; "
+                f"{nearest(name, system.parts.part_names(kind))}"
             )
     return Place("sensor", sensor)
 
@@ -134,7 +135,7 @@ def needed_rows(system: System, names: Sequence[Any]) -> tuple[str, ...]:
 
 def row_output(rows: Mapping[str, Any]) -> Output | None:
     """Row quantities in the shape of scheme outputs; None if some are not kept."""
-    kept = {name: rows.get(name) for name in ROWS}
+    kept: dict[str, Any] = {name: rows.get(name) for name in ROWS}
     if any(value is None for name, value in kept.items() if name not in NOTES):
         return None
     event = Event(
@@ -175,6 +176,8 @@ def read(
         return _of_contact(output, np.array(place.of), place.field)
     if place.kind == "sensor":
         return jnp.asarray(system.parts.part_row("sensor", place.of, t, q, v, output, p)["value"])
+    if place.field == "acceleration":
+        return jnp.asarray(system.parts.part_row(place.field, place.of, t, q, v, output, p)["value"])
     return jnp.asarray(system.parts.part_row(place.kind, place.of, t, q, v, output, p)[place.field])
 
 

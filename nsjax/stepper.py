@@ -25,7 +25,7 @@ from nsjax.core.inputs import (
 )
 from nsjax.core.operators import refreshed
 from nsjax.core.pairs import check_run
-from nsjax.core.quantities import NOTES, ROWS, RowQuantities
+from nsjax.core.quantities import ROWS, RowQuantities
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State
 from nsjax.core.tables import KINDS, Segment
@@ -144,8 +144,9 @@ class Stepper:
 
         Args:
             carry: of `reset` or of the step before.
-            u: inputs, an array (input_size,) in the order of ``names``, one number for one input, or a mapping
-                by name. Held: over the step. Linear: reached at its end, from those of the step before.
+            u: inputs, an array (input_size,) in the order of ``names``, one number for one input, or a
+                mapping by name. Held: over the step. Linear: reached at its end, from those of the step
+                    before.
 
         Returns:
             The next carry, and a `Step`.
@@ -166,7 +167,7 @@ class Stepper:
         """What the last step gave, without forces: outputs of a start for a policy."""
         params, constants = self.ready if carry.own is None else carry.own
         if self.names:
-            still = segments(carry.state.t, self._values(carry.last), self.hold)
+            still = segments(jnp.asarray(carry.state.t), self._values(carry.last), self.hold)
             params = dataclasses.replace(params, signals=still)
         run, row = run_row(self.program, self.scheme, params, constants, self.dt, carry.run, 0)
         return self._made(params, run, row)
@@ -209,7 +210,8 @@ class Stepper:
         if u is None or jnp.size(u) != self.input_size or jnp.ndim(u) > 1:
             shape = None if u is None else jnp.shape(u)
             raise InputError(
-                f"step: u has shape {shape}; give ({self.input_size},), of the inputs {', '.join(self.names)}"
+                f"step: u has shape {shape}; give ({self.input_size},), of the inputs "
+                f"{', '.join(self.names)}"
             )
         return jnp.asarray(u, float).reshape(-1)
 
@@ -274,7 +276,8 @@ def stepper(
         gradient: as of `nsjax.simulate`; None: the scheme's own.
 
     Returns:
-        A `Stepper` with ``reset(params=None, state=None) -> carry`` and ``step(carry, u) -> (carry, Step)``.
+        A `Stepper` with ``reset(params=None, state=None) -> carry`` and ``step(carry, u) -> (carry,
+        Step)``.
 
     Raises:
         InputError: for an unknown input, output or quantity, before any work.

@@ -181,10 +181,10 @@ class Trajectory(Views, ByName, RowQuantities):
         """A quantity in all rows by its name (rows, ...).
 
         Args:
-            name: a label, an observable or an energy as of ``traj[name]``; ``part.quantity`` of what `body`,
-                `joint`, `load` and `contact` show (``"rod.velocity"``, ``"pin.torque"``, ``"coil.power"``,
-                ``"foot.force"``), and ``"rod.acceleration"``, of the origin of a body's axes; or a
-                `nsjax.multibody.sensor`.
+            name: a label, an observable or an energy as of ``traj[name]``; ``part.quantity`` of what
+                `body`, `joint`, `load` and `contact` show (``"rod.velocity"``, ``"pin.torque"``,
+                ``"coil.power"``, ``"foot.force"``), and ``"rod.acceleration"``, of the origin of a body's
+                axes; or a `nsjax.multibody.sensor`.
 
         Raises:
             InputError: for an unknown name, forces that are not saved, and a batch.
@@ -198,8 +198,9 @@ class Trajectory(Views, ByName, RowQuantities):
         """
         if self.t.ndim != 1:
             raise InputError(f"sensor {name} of a batch; take one run, jax.tree.map(lambda x: x[k], traj)")
-        found = read_rows(self.system, name, self.params, self.t, self.q, self.v, self._outputs())
-        return found if is_traced(found) else np.asarray(found)
+        rows: Any = read_rows(self.system, name, self.params, self.t, self.q, self.v, self._outputs())
+        found: Array = rows
+        return found if is_traced(rows) else np.asarray(rows)  # type: ignore[return-value]
 
     def unit(self, name: str) -> str:
         """Unit of a quantity of ``traj[name]``, empty if the model gives none."""

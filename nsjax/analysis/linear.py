@@ -1,8 +1,8 @@
 """Linear motions about a motion or rest, for control: ``dx/dt = A x + B u``, ``y = C x + D u``.
 
-Constraints, and contacts that are held closed, leave the directions ``D`` free: with ``G`` the rows of their
-rates, ``G D = 0``. The state is ``x = (D' xi, D' dv)`` of the increment ``xi`` of the position and the change
-``dv`` of the velocity; its rate comes from
+Constraints, and contacts that are held closed, leave the directions ``D`` free: with ``G`` the rows of
+their rates, ``G D = 0``. The state is ``x = (D' xi, D' dv)`` of the increment ``xi`` of the position and
+the change ``dv`` of the velocity; its rate comes from
 
     ``M a - W f = h(t, q, v, u),   G a = -gamma,   q = retract(q_0, D y),   G v = -g_t``.
 """
@@ -42,8 +42,10 @@ class Linearised:
 
     Args:
         A (n, n), B (n, m), C (k, n), D (k, m): inputs in the order asked for, outputs one below the other.
-        directions: (nv, n / 2), orthonormal columns: ``x = (y, w)`` moves the position along
-            ``directions @ y`` and changes the velocity by ``directions @ w``, and what constraints add to it.
+        positions, velocities: (nv, r) and (nv, n - r), orthonormal columns: ``x = (y, w)`` moves the
+            position along ``positions @ y`` and changes the velocity by ``velocities @ w``, and what
+            constraints add. They are the same but for activations (`nsjax.filtered`), which have no
+            position.
         state: about which.
         inputs: values (m,) there.
         outputs: values (k,) there.
@@ -56,7 +58,8 @@ class Linearised:
     B: np.ndarray
     C: np.ndarray
     D: np.ndarray
-    directions: np.ndarray
+    positions: np.ndarray
+    velocities: np.ndarray
     state: State
     inputs: np.ndarray
     outputs: np.ndarray
@@ -70,7 +73,7 @@ class Linearised:
     def deviation(self, q: Array, v: Array) -> Array:
         """State (n,) of a position and a velocity, for a controller; may be traced."""
         xi = self.system.difference(jnp.asarray(self.state.q), q)
-        return jnp.concatenate([self.directions.T @ xi, self.directions.T @ (v - self.state.v)])
+        return jnp.concatenate([self.positions.T @ xi, self.velocities.T @ (v - self.state.v)])
 
     def discrete(self, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """``x' = A x + B u`` from step to step of ``dt`` [s], inputs held: exact for the linear motion."""
@@ -99,8 +102,8 @@ def linearise(
         A `Linearised`, which unpacks as ``A, B, C, D``.
 
     Raises:
-        InputError: for an unknown input, output or contact; a contact that is held and pulls, or slides with
-            friction; inputs that move prescribed motions.
+        InputError: for an unknown input, output or contact; a contact that is held and pulls, or slides
+            with friction; inputs that move prescribed motions.
 
     Limits: dense matrices. Joints with dry friction stick where they are at rest, and are loaded by their
     bound where they move. Outputs of forces are those of the held contacts. Rolling contacts are held like
@@ -116,29 +119,31 @@ def linearise(
     """
     check_precision()
     system = bordered(problem.system)
-    places = input_places(problem, tuple(inputs)) if inputs else Inputs(problem.system, ())
+    wanted = input_places(problem, tuple(inputs)) if inputs else Inputs(problem.system, ())
     state = canonical(problem.state if at is None else at, "state")
     params = canonical(problem.params, "params")
     check_shapes(system, params, state)
     for name in outputs:
         place_of(problem.system, name)
     given = dataclasses.replace(problem, system=system, params=params, state=state)
-    u = [np.ravel(np.asarray(value_of(problem, key), float)) for _, key in places.keys]
+    u = [np.ravel(np.asarray(value_of(problem, key), float)) for _, key in wanted.keys]
     whole = np.concatenate([*u, np.zeros(0)])
-    shapes = tuple(shape_of(problem, key) for _, key in places.keys)
+    shapes = tuple(shape_of(problem, key) for _, key in wanted.keys)
     held = _held(given, contacts)
-    point = Point(system, places, shapes, tuple(outputs), held.rows, held.drags)
+    point = Point(system, wanted, shapes, tuple(outputs), held.rows, held.drags)
     G = np.asarray(point.directions(params, state, whole))
     kept = _independent(G)
     point = dataclasses.replace(point, kept=kept)
     free = null_space(G[list(kept)])
-    found = jax.tree.map(np.asarray, point.matrices(params, state, whole, free))
-    _check_pressed(system, found["forces"], held)
-    n = 2 * free.shape[1]
+    live = np.asarray(point.live(state))
+    places = null_space(np.concatenate([G[list(kept)], null_space(live).T]))
+    found = jax.tree.map(np.asarray, point.matrices(params, state, whole, places, free))
+    _check_pressed(system, found["normal"], held)
+    n = places.shape[1] + free.shape[1]
     C = found["C"] if outputs else np.eye(n)
     D = found["D"] if outputs else np.zeros((n, len(whole)))
     return Linearised(
-        A=found["A"], B=found["B"], C=C, D=D, directions=free, state=state, inputs=whole,
+        A=found["A"], B=found["B"], C=C, D=D, positions=places, velocities=free, state=state, inputs=whole,
         outputs=found["y"] if outputs else np.zeros(n), held=held.names, rate=found["f"],
         system=problem.system,
     )  # fmt: skip
@@ -186,21 +191,21 @@ def _held(problem: Problem, wanted: Sequence[str] | None) -> Held:
             )
         if friction[k] > 0.0 and np.any(np.abs(rates[k, 1:]) > TOUCHING):
             raise InputError(
-                f"linearise: contact {names[k]!r} slides with friction {friction[k]:.3g}, where forces jump; "
-                "give a state in which it rests, set its friction to zero, or leave it out of contacts"
+                f"linearise: contact {names[k]!r} slides with friction {friction[k]:.3g}, where forces "
+                "jump; give a state in which it rests, set its friction to zero, or leave it out of "
+                "contacts"
             )
         rows += [k * d + i for i in range(d if friction[k] > 0.0 else 1)]
     return Held(tuple(names[k] for k in chosen), tuple(rows), drags)
 
 
-def _check_pressed(system: System, forces: np.ndarray, held: Held) -> None:
+def _check_pressed(system: System, normal: np.ndarray, held: Held) -> None:
     """Refuses contacts that would have to pull."""
-    d = 1 + system.nt
-    normal = {row // d: x for row, x in zip(held.rows, forces, strict=False) if row % d == 0}
-    for k, x in normal.items():
-        if x < -1e-9 * max(1.0, float(np.max(np.abs(forces)))):
+    names = contact_names(system)
+    for k in (names.index(x) for x in held.names):
+        if normal[k] < -1e-9 * max(1.0, float(np.max(np.abs(normal)))):
             raise InputError(
-                f"linearise: contact {contact_names(system)[k]!r} would have to pull with {-x:.3g} N to stay "
+                f"linearise: contact {names[k]!r} would have to pull with {-normal[k]:.3g} N to stay "
                 "closed; leave it out of contacts, or give the loads that press it"
             )
 
@@ -274,6 +279,13 @@ class Point:
         made: Array = jax.jacfwd(lambda v: self.rates(t, q, v, p))(v)
         return made
 
+    @functools.partial(jax.jit, static_argnums=0)
+    def live(self, state: State) -> Array:
+        """How increments move the position (nv, nv): the identity, without velocities of no position."""
+        s, q = self.system, jnp.asarray(state.q)
+        made: Array = jax.jacfwd(lambda xi: s.difference(q, s.retract(q, xi)))(jnp.zeros(s.nv))
+        return made
+
     def balance(self, t: Array, q: Array, v: Array, p: PyTree) -> tuple[Array, Array]:
         """Accelerations (nv,) and forces of the rows (k,)."""
         s = self.system
@@ -296,13 +308,15 @@ class Point:
         return answers[:, 0] + answers[:, 1:] @ x, x
 
     @functools.partial(jax.jit, static_argnums=0)
-    def matrices(self, params: PyTree, state: State, u: Array, free: Array) -> Mapping[str, Array]:
-        """A, B, C, D, the rate of the state, outputs and forces of held rows."""
+    def matrices(
+        self, params: PyTree, state: State, u: Array, places: Array, free: Array
+    ) -> Mapping[str, Array]:
+        """A, B, C, D, the rate of the state, outputs and normal forces."""
         s, t, q0, v0 = self.system, *(jnp.asarray(x) for x in (state.t, state.q, state.v))
-        r = free.shape[1]
+        r = places.shape[1]
 
         def at(x: Array, u: Array) -> tuple[Array, Array, Array]:
-            q = s.retract(q0, free @ x[:r])
+            q = s.retract(q0, places @ x[:r])
             p = self.params(params, t, q, u)
             v = free @ x[r:]
             G = jax.jacfwd(lambda v: self.rates(t, q, v, p))(v)
@@ -312,12 +326,20 @@ class Point:
             moved = lambda e: s.difference(q0, s.retract(q, e * v))  # noqa: E731
             rate = jax.jvp(moved, (jnp.zeros(()),), (jnp.ones(()),))[1]
             y = self.measured(t, q, v, p, f)
-            return jnp.concatenate([free.T @ rate, free.T @ a]), y, f
+            return jnp.concatenate([places.T @ rate, free.T @ a]), y, f
 
         x0 = jnp.concatenate([jnp.zeros(r), free.T @ v0])
         (A, B), (C, D), _ = jax.jacfwd(at, argnums=(0, 1))(x0, u)
         f, y, forces = at(x0, u)
-        return {"A": A, "B": B, "C": C, "D": D, "f": f, "y": y, "forces": forces}
+        return {
+            "A": A,
+            "B": B,
+            "C": C,
+            "D": D,
+            "f": f,
+            "y": y,
+            "normal": self.loads(forces)["force_normal"],
+        }
 
     def measured(self, t: Array, q: Array, v: Array, p: PyTree, f: Array) -> Array:
         """Outputs one below the other."""
@@ -325,9 +347,7 @@ class Point:
             return jnp.zeros(0)
         s = self.system
         loads = self.loads(f)
-        zero = {
-            name: jnp.zeros(x.shape(s), x.kind) for name, x in QUANTITIES.items() if name not in NOTES
-        }
+        zero = {name: jnp.zeros(x.shape(s), x.kind) for name, x in QUANTITIES.items() if name not in NOTES}
         rows = {name: loads.get(name, zero.get(name)) for name in ROWS}
         rows["gap"] = s.gap(t, q, p) if s.nc else jnp.zeros(0)
         output = row_output(rows)

@@ -96,7 +96,7 @@ class Inputs:
         if self.system.refresh is None:
             return at
         # what the step holds fixed stays; numbers that are inputs, and what follows from them, move
-        held = jax.tree.structure(at) == jax.tree.structure(now)
+        held: bool = jax.tree.structure(at) == jax.tree.structure(now)  # type: ignore[operator]
         if held:
             both = zip(jax.tree.leaves(at), jax.tree.leaves(now), p.moving, strict=True)
             return jax.tree.unflatten(
@@ -193,16 +193,16 @@ def driven(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
     Args:
         problem: with constant numbers.
         inputs: a `table` by the name of a number (``"motor.value"``, ``"params.friction"``,
-            ``"push.value[1]"``), or by that of an actuator, force or torque of a mechanism (``"motor"``), whose
-            effort or control it then is; a number or array is constant.
+            ``"push.value[1]"``), or by that of an actuator, force or torque of a mechanism (``"motor"``),
+            whose effort or control it then is; a number or array is constant.
 
     Returns:
         A problem for all that takes one (`nsjax.simulate`, sweeps, identification); its params are
         ``model``, those of the given one, and ``signals``, the tables by name.
 
     Raises:
-        InputError: for an unknown name, a number given twice, values of another shape, and systems that cannot
-            have inputs.
+        InputError: for an unknown name, a number given twice, values of another shape, and systems that
+            cannot have inputs.
 
     Limits: systems whose structure promises to be constant, and contacts that change from step to step
     (`System.pairs`), take none. A number on which what a scheme computes once for a run depends is refused
@@ -223,7 +223,8 @@ def driven(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
         wanted = shape_of(problem, key)
         if shape != wanted:
             raise InputError(
-                f"inputs: {name!r} has values of shape {shape}; the number has the shape {wanted}, give that"
+                f"inputs: {name!r} has values of shape {shape}; the number has the shape {wanted}, give "
+                "that"
             )
     model = places.model(problem.params, {name: first_value(x) for name, x in signals.items()})
     return dataclasses.replace(
@@ -231,51 +232,51 @@ def driven(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
     )
 
 
-def input_places(problem: Problem, wanted: tuple[str, ...]) -> Inputs:
-    """Places of inputs by their names.
+def input_places(problem: Problem, wanted: tuple[str, ...], who: str = "inputs") -> Inputs:
+    """Places of inputs by their names; ``who`` is the caller that refuses them.
 
     Raises:
         InputError: see `driven`.
     """
     system = problem.system
     if isinstance(getattr(system.prepare, "__self__", None), Inputs):
-        raise InputError("inputs: the problem has inputs already; give all of them at once")
+        raise InputError(f"{who}: the problem has inputs already; give all of them at once")
     if system.structure.constant:
         raise InputError(
-            f"inputs: the structure {type(system.structure).__name__} promises to be constant over a run; "
+            f"{who}: the structure {type(system.structure).__name__} promises to be constant over a run; "
             "drop constant=True of it"
         )
     if system.pairs is not None:
         raise InputError(
-            "inputs: contacts between bodies that change (contact_group with a capacity) take none; leave the "
-            "capacity out"
+            f"{who}: contacts between bodies that change (contact_group with a capacity) take none; leave "
+            "the capacity out"
         )
     seen: list[Key] = []
     found = []
     for name in wanted:
-        key = _key(problem, name)
-        refuse_twice(key, seen, "inputs", "give it once")
+        key = _key(problem, name, who)
+        refuse_twice(key, seen, who, "give it once")
         found.append((name, key))
     return Inputs(system, tuple(found))
 
 
-def _key(problem: Problem, name: str) -> Key:
+def _key(problem: Problem, name: str, who: str) -> Key:
     find: Any = getattr(problem.system.parts, "input_name", None)
     full = name if find is None else find(name, problem.params)
-    key = parse_parameter(full, "inputs")
+    key = parse_parameter(full, who)
     if key.path[0] != "params":
-        raise InputError(f"inputs: {name!r} is no number of params; give one of those")
+        raise InputError(f"{who}: {name!r} is no number of params; give one of those")
     node: Any = problem.params
     for step in key.path[1:]:
         if step not in names(node):
-            raise InputError(f"inputs: unknown number {name!r}; {nearest(name, dotted(problem.params))}")
+            raise InputError(f"{who}: unknown number {name!r}; {nearest(name, dotted(problem.params))}")
         node = child(node, step)
     below = dotted(node)
     if below:
         shown = ", ".join(f"{name}.{x}" for x in below[:6])
-        raise InputError(f"inputs: {name!r} is no number; choose one of {shown}")
+        raise InputError(f"{who}: {name!r} is no number; choose one of {shown}")
     if key.index is not None and not (np.ndim(node) == 1 and key.index < np.shape(node)[0]):
-        raise InputError(f"inputs: {name!r}: the array has shape {np.shape(node)}; there is no such entry")
+        raise InputError(f"{who}: {name!r}: the array has shape {np.shape(node)}; there is no such entry")
     return dataclasses.replace(key, text=name)
 
 
@@ -312,6 +313,6 @@ def check_constants(params: PyTree, constants: Fn) -> None:
 
         if any(depends(made, first_value(signal))):
             raise InputError(
-                f"inputs: {name!r} enters what the scheme computes once for a run (the mass, for instance); "
-                "keep it constant, or take another scheme"
+                f"inputs: {name!r} enters what the scheme computes once for a run (the mass, for "
+                "instance); keep it constant, or take another scheme"
             )

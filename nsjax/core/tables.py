@@ -16,8 +16,8 @@ KINDS = ("held", "linear")
 """How values count between the times at which they are given."""
 
 SLACK = 1e-9
-"""Part of an interval by which a step may begin before a time of the table and count as beginning at it: times
-of steps are products, those of a table are what a user computed.
+"""Part of an interval by which a step may begin before a time of the table and count as beginning at it:
+times of steps are products, those of a table are what a user computed.
 """
 
 
@@ -84,8 +84,9 @@ def table(times: Any, values: Any, kind: str = "held") -> Table:
     Args:
         times (n,): in ascending order [s].
         values (n, ...): of a number, or of an array of numbers, at these times.
-        kind: ``"held"``: each value counts from its time to the next (zero-order hold). ``"linear"``: between
-            the times on straight lines. Before the first time its value counts, after the last one the last.
+        kind: ``"held"``: each value counts from its time to the next (zero-order hold). ``"linear"``:
+            between the times on straight lines. Before the first time its value counts, after the last one
+            the last.
 
     Returns:
         A pytree: every value and time may be differentiated and varied.
@@ -94,9 +95,9 @@ def table(times: Any, values: Any, kind: str = "held") -> Table:
         InputError: for times that do not ascend, another number of values, an unknown kind.
 
     Limits: a step reads the piece in which it begins: let times be multiples of the step size, or a held
-    value comes up to a step late, and a corner of a line counts at the next step (an error of second order).
-    Reverse mode costs time in proportion to the number of values in every step; inputs that are given step by
-    step (`nsjax.stepper`) do not.
+    value comes up to a step late, and a corner of a line counts at the next step (an error of second
+    order). Reverse mode costs time in proportion to the number of values in every step; inputs that are
+    given step by step (`nsjax.stepper`) do not.
 
     Example:
         >>> import nsjax

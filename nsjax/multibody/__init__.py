@@ -20,6 +20,8 @@ from nsjax.multibody.parts import (
     universal,
 )
 from nsjax.multibody.sections import circular, rectangular, section
+from nsjax.multibody.sensing import Sensor, sensor
+from nsjax.multibody.servos import servo
 from nsjax.multibody.spheres import pairs_of, spheres
 from nsjax.multibody.touching import (
     Shape,
@@ -39,9 +41,10 @@ from nsjax.multibody.touching import (
 )
 
 __all__ = [
-    "LeftOutWarning", "ModelFile", "Part", "Shape", "actuator", "assemble", "ball", "beam", "body",
-    "box", "capsule", "circular", "contact", "contact_group", "corners", "cylinder", "cylindrical",
+    "LeftOutWarning", "ModelFile", "Part", "Sensor", "Shape", "actuator", "assemble", "ball", "beam",
+    "body", "box", "capsule", "circular", "contact", "contact_group", "corners", "cylinder", "cylindrical",
     "distance", "fixed", "force", "hinge", "hole", "joint_spring", "line_load", "pairs_of", "pin", "plane",
     "point", "points", "profile", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "section",
+    "sensor", "servo",
     "slide", "sphere", "spheres", "spring", "torque", "tube", "universal", "walls",
 ]  # fmt: skip

@@ -30,6 +30,7 @@ from nsjax.multibody.planar_dynamics import Dynamics
 from nsjax.multibody.presence import Presence
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
 from nsjax.multibody.rows import body_row, load_row
+from nsjax.multibody.sensing import Sensor, sensed
 from nsjax.multibody.spatial import FOLDED
 from nsjax.multibody.spatial import Tree as SpatialTree
 from nsjax.multibody.topology import BODIES, JOINTS, LOADS, Topology
@@ -300,10 +301,23 @@ class Mechanism:
             own = None if node else (p[name].mass, p[name].inertia, p[name].com)
             weight = own or self.tree.weight_of(name, p)
             return body_row(self.scene(t, q, v, p), name, self.gravity(p), weight)
+        if kind in ("sensor", "acceleration"):
+            what: Any = Sensor(name, "acceleration", (name,)) if kind == "acceleration" else name
+            return {"value": sensed(self, what, t, q, v, output, p)}
         if kind == "load":
             return load_row(self.scene(t, q, v, p), self.topology, name, p)
         forces, impulses = row_loads(output)
         return joint_row(Instant(self, t, q, v, p, forces), name, impulses)
+
+    def input_name(self, name: str, params: PyTree) -> str:
+        """Which number of a motor, force or torque is meant by its name: see `nsjax.driven`."""
+        if name not in self.part_names("load") or self.topology.of[name].kind in SPRINGS:
+            return name
+        given = params[name]
+        if given.value is not None:
+            return f"{name}.value"
+        target = getattr(given.own, "target", None)
+        return name if target is None else f"{name}.own.{target}"
 
     @property
     def title(self) -> str:
@@ -358,6 +372,7 @@ class Mechanism:
 OWN = "joints side by side"
 """Key of `nsjax.multibody.own_joints.JointNumbers` in prepared params."""
 
+SPRINGS = ("spring", "joint_spring")
 TITLED = 4
 """Most bodies that a title names."""
 
