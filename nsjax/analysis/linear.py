@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.analysis.held import chosen_contacts
 from nsjax.analysis.statics import null_space
 from nsjax.core import InputError, Problem, State, System
 from nsjax.core.checks import canonical, check_precision, check_shapes
@@ -167,8 +168,7 @@ def _held(problem: Problem, wanted: Sequence[str] | None) -> Held:
         rates = np.asarray(system.drag(t, state.q, state.v, p))
         drags = tuple(int(k) for k in np.flatnonzero(np.abs(rates) <= TOUCHING))
     if not system.nc:
-        if wanted:
-            raise InputError(f"linearise: contacts = {list(wanted)}; the system has none")
+        chosen_contacts(system, wanted or (), "linearise")
         return Held((), (), drags)
     names = contact_names(system)
     gap = np.asarray(system.gap(t, state.q, p))
@@ -177,10 +177,7 @@ def _held(problem: Problem, wanted: Sequence[str] | None) -> Held:
     if wanted is None:
         chosen = [k for k in range(system.nc) if gap[k] <= TOUCHING and abs(rates[k, 0]) <= TOUCHING]
     else:
-        unknown = next((x for x in wanted if x not in names), None)
-        if unknown is not None:
-            raise InputError(f"linearise: no contact {unknown!r}; the contacts are {', '.join(names)}")
-        chosen = [names.index(x) for x in wanted]
+        chosen = list(chosen_contacts(system, wanted, "linearise"))
     friction = np.asarray(system.law(p).friction_of(system.nc))
     rows: list[int] = []
     for k in chosen:

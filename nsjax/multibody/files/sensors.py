@@ -12,7 +12,7 @@ from nsjax.multibody.files.tree import HINGE, SLIDE
 from nsjax.multibody.groups import unused
 from nsjax.multibody.sensing import Sensor, sensor
 
-FRAMES = {
+FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "FRAMEPOS": ("position", {}), "FRAMELINVEL": ("velocity", {}), "FRAMEANGVEL": ("spin", {}),
     "FRAMELINACC": ("acceleration", {"proper": True}), "FRAMEANGACC": ("angular_acceleration", {}),
     "FRAMEQUAT": ("quaternion", {}), "FRAMEXAXIS": ("axis", {"first": 0}),
