@@ -112,9 +112,12 @@ def linearise(
 
     Example:
         >>> import nsjax
-        >>> from nsjax import models
-        >>> chain = models.mass_spring_chain(masses=1, stiffness=4.0, gravity=0.0)
-        >>> A, B, C, D = nsjax.analysis.linearise(chain)
+        >>> from nsjax.multibody import assemble, body, joint_spring, slide
+        >>> sledge = assemble(
+        ...     body("sledge", mass=1.0, inertia=1.0), slide("rail", "ground", "sledge"),
+        ...     joint_spring("spring", "rail", stiffness=4.0),
+        ... )
+        >>> A, B, C, D = nsjax.analysis.linearise(sledge)
         >>> A.round(9).tolist()
         [[0.0, 1.0], [-4.0, 0.0]]
     """
