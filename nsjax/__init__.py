@@ -34,15 +34,25 @@ from nsjax.core.filters import filtered
 from nsjax.core.inputs import driven
 from nsjax.core.tables import table
 from nsjax.identify import Estimate, Recording, identify, losses, transforms
-from nsjax.io import Stopped, load, resume, run, save, to_paraview
+from nsjax.io import Stopped, export_program, load, load_program, resume, run, save, to_paraview
 from nsjax.plot import animate
 from nsjax.simulate import simulate
 from nsjax.stepper import Stepper, stepper
-from nsjax.sweep import SweepResult, WorkPrecision, reductions, sweep, sweep_lyapunov, sweep_time_step
+from nsjax.sweep import (
+    AccuracyCheck,
+    SweepResult,
+    WorkPrecision,
+    check_accuracy,
+    reductions,
+    sweep,
+    sweep_lyapunov,
+    sweep_time_step,
+)
 from nsjax.trajectory import RunError, Trajectory
 from nsjax.version import __version__
 
 __all__ = [
+    "AccuracyCheck",
     "Carry",
     "Consistent",
     "ContactLaw",
@@ -67,16 +77,19 @@ __all__ = [
     "__version__",
     "analysis",
     "animate",
+    "check_accuracy",
     "check_gradient",
     "configure",
     "consistent",
     "driven",
+    "export_program",
     "filtered",
     "from_lagrangian",
     "identify",
     "io",
     "linalg",
     "load",
+    "load_program",
     "losses",
     "models",
     "multibody",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -20,6 +20,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.analysis.events import Table
+from nsjax.analysis.last_values import Outputs, reader
 from nsjax.analysis.secants import (
     DEGREE,
     changed_impacts,
@@ -28,17 +29,14 @@ from nsjax.analysis.secants import (
     verdict_of,
 )
 from nsjax.contact.criteria import criteria_of
-from nsjax.core import InputError, checks, nearest
+from nsjax.core import InputError, checks
 from nsjax.core.keys import Key, find, parse_parameter, put
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, contact_names
 from nsjax.notes import SERIOUS, describe
-from nsjax.sensors import ENERGIES, label_name
 from nsjax.simulate import simulate
-from nsjax.trajectory import Trajectory, label_names
+from nsjax.trajectory import Trajectory
 from nsjax.types import Array
-
-Outputs = Sequence[str] | Callable[[Trajectory], Array] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,7 +188,7 @@ def check_gradient(
         raise InputError(f"samples = {samples}; it must be odd and at least {2 * DEGREE + 1}")
     keys = tuple(parse_parameter(name, "check_gradient") for name in parameters)
     at = np.array([_value(problem, key, name) for key, name in zip(keys, parameters, strict=True)])
-    names, read = _reader(problem, outputs)
+    names, read = reader(problem, outputs)
     plan = _Plan(
         keys=keys, read=read, steps=steps, every=every or steps, events=events,
         gradient=gradient,
@@ -251,38 +249,6 @@ def _changed(problem: Problem, keys: tuple[Key, ...], x: Any) -> Problem:
     for k, key in enumerate(keys):
         base = put(base, key, x[k])
     return dataclasses.replace(problem, **base)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Last:
-    """Reads the last value of labelled quantities."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, traj: Trajectory) -> Array:
-        return jnp.stack([jnp.asarray(traj[name])[-1] for name in self.names])
-
-
-def _end(traj: Trajectory) -> Array:
-    return jnp.concatenate([jnp.asarray(traj.q)[-1], jnp.asarray(traj.v)[-1]])
-
-
-def _reader(problem: Problem, outputs: Outputs) -> tuple[tuple[str, ...], Any]:
-    """Names of the outputs (empty if not known yet), and the function that reads them."""
-    labels = problem.system.labels
-    if outputs is None:
-        names = tuple(label_name(entry) for entry in (*labels.q, *labels.v))
-        size = problem.system.nq + problem.system.nv
-        return (names if len(names) == size else ()), _end
-    if callable(outputs):
-        return (), outputs
-    if isinstance(outputs, str):
-        raise InputError(f"outputs = {outputs!r}; give a list of names, such as [{outputs!r}]")
-    known = [*label_names(problem.system), *ENERGIES]
-    for name in outputs:
-        if name not in known:
-            raise InputError(f"outputs: unknown quantity {name!r}; {nearest(name, known)}")
-    return tuple(outputs), _Last(tuple(outputs))
 
 
 def _simulate(

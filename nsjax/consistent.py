@@ -10,14 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact import ContactProblem, solve
-from nsjax.contact.projection import project_position
+from nsjax.contact.projection import Directions, project_position
+from nsjax.contact.stage import StageSettings
 from nsjax.core import Problem, State, System
 from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.errors import InputError
-from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import Rows, gap_rows, prepared, refreshed, touching
+from nsjax.core.operators import position_gradient, prepared, refreshed, touching
+from nsjax.core.step import SystemState
 from nsjax.core.system import bordered
-from nsjax.linalg import matmul, matvec
+from nsjax.linalg import matvec
 from nsjax.types import Array, PyTree
 
 CLOSED = 1e-12
@@ -111,29 +112,25 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
 def _solve(system: System, params: PyTree, state: State, kinetic: bool) -> tuple[Array, Array, Array]:
     """New position and velocity, and the worst relative residual."""
     p = prepared(system, params)
-    t, one = jnp.asarray(state.t), jnp.ones(())
+    t = jnp.asarray(state.t)
     p = refreshed(system, t, state.q, p)
-    position = project_position(
-        system, p, t, state.q, (t, state.q), one, jnp.zeros(system.nv), contacts=system.nc > 0,
-        kinetic=kinetic, tolerance=1e-13, contact_tolerance=1e-11, max_passes=50, max_iterations=50,
-    )  # fmt: skip
-    v, residual = _velocity(system, p, t, position.q, state.v)
+    at = SystemState(system=system, params=p, state=State(t=t, q=state.q, v=jnp.zeros(system.nv)))
+    settings = StageSettings(tolerance=1e-13, contact_tolerance=1e-11, max_passes=50, max_iterations=50)
+    along = Directions(at=at, contacts=system.nc > 0, kinetic=kinetic)
+    position = project_position(at, along, jnp.ones(()), settings)
+    v, residual = _velocity(at.moved(q=position.q, v=state.v))
     return position.q, v, jnp.max(jnp.stack([position.residual, position.estimate, residual]))
 
 
-def _velocity(system: System, p: PyTree, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
-    parts, closed = [], jnp.zeros(0, bool)
+def _velocity(at: SystemState) -> tuple[Array, Array]:
+    """The velocity after an impact without restitution and friction, and the residual of its problem."""
+    system, closed, v = at.system, jnp.zeros(0, bool), at.v
+    rows = position_gradient(system, at.t, at.q, at.params)
     if system.nc:
-        parts.append(gap_rows(system, "gap", system.nc, t, q, p))
-        closed = touching(system, t, q, p, system.gap(t, q, p), CLOSED)
-    if system.nb:
-        parts.append(gap_rows(system, "constraint", system.nb, t, q, p))
-    rows = Rows(
-        wt=jnp.concatenate([r.wt for r in parts]), offset=jnp.concatenate([r.offset for r in parts])
-    )
-    response = inertia_at(system, t, q, p).solve(rows.wt.T)
+        closed = touching(system, at.t, at.q, at.params, at.gap(), CLOSED)
+    response = rows.response(at.inertia())
     problem = ContactProblem(
-        nc=system.nc, nt=0, nb=system.nb, delassus=matmul(rows.wt, response), free=rows.rate(v),
+        nc=system.nc, nt=0, nb=system.nb, delassus=rows.delassus(response), free=rows.rate(v),
         friction=jnp.zeros(system.nc), mask=closed,
     )  # fmt: skip
     answer = solve(problem)

@@ -10,6 +10,7 @@ import numpy as np
 from nsjax.contact.events import frozen, gap_rates
 from nsjax.core.branches import branch
 from nsjax.core.scheme import Output
+from nsjax.core.step import SystemState
 from nsjax.core.system import State, System
 from nsjax.nonlinear import with_tangent
 from nsjax.trajectory import Impacts
@@ -43,7 +44,7 @@ def closed_at_start(system: System, p: PyTree, state: State) -> Array:
     return frozen(gap) <= TOUCHING * (1.0 + jnp.max(jnp.abs(frozen(state.q)), initial=0.0))
 
 
-def crossings(system: System, p: PyTree, start: State, rate_before: Array, dt: Array) -> Array:
+def crossings(start: SystemState, rate_before: Array, dt: Array) -> Array:
     """Time (nc,) from the start of a step to the instant at which each gap crosses zero [s].
 
     With the gap ``g`` and its rate ``r`` at the start of the step, and the rate ``r-`` before the impact,
@@ -52,36 +53,35 @@ def crossings(system: System, p: PyTree, start: State, rate_before: Array, dt: A
     step sees some impacts a part of a step late: ``s`` is negative then, and at least ``-dt``.
 
     Args:
-        start: state before the step.
+        start: the system before the step.
         rate_before: (nc,) of the impact, negative where there is one [m/s].
         dt: step size [s].
     """
-    state = State(t=jnp.asarray(start.t), q=start.q, v=start.v)
-    p, state, rate_before, dt = frozen((p, state, rate_before, dt))
-    assert system.gap is not None
-    gap = system.gap(state.t, state.q, p)
-    closing = gap_rates(system, p, state) + rate_before
+    start, rate_before, dt = frozen((start, rate_before, dt))
+    gap = start.gap()
+    closing = gap_rates(start) + rate_before
     comes = closing < 0.0
     return jnp.clip(jnp.where(comes, -2.0 * gap / jnp.where(comes, closing, 1.0), dt), -dt, dt)
 
 
 def enter_impacts(
-    listed: Impacts | None, system: System, p: PyTree, start: State, output: Output, dt: Array, end: Array
+    listed: Impacts | None, start: SystemState, output: Output, dt: Array, end: Array
 ) -> Impacts | None:
     """The list with the impacts of a step entered, in the order of their instants.
 
     Args:
-        start: state before the step.
+        start: the system before the step.
         output: of the step; ``output.impacts`` says what counts.
         end: time at the end of the step [s].
     """
+    system = start.system
     if listed is None or not system.nc:
         return listed
     impact = output.impacts
 
     def enter(listed: Impacts) -> Impacts:
         event = output.event
-        instant = crossings(system, p, start, event.rate_before, dt)
+        instant = crossings(start, event.rate_before, dt)
         shift = jnp.broadcast_to(event.shift, impact.shape)
         values: dict[str, Any] = {
             "time": with_tangent(end + frozen(instant - dt), shift),

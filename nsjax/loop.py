@@ -21,9 +21,10 @@ from nsjax.core.operators import prepared, refreshed
 from nsjax.core.pairs import REFUSED_GRADIENT, Known, handed_on, rows_handed_on
 from nsjax.core.quantities import QUANTITIES, ROWS, accumulated
 from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System, at_nodes_alone, bordered
 from nsjax.core.traced import traced_once
-from nsjax.core.watch import Watch, begin_watch, watch_gaps
+from nsjax.core.watch import Watch, WatchLimits, begin_watch, watch_gaps
 from nsjax.impacts import closed_at_start, enter_impacts, no_impacts
 from nsjax.nonlinear import keep_solutions, lean, made_live, with_tangent, without_derivative
 from nsjax.status import CANDIDATES_LOST
@@ -82,17 +83,18 @@ def begin_run(
     watched = bool(system.nc) and bool({"notes", "margin"} & set(program.keep)) and system.pairs is None
     bits = jnp.zeros(system.nc, int)
     if carry is None:
-        params, constants = prepare_run(system, scheme, params, dt)
-        params = refreshed(system, jnp.asarray(state.t), state.q, params)
-        start = scheme.init(scheme, worked(scheme, system), params, constants, state)
+        setup = prepare_run(program, scheme, params, dt)
+        params = refreshed(system, jnp.asarray(state.t), state.q, setup.params)
+        start = scheme.init(scheme, worked(scheme, system), params, setup.constants, state)
         if system.pairs is not None:
             known = Known(memory=start.memory, pairs=system.pairs.identity(params))
             start = dataclasses.replace(start, memory=known)
         origin, index = jnp.asarray(state.t), jnp.asarray(0, int)
         follow = Continuation(carry=start, origin=origin, index=index, dt=dt, **_made_by(scheme))
         if watched:
-            at, p = frozen((State(t=follow.origin, q=state.q, v=state.v), params))
-            bits = jammed_at_start(criteria_of(scheme), system, p, at)
+            at = State(t=follow.origin, q=state.q, v=state.v)
+            look = frozen(SystemState(system=system, params=params, state=at))
+            bits = jammed_at_start(criteria_of(scheme), look)
     else:
         same = carry.dt == dt
         follow = Continuation(
@@ -147,39 +149,59 @@ def worked(scheme: Scheme, system: System) -> System:
     return working(system if scheme.joints_inside else bordered(system))
 
 
-def prepare_run(system: System, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:
+@record(static=("program",))
+class RunSetup:
+    """What all steps of a run have in common.
+
+    Args:
+        program: its static part.
+        scheme: by which it steps.
+        params: prepared.
+        constants: of the scheme.
+        dt: step size [s].
+    """
+
+    program: LoopProgram
+    scheme: Scheme
+    params: PyTree
+    constants: PyTree
+    dt: Array
+
+    def step(self, carry: Carry) -> Step:
+        """The step from a carry, as the scheme meets it."""
+        state = carry.state
+        return Step(
+            scheme=self.scheme, system=worked(self.scheme, self.program.system),
+            params=refreshed(self.program.system, state.t, state.q, self.params),
+            constants=self.constants, carry=carry, dt=self.dt,
+        )  # fmt: skip
+
+
+def prepare_run(program: LoopProgram, scheme: Scheme, params: PyTree, dt: Array) -> RunSetup:
     """Parameters with what the model derives from them, and the constants of the scheme."""
+    system = program.system
     params = prepared(system, params)
-    return params, scheme.prepare(scheme, worked(scheme, system), params, dt)
+    constants = scheme.prepare(scheme, worked(scheme, system), params, dt)
+    return RunSetup(program=program, scheme=scheme, params=params, constants=constants, dt=dt)
 
 
-def _one_step(
-    program: LoopProgram,
-    scheme: Scheme,
-    params: PyTree,
-    constants: PyTree,
-    dt: Array,
-    run: Run,
-    tally: dict[str, Array],
-) -> tuple[Run, dict[str, Array]]:
+def _one_step(setup: RunSetup, run: Run, tally: dict[str, Array]) -> tuple[Run, dict[str, Array]]:
     """One step of the scheme, and the books kept around it."""
-    follow = run.next
+    follow, dt, program = run.next, setup.dt, setup.program
     state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
-    start = dataclasses.replace(follow.carry, state=state)
-    params = refreshed(program.system, state.t, state.q, params)
-    system = worked(scheme, program.system)
-    start, tally = _same_pairs(system, params, start, tally)
-    noted = "notes" in program.keep
-    step = functools.partial(_stepped, system, noted)
-    carry, output, closing, moves = step(scheme, params, constants, start, run.closing, dt)
-    carry, output = _known_pairs(system, params, carry, output)
+    step = setup.step(dataclasses.replace(follow.carry, state=state))
+    params = step.params
+    start, tally = _same_pairs(step.system, params, step.carry, tally)
+    step = dataclasses.replace(step, carry=start)
+    carry, output, closing, moves = _stepped(step, run.closing, "notes" in program.keep)
+    carry, output = _known_pairs(step.system, params, carry, output)
     output = reported(program.system, output)
     index = follow.index + 1
     end = follow.origin + index * dt
     carry = dataclasses.replace(carry, state=dataclasses.replace(carry.state, t=end))
     failed = (output.status != 0) & (run.status == 0)
     now = FirstFailure(step=index, time=end, status=output.status, contact=output.contact)
-    watch, output = _watched(run.watch, scheme, output, dt)
+    watch, output = _watched(run.watch, setup.scheme, output, dt)
     event, spent = output.event, dt if moves is None else frozen(dt)
     # what touches at the start of a run was never open
     impacts = event.impact & ~(run.closed & (index == 1))
@@ -189,11 +211,12 @@ def _one_step(
     tally = accumulated(tally, output)
     if moves is not None:
         tally["closed_time"] = with_tangent(tally["closed_time"], moves[: program.system.nc])
+    at = SystemState(system=program.system, params=params, state=state)
     return Run(
         next=dataclasses.replace(follow, carry=carry, index=index, dt=dt),
         status=run.status | output.status,
         first_failure=jax.tree.map(lambda a, b: jnp.where(failed, a, b), now, run.first_failure),
-        events=enter_impacts(run.events, program.system, params, state, output, dt, end),
+        events=enter_impacts(run.events, at, output, dt, end),
         closed=run.closed,
         watch=watch,
         closing=closing,
@@ -201,29 +224,27 @@ def _one_step(
 
 
 def _stepped(
-    system: System, noted: bool, scheme: Scheme, params: PyTree, constants: PyTree, start: Carry,
-    closing: Closing | None, dt: Array,
-) -> tuple[Carry, Output, Closing | None, Array | None]:  # fmt: skip
+    step: Step, closing: Closing | None, noted: bool
+) -> tuple[Carry, Output, Closing | None, Array | None]:
     """A step of the scheme, what is remembered of closed phases after it, and how they move. What
     derivatives at events need is in the program where somebody differentiates it, or asks for notes.
     """
 
-    def plain(data: Any) -> Any:
-        scheme, params, constants, start, closing, dt = data
-        made = dataclasses.replace(scheme, gradient="discrete")
-        carry, output = made.step(made, system, params, constants, start, dt)
+    def plain(data: tuple[Step, Closing | None]) -> Any:
+        step, closing = data
+        scheme = dataclasses.replace(step.scheme, gradient="discrete")
+        carry, output = dataclasses.replace(step, scheme=scheme).take()
         return carry, output, closing, None if closing is None else jnp.zeros(closing.shift.shape)
 
-    def full(data: Any) -> Any:
-        scheme, params, constants, start, closing, dt = data
-        carry, output = scheme.step(scheme, system, params, constants, start, dt)
+    def full(data: tuple[Step, Closing | None]) -> Any:
+        step, closing = data
+        carry, output = step.take()
         if closing is None:
             return carry, output, None, None
-        follow = follow_closing(criteria_of(scheme), system, params, closing, start, carry, output, dt)
-        return carry, output, *follow
+        return carry, output, *follow_closing(step, closing, carry, output)
 
-    step = plain if scheme.gradient == "discrete" else full if noted else lean(plain, full)
-    carry, output, closing, moves = step((scheme, params, constants, start, closing, dt))
+    take = plain if step.scheme.gradient == "discrete" else full if noted else lean(plain, full)
+    carry, output, closing, moves = take((step, closing))
     # decisions and books have no derivative
     memory = jax.tree.map(
         lambda x: frozen(x) if isinstance(x, Touch) else x, carry.memory,
@@ -266,10 +287,11 @@ def _watched(watch: Watch | None, scheme: Scheme, output: Output, dt: Array) -> 
     if watch is None:
         return None, output
     criteria = criteria_of(scheme)
-    watch, margin, grazing = watch_gaps(
-        watch, output, dt, resolved=criteria.gate, sequence=criteria.sequence, flight=criteria.flight,
+    limits = WatchLimits(
+        resolved=criteria.gate, sequence=criteria.sequence, flight=criteria.flight,
         near=2.0 * scheme.unsure * criteria.near, locates=scheme.locates,
     )  # fmt: skip
+    watch, margin, grazing = watch_gaps(watch, output, dt, limits)
     notes = grazing if output.notes is None else output.notes | grazing
     return watch, dataclasses.replace(output, notes=notes, margin=margin)
 
@@ -281,23 +303,16 @@ def no_tally(program: LoopProgram) -> dict[str, Array]:
 
 
 def run_row(
-    program: LoopProgram,
-    scheme: Scheme,
-    params: PyTree,
-    constants: PyTree,
-    dt: Array,
-    run: Run,
-    count: Array | int,
-    blocks: Blocks | None = None,
+    setup: RunSetup, run: Run, count: Array | int, blocks: Blocks | None = None
 ) -> tuple[Run, dict[str, Array | None]]:
     """``count`` steps and the row saved after them. A traced count serves any number of steps; a
     static one allows reverse mode, which stores what ``blocks`` says, by default all carries and
     solutions. No steps at all give the row of the start.
     """
-    system = program.system
+    program, system = setup.program, setup.program.system
 
     def step(both: tuple[Run, dict[str, Array]], _: Any = None) -> tuple[Any, None]:
-        return _one_step(program, scheme, params, constants, dt, *both), None
+        return _one_step(setup, *both), None
 
     tally = no_tally(program)
     # counts and the solver's books do not move with the motion; the position moves with all that does
@@ -311,16 +326,15 @@ def run_row(
         both, _ = scan_blocks(once, both, count, size)
     run, tally = both
     state = run.next.carry.state
-    params = refreshed(system, jnp.asarray(state.t), state.q, params)
+    params = refreshed(system, jnp.asarray(state.t), state.q, setup.params)
     _, tally = _same_pairs(system, params, run.next.carry, tally)
     gap = jnp.zeros(system.nc) if system.gap is None else system.gap(state.t, state.q, params)
     values = {**tally, "gap": gap}
     if "gap_min" in tally:
         values["gap_min"] = jnp.where(jnp.isinf(tally["gap_min"]), gap, tally["gap_min"])
     if "notes" in tally and run.watch is not None:
-        at, p = frozen((state, params))
-        at = dataclasses.replace(at, t=jnp.asarray(at.t))
-        values["notes"] = tally["notes"] | run.watch.start | jammed(system, p, at, run.watch.impulse)
+        at = frozen(SystemState(system=system, params=params, state=state))
+        values["notes"] = tally["notes"] | run.watch.start | jammed(at, run.watch.impulse)
         run = dataclasses.replace(
             run, watch=dataclasses.replace(run.watch, start=jnp.zeros(system.nc, int))
         )

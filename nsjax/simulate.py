@@ -188,7 +188,7 @@ def checked(
     if carry is not None:
         _check_carry(program, scheme, params, step, carry)
     check_run(system, scheme, events, gradient)
-    check_constants(params, lambda p: prepare_run(system, scheme, p, step)[1])
+    check_constants(params, lambda p: prepare_run(program, scheme, p, step).constants)
     if system.pairs is not None and not traced:
         warn_of_sweeps(system.nc, system.nt, float(scheme.coef.tolerance))
     run = begin_run(program, scheme, params, state, step, carry)
@@ -241,9 +241,7 @@ def _rows(
     program: LoopProgram, scheme: Scheme, params: PyTree, run: Run, dt: Array, counts: Array
 ) -> tuple[Run, dict[str, Array | None]]:
     """The rows of that call."""
-    params, constants = prepare_run(program.system, scheme, params, dt)
-    row = functools.partial(run_row, program, scheme, params, constants, dt)
-    return lax.scan(row, run, counts)
+    return lax.scan(functools.partial(run_row, prepare_run(program, scheme, params, dt)), run, counts)
 
 
 def _chunk_rows(system: System) -> int:
@@ -302,8 +300,8 @@ def _run_traced(call: Call) -> tuple[Run, dict[str, Any]]:
     program, scheme, dt, rows, every = call.program, call.scheme, call.dt, call.rows, call.every
     # arrays of numpy cannot be read at a place that is traced, as a model may do with its tables
     params = jax.tree.map(jnp.asarray, call.params)
-    params, constants = prepare_run(program.system, scheme, params, dt)
-    row = functools.partial(run_row, program, scheme, params, constants, dt)
+    setup = prepare_run(program, scheme, params, dt)
+    row = functools.partial(run_row, setup)
     run, first = row(call.run, 0)
     carry, solution = tree_bytes((run.next.carry, no_tally(program))), 0
     if scheme.stores_solutions:
@@ -311,7 +309,7 @@ def _run_traced(call: Call) -> tuple[Run, dict[str, Any]]:
         solution = 8 * SOLVED * (system.nv + system.nc * (1 + system.nt) + system.nb)
     steps = rows * every
     blocks = plan_blocks(steps, carry, solution)
-    lanes, differentiated = seen_around((params, run, dt))
+    lanes, differentiated = seen_around((setup.params, run, dt))
     kept = kept_bytes(steps, carry, solution, blocks) if differentiated else 0
     check_rows(rows, tree_bytes(first), traced=True, lanes=lanes, kept=kept)
 

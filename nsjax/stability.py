@@ -122,7 +122,7 @@ class _Model:
         if not closures:
             return solve
         t, q = jnp.asarray(self.state.t), self.state.q
-        rows = gap_rows(system, "constraint", closures, t, q, self.params, first=system.inside).wt
+        rows = gap_rows(system, "constraint", t, q, self.params, first=system.inside).jacobian()
         answer = solve(rows.T)
         # dependent constraints: the inverse where there is one
         inner = jnp.linalg.pinv(rows @ answer, hermitian=True)

@@ -29,7 +29,7 @@ from nsjax.core.quantities import ROWS, RowQuantities
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State
 from nsjax.core.tables import KINDS, Segment
-from nsjax.loop import LoopProgram, Run, begin_run, prepare_run, run_row
+from nsjax.loop import LoopProgram, Run, RunSetup, begin_run, prepare_run, run_row
 from nsjax.sensors import needed_rows, read, row_output
 from nsjax.types import Array, PyTree, record
 
@@ -157,10 +157,8 @@ class Stepper:
             params = dataclasses.replace(params, signals=self._segments(carry, last))
         elif u is not None and np.size(u):
             raise InputError("step: u is given, but the stepper has no inputs; name them in inputs=")
-        run, row = run_row(
-            self.program, self.scheme, params, constants, self.dt, carry.run, self.substeps,
-            Blocks(self.substeps, self.scheme.stores_solutions),
-        )  # fmt: skip
+        blocks = Blocks(self.substeps, self.scheme.stores_solutions)
+        run, row = run_row(self._setup(params, constants), carry.run, self.substeps, blocks)
         return Going(run=run, last=last, own=carry.own), self._made(params, run, row)
 
     def observe(self, carry: Going) -> Step:
@@ -169,8 +167,13 @@ class Stepper:
         if self.names:
             still = segments(jnp.asarray(carry.state.t), self._values(carry.last), self.hold)
             params = dataclasses.replace(params, signals=still)
-        run, row = run_row(self.program, self.scheme, params, constants, self.dt, carry.run, 0)
+        run, row = run_row(self._setup(params, constants), carry.run, 0)
         return self._made(params, run, row)
+
+    def _setup(self, params: PyTree, constants: PyTree) -> RunSetup:
+        return RunSetup(
+            program=self.program, scheme=self.scheme, params=params, constants=constants, dt=self.dt
+        )
 
     def _made(self, params: PyTree, run: Run, row: dict[str, Any]) -> Step:
         system, (t, q, v) = self.program.system, (row.pop(x) for x in ("t", "q", "v"))
@@ -250,7 +253,8 @@ def segments(
 
 @functools.partial(jax.jit, static_argnames=("program",))
 def _prepared(program: LoopProgram, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:
-    return prepare_run(program.system, scheme, params, dt)
+    setup = prepare_run(program, scheme, params, dt)
+    return setup.params, setup.constants
 
 
 def stepper(
@@ -324,6 +328,6 @@ def stepper(
     checks.check_shapes(made.system, params, state)
     if not checks.is_traced((params, state, scheme, step)) and not checks.being_compiled():
         checks.check_values(made.system, params, state, scheme, step)
-    check_constants(params, lambda p: prepare_run(made.system, scheme, p, step)[1])
+    check_constants(params, lambda p: prepare_run(program, scheme, p, step).constants)
     ready = _prepared(program, scheme, params, step)
     return Stepper(problem, scheme, step, places, sizes, hold, tuple(outputs), substeps, program, ready)

@@ -25,7 +25,8 @@ FLOORS = [
     {"stability"},
     {"simulate", "stepper"},
     {"models", "analysis", "motion"},
-    {"sweep", "check_gradient", "io"},
+    {"io"},
+    {"sweep", "check_gradient"},
     {"identify"},
     {"plot"},
     {"documentation"},
@@ -78,3 +79,64 @@ def test_families_of_schemes_do_not_see_each_other() -> None:
             seen = set(re.findall(r"^from nsjax\.schemes\.(\w+)", file.read_text(), re.M))
             faults += [f"{family}/{file.name} imports {other}" for other in seen & families - {family}]
     assert not faults, faults
+
+
+STORAGE = {"wt", "joints", "closures", "single"}
+"""Fields of `nsjax.core.operators.Rows`: how rows of contacts and constraints are stored."""
+
+OWNERS = {"core", "contact"}
+"""Packages that know it; others ask rows (`rate`, `force`, `response`, `delassus`, ...)."""
+
+ROWS = {"Rows", "Joints", "is_local"}
+"""Names by which rows are made, or their storage is told."""
+
+MECHANISM = {"joints", "closures"}
+"""Those that are parts of a mechanism in `nsjax.multibody`."""
+
+
+def test_only_their_owners_know_how_rows_are_stored() -> None:
+    faults = []
+    for file in sorted(ROOT.rglob("*.py")):
+        name = file.relative_to(ROOT)
+        if name.parts[0] in OWNERS:
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            read = node.attr if isinstance(node, ast.Attribute) else ""
+            if read in STORAGE - (MECHANISM if name.parts[0] == "multibody" else set()):
+                faults.append(f"{name}:{node.lineno} reads .{read}")
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ROWS:
+                faults.append(f"{name}:{node.lineno} calls {node.func.id}")
+    assert not faults, faults
+
+
+MANY = 7
+"""A function with so many parameters is handed the parts of something that has no name."""
+
+MOST = {
+    "": 5, "analysis": 3, "fem": 2, "identify": 1, "io": 1, "multibody": 4,
+    "multibody/files": 1, "schemes/mixed": 1, "sweep": 5,
+}  # fmt: skip
+"""Functions with so many parameters, by folder; none in those that are not named (`core`, `contact`, the
+families of schemes). `schemes/mixed` has `single`, which users call."""
+
+
+def parameters(node: ast.FunctionDef) -> list[str]:
+    given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    return [x.arg for x in given if x.arg not in ("self", "cls")]
+
+
+def is_constructor(node: ast.FunctionDef) -> bool:
+    """Public functions with options by keyword: of parts, models, schemes, and of a run."""
+    return bool(node.args.kwonlyargs) and not node.name.startswith("_")
+
+
+def test_functions_are_handed_things_not_their_parts() -> None:
+    found: dict[str, list[str]] = {}
+    for file in sorted(ROOT.rglob("*.py")):
+        folder = file.relative_to(ROOT).parent.as_posix().removeprefix(".")
+        for node in ast.walk(ast.parse(file.read_text())):
+            many = isinstance(node, ast.FunctionDef) and len(parameters(node)) >= MANY
+            if many and (folder in ("core", "contact") or not is_constructor(node)):
+                found.setdefault(folder, []).append(f"{file.name}: {node.name}")
+    more = {folder: names for folder, names in found.items() if len(names) > MOST.get(folder, 0)}
+    assert not more, more

@@ -14,6 +14,7 @@ solver: linearisations of the whole step.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ import numpy as np
 import nsjax
 from nsjax import models, schemes
 from nsjax.core import State
+from nsjax.schemes.building import Carry, ImpulseRun
 from nsjax.schemes.impulses.ggl_unified import unified_stage
-from nsjax.schemes.impulses.midpoint_contacts import midpoint
 
 from .. import common
 
@@ -56,9 +57,12 @@ def _passes(scheme: Any, problem: Any, t: Any, q: Any, v: Any) -> Any:
 
     def one(row: Any) -> Any:
         state = State(t=row[0], q=row[1], v=row[2])
-        at = midpoint(system, state, jnp.asarray(STEP))
-        active = system.gap(at.t, at.q, params) <= scheme.coef.gap_tolerance
-        return unified_stage(scheme, system, params, state, active, jnp.asarray(STEP), True)[2].passes
+        run = ImpulseRun(
+            scheme=scheme, system=system, params=params, constants=(), carry=Carry(state=state),
+            dt=jnp.asarray(STEP), contacts=True,
+        )  # fmt: skip
+        active = run.midpoint.gap() <= scheme.coef.gap_tolerance
+        return unified_stage(dataclasses.replace(run, active=active))[2].passes
 
     return jax.lax.map(one, (t, q, v))
 

@@ -5,6 +5,8 @@ whole result. Nothing but `jax.distributed.initialize` tells this program from o
 
     python -m experiments.sweeps.processes --of 2                      # starts both, here
     python -m experiments.sweeps.processes --of 2 --process 0 --at HOST:PORT   # one of them, anywhere
+
+With ``--checkpoint`` finished lanes outlast a process that dies: start all of them again.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,22 +34,30 @@ KEPT = {"v": reductions.final("v"), "impacts": reductions.total("impacts")}
 LANES = 11
 
 
-def lanes(model: str) -> nsjax.SweepResult:
+def lanes(
+    model: str, checkpoint: str | None = None, progress: Callable[[int, int], None] | bool = False
+) -> nsjax.SweepResult:
     """The sweep; lane 3 cannot start."""
     factory, name, (low, high), dt, steps = MODELS[model]
     restitution = np.linspace(0.2, 0.9, LANES)
     restitution[3] = np.nan
     over = {"params.restitution": restitution, name: np.linspace(low, high, LANES)}
-    return nsjax.sweep(factory(), schemes.moreau(), over, reduce=KEPT, dt=dt, steps=steps, every=steps)
+    return nsjax.sweep(
+        factory(), schemes.moreau(), over, reduce=KEPT, dt=dt, steps=steps, every=steps,
+        checkpoint=checkpoint, progress=progress,
+    )  # fmt: skip
 
 
-def one(model: str, process: int, of: int, at: str, devices: int, output: str | None) -> None:
+def one(
+    model: str, process: int, of: int, at: str, devices: int, output: str | None,
+    checkpoint: str | None = None,
+) -> None:  # fmt: skip
     """What each process does; process 0 saves."""
     import jax
 
     nsjax.configure(host_devices=devices)
     jax.distributed.initialize(coordinator_address=at, num_processes=of, process_id=process)
-    result = lanes(model)
+    result = lanes(model, checkpoint)
     if process == 0:
         print(f"{of} processes, {jax.device_count()} devices, lanes done: {int(result.ok.sum())}")
         for sentence in result.failures().values():
@@ -55,7 +66,9 @@ def one(model: str, process: int, of: int, at: str, devices: int, output: str | 
             result.save(output)
 
 
-def start(model: str, of: int, devices: int, output: str | Path | None) -> str:
+def start(
+    model: str, of: int, devices: int, output: str | Path | None, checkpoint: str | Path | None = None
+) -> str:
     """Starts all processes on this machine, each with so many devices, and returns what they say.
 
     Raises:
@@ -67,6 +80,7 @@ def start(model: str, of: int, devices: int, output: str | Path | None) -> str:
     command = [sys.executable, "-m", "experiments.sweeps.processes", "--model", model, "--of", str(of)]
     command += ["--devices", str(devices), "--at", at]
     command += [] if output is None else ["--output", str(output)]
+    command += [] if checkpoint is None else ["--checkpoint", str(checkpoint)]
     root = Path(__file__).resolve().parents[2]
     environment = {
         **os.environ,
@@ -97,8 +111,11 @@ if __name__ == "__main__":
     parser.add_argument("--at", help="HOST:PORT of process 0")
     parser.add_argument("--devices", type=int, default=1, help="CPU devices of each process")
     parser.add_argument("--output", help="save the result (.npz)")
+    parser.add_argument("--checkpoint", help="add finished lanes to this file; process k to FILE.k")
     given = parser.parse_args()
     if given.process is None:
-        print(start(given.model, given.of, given.devices, given.output), end="")
+        print(start(given.model, given.of, given.devices, given.output, given.checkpoint), end="")
     else:
-        one(given.model, given.process, given.of, given.at, given.devices, given.output)
+        one(
+            given.model, given.process, given.of, given.at, given.devices, given.output, given.checkpoint
+        )  # fmt: skip

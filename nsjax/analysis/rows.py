@@ -100,7 +100,7 @@ def impulse_steps(traj: Trajectory) -> np.ndarray:
 def _closed(system: System, p: PyTree, t: Array, q: Array, v: Array) -> Array:
     """Contacts (nc,) bool that are closed and do not approach."""
     p = refreshed(system, t, q, p)
-    rates = gap_rows(system, "gap", system.nc, t, q, p).rate(v)
+    rates = gap_rows(system, "gap", t, q, p).rate(v)
     limit = CLOSED * (1.0 + jnp.max(jnp.abs(v)))
     closed = touching(system, t, q, p, system.gap(t, q, p), CLOSED)
     return closed & (rates >= -limit)

@@ -36,6 +36,7 @@ class Progress:
         self.stream = sys.stderr if stream is None else stream
         self.shown = shown and self.stream.isatty()
         self.begin: float | None = None
+        self.first = 0
         self.last = -np.inf
         self.written = False
 
@@ -43,11 +44,11 @@ class Progress:
         """Takes note of ``done`` of ``total`` steps."""
         now = time.perf_counter()
         if self.begin is None:
-            self.begin = now
-        if now - self.begin < PATIENCE or now - self.last < REFRESH or done <= 0:
+            self.begin, self.first = now, done  # an earlier run may have done these
+        if now - self.begin < PATIENCE or now - self.last < REFRESH or done <= self.first:
             return
         self.last = now
-        left = (now - self.begin) * (total - done) / done
+        left = (now - self.begin) * (total - done) / (done - self.first)
         self.say(f"{100 * done // total:3d} %, {done:,} of {total:,} {self.unit}, {left:.0f} s left")
 
     def say(self, words: str) -> None:

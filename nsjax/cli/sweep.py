@@ -75,6 +75,10 @@ def add_arguments(add: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add.add_argument("--devices", type=int, help="split the CPU into so many devices (default: one)")
     add.add_argument("--output", metavar="FILE", help="save the results: .npz, or .nc (NetCDF)")
+    add.add_argument(
+        "--checkpoint", metavar="FILE", help="add finished lanes to this file while the sweep goes on; the "
+        "same command goes on after a stop",
+    )  # fmt: skip
     add.add_argument("--plot", metavar="FILE.png", help="draw one quantity over one or two axes")
 
 
@@ -222,7 +226,7 @@ def _check_files(args: argparse.Namespace, plan: SweepPlan) -> None:
     known = (*plan.quantities, CHAOS, *label_names(plan.problem.system))
     if args.quantity is not None and args.quantity not in known:
         raise InputError(f"--quantity {args.quantity}: {nearest(args.quantity, known)}")
-    check_files(args.output, args.plot, args.model)
+    check_files(args.output, args.plot, args.model, checkpoint=args.checkpoint)
     if args.output is not None:
         check_form(pathlib.Path(args.output).suffix.removeprefix("."))
     if args.plot is not None and len(plan.shape) > 2:
@@ -290,7 +294,7 @@ def _compute(args: argparse.Namespace, plan: SweepPlan, progress: Progress) -> n
         )
     found = nsjax.sweep(
         plan.problem, plan.scheme, plan.over, reduce=_kept(plan.problem.system), progress=progress,
-        **plan.lengths,
+        checkpoint=args.checkpoint, **plan.lengths,
     )  # fmt: skip
     return dataclasses.replace(found, values={**found.values, **chaos})
 

@@ -7,10 +7,10 @@ from nsjax.contact.certificate import (
     worst_contact,
 )
 from nsjax.contact.criteria import Criteria
-from nsjax.contact.jump import Jump, no_jump, velocity_jump
+from nsjax.contact.jump import Jump, StepForces, forced_jump, no_jump, velocity_jump
 from nsjax.contact.law import ContactLaw
 from nsjax.contact.problem import ContactProblem, Factored, Given
-from nsjax.contact.solvers import METHODS, ContactSolution, solve
+from nsjax.contact.solvers import METHODS, ContactSolution, SolverSettings, solve
 
 __all__ = [
     "METHODS",
@@ -21,8 +21,11 @@ __all__ = [
     "Factored",
     "Given",
     "Jump",
+    "SolverSettings",
+    "StepForces",
     "complementarity_gap",
     "cone_violation",
+    "forced_jump",
     "natural_residual",
     "no_jump",
     "solve",

@@ -15,15 +15,16 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from nsjax.contact.acceleration import SlidingRule
 from nsjax.contact.aftermath import accelerate
-from nsjax.contact.criteria import Criteria
+from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, frozen, gap_rates
 from nsjax.contact.sliding import sticking
-from nsjax.core.operators import refreshed
 from nsjax.core.scheme import Carry, Output
-from nsjax.core.system import State, System
+from nsjax.core.step import Step
+from nsjax.core.system import State
 from nsjax.nonlinear import only_tangent
-from nsjax.types import Array, PyTree, record
+from nsjax.types import Array, record
 
 
 @record()
@@ -56,19 +57,18 @@ def begin_closing(carry: Carry, wanted: bool) -> Closing | None:
     return Closing(shift=none, steps=none.astype(int))
 
 
-def follow_closing(
-    criteria: Criteria, system: System, params: PyTree, closing: Closing, before: Carry, after: Carry,
-    output: Output, dt: Array,
-) -> tuple[Closing, Array]:  # fmt: skip
+def follow_closing(step: Step, closing: Closing, after: Carry, output: Output) -> tuple[Closing, Array]:
     """What is remembered after a step, and what the derivative of the closed time gains: (nc,), zero.
 
     A phase begins where a contact comes to rest under load, with its last impact from a long flight, see
     `Criteria.long`: times of shorter ones are known to parts of themselves alone, and the time from it to
-    the end of all bounces changes by steps. One that only hopped takes its release back. It ends where the
+    the end of all bounces changes by steps. A contact that is held again
+    after a hop was not released: the shift of that release is taken back. A phase ends where the
     contact is held no longer: with an impact elsewhere that throws it off, else with `_release`, and with
     its landing where it lasted for no more steps than tell a hop from a release: what leaves at once has
     not been closed.
     """
+    criteria, before, dt = criteria_of(step.scheme), step.carry, step.dt
     held, holds = touch_of(before).held, touch_of(after).held
     impact = output.event.timed
     flown = touch_of(before).off > criteria.long
@@ -77,7 +77,7 @@ def follow_closing(
     struck = jnp.sum(jnp.where(impact, output.event.shift, 0.0)) / jnp.maximum(jnp.sum(impact), 1)
     free = lax.cond(
         jnp.any(left & ~jnp.any(impact)),
-        lambda _: _release(criteria, system, params, before.state, after.state, holds, output, dt),
+        lambda _: _release(step, after.state, holds, output),
         lambda _: jnp.zeros(shift.shape),
         None,
     )
@@ -89,29 +89,28 @@ def follow_closing(
     return Closing(shift=jnp.where(left, gone, shift), steps=steps), gained
 
 
-def _release(
-    criteria: Criteria, system: System, params: PyTree, start: State, end: State, on: Array, output: Output,
-    dt: Array,
-) -> Array:  # fmt: skip
+def _release(step: Step, end: State, on: Array, output: Output) -> Array:
     """Time shifts (nc,) of releases in a step: zero where the acceleration of the gap does not pass zero
     near the step, as of a contact that hops or is let go at a given time.
     """
+    criteria, system, dt = criteria_of(step.scheme), step.system, step.dt
     impulses = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
-    friction = system.law(params).friction_of(system.nc)
-    stuck = sticking(*frozen((impulses, friction)))
+    stuck = sticking(*frozen((impulses, step.start.friction())))
 
     def opening(x: tuple[Array, Array, Array]) -> Array:
         """Accelerations of the gaps with the contacts ``on`` alone."""
         t, q, v = x
-        p = refreshed(system, t, q, params)
-        a, _ = accelerate(criteria, system, p, State(t=t, q=q, v=v), v, on, stuck)
+        at = step.shifted(State(t=t, q=q, v=v)).start
+        a, _ = accelerate(at, on, SlidingRule(criteria=criteria, stuck=stuck))
 
         def rates(s: Array) -> Array:
-            return gap_rates(system, p, State(t=t + s, q=system.retract(q, s * v), v=v + s * a))
+            return gap_rates(at.moved(t=t + s, q=system.retract(q, s * v), v=v + s * a))
 
         return jax.jvp(rates, (jnp.zeros(()),), (jnp.ones(()),))[1]
 
-    both = (jnp.stack([jnp.asarray(x), frozen(y)]) for x, y in zip(_parts(start), _parts(end), strict=True))
+    both = (
+        jnp.stack([jnp.asarray(x), frozen(y)]) for x, y in zip(_parts(step.state), _parts(end), strict=True)
+    )
     first, last = lax.map(opening, tuple(both))
     change = frozen(last - first)
     late = frozen(jnp.abs(first)) <= (1 + criteria.hop) * change

@@ -26,7 +26,7 @@ class Equations(Protocol):
 
     @property
     def structure(self) -> Structure:
-        """Of the tangent of the dynamics; contacts and constraints are a border of it."""
+        """Structure of the tangent of the dynamics; contacts and constraints are a border of it."""
 
     @property
     def nc(self) -> int:
@@ -67,7 +67,7 @@ class Freezing(Equations, Protocol):
 
     @property
     def tangent(self) -> str:
-        """Of the iteration: ``"full"``, as that of equations without this property, ``"mass"``, or
+        """Tangent of the iteration: ``"full"``, as that of equations without this property, ``"mass"``, or
         ``"kept"`` where `solve_stage` is given one.
         """
 

@@ -17,12 +17,11 @@ import numpy as np
 from jax import lax
 
 from nsjax import notes
-from nsjax.contact.criteria import Criteria
+from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.links import over_links, pairs
 from nsjax.contact.problem import in_place
-from nsjax.core.inertia import Inertia, inertia_at
-from nsjax.core.operators import Rows, all_rows, own_rows
-from nsjax.core.system import State, System, is_local
+from nsjax.core.step import Formed, Step, SystemState
+from nsjax.core.system import System
 from nsjax.linalg import Blocks, Paired, every, magnitude, matmul, matvec
 from nsjax.types import Array, PyTree, record
 
@@ -70,69 +69,6 @@ def fly(criteria: Criteria, touch: Touch) -> Touch:
     return dataclasses.replace(touch, held=held, off=off)
 
 
-@record()
-class Balance:
-    """Mass and force of a step at the state at which its contacts are looked at.
-
-    Args:
-        at: that state, with the velocity before an impact.
-        inertia: there.
-        push: (nv,) force of the step, without contact and constraint forces.
-        free: (nv,) acceleration by the force at the velocity of ``at``.
-        drift: (nv,) velocity change by ``push``.
-    """
-
-    at: State
-    inertia: Inertia
-    push: Array
-    free: Array
-    drift: Array
-
-
-@record()
-class Formed:
-    """What a step forms once at the state at which its contacts are looked at.
-
-    Args:
-        at: that state, with the velocity before an impact.
-        rows: of contacts and constraints.
-        response: (nv, rows) ``M^-1 W``; None where contacts are those of single nodes of one body.
-        free: (nv,) acceleration without contact and constraint forces.
-        inertia: there.
-    """
-
-    at: State
-    rows: Rows
-    response: Any
-    free: Array
-    inertia: Inertia
-
-
-def formed(system: System, p: PyTree, at: State) -> Formed:
-    """Rows, responses and free acceleration at a state."""
-    t = jnp.asarray(at.t)
-    rows = all_rows(system, t, at.q, p)
-    force = system.force(t, at.q, at.v, p)
-    inertia = inertia_at(system, t, at.q, p)
-    if is_local(system):
-        free = inertia.solve(force[:, None])[:, 0]
-        return Formed(at=at, rows=rows, response=None, free=free, inertia=inertia)
-    free, response = inertia.answers(force, rows.wt)
-    return Formed(at=at, rows=rows, response=response, free=free, inertia=inertia)
-
-
-def formed_on(system: System, p: PyTree, balance: Balance) -> Formed:
-    """Rows and responses where mass and force are known."""
-    at, inertia = balance.at, balance.inertia
-    t = jnp.asarray(at.t)
-    if inertia.response is None:
-        rows = own_rows(system, t, at.q, p, system.law(p).loads if system.nc else 0)
-    else:
-        rows = all_rows(system, t, at.q, p)
-    _, response = inertia.answers(jnp.zeros_like(balance.push), rows.wt)
-    return Formed(at=at, rows=rows, response=response, free=balance.free, inertia=inertia)
-
-
 def lasting(criteria: Criteria, touch: Touch, active: Array) -> Array:
     """Held contacts (nc,) bool that take part in the step or hop, see `Criteria.hop`."""
     return touch.held & (active | (touch.off + 1 < criteria.hop))
@@ -148,8 +84,9 @@ def normals(system: System, rows: Any, single: tuple[int, int] = (0, 0)) -> Any:
     return jnp.concatenate([found, rows[first : first + smooth], jnp.zeros((bounded, *rows.shape[1:]))])
 
 
-def _all_directions(system: System, f: Formed) -> tuple[Any, Any]:
+def _all_directions(f: Formed) -> tuple[Any, Any]:
     """``W'`` and ``M^-1 W`` with all rows of every contact."""
+    system = f.at.system
     smooth, bounded = f.rows.single
     if not smooth and not bounded:
         return f.rows.wt, f.response
@@ -164,14 +101,14 @@ def _all_directions(system: System, f: Formed) -> tuple[Any, Any]:
     return padded(f.rows.wt), padded(f.response.T).T
 
 
-def gate(criteria: Criteria, system: System, p: PyTree, f: Formed, dt: Array) -> tuple[Array, Array]:
+def gate(criteria: Criteria, f: Formed, dt: Array) -> tuple[Array, Array]:
     """Gap rates (nc,) up to which an approach is no impact: ``gate h |a_N|``, see `Criteria`; and
     ``h |a_N|`` itself, without a least value.
     """
-    wt = normals(system, f.rows.wt, f.rows.single)
-    curvature = gap_curvature(system, p, f.at)
-    forced = matvec(wt, f.free)
-    least = jnp.abs(forced) + jnp.abs(curvature) + criteria.floor * matvec(magnitude(wt), jnp.abs(f.free))
+    wt, a = normals(f.at.system, f.rows.wt, f.rows.single), jnp.asarray(f.free)
+    curvature = gap_curvature(f.at)
+    forced = matvec(wt, a)
+    least = jnp.abs(forced) + jnp.abs(curvature) + criteria.floor * matvec(magnitude(wt), jnp.abs(a))
     free = jnp.abs(forced + curvature)
     least = criteria.cancellation * least
     return criteria.gate * dt * jnp.where(free > least, free, least), dt * free
@@ -184,22 +121,21 @@ curvature is wrong by ``ASIDE^2 / (12 r^2)`` of itself, 0.1 % of 1 mm.
 """
 
 
-def gap_curvature(system: System, p: PyTree, at: State) -> Array:
+def gap_curvature(at: SystemState) -> Array:
     """Acceleration of the gaps (nc,) at constant velocity, for decisions: a difference of gaps, since the
     exact second derivative (`nsjax.core.operators.gap_drift`) is a program five times as large.
     """
     reach = ASIDE / (1.0 + jnp.max(jnp.abs(at.v)))
-    t, v = jnp.asarray(at.t), at.v
-    aside = jax.vmap(lambda s: system.gap(t + s, system.retract(at.q, s * v), p))
+    aside = jax.vmap(lambda s: at.moved(t=at.t + s, q=at.system.retract(at.q, s * at.v)).gap())
     gaps = aside(reach * np.array([-1.0, 0.0, 1.0]))
     return (gaps[0] - 2.0 * gaps[1] + gaps[2]) / (reach * reach)
 
 
-def gap_rates(system: System, p: PyTree, at: State) -> Array:
+def gap_rates(at: SystemState) -> Array:
     """Rates of the gaps (nc,) along the velocity of a state."""
 
     def along(s: Array) -> Array:
-        return system.gap(jnp.asarray(at.t) + s, system.retract(at.q, s * at.v), p)
+        return at.moved(t=at.t + s, q=at.system.retract(at.q, s * at.v)).gap()
 
     return jax.jvp(along, (jnp.zeros(()),), (jnp.ones(()),))[1]
 
@@ -209,15 +145,17 @@ def at_rest(criteria: Criteria, rates: Array, v: Array) -> Array:
     return jnp.abs(rates) <= criteria.rest * (1.0 + jnp.max(jnp.abs(v)))
 
 
-def linked(criteria: Criteria, wt: Any, response: Any, present: Array, friction: Array, nt: int) -> Any:
+def linked(criteria: Criteria, f: Formed, present: Array) -> Any:
     """Which contacts move each other, directly or through others that are ``present``, or through joints:
     (nc, nc) bool, true on the diagonal; of contacts in islands (islands, k, k) of each; None of
     contacts between changing bodies.
 
     Args:
+        f: the system, its rows and their responses; tangents without friction carry no impulse.
         present: (nc,) bool, contacts that strike or are held.
-        friction: (nc,) coefficients; tangents without friction carry no impulse.
     """
+    friction, nt = f.at.friction(), f.at.system.nt
+    wt, response = _all_directions(f)
     if isinstance(response, Paired):  # what moves what among many bodies is not told
         return None
     if response is None:  # nodes of one body
@@ -279,27 +217,23 @@ class Approach:
         return jnp.any(pairs(self.links, self.impacts))
 
 
-def approach(
-    criteria: Criteria, system: System, p: PyTree, f: Formed, touch: Touch, candidates: Array, gap: Array,
-    dt: Array,
-) -> Approach:  # fmt: skip
+def approach(step: Step, f: Formed, touch: Touch, candidates: Array, gap: Array) -> Approach:
     """Tells impacts from slow approaches.
 
     Args:
         candidates: (nc,) bool, contacts that are closed now.
         gap: (nc,) gaps there.
     """
-    rates = normals(system, f.rows.rate(f.at.v), f.rows.single)
-    limit, gain = gate(criteria, system, p, f, dt)
+    criteria, dt = criteria_of(step.scheme), step.dt
+    rates = normals(step.system, f.rows.rate(f.at.v), f.rows.single)
+    limit, gain = gate(criteria, f, dt)
     coming = candidates & ~touch.held & (rates < 0.0)
     flown = touch.off >= criteria.flight
     # without any normal acceleration the limit is zero, and rounding is no approach
     comes = ~at_rest(criteria, rates, f.at.v)
     impacts = coming & flown & comes & (rates < -limit)
     gated = coming & ~impacts
-    friction = system.law(p).friction_of(system.nc)
-    directions = _all_directions(system, f)
-    links = linked(criteria, *directions, candidates | touch.held, friction, system.nt)
+    links = linked(criteria, f, candidates | touch.held)
     bits = over_links(
         functools.partial(_pair_notes, criteria, dt), links, impacts, gap, jnp.where(impacts, rates, -1.0)
     )
@@ -363,21 +297,18 @@ def unloaded_partners(found: Approach, under: Array, loaded: Array) -> Array:
     return jnp.where(over_links(either, found.links, found.impacts, partners), notes.COUPLED, 0)
 
 
-def touched(
-    touch: Touch, found: Approach, active: Array, loaded: Array, held: Array, slide: Array, stuck: Array
-) -> Touch:
-    """What is remembered after a step.
+def touched(touch: Touch, found: Approach, active: Array, loaded: Array, held: Array) -> Touch:
+    """What is remembered after a step, but for how contacts slide.
 
     Args:
         active: (nc,) bool, contacts that took part; receding ones touch without load.
         held: (nc,) bool, at rest under load after it.
-        slide, stuck: see `Touch`.
     """
     here = active & (loaded | ~(found.impacts | found.gated))
     # an impulse on a contact that recedes, more slowly than forces turn it within the step, settles nothing
     bounced = (here & loaded & found.impacts) | touch.bounced
     off = jnp.where(here, 0, touch.off + 1)
-    return Touch(held=held, off=off, bounced=bounced & ~held, slide=slide, stuck=stuck)
+    return dataclasses.replace(touch, held=held, off=off, bounced=bounced & ~held)
 
 
 def settling(touch: Touch, held: Array) -> Array:

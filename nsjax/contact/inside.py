@@ -35,7 +35,7 @@ class Inside:
 
     @property
     def structure(self) -> Structure:
-        """Of velocities and multipliers."""
+        """Structure of velocities and multipliers."""
         return interleaving(self.equations.structure).saddle
 
     @property
@@ -58,7 +58,7 @@ class Inside:
 
     @property
     def tangent(self) -> str:
-        """Of the iteration."""
+        """Tangent of the iteration."""
         choice: str = getattr(self.equations, "tangent", "full")
         return choice
 
@@ -115,7 +115,7 @@ class Inside:
         return jnp.concatenate([w, jnp.zeros((x.shape[0], w.shape[1]))])
 
     def rates(self, data: PyTree, y: Array) -> Array:
-        """Of the border."""
+        """Rates of the rows of the border."""
         return self.apart(self.equations.rates(data, self.split(y)[0]))[0]
 
     def friction(self, data: PyTree) -> Array:

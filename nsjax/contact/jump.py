@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import jax.numpy as jnp
 
 from nsjax.contact.certificate import worst_contact
 from nsjax.contact.problem import ContactProblem, Factored
-from nsjax.contact.solvers import solve
+from nsjax.contact.solvers import SolverSettings
 from nsjax.core.branches import branch
 from nsjax.core.inertia import Inertia
 from nsjax.core.operators import Joints, Rows
+from nsjax.core.step import Balance, Formed
 from nsjax.core.system import System
 from nsjax.linalg import matvec
-from nsjax.types import Array, PyTree, record
+from nsjax.types import Array, record
 
 
 @record()
@@ -56,56 +56,66 @@ def no_jump(system: System) -> Jump:
     )
 
 
+@record()
+class StepForces:
+    """What acts in the same step beside the impulses of contacts and constraints; by default nothing, as in
+    an impact.
+
+    Args:
+        drift: (nv,) velocity change by it.
+        push: (nv,) momentum that ``drift`` leaves out, so that joints inside the inertia answer it
+            [kg m/s].
+        duration: time over which given normal forces act [s].
+        constraint_rate: (nb,) rates that the bilateral rows are to have afterwards; None: zero.
+    """
+
+    drift: Array | None = None
+    push: Array | None = None
+    duration: Array | float = 0.0
+    constraint_rate: Array | None = None
+
+    def drift_of(self, v: Array) -> Array:
+        """``drift``, zero if there is none, as a change of ``v``."""
+        return jnp.zeros_like(v) if self.drift is None else self.drift
+
+
+IMPACT = StepForces()
+
+
 def jump_problem(
-    system: System,
-    params: PyTree,
-    rows: Rows,
-    response: Any,
-    before: Array,
-    drift: Array,
-    active: Array,
-    constraint_rate: Array | None = None,
-    duration: Array | float = 0.0,
+    f: Formed, before: Array, drift: Array, active: Array, forces: StepForces = IMPACT
 ) -> ContactProblem:
-    """The contact problem of `velocity_jump`; ``before`` are the rates of the rows before it."""
+    """The contact problem of `velocity_jump`.
+
+    Args:
+        before: rates of the rows before the jump.
+        drift: (nv,) velocity change without the impulses of the rows.
+    """
+    system, rows = f.at.system, f.rows
     nb, nt = system.nb - system.inside, system.nt
-    nc = system.nc if rows.wt.shape[0] > nb else 0
+    nc = system.nc if rows.count > nb else 0
     free = before + matvec(rows.wt, drift)
     friction, given = jnp.zeros(0), None
     if nc:
-        law = system.law(params)
-        friction, given = law.friction_of(nc), law.given(nc, duration)
+        law = system.law(f.at.params)
+        friction, given = law.friction_of(nc), law.given(nc, forces.duration)
     smooth, bounded = rows.single
     problem = ContactProblem(
-        nc=nc, nt=nt, nb=nb, delassus=Factored(wt=rows.wt, response=response), free=free,
+        nc=nc, nt=nt, nb=nb, delassus=Factored(wt=rows.wt, response=f.response), free=free,
         friction=friction, mask=active[:nc], given=given, smooth=smooth, bounded=bounded,
     )  # fmt: skip
     if nc:
         e = problem.stack(law.row_restitution(nc, nt).reshape(nc, 1 + nt), jnp.zeros(nb))
         free = free + e * before
-    if constraint_rate is not None:
-        free = free - problem.stack(jnp.zeros((nc, 1 + nt)), constraint_rate)
+    if forces.constraint_rate is not None:
+        free = free - problem.stack(jnp.zeros((nc, 1 + nt)), forces.constraint_rate)
     return dataclasses.replace(problem, free=free)
 
 
 def velocity_jump(
-    system: System,
-    params: PyTree,
-    rows: Rows,
-    response: Any,
-    v: Array,
-    drift: Array,
-    active: Array,
-    *,
-    tolerance: Array | float,
-    max_iterations: int,
-    constraint_rate: Array | None = None,
-    duration: Array | float = 0.0,
-    method: str = "auto",
-    inertia: Inertia | None = None,
-    push: Array | None = None,
+    f: Formed, active: Array, settings: SolverSettings, forces: StepForces = IMPACT,
     start: Array | None = None,
-) -> Jump:
+) -> Jump:  # fmt: skip
     """Impulses and velocity change for which every row fulfils its law.
 
     With ``u = W' v`` before and ``v + drift + dv`` after, ``dv = M^-1 W Lambda``:
@@ -113,37 +123,33 @@ def velocity_jump(
     ``u_B^+ = 0`` (or ``constraint_rate``).
 
     Args:
-        rows: contact rows, then bilateral rows; only the latter if no contact can act.
-        response: ``M^-1 W`` (nv, rows) of those that are no joints inside the inertia.
-        v: velocity to which restitution refers.
-        drift: velocity change by everything else in the same step (zero at an impact).
+        f: the system with the velocity ``v`` to which restitution refers, its rows (contacts, then
+            constraints; only the latter if no contact can act) and their responses.
         active: (nc,) bool.
-        constraint_rate: (nb,) rates that the bilateral rows are to have afterwards, zero if None.
-        duration: time over which given forces act [s], zero at an impact.
-        method: of the contact solver.
-        inertia: where joints are inside it; else it is not read.
+        settings: of the contact solver.
+        forces: what else acts.
         start: (nc, 1 + nt) impulses with which the solver may begin; None: zero.
-        push: (nv,) momentum that ``drift`` leaves out, so that the joints answer it [kg m/s]; None: none.
 
     Source: [S&U&S (8)-(13)]; [R&S (46)-(54)].
     """
+    rows, v, drift = f.rows, f.at.v, forces.drift_of(f.at.v)
     before = rows.rate(v)
     free, lift, hold = drift, None, None
     if rows.joints is not None:
-        lift, hold = _joints_answer(rows.joints, inertia, v + drift, push)
+        lift, hold = _joints_answer(rows.joints, f.inertia, v + drift, forces.push)
         free = drift + lift
-    problem = jump_problem(system, params, rows, response, before, free, active, constraint_rate, duration)
+    problem = jump_problem(f, before, free, active, forces)
     nc = problem.nc
     begin = None if start is None else problem.stack(start, jnp.zeros(problem.nb))
-    answer = solve(problem, tolerance=tolerance, max_iterations=max_iterations, method=method, start=begin)
-    dv, constraints = matvec(response, answer.x), problem.bilateral(answer.x)
+    answer = settings.solve(problem, begin)
+    dv, constraints = matvec(f.response, answer.x), problem.bilateral(answer.x)
     if hold is not None:
-        more = inertia.held(matvec(rows.wt.T, answer.x), jnp.zeros_like(hold))  # type: ignore[union-attr]
+        more = f.inertia.held(matvec(rows.wt.T, answer.x), jnp.zeros_like(hold))
         constraints = jnp.concatenate([hold + more[1], constraints])
-    none = no_jump(system)
+    none = no_jump(f.at.system)
     worst = none.worst
     if problem.free.shape[0]:
-        solved, tell = answer.residual <= tolerance, lambda x: worst_contact(problem, x)
+        solved, tell = answer.residual <= settings.tolerance, lambda x: worst_contact(problem, x)
         worst = branch(solved, lambda x: none.worst, tell, answer.x)
     if nc:
         normal = [problem.contacts(u)[:, 0] for u in (before, rows.rate(v + free + dv))]
@@ -159,10 +165,56 @@ def velocity_jump(
     )
 
 
-def _joints_answer(joints: Joints, inertia: Any, v: Array, push: Array | None) -> tuple[Array, Array]:
+def forced_jump(
+    b: Balance, rows: Rows, active: Array, settings: SolverSettings, forces: StepForces = IMPACT,
+    start: Array | None = None,
+) -> tuple[Array, Jump]:  # fmt: skip
+    """Velocity change (nv,) of a whole step, and its jump: `velocity_jump` with the momentum ``push`` of
+    the other forces, to which joints inside the inertia respond, too.
+
+    Args:
+        b: mass at the state where contacts are looked at, with the velocity to which restitution refers.
+        rows: of contacts (if any may act) and constraints there.
+        active, settings, start: as in `velocity_jump`.
+        forces: what else acts, ``drift`` left out: it is found.
+
+    Example:
+        Moreau's rule:
+
+        >>> import jax.numpy as jnp
+        >>> import nsjax
+        >>> from nsjax.schemes import building as b
+        >>> def respond(run):
+        ...     at, s, dt = run.midpoint, run.state, run.dt
+        ...     mass, push = at.inertia(), at.force()
+        ...     free = mass.solve(push[:, None])[:, 0]
+        ...     balance = b.Balance(at=at, inertia=mass, push=push, free=free, drift=dt * free)
+        ...     forces = b.StepForces(push=dt * push, duration=dt)
+        ...     rows, settings = at.rows(run.contacts), b.SolverSettings()
+        ...     dv, jump = b.forced_jump(balance, rows, run.acting, settings, forces)
+        ...     end = b.State(t=s.t + dt, q=s.q + dt * (s.v + 0.5 * dv), v=s.v + dv)
+        ...     return b.Stepped(end=end, jump=jump, estimate=jnp.zeros(()))
+        >>> own, ball = b.impulse_scheme("own", respond), nsjax.models.bouncing_ball()
+        >>> a, c = (nsjax.simulate(*ball, x, dt=1e-2, time=1.0) for x in (own, nsjax.schemes.moreau()))
+        >>> bool(abs(a.q - c.q).max() < 1e-12)
+        True
+    """
+    push, inertia = forces.push, b.inertia
+    if push is None:
+        push = jnp.zeros(b.at.system.nv)
+    if rows.joints is not None:
+        f = Formed(at=b.at, inertia=inertia, rows=rows, response=rows.response(inertia))
+        jump = velocity_jump(f, active, settings, forces, start)
+        return jump.dv, jump
+    drift, response = inertia.answers(push, rows)
+    f = Formed(at=b.at, inertia=inertia, rows=rows, response=response)
+    jump = velocity_jump(f, active, settings, dataclasses.replace(forces, drift=drift), start)
+    return drift + jump.dv, jump
+
+
+def _joints_answer(joints: Joints, inertia: Inertia, v: Array, push: Array | None) -> tuple[Array, Array]:
     """Velocity change by ``push`` and by the impulses of the joints inside the inertia, after which their
     rates are zero, and these impulses.
     """
     push = jnp.zeros_like(v) if push is None else push
-    change: tuple[Array, Array] = inertia.held(push, -joints.rate(v))
-    return change
+    return inertia.held(push, -joints.rate(v))

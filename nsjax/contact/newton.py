@@ -248,7 +248,7 @@ def newton_by_compliance(
 
 
 def _compliances(problem: ContactProblem, way: _Way) -> Array:
-    """Of all rows (m,): equal on the first way."""
+    """Compliances of all rows (m,), equal at the first trial."""
     low, high = np.log(RATIOS)
     each = jnp.exp(low + (high - low) * _drawn(problem, way.k - 1)[:, :1])
     each = jnp.broadcast_to(each, (problem.nc, 1 + problem.nt))

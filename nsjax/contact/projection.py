@@ -8,10 +8,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.contact.stage import StageSettings, solve_stage
+from nsjax.contact.stage import StageSettings, StageStart, solve_stage
 from nsjax.core.branches import branch
-from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import acting, gap_rows
+from nsjax.core.operators import acting, position_gradient
+from nsjax.core.step import SystemState
 from nsjax.core.system import System
 from nsjax.linalg import BlockTridiagonal, Structure, matvec
 from nsjax.types import Array, PyTree, record
@@ -106,63 +106,53 @@ def position_rows(system: System, t: Array, q: Array, p: PyTree, nc: int) -> Arr
     return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
-def correction_directions(
-    system: System, t: Array, q: Array, p: PyTree, contacts: bool, kinetic: bool
-) -> Array:
-    """``D`` (nv, nc + nb): ``W`` at ``(t, q)``, or ``M^-1 W`` in the kinetic metric."""
-    parts = []
-    if system.nc and contacts:
-        parts.append(gap_rows(system, "gap", system.nc, t, q, p).wt)
-    if system.nb:
-        parts.append(gap_rows(system, "constraint", system.nb, t, q, p).wt)
-    w = jnp.concatenate(parts).T
-    return inertia_at(system, t, q, p).solve(w) if kinetic else w
+@record(static=("contacts", "kinetic"))
+class Directions:
+    """Along which positions are corrected.
+
+    Args:
+        at: the system at the state at which the directions are taken.
+        contacts: whether the contacts take part, or only the bilateral constraints.
+        kinetic: ``D = M^-1 W``, independent of units, instead of ``D = W``.
+    """
+
+    at: SystemState
+    contacts: bool
+    kinetic: bool
+
+    def matrix(self) -> Array:
+        """``D`` (nv, nc + nb)."""
+        at = self.at
+        rows = position_gradient(at.system, at.t, at.q, at.params, self.contacts)
+        found: Array = rows.response(at.inertia()) if self.kinetic else rows.directions()
+        return found
 
 
 def project_position(
-    system: System,
-    params: PyTree,
-    t: Array,
-    q: Array,
-    at: tuple[Array, Array],
-    dt: Array,
-    v: Array,
-    *,
-    contacts: bool,
-    kinetic: bool,
-    tolerance: Array | float,
-    contact_tolerance: Array | float,
-    max_passes: int,
-    max_iterations: int,
-    depth: Array | float = 0.0,
+    end: SystemState, along: Directions, dt: Array, settings: StageSettings, depth: Array | float = 0.0
 ) -> Projection:
     """``q + D Psi`` with ``0 <= g_N + depth _|_ Psi >= 0``, ``g_B = 0``, nearest to ``q`` to first order.
 
     Without constraints and without a contact penetrated by more than ``depth`` nothing is solved.
 
     Args:
-        at: time and position at which the directions ``D`` are taken.
-        dt, v: scales: increments count as velocities ``increment / dt`` beside ``v``.
-        contacts: whether the contacts take part, or only the bilateral constraints.
-        kinetic: ``D = M^-1 W``, independent of units, instead of ``D = W``.
-        tolerance, contact_tolerance, max_passes, max_iterations: see `nsjax.contact.stage.solve_stage`.
+        end: the system at the position ``q``.
+        along: the directions ``D``.
+        dt: increments count as velocities ``increment / dt``.
+        settings: of the solver, whose tolerances are those of velocities; their scale is that of ``end``.
         depth: penetration that is left alone [m].
 
     Source: [S&U&S (32), (33)].
     """
-    nc = system.nc if contacts else 0
+    system, params, t, q = end.system, end.params, end.t, end.q
+    nc = system.nc if along.contacts else 0
     may = acting(system, t, q, params, jnp.ones(system.nc, bool))
 
     def move(_: None) -> Projection:
-        directions = correction_directions(system, *at, params, contacts, kinetic)
-        data = _Data(params=params, t=t, q=q, directions=directions, dt=dt, depth=depth)
-        settings = StageSettings(
-            tolerance=tolerance, contact_tolerance=contact_tolerance, scale=1.0 + jnp.max(jnp.abs(v))
-        )
-        answer = solve_stage(
-            _Equations(system, contacts), data, jnp.zeros(system.nv), may[:nc], settings,
-            max_passes=max_passes, max_iterations=max_iterations,
-        )  # fmt: skip
+        data = _Data(params=params, t=t, q=q, directions=along.matrix(), dt=dt, depth=depth)
+        start = StageStart(z=jnp.zeros(system.nv))
+        scaled = dataclasses.replace(settings, scale=1.0 + jnp.max(jnp.abs(end.v)))
+        answer = solve_stage(_Equations(system, along.contacts), data, may[:nc], scaled, start)
         return Projection(
             q=system.retract(q, dt * answer.z),
             psi=answer.impulses,
@@ -181,5 +171,4 @@ def project_position(
         return move(None)
     if not nc:
         return stay(None)
-    gap = system.gap(t, q, params)
-    return branch(jnp.any((gap + depth < 0.0) & may), move, stay, None)
+    return branch(jnp.any((end.gap() + depth < 0.0) & may), move, stay, None)

@@ -25,7 +25,7 @@ from nsjax.contact.problem import ContactProblem
 from nsjax.types import Array, record
 
 FIRST, SMALLER, LARGER = 0.01, 0.1, 30.0
-"""Of the resistance ``c`` in parts of those of rows; its factors after an answer, and after a failure."""
+"""First resistance ``c`` in parts of those of rows; its factors after an answer, and after a failure."""
 
 LEAST, MOST = 1e-9, 1e3
 """Bounds of ``c``: pivots stay a million times above rounding; contacts hardly move each other."""

@@ -14,18 +14,16 @@ of the theory of hybrid systems; the shifts are the package's own.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.dependent import dependent_answer
-from nsjax.core.operators import Rows
+from nsjax.core.step import Formed, SystemState
 from nsjax.core.system import State, System
 from nsjax.linalg import Blocks, every, matmul, matvec
 from nsjax.nonlinear import moved, only_tangent, with_tangent
-from nsjax.types import Array, PyTree, record
+from nsjax.types import Array, record
 
 
 @record()
@@ -92,10 +90,7 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
     )
 
 
-def settle(
-    system: System, params: PyTree, t: Array, q: Array, rows: Rows, response: Any, resting: Array,
-    refuse: bool = True,
-) -> Array:  # fmt: skip
+def settle(f: Formed, live: SystemState, resting: Array, refuse: bool = True) -> Array:
     """``q`` whose derivative keeps the gaps of contacts that have come to rest.
 
     The derivative of the last, unresolved bounces leaves a gap derivative of the order of the step that
@@ -103,13 +98,15 @@ def settle(
     rows among the ``W_N``, which stay as they are.
 
     Args:
-        rows, response: rows at ``q``, and ``M^-1 W``.
+        f: rows at the position, and ``M^-1 W``, without derivatives.
+        live: the system there, with the position ``q``.
         resting: (nc,) bool, contacts that have just come to rest.
     """
+    system, rows, response = live.system, f.rows, f.response
     d = 1 + system.nt
     count = system.nc * d
     wt, back = lax.stop_gradient((every(rows.wt, count, d), every(response, count, d, columns=True)))
-    gap = jnp.where(resting, only_tangent(system.gap(t, q, params), refuse), 0.0)
+    gap = jnp.where(resting, only_tangent(live.gap(), refuse), 0.0)
     if not isinstance(rows.wt, Blocks) and rows.wt.shape[0] > count:
         joints, theirs = lax.stop_gradient((rows.wt[count:], response[:, count:]))
         wt, back = jnp.concatenate([wt, joints]), jnp.concatenate([back, theirs], axis=1)
@@ -122,7 +119,7 @@ def settle(
         answer = jax.vmap(_answer)(g.values, *own).reshape(-1)
     else:
         answer = _answer(g, resting, gap)
-    return moved(system.retract, q, -matvec(back, answer))
+    return moved(system.retract, live.q, -matvec(back, answer))
 
 
 def _answer(g: Array, resting: Array, gap: Array) -> Array:

@@ -15,14 +15,14 @@ import jax.numpy as jnp
 
 from nsjax import notes
 from nsjax.contact import events, saltation, sliding
-from nsjax.contact.aftermath import Around, accelerate, shift_back
-from nsjax.contact.criteria import Criteria
-from nsjax.contact.events import Approach, Balance, Formed, Touch, frozen
+from nsjax.contact.acceleration import SlidingRule
+from nsjax.contact.aftermath import EventMotion, accelerate, shift_back
+from nsjax.contact.criteria import Criteria, criteria_of
+from nsjax.contact.events import Approach, Touch, frozen
 from nsjax.contact.jump import Jump
 from nsjax.contact.links import over_links
 from nsjax.core.branches import branch
-from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import all_rows, refreshed, row_drift
+from nsjax.core.step import Balance, Formed, Step, SystemState, formed
 from nsjax.core.system import State, System
 from nsjax.linalg import every, matvec
 from nsjax.nonlinear import with_tangent
@@ -47,8 +47,8 @@ class Stepped:
 
 
 @record()
-class Told:
-    """What the driver tells of a step.
+class ContactReport:
+    """What the driver reports of the contacts of a step.
 
     Args:
         touch: what is remembered of the contacts.
@@ -65,11 +65,11 @@ class Told:
     timed: Array
 
 
-def nothing_told(touch: Touch) -> Told:
-    """Of a step without contacts."""
+def no_report(touch: Touch) -> ContactReport:
+    """The report of a step in which no contact takes part."""
     zero = jnp.zeros(touch.held.shape)
     none = jnp.zeros(zero.shape, bool)
-    return Told(touch=touch, notes=jnp.zeros(zero.shape, int), impact=none, tau=zero, timed=none)
+    return ContactReport(touch=touch, notes=jnp.zeros(zero.shape, int), impact=none, tau=zero, timed=none)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Family:
     """How a family of schemes meets events.
 
     Args:
-        predict: ``(system, state, dt) -> State`` where the contacts are looked at: close to where they
+        predict: ``(step) -> State`` where the contacts are looked at: close to where they
             close, with the velocity before an impact.
         held: ``(end, loaded, touch, found, jump) -> (nc,) bool``, contacts at rest after the step.
         corrects: whether gaps are corrected on position level. The derivative of such a step annuls
@@ -92,7 +92,7 @@ class Family:
             scheme slides, at the times of the grid, by what the belt changes in half a step.
     """
 
-    predict: Callable[[System, State, Array], State]
+    predict: Callable[[Step], State]
     held: Callable[[State, Array, Touch, Approach, Jump], Array]
     corrects: bool
     turns: bool
@@ -101,12 +101,12 @@ class Family:
     shares: bool = False
     laws: float = 1.0
 
-    def slip(self, system: System, state: State, p: PyTree, dt: Array) -> Array:
+    def slip(self, at: SystemState, dt: Array) -> Array:
         """Tangential velocities (nc, nt) to which the law of the last step referred."""
         if self.laws == 1.0:
-            return system.slip(state.t, state.q, state.v, p)
+            return at.slip()
         back = (1.0 - self.laws) * dt
-        return system.slip(state.t - back, system.retract(state.q, -back * state.v), state.v, p)
+        return at.moved(t=at.state.t - back, q=at.system.retract(at.q, -back * at.v)).slip()
 
 
 def loaded(jump: Jump, active: Array) -> Array:
@@ -115,7 +115,26 @@ def loaded(jump: Jump, active: Array) -> Array:
 
 
 @record()
-class _Before:
+class Contacts:
+    """What is known of the contacts of a step before it is taken.
+
+    Args:
+        touch: what is remembered of them.
+        active: (nc,) bool, closed at the predicted state. One seen a step early does no harm.
+        known: (nv,) acceleration and (rows,) row forces before the step where they are known.
+        load: (nc,) bool, under load before it, where the scheme knows better than ``touch.held``.
+        balance: mass and force at the predicted state where they are known.
+    """
+
+    touch: Touch
+    active: Array
+    known: tuple[Array, Array] | None = None
+    load: Array | None = None
+    balance: Balance | None = None
+
+
+@record()
+class _StepEvents:
     """What is known of the step before it is taken, without derivatives.
 
     Args:
@@ -136,8 +155,8 @@ class _Before:
     turning: Array
 
 
-def _no_event(system: System) -> _Before:
-    return _Before(
+def _no_event(system: System) -> _StepEvents:
+    return _StepEvents(
         found=events.no_approach(system), shifts=jnp.zeros(system.nc, bool), rate=jnp.zeros(system.nc),
         a=jnp.zeros(system.nv), force=jnp.zeros(system.nc * (1 + system.nt) + system.nb),
         aside=jnp.zeros((system.nv, 0 if system.pairs is not None else system.nc)),
@@ -145,144 +164,181 @@ def _no_event(system: System) -> _Before:
     )  # fmt: skip
 
 
-def _look(
-    criteria: Criteria, family: Family, system: System, p: PyTree, start: State, at: State, active: Array,
-    gap: Array, touch: Touch, slide: Array, slow: Array, known: tuple[Array, Array] | None, dt: Array,
-    f: Formed | None,
-) -> _Before:  # fmt: skip
-    """Events of the step: impacts, else reversals of the sliding velocities ``slide`` at its start, from
-    which those at the predicted state differ by what a belt changes until then.
-    """
-    f = f or events.formed(system, p, at)
-    found = events.approach(criteria, system, p, f, touch, active, gap, dt)
-    none = _no_event(system)
-    if not family.derivative:
-        return dataclasses.replace(none, found=found)
-    d, count = 1 + system.nt, system.nc * (1 + system.nt)
+@record(static=("family",))
+class _ContactView:
+    """One step without derivatives, as the driver looks at its contacts.
 
-    def motion(_: None) -> tuple[Array, Array, Array]:
-        own = slide if family.turns and system.nt else None
-        a, force = known or accelerate(criteria, system, p, start, start.v, touch.held, touch.stuck, own)
-        if not family.turns:
+    Args:
+        family: of its scheme.
+        step: the step.
+        contacts: what is known of them.
+        ahead: the system where they are looked at.
+        f: what is formed there already, if anything.
+        gap: (nc,) gaps there.
+        slide: (nc, nt) sliding velocities at the start.
+        slow: (nc,) bool, contacts whose sliding may turn.
+    """
+
+    family: Family
+    step: Step
+    contacts: Contacts
+    ahead: SystemState
+    f: Formed | None
+    gap: Array
+    slide: Array
+    slow: Array
+
+    @property
+    def criteria(self) -> Criteria:
+        """Thresholds of the scheme."""
+        return criteria_of(self.step.scheme)
+
+    @property
+    def turns(self) -> bool:
+        """Whether sliding that turns is an event of the step."""
+        return self.family.turns and self.step.system.nt > 0
+
+    def before(self) -> _StepEvents:
+        """Events of the step: impacts, else reversals of the sliding velocities at its start, from which
+        those at the predicted state differ by what a belt changes until then.
+        """
+        system, contacts, family = self.step.system, self.contacts, self.family
+        f = self.f or formed(self.ahead)
+        found = events.approach(self.step, f, contacts.touch, contacts.active, self.gap)
+        none = _no_event(system)
+        if not family.derivative:
+            return dataclasses.replace(none, found=found)
+        d, count = 1 + system.nt, system.nc * (1 + system.nt)
+        still = none.a, none.force, jnp.zeros(count)
+        a, force, change = branch(
+            jnp.any(found.impacts) | jnp.any(self.slow), lambda _: self._motion(f), lambda _: still, None
+        )
+        turning = change.reshape(system.nc, d)[:, 1:]
+        shifts, rate = found.impacts, found.rates
+        if self.turns:
+            v, dt, slide = self.step.state.v, self.step.dt, self.slide
+            may = self.slow & ~contacts.touch.stuck & ~jnp.any(found.impacts)
+            turns = sliding.reversal(self.criteria, slide, turning, may, v, dt)
+            shifts, rate = (
+                shifts | turns,
+                jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1)),
+            )
+            kinks = sliding.unresolved(self.criteria, turns, slide, turning, v)
+            found = dataclasses.replace(found, notes=found.notes | kinks)
+        aside = none.aside
+        if family.corrects:
+            back = f.response[:, :count:d]  # schemes that correct positions know no islands
+            own = jnp.sum(events.normals(system, f.rows.wt).T * back, axis=0)
+            aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
+        return _StepEvents(
+            found=found, shifts=shifts, rate=rate, a=a, force=force, aside=aside, turning=turning
+        )  # fmt: skip
+
+    def _motion(self, f: Formed) -> tuple[Array, Array, Array]:
+        """Acceleration and row forces before the step, and the rates of the velocities of contact rows."""
+        start, touch, system = self.step.start, self.contacts.touch, self.step.system
+        count = system.nc * (1 + system.nt)
+        rule = SlidingRule(
+            criteria=self.criteria, stuck=touch.stuck, slide=self.slide if self.turns else None
+        )
+        a, force = self.contacts.known or accelerate(start, touch.held, rule)
+        if not self.family.turns:
             return a, force, jnp.zeros(count)
-        drift = row_drift(system, jnp.asarray(at.t), at.q, start.v, p)
+        drift = self.ahead.moved(v=start.v).drift()
         return a, force, matvec(every(f.rows.wt, count, 1), a) + drift[:count]
 
-    still = none.a, none.force, jnp.zeros(count)
-    a, force, change = branch(jnp.any(found.impacts) | jnp.any(slow), motion, lambda _: still, None)
-    turning = change.reshape(system.nc, d)[:, 1:]
-    shifts, rate = found.impacts, found.rates
-    if family.turns and system.nt:
-        may = slow & ~touch.stuck & ~jnp.any(found.impacts)
-        turns = sliding.reversal(criteria, slide, turning, may, start.v, dt)
-        shifts, rate = shifts | turns, jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1))
-        kinks = sliding.unresolved(criteria, turns, slide, turning, start.v)
-        found = dataclasses.replace(found, notes=found.notes | kinks)
-    aside = none.aside
-    if family.corrects:
-        back = f.response[:, :count:d]  # schemes that correct positions know no islands
-        own = jnp.sum(events.normals(system, f.rows.wt).T * back, axis=0)
-        aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
-    return _Before(
-        found=found, shifts=shifts, rate=rate, a=a, force=force, aside=aside, turning=turning
-    )  # fmt: skip
+    def hopping(self, end: State, found: Approach) -> Array:
+        """Held contacts (nc,) bool that are open for a step and have not left: see `Criteria.hop`; an
+        impact elsewhere may have sent them away.
+        """
+        f, active = self.f, self.contacts.active
+        hops = events.lasting(self.criteria, self.contacts.touch, active) & ~active
+
+        def stays(_: None) -> Array:
+            if f is None:
+                rates = events.gap_rates(self.ahead.moved(v=end.v))
+            else:
+                rates = events.normals(self.step.system, f.rows.rate(end.v), f.rows.single)
+            return hops & (jnp.abs(rates) <= found.limit)
+
+        return branch(jnp.any(hops) & jnp.any(found.impacts), stays, lambda _: hops, None)
+
+    def report(self, end: State, jump: Jump, found: Approach) -> ContactReport:
+        """What is remembered and noted of the step."""
+        touch, active = self.contacts.touch, self.contacts.active
+        hops = self.hopping(end, found)
+        stuck = jnp.where(hops, touch.stuck, sliding.sticking(jump.contacts, self.ahead.friction()))
+        load, under = loaded(jump, active), self.contacts.load
+        held = self.family.held(end, load, touch, found, jump) | hops
+        impact = found.impacts & load
+        after = events.touched(touch, found, active, load, held)
+        return ContactReport(
+            touch=dataclasses.replace(after, slide=self.slide, stuck=stuck),
+            notes=found.notes
+            | events.settling(touch, held)
+            | events.unloaded_partners(found, touch.held if under is None else under, load),
+            impact=impact,
+            tau=jnp.zeros(load.shape),
+            timed=impact,
+        )
 
 
 def through_events(
-    respond: Callable[[PyTree, State, Formed | None], Stepped], family: Family, criteria: Criteria,
-    system: System, params: PyTree, state: State, touch: Touch, active: Array, dt: Array,
-    known: tuple[Array, Array] | None = None, load: Array | None = None,
-    balance: Balance | None = None,
-) -> tuple[Stepped, Told]:  # fmt: skip
+    respond: Callable[[Step, Formed | None], Stepped], family: Family, step: Step, contacts: Contacts
+) -> tuple[Stepped, ContactReport]:
     """A step with contacts whose derivative is that of the motion.
 
     Args:
-        respond: the step with parameters, from a state, and what is `Formed` already.
-        touch: what is remembered of the contacts.
-        active: (nc,) bool, contacts closed at the predicted state. One seen a step early does no harm.
-        known: (nv,) acceleration and (rows,) row forces before the step where they are known.
-        load: (nc,) bool, contacts under load before it, where the scheme knows better than ``touch.held``.
-        balance: mass and force at the predicted state where they are known.
+        respond: what the scheme makes of a step; the second argument is what is `Formed` already.
+        family: how it meets events.
+        step: the step.
+        contacts: what is known of them.
 
     Returns:
-        What the scheme makes of the step, and what is told of it.
+        What the scheme makes of the step, and what is reported of its contacts.
     """
-    p, start, step, touch, known = frozen((params, state, dt, touch, known))
-    friction = system.law(p).friction_of(system.nc)
-    slide, slow = touch.slide, jnp.zeros(system.nc, bool)
+    system = step.system
+    still, known = frozen((step, contacts))
+    slide, slow = known.touch.slide, jnp.zeros(system.nc, bool)
     if family.turns and system.nt and family.derivative:
-        slide = family.slip(system, start, p, step)
-        slow = sliding.slowing(criteria, slide, touch, active)
-    ahead = family.predict(system, start, step)
-    new = active & ~touch.held
-    at = family.predict(system, state, dt)
-    gap = system.gap(at.t, at.q, params)
+        slide = family.slip(still.start, still.dt)
+        slow = sliding.slowing(criteria_of(step.scheme), slide, known.touch, contacts.active)
+    ahead = still.at(family.predict(still))
+    new = contacts.active & ~known.touch.held
+    at = step.at(family.predict(step))
+    gap = at.gap()
     f = None
     if family.shares and not family.derivative:
-        f = events.formed_on(system, params, balance) if balance else events.formed(system, params, at)
-    b = branch(
-        jnp.any(new) | jnp.any(slow),
-        lambda _: _look(
-            criteria,
-            family,
-            system,
-            p,
-            start,
-            ahead,
-            active,
-            frozen(gap),
-            touch,
-            frozen(slide),
-            slow,
-            known,
-            step,
-            frozen(f),
-        ),
-        lambda _: _no_event(system),
-        None,
-    )
-
-    def tell(r: Stepped) -> Told:
-        hops = _hopping(criteria, system, p, ahead, frozen(r.end), touch, b.found, active, frozen(f))
-        stuck = jnp.where(hops, touch.stuck, sliding.sticking(frozen(r.jump.contacts), friction))
-        return _tell(
-            family, frozen(r.end), frozen(r.jump), touch, b.found, active, hops, slide, stuck, load
-        )
-
+        f = contacts.balance.formed() if contacts.balance else formed(at)
+    look = _ContactView(
+        family=family, step=still, contacts=known, ahead=ahead, f=frozen(f), gap=frozen(gap), slide=slide,
+        slow=slow,
+    )  # fmt: skip
+    b = branch(jnp.any(new) | jnp.any(slow), lambda _: look.before(), lambda _: _no_event(system), None)
     if not family.derivative:
-        r = respond(params, state, f)
-        return r, tell(r)
-    shift = _event_shift(family, system, params, state, b, gap, dt)
-    shifted = saltation.shift_state(system, state, start.v, b.a, shift.mean)
+        r = respond(step, f)
+        return r, look.report(frozen(r.end), frozen(r.jump), b.found)
+    shift = _event_shift(family, step, b, gap)
+    shifted = saltation.shift_state(system, step.state, still.state.v, b.a, shift.mean)
     if family.corrects:
         shifted = saltation.shift_apart(system, shifted, shift, b.aside, jnp.zeros_like(b.aside))
-    # what the step holds fixed moves with its start
-    r = respond(refreshed(system, shifted.t, shifted.q, params), shifted, None)
-    told = tell(r)
-    return _after(criteria, family, system, params, ahead, r, told, b, shift, touch, active, step)
+    r = respond(step.shifted(shifted), None)
+    return _after(look, step, r, b, shift)
 
 
 def _after(
-    criteria: Criteria, family: Family, system: System, params: PyTree, ahead: State, r: Stepped,
-    told: Told, b: _Before, shift: saltation.Shift, touch: Touch, active: Array, dt: Array,
-) -> tuple[Stepped, Told]:  # fmt: skip
-    """The step shifted back along the motion after its events."""
-    p = frozen(params)
+    look: _ContactView, step: Step, r: Stepped, b: _StepEvents, shift: saltation.Shift
+) -> tuple[Stepped, ContactReport]:
+    """The step shifted back along the motion after its events, and its report."""
+    system, touch = step.system, look.contacts.touch
+    told = look.report(frozen(r.end), frozen(r.jump), b.found)
 
     def finish(live: tuple[State, saltation.Shift, Array]) -> tuple[State, Array, Array]:
         end, shift, impulses = live
-        jump, slide = frozen(r.jump), None
-        if family.turns and system.nt:
-            slide = family.slip(system, frozen(end), p, dt)
-        # a contact seen too early has no impulse yet: its own shift forth and back then cancels
-        x = Around(
-            at=ahead, a=b.a, aside=b.aside, end=frozen(end), resting=touch.held, after=told.touch.held,
-            stuck=told.touch.stuck if family.turns else None, active=loaded(jump, active),
-            impulses=_stacked(jump), slide=slide,
-        )  # fmt: skip
-        e = system.law(p).row_restitution(system.nc, 0)
-        reach = dt * sliding.unsure(touch.bounced, e, system.islands)
-        back, force, near = shift_back(criteria, system, p, end, shift, x, reach, corrects=family.corrects)
+        x = _around(look, frozen(end), frozen(r.jump), told.touch, b)
+        e = system.law(look.step.params).row_restitution(system.nc, 0)
+        reach = look.step.dt * sliding.unsure(touch.bounced, e, system.islands)
+        back, force, near = shift_back(x, end, shift, reach)
         # what the forces before and after the event make of the time by which it moves
         rows = with_tangent(impulses, (b.force - force) * shift.mean)
         struck = over_links(
@@ -298,70 +354,43 @@ def _after(
         r.jump, contacts=rows[:count].reshape(r.jump.contacts.shape), constraints=rows[count:]
     )
     landed = told.touch.held & ~touch.held
-    end = branch(jnp.any(landed), lambda s: settled(family, system, params, s, landed), lambda s: s, end)
+    settle = lambda s: settled(look.family, step.at(s), landed)  # noqa: E731
+    end = branch(jnp.any(landed), settle, lambda s: s, end)
     tau = jnp.where(told.impact, shift.tau, 0.0)
     told = dataclasses.replace(told, notes=told.notes | kinks, tau=tau)
     return dataclasses.replace(r, end=end, jump=jump), told
 
 
-def _event_shift(
-    family: Family, system: System, params: PyTree, state: State, b: _Before, gap: Array, dt: Array
-) -> saltation.Shift:
+def _around(look: _ContactView, end: State, jump: Jump, after: Touch, b: _StepEvents) -> EventMotion:
+    """The motion around the events of a step. A contact seen too early has no impulse yet: its own shift
+    forth and back then cancels.
+    """
+    slide = look.family.slip(look.step.at(end), look.step.dt) if look.turns else None
+    stuck = after.stuck if look.family.turns else None
+    return EventMotion(
+        at=look.ahead, a=b.a, aside=b.aside, end=end, resting=look.contacts.touch.held, after=after.held,
+        rule=SlidingRule(criteria=look.criteria, stuck=stuck, slide=slide),
+        active=loaded(jump, look.contacts.active), impulses=_stacked(jump), corrects=look.family.corrects,
+    )  # fmt: skip
+
+
+def _event_shift(family: Family, step: Step, b: _StepEvents, gap: Array) -> saltation.Shift:
     """Shifts by the gaps of impacts, and by the sliding along its change of contacts that turn."""
     function = gap
-    if family.turns and system.nt:
-        slip = family.slip(system, state, params, dt)
+    if family.turns and step.system.nt:
+        slip = family.slip(step.start, step.dt)
         function = jnp.where(b.found.impacts, gap, jnp.sum(slip * b.turning, axis=1))
     apart = (jnp.sum(b.found.impacts) > 1) & ~b.found.coupled
     return saltation.event_shift(function, b.rate, b.shifts, apart, family.refuse)
 
 
-def _hopping(
-    criteria: Criteria, system: System, p: PyTree, ahead: State, end: State, touch: Touch, found: Approach,
-    active: Array, f: Formed | None,
-) -> Array:  # fmt: skip
-    """Held contacts (nc,) bool that are open for a step and have not left: see `Criteria.hop`; an
-    impact elsewhere may have sent them away. ``f``: what is formed already at ``ahead``.
-    """
-    hops = events.lasting(criteria, touch, active) & ~active
-
-    def stays(_: None) -> Array:
-        if f is None:
-            rates = events.gap_rates(system, p, State(t=ahead.t, q=ahead.q, v=end.v))
-        else:
-            rates = events.normals(system, f.rows.rate(end.v), f.rows.single)
-        return hops & (jnp.abs(rates) <= found.limit)
-
-    return branch(jnp.any(hops) & jnp.any(found.impacts), stays, lambda _: hops, None)
-
-
-def _tell(
-    family: Family, end: State, jump: Jump, touch: Touch, found: Approach, active: Array, hops: Array,
-    slide: Array, stuck: Array, under: Array | None,
-) -> Told:  # fmt: skip
-    """What is remembered and noted of a step."""
-    load = loaded(jump, active)
-    held = family.held(end, load, touch, found, jump) | hops
-    impact = found.impacts & load
-    return Told(
-        touch=events.touched(touch, found, active, load, held, slide, stuck),
-        notes=found.notes
-        | events.settling(touch, held)
-        | events.unloaded_partners(found, touch.held if under is None else under, load),
-        impact=impact,
-        tau=jnp.zeros(load.shape),
-        timed=impact,
-    )
-
-
-def settled(family: Family, system: System, params: PyTree, end: State, fresh: Array) -> State:
-    """``end`` whose derivative keeps the gaps of contacts that have just come to rest."""
-    t, q = jnp.asarray(end.t), end.q
-    p, at_t, at_q = frozen((params, t, q))
-    rows = all_rows(system, at_t, at_q, p)
-    response = inertia_at(system, at_t, at_q, p).solve(rows.wt.T)
-    q = saltation.settle(system, params, t, q, rows, response, fresh, family.refuse)
-    return State(t=t, q=q, v=end.v)
+def settled(family: Family, live: SystemState, fresh: Array) -> State:
+    """A state whose derivative keeps the gaps of contacts that have just come to rest."""
+    at = frozen(live)
+    rows, inertia = at.rows(), at.inertia()
+    f = Formed(at=at, inertia=inertia, rows=rows, response=rows.response(inertia))
+    q = saltation.settle(f, live, fresh, family.refuse)
+    return State(t=live.t, q=q, v=live.v)
 
 
 def _stacked(jump: Jump) -> Array:

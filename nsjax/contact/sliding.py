@@ -9,13 +9,13 @@ import jax.numpy as jnp
 
 from nsjax import notes
 from nsjax.contact.criteria import Criteria
-from nsjax.contact.events import Touch, formed, lasting, normals
+from nsjax.contact.events import Touch, lasting, normals
 from nsjax.core.branches import branch
 from nsjax.core.operators import touching
-from nsjax.core.system import State, System
+from nsjax.core.step import SystemState, formed
 from nsjax.linalg import Blocks, summed
 from nsjax.math import direction, norm
-from nsjax.types import Array, PyTree
+from nsjax.types import Array
 
 
 def sticking(contacts: Array, friction: Array) -> Array:
@@ -70,7 +70,7 @@ def unsure(bounced: Array, restitution: Array, islands: int) -> Array:
     return 1.0 + most.reshape(-1)
 
 
-def jammed(system: System, p: PyTree, at: State, impulse: Array) -> Array:
+def jammed(at: SystemState, impulse: Array) -> Array:
     """Notes (nc,) on sliding contacts whose friction is above the jamming limit (Painleve's paradox)::
 
         W_N' M^-1 (W_N + W_T P_T / P_N)  <=  0,       |P_T| = mu P_N
@@ -80,13 +80,14 @@ def jammed(system: System, p: PyTree, at: State, impulse: Array) -> Array:
     Args:
         impulse: (nc, 1 + nt) of the last step.
     """
+    system = at.system
     nc, d = system.nc, 1 + system.nt
 
     def look(_: None) -> Array:
-        f = formed(system, p, at)
+        f = formed(at)
         g = _own_rates(normals(system, f.rows.wt), f.response, nc, d)
         force = impulse / jnp.where(impulse[:, :1] > 0.0, impulse[:, :1], 1.0)
-        friction = system.law(p).friction_of(nc)
+        friction = at.friction()
         slides = (impulse[:, 0] > 0.0) & ~sticking(impulse, friction)
         return jnp.where(slides & (jnp.sum(g * force, axis=1) <= 0.0), notes.JAMMED, 0)
 
@@ -104,18 +105,17 @@ def _own_rates(normal: Any, response: Any, nc: int, d: int) -> Array:
     return jnp.sum(normal.T[:, :, None] * back, axis=0)
 
 
-def jammed_at_start(criteria: Criteria, system: System, p: PyTree, at: State) -> Array:
+def jammed_at_start(criteria: Criteria, at: SystemState) -> Array:
     """The same for contacts that slide at the start of a run."""
+    system = at.system
     if not system.nt:
         return jnp.zeros(system.nc, int)
-    slip = system.slip(at.t, at.q, at.v, p)
-    closed = touching(system, at.t, at.q, p, system.gap(at.t, at.q, p), 0.0)
+    slip = at.slip()
+    closed = touching(system, at.t, at.q, at.params, at.gap(), 0.0)
     closed = closed & sliding(criteria, slip, at.v)
-    friction = system.law(p).friction_of(system.nc)
     normal = jnp.where(closed, 1.0, 0.0)[:, None]
-    return jammed(
-        system, p, at, jnp.concatenate([normal, -normal * friction[:, None] * direction(slip)], axis=1)
-    )
+    tangential = -normal * at.friction()[:, None] * direction(slip)
+    return jammed(at, jnp.concatenate([normal, tangential], axis=1))
 
 
 def sliding(criteria: Criteria, tangential: Array, v: Array) -> Array:

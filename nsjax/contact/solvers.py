@@ -57,6 +57,28 @@ class ContactSolution:
     residual: Array
 
 
+@record(static=("max_iterations", "method"))
+class SolverSettings:
+    """How contact problems are solved.
+
+    Args:
+        tolerance: bound on the relative natural-map residual.
+        max_iterations: number of plain Newton steps, before the fallback begins.
+        method: one of `METHODS`, see `solve`.
+    """
+
+    tolerance: Array | float = 1e-11
+    max_iterations: int = 50
+    method: str = "auto"
+
+    def solve(self, problem: ContactProblem, start: Array | None = None) -> ContactSolution:
+        """The answer of a problem, looked for from impulses ``start`` (m,), if there are any."""
+        return solve(
+            problem, tolerance=self.tolerance, max_iterations=self.max_iterations, method=self.method,
+            start=start,
+        )  # fmt: skip
+
+
 Settings = tuple[Array, Array, Array | None]
 Data = tuple[ContactProblem, Settings]
 

@@ -53,7 +53,7 @@ REST = 20
 """Plain steps that follow for the first time."""
 
 GROUPS = 8
-"""Of contacts, stepped one after the other."""
+"""Number of groups of contacts, stepped one after the other."""
 
 SHARES, FEW = (2, 1), 16
 """Parts of all slots: the smallest that holds the contacts that take part is worked on, where it gives a
@@ -76,7 +76,7 @@ LOOK = 5
 
 
 @record()
-class _Mixed:
+class _Mixing:
     """State of the iteration: impulses (groups, d, n), plain step ``f`` there and its square, certificate,
     sums of the last changes of both (REMEMBERED, ...), the changes of plain steps, products of these, how
     many count, place of the next, steps taken, part of the mixing that is taken; plain steps still to come,
@@ -109,7 +109,7 @@ def _added(a: Array, x: Array) -> Array:
 
 
 def _products(a: Array, x: Array) -> Array:
-    """Of ``x`` with each ``a_i``."""
+    """Scalar products of ``x`` with each ``a_i``."""
     made: Array = a.reshape(a.shape[0], -1) @ x.reshape(-1)
     return made
 
@@ -133,8 +133,8 @@ class _Group:
         return jax.ops.segment_sum(pushed.T, self.of, num_segments=self.blocks + 1)
 
     def change(self, x: Array, moved: Array) -> Array:
-        """Of the impulses ``x`` by a projected step where bodies are ``moved``: normal impulses first, then
-        friction in the disks of the new ones.
+        """Change of the impulses ``x`` by a projected step where bodies are ``moved``: normal impulses
+        first, then friction in the disks of the new ones.
         """
         sides = jnp.split(moved[self.of].T, 2, axis=1)
         pulls = (_added(jnp.swapaxes(a, 0, 1), v) for a, v in zip(self.wt, sides, strict=True))
@@ -218,7 +218,7 @@ def _parts(problem: ContactProblem) -> ContactProblem:
 
 
 @record()
-class _Dealt:
+class _GroupedProblem:
     """A problem of the contacts that take part, dealt out to the groups: which they are, in its order, and
     where each of all (nc,) stands in it.
     """
@@ -239,7 +239,7 @@ class _Dealt:
         return jnp.where(mask[:, None], block, 0.0).reshape(-1)
 
 
-def _dealt(problem: ContactProblem, width: int) -> _Dealt:
+def _dealt(problem: ContactProblem, width: int) -> _GroupedProblem:
     """Those of all contacts that take part, up to ``width`` a group, one after the other to each group."""
     g, nc, order = problem.delassus, problem.nc, jnp.argsort(~problem.mask)
     rank = np.arange(GROUPS * width).reshape(width, GROUPS).T.reshape(-1)
@@ -255,7 +255,7 @@ def _dealt(problem: ContactProblem, width: int) -> _Dealt:
     )  # fmt: skip
     back = jnp.argsort(order)
     place = back % GROUPS * width + back // GROUPS
-    return _Dealt(problem=few, which=which, place=jnp.where(problem.mask, place, 0))
+    return _GroupedProblem(problem=few, which=which, place=jnp.where(problem.mask, place, 0))
 
 
 def split_steps(
@@ -305,7 +305,7 @@ def split_steps(
 
 
 def _widths(contacts: int, shares: tuple[int, ...], least: int) -> list[int]:
-    """Of a group, for each share of all contacts, at least ``least``; the last holds all of them."""
+    """Widths of a group, for each share of all contacts, at least ``least``; the last holds all of them."""
     every = [-(-contacts // (share * GROUPS)) for share in shares]
     return [k for k in every[:-1] if k >= least] + every[-1:]
 
@@ -336,7 +336,7 @@ def _mixed_sweeps(
     """Impulses (groups, 1 + nt, n), sweeps and certificate of a problem that is dealt out, from ``x``."""
     rows = _Sweeps(problem)
 
-    def step(s: _Mixed) -> _Mixed:
+    def step(s: _Mixing) -> _Mixing:
         x = s.x + s.f - s.share * _added(s.moves, _weights(s))
         f = rows.plain(x)
         size = jnp.sum(f * f)
@@ -359,7 +359,7 @@ def _mixed_sweeps(
         residual = lax.cond(
             (steps % LOOK == 0) | (steps >= cap), rows.certificate, lambda x: jnp.asarray(jnp.inf), x
         )
-        return _Mixed(
+        return _Mixing(
             x=x, f=f, size=size, residual=residual, moves=moves, changes=changes,
             products=jnp.where(here[:, None], row, jnp.where(here, row[:, None], s.products)),
             known=jnp.where(rest > 0, 0, known), place=place, steps=steps,
@@ -368,12 +368,12 @@ def _mixed_sweeps(
             goal=jnp.where(anew, GAIN * GAIN * size, s.goal), since=jnp.where(anew, 0, s.since + 1),
         )  # fmt: skip
 
-    def unsolved(s: _Mixed) -> Array:
+    def unsolved(s: _Mixing) -> Array:
         return ~(s.residual <= tolerance) & (s.steps < cap)
 
     zero = jnp.asarray(0, int)
     f, none = rows.plain(x), jnp.zeros((REMEMBERED, *x.shape))
-    start = _Mixed(
+    start = _Mixing(
         x=x, f=f, size=jnp.sum(f * f), residual=rows.certificate(x), moves=none, changes=none,
         products=jnp.zeros((REMEMBERED, REMEMBERED)), known=zero, place=zero, steps=zero,
         share=jnp.ones(()), rest=zero, patience=jnp.asarray(REST, int), goal=jnp.asarray(jnp.inf),
@@ -383,8 +383,8 @@ def _mixed_sweeps(
     return end.x, end.steps, end.residual
 
 
-def _weights(s: _Mixed) -> Array:
-    """Of the last changes, with which they cancel the plain step best (REMEMBERED,)."""
+def _weights(s: _Mixing) -> Array:
+    """Weights of the last changes, with which they cancel the plain step best (REMEMBERED,)."""
     known = (s.place - 1 - np.arange(REMEMBERED)) % REMEMBERED < s.known
     square = jnp.where(known[:, None] & known, s.products, 0.0)
     diagonal = jnp.sum(square * np.eye(REMEMBERED), axis=1)

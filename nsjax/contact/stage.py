@@ -30,25 +30,66 @@ from nsjax.contact.equations import (
 )
 from nsjax.contact.inside import inside_of
 from nsjax.contact.problem import ContactProblem
-from nsjax.contact.solvers import newton_step
-from nsjax.contact.solvers import solve as solve_contacts
+from nsjax.contact.solvers import SolverSettings, newton_step
 from nsjax.core.branches import branch, repeat, repeat_for
 from nsjax.linalg import matvec
 from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree, record
 
 
-@record()
+@record(static=("max_passes", "max_iterations"))
 class StageSettings:
-    """Numbers of the stage solver: bound on the next update relative to the velocities, on the contact
-    residual, the scale of the velocities, and another start (n,) for where a tangent was carried here and
-    updates grow with that of the first start, too, if there is one.
+    """How the equations of a step are solved.
+
+    Args:
+        tolerance: bound on the estimated next update relative to the velocities.
+        contact_tolerance: bound on the residual of each contact problem.
+        scale: of the velocities.
+        max_passes: linearisations before giving up.
+        max_iterations: plain Newton steps of each contact problem.
     """
 
     tolerance: Array | float
     contact_tolerance: Array | float
-    scale: Array
+    scale: Array | float = 1.0
+    max_passes: int = 20
+    max_iterations: int = 20
+
+    def contacts(self) -> SolverSettings:
+        """Settings of the contact problem of a pass. Gathering two active contacts of four would make the
+        program a tenth larger and no faster.
+        """
+        return SolverSettings(
+            tolerance=self.contact_tolerance, max_iterations=self.max_iterations, method="auto_rare"
+        )
+
+
+@record()
+class StageStart:
+    """Where the iteration begins.
+
+    Args:
+        z: (n,) unknowns, usually zero increments from a predictor.
+        kept: tangent for all steps, of `kept_tangent`: then one pass is the solution.
+        carried: tangent of an earlier step, or of `no_tangent`.
+        again: (n,) other unknowns, for where a tangent was carried here and updates grow with that of
+            ``z``, too.
+    """
+
+    z: Array
+    kept: StageTangent | None = None
+    carried: Carried | None = None
     again: Array | None = None
+
+
+@record(static=("equations",))
+class _Task:
+    """What is solved: equations, what they read, and the contacts that take part."""
+
+    equations: Equations
+    data: PyTree
+    active: Array
+    settings: StageSettings
 
 
 @record()
@@ -108,8 +149,9 @@ class Differences:
         return f, u
 
 
-def _values(equations: Equations, data: PyTree, z: Array, impulses: Array) -> Values:
+def _values(task: _Task, z: Array, impulses: Array) -> Values:
     """`Values` of an iterate."""
+    equations, data = task.equations, task.data
     f = equations.residual(data, z)
     if not row_count(equations):
         return f, impulses
@@ -117,9 +159,10 @@ def _values(equations: Equations, data: PyTree, z: Array, impulses: Array) -> Va
 
 
 def _contact_problem(
-    equations: Equations, data: PyTree, now: Values, impulses: Array, tangent: StageTangent, active: Array
+    task: _Task, now: Values, impulses: Array, tangent: StageTangent
 ) -> tuple[Array, ContactProblem]:
     """Update ``-x`` of ``z`` with the present impulses, and the contact problem for the next ones."""
+    equations, data = task.equations, task.data
     f, rates = now
     x = tangent.dynamics.solve(f)
     free = rates - matvec(tangent.speed, x) - matvec(tangent.delassus, impulses)
@@ -130,53 +173,39 @@ def _contact_problem(
         delassus=tangent.delassus,
         free=free,
         friction=equations.friction(data),
-        mask=active,
+        mask=task.active,
         given=equations.given(data),
     )
     return x, problem
 
 
 def _pass(
-    equations: Equations,
-    data: PyTree,
-    now: Values,
-    impulses: Array,
-    tangent: StageTangent,
-    active: Array,
-    settings: StageSettings,
-    max_iterations: int,
-    begin: Array | None = None,
+    task: _Task, now: Values, impulses: Array, tangent: StageTangent, begin: Array | None = None
 ) -> tuple[Array, Array, Array, Array]:
     """One linearisation: update of ``z``, new impulses, iterations and residual of the contacts, which are
     looked for from ``begin``; None: from zero.
     """
     if not tangent.speed.shape[0]:
         return -tangent.dynamics.solve(now[0]), impulses, jnp.asarray(0, int), jnp.zeros(())
-    x, problem = _contact_problem(equations, data, now, impulses, tangent, active)
-    # gathering two active contacts of four makes the program a tenth larger and no faster
-    answer = solve_contacts(
-        problem, tolerance=settings.contact_tolerance, max_iterations=max_iterations, method="auto_rare",
-        start=begin,
-    )  # fmt: skip
+    x, problem = _contact_problem(task, now, impulses, tangent)
+    answer = task.settings.contacts().solve(problem, begin)
     step = matvec(tangent.response, answer.x - impulses) - x
     return step, answer.x, answer.iterations, answer.residual
 
 
-def _nearby(
-    equations: Equations, data: PyTree, z: Array, impulses: Array, scale: Array, differ: Array
-) -> tuple[Values, Differences]:
+def _nearby(task: _Task, z: Array, impulses: Array, differ: Array) -> tuple[Values, Differences]:
     """`Values` at an iterate and, where they ``differ``, what their difference quotients are made of.
 
     The equations stand in the program once, in a loop of one turn or of n + 1. Quotients serve iterations
     alone: these end by the residual, and contract by a millionth instead of a tenth, which renews a
     tangent.
     """
-    n, step = z.shape[0], DIFFERENCE * scale
+    n, step = z.shape[0], DIFFERENCE * jnp.asarray(task.settings.scale)
     start = jnp.zeros((n + 1, n)), jnp.zeros((n + 1, impulses.shape[0]))
 
     def look(k: Array, every: Values) -> Values:
         place = jnp.where(differ, k, n)
-        found = _values(equations, data, z + jnp.where(np.arange(n) == place, step, 0.0), impulses)
+        found = _values(task, z + jnp.where(np.arange(n) == place, step, 0.0), impulses)
         write = lax.dynamic_update_index_in_dim
         return write(every[0], found[0], place, 0), write(every[1], found[1], place, 0)
 
@@ -185,29 +214,28 @@ def _nearby(
 
 
 @functools.cache
-def _solver(
-    equations: Equations, measured: int, max_passes: int, max_iterations: int
-) -> Callable[[Any], Any]:
+def _solver(equations: Equations, measured: int) -> Callable[[Any], Any]:
     """The iteration for these equations, with its derivative; ``measured`` unknowns are velocities."""
     has_rows = row_count(equations) > 0
 
     def live_step(answer: Any, arguments: Any) -> Callable[[Any], Any]:
-        (data, _, active, _, kept, _), (z, impulses) = arguments, answer
-        tangent = kept
-        if kept is None:
-            tangent = tangent_at(equations, data, z, impulses)
+        (task, start), (z, impulses) = arguments, answer
+        tangent = start.kept
+        if tangent is None:
+            tangent = tangent_at(equations, task.data, z, impulses)
 
         if not has_rows:
-            return lambda live: (z - tangent.dynamics.solve(equations.residual(live[0], z)), impulses)
+            return lambda live: (z - tangent.dynamics.solve(equations.residual(live[0].data, z)), impulses)
 
         # the impulses solve the contact problem: one step on their branches, without another search
-        now = _values(equations, data, z, impulses)
-        _, frozen = _contact_problem(equations, data, now, impulses, tangent, active)
+        now = _values(task, z, impulses)
+        _, frozen = _contact_problem(task, now, impulses, tangent)
         contacts = newton_step(frozen, impulses)
 
         def step(live: Any, z: Array = z, impulses: Array = impulses) -> tuple[Array, Array]:
-            now = _values(equations, live[0], z, impulses)
-            x, problem = _contact_problem(equations, live[0], now, impulses, tangent, active)
+            moves = dataclasses.replace(task, data=live[0].data)
+            now = _values(moves, z, impulses)
+            x, problem = _contact_problem(moves, now, impulses, tangent)
             new = contacts(problem)
             return z + matvec(tangent.response, new - impulses) - x, new
 
@@ -217,25 +245,25 @@ def _solver(
         # them is good enough to iterate with, and a second step squares what its derivative leaves out
         return lambda live: step(live, *step(live))
 
-    iterate = functools.partial(_iterate, equations, measured, max_passes, max_iterations)
-    return implicit_solution(iterate, live_step)
+    return implicit_solution(functools.partial(_iterate, measured), live_step)
 
 
 def _iterate(
-    equations: Equations, measured: int, max_passes: int, max_iterations: int, arguments: Any
+    measured: int, arguments: tuple[_Task, StageStart]
 ) -> tuple[tuple[Array, Array], tuple[Any, ...]]:
-    data, z, active, settings, kept, carried = arguments
+    """Unknowns and impulses; passes, iterations, estimate, residual and the tangent that is carried on."""
+    task, start_of = arguments
+    equations, data, settings = task.equations, task.data, task.settings
+    z, kept, carried, again = start_of.z, start_of.kept, start_of.carried, start_of.again
     m = row_count(equations)
     if kept is not None:
         # linear: one pass is the solution
-        now = _values(equations, data, z, jnp.zeros(m))
-        step, impulses, iterations, residual = _pass(
-            equations, data, now, jnp.zeros(m), kept, active, settings, max_iterations
-        )
+        now = _values(task, z, jnp.zeros(m))
+        step, impulses, iterations, residual = _pass(task, now, jnp.zeros(m), kept)
         return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual, None)
     big, frozen = 1e3 * settings.scale, freezes(equations)
     approximate = frozen or carried is not None
-    restarts = settings.again is not None and carried is not None
+    restarts = again is not None and carried is not None
 
     quotients = frozen and equations.structure.dense
 
@@ -250,8 +278,8 @@ def _iterate(
 
     def look(z: Array, impulses: Array, differ: Array) -> tuple[Values, Any]:
         if quotients:
-            return _nearby(equations, data, z, impulses, settings.scale, differ)
-        return _values(equations, data, z, impulses), None
+            return _nearby(task, z, impulses, differ)
+        return _values(task, z, impulses), None
 
     def start_tangent() -> StageTangent:
         _, near = look(z, jnp.zeros(m), jnp.asarray(False))
@@ -271,16 +299,14 @@ def _iterate(
             if restarts:  # and then there, with a tangent of every pass: the first is far from the last
                 lost = lost & (losses < 2)
                 losses = losses + lost
-                begin = jnp.where(losses == 2, settings.again, begin)
+                begin = begin if again is None else jnp.where(losses == 2, again, begin)
                 slow = slow | (losses == 2)
             z, impulses = jnp.where(lost, begin, z), jnp.where(lost, start[1], impulses)
         renew = unknown(k) | slow
         here, near = look(z, impulses, renew & (k > 0))
         tangent = branch(renew, lambda _: fresh(data, z, impulses, k == 0, near), lambda _: tangent, None)
-        step, impulses, more, residual = _pass(
-            equations, data, here, impulses, tangent, active, settings, max_iterations,
-            jnp.where(k >= SETTLED, impulses, 0.0),
-        )  # fmt: skip
+        begin = jnp.where(k >= SETTLED, impulses, 0.0)
+        step, impulses, more, residual = _pass(task, here, impulses, tangent, begin)
         size = jnp.max(jnp.abs(step[:measured]))
         return z + step, impulses, tangent, k + 1, now, size, iterations + more, residual, losses
 
@@ -290,7 +316,7 @@ def _iterate(
         large = now * now > least * last
         if approximate:  # converges linearly: the first update says nothing about the second
             large = jnp.where(k == 1, now > least, large)
-        return large & (k < max_passes)
+        return large & (k < settings.max_passes)
 
     count = jnp.asarray(0, int)
     start = (z, jnp.zeros(m), first, count, big, big, count, jnp.zeros(()), count)
@@ -302,46 +328,33 @@ def _iterate(
 
 
 def solve_stage(
-    equations: Equations,
-    data: PyTree,
-    z: Array,
-    active: Array,
-    settings: StageSettings,
-    *,
-    max_passes: int = 20,
-    max_iterations: int = 20,
-    kept: StageTangent | None = None,
-    carried: Carried | None = None,
+    equations: Equations, data: PyTree, active: Array, settings: StageSettings, start: StageStart
 ) -> StageAnswer:
-    """Solves ``residual(z) - W(z) P = 0`` with the laws on ``rates(z)``, from the start ``z``.
+    """Solves ``residual(z) - W(z) P = 0`` with the laws on ``rates(z)``.
 
     The tangent is formed in the first pass and kept while passes contract by ten; the iteration stops
     when the estimated next update is below ``tolerance`` times the scale of the velocities, so that no
     pass is spent on verification. Where equations are `Freezing` and say ``"mass"``, the first tangent is
     frozen in position and velocity, and a full one follows where that contracts too slowly; so it does
     after one that was carried here from an earlier step. Where an update with a full one is larger than
-    the one before, too, the iteration begins once more at ``settings.again``, now with a tangent of every
+    the one before, too, the iteration begins once more at ``start.again``, now with a tangent of every
     pass. Forward and reverse derivatives of first order, by the full tangent at the answer.
 
     Args:
         equations: static functions of the step.
         data: pytree of everything live that they read.
-        z: start (n,), usually zero increments from a predictor.
         active: (nc,) bool.
-        settings: tolerances and scale.
-        max_passes: linearisations before giving up.
-        max_iterations: plain Newton steps of each contact problem.
-        kept: tangent for all steps, of `kept_tangent`: then one pass is the solution.
-        carried: of the answer of an earlier step, or of `no_tangent`.
+        settings: tolerances, scale, and when to give up.
+        start: unknowns and tangent of the first pass.
     """
-    n, joints = z.shape[0], inside_of(equations, z.shape[0])
+    n = start.z.shape[0]
+    joints = inside_of(equations, n)
     if joints is not None:
         more = jnp.zeros(joints.inside * joints.copies)
-        z = jnp.concatenate([z, more])
-        if settings.again is not None:
-            settings = dataclasses.replace(settings, again=jnp.concatenate([settings.again, more]))
-    solver = _solver(joints or equations, n, max_passes, max_iterations)
-    (z, impulses), work = solver((data, z, active, settings, kept, carried))
+        again = None if start.again is None else jnp.concatenate([start.again, more])
+        start = dataclasses.replace(start, z=jnp.concatenate([start.z, more]), again=again)
+    task = _Task(equations=joints or equations, data=data, active=active, settings=settings)
+    (z, impulses), work = _solver(task.equations, n)((task, start))
     passes, iterations, estimate, residual, carried = work
     if joints is not None:
         z, x = joints.split(z)

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.core.operators import Joints, all_rows, momentum
+from nsjax.core.operators import Joints, Rows, all_rows, momentum
 from nsjax.core.system import System, bordered
 from nsjax.linalg import (
     Blocks,
@@ -101,8 +101,9 @@ class Inertia:
         both = self.factors.solve(jnp.concatenate([push, rates]))
         return both[: push.shape[0]], both[push.shape[0] :]
 
-    def answers(self, push: Array, wt: Any) -> tuple[Array, Any]:
-        """``M^-1 push`` (nv,) and ``M^-1 W`` (nv, rows) of rows ``W'``: all of the system, or the last."""
+    def answers(self, push: Array, rows: Rows) -> tuple[Array, Any]:
+        """``M^-1 push`` (nv,) and ``M^-1 W`` (nv, rows) of rows: all of the system, or the last."""
+        wt = rows.wt
         if isinstance(wt, Local):
             raise NotImplementedError(NO_RESPONSES)
         if isinstance(wt, Blocks | Paired):

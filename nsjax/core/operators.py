@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from nsjax.core.system import System, is_local
-from nsjax.linalg import Blocks, Local, Paired, block_jacobian, local_jacobian, matvec
+from nsjax.linalg import Blocks, Local, Paired, block_jacobian, local_jacobian, magnitude, matmul, matvec
 from nsjax.types import Array, PyTree, record
 
 
@@ -81,9 +81,34 @@ class Rows:
     closures: int = 0
     single: tuple[int, int] = (0, 0)
 
+    @property
+    def count(self) -> int:
+        """How many they are, without the joints."""
+        return int(self.wt.shape[0])
+
     def rate(self, v: Array) -> Array:
         """``u`` (rows,) at the velocity ``v`` [m/s], without the joints."""
         return matvec(self.wt, v) + self.offset
+
+    def rate_size(self, v: Array) -> Array:
+        """Sums (rows,) of the magnitudes of the terms of which ``W' v`` is made."""
+        return matvec(magnitude(self.wt), jnp.abs(v))
+
+    def jacobian(self) -> Any:
+        """``W'`` (rows, nv) without the joints, an array or a matrix of `nsjax.linalg`."""
+        return self.wt
+
+    def directions(self) -> Any:
+        """``W`` (nv, rows) without the joints, as `jacobian`."""
+        return self.wt.T
+
+    def response(self, inertia: Any) -> Any:
+        """``M^-1 W`` (nv, rows) without the joints, by an `nsjax.core.inertia.Inertia`."""
+        return inertia.solve(self.wt.T)
+
+    def delassus(self, response: Any) -> Any:
+        """``W' R`` (rows, rows) of a ``response`` ``R`` (nv, rows)."""
+        return matmul(self.wt, response)
 
     def whole(self, border: Array, joints: Array) -> Array:
         """Values of all rows: contacts, joints, other constraints."""
@@ -109,14 +134,17 @@ class Rows:
         return matvec(self.wt.T, border) + self.joints.force(joints)
 
 
+def no_rows(system: System) -> Rows:
+    """The rows of a system without contacts and constraints."""
+    return Rows(wt=jnp.zeros((0, system.nv)), offset=jnp.zeros(0))
+
+
 def jacobian(f: Callable[[Array], Array], x: Array, rows: int) -> Array:
     """Jacobian by columns or by rows, whichever are fewer."""
     return (jax.jacfwd if x.shape[0] <= 2 * rows else jax.jacrev)(f)(x)
 
 
-def gap_rows(
-    system: System, function: str, count: int, t: Array, q: Array, p: PyTree, first: int = 0
-) -> Rows:
+def gap_rows(system: System, function: str, t: Array, q: Array, p: PyTree, first: int = 0) -> Rows:
     """Rows of ``d/dt`` of the gap or the constraint at ``(t, q)``: derivatives with respect to an
     increment at zero, plus the explicit time derivative of moving obstacles; from the one called
     ``first`` on.
@@ -124,6 +152,8 @@ def gap_rows(
     if function == "gap" and system.rows is not None:
         wt, offset = system.rows(t, q, p)
         return Rows(wt=wt[:, 0], offset=offset[:, 0])
+
+    count = (system.nc if function == "gap" else system.nb) - first
 
     def f(t: Array, q: Array, p: PyTree) -> Array:
         return getattr(system, function)(t, q, p)[first:]
@@ -189,7 +219,7 @@ def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     if system.rows is not None:
         wt, offset = system.rows(t, q, p)
         return Rows(wt=wt.reshape(-1, system.nv), offset=offset.reshape(-1))
-    normal = gap_rows(system, "gap", system.nc, t, q, p)
+    normal = gap_rows(system, "gap", t, q, p)
     if system.nt == 0:
         return normal
     tangent = slip_rows(system, t, q, p)
@@ -229,21 +259,35 @@ def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, function:
     return jax.jvp(rate, (zero,), (jnp.ones_like(zero),))[1]
 
 
+def joined_rows(parts: list[Rows]) -> Rows:
+    """Rows one after the other; they have no joints."""
+    if len(parts) == 1:
+        return parts[0]
+    wt, offset = (jnp.concatenate([getattr(r, x) for r in parts]) for x in ("wt", "offset"))
+    return Rows(wt=wt, offset=offset)
+
+
+def position_gradient(system: System, t: Array, q: Array, p: PyTree, contacts: bool = True) -> Rows:
+    """Rows of gaps (unless ``contacts`` is false) and of all constraints, joints among them."""
+    parts = []
+    if system.nc and contacts:
+        parts.append(gap_rows(system, "gap", t, q, p))
+    if system.nb:
+        parts.append(gap_rows(system, "constraint", t, q, p))
+    return joined_rows(parts)
+
+
 def all_rows(system: System, t: Array, q: Array, p: PyTree, contacts: bool = True) -> Rows:
     """Contact rows (unless ``contacts`` is false), then the rows of the bilateral constraints."""
     parts, closures = [], system.nb - system.inside
     if system.nc and contacts:
         parts.append(contact_rows(system, t, q, p))
     if closures:
-        parts.append(gap_rows(system, "constraint", closures, t, q, p, first=system.inside))
+        parts.append(gap_rows(system, "constraint", t, q, p, first=system.inside))
     if not parts:
-        parts.append(Rows(wt=jnp.zeros((0, system.nv)), offset=jnp.zeros(0)))
+        parts.append(no_rows(system))
     joints = Joints(system=system, t=t, q=q, params=p) if system.inside else None
-    one = parts[0]
-    if len(parts) == 2:
-        wt, offset = (jnp.concatenate([getattr(r, x) for r in parts]) for x in ("wt", "offset"))
-        one = Rows(wt=wt, offset=offset)
-    return dataclasses.replace(one, joints=joints, closures=closures)
+    return dataclasses.replace(joined_rows(parts), joints=joints, closures=closures)
 
 
 def momentum(system: System, q: Array, w: Array, p: PyTree) -> Array:

@@ -59,7 +59,7 @@ def overshoot(system: System, params: PyTree, state: State, dt: Array) -> dict[s
         normal = Rows(wt=every(rows.wt, system.nc * each, each), offset=rows.offset[::each])
         found["beyond gap"], _ = _row(system, p, state, dt, "gap", normal)
     if system.nb:
-        rows = gap_rows(system, "constraint", system.nb, t, q, p)
+        rows = gap_rows(system, "constraint", t, q, p)
         found["beyond constraint"], found["beyond rate"] = _row(system, p, state, dt, "constraint", rows)
     return {name: jnp.where(jnp.isfinite(x), x, 0.0) for name, x in found.items()}
 
@@ -75,7 +75,7 @@ def _row(
         free = inertia.solve(push[:, None])[:, 0]
         fastest = matvec(size, jnp.full_like(v, jnp.max(jnp.abs(v))))
     else:
-        free, response = inertia.answers(push, rows.wt)
+        free, response = inertia.answers(push, rows)
         fastest = jnp.sqrt(2.0 * kinetic_energy(system, q, v, p) * product_diagonal(rows.wt, response))
     load = matvec(size, jnp.abs(free)) + jnp.abs(gap_drift(system, t, q, v, p, function))
     return dt * (fastest + jnp.abs(rows.offset) + jnp.abs(t) * load), dt * load

@@ -66,7 +66,7 @@ def _constraint_rates(system: System, state: State, p: PyTree) -> dict[str, Any]
     looked at with them.
     """
     t, v, inside = jnp.asarray(state.t), state.v, system.inside
-    rows = gap_rows(system, "constraint", system.nb - inside, t, state.q, p, first=inside)
+    rows = gap_rows(system, "constraint", t, state.q, p, first=inside)
     found: dict[str, Any] = {"constraint_rows": rows.wt} if system.structure.dense else {}
     rate, size = rows.rate(v), jnp.sum(jnp.abs(rows.wt) * jnp.abs(v), axis=1) + jnp.abs(rows.offset)
     if inside:

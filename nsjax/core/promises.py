@@ -84,7 +84,7 @@ def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
         for name, count in (("gap", system.nc), ("constraint", system.nb)):
             if count:
                 places = state.q, system.retract(state.q, _STEP * y)
-                wt = [gap_rows(system, name, count, jnp.asarray(state.t), q, p).wt for q in places]
+                wt = [gap_rows(system, name, jnp.asarray(state.t), q, p).wt for q in places]
                 found[f"changes: directions of the {name}"] = _off(wt[1], wt[0])
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -46,20 +47,8 @@ def begin_watch(nc: int, nt: int, start: Array) -> Watch:
     )
 
 
-def watch_gaps(
-    watch: Watch, output: Output, dt: Array, *, resolved: float, sequence: float, flight: int, near: float,
-    locates: bool,
-) -> tuple[Watch, Array, Array]:  # fmt: skip
-    """The margin of every contact that came near in this step, and notes on unresolved misses and on hits
-    that are nearly grazes: (nc,) both.
-
-    With the second difference ``c`` of the gap, ``c / dt^2`` its acceleration, a contact that closes with
-    the rate ``r`` has the margin ``|r| dt / |c|``; one that turns at the gap ``g`` without closing would
-    have needed the rate ``sqrt(2 g c) / dt`` less, and has the margin ``sqrt(2 g / c)``: numbers of
-    steps, infinite for contacts that do not come near. Derivatives of an impact are known to about one over
-    its margin. ``|c|`` is the smallest of the last four: the gap tested in this step may be corrected, or
-    behind a jump, and those that span a jump are larger. Slow approaches that the step notes as
-    grazing have the margin of a hit.
+class WatchLimits(NamedTuple):
+    """By what misses and hits are noted.
 
     Args:
         resolved: misses with a margin up to this are noted; with ``|c|`` of this step, so that a contact
@@ -71,6 +60,26 @@ def watch_gaps(
         locates: whether the scheme finds the times of its impacts inside the step: derivatives are then
             those at the impact, but where it says `notes.UNLOCATED`.
         flight: what turns after fewer steps off than this has not left: a corner that pivots hops.
+    """
+
+    resolved: float
+    sequence: float
+    flight: int
+    near: float
+    locates: bool
+
+
+def watch_gaps(watch: Watch, output: Output, dt: Array, limits: WatchLimits) -> tuple[Watch, Array, Array]:
+    """The margin of every contact that came near in this step, and notes on unresolved misses and on hits
+    that are nearly grazes: (nc,) both.
+
+    With the second difference ``c`` of the gap, ``c / dt^2`` its acceleration, a contact that closes with
+    the rate ``r`` has the margin ``|r| dt / |c|``; one that turns at the gap ``g`` without closing would
+    have needed the rate ``sqrt(2 g c) / dt`` less, and has the margin ``sqrt(2 g / c)``: numbers of
+    steps, infinite for contacts that do not come near. Derivatives of an impact are known to about one over
+    its margin. ``|c|`` is the smallest of the last four: the gap tested in this step may be corrected, or
+    behind a jump, and those that span a jump are larger. Slow approaches that the step notes as
+    grazing have the margin of a hit.
     """
     output, watch = lax.stop_gradient((output, watch))
     event = output.event
@@ -88,22 +97,22 @@ def watch_gaps(
     moves = smallest > 0.0
     smaller = jnp.where(moves & (smallest < size), smallest, size)
     least = watch.last - (event.gap - watch.before) ** 2 / (8.0 * size)
-    missed = turned & ~event.active & (watch.off >= flight)
+    missed = turned & ~event.active & (watch.off >= limits.flight)
     # less than zero where the contact closes and opens between two steps, unseen
     short = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
     # where an impact elsewhere turns the motion, the acceleration is that of the flight before it
     margin = short * jnp.sqrt(size / smaller)
     margin = jnp.where(hit, jnp.where(moves, jnp.abs(event.rate_before) * dt / smaller, jnp.inf), margin)
-    graze = (own != 0) | (slows & (margin < near)) | (sequence * margin < watch.off)
+    graze = (own != 0) | (slows & (margin < limits.near)) | (limits.sequence * margin < watch.off)
     seen = known & (missed | (hit & graze))
     # the contact is closed and opens already: it has turned inside
     inside = event.active & ~event.impact & (watch.last > 0.0) & (event.rate_before > 0.0)
-    inside = inside & (watch.off >= flight)
-    grazing = jnp.where((missed & (short < resolved)) | inside, notes.GRAZING, 0)
+    inside = inside & (watch.off >= limits.flight)
+    grazing = jnp.where((missed & (short < limits.resolved)) | inside, notes.GRAZING, 0)
     timed = event.timed & (own == 0)
-    if locates:
+    if limits.locates:
         timed = timed & (bits & notes.UNLOCATED != 0)
-    grazing = grazing | jnp.where(seen & timed & (margin < near), notes.NEAR, 0)
+    grazing = grazing | jnp.where(seen & timed & (margin < limits.near), notes.NEAR, 0)
     off = jnp.where(event.active, 0, watch.off + 1)
     impulse = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
     bend = jnp.concatenate([jnp.where(finite, bend, jnp.inf)[None], watch.bend[:-1]])

@@ -118,8 +118,7 @@ def predict(program: RunProgram, common: Common, track: Tracks, x: Array) -> tup
     q = system.retract(start.q, start.xi)
     book = LoopProgram(system=system, keep=ROWS if program.needs_rows else ("impacts", "notes"), events=0)
     run = begin_run(book, common.scheme, params, State(t=track.time, q=q, v=start.v), common.dt, None)
-    ready, constants = prepare_run(system, common.scheme, params, common.dt)
-    row = functools.partial(traced_row, book, common.scheme, ready, constants, common.dt)
+    row = functools.partial(traced_row, prepare_run(book, common.scheme, params, common.dt))
     columns: dict[str, Any]
     run, columns = lax.scan(row, run, track.counts)
     traj = trajectory(system, params, run, columns)

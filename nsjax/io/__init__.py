@@ -4,8 +4,9 @@ from nsjax.io.archive import READABLE, SCHEMA, Saved, header, load, save
 from nsjax.io.driver import PERIOD, Stopped, resume, run
 from nsjax.io.files import check_writable, replacing
 from nsjax.io.paraview import check_paraview, to_paraview
+from nsjax.io.program import Program, export_program, load_program
 
 __all__ = [
-    "PERIOD", "READABLE", "SCHEMA", "Saved", "Stopped", "check_paraview", "check_writable", "header",
-    "load", "replacing", "resume", "run", "save", "to_paraview",
+    "PERIOD", "READABLE", "SCHEMA", "Program", "Saved", "Stopped", "check_paraview", "check_writable",
+    "export_program", "header", "load", "load_program", "replacing", "resume", "run", "save", "to_paraview",
 ]  # fmt: skip

@@ -49,7 +49,7 @@ PLACES = {
     "memory.impulsive": "nsjax.contact.events:Touch",
     "memory.mixed": "nsjax.schemes.mixed.base_step:Memory",
     "memory.nsga": "nsjax.schemes.nsga.step:Memory",
-    "memory.remembered": "nsjax.schemes.impulses.midpoint_contacts:Remembered",
+    "memory.remembered": "nsjax.schemes.impulses.impulse_step:ImpulseMemory",
     "memory.carried": "nsjax.contact.equations:Carried",
     "memory.tangent": "nsjax.contact.bordered:StageTangent",
     "linalg.inverse": "nsjax.linalg.structure:Inverse",

@@ -80,13 +80,13 @@ class Instant:
             rows = jnp.concatenate([self.forces.normal[:, None], self.forces.tangential], axis=1).reshape(
                 -1
             )
-            push = push + contact_rows(s, t, q, p).wt.T @ rows
+            push = push + contact_rows(s, t, q, p).force(rows)
         if self.forces is not None and s.nd:
             push = push + jax.vjp(lambda v: s.drag(t, q, v, p), v)[1](self.forces.drag)[0]
         mass = mass_matrix(s, q, p)
         if not s.nb:
             return jnp.linalg.solve(mass, push), jnp.zeros(0)
-        rows = gap_rows(s, "constraint", s.nb, t, q, p).wt
+        rows = gap_rows(s, "constraint", t, q, p).jacobian()
         answers = jnp.linalg.solve(mass, jnp.concatenate([push[:, None], rows.T], axis=1))
         free = rows @ answers[:, 0] + gap_drift(s, t, q, v, p, "constraint")
         x = -jnp.linalg.pinv(rows @ answers[:, 1:], rtol=RANK) @ free

@@ -9,8 +9,9 @@ from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.events import Approach, Touch
 from nsjax.core.operators import touching
 from nsjax.core.scheme import Scheme
-from nsjax.core.system import State, System
-from nsjax.types import Array, PyTree
+from nsjax.core.step import Step
+from nsjax.core.system import State
+from nsjax.types import Array
 
 LOCATED = "located"
 """`Scheme.gradient` of a scheme inside `nsjax.schemes.localized`."""
@@ -24,16 +25,14 @@ def derivatives(scheme: Scheme) -> dict[str, bool]:
     return {"derivative": scheme.gradient != "discrete", "refuse": scheme.gradient != LOCATED}
 
 
-def touch_at_start(
-    scheme: Scheme, system: System, params: PyTree, state: State, tolerance: Array | float
-) -> Touch:
+def touch_at_start(step: Step, tolerance: Array | float) -> Touch:
     """Memory of contacts at the start: contacts that touch, and neither approach nor leave, count as having
     done so before.
     """
-    at, p = events.frozen((State(t=jnp.asarray(state.t), q=state.q, v=state.v), params))
-    closed = touching(system, at.t, at.q, p, system.gap(at.t, at.q, p), tolerance)
-    rests = events.at_rest(criteria_of(scheme), events.gap_rates(system, p, at), at.v)
-    return events.touching(events.no_touch(system), closed & rests)
+    at = events.frozen(step.start)
+    closed = touching(at.system, at.t, at.q, at.params, at.gap(), tolerance)
+    rests = events.at_rest(criteria_of(step.scheme), events.gap_rates(at), at.v)
+    return events.touching(events.no_touch(at.system), closed & rests)
 
 
 def held_contacts(

@@ -6,26 +6,25 @@ import jax.numpy as jnp
 
 from nsjax import status
 from nsjax.contact import Jump, no_jump
-from nsjax.contact.events import Balance
-from nsjax.contact.sensitivity import Told
+from nsjax.contact.sensitivity import ContactReport, Stepped
 from nsjax.contact.stage import StageAnswer
 from nsjax.core.branches import branch
-from nsjax.core.inertia import inertia_at
 from nsjax.core.scheme import Event, Output
+from nsjax.core.step import Balance, SystemState
 from nsjax.core.system import State, System
-from nsjax.types import Array, PyTree
+from nsjax.types import Array
 
 
 def step_status(
-    system: System, params: PyTree, at: State, gap: Array, v: Array, q: Array, solved: Array,
-    residual: Array, balance: Balance | None = None,
-) -> Array:  # fmt: skip
+    at: SystemState, end: State, gap: Array, solved: Array, residual: Array, balance: Balance | None = None
+) -> Array:
     """Status bits of a step. Causes are told apart only when something is wrong.
 
     Args:
-        at: a finite state inside the step at which mass and force are looked at to find the cause.
+        at: the system at a finite state inside the step, at which mass and force are looked at to find the
+            cause.
+        end: the new state.
         gap: as tested by the scheme.
-        v, q: the new state.
         solved: whether the contact problems met their tolerance.
         residual: of them; infinite where one has no answer.
         balance: mass and force at ``at`` where they are known.
@@ -36,16 +35,16 @@ def step_status(
 
     def causes(_: None) -> Array:
         if balance is None:
-            mass, force = inertia_at(system, at.t, at.q, params), system.force(at.t, at.q, at.v, params)
+            mass, force = at.inertia(), at.force()
             drift = mass.solve(force[:, None])
         else:
             mass, force, drift = balance.inertia, balance.push, balance.drift
-        heavy = broken(mass.times(jnp.ones(system.nv)))
+        heavy = broken(mass.times(jnp.ones(at.system.nv)))
         inputs = heavy | broken(force)
         singular = ~inputs & broken(drift)
-        state = ~inputs & ~singular & (broken(v) | broken(q))
+        state = ~inputs & ~singular & (broken(end.v) | broken(end.q))
         found = {
-            status.GAP_NOT_FINITE: broken(gap) & ~broken(q),
+            status.GAP_NOT_FINITE: broken(gap) & ~broken(end.q),
             status.MASS_NOT_FINITE: heavy,
             status.FORCE_NOT_FINITE: broken(force),
             status.MASS_SINGULAR: singular,
@@ -55,63 +54,54 @@ def step_status(
         }
         return sum((jnp.where(on, bit, 0) for bit, on in found.items()), start=jnp.asarray(0))
 
-    bad = broken(gap) | broken(v) | broken(q) | ~solved
+    bad = broken(gap) | broken(end.v) | broken(end.q) | ~solved
     return branch(bad, causes, lambda _: jnp.asarray(0), None)
 
 
 def stage_jump(
-    system: System,
-    answer: StageAnswer,
-    dv: Array,
-    before: Array,
-    after: Array,
-    active: Array,
-    contacts: bool,
+    system: System, answer: StageAnswer, dv: Array, rates: tuple[Array, Array], active: Array | None
 ) -> Jump:
     """The result of the stage solver as a `Jump`.
 
     Args:
         dv: (nv,) velocity change of the step.
-        before, after: rates of the rows around the step, contacts (if any) first.
+        rates: of the rows before and after the step, contacts (if any) first.
+        active: (nc,) bool, contacts that take part; None where contacts have no rows.
     """
     none = no_jump(system)
-    count = system.nc * (1 + system.nt) if contacts else 0
-    impulses, *rates = (x[:count].reshape(-1, 1 + system.nt) for x in (answer.impulses, before, after))
+    count = 0 if active is None else system.nc * (1 + system.nt)
+    impulses, *both = (x[:count].reshape(-1, 1 + system.nt) for x in (answer.impulses, *rates))
+    before, after = none.before, none.after
+    if active is not None:
+        before, after = (jnp.where(active, x[:, 0], 0.0) for x in both)
     return Jump(
         dv=dv,
-        contacts=impulses if contacts else none.contacts,
+        contacts=none.contacts if active is None else impulses,
         constraints=answer.impulses[count : count + system.nb],
-        before=jnp.where(active, rates[0][:, 0], 0.0) if contacts else none.before,
-        after=jnp.where(active, rates[1][:, 0], 0.0) if contacts else none.after,
+        before=before,
+        after=after,
         iterations=answer.iterations,
         residual=answer.residual,
         worst=none.worst,
     )
 
 
-def impulse_output(
-    system: System,
-    params: PyTree,
-    at: State,
-    end: State,
-    gap: Array,
-    active: Array,
-    told: Told | None,
-    jump: Jump,
-    dt: Array,
-    solved: Array,
-    balance: Balance | None = None,
-) -> Output:
-    """Output of a step whose contact and constraint forces are all impulses.
+def contact_event(gap: Array, active: Array, report: ContactReport, jump: Jump) -> Event:
+    """The contact decision of a step, by the gaps (nc,) that it tested and the contacts that took part."""
+    return Event(
+        gap=gap,
+        active=active,
+        impact=report.impact,
+        rate_before=jump.before,
+        rate_after=jump.after,
+        shift=report.tau,
+        timed=report.timed,
+    )
 
-    Args:
-        at: state inside the step, see `step_status`.
-        end: the new state.
-        told: of its events; None without contacts.
-        balance: mass and force at ``at`` where they are known.
-    """
-    none, no = jnp.zeros(0), jnp.zeros(0, bool)
-    told = told or Told(touch=None, notes=none.astype(int), impact=no, tau=none, timed=no)  # type: ignore[arg-type]
+
+def impulse_output(r: Stepped, event: Event, notes: Array, dt: Array, status: Array) -> Output:
+    """Output of a step whose contact and constraint forces are all impulses."""
+    jump = r.jump
     return Output(
         force_normal=jump.contacts[:, 0] / dt,
         force_tangential=jump.contacts[:, 1:] / dt,
@@ -119,18 +109,10 @@ def impulse_output(
         impulse_normal=jump.contacts[:, 0],
         impulse_tangential=jump.contacts[:, 1:],
         constraint_impulse=jump.constraints,
-        event=Event(
-            gap=gap,
-            active=active,
-            impact=told.impact,
-            rate_before=jump.before,
-            rate_after=jump.after,
-            shift=told.tau,
-            timed=told.timed,
-        ),
+        event=event,
         iterations=jump.iterations,
         residual=jump.residual,
-        status=step_status(system, params, at, gap, end.v, end.q, solved, jump.residual, balance),
+        status=status,
         contact=jump.worst,
-        notes=told.notes,
+        notes=notes,
     )

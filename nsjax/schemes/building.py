@@ -13,7 +13,12 @@ Worked example: ``experiments/examples/rho_infinity_bathe.py``.
 a state; its equations are `FrozenRowEquations` with the scheme's own ``residual`` (momentum balance) and
 ``rates`` (what the contact laws refer to), which `ImpulseRun.solve` solves. The decision which contacts
 take part, the contact solver, events, books and status come from the framework. Worked example:
-``experiments/examples/schatzman_paoli.py``.
+``experiments/examples/schatzman_paoli.py``. A step that is linear in its velocities needs no equations:
+`forced_jump` answers mass and force (`Balance`, `StepForces`) and rows at one `SystemState`, with
+`SolverSettings`; where rows and responses are `Formed` already, `velocity_jump` does. Moreau's rule, the
+theta-method and both schemes of Gear, Gupta and Leimkuhler are written in this way.
+
+What a step is of, where it starts and how long it is, is one value, a `Step`; `ImpulseRun` is one, too.
 
 Functions of a scheme stand at module level: they are part of what a compiled program is kept by.
 
@@ -36,11 +41,13 @@ Example:
     1
 """
 
+from nsjax.contact import SolverSettings, StepForces, forced_jump, velocity_jump
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.sensitivity import Stepped
 from nsjax.core.errors import InputError
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.core.step import Balance, Formed, Step, SystemState
 from nsjax.core.system import State, System
 from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations
 from nsjax.schemes.impulses.impulse_scheme import ImpulseRun, Numbers, StepData, impulse_scheme
@@ -51,9 +58,11 @@ from nsjax.types import Array, record
 
 __all__ = [
     "Array",
+    "Balance",
     "BaseEnd",
     "Carry",
     "Criteria",
+    "Formed",
     "FrozenRowEquations",
     "ImpulseRun",
     "InputError",
@@ -62,14 +71,20 @@ __all__ = [
     "Numbers",
     "Output",
     "Scheme",
+    "SolverSettings",
     "State",
+    "Step",
     "StepData",
+    "StepForces",
     "Stepped",
     "System",
+    "SystemState",
     "Tolerances",
+    "forced_jump",
     "impulse_scheme",
     "mixed_scheme",
     "momentum",
     "record",
     "single",
+    "velocity_jump",
 ]

@@ -15,22 +15,49 @@ def share(lanes: np.ndarray) -> np.ndarray:
     return lanes[jax.process_index() :: jax.process_count()]
 
 
-def gather(found: PyTree, lanes: np.ndarray) -> PyTree:
-    """Results of all lanes, from arrays that hold those of this process's lanes."""
+def owners(lanes: np.ndarray, done: np.ndarray) -> np.ndarray:
+    """The process that has, or computes, each of the ``lanes``: the first that has it already, else they
+    are dealt like cards.
+
+    Args:
+        lanes: (n,) numbers of the lanes that run.
+        done: (all lanes,) bool, those that this process has.
+    """
+    number = jax.process_count()
+    has = done[None] if number == 1 else np.asarray(_collected(done))
+    owner = np.where(has.any(0), np.argmax(has, axis=0), -1)[lanes]
+    missing = np.flatnonzero(owner < 0)
+    owner[missing] = np.arange(len(missing)) % number
+    return owner
+
+
+def gather(found: PyTree, lanes: np.ndarray, owner: np.ndarray | None = None) -> PyTree:
+    """Results of all lanes, from arrays that hold those of this process's lanes.
+
+    Args:
+        found: arrays, one entry per lane.
+        lanes: (n,) numbers of the lanes that ran.
+        owner: (n,) the process that has each of them; None: as `share` deals them.
+    """
     number = jax.process_count()
     if number == 1:
         return found
-    from jax.experimental import multihost_utils
-
-    longest = -(-len(lanes) // number)
-    mine = share(lanes)
+    owner = np.arange(len(lanes)) % number if owner is None else owner
+    own = [lanes[owner == k] for k in range(number)]
+    longest, mine = max(len(x) for x in own), own[jax.process_index()]
     places = np.concatenate([mine, np.repeat(lanes[:1], longest - len(mine))])
 
     def collect(values: np.ndarray) -> np.ndarray:
-        parts: Any = multihost_utils.process_allgather(values[places])
+        parts = _collected(values[places])
         for k in range(number):
-            own = lanes[k::number]
-            values[own] = np.asarray(parts[k])[: len(own)]
+            values[own[k]] = np.asarray(parts[k])[: len(own[k])]
         return values
 
     return jax.tree.map(collect, found)
+
+
+def _collected(values: np.ndarray) -> Any:
+    """The arrays of all processes, one after the other."""
+    from jax.experimental import multihost_utils
+
+    return multihost_utils.process_allgather(values)

@@ -90,7 +90,7 @@ def apply(
     return base["params"], base["state"], dataclasses.replace(common.scheme, coef=base["scheme"]), dt
 
 
-traced_row = jax.jit(run_row, static_argnames=("program",))
+traced_row = jax.jit(run_row)
 """`jit` inside `jit` only keeps the trace: shapes are asked for first, and must not trace twice."""
 
 
@@ -100,8 +100,7 @@ def run_lane(program: LaneProgram, common: Common, lane: Lane) -> Found:
     params, state, scheme, _ = apply(program.keys, common, lane.values)
     book = LoopProgram(system=program.system, keep=ROWS, events=program.events)
     run = begin_run(book, scheme, params, state, lane.dt, None)
-    ready, constants = prepare_run(program.system, scheme, params, lane.dt)
-    row = functools.partial(traced_row, book, scheme, ready, constants, lane.dt)
+    row = functools.partial(traced_row, prepare_run(book, scheme, params, lane.dt))
 
     def count(k: Array) -> Array:
         return jnp.where(k == 0, 0, lane.every)  # row 0, the start, takes no steps

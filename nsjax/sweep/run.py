@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,8 +17,10 @@ from nsjax.core.memory import refuse_more, tree_bytes
 from nsjax.core.quantities import row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
+from nsjax.io.files import PathLike
 from nsjax.simulate import simulate
 from nsjax.stability import warn_of_step
+from nsjax.sweep import checkpoint as lanes_file
 from nsjax.sweep import processes, program, reductions
 from nsjax.sweep.plan import Plan, make_plan, refusals
 from nsjax.sweep.progress import meter
@@ -39,6 +42,7 @@ def sweep(
     reduce: Any = reductions.last,
     memory_bytes: int = 2**30,
     progress: bool | Callable[[int, int], None] = False,
+    checkpoint: PathLike | None = None,
     dt: Array | float | None = None,
     steps: int | None = None,
     time: float | None = None,
@@ -76,6 +80,10 @@ def sweep(
             process together.
         progress: True shows a bar (extra ``progress``); a function is called with the numbers of
             lanes done and of all lanes.
+        checkpoint: a file to which finished lanes are added, every second or two. After a stop or a crash
+            the same call goes on with the lanes that are missing, bit for bit, and after the end it returns
+            what the file holds. Remove it when the result is saved. Of several processes each has its own,
+            ``checkpoint.0`` and so on, and takes lanes from all that it sees.
         dt: step size [s], unless it is varied.
         steps: number of steps, a multiple of ``every``, in every lane. Give either steps or time.
         time: duration [s], a whole number of steps in every lane.
@@ -91,7 +99,8 @@ def sweep(
         ``result.raise_for_status()`` turns failures into a sentence.
 
     Raises:
-        InputError: before any work, for input that no lane can run.
+        InputError: before any work, for input that no lane can run, and for a checkpoint of another sweep.
+        OSError: if the checkpoint cannot grow; the lanes before are kept.
 
     Differentiation: `jax.grad`, `jax.jvp` and `jax.jit` over `sweep` work, with any numbers traced;
     lengths are then common to all lanes. In reverse mode every lane is recomputed during its own
@@ -122,6 +131,11 @@ def sweep(
         )
     plan = make_plan(problem, scheme, over, mode, reduce, dt, steps, time, every, rows, events)
     if checks.is_traced((plan.common, plan.axes.arrays, plan.lengths.dt)):
+        if checkpoint is not None:
+            raise InputError(
+                f"sweep: checkpoint = {os.fspath(checkpoint)!r} inside jit or grad, where no file is "
+                "written; leave it out"
+            )
         return _result(plan, _traced(plan, gradient))
     plan = plan.undifferentiated
     refused = refusals(plan)
@@ -129,7 +143,7 @@ def sweep(
     if len(lanes):
         given = plan.common
         warn_of_step(problem.system, given.params, given.state, given.scheme, plan.lengths.dt[lanes])
-    return _result(plan, _run(plan, lanes, memory_bytes, progress), refused)
+    return _result(plan, _run(plan, lanes, memory_bytes, progress, checkpoint), refused)
 
 
 def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.Found]:
@@ -157,23 +171,31 @@ def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.Fo
 
 
 def _run(
-    plan: Plan, lanes: np.ndarray, memory_bytes: int, progress: bool | Callable[[int, int], None]
-) -> program.Found:
+    plan: Plan, lanes: np.ndarray, memory_bytes: int, progress: bool | Callable[[int, int], None],
+    checkpoint: PathLike | None,
+) -> program.Found:  # fmt: skip
     """All lanes that can start, dealt to processes and devices; numpy arrays with one entry per lane."""
     devices = tuple(jax.local_devices())
     chunk, shapes = _chunk(plan, memory_bytes, len(devices))
     found = jax.tree.map(lambda x: _blank((plan.axes.count, *x.shape), x.dtype), shapes)
-    mine = processes.share(lanes)
     cost = max(1, int(np.mean(plan.lengths.every)) * plan.lengths.rows)
     per_call = len(devices) * max(1, min(chunk, CALL_STEPS // cost))
-    with meter(progress, len(mine)) as tell:
-        for start in range(0, len(mine), per_call):
-            some = mine[start : start + per_call]
-            part, order = deal(plan, some, devices, chunk)
-            for whole, new in zip(jax.tree.leaves(found), jax.tree.leaves(part), strict=True):
-                whole[some] = np.asarray(new)[order]
-            tell(start + len(some))
-    return processes.gather(found, lanes)
+    with lanes_file.kept(checkpoint, plan, found) as (done, file):
+        owner = processes.owners(lanes, done)
+        mine = lanes[owner == jax.process_index()]
+        left = mine[~done[mine]]
+        with meter(progress, len(mine)) as tell:
+            if len(left) < len(mine):
+                tell(len(mine) - len(left))
+            for start in range(0, len(left), per_call):
+                some = left[start : start + per_call]
+                part, order = deal(plan, some, devices, chunk)
+                new = jax.tree.map(lambda x, order=order: np.asarray(x)[order], part)
+                file.add(some, new)
+                for whole, few in zip(jax.tree.leaves(found), jax.tree.leaves(new), strict=True):
+                    whole[some] = few
+                tell(len(mine) - len(left) + start + len(some))
+    return processes.gather(found, lanes, owner)
 
 
 def _blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:

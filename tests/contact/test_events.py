@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import types
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import State, notes
+from nsjax import State, notes, schemes
 from nsjax.contact import events, sliding
 from nsjax.contact.criteria import DEFAULT, Criteria
-from nsjax.core.operators import gap_drift, prepared
+from nsjax.core.operators import Rows, gap_drift, prepared
+from nsjax.core.scheme import Carry
+from nsjax.core.step import Step, SystemState, formed
 from nsjax.multibody import assemble, body, contact, corners, plane, sphere
 from tests.gradients import balls
 
@@ -25,17 +29,17 @@ CURVED = assemble(
 
 
 def start(v):
-    """Two balls at zero height with the given velocities."""
+    """What is formed of two balls at zero height with the given velocities."""
     params, _ = balls.build(jnp.array([1.0, 1.0, 0.0, 0.0, 0.8, 9.81]))
     at = State(t=jnp.asarray(0.0), q=jnp.zeros(2), v=jnp.asarray(v, float))
-    return params, events.formed(balls.SYSTEM, params, at)
+    return formed(SystemState(system=balls.SYSTEM, params=params, state=at))
 
 
 def test_the_gate_is_two_steps_of_free_acceleration() -> None:
     """A ball: 2 g dt, whatever else touches it; an option changes it."""
-    params, f = start([-1.0, 0.0])
+    f = start([-1.0, 0.0])
     for factor in (2.0, 3.0):
-        limit, gain = events.gate(Criteria(gate=factor), balls.SYSTEM, params, f, DT)
+        limit, gain = events.gate(Criteria(gate=factor), f, DT)
         np.testing.assert_allclose(gain, 9.81e-3, rtol=1e-12)
         np.testing.assert_allclose(limit, factor * 9.81 * 1e-3, rtol=1e-12)
 
@@ -49,7 +53,7 @@ def test_the_curvature_of_gaps_is_their_second_derivative(seed) -> None:
     q = problem.system.retract(q, np.concatenate([np.zeros(3), rng.normal(size=3)]))
     at = State(t=jnp.asarray(1e3), q=jnp.asarray(q), v=jnp.asarray(rng.normal(size=6)))
     p = prepared(problem.system, problem.params)
-    found = events.gap_curvature(problem.system, p, at)
+    found = events.gap_curvature(SystemState(system=problem.system, params=p, state=at))
     wanted = gap_drift(problem.system, at.t, at.q, at.v, p)
     speed = 1.0 + float(jnp.max(jnp.abs(at.v)))
     size = float(jnp.max(jnp.abs(at.q)) + 1.0)
@@ -63,12 +67,12 @@ def test_straight_motion_has_no_curvature() -> None:
     v = np.array([0.3, -2.0, 1.0, 0.0, 0.0, 0.0])
     at = State(t=jnp.asarray(0.0), q=problem.state.q, v=jnp.asarray(v))
     p = prepared(problem.system, problem.params)
-    corners = events.gap_curvature(problem.system, p, at)[:8]
+    corners = events.gap_curvature(SystemState(system=problem.system, params=p, state=at))[:8]
     assert float(jnp.max(jnp.abs(corners))) < 1e-7 * 9.0
 
 
 def look(v, off=100, bounced=False, held=False, closed=True):
-    params, f = start(v)
+    f = start(v)
     touch = events.Touch(
         held=jnp.full(2, held),
         off=jnp.full(2, off),
@@ -76,9 +80,11 @@ def look(v, off=100, bounced=False, held=False, closed=True):
         slide=jnp.zeros((2, 0)),
         stuck=jnp.zeros(2, bool),
     )
-    return events.approach(
-        DEFAULT, balls.SYSTEM, params, f, touch, jnp.full(2, closed), jnp.array([-1e-3, -1e-3]), DT
-    )
+    step = Step(
+        scheme=schemes.moreau(), system=balls.SYSTEM, params=f.at.params, constants=(),
+        carry=Carry(state=f.at.state), dt=DT,
+    )  # fmt: skip
+    return events.approach(step, f, touch, jnp.full(2, closed), jnp.array([-1e-3, -1e-3]))
 
 
 SLOW = -0.9 * 2 * 9.81e-3
@@ -106,6 +112,14 @@ def test_what_is_an_impact(options, impact: bool, note: int) -> None:
     np.testing.assert_array_equal(found.notes, [note, 0])
 
 
+def coupled_rows(wt, friction, nt: int):
+    """What is formed of contacts with these rows and a unit mass."""
+    system = types.SimpleNamespace(nc=len(friction), nt=nt)
+    at = types.SimpleNamespace(system=system, friction=lambda: jnp.asarray(friction))
+    rows = Rows(wt=jnp.asarray(wt), offset=jnp.zeros(len(wt)))
+    return types.SimpleNamespace(at=at, rows=rows, response=jnp.asarray(wt.T))
+
+
 @pytest.mark.parametrize(
     ("present", "friction", "joint", "coupled"),
     [
@@ -121,9 +135,7 @@ def test_coupling(present, friction: float, joint, coupled: bool) -> None:
     wt = np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]])  # floor, along it, wall, along it
     if joint is not None:
         wt = np.concatenate([wt, [joint]])
-    links = events.linked(
-        DEFAULT, jnp.asarray(wt), jnp.asarray(wt.T), jnp.array(present), jnp.full(2, friction), 1
-    )
+    links = events.linked(DEFAULT, coupled_rows(wt, [friction, friction], 1), jnp.array(present))
     np.testing.assert_array_equal(links, np.eye(2, dtype=bool) | coupled)
 
 
@@ -131,9 +143,7 @@ def test_coupling_is_passed_on_by_those_between() -> None:
     """A chain of four balls: the ends are linked where all between are present."""
     wt = np.array([[-1.0, 1, 0, 0, 0], [0, -1, 1, 0, 0], [0, 0, -1, 1, 0], [0, 0, 0, -1, 1]])
     for present, reach in (([True] * 4, True), ([True, False, True, True], False)):
-        links = events.linked(
-            DEFAULT, jnp.asarray(wt), jnp.asarray(wt.T), jnp.array(present), jnp.zeros(4), 0
-        )
+        links = events.linked(DEFAULT, coupled_rows(wt, [0.0] * 4, 0), jnp.array(present))
         assert bool(links[0, 3]) == reach
         assert bool(links[2, 3])
 
@@ -208,14 +218,14 @@ def test_what_is_remembered() -> None:
         stuck=jnp.zeros(2, bool),
     )
     active, none = jnp.array([True, False]), jnp.zeros(2, bool)
-    after = events.touched(touch, found, active, active, none, touch.slide, none)
+    after = events.touched(touch, found, active, active, none)
     np.testing.assert_array_equal(after.off, [0, 8])
     np.testing.assert_array_equal(after.bounced, [True, False])
-    early = events.touched(touch, found, active, none, none, touch.slide, none)  # seen a step too early
+    early = events.touched(touch, found, active, none, none)  # seen a step too early
     np.testing.assert_array_equal(early.off, [8, 8])
     # an impulse while it recedes settles nothing; what comes to rest has not bounced any more
-    recedes = events.touched(after, look([1.0, 1.0]), active, active, none, touch.slide, none)
+    recedes = events.touched(after, look([1.0, 1.0]), active, active, none)
     np.testing.assert_array_equal(recedes.bounced, [True, False])
-    rests = events.touched(after, found, active, active, active, touch.slide, none)
+    rests = events.touched(after, found, active, active, active)
     np.testing.assert_array_equal(rests.bounced, [False, False])
     np.testing.assert_array_equal(events.settling(recedes, active), [notes.ACCUMULATION, 0])

@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import ContactLaw, System
-from nsjax.contact.projection import project_position
+from nsjax import ContactLaw, State, System
+from nsjax.contact.projection import Directions, project_position
+from nsjax.contact.stage import StageSettings
+from nsjax.core.step import SystemState
 
 MASS = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, -0.3], [0.0, -0.3, 0.2]])
 NORMALS = np.array([[1.0, 0.2, -0.5], [0.3, 1.0, 0.4], [-0.2, 0.1, 1.0], [1.0, 1.2, -0.1]])
@@ -57,10 +59,10 @@ def projector(system: System, kinetic: bool, contacts: bool = True):
 
     @jax.jit
     def project(q, p, t, at):
-        return project_position(
-            system, p, t, q, (t, at), jnp.asarray(1e-3), jnp.ones(3), contacts=contacts, kinetic=kinetic,
-            tolerance=1e-14, contact_tolerance=1e-14, max_passes=20, max_iterations=20,
-        )  # fmt: skip
+        end = SystemState(system=system, params=p, state=State(t=t, q=q, v=jnp.ones(3)))
+        along = Directions(at=end.moved(q=at), contacts=contacts, kinetic=kinetic)
+        settings = StageSettings(tolerance=1e-14, contact_tolerance=1e-14)
+        return project_position(end, along, jnp.asarray(1e-3), settings)
 
     return project
 

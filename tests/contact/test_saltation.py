@@ -9,7 +9,7 @@ import pytest
 
 from nsjax import State, System
 from nsjax.contact import saltation
-from nsjax.core.operators import all_rows
+from nsjax.core.step import Formed, SystemState
 from tests.gradients import balls, particle
 
 RNG = np.random.default_rng(5)
@@ -144,19 +144,21 @@ def test_settled_contacts_keep_their_gap() -> None:
     p, _ = particle.build(jnp.asarray([0.0, 0.0, 1.0, 0.0, 0.5, 0.2, 9.81, 0.1, 100.0, 0.0]))
     system, t = particle.SYSTEM, jnp.asarray(0.0)
     at = jnp.array([0.3, -1e-4])
-    rows = all_rows(system, t, at, p)
+    still = SystemState(system=system, params=p, state=State(t=t, q=at, v=jnp.zeros(2)))
+    rows, inertia = still.rows(), still.inertia()
+    f = Formed(at=still, inertia=inertia, rows=rows, response=rows.directions())
 
     def settled(q, resting):
-        q = saltation.settle(system, p, t, q, rows, rows.wt.T, resting)
+        q = saltation.settle(f, still.moved(q=q), resting)
         return q, q
 
-    f = jax.jit(jax.jacfwd(settled, has_aux=True))
+    derivative = jax.jit(jax.jacfwd(settled, has_aux=True))
     for resting, exact in (
         ([True, False], [1.0, 0.0]),
         ([True, True], [0.0, 0.0]),
         ([False] * 2, [1.0] * 2),
     ):
-        change, q = f(at, jnp.array(resting))
+        change, q = derivative(at, jnp.array(resting))
         np.testing.assert_array_equal(q, at)
         # relative regularisation 1e-9 of the contact solver
         np.testing.assert_allclose(change, np.diag(exact), atol=1e-8)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from nsjax.contact.equations import no_tangent
-from nsjax.contact.stage import StageSettings, solve_stage
+from nsjax.contact.stage import StageSettings, StageStart, solve_stage
 from nsjax.linalg import Dense
 
 
@@ -30,12 +30,12 @@ class Bending:
 def solved(start: float, again: float | None, kept: bool = True):
     """Of the root 5, and its derivative along the data; ``kept``: as where tangents are."""
     other = None if again is None else jnp.asarray([again])
-    settings = StageSettings(tolerance=1e-12, contact_tolerance=1e-11, scale=jnp.ones(()), again=other)
+    settings = StageSettings(tolerance=1e-12, contact_tolerance=1e-11, scale=jnp.ones(()))
 
     def root(data):
         carried = no_tangent(Bending(), data, 1) if kept else None
-        z = jnp.asarray([start])
-        found = solve_stage(Bending(), data, z, jnp.zeros(0, bool), settings, carried=carried)
+        first = StageStart(z=jnp.asarray([start]), carried=carried, again=other)
+        found = solve_stage(Bending(), data, jnp.zeros(0, bool), settings, first)
         return found.z, found
 
     return jax.jvp(root, (jnp.asarray([5.0]),), (jnp.ones(1),))

@@ -10,7 +10,7 @@ import pytest
 
 from nsjax import notes
 from nsjax.core.scheme import Event, Output
-from nsjax.core.watch import begin_watch, watch_gaps
+from nsjax.core.watch import WatchLimits, begin_watch, watch_gaps
 
 DT, RATE, BEND = 1e-3, 0.03, 5.0
 """A gap closes with ``RATE`` under the acceleration ``BEND`` that slows it down: six steps of margin."""
@@ -44,7 +44,7 @@ def margins(gaps: np.ndarray, impact: bool, bits: int = 0) -> np.ndarray:
     for k, gap in enumerate(gaps):
         last = k == gaps.size - 1
         output = told(gap, impact and last, bits if last else 0)
-        watch, margin, _ = watch_gaps(watch, output, jnp.asarray(DT), **LIMITS)
+        watch, margin, _ = watch_gaps(watch, output, jnp.asarray(DT), WatchLimits(**LIMITS))
         found.append(margin[0])
     return np.array(found)
 
@@ -101,7 +101,7 @@ def last_notes(gaps: np.ndarray, bits: int = 0, **limits) -> int:
     for k, gap in enumerate(gaps):
         last = k == gaps.size - 1
         output = told(gap, last, bits if last else 0)
-        watch, _, note = watch_gaps(watch, output, jnp.asarray(DT), **(LIMITS | limits))
+        watch, _, note = watch_gaps(watch, output, jnp.asarray(DT), WatchLimits(**(LIMITS | limits)))
         found = int(note[0])
     return found
 
@@ -110,12 +110,12 @@ def test_what_turns_inside_has_grazed() -> None:
     """Closed at the end of a step, without an impulse, and on its way out again; not where it comes."""
     watch = begin_watch(1, 0, jnp.zeros(1, int))
     for gap in FREE[:-1]:
-        watch, _, _ = watch_gaps(watch, told(gap, False, 0), jnp.asarray(DT), **LIMITS)
+        watch, _, _ = watch_gaps(watch, told(gap, False, 0), jnp.asarray(DT), WatchLimits(**LIMITS))
     for rate, expected in ((RATE, notes.GRAZING), (-RATE, 0)):
         last = told(-1e-6, False, 0)
         event = dataclasses.replace(last.event, active=jnp.array([True]), rate_before=jnp.array([rate]))
         last = dataclasses.replace(last, event=event)
-        assert int(watch_gaps(watch, last, jnp.asarray(DT), **LIMITS)[2][0]) == expected
+        assert int(watch_gaps(watch, last, jnp.asarray(DT), WatchLimits(**LIMITS))[2][0]) == expected
 
 
 def test_a_hit_with_a_small_margin_is_noted() -> None:

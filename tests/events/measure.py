@@ -82,8 +82,7 @@ def _final(name: str, static: tuple, keep: LoopProgram, p, x, coef, steps):
     params, state = floats(topologies.build(name, list(p.at[at].set(x[:-1]))))
     dt = x[-1] / steps
     run = begin_run(keep, scheme, params, state, dt, None)
-    params, constants = prepare_run(keep.system, scheme, params, dt)
-    run, row = run_row(keep, scheme, params, constants, dt, run, steps)
+    run, row = run_row(prepare_run(keep, scheme, params, dt), run, steps)
     end = jnp.concatenate([row["q"], row["v"]])
     return end, (end, run.status, row["notes"])
 

@@ -51,8 +51,7 @@ def _program(system: System, build: Build, static: Scheme, mode: str):
         scheme = dataclasses.replace(static, coef=coef)
         params, state = floats(build(p))
         run = begin_run(keep, scheme, params, state, dt, None)
-        params, constants = prepare_run(system, scheme, params, dt)
-        run, row = run_row(keep, scheme, params, constants, dt, run, steps)
+        run, row = run_row(prepare_run(keep, scheme, params, dt), run, steps)
         x = jnp.concatenate([row["q"], row["v"]])
         return x, (x, run.status, row["notes"])
 

@@ -34,8 +34,7 @@ def _program(system: System, static: Scheme):
     def final(data, coef, steps):
         (params, state), scheme = data, dataclasses.replace(static, coef=coef)
         run = begin_run(keep, scheme, params, state, DT, None)
-        params, constants = prepare_run(system, scheme, params, DT)
-        run, row = run_row(keep, scheme, params, constants, DT, run, steps)
+        run, row = run_row(prepare_run(keep, scheme, params, DT), run, steps)
         return jnp.concatenate([row["q"], row["v"]]), run.status
 
     def both(data, changes, coef, steps):

@@ -15,7 +15,7 @@ from nsjax import ContactLaw, schemes
 from nsjax.contact import Given
 from nsjax.loop import worked
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
-from nsjax.schemes.nsga.states import Step
+from nsjax.schemes.nsga.states import Prediction
 from tests.gradients.dry import carriage, drawn
 
 SCHEME = schemes.nsga_coupled()
@@ -23,7 +23,7 @@ SYSTEM = worked(SCHEME, carriage(2))
 ROUGH, DRY = 2, 2
 
 
-def step(seed: int) -> tuple[Step, np.random.Generator, np.ndarray]:
+def step(seed: int) -> tuple[Prediction, np.random.Generator, np.ndarray]:
     """A step of the carriage on its floor and at its stop, with normal multipliers (nc,) that push."""
     rng = np.random.default_rng(seed)
     params, state = drawn(3 * seed + 1)
@@ -31,7 +31,7 @@ def step(seed: int) -> tuple[Step, np.random.Generator, np.ndarray]:
     zero, one = np.zeros(SYSTEM.nv), np.ones(())
     law: ContactLaw = SYSTEM.law(params)
     given: Given = law.given(SYSTEM.nc, 0.01)
-    s = Step(
+    s = Prediction(
         params=params, dt=0.01 * one, t=state.t + 0.01, q=state.q, xi=zero, v=zero, c1=one, c2=one,
         scale=one, creep=np.zeros((SYSTEM.nc, SYSTEM.nt)), restitution=np.zeros(SYSTEM.nc * 3 + SYSTEM.nb),
         friction=law.friction_of(SYSTEM.nc), given=given,
@@ -46,7 +46,7 @@ def at_the_bound(radius: Any, part: float, rng: np.random.Generator) -> np.ndarr
     return part * np.asarray(radius)[:, None] * way
 
 
-def creeps(s: Step, normal: np.ndarray, creep: Any, answer: bool) -> Any:
+def creeps(s: Prediction, normal: np.ndarray, creep: Any, answer: bool) -> Any:
     """What acts of a creep correction (nc, nt)."""
     level = PositionLevel(SYSTEM, True, False, True, answer=answer)
     data = dataclasses.replace(s, creep=creep), types.SimpleNamespace(contacts=None)
@@ -70,7 +70,7 @@ def test_a_creep_correction_at_its_bound_has_the_derivative_of_the_bound(seed: i
     np.testing.assert_allclose(slope, change, rtol=1e-12)
 
 
-def strikes(s: Step, block: Any, answer: bool) -> Any:
+def strikes(s: Prediction, block: Any, answer: bool) -> Any:
     """What acts of augmented impulses (nc, 1 + nt)."""
     level = VelocityLevel(SYSTEM, True, False, answer=answer)
     at = types.SimpleNamespace(active=np.ones(SYSTEM.nc, bool), masses=jnp.ones(level.rows))

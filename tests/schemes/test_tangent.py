@@ -16,7 +16,7 @@ import pytest
 
 import nsjax
 from nsjax import ContactLaw, InputError, State, System, schemes
-from nsjax.contact.stage import _nearby, _values
+from nsjax.contact.stage import StageSettings, _nearby, _Task, _values
 from nsjax.schemes.mixed.stages import StageEquations, single
 
 
@@ -187,8 +187,10 @@ def test_quotients_of_a_stage(seed: int) -> None:
     one, dt = jnp.ones(()), 1e-3 * jnp.ones(())
     data = p, single(q, dt * v, v, a, cq=dt / 2, ca=1 / dt, t=one, dt=dt)
     impulses = 1e-3 * rng.normal(size=2)
-    _, near = _nearby(equations, data, jnp.asarray(z), jnp.asarray(impulses), one, jnp.asarray(True))
-    wanted = jax.jacfwd(functools.partial(_values, equations, data))(jnp.asarray(z), jnp.asarray(impulses))
+    settings = StageSettings(tolerance=1e-12, contact_tolerance=1e-11, scale=one)
+    task = _Task(equations=equations, data=data, active=jnp.zeros(0, bool), settings=settings)
+    _, near = _nearby(task, jnp.asarray(z), jnp.asarray(impulses), jnp.asarray(True))
+    wanted = jax.jacfwd(functools.partial(_values, task))(jnp.asarray(z), jnp.asarray(impulses))
     for found, exact in zip(near.quotients(), wanted, strict=True):
         np.testing.assert_allclose(found, exact, atol=1e-5 * np.max(np.abs(exact)))
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import pathlib
+import socket
+import subprocess
+import sys
+import time
 
 import jax
 import numpy as np
@@ -42,3 +46,59 @@ def test_bits(model: str, of: int, devices: int, tmp_path: pathlib.Path, monkeyp
     assert len(set(here["impacts"].sum(-1).tolist())) > 3  # the lanes differ
     assert "lane 3" in said
     assert "must be finite" in said
+
+
+BLOCK = 104
+"""Bytes of a lane in the file: count, lane, velocity, impacts, status, four numbers of a failure, check."""
+
+KILLED = """
+import os, signal, sys
+from experiments.sweeps import processes
+from nsjax.sweep import run
+run.CALL_STEPS = 1000  # a lane a call
+import jax, nsjax
+nsjax.configure()
+at, process, checkpoint = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+jax.distributed.initialize(coordinator_address=at, num_processes=4, process_id=process)
+
+def tell(done, total):
+    if process == 2 and done == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+processes.lanes("bouncing_ball", checkpoint, tell)
+"""
+
+
+@pytest.mark.slow
+def test_killed_of_four(tmp_path: pathlib.Path) -> None:
+    """One of four processes is killed after its first lane and the others with it, as schedulers do; four
+    new ones go on with what all of them have kept.
+    """
+    file = tmp_path / "lanes"
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        at = f"localhost:{free.getsockname()[1]}"
+    root = pathlib.Path(__file__).parents[2]
+    running = [
+        subprocess.Popen([sys.executable, "-c", KILLED, at, str(k), str(file)], cwd=root) for k in range(4)
+    ]
+    assert running[2].wait(timeout=200) == -9
+    written = [pathlib.Path(f"{file}.{k}") for k in range(4)]
+
+    def sizes() -> list[int]:
+        return [x.stat().st_size if x.exists() else 0 for x in written]
+
+    until = time.monotonic() + 60
+    while sizes()[0] < sizes()[2] + 2 * BLOCK and time.monotonic() < until:  # three lanes of process 0
+        time.sleep(0.1)
+    for process in running:
+        process.kill()
+        process.wait()
+    before = sizes()
+    assert before[0] == before[2] + 2 * BLOCK
+    processes.start("bouncing_ball", 4, 1, tmp_path / "run.npz", file)
+    here = processes.lanes("bouncing_ball").arrays()
+    with np.load(tmp_path / "run.npz") as there:
+        for name in there.files:
+            np.testing.assert_array_equal(there[name], here[name])
+    assert sum(sizes()) == sum(before) + BLOCK  # the lane that was lost ran, no other

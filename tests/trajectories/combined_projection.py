@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax import Carry, Event, Output, Scheme, State, System, status
-from nsjax.contact.stage import StageSettings, solve_stage
+from nsjax.contact.stage import StageSettings, StageStart, solve_stage
 from nsjax.core.operators import all_rows, row_forces, row_rates
 from nsjax.linalg import Structure, matmul, matvec, solve_positive
 from nsjax.types import Array, record
@@ -176,7 +176,7 @@ def _attempt(system, coef, data, old):
     settings = StageSettings(
         tolerance=coef.stage, contact_tolerance=coef.contact, scale=1.0 + jnp.max(jnp.abs(data.state.v))
     )
-    answer = solve_stage(equations, data, jnp.zeros(system.nv), closed, settings)
+    answer = solve_stage(equations, data, closed, settings, StageStart(z=jnp.zeros(system.nv)))
     _, q, v = equations.end(data, answer.z)
     after = row_rates(system, t, q, v, data.params)
     q = _project(system, data.params, t, q, closed, coef.projection)

@@ -9,15 +9,14 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact import Given, Jump
-from nsjax.contact.bordered import StageTangent
-from nsjax.contact.equations import Carried
-from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
-from nsjax.core.operators import Rows, all_rows, momentum
+from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
+from nsjax.core.operators import Rows, momentum, no_rows
 from nsjax.core.scheme import Scheme
+from nsjax.core.step import SystemState
 from nsjax.core.system import System
 from nsjax.linalg import Structure
 from nsjax.schemes.books import stage_jump
-from nsjax.types import Array, PyTree, record
+from nsjax.types import Array, record
 
 
 @record()
@@ -33,18 +32,17 @@ class FrozenRows:
     restitution: Array
 
 
-def frozen_rows(system: System, params: PyTree, t: Array, q: Array, contacts: bool) -> FrozenRows:
-    """Rows at ``(t, q)``."""
+def frozen_rows(at: SystemState, contacts: bool) -> FrozenRows:
+    """Rows at a state."""
+    system = at.system
     count = system.nc * (1 + system.nt) if contacts else 0
     if not count and not system.nb:
-        return FrozenRows(
-            rows=Rows(wt=jnp.zeros((0, system.nv)), offset=jnp.zeros(0)), restitution=jnp.zeros(0)
-        )
+        return FrozenRows(rows=no_rows(system), restitution=jnp.zeros(0))
     e = jnp.zeros(system.nb)
     if count:
-        law = system.law(params)
+        law = system.law(at.params)
         e = jnp.concatenate([law.row_restitution(system.nc, system.nt), e])
-    return FrozenRows(rows=all_rows(system, t, q, params, contacts), restitution=e)
+    return FrozenRows(rows=at.rows(contacts), restitution=e)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +96,7 @@ class FrozenRowEquations:
 
     def directions(self, d: Any, z: Array) -> Any:
         """``W`` (nv, rows)."""
-        return d.frozen.rows.wt.T
+        return d.frozen.rows.directions()
 
     def rates(self, d: Any, z: Array) -> Array:
         """``u^+ + e u^-`` of every row."""
@@ -126,9 +124,8 @@ class FrozenRowEquations:
 
 
 def solve_frozen(
-    scheme: Scheme, equations: Any, data: Any, active: Array, kept: StageTangent | None = None,
-    carried: Carried | None = None,
-) -> tuple[Jump, StageAnswer]:  # fmt: skip
+    scheme: Scheme, equations: Any, data: Any, active: Array, start: StageStart
+) -> tuple[Jump, StageAnswer]:
     """Solves the equations of a step for ``z = v_{i+1} - v_i``.
 
     Args:
@@ -137,8 +134,7 @@ def solve_frozen(
         equations: `FrozenRowEquations`.
         data: what they read.
         active: (nc,) bool, contacts that take part.
-        kept: tangent for all steps, of `nsjax.contact.equations.kept_tangent`.
-        carried: tangent of an earlier step.
+        start: zeros, with a tangent that is known, if any.
 
     Returns:
         Jump, and the solver's answer.
@@ -148,12 +144,10 @@ def solve_frozen(
         tolerance=scheme.coef.stage_tolerance,
         contact_tolerance=scheme.coef.tolerance,
         scale=1.0 + jnp.max(jnp.abs(v)),
+        max_passes=options.max_passes,
+        max_iterations=options.max_iterations,
     )
-    answer = solve_stage(
-        equations, data, jnp.zeros(system.nv), active[: equations.nc], settings,
-        max_passes=options.max_passes, max_iterations=options.max_iterations, kept=kept,
-        carried=carried,
-    )  # fmt: skip
+    answer = solve_stage(equations, data, active[: equations.nc], settings, start)
     before, after = (data.frozen.rows.all_rates(v + x) for x in (0.0, answer.z))
-    jump = stage_jump(system, answer, answer.z, before, after, active, equations.contacts)
+    jump = stage_jump(system, answer, answer.z, (before, after), active if equations.contacts else None)
     return jump, answer

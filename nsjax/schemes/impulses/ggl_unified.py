@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 import jax.numpy as jnp
 
 from nsjax.contact import Jump
 from nsjax.contact.criteria import Criteria
-from nsjax.contact.equations import Carried
-from nsjax.contact.events import Balance, Formed
 from nsjax.contact.sensitivity import Stepped
-from nsjax.contact.stage import StageAnswer, StageSettings, solve_stage
-from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import all_rows
-from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
+from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
 from nsjax.schemes.books import stage_jump
-from nsjax.schemes.choices import (
-    METRICS,
-    choose,
-    choose_tangent,
-    kinetic_metric,
-    tangent_of,
-    told_by,
-    within,
-)
-from nsjax.schemes.impulses.keeping import Pair, renewed, tangents_of, with_tangents
-from nsjax.schemes.impulses.midpoint_contacts import contact_init, impulse_step, midpoint
+from nsjax.schemes.choices import METRICS, choose, choose_tangent, kinetic_metric, tangent_of, within
+from nsjax.schemes.impulses.impulse_scheme import impulse_scheme
+from nsjax.schemes.impulses.impulse_step import ImpulseRun
+from nsjax.schemes.impulses.keeping import blank_tangents, carried_tangent, renewed
 from nsjax.schemes.impulses.moreau import Coefficients
 from nsjax.schemes.impulses.unified_equations import UnifiedData, UnifiedEquations
 from nsjax.types import Array, PyTree
@@ -110,12 +98,15 @@ def ggl_unified(
     """
     choose("ggl_unified", "gap", gap, ("nonlinear", "linearised"))
     choose("ggl_unified", "metric", metric, (*METRICS, "implicit"))
-    return Scheme(
-        name="ggl_unified",
-        coef=Coefficients(
+    return impulse_scheme(
+        "ggl_unified",
+        _respond,
+        remember=_blank,
+        corrects=position_multiplier,
+        numbers=Coefficients(
             tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance
         ),
-        options=UnifiedOptions(
+        choices=UnifiedOptions(
             gap=gap,
             position_multiplier=position_multiplier,
             metric=metric,
@@ -123,31 +114,9 @@ def ggl_unified(
             max_iterations=within("ggl_unified", "max_iterations", max_iterations, 1),
             tangent=choose_tangent("ggl_unified", tangent),
         ),
-        prepare=_prepare,
-        init=_init,
-        step=_step,
         gradient="saltation",
-        criteria=told_by("ggl_unified", criteria),
-        impulses="step",
+        criteria=criteria,
     )
-
-
-def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
-    return ()
-
-
-def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
-    carry = contact_init(scheme, system, params, constants, state)
-    problem = functools.partial(_problem, scheme, system, params, state, jnp.ones(()))
-    return with_tangents(scheme, system, carry, problem)
-
-
-def _step(
-    scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
-) -> tuple[Carry, Output]:
-    corrects = scheme.options.position_multiplier
-    respond = functools.partial(_respond, tangents_of(carry))
-    return impulse_step(respond, scheme, system, params, carry, dt, corrects=corrects)
 
 
 def _metric(choice: str, system: System) -> str:
@@ -157,14 +126,10 @@ def _metric(choice: str, system: System) -> str:
     return "kinetic" if kinetic_metric(choice, system) else "euclidean"
 
 
-def _problem(
-    scheme: Scheme, system: System, params: PyTree, state: State, dt: Array, contacts: bool
-) -> tuple[UnifiedEquations, UnifiedData, int]:
+def _problem(run: ImpulseRun, contacts: bool) -> tuple[UnifiedEquations, UnifiedData, int]:
     """Equations of a step, what they read, and how many unknowns they have."""
-    options = scheme.options
-    middle = midpoint(system, state, dt)
-    mass = inertia_at(system, middle.t, middle.q, params)
-    data = UnifiedData(params=params, state=state, mass=mass, dt=dt)
+    options, system = run.scheme.options, run.system
+    data = UnifiedData(params=run.params, state=run.state, mass=run.midpoint.inertia(), dt=run.dt)
     equations = UnifiedEquations(
         system=system,
         contacts=contacts,
@@ -176,62 +141,45 @@ def _problem(
     return equations, data, system.nv * (1 + equations.position)
 
 
-def unified_stage(
-    scheme: Scheme, system: System, params: PyTree, state: State, active: Array, dt: Array, contacts: bool,
-    carried: Carried | None = None,
-) -> tuple[UnifiedEquations, UnifiedData, StageAnswer]:  # fmt: skip
-    """The nonlinear equations of a step of `ggl_unified`, what they read, and the solver's answer.
+def _blank(run: ImpulseRun) -> PyTree:
+    """The memory at the start of a run."""
+    return blank_tangents(run, lambda contacts: _problem(run, contacts))
 
-    Args:
-        active: (nc,) bool, contacts that take part.
-        contacts: whether rows of the contacts are formed at all.
-        carried: tangent of an earlier step.
-    """
-    options, coef, v = scheme.options, scheme.coef, state.v
-    equations, data, unknowns = _problem(scheme, system, params, state, dt, contacts)
-    mask = active[: system.nc if contacts else 0]
+
+def unified_stage(run: ImpulseRun) -> tuple[UnifiedEquations, UnifiedData, StageAnswer]:
+    """The nonlinear equations of a step of `ggl_unified`, what they read, and the solver's answer."""
+    options, coef = run.scheme.options, run.scheme.coef
+    equations, data, unknowns = _problem(run, run.contacts)
+    mask = run.acting[: run.system.nc if run.contacts else 0]
     settings = StageSettings(
         tolerance=coef.stage_tolerance,
         contact_tolerance=coef.tolerance,
-        scale=1.0 + jnp.max(jnp.abs(v)),
+        scale=1.0 + jnp.max(jnp.abs(run.state.v)),
+        max_passes=options.max_passes,
+        max_iterations=options.max_iterations,
     )
-    answer = solve_stage(
-        equations, data, jnp.zeros(unknowns),
-        jnp.concatenate([mask] * (1 + equations.position)), settings,
-        max_passes=options.max_passes, max_iterations=options.max_iterations, carried=carried,
-    )  # fmt: skip
-    return equations, data, answer
+    start = StageStart(z=jnp.zeros(unknowns), carried=carried_tangent(run))
+    active = jnp.concatenate([mask] * (1 + equations.position))
+    return equations, data, solve_stage(equations, data, active, settings, start)
 
 
-def _respond(
-    pair: Pair | None, scheme: Scheme, system: System, params: PyTree, state: State, active: Array,
-    dt: Array, contacts: bool, _balance: Balance | None,
-    _formed: Formed | None,
-) -> Stepped:  # fmt: skip
+def _respond(run: ImpulseRun) -> Stepped:
     """The whole step, with or without contact rows."""
-    carried = None if pair is None else pair[contacts]
-    equations, data, answer = unified_stage(scheme, system, params, state, active, dt, contacts, carried)
+    equations, data, answer = unified_stage(run)
     xi, middle, dv = equations.motion(data, answer.z)
     own = dataclasses.replace(answer, impulses=equations.split(answer.impulses)[0])
-    jump = _books(system, data, own, middle, dv, active, contacts)
-    end = State(t=state.t + dt, q=system.retract(state.q, xi), v=state.v + dv)
-    more = renewed(pair, contacts, answer.carried)
-    return Stepped(end=end, jump=jump, estimate=answer.estimate, more=more)
+    state = run.state
+    end = State(t=state.t + run.dt, q=run.system.retract(state.q, xi), v=state.v + dv)
+    more = renewed(run, answer.carried)
+    return Stepped(end=end, jump=_jump(run, own, middle, dv), estimate=answer.estimate, more=more)
 
 
-def _books(
-    system: System,
-    d: UnifiedData,
-    answer: StageAnswer,
-    middle: Array,
-    dv: Array,
-    active: Array,
-    contacts: bool,
-) -> Jump:
+def _jump(run: ImpulseRun, answer: StageAnswer, middle: Array, dv: Array) -> Jump:
     """The jump, with rates at the midpoint."""
-    v, t = d.state.v, d.state.t + 0.5 * d.dt
-    if not contacts:
-        empty = jnp.zeros(system.nb)
-        return stage_jump(system, answer, dv, empty, empty, active, contacts)
-    rows = all_rows(system, t, middle, d.params)
-    return stage_jump(system, answer, dv, rows.rate(v), rows.rate(v + dv), active, contacts)
+    state = run.state
+    if not run.contacts:
+        empty = jnp.zeros(run.system.nb)
+        return stage_jump(run.system, answer, dv, (empty, empty), None)
+    rows = run.at(State(t=state.t + 0.5 * run.dt, q=middle, v=state.v)).rows()
+    rates = rows.rate(state.v), rows.rate(state.v + dv)
+    return stage_jump(run.system, answer, dv, rates, run.active)

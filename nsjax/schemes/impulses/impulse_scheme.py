@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.contact import Jump
 from nsjax.contact.criteria import Criteria
-from nsjax.contact.events import Balance, Formed
-from nsjax.contact.sensitivity import Stepped
-from nsjax.core.inertia import inertia_at
 from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.core.step import Step
 from nsjax.core.system import State, System
 from nsjax.schemes.choices import told_by, within
-from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
-from nsjax.schemes.impulses.midpoint_contacts import Remembered, contact_init, gap_of, impulse_step
-from nsjax.types import Array, Fn, PyTree, record
+from nsjax.schemes.impulses.impulse_step import (
+    ImpulseRun,
+    Look,
+    Method,
+    Respond,
+    StepData,
+    impulse_init,
+    impulse_step,
+    run_of,
+)
+from nsjax.types import Array, PyTree, record
+
+__all__ = ["ImpulseRun", "Numbers", "StepData", "impulse_scheme"]
 
 
 @record()
@@ -37,93 +43,77 @@ class Numbers:
     gap_tolerance: Array | float = 1e-12
 
 
-@record()
-class StepData:
-    """What the equations of a step read.
-
-    Args:
-        params: of the system.
-        state: start of the step.
-        memory: what the scheme remembers of the step before.
-        dt: step size [s].
-        frozen: rows of contacts (if any may act) and constraints.
-    """
-
-    params: PyTree
-    state: State
-    memory: PyTree
-    dt: Array
-    frozen: FrozenRows
-
-
 @dataclasses.dataclass(frozen=True)
-class ImpulseRun:
-    """What the functions of a scheme of impulses get: the step, and the solves that belong to it.
+class Choices:
+    """Choices of a scheme of impulses that has no others."""
 
-    Args:
-        scheme, system, params: as in `Scheme`.
-        dt: step size [s].
-        state: start of the step.
-        memory: what the scheme remembers of the step before.
-        active: (nc,) bool, contacts that take part.
-        contacts: whether any may.
-    """
-
-    scheme: Scheme
-    system: System
-    params: PyTree
-    state: State
-    memory: PyTree
-    dt: Array
-    active: Array | None = None
-    contacts: bool = False
-
-    def data(self, t: Array | float, q: Array) -> StepData:
-        """What equations read, with the rows of contacts and constraints at ``(t, q)``."""
-        rows = frozen_rows(self.system, self.params, jnp.asarray(t), q, self.contacts)
-        return StepData(params=self.params, state=self.state, memory=self.memory, dt=self.dt, frozen=rows)
-
-    def solve(self, equations: type[FrozenRowEquations], data: StepData) -> tuple[Array, Jump, Array]:
-        """Velocity change (nv,), jump, and error estimate of the iteration."""
-        active = jnp.zeros(self.system.nc, bool) if self.active is None else self.active
-        jump, answer = solve_frozen(self.scheme, equations(self.system, self.contacts), data, active)
-        return answer.z, jump, answer.estimate
-
-    def acceleration(self) -> Array:
-        """``M^-1 h`` (nv,) at the start of the step, without contact and constraint forces."""
-        s, system = self.state, self.system
-        force = system.force(s.t, s.q, s.v, self.params)
-        return inertia_at(system, s.t, s.q, self.params).solve(force[:, None])[:, 0]
-
-
-Respond = Callable[[ImpulseRun], Stepped]
-Look = Callable[[ImpulseRun], Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """Choices of `impulse_scheme`."""
-
-    respond: Respond
-    gaps: Look | None
-    remember: Look | None
-    corrects: bool
     max_passes: int
     max_iterations: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Prepare:
+    """`Scheme.prepare` of a method: the step size, and what its own ``prepare`` makes of a step at rest."""
+
+    method: Method
+
+    def __call__(self, scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
+        if self.method.prepare is None:
+            return dt, ()
+        rest = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=jnp.zeros(system.nv))
+        step = Step(
+            scheme=scheme, system=system, params=params, constants=(), carry=Carry(state=rest), dt=dt
+        )
+        return dt, self.method.prepare(run_of(step, ()))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Init:
+    """`Scheme.init` of a method."""
+
+    method: Method
+
+    def __call__(
+        self, scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State
+    ) -> Carry:
+        dt, own = constants
+        step = Step(
+            scheme=scheme, system=system, params=params, constants=own, carry=Carry(state=state), dt=dt
+        )
+        return impulse_init(step, self.method, own)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Take:
+    """`Scheme.step` of a method."""
+
+    method: Method
+
+    def __call__(
+        self, scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
+    ) -> tuple[Carry, Output]:
+        step = Step(scheme=scheme, system=system, params=params, constants=constants, carry=carry, dt=dt)
+        return impulse_step(step, self.method, constants[1])
 
 
 def impulse_scheme(
     name: str,
     respond: Respond,
     *,
+    prepare: Look | None = None,
+    balance: Look | None = None,
     gaps: Look | None = None,
     remember: Look | None = None,
     corrects: bool = False,
     numbers: Any = None,
+    choices: Any = None,
     gradient: str = "discrete",
     max_passes: int = 20,
     max_iterations: int = 20,
     criteria: Criteria | None = None,
+    stores_solutions: bool = True,
+    joints_inside: bool = False,
+    pair_contacts: bool = False,
 ) -> Scheme:
     """A scheme made from one function, the step. Functions must stand at module level.
 
@@ -131,15 +121,23 @@ def impulse_scheme(
         name: of the scheme.
         respond: ``(run) -> Stepped``, the whole step, see `ImpulseRun`; `Stepped.more` is the memory of
             the next step.
+        prepare: ``(run) -> constants`` of a step from zero position and velocity, once for a run;
+            `ImpulseRun.constants` of the other functions. None: nothing is prepared.
+        balance: ``(run) -> Balance``, mass and force at the predicted midpoint, where those of the step are
+            these; else it returns None. Runs without derivatives then form them, and rows and responses on
+            them, once: `ImpulseRun.balance` and `ImpulseRun.formed`.
         gaps: ``(run) -> (nc,)`` [m], up to `Numbers.gap_tolerance` at contacts that take part; None:
             the gaps at the predicted midpoint ``q + dt/2 v``.
-        remember: ``(run) -> memory`` at the start of a run; None: the scheme has no memory.
+        remember: ``(run) -> memory`` at the start of a run; None, or a memory ``()``: there is none.
         corrects: whether gaps are corrected on position level.
         numbers: record of numbers, with the fields of `Numbers` at least; None: these.
+        choices: frozen, hashable record of the scheme's own choices, with the fields ``max_passes`` and
+            ``max_iterations``: ``run.scheme.options``. None: these two.
         gradient: ``"saltation"`` for the derivative of the motion: right where every impact is over within
             one step of a map from ``(q, v)`` to ``(q, v)``. ``"discrete"``: that of the map.
         max_passes, max_iterations: of the stage solver and of each contact problem.
         criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
+        stores_solutions, joints_inside, pair_contacts: what the scheme takes, see `Scheme`.
 
     Returns:
         A `Scheme`.
@@ -164,54 +162,24 @@ def impulse_scheme(
         >>> impulse_scheme("symplectic_euler", respond).name
         'symplectic_euler'
     """
-    options = Options(
-        respond=respond,
-        gaps=gaps,
-        remember=remember,
-        corrects=corrects,
+    method = Method(
+        respond=respond, prepare=prepare, balance=balance, gaps=gaps, remember=remember, corrects=corrects
+    )
+    limits = Choices(
         max_passes=within(name, "max_passes", max_passes, 1),
         max_iterations=within(name, "max_iterations", max_iterations, 1),
     )
     return Scheme(
         name=name,
         coef=Numbers() if numbers is None else numbers,
-        options=options,
-        prepare=_prepare,
-        init=_init,
-        step=_step,
+        options=limits if choices is None else choices,
+        prepare=_Prepare(method),
+        init=_Init(method),
+        step=_Take(method),
         gradient=gradient,
         criteria=told_by(name, criteria),
         impulses="step",
+        stores_solutions=stores_solutions,
+        joints_inside=joints_inside,
+        pair_contacts=pair_contacts,
     )
-
-
-def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
-    return dt
-
-
-def _init(scheme: Scheme, system: System, params: PyTree, dt: Array, state: State) -> Carry:
-    carry = contact_init(scheme, system, params, (), state)
-    if scheme.options.remember is None:
-        return carry
-    own = scheme.options.remember(ImpulseRun(scheme, system, params, state, (), dt))
-    return Carry(state=state, memory=Remembered(touch=carry.memory, own=own))
-
-
-def _step(
-    scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
-) -> tuple[Carry, Output]:
-    options: Options = scheme.options
-    memory = carry.memory.own if options.remember is not None else ()
-
-    def respond(
-        scheme: Scheme, system: System, p: PyTree, state: State, active: Array, dt: Array, contacts: bool,
-        _balance: Balance | None, _formed: Formed | None,
-    ) -> Stepped:  # fmt: skip
-        return options.respond(ImpulseRun(scheme, system, p, state, memory, dt, active, contacts))
-
-    gaps: Fn = gap_of
-    if options.gaps is not None:
-        start = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
-        run = ImpulseRun(scheme, system, params, start, memory, dt)
-        gaps = lambda *_: options.gaps(run)  # type: ignore[misc]  # noqa: E731
-    return impulse_step(respond, scheme, system, params, carry, dt, corrects=options.corrects, gaps=gaps)

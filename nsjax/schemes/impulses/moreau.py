@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact import Jump, no_jump, velocity_jump
+from nsjax.contact import Jump, StepForces, forced_jump, no_jump, velocity_jump
 from nsjax.contact.criteria import Criteria
-from nsjax.contact.events import Balance, Formed
-from nsjax.contact.projection import Projection, project_position
+from nsjax.contact.projection import Directions, Projection, project_position
 from nsjax.contact.sensitivity import Stepped
-from nsjax.core.inertia import Inertia, constant_inertia, inertia_at
-from nsjax.core.operators import Rows, gap_drift
-from nsjax.core.scheme import Carry, Output, Scheme
-from nsjax.core.system import State, System, add
+from nsjax.contact.solvers import SolverSettings
+from nsjax.contact.stage import StageSettings
+from nsjax.core.inertia import Inertia, KeptInertia, constant_inertia
+from nsjax.core.operators import gap_drift
+from nsjax.core.scheme import Scheme
+from nsjax.core.step import Balance
+from nsjax.core.system import State, add
 from nsjax.nonlinear import only_tangent, with_tangent
 from nsjax.schemes.at_events import derivatives
-from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric, told_by, within
-from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
-from nsjax.schemes.impulses.midpoint_contacts import Remembered, contact_init, impulse_step, midpoint
+from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric, within
+from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
+from nsjax.schemes.impulses.impulse_scheme import impulse_scheme
+from nsjax.schemes.impulses.impulse_step import ImpulseRun
 from nsjax.types import Array, PyTree, record
 
 
@@ -56,17 +58,18 @@ def moreau_family(name: str, coef: Coefficients, options: Options, criteria: Cri
     choose(name, "constraint_form", options.constraint_form, FORMS)
     choose(name, "metric", options.metric, METRICS)
     within(name, "max_iterations", options.max_iterations, 1)
-    return Scheme(
-        name=name,
-        coef=coef,
-        options=options,
+    return impulse_scheme(
+        name,
+        _respond,
         prepare=_prepare,
-        init=_init,
-        step=_step,
+        balance=_shared_balance,
+        remember=_first_impulses,
+        corrects=options.project_contacts,
+        numbers=coef,
+        choices=options,
         gradient="saltation",
-        criteria=told_by(name, criteria),
+        criteria=criteria,
         stores_solutions=options.project_contacts,
-        impulses="step",
         joints_inside=options.constraint_form == "index_2" and not options.project_contacts,
         pair_contacts=not options.project_contacts,
     )
@@ -139,38 +142,89 @@ def moreau(
     return moreau_family("moreau", coef, options, criteria)
 
 
-def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
-    return constant_inertia(system, params)
+def _prepare(run: ImpulseRun) -> KeptInertia | None:
+    """The inertia, where it is constant over a run."""
+    return constant_inertia(run.system, run.params)
 
 
-def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
-    """Memory at the start; with changing pairs it keeps their impulses, which start the next solution."""
-    carry = contact_init(scheme, system, params, constants, state)
-    if system.pairs is None:
-        return carry
-    none = no_jump(system).contacts
-    return dataclasses.replace(carry, memory=Remembered(touch=carry.memory, own=none))
+def _first_impulses(run: ImpulseRun) -> PyTree:
+    """Impulses (nc, 1 + nt) with which the first solution begins: with changing pairs those of a step are
+    remembered for the next one.
+    """
+    return () if run.system.pairs is None else no_jump(run.system).contacts
 
 
-def _needs_forecast(scheme: Scheme, system: System) -> bool:
-    choice = scheme.options.force_velocity
-    return choice == "midpoint" or (choice == "auto" and system.retract is not add)
+def _impulses_before(run: ImpulseRun) -> Array | None:
+    """Impulses (nc, 1 + nt) with which the contact solver begins, if they are remembered."""
+    return None if run.system.pairs is None else run.memory
+
+
+def _balance(run: ImpulseRun) -> Balance:
+    """Mass and force at the midpoint, ``h(t_M, q_M, v_i)`` or at the forecast velocity."""
+    at, dt, choice = run.midpoint, run.dt, run.scheme.options.force_velocity
+    mass = at.inertia(run.constants)
+    forecast = choice == "midpoint" or (choice == "auto" and run.system.retract is not add)
+    if forecast and run.scheme.gradient == "discrete":  # three solves; a derivative costs less without
+        mass = mass.inverted()
+    push = at.force()
+    free = mass.solve(push[:, None])[:, 0]
+    if not forecast:
+        return Balance(at=at, inertia=mass, push=push, free=free, drift=dt * free)
+    push = at.moved(v=at.v + 0.5 * dt * free).force()
+    return Balance(at=at, inertia=mass, push=push, free=free, drift=mass.solve((dt * push)[:, None])[:, 0])
+
+
+def _shared_balance(run: ImpulseRun) -> Balance | None:
+    """The same, where it serves the contact decision and the whole step."""
+    system, form = run.system, run.scheme.options.constraint_form
+    frozen = form in ("index_2", "ggl") or not system.nb
+    return _balance(run) if frozen and not system.inside else None
+
+
+def _respond(run: ImpulseRun) -> Stepped:
+    """The whole step, with or without contact rows."""
+    options, system, none = run.scheme.options, run.system, jnp.zeros(())
+    if run.formed is not None and run.balance is not None:
+        drift = run.balance.drift
+        forces = StepForces(drift=drift, duration=run.dt)
+        jump = velocity_jump(run.formed, run.acting, _settings(run, "auto"), forces, _impulses_before(run))
+        return _end(run, drift + jump.dv, jump, none)
+    b = run.balance or _balance(run)
+    if not run.contacts and not system.nb:
+        return _end(run, b.drift, no_jump(system), none)
+    frozen = frozen_rows(b.at, run.contacts)
+    if system.nb and options.constraint_form == "index_3":
+        return _end(run, *run.solve(_PositionLevel, _data(run, b, frozen)))
+    rate = None
+    if system.nb and options.constraint_form == "index_1":
+        # W' (v_{i+1} - v_i) + dt gamma = 0
+        gamma = gap_drift(system, b.at.t, b.at.q, b.at.v, run.params, "constraint")
+        rate = frozen.rows.rate(b.at.v)[-system.nb :] - run.dt * gamma
+    forces = StepForces(push=run.dt * b.push, duration=run.dt, constraint_rate=rate)
+    dv, jump = forced_jump(b, frozen.rows, run.acting, _settings(run), forces, _impulses_before(run))
+    return _end(run, dv, jump, none)
+
+
+def _settings(run: ImpulseRun, method: str = "auto_rare") -> SolverSettings:
+    """Settings of the contact solver."""
+    tolerance, most = run.scheme.coef.tolerance, run.scheme.options.max_iterations
+    return SolverSettings(tolerance=tolerance, max_iterations=most, method=method)
 
 
 @record()
 class _Data:
-    """Everything live that the velocity step reads: start, midpoint ``at``, mass, force and rows there, and
-    the impulses with which the contact solver begins.
-    """
+    """What the equations of index 3 read: start of the step, mass, force and rows of the midpoint."""
 
     params: PyTree
     state: State
-    at: State
     mass: Inertia
     force: Array
     dt: Array
     frozen: FrozenRows
-    known: Array | None
+
+
+def _data(run: ImpulseRun, b: Balance, frozen: FrozenRows) -> _Data:
+    return _Data(params=run.params, state=run.state, mass=b.inertia, force=b.push, dt=run.dt, frozen=frozen)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,137 +242,14 @@ class _PositionLevel(FrozenRowEquations):
         return self.replaced(super().rates(d, z), bilateral=g)
 
 
-def _position_level(
-    scheme: Scheme, system: System, d: _Data, active: Array, contacts: bool
-) -> tuple[Array, Jump, Array]:
-    """Velocity change, jump and error estimate of index 3."""
-    jump, answer = solve_frozen(scheme, _PositionLevel(system, contacts), d, active)
-    return answer.z, jump, answer.estimate
-
-
-def _velocity_level(
-    scheme: Scheme, system: System, d: _Data, active: Array, contacts: bool
-) -> tuple[Array, Jump, Array]:
-    """Velocity change, jump and error estimate (nothing is iterated) of a step."""
-    v, dt, none = d.state.v, d.dt, jnp.zeros(())
-    push = dt * d.force
-    rows, target = d.frozen.rows, None
-    if rows.joints is not None:
-        response = d.mass.solve(rows.wt.T)
-        # joints respond to the forces and to the rates left over from the last step
-        still = jnp.zeros(system.nv)
-        jump = _jump(
-            scheme, system, d.params, rows, response, v, still, active, dt, inertia=d.mass, push=push
-        )
-        return jump.dv, jump, none
-    drift, response = d.mass.answers(push, rows.wt)
-    if system.nb and scheme.options.constraint_form == "index_1":
-        # W' (v_{i+1} - v_i) + dt gamma = 0
-        gamma = gap_drift(system, jnp.asarray(d.at.t), d.at.q, v, d.params, "constraint")
-        target = rows.rate(v)[-system.nb :] - dt * gamma
-    jump = _jump(scheme, system, d.params, rows, response, v, drift, active, dt, target, start=d.known)
-    return drift + jump.dv, jump, none
-
-
-def _jump(
-    scheme: Scheme, system: System, params: PyTree, rows: Rows, response: Array, v: Array, drift: Array,
-    active: Array, dt: Array, target: Array | None = None, method: str = "auto_rare", **more: Any,
-) -> Jump:  # fmt: skip
-    return velocity_jump(
-        system, params, rows, response, v, drift, active,
-        tolerance=scheme.coef.tolerance, max_iterations=scheme.options.max_iterations,
-        constraint_rate=target, duration=dt, method=method, **more,
-    )  # fmt: skip
-
-
-def _weigh(
-    kept: PyTree, scheme: Scheme, system: System, params: PyTree, state: State, dt: Array
-) -> Balance:
-    """Mass and force at the midpoint; the force at the forecast velocity if that option is chosen."""
-    at, half = midpoint(system, state, dt), 0.5 * dt
-    mass, forecast = inertia_at(system, at.t, at.q, params, kept), _needs_forecast(scheme, system)
-    if forecast and scheme.gradient == "discrete":  # asked three times; a derivative costs less without
-        mass = mass.inverted()
-    push = system.force(at.t, at.q, state.v, params)
-    free = mass.solve(push[:, None])[:, 0]
-    if not forecast:
-        return Balance(at=at, inertia=mass, push=push, free=free, drift=dt * free)
-    push = system.force(at.t, at.q, state.v + half * free, params)
-    return Balance(at=at, inertia=mass, push=push, free=free, drift=mass.solve((dt * push)[:, None])[:, 0])
-
-
-def _shares(scheme: Scheme, system: System) -> bool:
-    """Whether mass, force and rows that the contact decision forms serve the whole step."""
-    frozen = scheme.options.constraint_form in ("index_2", "ggl") or not system.nb
-    return frozen and not system.inside
-
-
-def _project(
-    scheme: Scheme, system: System, params: PyTree, at: State, end: State, dt: Array
-) -> Projection | None:
-    """Projected end position, for the forms that correct positions."""
-    options, coef = scheme.options, scheme.coef
-    constraints = bool(system.nb) and (options.constraint_form == "ggl" or options.project_contacts)
-    contacts = bool(system.nc) and options.project_contacts
-    if not constraints and not contacts:
-        return None
-    return project_position(
-        system, params, jnp.asarray(end.t), end.q, (jnp.asarray(at.t), at.q), dt, end.v,
-        contacts=contacts, kinetic=kinetic_metric(options.metric, system), tolerance=coef.stage_tolerance,
-        contact_tolerance=coef.tolerance, max_passes=options.max_passes,
-        max_iterations=options.max_iterations, depth=coef.penetration_tolerance,
-    )  # fmt: skip
-
-
-def _corrected(scheme: Scheme, system: System, projection: Projection, q: Array, active: Array) -> Array:
-    """The projected position. A contact that has not yet acted keeps the derivative of its gap: the time
-    of its impact, in the next step, depends on it.
-    """
-    if scheme.gradient == "discrete" or not scheme.options.project_contacts or not system.nc:
-        return projection.q
-    early = jnp.any((projection.psi[: system.nc] > 0.0) & ~active)
-    kept = with_tangent(lax.stop_gradient(projection.q), only_tangent(q, derivatives(scheme)["refuse"]))
-    return jnp.where(early, kept, projection.q)
-
-
-def _respond(
-    kept: PyTree, known: Array | None, scheme: Scheme, system: System, params: PyTree, state: State,
-    active: Array, dt: Array, contacts: bool, balance: Balance | None, formed: Formed | None,
-) -> Stepped:  # fmt: skip
-    """The whole step, with or without contact rows; ``known`` are impulses (nc, 1 + nt) to begin with."""
-    at = midpoint(system, state, dt)
-    if formed is not None and balance is not None:
-        drift = balance.drift
-        jump = _jump(
-            scheme, system, params, formed.rows, formed.response, state.v, drift, active, dt,
-            method="auto", start=known,
-        )  # fmt: skip
-        dv, none = drift + jump.dv, jnp.zeros(())
-        return _end(scheme, system, params, state, at, active, dt, dv, jump, none, known)
-    b = balance or _weigh(kept, scheme, system, params, state, dt)
-    if not contacts and not system.nb:
-        jump, none = no_jump(system), jnp.zeros(())
-        return _end(scheme, system, params, state, at, active, dt, b.drift, jump, none, known)
-    rows = frozen_rows(system, params, jnp.asarray(at.t), at.q, contacts)
-    d = _Data(
-        params=params, state=state, at=at, mass=b.inertia, force=b.push, dt=dt, frozen=rows, known=known
-    )
-    position = bool(system.nb) and scheme.options.constraint_form == "index_3"
-    solve = _position_level if position else _velocity_level
-    dv, jump, estimate = solve(scheme, system, d, active, contacts)
-    return _end(scheme, system, params, state, at, active, dt, dv, jump, estimate, known)
-
-
-def _end(
-    scheme: Scheme, system: System, params: PyTree, state: State, at: State, active: Array, dt: Array,
-    dv: Array, jump: Jump, estimate: Array, known: Array | None,
-) -> Stepped:  # fmt: skip
+def _end(run: ImpulseRun, dv: Array, jump: Jump, estimate: Array) -> Stepped:
     """The end of the step with the velocity change ``dv``, and the impulses with which the next begins."""
-    q, v1, half = state.q, state.v + dv, 0.5 * dt
-    end = State(t=state.t + dt, q=system.retract(q, half * (state.v + v1)), v=v1)
-    projection = _project(scheme, system, params, at, end, dt)
+    state, v1 = run.state, run.state.v + dv
+    q1 = run.system.retract(state.q, 0.5 * run.dt * (state.v + v1))
+    end = State(t=state.t + run.dt, q=q1, v=v1)
+    projection = _project(run, end)
     if projection is not None:
-        end = dataclasses.replace(end, q=_corrected(scheme, system, projection, end.q, active))
+        end = dataclasses.replace(end, q=_corrected(run, projection, end.q))
         estimate = jnp.maximum(estimate, projection.estimate)
         jump = dataclasses.replace(
             jump,
@@ -326,17 +257,33 @@ def _end(
             residual=jnp.maximum(jump.residual, projection.residual),
         )
     # a contact that hops keeps the impulse with which it was last closed
-    more = () if known is None else jnp.where(active[:, None], jump.contacts, known)
+    before = _impulses_before(run)
+    more = () if before is None else jnp.where(run.acting[:, None], jump.contacts, before)
     return Stepped(end=end, jump=jump, estimate=estimate, more=more)
 
 
-def _step(
-    scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
-) -> tuple[Carry, Output]:
-    corrects = scheme.options.project_contacts
-    known = carry.memory.own if system.pairs is not None else None
-    weigh = functools.partial(_weigh, constants) if _shares(scheme, system) else None
-    return impulse_step(
-        functools.partial(_respond, constants, known), scheme, system, params, carry, dt, corrects=corrects,
-        weigh=weigh,
+def _project(run: ImpulseRun, end: State) -> Projection | None:
+    """Projected end position, for the forms that correct positions."""
+    options, coef, system = run.scheme.options, run.scheme.coef, run.system
+    constraints = bool(system.nb) and (options.constraint_form == "ggl" or options.project_contacts)
+    contacts = bool(system.nc) and options.project_contacts
+    if not constraints and not contacts:
+        return None
+    settings = StageSettings(
+        tolerance=coef.stage_tolerance, contact_tolerance=coef.tolerance, max_passes=options.max_passes,
+        max_iterations=options.max_iterations,
     )  # fmt: skip
+    along = Directions(at=run.midpoint, contacts=contacts, kinetic=kinetic_metric(options.metric, system))
+    return project_position(run.at(end), along, run.dt, settings, coef.penetration_tolerance)
+
+
+def _corrected(run: ImpulseRun, projection: Projection, q: Array) -> Array:
+    """The projected position. A contact that has not yet acted keeps the derivative of its gap: the time
+    of its impact, in the next step, depends on it.
+    """
+    scheme, nc = run.scheme, run.system.nc
+    if scheme.gradient == "discrete" or not scheme.options.project_contacts or not nc:
+        return projection.q
+    early = jnp.any((projection.psi[:nc] > 0.0) & ~run.acting)
+    kept = with_tangent(lax.stop_gradient(projection.q), only_tangent(q, derivatives(scheme)["refuse"]))
+    return jnp.where(early, kept, projection.q)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax.numpy as jnp
 
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.equations import kept_tangent
-from nsjax.contact.events import Balance, Formed, gap_rates
+from nsjax.contact.events import gap_rates
 from nsjax.contact.sensitivity import Stepped
 from nsjax.core.operators import momentum
-from nsjax.core.scheme import Carry, Output, Scheme
-from nsjax.core.system import State, System
-from nsjax.schemes.choices import choose_tangent, tangent_of, told_by, within
-from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
-from nsjax.schemes.impulses.keeping import Pair, renewed, tangents_of, with_tangents
-from nsjax.schemes.impulses.midpoint_contacts import contact_init, gap_of, impulse_step, midpoint
+from nsjax.core.scheme import Scheme
+from nsjax.core.system import State
+from nsjax.schemes.choices import choose_tangent, tangent_of, within
+from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
+from nsjax.schemes.impulses.impulse_scheme import impulse_scheme
+from nsjax.schemes.impulses.impulse_step import ImpulseRun
+from nsjax.schemes.impulses.keeping import blank_tangents, carried_tangent, renewed
 from nsjax.types import Array, PyTree, record
 
 
@@ -128,95 +128,61 @@ def moreau_theta(
         gap_tolerance=gap_tolerance,
         gamma=None if gamma is None else within("moreau_theta", "gamma", gamma, 0.0, 1.0),
     )
-    return Scheme(
-        name="moreau_theta",
-        coef=coef,
-        options=Options(
+    return impulse_scheme(
+        "moreau_theta",
+        _respond,
+        prepare=_prepare,
+        gaps=None if gamma is None else _extrapolated_gaps,
+        remember=_blank,
+        numbers=coef,
+        choices=Options(
             max_passes=within("moreau_theta", "max_passes", max_passes, 1),
             max_iterations=within("moreau_theta", "max_iterations", max_iterations, 1),
             tangent=choose_tangent("moreau_theta", tangent),
         ),
-        prepare=_prepare,
-        init=_init,
-        step=_step,
         gradient="saltation",
-        criteria=told_by("moreau_theta", criteria),
-        impulses="step",
+        criteria=criteria,
         joints_inside=True,
     )
 
 
-def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
-    if not system.structure.constant:
-        return None, None
-    start = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=jnp.zeros(system.nv))
-    kept = []
-    for contacts in (False, system.nc > 0):
-        equations, data = _problem(scheme, system, params, start, dt, contacts)
-        kept.append(kept_tangent(equations, data, system.nv))
-    return tuple(kept)
-
-
-def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
-    carry = contact_init(scheme, system, params, constants, state)
-
-    def problem(contacts: bool) -> tuple[_Equations, _Data, int]:
-        return *_problem(scheme, system, params, state, jnp.ones(()), contacts), system.nv
-
-    return with_tangents(scheme, system, carry, problem)
-
-
-def _step(
-    scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
-) -> tuple[Carry, Output]:
-    state, gamma = carry.state, scheme.coef.gamma
-    gaps: Any = gap_of
-    if gamma is not None:
-        gaps = lambda *_: _extrapolated(system, params, state, gamma * dt)  # noqa: E731
-    return impulse_step(
-        functools.partial(_respond, constants, tangents_of(carry)),
-        scheme,
-        system,
-        params,
-        carry,
-        dt,
-        gaps=gaps,
-    )
-
-
-def _extrapolated(system: System, params: PyTree, state: State, ahead: Array) -> Array:
-    """Gaps (nc,) [m], extrapolated by a time with the rates of the state."""
-    start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
-    return gap_of(system, params, start) + ahead * gap_rates(system, params, start)
-
-
-def _problem(
-    scheme: Scheme, system: System, params: PyTree, state: State, dt: Array, contacts: bool
-) -> tuple[_Equations, _Data]:
-    """Equations of a step, and what they read."""
-    middle = midpoint(system, state, dt)
+def _problem(run: ImpulseRun, contacts: bool) -> tuple[_Equations, _Data, int]:
+    """Equations of a step, what they read, and how many unknowns they have."""
+    system = run.system
     data = _Data(
-        params=params,
-        state=state,
-        theta=jnp.asarray(scheme.coef.theta),
-        dt=dt,
-        start_force=system.force(state.t, state.q, state.v, params),
-        frozen=frozen_rows(system, params, jnp.asarray(middle.t), middle.q, contacts),
+        params=run.params,
+        state=run.state,
+        theta=jnp.asarray(run.scheme.coef.theta),
+        dt=run.dt,
+        start_force=run.start.force(),
+        frozen=frozen_rows(run.midpoint, contacts),
     )
-    return _Equations(system, contacts, tangent_of(scheme.options.tangent, system)), data
+    equations = _Equations(system, contacts, tangent_of(run.scheme.options.tangent, system))
+    return equations, data, system.nv
 
 
-def _respond(
-    kept: PyTree, pair: Pair | None, scheme: Scheme, system: System, params: PyTree, state: State,
-    active: Array, dt: Array, contacts: bool, _balance: Balance | None,
-    _formed: Formed | None,
-) -> Stepped:  # fmt: skip
+def _prepare(run: ImpulseRun) -> PyTree:
+    """Tangents without and with contact rows, where they are constant over a run."""
+    if not run.system.structure.constant:
+        return None, None
+    return tuple(kept_tangent(*_problem(run, contacts)) for contacts in (False, run.system.nc > 0))
+
+
+def _blank(run: ImpulseRun) -> PyTree:
+    """The memory at the start of a run."""
+    return blank_tangents(run, lambda contacts: _problem(run, contacts))
+
+
+def _extrapolated_gaps(run: ImpulseRun) -> Array:
+    """Gaps (nc,) [m], extrapolated by ``gamma dt`` from the start."""
+    return run.start.gap() + run.scheme.coef.gamma * run.dt * gap_rates(run.start)
+
+
+def _respond(run: ImpulseRun) -> Stepped:
     """The whole step, with or without contact rows."""
-    equations, data = _problem(scheme, system, params, state, dt, contacts)
-    carried = None if pair is None else pair[contacts]
-    jump, answer = solve_frozen(scheme, equations, data, active, kept[contacts], carried)
-    dv = answer.z
-    v, theta = state.v, data.theta
-    end = State(t=state.t + dt, q=system.retract(state.q, dt * (v + theta * dv)), v=v + dv)
-    more = renewed(pair, contacts, answer.carried)
-    return Stepped(end=end, jump=jump, estimate=answer.estimate, more=more)
+    equations, data, _ = _problem(run, run.contacts)
+    jump, answer = run.answer(equations, data, run.constants[run.contacts], carried_tangent(run))
+    dv, state, dt = answer.z, run.state, run.dt
+    q1 = run.system.retract(state.q, dt * (state.v + data.theta * dv))
+    end = State(t=state.t + dt, q=q1, v=state.v + dv)
+    return Stepped(end=end, jump=jump, estimate=answer.estimate, more=renewed(run, answer.carried))

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.contact import Given
-from nsjax.contact.projection import correction_directions, position_rows
+from nsjax.contact.projection import Directions, position_rows
 from nsjax.core.inertia import Inertia
-from nsjax.core.operators import all_rows, row_forces, row_rates
+from nsjax.core.operators import row_forces, row_rates
+from nsjax.core.step import SystemState
 from nsjax.core.system import State, System
 from nsjax.linalg import Structure
 from nsjax.types import Array, PyTree, record
@@ -150,11 +151,14 @@ class UnifiedEquations:
     def directions(self, d: Any, z: Array) -> Array:
         """Block diagonal ``(W, D)`` (unknowns, rows)."""
         _, q, _ = self.motion(d, z)
-        t = self.middle(d)
-        wt = all_rows(self.system, t, q, d.params, self.contacts).wt
+        at = SystemState(
+            system=self.system, params=d.params, state=State(t=self.middle(d), q=q, v=d.state.v)
+        )
+        rows = at.rows(self.contacts)
         if not self.position:
-            return wt.T
-        dt = correction_directions(self.system, t, q, d.params, self.contacts, self.kinetic).T
+            return rows.directions()
+        wt, along = rows.jacobian(), Directions(at=at, contacts=self.contacts, kinetic=self.kinetic)
+        dt = along.matrix().T
         upper = self.join(wt, jnp.zeros_like(dt))
         lower = self.join(jnp.zeros_like(wt), dt)
         return jnp.concatenate([upper, lower], axis=1).T

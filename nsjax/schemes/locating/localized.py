@@ -9,14 +9,16 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax import notes
-from nsjax.contact import Jump, events, saltation, velocity_jump
-from nsjax.contact.aftermath import Around, accelerate, near_border, shift_back
+from nsjax.contact import Jump, SolverSettings, events, saltation, velocity_jump
+from nsjax.contact.acceleration import SlidingRule
+from nsjax.contact.aftermath import EventMotion, accelerate, near_border, shift_back
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.links import struck_with
 from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed
 from nsjax.core.quantities import ROWS, accumulated
 from nsjax.core.scheme import Carry, Event, Output, Scheme
+from nsjax.core.step import SystemState, formed
 from nsjax.core.system import State, System
 from nsjax.nonlinear import only_tangent
 from nsjax.schemes.choices import within
@@ -146,7 +148,7 @@ def _step(
 
 
 @record()
-class _Part:
+class _PartialStep:
     """A step that is partly done: state, time left, books, and whether it has ended or failed."""
 
     carry: Carry
@@ -161,9 +163,9 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
     zero = jax.tree.map(jnp.zeros_like, like)
     zero = dataclasses.replace(zero, contact=like.contact)
     no = jnp.asarray(False)
-    part = _Part(carry=whole.carry, left=whole.dt, output=zero, done=no, failed=no)
+    part = _PartialStep(carry=whole.carry, left=whole.dt, output=zero, done=no, failed=no)
 
-    def cut(part: _Part, _: None) -> tuple[_Part, None]:
+    def cut(part: _PartialStep, _: None) -> tuple[_PartialStep, None]:
         return branch(part.done, lambda p: p, lambda p: _advance_part(stepper, whole, p), part), None
 
     part, _ = lax.scan(cut, part, None, length=CUTS + 1)
@@ -176,18 +178,18 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
     return branch(part.done & ~part.failed, lambda: (part.carry, part.output), plain)
 
 
-def _advance_part(stepper: Stepper, whole: Start, part: _Part) -> _Part:
+def _advance_part(stepper: Stepper, whole: Start, part: _PartialStep) -> _PartialStep:
     """Steps to the end of the step if nothing is hit, else to the next impact and through it."""
     state = part.carry.state
     fresh = refreshed(stepper.system, state.t, state.q, whole.params)
     d = dataclasses.replace(whole, carry=part.carry, dt=part.left, params=fresh)
     d, (end, output) = stepper.trial(d)
 
-    def rest() -> _Part:
+    def rest() -> _PartialStep:
         # a contact that hits again right after its impact is left to the scheme inside
         again = jnp.any(output.event.impact)
         whole_output = _added(part.output, output, output.event)
-        return _Part(
+        return _PartialStep(
             carry=end, left=jnp.zeros_like(part.left), output=whole_output, done=jnp.asarray(True),
             failed=part.failed | again,
         )  # fmt: skip
@@ -195,7 +197,7 @@ def _advance_part(stepper: Stepper, whole: Start, part: _Part) -> _Part:
     return branch(jnp.any(d.hit), lambda: _through(stepper, d, part), rest)
 
 
-def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
+def _through(stepper: Stepper, d: Start, part: _PartialStep) -> _PartialStep:
     """Steps to the next impact and through it."""
     system, coef = stepper.system, d.scheme.coef
     sigma, located = locate(stepper)(d)
@@ -205,28 +207,24 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     # contacts that strike at one instant lie equally deep, to the rounding of their gaps
     struck = d.hit & (gap <= jnp.min(jnp.where(d.hit, gap, FAR)) + 0.1 * DEPTH)
     there = refreshed(system, at.t, at.q, d.params)
-    f = events.formed(system, there, at)
+    f = formed(SystemState(system=system, params=there, state=at))
     active = first.event.active | struck
-    jump = velocity_jump(
-        system, there, f.rows, f.response, at.v, jnp.zeros(system.nv), active,
-        tolerance=coef.tolerance, max_iterations=d.scheme.options.max_iterations, inertia=f.inertia,
-    )  # fmt: skip
+    settings = SolverSettings(tolerance=coef.tolerance, max_iterations=d.scheme.options.max_iterations)
+    jump = velocity_jump(f, active, settings)
     inner = inside(d.scheme)
-    limit, _ = events.gate(criteria_of(inner), system, there, f, d.dt)
+    limit, _ = events.gate(criteria_of(inner), f, d.dt)
     slow = jnp.any(struck & (jump.before >= -limit))
-    friction = system.law(there).friction_of(system.nc)
-    links = events.linked(criteria_of(inner), f.rows.wt, f.response, active, friction, system.nt)
+    links = events.linked(criteria_of(inner), f, active)
     pairs = struck_with(links, struck)
     state, near = State(t=at.t, q=at.q, v=at.v + jump.dv), jnp.zeros(system.nc, bool)
     if d.scheme.gradient != "discrete":
         apart = (jnp.sum(struck) > 1) & ~jnp.any(pairs)
-        p, around = _around(inner, system, there, at, state, jump, struck, d.may)
+        around = _around(inner, f.at, state, jump, struck, d.may)
         if system.nt:
-            near = struck & near_border(criteria_of(inner), system, p, around, events.frozen(d.dt))
+            near = struck & near_border(around, events.frozen(d.dt))
         state = branch(
-            apart, lambda s: _each_in_time(inner, system, p, s, around, jump, struck, gap, d.dt),
-            lambda s: s, state,
-        )  # fmt: skip
+            apart, lambda s: _each_in_time(around, s, jump, struck, gap, d.dt), lambda s: s, state
+        )
     p = Masked(params=there, may=struck | d.may)
     after = inner.init(inner, stepper.masked, p, d.constants, state)
     event = Event(
@@ -235,7 +233,7 @@ def _through(stepper: Stepper, d: Start, part: _Part) -> _Part:
     )  # fmt: skip
     own = _with_jump(first, jump, jnp.where(pairs, notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0))
     bad = ~located | slow | ~(jump.residual <= coef.tolerance) | jnp.any(first.event.impact)
-    return _Part(
+    return _PartialStep(
         carry=after, left=d.dt - sigma, output=_added(part.output, own, event),
         done=part.done, failed=part.failed | bad,
     )  # fmt: skip
@@ -255,31 +253,30 @@ def _with_jump(output: Output, jump: Jump, bits: Array) -> Output:
 
 
 def _around(
-    inner: Scheme, system: System, p: PyTree, at: State, end: State, jump: Jump, struck: Array,
-    resting: Array,
-) -> tuple[PyTree, Around]:  # fmt: skip
+    inner: Scheme, at: SystemState, end: State, jump: Jump, struck: Array, resting: Array
+) -> EventMotion:
     """Data of the motion around a located impact."""
     criteria = criteria_of(inner)
-    p, here, there, still = events.frozen((p, at, end, jump))
-    a, _ = accelerate(criteria, system, p, here, here.v, resting)
-    return p, Around(
+    here, there, still = events.frozen((at, end, jump))
+    rule, system = SlidingRule(criteria=criteria), at.system
+    a, _ = accelerate(here, resting, rule)
+    return EventMotion(
         at=here, a=a, aside=jnp.zeros((system.nv, system.nc)), end=there, resting=resting,
-        after=(resting | struck) & events.at_rest(criteria, still.after, there.v), stuck=None,
+        after=(resting | struck) & events.at_rest(criteria, still.after, there.v), rule=rule,
         active=struck | resting,
         impulses=jnp.concatenate([still.contacts.reshape(-1), still.constraints]),
     )  # fmt: skip
 
 
 def _each_in_time(
-    inner: Scheme, system: System, p: PyTree, end: State, around: Around, jump: Jump, struck: Array,
-    gap: Array, dt: Array,
-) -> State:  # fmt: skip
+    around: EventMotion, end: State, jump: Jump, struck: Array, gap: Array, dt: Array
+) -> State:
     """``end`` whose derivative has every impact at its own time. Impacts of one instant that know nothing
     of each other are located as the deepest of them, whose time moves with a mean of their data.
     """
     tau = jnp.where(struck, -only_tangent(gap, refuse=False) / jnp.where(struck, jump.before, -1.0), 0.0)
     shift = saltation.Shift(tau=tau, mean=jnp.zeros(()), events=struck, apart=jnp.asarray(True))
-    return shift_back(criteria_of(inner), system, p, end, shift, around, events.frozen(dt))[0]
+    return shift_back(around, end, shift, events.frozen(dt))[0]
 
 
 def _added(so_far: Output, now: Output, event: Event) -> Output:

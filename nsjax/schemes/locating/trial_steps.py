@@ -42,7 +42,7 @@ class Masked:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Through:
+class _Unmasked:
     """A function of the system that takes `Masked` parameters as its last argument."""
 
     function: Any
@@ -75,7 +75,7 @@ def maskable(system: System) -> System:
     """The same system with `Masked` parameters."""
     names = "mass", "inertia", "force", "potential", "gap", "slip", "rows", "constraint", "law"
     taken = {name: getattr(system, name) for name in names}
-    wrapped: Any = {name: _Through(f) for name, f in taken.items() if f is not None}
+    wrapped: Any = {name: _Unmasked(f) for name, f in taken.items() if f is not None}
     none: Any = dict.fromkeys(("prepare", "observe"))  # they belong to the whole step
     refresh = None if system.refresh is None else _Refresh(system.refresh)
     return dataclasses.replace(system, **wrapped, **none, refresh=refresh, allowed=_Allowed(system.allowed))

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from nsjax.contact import ContactProblem, solve
+from nsjax.contact import ContactProblem, SolverSettings
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.equations import Carried, blank, kept_tangent, no_tangent
 from nsjax.contact.events import Touch, no_touch
-from nsjax.contact.stage import StageSettings, solve_stage
+from nsjax.contact.stage import StageSettings, StageStart, solve_stage
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import KeptInertia, constant_inertia
-from nsjax.core.operators import Rows, all_rows
-from nsjax.core.scheme import Scheme
+from nsjax.core.operators import Rows
+from nsjax.core.scheme import Carry, Scheme
+from nsjax.core.step import Step
 from nsjax.core.system import State, System
 from nsjax.schemes.choices import tangent_of
 from nsjax.schemes.mixed.stages import Maps, StageEquations
@@ -101,7 +103,7 @@ class End:
 
 
 @record()
-class Kept:
+class ConstantParts:
     """Data that is constant over a run of a model with a constant structure, else nothing.
 
     Args:
@@ -121,15 +123,15 @@ class Runner:
     """
 
     def __init__(
-        self, scheme: Scheme, system: System, params: PyTree, state: State, closed: Array, contacts: bool,
-        kept: Kept, dt: Array, tangents: tuple[Carried, ...] = (),
-    ) -> None:  # fmt: skip
-        self.scheme, self.system, self.params, self.contacts = scheme, system, params, contacts
-        self.dt = dt
+        self, step: Step, closed: Array, contacts: bool, tangents: tuple[Carried, ...] = ()
+    ) -> None:
+        self.step, self.contacts, self.dt = step, contacts, step.dt
+        self.scheme, self.system, self.params = step.scheme, step.system, step.params
         self.closed = closed if contacts else jnp.zeros(0, bool)
-        self.scale = 1.0 + jnp.max(jnp.abs(state.v))
-        self.has_rows = bool(system.nb) or contacts
-        self.kept, self.groups = kept, iter(kept.stages[contacts])
+        self.scale = 1.0 + jnp.max(jnp.abs(step.state.v))
+        self.has_rows = bool(self.system.nb) or contacts
+        self.kept: ConstantParts = step.constants
+        self.groups = iter(self.kept.stages[contacts])
         self.earlier, self.carried = iter(tangents), list[Carried]()
         self.residuals: list[Array] = [jnp.zeros(())]
         self.estimates: list[Array] = [jnp.zeros(())]
@@ -148,14 +150,14 @@ class Runner:
         earlier = next(self.earlier, None)
         settings = StageSettings(
             tolerance=tolerances.stage, contact_tolerance=tolerances.contact, scale=self.scale,
+            max_passes=options.max_passes, max_iterations=options.max_iterations,
+        )  # fmt: skip
+        start = StageStart(
+            z=jnp.zeros(equations.unknowns), kept=next(self.groups, None), carried=earlier,
             again=None if earlier is None else maps.still(equations.unknowns),
         )  # fmt: skip
-        answer = solve_stage(
-            equations, (self.params, maps), jnp.zeros(equations.unknowns),
-            jnp.concatenate([self.closed] * equations.stages), settings,
-            max_passes=options.max_passes, max_iterations=options.max_iterations,
-            kept=next(self.groups, None), carried=earlier,
-        )  # fmt: skip
+        active = jnp.concatenate([self.closed] * equations.stages)
+        answer = solve_stage(equations, (self.params, maps), active, settings, start)
         if answer.carried is not None:
             self.carried.append(answer.carried)
         self.residuals.append(answer.residual)
@@ -173,7 +175,7 @@ class Runner:
         if self.system.inside:
             name = self.scheme.name
             raise InputError(f"{name}: joints inside the structure have no rows; say joints_inside=False")
-        return all_rows(self.system, t, q, self.params, self.contacts)
+        return self.step.at(State(t=t, q=q, v=self.step.state.v)).rows(self.contacts)
 
     def velocity_level(self, delassus: Array, free: Array) -> Array:
         """Impulses ``dt lambda`` for which the row velocities ``free + delassus x`` fulfil the laws
@@ -188,11 +190,7 @@ class Runner:
             nc=nc, nt=self.system.nt, nb=self.system.nb, delassus=delassus, free=free,
             friction=friction, mask=self.closed, given=given,
         )  # fmt: skip
-        answer = solve(
-            problem,
-            tolerance=self.scheme.coef.tolerances.contact,
-            max_iterations=self.scheme.options.max_iterations,
-        )
+        answer = contact_settings(self.scheme, "auto").solve(problem)
         self.residuals.append(answer.residual)
         self.iterations = self.iterations + answer.iterations
         return answer.x
@@ -203,12 +201,9 @@ class Recorder(Runner):
     constant structure, or `no_tangent`.
     """
 
-    def __init__(
-        self, scheme: Scheme, system: System, params: PyTree, contacts: bool, dt: Array, of: Any
-    ) -> None:
-        rest = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=jnp.zeros(system.nv))
-        super().__init__(scheme, system, params, rest, jnp.zeros(system.nc, bool), contacts, Kept(), dt)
-        self.rest, self.of = rest, of
+    def __init__(self, step: Step, contacts: bool, of: Any) -> None:
+        super().__init__(step, jnp.zeros(step.system.nc, bool), contacts)
+        self.groups, self.of = iter(()), of
         self.tangents: list[Any] = []
 
     def __call__(self, maps: Maps) -> tuple[list[tuple[Array, Array, Array, Array]], list[Array]]:
@@ -220,10 +215,9 @@ class Recorder(Runner):
         return maps.at(self.system, jnp.zeros(equations.unknowns)), nothing
 
 
-def _noted(
-    scheme: Scheme, system: System, params: PyTree, dt: Array, kept: Kept, of: Any
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def _noted(step: Step, of: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Values of ``of`` for every group of stages, without and with contact rows."""
+    scheme, system = step.scheme, step.system
     still, free = jnp.zeros(system.nv), jnp.zeros(row_count(system))
     memory = Memory(
         a=still, algorithmic=still, force=free, algorithmic_force=free,
@@ -231,28 +225,40 @@ def _noted(
     )  # fmt: skip
     found: list[tuple[Any, ...]] = []
     for contacts in (False, system.nc > 0):
-        record = Recorder(scheme, system, params, contacts, dt, of)
-        record.kept = kept
-        scheme.options.base(scheme.coef, record.rest, memory, dt, record)
+        record = Recorder(step, contacts, of)
+        scheme.options.base(scheme.coef, step.state, memory, step.dt, record)
         found.append(tuple(record.tangents))
     return found[0], found[1]
 
 
-def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> Kept:
-    """`Kept` of a mixed scheme."""
+def rest_step(scheme: Scheme, system: System, params: PyTree, kept: ConstantParts, dt: Array) -> Step:
+    """A step from zero position and velocity."""
+    rest = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=jnp.zeros(system.nv))
+    return Step(scheme=scheme, system=system, params=params, constants=kept, carry=Carry(state=rest), dt=dt)
+
+
+def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> ConstantParts:
+    """`ConstantParts` of a mixed scheme."""
     if not system.structure.constant:
-        return Kept()
-    inertia = constant_inertia(system, params)
-    kept = Kept(inertia=inertia)
-    return Kept(inertia=inertia, stages=_noted(scheme, system, params, dt, kept, kept_tangent))
+        return ConstantParts()
+    kept = ConstantParts(inertia=constant_inertia(system, params))
+    stages = _noted(rest_step(scheme, system, params, kept, dt), kept_tangent)
+    return dataclasses.replace(kept, stages=stages)
 
 
-def no_tangents(scheme: Scheme, system: System, params: PyTree) -> Tangents:
+def no_tangents(step: Step) -> Tangents:
     """Blank tangents for `Memory` where they are kept from step to step, else none."""
+    scheme, system = step.scheme, step.system
     if system.structure.constant or tangent_of(scheme.options.tangent, system) != "kept":
         return (), ()
-    shapes = jax.eval_shape(lambda: _noted(scheme, system, params, jnp.ones(()), Kept(), no_tangent))
-    return blank(shapes)
+    rest = rest_step(scheme, system, step.params, ConstantParts(), jnp.ones(()))
+    return blank(jax.eval_shape(lambda: _noted(rest, no_tangent)))
+
+
+def contact_settings(scheme: Scheme, method: str = "auto_rare") -> SolverSettings:
+    """Settings of the contact problems of a mixed scheme."""
+    tolerance, most = scheme.coef.tolerances.contact, scheme.options.max_iterations
+    return SolverSettings(tolerance=tolerance, max_iterations=most, method=method)
 
 
 def row_count(system: System) -> int:
@@ -281,14 +287,12 @@ def on_contacts(system: System, closed: Array, f: Callable[[bool], Any]) -> Any:
     return branch(jnp.any(closed), lambda _: f(True), lambda _: f(False), None)
 
 
-def base_step(
-    scheme: Scheme, system: System, params: PyTree, kept: Kept, state: State, memory: Memory, dt: Array,
-    contacts: bool,
-) -> End:  # fmt: skip
+def base_step(step: Step, contacts: bool) -> End:
     """The base scheme's step before an impulse, with or without contact rows."""
+    scheme, memory = step.scheme, step.carry.memory
     both = memory.tangents
-    run = Runner(scheme, system, params, state, memory.closed, contacts, kept, dt, both[contacts])
-    base: BaseEnd = scheme.options.base(scheme.coef, state, memory, dt, run)
+    run = Runner(step, memory.closed, contacts, both[contacts])
+    base: BaseEnd = scheme.options.base(scheme.coef, step.state, memory, step.dt, run)
     residual, estimate = jnp.max(jnp.stack(run.residuals)), jnp.max(jnp.stack(run.estimates))
     tolerances = scheme.coef.tolerances
     return End(
@@ -302,7 +306,7 @@ def base_step(
         iterations=run.iterations,
         residual=residual,
         solved=(residual <= tolerances.contact) & (estimate <= tolerances.stage),
-        notes=jnp.zeros(system.nc, int),
+        notes=jnp.zeros(step.system.nc, int),
         free=base.free,
         tangents=(both[0], tuple(run.carried)) if contacts else (tuple(run.carried), both[1]),
     )

@@ -16,31 +16,31 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact import events
-from nsjax.contact.acceleration import consistent_forces
+from nsjax.contact.acceleration import SlidingRule, consistent_forces
 from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.events import Touch
 from nsjax.core.branches import branch
-from nsjax.core.inertia import inertia_at
 from nsjax.core.operators import row_forces, touching
-from nsjax.core.scheme import Accelerations, Carry, Event, Output, Scheme
+from nsjax.core.scheme import Accelerations, Carry, Output, Scheme
+from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
 from nsjax.schemes.at_events import touch_at_start
-from nsjax.schemes.books import step_status
+from nsjax.schemes.books import contact_event, step_status
 from nsjax.schemes.choices import FORMS, choose, choose_tangent, told_by, within
 from nsjax.schemes.mixed.base_step import (
     BaseEnd,
     End,
-    Kept,
     Memory,
     Runner,
     base_step,
+    contact_settings,
     kept_parts,
     no_tangents,
     on_contacts,
     row_count,
     split_rows,
 )
-from nsjax.schemes.mixed.impact import resting_contacts, strike, through_reversal
+from nsjax.schemes.mixed.impact import end_with_impact, resting_contacts, through_reversal
 from nsjax.types import Array, PyTree, record
 
 __all__ = ["BaseEnd", "Memory", "Options", "Tolerances", "mixed_scheme"]
@@ -179,107 +179,112 @@ def _prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTre
 
 
 def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
-    t, q, v = jnp.asarray(state.t), state.q, state.v
-    closed = _closed(scheme, system, params, t, q)
+    step = Step(
+        scheme=scheme, system=system, params=params, constants=constants, carry=Carry(state=state),
+        dt=jnp.ones(()),
+    )  # fmt: skip
+    at = step.start
+    closed = _closed(step, at)
     if system.nc:
         # a start that approaches is an impact: it counts as open, so that the first step has an impulse
-        rates = events.gap_rates(system, params, State(t=t, q=q, v=v))
-        closed = closed & ((rates >= 0.0) | events.at_rest(criteria_of(scheme), rates, v))
-    resting = resting_contacts(scheme, system, params, t, q, v, closed)
+        rates = events.gap_rates(at)
+        closed = closed & ((rates >= 0.0) | events.at_rest(criteria_of(scheme), rates, at.v))
+    resting = resting_contacts(step, at, closed)
     closed = resting if scheme.options.leaving_is_open else closed
     touch = events.no_touch(system)
     if system.nc:
-        touch = touch_at_start(scheme, system, params, state, scheme.coef.tolerances.gap)
-    stale = scheme.options.consistent_initial_acceleration and _recomputes(scheme, system)
+        touch = touch_at_start(step, scheme.coef.tolerances.gap)
+    stale = scheme.options.consistent_initial_acceleration and _recomputes(step)
     if stale:
         a, force = jnp.zeros(system.nv), jnp.zeros(row_count(system))
     elif scheme.options.consistent_initial_acceleration:
-        a, force = _acceleration(scheme, system, params, state, resting)
+        a, force = _acceleration(step, resting)
     else:
-        a = inertia_at(system, t, q, params).solve(system.force(t, q, v, params)[:, None])[:, 0]
+        a = at.inertia().solve(at.force()[:, None])[:, 0]
         force = jnp.zeros(row_count(system))
     touch = dataclasses.replace(touch, held=resting)
     memory = Memory(
         a=a, algorithmic=a, force=force, algorithmic_force=force, closed=closed, touch=touch,
-        stale=jnp.asarray(stale), tangents=no_tangents(scheme, system, params),
+        stale=jnp.asarray(stale), tangents=no_tangents(step),
     )  # fmt: skip
     return Carry(state=state, memory=memory)
 
 
-def _recomputes(scheme: Scheme, system: System) -> bool:
+def _recomputes(step: Step) -> bool:
     """Whether steps find accelerations anew where the persistent contacts have changed."""
-    return scheme.options.acceleration_after_change == "recompute" and system.nc > 0
+    return step.scheme.options.acceleration_after_change == "recompute" and step.system.nc > 0
 
 
-def _renewed(scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory) -> Memory:
-    """The memory with the accelerations of the persistent contacts: at the start of the step, so that
+def _renewed(step: Step) -> Step:
+    """The step with the accelerations of the persistent contacts in its memory: at its start, so that
     one solve serves the start of the run, too.
     """
-    if not _recomputes(scheme, system):
-        return memory
+    memory: Memory = step.carry.memory
+    if not _recomputes(step):
+        return step
     kept = (memory.a, memory.force), (memory.algorithmic, memory.algorithmic_force)
 
     def anew(_: None) -> Any:
-        found = _acceleration(scheme, system, params, state, memory.resting)
+        found = _acceleration(step, memory.resting)
         return found, found
 
     (a, force), (algorithmic, behind) = branch(memory.stale, anew, lambda _: kept, None)
-    return dataclasses.replace(memory, a=a, force=force, algorithmic=algorithmic, algorithmic_force=behind)
+    return _remembering(
+        step,
+        dataclasses.replace(memory, a=a, force=force, algorithmic=algorithmic, algorithmic_force=behind),
+    )
 
 
-def _taking_part(scheme: Scheme, system: System, memory: Memory) -> Array:
+def _remembering(step: Step, memory: Memory) -> Step:
+    """The step with another memory."""
+    return dataclasses.replace(step, carry=dataclasses.replace(step.carry, memory=memory))
+
+
+def _taking_part(step: Step) -> Array:
     """Contacts (nc,) bool in the stages of a step.
 
     A stage at the start of the step treats a contact that has landed and will leave again by its
     acceleration, at rest still: a small force would hold it, and the derivative keep it from leaving. In
     the first step after contacts have changed those without load are left out.
     """
-    if not (scheme.options.laws_at_start and _recomputes(scheme, system)):
-        return memory.closed
-    unloaded = memory.resting & (split_rows(system, memory.force)[0] <= 0.0)
-    return memory.closed & ~(memory.stale & unloaded)
+    memory = step.carry.memory
+    closed: Array = memory.closed
+    if not (step.scheme.options.laws_at_start and _recomputes(step)):
+        return closed
+    unloaded = memory.resting & (split_rows(step.system, memory.force)[0] <= 0.0)
+    return closed & ~(memory.stale & unloaded)
 
 
-def _acceleration(
-    scheme: Scheme, system: System, params: PyTree, state: State, resting: Array
-) -> tuple[Array, Array]:
-    """The consistent acceleration on the ``resting`` contacts, and its row forces."""
-    return consistent_forces(
-        system, params, jnp.asarray(state.t), state.q, state.v, resting,
-        tolerance=scheme.coef.tolerances.contact, max_iterations=scheme.options.max_iterations,
-        method="auto_rare", criteria=criteria_of(scheme),
-    )  # fmt: skip
+def _acceleration(step: Step, resting: Array) -> tuple[Array, Array]:
+    """The consistent acceleration at the start on the ``resting`` contacts, and its row forces."""
+    rule = SlidingRule(criteria=criteria_of(step.scheme))
+    return consistent_forces(step.start, resting, contact_settings(step.scheme), rule)
 
 
-def _released(
-    scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, gone: Array
-) -> Memory:
-    """The memory without the forces of the contacts ``gone`` (nc,) bool, and without what they, and the
-    forces of the constraints against them, do to its accelerations.
+def _released(step: Step, gone: Array) -> Step:
+    """The step without the forces of the contacts ``gone`` (nc,) bool in its memory, and without what they,
+    and the forces of the constraints against them, do to its accelerations.
     """
-    t, on = jnp.asarray(state.t), jnp.zeros(system.nc, bool)
+    at, system, memory = step.start, step.system, step.carry.memory
+    on, settings = jnp.zeros(system.nc, bool), contact_settings(step.scheme)
     own = jnp.concatenate([jnp.repeat(gone, 1 + system.nt), jnp.zeros(system.nb, bool)])
 
     def without(a: Array, force: Array) -> tuple[Array, Array]:
-        push = row_forces(system, t, state.q, jnp.where(own, force, 0.0), params)
-        (more, held), (less, free) = (
-            consistent_forces(
-                system, params, t, state.q, state.v, on, tolerance=scheme.coef.tolerances.contact,
-                max_iterations=scheme.options.max_iterations, method="auto_rare", push=x,
-            )
-            for x in (push, None)
-        )  # fmt: skip
+        push = row_forces(system, at.t, at.q, jnp.where(own, force, 0.0), at.params)
+        (more, held), (less, free) = (consistent_forces(at, on, settings, push=x) for x in (push, None))
         return a - (more - less), jnp.where(own, 0.0, force) - (held - free)
 
     a, force = without(memory.a, memory.force)
     algorithmic, behind = without(memory.algorithmic, memory.algorithmic_force)
-    return dataclasses.replace(memory, a=a, force=force, algorithmic=algorithmic, algorithmic_force=behind)
+    return _remembering(
+        step,
+        dataclasses.replace(memory, a=a, force=force, algorithmic=algorithmic, algorithmic_force=behind),
+    )
 
 
-def _closed(scheme: Scheme, system: System, params: PyTree, t: Array, q: Array) -> Array:
-    if system.gap is None:
-        return jnp.zeros(0, bool)
-    return touching(system, t, q, params, system.gap(t, q, params), scheme.coef.tolerances.gap)
+def _closed(step: Step, at: SystemState) -> Array:
+    """Contacts (nc,) bool that are closed at a state."""
+    return touching(step.system, at.t, at.q, at.params, at.gap(), step.scheme.coef.tolerances.gap)
 
 
 def _without_forces(end: End, drop: Array) -> End:
@@ -295,32 +300,28 @@ def _without_forces(end: End, drop: Array) -> End:
     )
 
 
-def _reported_forces(
-    scheme: Scheme, system: System, params: PyTree, kept: Kept, end: End, state: State, closed: Array,
-    dt: Array, impulse: Array,
-) -> Array:  # fmt: skip
+def _reported_forces(step: Step, end: End, state: State, closed: Array, impulse: Array) -> Array:
     """Row forces at the end of the step; see ``starting_force`` of `mixed_scheme`."""
+    scheme, following = step.scheme, step.starting(state)
     if scheme.options.starting_force is None:
         return end.force
 
     def start(contacts: bool) -> Array:
-        run = Runner(scheme, system, params, state, closed, contacts, kept, dt)
-        return run.all(scheme.options.starting_force(scheme.coef, state, dt, run))
+        run = Runner(following, closed, contacts)
+        return run.all(scheme.options.starting_force(scheme.coef, state, step.dt, run))
 
-    following = on_contacts(system, closed, start)
-    return jnp.where(impulse, end.force, 0.5 * (end.force + following))
+    then = on_contacts(step.system, closed, start)
+    return jnp.where(impulse, end.force, 0.5 * (end.force + then))
 
 
-def _remember(
-    scheme: Scheme, system: System, params: PyTree, end: End, state: State, memory: Memory, closed: Array,
-    touch: Touch,
-) -> Memory:  # fmt: skip
+def _remember(step: Step, end: End, state: State, closed: Array, touch: Touch) -> Memory:
     """Memory after the step; accelerations are stale where the set of persistent contacts has changed."""
-    resting = resting_contacts(scheme, system, params, jnp.asarray(state.t), state.q, state.v, closed)
-    closed = resting if scheme.options.leaving_is_open else closed
+    before = step.carry.memory
+    resting = resting_contacts(step, step.at(state), closed)
+    closed = resting if step.scheme.options.leaving_is_open else closed
     stale = jnp.asarray(False)
-    if _recomputes(scheme, system):
-        stale = jnp.any(closed & ~memory.closed) | jnp.any(resting != memory.resting)
+    if _recomputes(step):
+        stale = jnp.any(closed & ~before.closed) | jnp.any(resting != before.resting)
     touch = dataclasses.replace(touch, held=resting, bounced=touch.bounced & ~resting)
     return Memory(
         a=end.a, algorithmic=end.algorithmic, force=end.force, algorithmic_force=end.algorithmic_force,
@@ -328,23 +329,21 @@ def _remember(
     )  # fmt: skip
 
 
-def _before_impact(
-    scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State, memory: Memory,
-    dt: Array,
-) -> End:  # fmt: skip
+def _before_impact(step: Step) -> End:
     """The base step; see ``force_at_release`` of `mixed_scheme`."""
+    scheme, system, memory = step.scheme, step.system, step.carry.memory
 
-    def base(contacts: bool, memory: Memory = memory) -> End:
+    def base(contacts: bool, step: Step = step) -> End:
         if contacts and scheme.gradient != "discrete" and system.nt:
-            return through_reversal(scheme, system, params, constants, state, memory, dt)
-        return base_step(scheme, system, params, constants, state, memory, dt, contacts)
+            return through_reversal(step)
+        return base_step(step, contacts)
 
     end: End = on_contacts(system, memory.closed, base)
     if scheme.options.force_at_release == "keep" or not system.nc:
         return end
     first, last = (split_rows(system, x)[0] for x in (memory.force, end.force))
     gone = memory.closed & (first > 0.0) & (last <= 0.0)
-    free = lambda _: base(True, _released(scheme, system, params, state, memory, gone))  # noqa: E731
+    free = lambda _: base(True, _released(step, gone))  # noqa: E731
     freed: End = branch(jnp.any(gone), free, lambda _: end, None)
     return freed
 
@@ -352,24 +351,25 @@ def _before_impact(
 def _step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
-    state = carry.state
-    memory = _renewed(scheme, system, params, state, carry.memory)
-    t = jnp.asarray(state.t) + dt
-    stays = dataclasses.replace(memory, closed=_taking_part(scheme, system, memory))
-
-    end = _before_impact(scheme, system, params, constants, state, stays, dt)
-    gap = jnp.zeros(0) if system.gap is None else system.gap(t, end.q, params)
-    closed = touching(system, t, end.q, params, gap, scheme.coef.tolerances.gap)
+    step = _renewed(
+        Step(scheme=scheme, system=system, params=params, constants=constants, carry=carry, dt=dt)
+    )
+    state, memory = step.state, step.carry.memory
+    stays = _remembering(step, dataclasses.replace(memory, closed=_taking_part(step)))
+    end = _before_impact(stays)
+    last = step.at(State(t=jnp.asarray(state.t) + dt, q=end.q, v=end.v))
+    gap = last.gap()
+    closed = touching(system, last.t, last.q, params, gap, scheme.coef.tolerances.gap)
     new = jnp.any(closed & ~memory.closed)
     load = split_rows(system, end.force)[0] > 0.0
     end = _without_forces(end, new)
-    struck = strike(scheme, system, params, t, end, memory, closed, load, dt)
-    after, jump = struck.state, struck.jump
-    kept = _remember(scheme, system, params, end, after, memory, closed, struck.told.touch)
-    force = _reported_forces(scheme, system, params, constants, end, after, closed, dt, new)
+    found = end_with_impact(step, end, closed, load)
+    after, jump, report = found.state, found.jump, found.report
+    kept = _remember(step, end, after, closed, report.touch)
+    force = _reported_forces(step, end, after, closed, new)
     (normal, tangential, constraints), impulses = (split_rows(system, x) for x in (force, end.impulse))
     solved = end.solved & (jump.residual <= scheme.coef.tolerances.contact)
-    ahead = State(t=t, q=system.retract(state.q, dt * state.v), v=state.v)
+    ahead = step.at(State(t=last.t, q=system.retract(state.q, dt * state.v), v=state.v))
     output = Output(
         force_normal=normal,
         force_tangential=tangential,
@@ -377,19 +377,11 @@ def _step(
         impulse_normal=impulses[0] + jump.contacts[:, 0],
         impulse_tangential=impulses[1] + jump.contacts[:, 1:],
         constraint_impulse=impulses[2] + jump.constraints,
-        event=Event(
-            gap=gap,
-            active=closed,
-            impact=struck.told.impact,
-            rate_before=jump.before,
-            rate_after=jump.after,
-            shift=struck.told.tau,
-            timed=struck.told.timed,
-        ),
+        event=contact_event(gap, closed, report, jump),
         iterations=end.iterations + jump.iterations,
         residual=jnp.maximum(end.residual, jump.residual),
-        status=step_status(system, params, ahead, gap, after.v, after.q, solved, jump.residual),
+        status=step_status(ahead, after, gap, solved, jump.residual),
         contact=jump.worst,
-        notes=end.notes | struck.told.notes | events.settling(memory.touch, kept.resting),
+        notes=end.notes | report.notes | events.settling(memory.touch, kept.resting),
     )
     return Carry(state=after, memory=kept), output

@@ -7,14 +7,14 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.contact.acceleration import consistent_forces
+from nsjax.contact.acceleration import SlidingRule, consistent_forces
 from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.core.errors import InputError
-from nsjax.core.inertia import inertia_at
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State
-from nsjax.linalg import matmul, matvec
+from nsjax.linalg import matvec
 from nsjax.schemes.choices import choose
+from nsjax.schemes.mixed.base_step import contact_settings
 from nsjax.schemes.mixed.framework import BaseEnd, Memory, Tolerances, mixed_scheme
 from nsjax.types import Array, record
 
@@ -28,13 +28,12 @@ class Numbers:
 
 def _accelerate(t: Array, q: Array, v: Array, dt: Array, run: Any) -> tuple[Array, Array, Any]:
     """``dt M^-1 h``, ``M^-1 W`` and the rows at a state."""
-    system, params = run.system, run.params
-    push = dt * system.force(t, q, v, params)
-    inertia = inertia_at(system, t, q, params, run.kept.inertia)
+    at = run.step.at(State(t=t, q=q, v=v))
+    push, inertia = dt * at.force(), at.inertia(run.kept.inertia)
     if not run.has_rows:
         return inertia.solve(push[:, None])[:, 0], jnp.zeros(0), None
     rows = run.rows_at(t, q)
-    return *inertia.answers(push, rows.wt), rows
+    return *inertia.answers(push, rows), rows
 
 
 def _forecast(state: State, dt: Array, run: Any) -> tuple[Array, Array, Array]:
@@ -45,7 +44,7 @@ def _forecast(state: State, dt: Array, run: Any) -> tuple[Array, Array, Array]:
         return free, free, jnp.zeros(0)
     # constraint in the predicted configuration, force direction at the start: essential for order 2
     ahead = run.rows_at(t + dt, run.system.retract(q, dt * v))
-    p1 = run.velocity_level(matmul(ahead.wt, response), ahead.rate(v + free))
+    p1 = run.velocity_level(ahead.delassus(response), ahead.rate(v + free))
     return free, free + matvec(response, p1), p1
 
 
@@ -74,7 +73,7 @@ class Base:
         v1 = v + 0.5 * (first + second)
         impulses = jnp.zeros(0)
         if run.has_rows:
-            impulses = run.velocity_level(0.5 * matmul(rows.wt, response), rows.rate(v1))
+            impulses = run.velocity_level(0.5 * rows.delassus(response), rows.rate(v1))
             second = second + matvec(response, impulses)
             v1 = v + 0.5 * (first + second)
         a = second / dt
@@ -92,11 +91,8 @@ def _on_accelerations(drop: bool, state: State, memory: Memory, dt: Array, run: 
         )
 
     def stage(t: Array, q: Array, v: Array) -> tuple[Array, Array]:
-        return consistent_forces(
-            system, run.params, t, q, v, memory.resting,
-            tolerance=run.scheme.coef.tolerances.contact, max_iterations=run.scheme.options.max_iterations,
-            criteria=criteria_of(run.scheme),
-        )  # fmt: skip
+        at, rule = run.step.at(State(t=t, q=q, v=v)), SlidingRule(criteria=criteria_of(run.scheme))
+        return consistent_forces(at, memory.resting, contact_settings(run.scheme, "auto"), rule)
 
     first, begin = stage(t, q, v)
     forecast = v + dt * first

@@ -11,10 +11,11 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact import Given
-from nsjax.contact.projection import correction_directions
+from nsjax.contact.projection import Directions
 from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import all_rows, gap_drift, gap_rows, momentum, row_forces, row_rates
-from nsjax.core.system import System, joined
+from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
+from nsjax.core.step import SystemState
+from nsjax.core.system import State, System, joined
 from nsjax.linalg import Structure, matvec, solve
 from nsjax.schemes.choices import kinetic_metric
 from nsjax.types import Array, record
@@ -232,7 +233,7 @@ class StageEquations:
             contacts = row_rates(system, t, q, v, params)[: system.nc * (1 + self.nt)]
         if self.form == "index_3":
             return jnp.concatenate([contacts, position])
-        normal = gap_rows(system, "constraint", system.nb, t, q, params).wt
+        normal = gap_rows(system, "constraint", t, q, params).jacobian()
         second = matvec(normal, a) + gap_drift(system, t, q, v, params, "constraint")
         return jnp.concatenate([contacts, dt * second])
 
@@ -245,22 +246,19 @@ class StageEquations:
         """``W`` and ``D`` (unknowns, rows), block by block."""
         params, maps = data
         n, blocks = self.stages, []
-        if self.islands:
-            _, q, _, _ = maps.at(self.system, z)[0]
-            return all_rows(self.system, maps.t[0], q, params, self.contacts).wt.T
-        system = joined(self.system)
-        for k, (t, q, _, _) in enumerate(maps.at(system, z)):
-            wt = all_rows(system, t, q, params, self.contacts).wt
-            parts = [(k, wt)]
+        system = self.system if self.islands else joined(self.system)
+        for k, (t, q, v, _) in enumerate(maps.at(system, z)):
+            at = SystemState(system=system, params=params, state=State(t=t, q=q, v=v))
+            rows = at.rows(self.contacts)
+            if self.islands:
+                return rows.directions()
+            parts = [(k, rows.jacobian())]
             if self.corrects:
-                parts.append(
-                    (
-                        n + k,
-                        correction_directions(
-                            self.system, t, q, params, False, kinetic_metric("auto", self.system)
-                        ).T,
-                    )
+                kinetic = kinetic_metric("auto", self.system)
+                along = Directions(
+                    at=dataclasses.replace(at, system=self.system), contacts=False, kinetic=kinetic
                 )
+                parts.append((n + k, along.matrix().T))
             total = self.unknowns // self.system.nv
             blocks += [
                 jnp.concatenate([b if j == at else jnp.zeros_like(b) for j in range(total)], axis=1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from nsjax.contact import ContactProblem
 from nsjax.contact import solve as solve_contacts
-from nsjax.core.system import is_local
+from nsjax.contact.at_nodes import without_responses
 from nsjax.linalg import matvec
 from nsjax.schemes.nsga.levels import Level, VelocityLevel
 from nsjax.schemes.nsga.linear import linearised
@@ -22,7 +22,12 @@ def has_fallback(level: Level) -> bool:
     between branches, sliding forth and back; without friction they do not.
     """
     system = level.system
-    return isinstance(level, VelocityLevel) and system.nc > 0 and system.nt > 0 and not is_local(system)
+    return (
+        isinstance(level, VelocityLevel)
+        and system.nc > 0
+        and system.nt > 0
+        and not without_responses(system)
+    )
 
 
 def by_contact_solver(level: Level, d: PyTree, w: Array) -> tuple[Array, Array]:
@@ -42,7 +47,7 @@ def by_contact_solver(level: Level, d: PyTree, w: Array) -> tuple[Array, Array]:
         return functools.reduce(jnp.add, level.terms(d, w, jnp.zeros(level.rows)))
 
     directions, speed = level.directions(d, w)
-    a = linearised(system.structure, dynamics, w, directions, speed, p, bilateral)
+    a = linearised(system.structure, dynamics, w, (directions, speed), (p, bilateral))
     y, r = level.values(d, w), dynamics(w)
     if system.structure.dense:  # the tangent holds the bilateral rows, whose speeds vanish
         r = r + matvec(directions, jnp.where(bilateral, p * y, 0.0))

@@ -26,10 +26,10 @@ from nsjax.core.operators import (
     slip_rows,
 )
 from nsjax.core.system import System, add
-from nsjax.linalg import Local, matvec
+from nsjax.linalg import Local
 from nsjax.math import direction, norm
 from nsjax.schemes.nsga.states import (
-    Step,
+    Prediction,
     bilateral_forces,
     decided,
     whole_force,
@@ -111,9 +111,9 @@ class Level:
 
 @dataclasses.dataclass(frozen=True)
 class PositionLevel(Level):
-    """Correction ``q = q_smooth + u`` onto gaps and constraints; data ``(Step, Smooth)``.
+    """Correction ``q = q_smooth + u`` onto gaps and constraints; data ``(Prediction, Smooth)``.
 
-    ``Step.creep`` is half the tangential impulse of the last step times its length: without it a body
+    ``Prediction.creep`` is half the tangential impulse of the last step times its length: without it a body
     that sticks on a slope creeps, because its smooth motion falls without friction for a step. The last
     step without an impact counts: impulses of impacts would move bodies by ``h`` times half their jump,
     where normal and tangent are coupled back onto the wall that they leave. It acts as friction does: at
@@ -156,7 +156,7 @@ class PositionLevel(Level):
         change = whole_force(self.system, s, q, smooth.v, smooth.lam) - smooth.force
         return inertia, -s.dt * s.dt * change, push
 
-    def _creep(self, s: Step, tangential: Array) -> Array:
+    def _creep(self, s: Prediction, tangential: Array) -> Array:
         """``G_T' x`` (nv,) where the step starts."""
         x = tangential.reshape(self.system.nc, self.system.nt)
         work = lambda v: jnp.sum(x * self.system.slip(s.t - s.dt, s.q, v, s.params))  # noqa: E731
@@ -220,7 +220,7 @@ class PositionLevel(Level):
             )
         slip = jnp.zeros((0, n))
         if self.tangents:
-            slip = slip_rows(self.system, s.t - s.dt, s.q, s.params).wt.reshape(-1, n)
+            slip = slip_rows(self.system, s.t - s.dt, s.q, s.params).jacobian().reshape(-1, n)
         return self._with_tangents(wt, slip).T, self._with_tangents(y, jnp.zeros_like(slip))
 
     def node_directions(self, d: Any, w: Array) -> Local:
@@ -246,7 +246,7 @@ class PositionLevel(Level):
 
 @dataclasses.dataclass(frozen=True)
 class VelocityLevel(Level):
-    """Jump ``v = v_smooth + w`` with the impact law and Coulomb's; data ``(Step, Smooth, Total)``.
+    """Jump ``v = v_smooth + w`` with the impact law and Coulomb's; data ``(Prediction, Smooth, Total)``.
 
     With friction ``k_v = p_v`` are effective masses of the rows: with one mass for all, Newton's
     iteration cycles between sliding forth and back.
@@ -265,7 +265,7 @@ class VelocityLevel(Level):
         """``M w - h f^* - G' pi``."""
         s, smooth, at = d
         system, p = self.system, s.params
-        inertia, push = momentum(system, at.q, w, p), -matvec(at.rows.wt.T, pi)
+        inertia, push = momentum(system, at.q, w, p), -at.rows.force(pi)
         if not self.exchange:
             return inertia, push
         change = whole_force(system, s, at.q, smooth.v + w, smooth.lam) - smooth.force
@@ -325,7 +325,7 @@ class VelocityLevel(Level):
         return stick, radius
 
     def slides(self, d: Any, sigma: Array) -> Array | None:
-        """Of contacts that take an impulse."""
+        """Directions of the contacts that take an impulse and do not stick."""
         if self.system.nt < 2:
             return None
         block = self.by_contact(sigma)
@@ -346,10 +346,10 @@ class VelocityLevel(Level):
 
     def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
         """``G'`` and ``G``."""
-        wt = d[2].rows.wt
-        return wt.T, wt
+        rows = d[2].rows
+        return rows.directions(), rows.jacobian()
 
     def node_directions(self, d: Any, w: Array) -> Local:
         """``G``."""
-        found: Local = d[2].rows.wt
+        found: Local = d[2].rows.jacobian()
         return found

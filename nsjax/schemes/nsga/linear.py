@@ -27,14 +27,20 @@ SMOOTH_REGULARISATION = 1e-12
 
 
 def linearised(
-    structure: Structure, dynamics: Callable[[Array], Array], w: Array, directions: Array, values: Array,
-    p: Array, bilateral: Any,
+    structure: Structure, dynamics: Callable[[Array], Array], w: Array, rows: tuple[Array, Array],
+    stiff: tuple[Array, Any],
 ) -> StageTangent:  # fmt: skip
     """``J dw - W dpi``, ready to be solved, and ``dy/dw``.
 
-    A dense tangent takes its bilateral rows (rows,) bool in, ``J + W p Y``, and is thus regular for a
-    singular mass.
+    A dense tangent takes its bilateral rows in, ``J + W p Y``, and is thus regular for a singular mass.
+
+    Args:
+        structure: of the tangent of the dynamics.
+        dynamics: residual (nv,) as a function of ``w`` (nv,).
+        rows: ``W`` (nv, rows) and ``Y = dy/dw`` (rows, nv).
+        stiff: ``p`` (rows,), and which rows (rows,) bool are bilateral.
     """
+    (directions, values), (p, bilateral) = rows, stiff
     stiffer: Any = 0.0
     if structure.dense and np.any(bilateral):
         stiffer = matmul(directions, jnp.where(bilateral, p, 0.0)[:, None] * values)

@@ -21,19 +21,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.at_nodes import AtNodes, correction_at_nodes, tangent_at_nodes, without_responses
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.criteria import DEFAULT, Criteria
 from nsjax.contact.equations import Carried, blank
 from nsjax.contact.stage import CONTRACTION
 from nsjax.core.branches import branch, repeat
 from nsjax.core.operators import jacobian
-from nsjax.core.system import is_local
-from nsjax.math import norm
-from nsjax.nonlinear import implicit_solution, with_tangent
+from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga.fallback import by_contact_solver, has_fallback
 from nsjax.schemes.nsga.levels import Level
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised, regularisation
-from nsjax.schemes.nsga.local import AtNodes, correction_at_nodes, tangent_at_nodes
+from nsjax.schemes.nsga.residual import Residual, Tolerances, Unknown, evaluate, no_unknown, sigma
 from nsjax.types import Array, PyTree, record
 
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
@@ -44,67 +43,6 @@ ROUNDING = 1e-14
 # larger than that of velocities: with waves of the speed c through elements of the length l, about
 # c^2 h / l^2 times the rounding of places.
 STAGNATION = 1.5e-8
-
-
-@record()
-class Tolerances:
-    """``tol_r``, ``tol_f`` [N] of the criterion [C (51)]."""
-
-    relative: Array | float
-    force: Array | float
-
-
-@record()
-class Residual:
-    """Dynamic rows (nv,), constraint rows ``k x - pi`` (rows,), augmented multipliers (rows,) and those of
-    the iterate, ``k x`` (rows,), converged.
-    """
-
-    dynamic: Array
-    rows: Array
-    sigma: Array
-    held: Array
-    converged: Array
-
-
-@record()
-class Unknown:
-    """Increment (nv,) and scaled multipliers (rows,) of a subproblem."""
-
-    w: Array
-    x: Array
-
-
-def no_unknown(level: Level) -> Unknown:
-    """The start of every iteration."""
-    return Unknown(w=jnp.zeros(level.system.nv), x=jnp.zeros(level.rows))
-
-
-def sigma(level: Level, d: PyTree, z: Unknown) -> Array:
-    """Augmented multipliers ``k x - p y`` (rows,)."""
-    k, p = level.factors(d)
-    return k * z.x - p * level.values(d, z.w)
-
-
-def acting(level: Level, d: PyTree, z: Unknown) -> Array:
-    """What of an answer acts (rows,): forces [N] or impulses [N s], with the derivative of ``k x``."""
-    k, _ = level.factors(d)
-    return with_tangent(lax.stop_gradient(level.law(d, sigma(level, d, z))), k * z.x)
-
-
-def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Residual:
-    """Residual of a subproblem, and whether it meets [C (51)]."""
-    k, p = level.factors(d)
-    s = sigma(level, d, z)
-    pi = level.law(d, s)
-    terms = level.terms(d, z.w, pi)
-    dynamic = functools.reduce(jnp.add, terms)
-    held = k * z.x
-    rows = held - pi
-    size = jnp.sqrt(jnp.sum(dynamic * dynamic) + jnp.sum((k / p * rows) ** 2))
-    parts = functools.reduce(jnp.add, [norm(x) for x in terms])
-    converged = size < tolerances.relative * (parts + tolerances.force)
-    return Residual(dynamic=dynamic, rows=rows, sigma=s, held=held, converged=converged)
 
 
 def tangent(
@@ -119,14 +57,14 @@ def tangent(
     solve, and equal to what acts at an answer.
     """
     m = level.rows
-    if m and is_local(level.system):
+    if m and without_responses(level.system):
         return tangent_at_nodes(level, d, w, s, held)
     k, p = (jnp.broadcast_to(x, (m,)) for x in level.factors(d))
     structure, bilateral = level.system.structure, np.arange(m) >= m - level.bilateral
     if kept is None:
         kept = linearised(
             structure, lambda w: functools.reduce(jnp.add, level.terms(d, w, held)), w,
-            *level.directions(d, w), p, bilateral,
+            level.directions(d, w), (p, bilateral),
         )  # fmt: skip
     law = jax.jacfwd(lambda s: level.law(d, s))(s)
     added, weight = bilateral & structure.dense, regularisation(level.system)
@@ -135,7 +73,7 @@ def tangent(
 
 
 @dataclasses.dataclass(frozen=True)
-class Together:
+class Subproblems:
     """Subproblems that are solved together: a single one, or all three with each other's present answers.
 
     Args:
@@ -151,12 +89,12 @@ class Together:
     criteria: Criteria = DEFAULT
 
 
-def own_data(c: Together, s: PyTree, z: Any) -> tuple[PyTree, ...]:
+def own_data(c: Subproblems, s: PyTree, z: Any) -> tuple[PyTree, ...]:
     """Data of a single subproblem."""
     return (s,)
 
 
-def _all_linear(c: Together, s: PyTree, z: Any, held: Any, p: Array, bilateral: Any) -> StageTangent:
+def _all_linear(c: Subproblems, s: PyTree, z: Any, held: Any, p: Array, bilateral: Any) -> StageTangent:
     """Linearised dynamics of all subproblems with respect to all unknowns, with the data at ``z``."""
     system = c.levels[0].system
     n, sizes = system.nv, [level.rows for level in c.levels]
@@ -178,17 +116,19 @@ def _all_linear(c: Together, s: PyTree, z: Any, held: Any, p: Array, bilateral: 
     def push(pi: Array) -> Array:
         return -stacked(dynamic, w, jnp.split(pi, ends))
 
+    directions = jax.jacfwd(push)(jnp.concatenate(held))
+    values = jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes))
     return linearised(
-        system.structure.stacked(3), lambda w: stacked(dynamic, w, held), w,
-        jax.jacfwd(push)(jnp.concatenate(held)),
-        jacobian(lambda w: stacked(lambda v, d, w: v.values(d, w), w), w, sum(sizes)), p, bilateral,
+        system.structure.stacked(3), lambda w: stacked(dynamic, w, held), w, (directions, values),
+        (p, bilateral),
     )  # fmt: skip
 
 
 def _all_tangent(
-    c: Together, s: PyTree, z: Any, data: Any, sigmas: Any, held: Any, kept: StageTangent | None
+    c: Subproblems, s: PyTree, z: Any, data: Any, r: Any, kept: StageTangent | None
 ) -> Tangent:
     """Linearisation of all rows, as `tangent`."""
+    sigmas, held = zip(*r, strict=True)
     system, sizes = c.levels[0].system, [level.rows for level in c.levels]
     ends = np.cumsum(sizes)[:-1]
 
@@ -209,14 +149,14 @@ def _all_tangent(
     return Tangent(linear=linear, law=slopes, k=k, p=p, added=added, weight=weight, way=way, first=first)
 
 
-def _tangent(c: Together, s: PyTree, z: Any, data: Any, r: Any, kept: StageTangent | None) -> Any:
-    sigmas, held = zip(*r, strict=True)
+def _tangent(c: Subproblems, s: PyTree, z: Any, data: Any, r: Any, kept: StageTangent | None) -> Any:
     if len(c.levels) > 1:
-        return _all_tangent(c, s, z, data, sigmas, held, kept)
-    return tangent(c.levels[0], data[0], z[0].w, sigmas[0], held[0], kept)
+        return _all_tangent(c, s, z, data, r, kept)
+    ((sigma, held),) = r
+    return tangent(c.levels[0], data[0], z[0].w, sigma, held, kept)
 
 
-def _evaluate(c: Together, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Any, list[Residual]]:
+def _evaluate(c: Subproblems, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Any, list[Residual]]:
     """Data and residuals of all subproblems."""
     data = c.data(c, s, z)
     return data, [evaluate(v, d, y, tolerances) for v, d, y in zip(c.levels, data, z, strict=True)]
@@ -240,7 +180,7 @@ def _moved(
     return moved, jnp.max(jnp.abs(dw))
 
 
-def _in_turn(c: Together, s: PyTree, z: Any, tolerances: Tolerances, late: Array) -> tuple[Any, Array]:
+def _in_turn(c: Subproblems, s: PyTree, z: Any, tolerances: Tolerances, late: Array) -> tuple[Any, Array]:
     """One correction of each subproblem; their sizes together. In ``late`` rounds jumps with friction are
     those of the contact solver: corrections that cycle leave its answer again while the others move.
     """
@@ -264,7 +204,7 @@ def _in_turn(c: Together, s: PyTree, z: Any, tolerances: Tolerances, late: Array
 
 
 @record()
-class _Passes:
+class _TangentState:
     """What the next correction takes: the tangent of the last one, whether it is to be formed anew, whether
     such a tangent has led astray (then each one is), and whether this one was formed in this step or has
     shrunk an update by ten (then updates that stagnate are rounding, not its doing).
@@ -276,7 +216,9 @@ class _Passes:
     proven: Array
 
 
-def _kept_linear(c: Together, s: PyTree, z: Any, data: Any, rows: Any, passes: _Passes) -> StageTangent:
+def _kept_linear(
+    c: Subproblems, s: PyTree, z: Any, data: Any, rows: Any, passes: _TangentState
+) -> StageTangent:
     """The tangent of a correction, that of an earlier one unless it is to be formed anew."""
     found: StageTangent = branch(
         passes.anew | passes.astray,
@@ -286,8 +228,8 @@ def _kept_linear(c: Together, s: PyTree, z: Any, data: Any, rows: Any, passes: _
 
 
 def _judged(
-    passes: _Passes, linear: StageTangent, size: Array, before: Array, z: Any, start: Any
-) -> tuple[Any, Array, _Passes]:
+    passes: _TangentState, linear: StageTangent, size: Array, before: Array, z: Any, start: Any
+) -> tuple[Any, Array, _TangentState]:
     """The next iterate after an update of this size, whether one that stagnates is rounding, and what the
     next correction takes.
     """
@@ -296,14 +238,15 @@ def _judged(
     lost = ~proven & (size > before)
     z = jax.tree.map(lambda a, b: jnp.where(lost, b, a), z, start)
     after = proven | ((before < jnp.inf) & ~slow)
-    return z, proven, _Passes(tangent=linear, anew=slow, astray=passes.astray | lost, proven=after)
+    return z, proven, _TangentState(tangent=linear, anew=slow, astray=passes.astray | lost, proven=after)
 
 
-def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tuple[Array, Array, Any]]:
+def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, Any]]:
     """Corrections until the criterion is met, or an update is rounding; their number, whether the last
     iterate is an answer, and the tangent to be carried on, if one was given.
     """
-    s, tolerances, scale, kept, carried = arguments
+    s, tolerances, kept, carried = arguments
+    scale, max_iterations = tolerances.scale, tolerances.max_iterations
     none, start = jnp.asarray(0, int), tuple(no_unknown(v) for v in c.levels)
     falls_back = has_fallback(c.levels[-1])
     most = 2 * max_iterations if falls_back else max_iterations
@@ -342,7 +285,7 @@ def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tup
     passes = None
     if carried is not None:
         no = jnp.asarray(False)
-        passes = _Passes(tangent=carried.tangent, anew=~carried.known, astray=no, proven=no)
+        passes = _TangentState(tangent=carried.tangent, anew=~carried.known, astray=no, proven=no)
     first = start, none, jnp.asarray(False), none, jnp.full_like(scale, jnp.inf), passes
     z, count, _, state, _, passes = repeat(lambda carry: carry[3] == 0, body, first)
     if passes is not None:
@@ -350,7 +293,7 @@ def _iterate(c: Together, max_iterations: int, arguments: Any) -> tuple[Any, tup
     return z, (count, state == 2, carried)
 
 
-def blank_tangent(c: Together, s: PyTree) -> Carried:
+def blank_tangent(c: Subproblems, s: PyTree) -> Carried:
     """What `solve_levels` is given where no earlier step has a tangent to carry."""
 
     def made() -> StageTangent:
@@ -364,7 +307,7 @@ def blank_tangent(c: Together, s: PyTree) -> Carried:
 
 
 @functools.cache
-def _solver(c: Together, max_iterations: int) -> Callable[[Any], Any]:
+def _solver(c: Subproblems) -> Callable[[Any], Any]:
     """The iteration, with its derivative."""
     answer = dataclasses.replace(c, levels=tuple(dataclasses.replace(v, answer=True) for v in c.levels))
 
@@ -372,27 +315,25 @@ def _solver(c: Together, max_iterations: int) -> Callable[[Any], Any]:
         data = c.data(c, arguments[0], z)
         sigmas = [sigma(level, d, y) for level, d, y in zip(c.levels, data, z, strict=True)]
         pis = [level.law(d, x) for level, d, x in zip(c.levels, data, sigmas, strict=True)]
-        x = _tangent(answer, arguments[0], z, data, zip(sigmas, pis, strict=True), arguments[3])
+        x = _tangent(answer, arguments[0], z, data, list(zip(sigmas, pis, strict=True)), arguments[2])
         return lambda live: _moved(c.levels, x, z, _evaluate(answer, live[0], z, live[1])[1], True)[0]
 
-    return implicit_solution(functools.partial(_iterate, c, max_iterations), live_step)
+    return implicit_solution(functools.partial(_iterate, c), live_step)
 
 
 def solve_levels(
-    c: Together, s: PyTree, tolerances: Tolerances, scale: Array, max_iterations: int,
-    kept: StageTangent | None = None, carried: Carried | None = None,
+    c: Subproblems, s: PyTree, tolerances: Tolerances, kept: StageTangent | None = None,
+    carried: Carried | None = None,
 ) -> tuple[tuple[Unknown, ...], Array, Array, Carried | None]:  # fmt: skip
     """Solves subproblems from zero; unknowns, linear solves, converged, the last tangent if one was given.
 
     Args:
         c: which subproblems.
         s: what their data are made of.
-        scale: of the velocities.
-        max_iterations: corrections of all of them before velocity jumps with friction are left to the
-            contact solver, followed by as many again, and others given up.
+        tolerances: when iterations end.
         kept: linearisation of a single one of a model where it is constant.
         carried: of an earlier step, or of `blank_tangent`; not of subproblems in turn.
     """
-    solver = _solver(c, max_iterations)
-    z, (count, solved, after) = solver((s, tolerances, lax.stop_gradient(scale), kept, carried))
+    tolerances = dataclasses.replace(tolerances, scale=lax.stop_gradient(tolerances.scale))
+    z, (count, solved, after) = _solver(c)((s, tolerances, kept, carried))
     return z, count if c.monolithic else len(c.levels) * count, solved, after

@@ -14,7 +14,14 @@ import jax.numpy as jnp
 from nsjax.contact.projection import position_rows
 from nsjax.core.operators import gap_drift, gap_rows, jacobian, momentum, row_rates
 from nsjax.schemes.nsga.levels import Level
-from nsjax.schemes.nsga.states import Smooth, Step, bilateral_forces, decided, smooth_motion, smooth_state
+from nsjax.schemes.nsga.states import (
+    Prediction,
+    Smooth,
+    bilateral_forces,
+    decided,
+    smooth_motion,
+    smooth_state,
+)
 from nsjax.types import Array
 
 SMOOTH = ("constrained", "full", "free", "zero")
@@ -25,7 +32,7 @@ neither, after Chen and co-workers; none at all.
 
 @dataclasses.dataclass(frozen=True)
 class SmoothLevel(Level):
-    """Motion without impacts and contacts, constraints on velocity level; data ``(Step, u, w)``.
+    """Motion without impacts and contacts, constraints on velocity level; data ``(Prediction, u, w)``.
 
     Args:
         smooth: what it contains, see `SMOOTH`. ``"full"``: also the contacts
@@ -41,7 +48,7 @@ class SmoothLevel(Level):
 
     @property
     def rows(self) -> int:
-        """Of contacts, then bilateral ones."""
+        """Rows of contacts, then bilateral ones."""
         return 0 if self.smooth in ("free", "zero") else self.contacts + self.system.nb
 
     @property
@@ -89,7 +96,7 @@ class SmoothLevel(Level):
         q, _, _, _ = self._at(d, w)
         for name, count in (("gap", self.contacts), ("constraint", self.system.nb)):
             if count:
-                parts.append(gap_rows(self.system, name, count, d[0].t, q, d[0].params).wt)
+                parts.append(gap_rows(self.system, name, d[0].t, q, d[0].params).jacobian())
         return jnp.concatenate(parts).T, jacobian(lambda w: self.values(d, w), w, self.rows)
 
     def law(self, d: Any, sigma: Array) -> Array:
@@ -100,15 +107,15 @@ class SmoothLevel(Level):
         push = jnp.where(d[3] & decided(sigma[:nc] >= 0.0), sigma[:nc], 0.0)
         return jnp.concatenate([push, sigma[nc:]])
 
-    def _accelerations(self, s: Step, q: Array, v: Array, a: Array) -> Array:
-        """Of gaps and constraints at the total state."""
+    def _accelerations(self, s: Prediction, q: Array, v: Array, a: Array) -> Array:
+        """Accelerations of gaps and constraints at the total state."""
         system, p = self.system, s.params
         names = [name for name, count in (("gap", system.nc), ("constraint", system.nb)) if count]
         drift = jnp.concatenate([gap_drift(system, s.t, q, v, p, name) for name in names])
         along = lambda xi: position_rows(system, s.t, system.retract(q, xi), p, system.nc)  # noqa: E731
         return drift + jax.jvp(along, (jnp.zeros(system.nv),), (a,))[1]
 
-    def state(self, s: Step, delta: Array, x: Array) -> Smooth:
+    def state(self, s: Prediction, delta: Array, x: Array) -> Smooth:
         """What the other subproblems read of the smooth motion; forces ``x`` (rows,) [N]."""
         system, nc = self.system, self.contacts
         lam = x[nc:] if self.rows else jnp.zeros(system.nb)

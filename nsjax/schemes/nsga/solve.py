@@ -11,26 +11,18 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact import events
+from nsjax.contact.at_nodes import own_responses, without_responses
 from nsjax.contact.criteria import Criteria
 from nsjax.core.branches import branch
 from nsjax.core.operators import Rows, momentum
-from nsjax.core.system import System, is_local
-from nsjax.linalg import at_nodes
+from nsjax.core.system import System
 from nsjax.schemes.choices import tangent_of
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
 from nsjax.schemes.nsga.linear import linearised
-from nsjax.schemes.nsga.newton import (
-    Together,
-    Tolerances,
-    Unknown,
-    acting,
-    blank_tangent,
-    own_data,
-    sigma,
-    solve_levels,
-)
+from nsjax.schemes.nsga.newton import Subproblems, blank_tangent, own_data, solve_levels
+from nsjax.schemes.nsga.residual import Tolerances, Unknown, acting, sigma
 from nsjax.schemes.nsga.smooth import SmoothLevel
-from nsjax.schemes.nsga.states import Smooth, Step, Total, rows_at, total_state
+from nsjax.schemes.nsga.states import Prediction, Smooth, Total, rows_at, total_state
 from nsjax.types import Array, PyTree, record
 
 
@@ -65,18 +57,20 @@ class Answer:
 
 
 def decoupled(
-    options: Options, system: System, s: Step, tolerances: Tolerances, constants: PyTree, tangents: Any
+    options: Options,
+    system: System,
+    s: Prediction,
+    tolerances: Tolerances,
+    constants: PyTree,
+    tangents: Any,
 ) -> Answer:
     """The three subproblems one after the other, [C Algorithm 1]."""
     levels = levels_of(system, options)
-    scale = 1.0 + jnp.max(jnp.abs(s.v))
 
     def solve(k: int, d: PyTree) -> tuple[Unknown, Array, Array, Any]:
         kept, carried = constants[k] if constants else None, tangents[k] if tangents else None
-        c = Together((levels[k],), own_data)
-        (z,), count, solved, after = solve_levels(
-            c, d, tolerances, scale, options.max_iterations, kept, carried
-        )
+        c = Subproblems((levels[k],), own_data)
+        (z,), count, solved, after = solve_levels(c, d, tolerances, kept, carried)
         return z, count, solved, after
 
     alone = s, jnp.zeros(system.nv), jnp.zeros(system.nv)
@@ -132,16 +126,16 @@ def _total(level: PositionLevel, d: Any, z: Unknown) -> Total:
     return at if not level.system.nt else dataclasses.replace(at, masses=_masses(level.system, d[0], at))
 
 
-def _masses(system: System, s: Step, at: Total) -> Array:
+def _masses(system: System, s: Prediction, at: Total) -> Array:
     """Effective masses of contact rows, one for the tangents of a contact; the scale for constraints."""
     nc, nb = system.nc, system.nb
-    if is_local(system):
+    if without_responses(system):
         return _node_masses(system, s, at)
-    q, wt, p, scale = lax.stop_gradient((at.q, at.rows.wt, s.params, s.scale))
-    m = wt.shape[0]
+    q, rows, p, scale = lax.stop_gradient((at.q, at.rows, s.params, s.scale))
+    m = rows.count
     linear = linearised(
-        system.structure, lambda w: momentum(system, q, w, p), jnp.zeros(system.nv), wt.T, wt,
-        jnp.full(m, scale), np.arange(m) >= m - nb,
+        system.structure, lambda w: momentum(system, q, w, p), jnp.zeros(system.nv),
+        (rows.directions(), rows.jacobian()), (jnp.full(m, scale), np.arange(m) >= m - nb),
     )  # fmt: skip
     g = jnp.sum(linear.delassus * np.eye(m), axis=1)[: m - nb].reshape(nc, -1)
     return jnp.concatenate([_inverses(system, g, scale), jnp.full(nb, scale)])
@@ -153,17 +147,14 @@ def _inverses(system: System, g: Array, scale: Array) -> Array:
     return jnp.where(g > 0.0, 1.0 / jnp.where(g > 0.0, g, 1.0), scale).reshape(-1)
 
 
-def _node_masses(system: System, s: Step, at: Total) -> Array:
+def _node_masses(system: System, s: Prediction, at: Total) -> Array:
     """The same of contacts at single nodes, by the diagonal of the preconditioner of the inertia."""
-    q, wt, p, scale = lax.stop_gradient((at.q, at.rows.wt, s.params, s.scale))
-    structure: Any = system.structure
-    heavy = structure.tangent(lambda w: momentum(system, q, w, p), jnp.zeros(system.nv))
-    made = structure.preconditioner.made(heavy, system.nv)
-    own = at_nodes(structure.preconditioner.diagonal(made), wt.nodes, wt.values.shape[2])
-    return _inverses(system, jnp.sum(wt.values**2 * own[:, None], axis=2), scale)
+    q, rows, p, scale = lax.stop_gradient((at.q, at.rows, s.params, s.scale))
+    own = own_responses(system.structure, rows.jacobian(), lambda w: momentum(system, q, w, p))
+    return _inverses(system, own, scale)
 
 
-def _coupled_data(c: Together, s: Step, z: Any) -> Any:
+def _coupled_data(c: Subproblems, s: Prediction, z: Any) -> Any:
     """What each subproblem reads, from the present answers of the others."""
     levels: Any = c.levels
     smooth_z, position, velocity = z
@@ -181,14 +172,17 @@ def _coupled_data(c: Together, s: Step, z: Any) -> Any:
 
 
 def coupled(
-    options: Options, criteria: Criteria, system: System, s: Step, tolerances: Tolerances, tangents: Any
+    options: Options,
+    criteria: Criteria,
+    system: System,
+    s: Prediction,
+    tolerances: Tolerances,
+    tangents: Any,
 ) -> Answer:
     """All subproblems together, [B14]; by the criteria contacts are at rest."""
     c = _together(options, criteria, system)
-    scale = 1.0 + jnp.max(jnp.abs(s.v))
-    z, solves, solved, after = solve_levels(
-        c, s, tolerances, scale, options.max_iterations, carried=tangents[0] if tangents else None
-    )
+    carried = tangents[0] if tangents else None
+    z, solves, solved, after = solve_levels(c, s, tolerances, carried=carried)
     _, _, (_, smooth, at) = data = _coupled_data(c, s, z)
     none, impulses = jnp.asarray(0, int), acting(c.levels[2], data[2], z[2])
     if smooth.contacts is not None:
@@ -199,30 +193,30 @@ def coupled(
     )  # fmt: skip
 
 
-def _together(options: Options, criteria: Criteria, system: System) -> Together:
+def _together(options: Options, criteria: Criteria, system: System) -> Subproblems:
     """All subproblems, of the coupled scheme."""
     monolithic = options.iteration == "monolithic"
-    return Together(levels_of(system, options), _coupled_data, monolithic, criteria)
+    return Subproblems(levels_of(system, options), _coupled_data, monolithic, criteria)
 
 
-def blank_tangents(options: Options, criteria: Criteria, system: System, s: Step) -> Any:
+def blank_tangents(options: Options, criteria: Criteria, system: System, s: Prediction) -> Any:
     """Tangents for the memory at the start of a run where they are kept from step to step, else none."""
     chosen = tangent_of(options.tangent, system) == "kept" and options.iteration != "block"
-    if not chosen or system.structure.constant or is_local(system):
+    if not chosen or system.structure.constant or without_responses(system):
         return ()
     if options.iteration is not None:
         return (blank_tangent(_together(options, criteria, system), s),)
     return tuple(
-        blank_tangent(Together((level,), own_data), d)
+        blank_tangent(Subproblems((level,), own_data), d)
         for level, d in zip(levels_of(system, options), data_of(options, system, s), strict=True)
     )
 
 
-def data_of(options: Options, system: System, s: Step) -> tuple[Any, ...]:
+def data_of(options: Options, system: System, s: Prediction) -> tuple[Any, ...]:
     """Data of the three subproblems of the decoupled schemes before anything has moved."""
     first, zero = levels_of(system, options)[0], jnp.zeros(system.nv)
     smooth = first.state(s, zero, jnp.zeros(first.rows))
     at = total_state(system, s, s.q, jnp.zeros(system.nc, bool))
     if system.nt:
-        at = dataclasses.replace(at, masses=jnp.full(at.rows.wt.shape[0], s.scale))
+        at = dataclasses.replace(at, masses=jnp.full(at.rows.count, s.scale))
     return (s, zero, zero), (s, smooth), (s, smooth, at)

@@ -10,13 +10,13 @@ from jax import lax
 
 from nsjax.contact import Given
 from nsjax.contact.projection import position_rows
-from nsjax.core.operators import Rows, all_rows
+from nsjax.core.operators import Rows, all_rows, no_rows
 from nsjax.core.system import System
 from nsjax.types import Array, PyTree, record
 
 
 @record()
-class Step:
+class Prediction:
     """What a step knows before anything is solved.
 
     Args:
@@ -79,12 +79,12 @@ class Total:
     masses: Array
 
 
-def smooth_motion(system: System, s: Step, delta: Array) -> tuple[Array, Array, Array]:
+def smooth_motion(system: System, s: Prediction, delta: Array) -> tuple[Array, Array, Array]:
     """Smooth position, velocity and acceleration of the unknown, [C (44)]."""
     return system.retract(s.q, s.xi + s.c2 * delta), s.v + delta, s.c1 * delta
 
 
-def bilateral_forces(system: System, s: Step, q: Array, x: Array, nc: int = 0) -> Array:
+def bilateral_forces(system: System, s: Prediction, q: Array, x: Array, nc: int = 0) -> Array:
     """``G(q)' x`` (nv,) of the gaps (if ``nc``) and the constraints."""
     if not nc and not system.nb:
         return jnp.zeros(system.nv)
@@ -93,7 +93,7 @@ def bilateral_forces(system: System, s: Step, q: Array, x: Array, nc: int = 0) -
     return jax.grad(work)(rest)
 
 
-def whole_force(system: System, s: Step, q: Array, v: Array, lam: Array) -> Array:
+def whole_force(system: System, s: Prediction, q: Array, v: Array, lam: Array) -> Array:
     """``f(q, v) + G_b(q)' lam``."""
     return system.force(s.t, q, v, s.params) + bilateral_forces(system, s, q, lam)
 
@@ -103,19 +103,19 @@ def decided(on: Array) -> Array:
     return lax.stop_gradient(on)
 
 
-def smooth_state(system: System, s: Step, delta: Array, lam: Array) -> Smooth:
+def smooth_state(system: System, s: Prediction, delta: Array, lam: Array) -> Smooth:
     """What the other subproblems read of the smooth motion; ``lam`` [N]."""
     q, v, a = smooth_motion(system, s, delta)
     return Smooth(q=q, v=v, a=a, lam=lam, force=whole_force(system, s, q, v, lam))
 
 
-def rows_at(system: System, s: Step, q: Array) -> Rows:
+def rows_at(system: System, s: Prediction, q: Array) -> Rows:
     """All rows at a position at the end of the step."""
     if not system.nc and not system.nb:
-        return Rows(wt=jnp.zeros((0, system.nv)), offset=jnp.zeros(0))
+        return no_rows(system)
     return all_rows(system, s.t, q, s.params)
 
 
-def total_state(system: System, s: Step, q: Array, active: Array) -> Total:
+def total_state(system: System, s: Prediction, q: Array, active: Array) -> Total:
     """Rows at the corrected position, scaled by the characteristic mass."""
     return Total(q=q, rows=rows_at(system, s, q), active=active, masses=s.scale)

@@ -11,25 +11,27 @@ import numpy as np
 from jax import lax
 
 from nsjax import notes
-from nsjax.contact import ContactProblem, Jump, events, no_jump, worst_contact
-from nsjax.contact.certificate import relative_residual
+from nsjax.contact import events
+from nsjax.contact.at_nodes import without_responses
 from nsjax.contact.criteria import criteria_of
-from nsjax.contact.events import Formed, Touch, gap_rates
-from nsjax.contact.sensitivity import Family, Stepped, Told, nothing_told, through_events
+from nsjax.contact.events import Touch, gap_rates
+from nsjax.contact.sensitivity import ContactReport, Contacts, Family, Stepped, no_report, through_events
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import NO_RESPONSES
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates, touching
 from nsjax.core.scheme import Carry, Output, Scheme
-from nsjax.core.system import State, System, is_local
-from nsjax.linalg import magnitude, matvec
+from nsjax.core.step import Formed, Step, SystemState
+from nsjax.core.system import State, System
 from nsjax.nonlinear import without_derivative
 from nsjax.schemes.at_events import derivatives, held_or_acting, touch_at_start
-from nsjax.schemes.books import impulse_output
+from nsjax.schemes.books import contact_event, impulse_output, step_status
+from nsjax.schemes.nsga.books import jump_of
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised
-from nsjax.schemes.nsga.newton import Tolerances, tangent
-from nsjax.schemes.nsga.solve import Answer, blank_tangents, coupled, data_of, decoupled, levels_of
-from nsjax.schemes.nsga.states import Step
+from nsjax.schemes.nsga.newton import tangent
+from nsjax.schemes.nsga.residual import Tolerances
+from nsjax.schemes.nsga.solve import blank_tangents, coupled, data_of, decoupled, levels_of
+from nsjax.schemes.nsga.states import Prediction
 from nsjax.schemes.parameters import chung_hulbert
 from nsjax.types import Array, PyTree, record
 
@@ -82,12 +84,19 @@ def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> P
     zero = jnp.zeros(system.nv)
     memory = _first_memory(scheme, system, zero, jnp.zeros(system.nb), jnp.ones(()))
     state = State(t=jnp.zeros(()), q=jnp.zeros(system.nq), v=zero)
-    s = _predicted(scheme, system, params, state, memory, dt)
+    s = _predicted(_step(scheme, system, params, Carry(state=state, memory=memory), dt))
     levels, data = levels_of(system, scheme.options), data_of(scheme.options, system, s)
     none = [jnp.zeros(level.rows) for level in levels]
     return tuple(
         tangent(level, d, zero, x, x).linear for level, d, x in zip(levels, data, none, strict=True)
     )
+
+
+def _step(scheme: Scheme, system: System, params: PyTree, carry: Carry, dt: Array) -> Step:
+    """A step before anything is prepared."""
+    state = dataclasses.replace(carry.state, t=jnp.asarray(carry.state.t))
+    carry = dataclasses.replace(carry, state=state)
+    return Step(scheme=scheme, system=system, params=params, constants=(), carry=carry, dt=dt)
 
 
 def _first_memory(scheme: Scheme, system: System, a: Array, force: Array, scale: Array) -> Memory:
@@ -119,18 +128,13 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
     scale = jnp.asarray(scale, float)
     wt, drift = jnp.zeros((0, n)), jnp.zeros(0)
     if nb:
-        wt = gap_rows(system, "constraint", nb, t, q, params).wt
+        wt = gap_rows(system, "constraint", t, q, params).jacobian()
         drift = gap_drift(system, t, q, v, params, "constraint")
     masses, bilateral = jnp.full(nb, scale), np.ones(nb, bool)
     linear = linearised(
-        system.structure,
-        lambda w: momentum(system, q, w, params),
-        jnp.zeros(n),
-        wt.T,
-        wt,
-        masses,
-        bilateral,
-    )
+        system.structure, lambda w: momentum(system, q, w, params), jnp.zeros(n), (wt.T, wt),
+        (masses, bilateral),
+    )  # fmt: skip
     added = bilateral & system.structure.dense
     known = Tangent(linear=linear, law=jnp.eye(nb), k=masses, p=masses, added=added)
     if smooth == "zero":
@@ -138,12 +142,13 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
     else:
         a, x = correction(known, -system.force(t, q, v, params), scale * drift)
     touch = events.no_touch(system)
+    step = _step(scheme, system, params, Carry(state=state), jnp.ones(()))
     if system.nc:
-        touch = touch_at_start(scheme, system, params, state, 0.0)
+        touch = touch_at_start(step, 0.0)
     # what acts is the augmented multiplier k x - p G a, and G a = -drift
     memory = _first_memory(scheme, system, a, _padded(system, scale * (x + drift)), scale)
     memory = dataclasses.replace(memory, touch=touch)
-    s = _predicted(scheme, system, params, State(t=t, q=q, v=v), memory, jnp.ones(()))
+    s = _predicted(dataclasses.replace(step, carry=Carry(state=step.state, memory=memory)))
     tangents = blank_tangents(scheme.options, criteria_of(scheme), system, s)
     return Carry(state=state, memory=dataclasses.replace(memory, tangents=tangents))
 
@@ -153,8 +158,9 @@ def _padded(system: System, x: Array) -> Array:
     return x if x.shape[0] == system.nb else jnp.zeros(system.nb)
 
 
-def _held(scheme: Scheme, system: System, memory: Memory, dt: Array) -> Array | None:
-    """`Step.held`: the filter of the accelerations, run on the forces of contacts."""
+def _held(step: Step) -> Array | None:
+    """`Prediction.held`: the filter of the accelerations, run on the forces of contacts."""
+    scheme, system, memory, dt = step.scheme, step.system, step.carry.memory, step.dt
     count = levels_of(system, scheme.options)[0].contacts
     if not count:
         return None
@@ -170,10 +176,10 @@ def _filtered(scheme: Scheme, true: Array, old: Array, new: Array | float) -> Ar
     return (alpha_f * true - alpha_m * old) / (1 - alpha_m) + (1 - alpha_f) / (1 - alpha_m) * new
 
 
-def _predicted(
-    scheme: Scheme, system: System, params: PyTree, state: State, memory: Memory, dt: Array
-) -> Step:
+def _predicted(step: Step) -> Prediction:
     """Everything known before the solves."""
+    scheme, system, params, dt = step.scheme, step.system, step.params, step.dt
+    state, memory = step.state, step.carry.memory
     alpha_m, alpha_f, beta, gamma = scheme.coef.parameters()
     t, v, old = jnp.asarray(state.t), state.v, memory.a
     a = _filtered(scheme, memory.acceleration, old, 0.0)
@@ -183,7 +189,7 @@ def _predicted(
         e = jnp.concatenate([law.row_restitution(system.nc, system.nt), restitution])
         restitution = e * row_rates(system, t, state.q, v, params)
         friction, given = law.friction_of(system.nc), law.given(system.nc, dt)
-    return Step(
+    return Prediction(
         params=params,
         dt=dt,
         t=t + dt,
@@ -197,67 +203,12 @@ def _predicted(
         restitution=restitution,
         friction=friction,
         given=given,
-        held=_held(scheme, system, memory, dt),
+        held=_held(step),
     )
 
 
-def _certificate(
-    system: System, s: Step, x: Answer, values: Array, free: Array, size: Array
-) -> tuple[Array, Array]:
-    """Natural-map residual of all laws, relative to the largest impulse that single rows would need with
-    the characteristic mass, and the contact that fulfils its law worst.
-
-    Args:
-        values, free: (rows,) what the laws ask to vanish, with and without the jump.
-        size: (rows,) sums of the magnitudes of their terms.
-    """
-    problem = ContactProblem(
-        nc=system.nc, nt=system.nt, nb=system.nb, delassus=jnp.zeros((0, 0)), free=free,
-        friction=s.friction, mask=x.active, given=s.given,
-    )  # fmt: skip
-    masses = s.scale * jnp.ones(values.shape[0])
-    single = masses * jnp.maximum(jnp.abs(free), size)
-    normal = jnp.where(x.active, problem.contacts(single)[:, 0], 0.0)
-    parts = [normal, problem.bilateral(single), s.dt * jnp.abs(x.smooth.lam)]
-    largest = jnp.max(jnp.concatenate(parts))
-    residual = relative_residual(problem, x.impulses, values, masses, (largest, largest))
-    return residual, worst_contact(problem, x.impulses, (values, masses))
-
-
-def _books(scheme: Scheme, system: System, s: Step, state: State, x: Answer) -> Jump:
-    """The jump, with rates and certificate."""
-    none = no_jump(system)
-    iterations = jnp.sum(x.solves)
-
-    def look(_: None) -> Jump:
-        rates, free = x.rows.rate(x.smooth.v + x.w), x.rows.rate(x.smooth.v) + s.restitution
-        values, size = rates + s.restitution, matvec(magnitude(x.rows.wt), jnp.abs(x.smooth.v + x.w))
-        residual, worst = _certificate(system, s, x, values, free, size)
-        d, count = 1 + system.nt, system.nc * (1 + system.nt)
-        start = State(t=jnp.asarray(state.t), q=state.q, v=state.v)
-        before = gap_rates(system, s.params, start) if system.nc else none.before
-        after = rates[:count:d] if system.nc else none.after
-        return Jump(
-            dv=x.w,
-            contacts=x.impulses[:count].reshape(system.nc, d),
-            constraints=x.impulses[count:],
-            before=jnp.where(x.active, before, 0.0),
-            after=jnp.where(x.active, after, 0.0),
-            iterations=iterations,
-            residual=residual,
-            worst=jnp.where(residual > scheme.coef.tolerance, worst, none.worst),
-        )
-
-    def fly(_: None) -> Jump:
-        return dataclasses.replace(none, dv=x.w, iterations=iterations)
-
-    if system.nb:
-        return look(None)
-    return branch(jnp.any(x.active), look, fly, None) if system.nc else fly(None)
-
-
 @record()
-class _More:
+class _StepRest:
     """What a step leaves beside the jump: accelerations, the forces that belong to them (`Memory`), the
     bilateral ones ``lam`` of the step with the time integral of those of the smooth motion, the position
     ``free`` to which that leads, contacts, solves, solved, tangents.
@@ -276,19 +227,19 @@ class _More:
     tangents: Any
 
 
-def _respond(
-    scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State, memory: Memory,
-    dt: Array,
-) -> Stepped:  # fmt: skip
+def _respond(step: Step) -> Stepped:
     """The whole step."""
-    coef = scheme.coef
-    s = _predicted(scheme, system, params, state, memory, dt)
-    tolerances = Tolerances(relative=coef.tolerance, force=coef.force_tolerance)
+    scheme, system, dt, memory = step.scheme, step.system, step.dt, step.carry.memory
+    coef, s = scheme.coef, _predicted(step)
+    tolerances = Tolerances(
+        relative=coef.tolerance, force=coef.force_tolerance, scale=1.0 + jnp.max(jnp.abs(s.v)),
+        max_iterations=scheme.options.max_iterations,
+    )  # fmt: skip
     if scheme.options.iteration is None:
-        x = decoupled(scheme.options, system, s, tolerances, constants, memory.tangents)
+        x = decoupled(scheme.options, system, s, tolerances, step.constants, memory.tangents)
     else:
         x = coupled(scheme.options, criteria_of(scheme), system, s, tolerances, memory.tangents)
-    jump = _books(scheme, system, s, state, x)
+    jump = jump_of(step, s, x)
     true, old, lam = x.smooth.lam, memory.algorithmic_force, x.smooth.lam
     if x.smooth.push is not None:
         true = jnp.concatenate([x.smooth.push, true])
@@ -298,101 +249,102 @@ def _respond(
     impulse = dt * ((1 - gamma) * old + gamma * force)[bilateral]
     if scheme.options.smooth in ("free", "zero"):
         lam = jump.constraints / dt
-    more = _More(
+    more = _StepRest(
         a=_filtered(scheme, memory.acceleration, memory.a, x.smooth.a), acceleration=x.smooth.a,
         algorithmic_force=force, force=true, lam=lam, impulse=impulse, free=x.smooth.q, active=x.active,
         solves=x.solves, solved=x.solved, tangents=x.tangents,
     )  # fmt: skip
     q, v = x.q, x.smooth.v + x.w
-    if is_local(system) and scheme.gradient != "discrete":
+    if without_responses(system) and scheme.gradient != "discrete":
         q, v = without_derivative((q, v), NO_RESPONSES)
     end = State(t=s.t, q=q, v=v)
     return Stepped(end=end, jump=jump, estimate=jnp.zeros(()), more=more)
 
 
-def _ahead(system: System, state: State, dt: Array) -> State:
+def _ahead(step: Step) -> State:
     """Where the contacts are looked at for the derivative: the end of the step."""
+    system, state, dt = step.system, step.state, step.dt
     return State(t=state.t + dt, q=system.retract(state.q, dt * state.v), v=state.v)
 
 
-def _closing(scheme: Scheme, system: System, params: PyTree, state: State, dt: Array) -> Array:
+def _closing(step: Step, at: SystemState) -> Array:
     """Contacts (nc,) bool that may be closed at the end of the step, see `Criteria.early`."""
-    at = _ahead(system, state, dt)
-    rates = gap_rates(system, params, at)
-    gap = system.gap(at.t, at.q, params)
-    limit = criteria_of(scheme).early * dt * jnp.abs(rates)
-    return touching(system, at.t, at.q, params, gap, limit)
+    rates, gap = gap_rates(at), at.gap()
+    limit = criteria_of(step.scheme).early * step.dt * jnp.abs(rates)
+    return touching(step.system, at.t, at.q, step.params, gap, limit)
 
 
-def _listed(scheme: Scheme, r: Stepped, told: Told, touch: Touch, state: State, pushed: Array) -> Told:
+def _listed(step: Step, r: Stepped, report: ContactReport, pushed: Array) -> ContactReport:
     """The books of contacts by those that have acted: closed contacts do not chatter here, so that every
     one that comes back from a flight is an impact, however slow. Those ``pushed`` are noted.
     """
-    criteria = criteria_of(scheme)
-    x: _More = events.frozen(r.more)
+    criteria, state, touch = criteria_of(step.scheme), step.state, step.carry.memory.touch
+    x: _StepRest = events.frozen(r.more)
     before = events.frozen(r.jump.before)
     comes = (before < 0.0) & ~events.at_rest(criteria, before, events.frozen(state.v))
     load = x.active & (events.frozen(r.jump.contacts)[:, 0] > 0.0)
     impact = load & comes & (touch.off >= criteria.hop)
     off = jnp.where(x.active, 0, touch.off + 1)
     return dataclasses.replace(
-        told, impact=impact, touch=dataclasses.replace(told.touch, off=off),
-        notes=told.notes | jnp.where(pushed, notes.COUPLED, 0),
+        report, impact=impact, touch=dataclasses.replace(report.touch, off=off),
+        notes=report.notes | jnp.where(pushed, notes.COUPLED, 0),
     )  # fmt: skip
 
 
-def _pushed(
-    scheme: Scheme, system: System, params: PyTree, r: Stepped, told: Told, touch: Touch, closing: Array,
-    at: State,
-) -> Array:  # fmt: skip
+def _pushed(step: Step, r: Stepped, report: ContactReport, closing: Array, at: SystemState) -> Array:
     """Loaded contacts (nc,) bool that the motion without impulses leaves open: the impact of another has
     closed them. Their law refers to velocities from before that, and the step shares the impulse where the
     motion has two impacts. ``closing`` (nc,) bool are those seen ahead, ``at``.
     """
     load = events.frozen(r.more.active & (r.jump.contacts[:, 0] > 0.0))
-    unseen = load & ~closing & ~touch.held
-    q, t, p = events.frozen((at.q if scheme.options.smooth == "zero" else r.more.free, r.end.t, params))
-    open_ = lambda unseen: unseen & (system.gap(t, q, p) > 0.0)  # noqa: E731
-    return branch(jnp.any(unseen) & jnp.any(told.impact), open_, jnp.zeros_like, unseen)
+    unseen = load & ~closing & ~step.carry.memory.touch.held
+    q = at.q if step.scheme.options.smooth == "zero" else r.more.free
+    there = events.frozen(at.moved(t=r.end.t, q=q))
+    open_ = lambda unseen: unseen & (there.gap() > 0.0)  # noqa: E731
+    return branch(jnp.any(unseen) & jnp.any(report.impact), open_, jnp.zeros_like, unseen)
 
 
 def nsga_step(
     scheme: Scheme, system: System, params: PyTree, constants: PyTree, carry: Carry, dt: Array
 ) -> tuple[Carry, Output]:
     """One step, with the derivative of the motion around it; see `nsjax.contact.saltation`."""
+    step = dataclasses.replace(_step(scheme, system, params, carry, dt), constants=constants)
     memory: Memory = carry.memory
-    state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
-
-    def step(p: PyTree, state: State, formed: Formed | None = None) -> Stepped:
-        return _respond(scheme, system, p, constants, state, memory, dt)
-
-    criteria = criteria_of(scheme)
+    at = step.at(_ahead(step))
     if system.nc:
-        family = Family(
-            predict=_ahead, held=functools.partial(held_or_acting, criteria), corrects=True, turns=True,
-            **(derivatives(scheme) | ({"derivative": False} if is_local(system) else {})),
-        )  # fmt: skip
-        closing = _closing(scheme, system, params, state, dt)
-        r, told = through_events(step, family, criteria, system, params, state, memory.touch, closing, dt)
-        at = _ahead(system, state, dt)
-        pushed = _pushed(scheme, system, params, r, told, memory.touch, closing, at)
-        told = _listed(scheme, r, told, memory.touch, state, pushed)
+        r, report = _through_events(step, at)
     else:
-        r = step(params, state)
-        told = nothing_told(memory.touch)
-    more: _More = r.more
-    gap = jnp.zeros(0) if system.gap is None else system.gap(r.end.t, r.end.q, params)
-    at = _ahead(system, state, dt)
-    output = impulse_output(system, params, at, r.end, gap, more.active, told, r.jump, dt, more.solved)
+        r, report = _respond(step), no_report(memory.touch)
+    more: _StepRest = r.more
+    gap = step.at(r.end).gap()
+    bits = step_status(at, r.end, gap, more.solved, r.jump.residual)
+    output = impulse_output(r, contact_event(gap, more.active, report, r.jump), report.notes, dt, bits)
     output = dataclasses.replace(
         output, constraint_force=more.lam, constraint_impulse=more.impulse + r.jump.constraints
     )
     # in a step with an impact they are no forces that act on, at contacts that only feel it either
-    last = jnp.where(jnp.any(told.impact), memory.tangential, r.jump.contacts[:, 1:])
+    last = jnp.where(jnp.any(report.impact), memory.tangential, r.jump.contacts[:, 1:])
     memory = Memory(
         a=more.a, acceleration=more.acceleration, algorithmic_force=more.algorithmic_force,
         force=more.force, scale=memory.scale,
-        tangential=jnp.where(more.active[:, None], last, 0.0), touch=told.touch,
+        tangential=jnp.where(more.active[:, None], last, 0.0), touch=report.touch,
         solves=jnp.maximum(memory.solves, more.solves), tangents=more.tangents,
     )  # fmt: skip
     return Carry(state=r.end, memory=memory), output
+
+
+def _through_events(step: Step, at: SystemState) -> tuple[Stepped, ContactReport]:
+    """A step with contacts, which are looked at ahead, ``at``, and what is reported of them."""
+    wanted = derivatives(step.scheme)
+    if without_responses(step.system):
+        wanted = wanted | {"derivative": False}
+    held = functools.partial(held_or_acting, criteria_of(step.scheme))
+    family = Family(predict=_ahead, held=held, corrects=True, turns=True, **wanted)
+
+    def respond(step: Step, formed: Formed | None) -> Stepped:
+        return _respond(step)
+
+    closing = _closing(step, at)
+    contacts = Contacts(touch=step.carry.memory.touch, active=closing)
+    r, report = through_events(respond, family, step, contacts)
+    return r, _listed(step, r, report, _pushed(step, r, report, closing, at))

@@ -15,37 +15,26 @@ ITERATIONS = ("block", "monolithic")
 """Solutions of the coupled scheme."""
 
 
-def _scheme(
-    name: str, rho_inf: Array | float, tolerance: Array | float, force_tolerance: Array | float,
-    mass_scale: Array | float | None, creep_correction: bool, max_iterations: int,
-    criteria: Criteria | None, *,
-    tangent: str, exchange: bool = False, iteration: str | None = None, smooth: str = "constrained",
-) -> Scheme:  # fmt: skip
-    """A variant; ``exchange``, ``iteration`` and ``smooth`` make the difference, see `Options`."""
-    choose(name, "smooth", smooth, SMOOTH)
+def _scheme(name: str, numbers: Coefficients, options: Options, criteria: Criteria | None) -> Scheme:
+    """A variant; its options ``exchange``, ``iteration`` and ``smooth`` make the difference."""
+    choose(name, "smooth", options.smooth, SMOOTH)
+    choose(name, "tangent", options.tangent, ("auto", "full", "kept"))
+    within(name, "rho_inf", numbers.rho_inf, 0.0, 1.0)
+    within(name, "max_iterations", options.max_iterations, 1)
     return Scheme(
         name=name,
-        coef=Coefficients(
-            rho_inf=within(name, "rho_inf", rho_inf, 0.0, 1.0),
-            tolerance=tolerance,
-            force_tolerance=force_tolerance,
-            mass_scale=mass_scale,
-        ),
-        options=Options(
-            exchange=exchange, iteration=iteration, creep_correction=creep_correction,
-            max_iterations=within(name, "max_iterations", max_iterations, 1), smooth=smooth,
-            tangent=choose(name, "tangent", tangent, ("auto", "full", "kept")),
-        ),
+        coef=numbers,
+        options=options,
         prepare=nsga_prepare,
         init=nsga_init,
         step=nsga_step,
         gradient="saltation",
         criteria=told_by(name, criteria),
-        singular_mass=smooth != "free",
+        singular_mass=options.smooth != "free",
         accelerations=Accelerations("algorithmic", true="acceleration", algorithmic="a"),
         impulses="contacts",
-        node_contacts=iteration is None,
-    )  # fmt: skip
+        node_contacts=options.iteration is None,
+    )
 
 
 def nsga_decoupled(
@@ -131,10 +120,18 @@ def nsga_decoupled(
             "nsga_decoupled: smooth = 'full' needs the contacts that the later problems of the step find; "
             "use nsga_coupled(smooth='full')"
         )
-    return _scheme(
-        "nsga_decoupled", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
-        max_iterations, criteria, tangent=tangent, exchange=True, smooth=smooth,
-    )  # fmt: skip
+    numbers = Coefficients(
+        rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
+    )
+    options = Options(
+        creep_correction=creep_correction,
+        max_iterations=max_iterations,
+        exchange=True,
+        iteration=None,
+        smooth=smooth,
+        tangent=tangent,
+    )
+    return _scheme("nsga_decoupled", numbers, options, criteria)
 
 
 def nsga_neglected(
@@ -171,10 +168,17 @@ def nsga_neglected(
         >>> nsjax.simulate(*models.bouncing_ball(), schemes.nsga_neglected(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
-    return _scheme(
-        "nsga_neglected", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
-        max_iterations, criteria, tangent=tangent,
-    )  # fmt: skip
+    numbers = Coefficients(
+        rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
+    )
+    options = Options(
+        creep_correction=creep_correction,
+        max_iterations=max_iterations,
+        exchange=False,
+        iteration=None,
+        tangent=tangent,
+    )
+    return _scheme("nsga_neglected", numbers, options, criteria)
 
 
 def nsga_coupled(
@@ -234,7 +238,15 @@ def nsga_coupled(
         (101, 1)
     """
     choose("nsga_coupled", "iteration", iteration, ITERATIONS)
-    return _scheme(
-        "nsga_coupled", rho_inf, tolerance, force_tolerance, mass_scale, creep_correction,
-        max_iterations, criteria, tangent=tangent, iteration=iteration, smooth=smooth,
-    )  # fmt: skip
+    numbers = Coefficients(
+        rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
+    )
+    options = Options(
+        creep_correction=creep_correction,
+        max_iterations=max_iterations,
+        exchange=False,
+        iteration=iteration,
+        smooth=smooth,
+        tangent=tangent,
+    )
+    return _scheme("nsga_coupled", numbers, options, criteria)

@@ -23,10 +23,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.core.system import System, is_local
 from nsjax.linalg import Local, at_nodes, matmul, onto_nodes, solve
 from nsjax.linalg.conjugate import Iterative
 from nsjax.linalg.krylov import conjugate_gradients, stabilised
 from nsjax.types import Array, PyTree, record
+
+
+def without_responses(system: System) -> bool:
+    """Whether contacts are those of single nodes of a large solid, whose responses are never formed."""
+    return is_local(system)
 
 
 @record()
@@ -87,6 +93,16 @@ def left_inverse(wt: Local) -> Array:
     """``W^+ = (W' W)^-1 W'`` (nc, m, c)."""
     w = wt.values
     return jax.vmap(lambda a: solve(matmul(a, a.T), a))(w)
+
+
+def own_responses(structure: Any, wt: Local, inertia: Callable[[Array], Array]) -> Array:
+    """What impulses (nc, m) of contacts at single nodes do to their own rates, by the diagonal of the
+    preconditioner of the ``inertia``, a function of velocities (nv,).
+    """
+    heavy = structure.tangent(inertia, jnp.zeros(wt.size))
+    made = structure.preconditioner.made(heavy, wt.size)
+    own = at_nodes(structure.preconditioner.diagonal(made), wt.nodes, wt.values.shape[2])
+    return jnp.sum(wt.values**2 * own[:, None], axis=2)
 
 
 def law_blocks(law: Callable[[Array], Array], sigma: Array) -> Array:

@@ -1,0 +1,198 @@
+"""One step of a scheme as one value, and a system at one state: what helpers of schemes are handed.
+
+A `Step` says what is stepped, by which scheme, from where and how far. A `SystemState` is one look at a
+mechanism; `Balance` and `Formed` are what a step has computed there, once, for all who need it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.core.inertia import Inertia, KeptInertia, inertia_at
+from nsjax.core.operators import Rows, all_rows, own_rows, refreshed, row_drift, row_rates
+from nsjax.core.scheme import Carry, Output, Scheme
+from nsjax.core.system import State, System, is_local
+from nsjax.types import Array, PyTree, record
+
+
+@record(static=("system",))
+class SystemState:
+    """A system at one state, of which mass, force, gaps and rows are asked.
+
+    Args:
+        system: its functions.
+        params: prepared and refreshed.
+        state: time, position, velocity.
+    """
+
+    system: System
+    params: PyTree
+    state: State
+
+    @property
+    def t(self) -> Array:
+        """Time [s]."""
+        return jnp.asarray(self.state.t)
+
+    @property
+    def q(self) -> Array:
+        """Position (nq,)."""
+        return self.state.q
+
+    @property
+    def v(self) -> Array:
+        """Velocity (nv,)."""
+        return self.state.v
+
+    def moved(self, **changes: Any) -> SystemState:
+        """The same system with another ``t``, ``q`` or ``v``."""
+        return dataclasses.replace(self, state=dataclasses.replace(self.state, **changes))
+
+    def gap(self) -> Array:
+        """Gaps (nc,) [m], none of a system without contacts."""
+        if self.system.gap is None:
+            return jnp.zeros(0)
+        found: Array = self.system.gap(self.t, self.q, self.params)
+        return found
+
+    def slip(self) -> Array:
+        """Tangential velocities (nc, nt) [m/s]."""
+        found: Array = self.system.slip(self.t, self.q, self.v, self.params)
+        return found
+
+    def force(self) -> Array:
+        """``h(t, q, v)`` (nv,)."""
+        found: Array = self.system.force(self.t, self.q, self.v, self.params)
+        return found
+
+    def friction(self) -> Array:
+        """Coefficients (nc,) of a system with contacts."""
+        found: Array = self.system.law(self.params).friction_of(self.system.nc)
+        return found
+
+    def inertia(self, kept: KeptInertia | None = None) -> Inertia:
+        """``M(q)``; ``kept`` where it is constant over a run."""
+        return inertia_at(self.system, self.t, self.q, self.params, kept)
+
+    def rows(self, contacts: bool = True) -> Rows:
+        """Rows of contacts, unless left out, and constraints."""
+        return all_rows(self.system, self.t, self.q, self.params, contacts)
+
+    def rates(self) -> Array:
+        """Velocities (rows,) of contacts and constraints, without forming their rows."""
+        return row_rates(self.system, self.t, self.q, self.v, self.params)
+
+    def drift(self) -> Array:
+        """Accelerations (rows,) of contacts and constraints at constant velocity."""
+        return row_drift(self.system, self.t, self.q, self.v, self.params)
+
+
+@record(static=("system",))
+class Step:
+    """One step of a scheme: the arguments of `Scheme.step` as one value.
+
+    Args:
+        scheme: by which it is taken.
+        system: what moves, as the scheme meets it.
+        params: prepared, and refreshed for this step.
+        constants: of `Scheme.prepare`.
+        carry: where it starts, and what the scheme remembers.
+        dt: how long it is [s].
+    """
+
+    scheme: Scheme
+    system: System
+    params: PyTree
+    constants: PyTree
+    carry: Carry
+    dt: Array
+
+    @property
+    def state(self) -> State:
+        """Where the step starts."""
+        return self.carry.state
+
+    @property
+    def start(self) -> SystemState:
+        """The system where the step starts."""
+        return self.at(self.carry.state)
+
+    def at(self, state: State) -> SystemState:
+        """The system at another state, with the parameters of this step."""
+        return SystemState(system=self.system, params=self.params, state=state)
+
+    def starting(self, state: State) -> Step:
+        """The same step from another state; what a step holds fixed stays."""
+        return dataclasses.replace(self, carry=dataclasses.replace(self.carry, state=state))
+
+    def shifted(self, state: State) -> Step:
+        """The same step from a state that a derivative shifts: what a step holds fixed moves with it."""
+        params = refreshed(self.system, state.t, state.q, self.params)
+        return dataclasses.replace(self.starting(state), params=params)
+
+    def take(self) -> tuple[Carry, Output]:
+        """The step, by its scheme."""
+        scheme = self.scheme
+        return scheme.step(scheme, self.system, self.params, self.constants, self.carry, self.dt)
+
+
+@record()
+class Balance:
+    """Mass and force of a step at the state at which its contacts are looked at.
+
+    Args:
+        at: the system there, with the velocity before an impact.
+        inertia: there.
+        push: (nv,) force of the step, without contact and constraint forces.
+        free: (nv,) acceleration by the force at the velocity of ``at``.
+        drift: (nv,) velocity change by ``push``.
+    """
+
+    at: SystemState
+    inertia: Inertia
+    push: Array
+    free: Array
+    drift: Array
+
+    def formed(self) -> Formed:
+        """Rows and responses there, no more rows of a contact than it needs where they are not known."""
+        at, inertia = self.at, self.inertia
+        if inertia.response is None:
+            bounded = at.system.law(at.params).loads if at.system.nc else 0
+            rows = own_rows(at.system, at.t, at.q, at.params, bounded)
+        else:
+            rows = at.rows()
+        _, response = inertia.answers(jnp.zeros_like(self.push), rows)
+        return Formed(at=at, rows=rows, response=response, free=self.free, inertia=inertia)
+
+
+@record()
+class Formed:
+    """What a step forms once at the state at which its contacts are looked at.
+
+    Args:
+        at: the system there, with the velocity before an impact.
+        inertia: there.
+        rows: of contacts and constraints.
+        response: (nv, rows) ``M^-1 W``; None where contacts are those of single nodes of one body.
+        free: (nv,) acceleration without contact and constraint forces; None where nobody asks for it.
+    """
+
+    at: SystemState
+    inertia: Inertia
+    rows: Rows
+    response: Any
+    free: Array | None = None
+
+
+def formed(at: SystemState) -> Formed:
+    """Rows, responses and free acceleration at a state."""
+    rows, force, inertia = at.rows(), at.force(), at.inertia()
+    if is_local(at.system):
+        free, response = inertia.solve(force[:, None])[:, 0], None
+    else:
+        free, response = inertia.answers(force, rows)
+    return Formed(at=at, rows=rows, response=response, free=free, inertia=inertia)

@@ -1,0 +1,295 @@
+"""Functions as files: runs, sweeps and gradients that travel without the code they were made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import json
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+
+from nsjax.core.checks import check_precision, is_traced
+from nsjax.core.errors import InputError
+from nsjax.io.files import PathLike, check_writable, replacing
+from nsjax.types import Array, PyTree
+from nsjax.version import __version__
+
+FORM = 1
+"""Version of the file's layout."""
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+
+Path = tuple[str | int, ...]
+"""Place of a number: names in records and dicts, positions in tuples and lists."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A function from a file of `export_program`; call it as the function was called.
+
+    Args:
+        arguments: those it was exported with: a place to begin. Records are dicts of their fields here, and
+            calls take either.
+        platforms: on which it runs, ``("cpu",)`` for instance.
+        releases: of nsjax and JAX that exported it.
+        metadata: what was noted.
+        shapes: shape and type of every number, by its place.
+        results: places of the results.
+        run: takes and returns flat numbers.
+    """
+
+    arguments: tuple[PyTree, ...]
+    platforms: tuple[str, ...]
+    releases: Mapping[str, str]
+    metadata: Mapping[str, Any]
+    shapes: Mapping[Path, tuple[tuple[int, ...], str]]
+    results: tuple[Path, ...]
+    run: Callable[..., Sequence[Array]]
+
+    def __call__(self, *arguments: PyTree) -> PyTree:
+        """The function's result; records in it are dicts of their fields.
+
+        Args:
+            arguments: with the names and shapes of ``program.arguments``; nothing is converted but whole
+                numbers to floats.
+
+        Raises:
+            InputError: for arguments that do not fit.
+        """
+        given = _places(arguments)
+        missing = [_text(x) for x in self.shapes if x not in given]
+        unknown = [_text(x) for x in given if x not in self.shapes]
+        if missing or unknown:
+            said = [
+                f"{', '.join(x)} {what}" for x, what in ((missing, "missing"), (unknown, "unknown")) if x
+            ]
+            raise InputError(
+                f"program: {'; '.join(said)}; give arguments like program.arguments"
+            )  # fmt: skip
+        leaves = [_fitting(place, given[place], *form) for place, form in self.shapes.items()]
+        return _nested(dict(zip(self.results, self.run(*leaves), strict=True)))
+
+    def __str__(self) -> str:
+        lines = [
+            f"program   for {', '.join(self.platforms)}; nsjax {self.releases['nsjax']}, JAX "
+            f"{self.releases['jax']}"
+        ]
+        for place, (shape, kind) in self.shapes.items():
+            lines.append(f"argument  {_text(place)} {kind} {shape}")
+        lines += [f"result    {_text(x) or 'the array itself'}" for x in self.results]
+        lines += [f"{name:<9} {x}" for name, x in self.metadata.items()]
+        return "\n".join(lines)
+
+
+def export_program(
+    path: PathLike, function: Callable[..., PyTree], *arguments: PyTree,
+    platforms: Sequence[str] | None = None, **metadata: Any,
+) -> None:  # fmt: skip
+    """Traces a function and writes it as a file, which `load_program` calls elsewhere.
+
+    The function may be a run, a sweep, or a gradient of one. Neither its code nor that of the model is
+    needed where it is called, nothing is traced there, and other machines and accelerators run it.
+
+    Args:
+        path: the file; it appears whole or not at all.
+        function: of the arguments alone; what else it reads becomes part of the program. Numbers of steps
+            are fixed.
+        arguments: examples: numbers, arrays, and tuples, lists, dicts and records of them. Those of calls
+            have the same names, shapes and types; their values stand in the file.
+        platforms: some of ``"cpu"``, ``"cuda"``, ``"rocm"``, ``"tpu"``; None: that of this process.
+        metadata: anything else to note: numbers, strings, lists and dicts of them.
+
+    Raises:
+        InputError: for a place that cannot be written, unknown platforms, arguments that are no numbers,
+            and without the extra ``cache``.
+
+    Limits: JAX's later releases read such a file for at least half a year. A program for several platforms
+    starts a little later. Where a program is
+    called, `nsjax.configure` decides whether its loops become one kernel, and `nsjax.startup.use_cache`
+    whether it is compiled in every process. A program has no derivatives: export the gradient. The loop
+    over lanes of a sweep is that of the platform that exports it.
+
+    Example:
+        >>> import tempfile
+        >>> import jax
+        >>> import nsjax
+        >>> from nsjax import models, schemes
+        >>> ball = models.bouncing_ball(height=0.5)
+        >>> def height(params):  # after 0.5 s
+        ...     traj = nsjax.simulate(
+        ...         ball.system, params, ball.state, schemes.moreau(), dt=1e-3, steps=500, every=500
+        ...     )
+        ...     return traj.q[-1, 0]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     nsjax.export_program(f"{folder}/ball.nsjax", jax.value_and_grad(height), ball.params)
+        ...     program = nsjax.load_program(f"{folder}/ball.nsjax")
+        >>> params, = program.arguments
+        >>> value, gradient = program({**params, "restitution": 0.5})
+        >>> bool(value == height(ball.replace(restitution=0.5).params)), sorted(gradient) == sorted(params)
+        (True, True)
+    """
+    check_writable(path)
+    check_precision()
+    _check_extra()
+    if isinstance(platforms, str) or not set(platforms or ()) <= set(PLATFORMS):
+        raise InputError(
+            f"export_program: platforms = {platforms!r}; give a list of {', '.join(PLATFORMS)}, or None"
+        )
+    if is_traced(arguments):
+        raise InputError("export_program: an argument is traced; export outside jit, vmap and grad")
+    leaves, tree = jax.tree.flatten(arguments)
+    places = list(_places(arguments))
+    values = [_number(place, x) for place, x in zip(places, leaves, strict=True)]
+    results: list[Path] = []
+
+    def flat(*leaves: Array) -> list[Array]:
+        found = function(*jax.tree.unflatten(tree, leaves))
+        results[:] = _places(found)
+        return jax.tree.leaves(found)
+
+    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in values]
+    made = export.export(jax.jit(flat), platforms=platforms)(*shapes)
+    content = {
+        "form": FORM, "releases": {"nsjax": __version__, "jax": jax.__version__}, "metadata": metadata,
+        "arguments": places, "results": results,
+    }  # fmt: skip
+    try:
+        text = json.dumps(content)
+    except TypeError as error:
+        raise InputError(f"export_program: metadata: {error}; note numbers and strings") from None
+    arrays: dict[str, Any] = {f"argument.{k}": x for k, x in enumerate(values)}
+    arrays |= {"content": np.asarray(text), "program": np.frombuffer(bytes(made.serialize()), np.uint8)}
+    with replacing(path) as file:
+        np.savez_compressed(file, **arrays)
+
+
+def load_program(path: PathLike) -> Program:
+    """Reads a file of `export_program`.
+
+    Args:
+        path: the file.
+
+    Returns:
+        A `Program`. Its first call compiles, unless `nsjax.startup.use_cache` has it from another process.
+
+    Raises:
+        InputError: for a file that is no program, one of another layout or of a release of JAX that is not
+            read here, one for other platforms, in single precision, and without the extra ``cache``.
+
+    Example:
+        >>> import nsjax
+        >>> nsjax.load_program("none.nsjax")
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: none.nsjax does not exist
+    """
+    content, program, values = _read(path)
+    check_precision()
+    _check_extra()
+    made = _deserialized(path, content, program)
+    here = jax.default_backend().replace("gpu", "cuda")
+    if here not in made.platforms:
+        raise InputError(
+            f"{path} is a program for {', '.join(made.platforms)}, and this process computes on {here}; "
+            f"export it with platforms=[..., {here!r}]"
+        )
+    places = [tuple(x) for x in content["arguments"]]
+    arguments = _nested(dict(zip(places, values, strict=True))) if places else ()
+    return Program(
+        arguments=tuple(arguments), platforms=tuple(made.platforms), releases=content["releases"],
+        metadata=content["metadata"], results=tuple(tuple(x) for x in content["results"]),
+        shapes={p: (x.shape, str(x.dtype)) for p, x in zip(places, values, strict=True)},
+        run=jax.jit(made.call),
+    )  # fmt: skip
+
+
+def _read(path: PathLike) -> tuple[dict[str, Any], bytes, list[np.ndarray]]:
+    """What stands in a file."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            content = json.loads(str(file["content"]))
+            values = [file[f"argument.{k}"] for k in range(len(content["arguments"]))]
+            program = file["program"].tobytes()
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        raise InputError(f"{path} is no program of nsjax.export_program, or damaged") from None
+    return content, program, values
+
+
+def _deserialized(path: PathLike, content: dict[str, Any], program: bytes) -> export.Exported:
+    """The program itself."""
+    known = content.get("form") == FORM
+    releases = content.get("releases", {})
+    try:
+        if known:
+            return export.deserialize(bytearray(program))
+    except Exception:  # whatever JAX says of a form that it does not read
+        pass
+    raise InputError(
+        f"{path} was exported by nsjax {releases.get('nsjax')} with JAX {releases.get('jax')}, and is not "
+        f"read by nsjax {__version__} with JAX {jax.__version__}; export it again with these"
+    )
+
+
+def _check_extra() -> None:
+    if importlib.util.find_spec("flatbuffers") is None:
+        raise InputError("programs as files need flatbuffers: pip install 'nsjax[cache]'")
+
+
+def _number(place: Path, x: Any) -> np.ndarray:
+    """An argument's leaf as an array."""
+    array = np.asarray(x)
+    if array.dtype.kind not in "biufc":
+        raise InputError(f"export_program: argument {_text(place)} = {x!r} is no number; leave it out")
+    return array
+
+
+def _fitting(place: Path, x: Any, shape: tuple[int, ...], kind: str) -> Any:
+    """A number of a call, in the shape and type of the program's."""
+    array = x if isinstance(x, jax.Array) else np.asarray(x)
+    whole = array.dtype.kind in "biu" and np.dtype(kind).kind == "f"
+    if array.shape != shape or not (array.dtype == kind or whole):
+        raise InputError(
+            f"program: {_text(place)} has shape {array.shape} and type {array.dtype}; give {shape} and "
+            f"{kind}"
+        )
+    return array.astype(kind) if whole else array
+
+
+def _places(tree: PyTree) -> dict[Path, Any]:
+    """Numbers by their place."""
+    found = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {tuple(_key(k) for k in path): x for path, x in found}
+
+
+def _key(key: Any) -> str | int:
+    """Name or position."""
+    for attribute in ("name", "key", "idx"):
+        if hasattr(key, attribute):
+            found = getattr(key, attribute)
+            return found if isinstance(found, int) and not isinstance(found, bool) else str(found)
+    return str(key)
+
+
+def _text(place: Path) -> str:
+    return ".".join(map(str, place))
+
+
+def _nested(found: Mapping[Path, Any]) -> PyTree:
+    """Dicts and tuples of numbers by their place."""
+    if () in found:
+        return found[()]
+    groups: dict[str | int, dict[Path, Any]] = {}
+    for place, x in found.items():
+        groups.setdefault(place[0], {})[place[1:]] = x
+    parts = {key: _nested(some) for key, some in groups.items()}
+    positions = [key for key in parts if isinstance(key, int)]
+    if len(positions) < len(parts) or not parts:
+        return parts
+    return tuple(parts.get(k) for k in range(max(positions) + 1))

@@ -1,0 +1,210 @@
+"""A step whose contact forces are all impulses: Moreau, theta-method, Gear-Gupta-Leimkuhler.
+
+Such a scheme decides at the predicted midpoint which contacts act and answers with one velocity jump.
+The decision and the books are the same for all and stand here; the answer is a function of the scheme.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.contact import Jump, events
+from nsjax.contact.criteria import criteria_of
+from nsjax.contact.equations import Carried
+from nsjax.contact.sensitivity import Contacts, Family, Stepped, no_report, through_events
+from nsjax.contact.stage import StageAnswer, StageStart
+from nsjax.core.branches import branch
+from nsjax.core.operators import touching
+from nsjax.core.scheme import Carry, Output
+from nsjax.core.step import Balance, Formed, Step, SystemState
+from nsjax.core.system import State
+from nsjax.schemes.at_events import derivatives, held_contacts, touch_at_start
+from nsjax.schemes.books import contact_event, impulse_output, step_status
+from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows, solve_frozen
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class StepData:
+    """What the equations of a step read.
+
+    Args:
+        params: of the system.
+        state: start of the step.
+        memory: what the scheme remembers of the step before.
+        dt: step size [s].
+        frozen: rows of contacts (if any may act) and constraints.
+    """
+
+    params: PyTree
+    state: State
+    memory: PyTree
+    dt: Array
+    frozen: FrozenRows
+
+
+@record()
+class ImpulseMemory:
+    """Memory of a scheme of impulses with one of its own: what is remembered of contacts, and that."""
+
+    touch: PyTree
+    own: PyTree
+
+
+@record(static=("system", "contacts"))
+class ImpulseRun(Step):
+    """What the functions of a scheme of impulses get: the step, and the solves that belong to it.
+
+    Args:
+        scheme, system, params, carry: as in `Scheme`.
+        constants: what ``prepare`` of the scheme has returned.
+        dt: step size [s].
+        active: (nc,) bool, contacts that take part.
+        contacts: whether any may.
+        balance: what ``balance`` of the scheme has returned; None where the step finds it itself.
+        formed: rows and responses at the predicted midpoint, where ``balance`` is known and contacts
+            take part.
+    """
+
+    active: Array | None = None
+    contacts: bool = False
+    balance: Balance | None = None
+    formed: Formed | None = None
+
+    @property
+    def memory(self) -> PyTree:
+        """What the scheme remembers of the step before, ``()`` if nothing."""
+        memory = self.carry.memory
+        return memory.own if isinstance(memory, ImpulseMemory) else ()
+
+    @property
+    def midpoint(self) -> SystemState:
+        """The system at the predicted midpoint ``q + dt/2 v``."""
+        return self.at(midpoint(self))
+
+    @property
+    def acting(self) -> Array:
+        """Contacts (nc,) bool that take part."""
+        return jnp.zeros(self.system.nc, bool) if self.active is None else self.active
+
+    def data(self, t: Array | float, q: Array) -> StepData:
+        """What equations read, with the rows of contacts and constraints at ``(t, q)``."""
+        at = self.at(State(t=t, q=q, v=self.state.v))
+        rows = frozen_rows(at, self.contacts)
+        return StepData(params=self.params, state=self.state, memory=self.memory, dt=self.dt, frozen=rows)
+
+    def solve(self, equations: type[FrozenRowEquations], data: Any) -> tuple[Array, Jump, Array]:
+        """Velocity change (nv,), jump, and error estimate of the iteration."""
+        jump, answer = self.answer(equations(self.system, self.contacts), data)
+        return answer.z, jump, answer.estimate
+
+    def answer(
+        self, equations: FrozenRowEquations, data: Any, kept: Any = None, carried: Carried | None = None
+    ) -> tuple[Jump, StageAnswer]:
+        """Jump, and the answer of the stage solver: `solve` with a tangent for all steps, or one that is
+        carried from step to step.
+        """
+        start = StageStart(z=jnp.zeros(self.system.nv), kept=kept, carried=carried)
+        return solve_frozen(self.scheme, equations, data, self.acting, start)
+
+    def acceleration(self) -> Array:
+        """``M^-1 h`` (nv,) at the start of the step, without contact and constraint forces."""
+        force, inertia = self.start.force(), self.start.inertia()
+        return inertia.solve(force[:, None])[:, 0]
+
+
+Respond = Callable[[ImpulseRun], Stepped]
+Look = Callable[[ImpulseRun], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """The functions of a scheme of impulses; see `nsjax.schemes.building.impulse_scheme`."""
+
+    respond: Respond
+    prepare: Look | None = None
+    balance: Look | None = None
+    gaps: Look | None = None
+    remember: Look | None = None
+    corrects: bool = False
+
+
+def midpoint(step: Step) -> State:
+    """Predicted midpoint ``q + dt/2 v`` of a step, where contacts are decided."""
+    state, half = step.state, 0.5 * step.dt
+    return State(t=state.t + half, q=step.system.retract(state.q, half * state.v), v=state.v)
+
+
+def run_of(step: Step, constants: PyTree) -> ImpulseRun:
+    """A step as the functions of a scheme get it, with their own ``constants``."""
+    state = step.state
+    own = {f.name: getattr(step, f.name) for f in dataclasses.fields(Step)}
+    run = ImpulseRun(**own | {"constants": constants})
+    return dataclasses.replace(
+        run, carry=dataclasses.replace(run.carry, state=dataclasses.replace(state, t=jnp.asarray(state.t)))
+    )
+
+
+def _with_memory(touch: PyTree, own: PyTree) -> PyTree:
+    """The memory of a scheme, without a place for what it does not have."""
+    return touch if isinstance(own, tuple) and not own else ImpulseMemory(touch=touch, own=own)
+
+
+def impulse_init(step: Step, method: Method, constants: PyTree) -> Carry:
+    """The start of a run. Contacts that touch there and do not approach are no impacts to come."""
+    touch: PyTree = ()
+    if step.system.nc:
+        touch = touch_at_start(step, step.scheme.coef.gap_tolerance)
+    own = () if method.remember is None else method.remember(run_of(step, constants))
+    return Carry(state=step.state, memory=_with_memory(touch, own))
+
+
+def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, Output]:
+    """One step; its carry remembers contacts, and `Stepped.more` if there is any."""
+    run = run_of(step, constants)
+    system, coef, memory = run.system, run.scheme.coef, run.carry.memory
+    touch = memory.touch if isinstance(memory, ImpulseMemory) else memory
+    at = run.midpoint
+    gap = at.gap() if method.gaps is None or not system.nc else method.gaps(run)
+    active = touching(system, at.t, at.q, run.params, gap, coef.gap_tolerance)
+    if method.balance is not None and not derivatives(run.scheme)["derivative"]:
+        run = dataclasses.replace(run, balance=method.balance(run))
+    run = dataclasses.replace(run, active=active)
+
+    def fly(_: None) -> Any:
+        r = method.respond(run)
+        after = events.fly(criteria_of(run.scheme), touch) if system.nc else events.no_touch(system)
+        return r, no_report(after)
+
+    if not system.nc:
+        r, report = fly(None)
+    else:
+        # sliding goes on turning while a contact at rest hops for a step
+        met = jnp.any(active) | jnp.any(touch.held) if system.nt else jnp.any(active)
+        r, report = branch(met, lambda _: _meet(run, method, touch), fly, None)
+    solved = (r.jump.residual <= coef.tolerance) & (r.estimate <= coef.stage_tolerance)
+    bits = step_status(at, r.end, gap, solved, r.jump.residual, run.balance)
+    output = impulse_output(r, contact_event(gap, active, report, r.jump), report.notes, run.dt, bits)
+    return Carry(state=r.end, memory=_with_memory(report.touch if system.nc else (), r.more)), output
+
+
+def _meet(run: ImpulseRun, method: Method, touch: events.Touch) -> Any:
+    """A step in which contacts may act, and what is reported of them."""
+    family = Family(
+        predict=midpoint, held=functools.partial(held_contacts, criteria_of(run.scheme)),
+        corrects=method.corrects, turns=True, shares=run.balance is not None, laws=0.5,
+        **derivatives(run.scheme),
+    )  # fmt: skip
+
+    def respond(step: Step, formed: Formed | None) -> Stepped:
+        return method.respond(
+            dataclasses.replace(run, carry=step.carry, params=step.params, contacts=True, formed=formed)
+        )
+
+    contacts = Contacts(touch=touch, active=run.acting, balance=run.balance)
+    return through_events(respond, family, run, contacts)

@@ -1,0 +1,83 @@
+"""Unknowns and residual of a subproblem of nonsmooth generalized-alpha, and when it is solved."""
+
+from __future__ import annotations
+
+import functools
+
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.math import norm
+from nsjax.nonlinear import with_tangent
+from nsjax.schemes.nsga.levels import Level
+from nsjax.types import Array, PyTree, record
+
+
+@record(static=("max_iterations",))
+class Tolerances:
+    """When iterations end.
+
+    Args:
+        relative, force: ``tol_r``, ``tol_f`` [N] of the criterion [C (51)].
+        scale: of the velocities.
+        max_iterations: corrections of all subproblems before velocity jumps with friction are left to the
+            contact solver, followed by as many again, and others given up.
+    """
+
+    relative: Array | float
+    force: Array | float
+    scale: Array
+    max_iterations: int
+
+
+@record()
+class Residual:
+    """Dynamic rows (nv,), constraint rows ``k x - pi`` (rows,), augmented multipliers (rows,) and those of
+    the iterate, ``k x`` (rows,), converged.
+    """
+
+    dynamic: Array
+    rows: Array
+    sigma: Array
+    held: Array
+    converged: Array
+
+
+@record()
+class Unknown:
+    """Increment (nv,) and scaled multipliers (rows,) of a subproblem."""
+
+    w: Array
+    x: Array
+
+
+def no_unknown(level: Level) -> Unknown:
+    """The start of every iteration."""
+    return Unknown(w=jnp.zeros(level.system.nv), x=jnp.zeros(level.rows))
+
+
+def sigma(level: Level, d: PyTree, z: Unknown) -> Array:
+    """Augmented multipliers ``k x - p y`` (rows,)."""
+    k, p = level.factors(d)
+    return k * z.x - p * level.values(d, z.w)
+
+
+def acting(level: Level, d: PyTree, z: Unknown) -> Array:
+    """What of an answer acts (rows,): forces [N] or impulses [N s], with the derivative of ``k x``."""
+    k, _ = level.factors(d)
+    return with_tangent(lax.stop_gradient(level.law(d, sigma(level, d, z))), k * z.x)
+
+
+def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Residual:
+    """Residual of a subproblem, and whether it meets [C (51)]."""
+    k, p = level.factors(d)
+    s = sigma(level, d, z)
+    pi = level.law(d, s)
+    terms = level.terms(d, z.w, pi)
+    dynamic = functools.reduce(jnp.add, terms)
+    held = k * z.x
+    rows = held - pi
+    size = jnp.sqrt(jnp.sum(dynamic * dynamic) + jnp.sum((k / p * rows) ** 2))
+    parts = functools.reduce(jnp.add, [norm(x) for x in terms])
+    converged = size < tolerances.relative * (parts + tolerances.force)
+    return Residual(dynamic=dynamic, rows=rows, sigma=s, held=held, converged=converged)

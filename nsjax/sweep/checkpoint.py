@@ -1,0 +1,222 @@
+"""Finished lanes of a sweep in a file: a sweep that was stopped goes on with those that are missing."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import glob
+import hashlib
+import json
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import jax
+import jaxlib
+import numpy as np
+
+from nsjax.core.errors import InputError
+from nsjax.io.files import PathLike, check_writable
+from nsjax.sweep import program
+from nsjax.sweep.plan import Plan
+from nsjax.types import PyTree
+from nsjax.version import __version__
+
+MARK = b"nsjax lanes 1\n"
+CHECK = hashlib.sha256().digest_size
+NUMBER = np.dtype("<i8")
+"""Form of the counts and of the numbers of lanes in the file."""
+
+MEANING = {
+    "releases": "by another release of nsjax, JAX or the processor's kind",
+    "program": "with another model, scheme, reduction or code",
+    "numbers": "with other parameters, another start or other numbers of the scheme",
+    "lanes": "over other keys or values",
+    "lengths": "with other step sizes or numbers of steps",
+}
+"""What makes a sweep another one, and how a message says it."""
+
+
+def identity(plan: Plan) -> dict[str, str]:
+    """Digests of all that decides about the bits of the lanes.
+
+    The program counts as it is lowered, so that functions of users count by what they do.
+    """
+    lane = jax.tree.map(lambda x: x[0], plan.lanes(np.zeros(1, int)))
+    lowered = program.run_lane.lower(plan.one, plan.common, lane).as_text()
+    common, axes, lengths = plan.common, plan.axes, plan.lengths
+    device = jax.local_devices()[0]
+    return {
+        "releases": _digest(__version__, jax.__version__, jaxlib.__version__, device.device_kind),
+        "program": _digest(lowered),
+        "numbers": _digest(*jax.tree.leaves((common.params, common.state, common.scheme.coef))),
+        "lanes": _digest(axes.mode, *(key.text for key in axes.keys), *axes.arrays),
+        "lengths": _digest(lengths.dt, lengths.every, lengths.rows),
+    }
+
+
+def _digest(*parts: Any) -> str:
+    """One of strings, numbers and arrays."""
+    found = hashlib.sha256()
+    for part in parts:
+        array = np.asarray(part)
+        found.update(f"{array.dtype} {array.shape} ".encode())
+        found.update(part.encode() if isinstance(part, str) else array.tobytes())
+    return found.hexdigest()
+
+
+class Checkpoint:
+    """A file to which finished lanes are added.
+
+    Args:
+        file: open for reading and writing, at its end; None keeps nothing.
+        path: its name.
+    """
+
+    def __init__(self, file: BinaryIO | None, path: PathLike) -> None:
+        self.file, self.path = file, path
+
+    def add(self, lanes: np.ndarray, values: PyTree) -> None:
+        """Writes some lanes through to the disk.
+
+        Args:
+            lanes: (n,) their numbers.
+            values: their results, with n entries in front.
+
+        Raises:
+            OSError: if the file cannot grow; what it held before stays whole.
+        """
+        if self.file is None:
+            return
+        rows = [np.asarray(lanes, NUMBER), *(np.asarray(x) for x in jax.tree.leaves(values))]
+        block = np.asarray(len(lanes), NUMBER).tobytes() + b"".join(x.tobytes() for x in rows)
+        try:
+            write_through(self.file, block + hashlib.sha256(block).digest())
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise OSError(
+                f"{os.fspath(self.path)}: finished lanes could not be written ({why}); those before them "
+                "are whole: make room, then start the same sweep again"
+            ) from error
+
+
+def write_through(file: BinaryIO, data: bytes) -> None:
+    """Writes to the disk, through a file that is open without a buffer."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+    os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def kept(path: PathLike | None, plan: Plan, found: PyTree) -> Iterator[tuple[np.ndarray, Checkpoint]]:
+    """Reads what earlier sweeps have left, and opens the file for more.
+
+    Args:
+        path: the file; None keeps nothing.
+        plan: the sweep.
+        found: results, one entry per lane; lanes that the file holds are filled in.
+
+    Yields:
+        (lanes,) bool, those that are filled in, and the `Checkpoint`.
+
+    Raises:
+        InputError: for a file of another sweep, no such file, or one that another process writes.
+    """
+    done = np.zeros(plan.axes.count, bool)
+    if path is None:
+        yield done, Checkpoint(None, "")
+        return
+    known = identity(plan)
+    own = own_file(path)
+    check_writable(own)
+    for name in {os.fspath(own), os.fspath(path), *glob.glob(f"{glob.escape(os.fspath(path))}.[0-9]*")}:
+        if os.path.exists(name):
+            with open(name, "rb") as file:
+                _read(file, name, known, found, done)
+    with open(own, "ab", buffering=0) as file:
+        _lock(file, own)
+        with open(own, "rb") as before:
+            end = _read(before, os.fspath(own), known, found, done)
+        file.truncate(end)  # what was being written when the process ended
+        if end == 0:
+            head = json.dumps(known).encode()
+            write_through(file, MARK + np.asarray(len(head), NUMBER).tobytes() + head)
+        yield done, Checkpoint(file, own)
+
+
+def own_file(path: PathLike) -> pathlib.Path:
+    """The file of this process: of several each has its own, ``path.0``, ``path.1``."""
+    alone = jax.process_count() == 1
+    return pathlib.Path(path if alone else f"{os.fspath(path)}.{jax.process_index()}")
+
+
+def _lock(file: BinaryIO, path: PathLike) -> None:
+    """Refuses a file that another process writes; where the system knows no locks it is not looked at."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise InputError(
+            f"{os.fspath(path)}: another process writes lanes there; wait for it, or name another file"
+        ) from None
+
+
+def _read(file: BinaryIO, name: str, known: dict[str, str], found: PyTree, done: np.ndarray) -> int:
+    """Fills in the lanes of a file. Returns where its last whole block ends, 0 for an empty file."""
+    start = file.read(len(MARK))
+    if MARK.startswith(start) and start != MARK:
+        return 0
+    if start != MARK:
+        raise InputError(f"{name} is no file of finished lanes; name another one as checkpoint")
+    _same(name, _header(file), known)
+    leaves = jax.tree.leaves(found)
+    size = NUMBER.itemsize + sum(x.dtype.itemsize * int(np.prod(x.shape[1:])) for x in leaves)
+    end = file.tell()
+    while True:
+        count = file.read(NUMBER.itemsize)
+        number = int(np.frombuffer(count, NUMBER)[0]) if len(count) == NUMBER.itemsize else -1
+        if not 0 < number <= len(done):
+            return end
+        rest = file.read(number * size + CHECK)
+        block = count + rest[:-CHECK]
+        if len(rest) < number * size + CHECK or hashlib.sha256(block).digest() != rest[-CHECK:]:
+            return end
+        _fill(block[NUMBER.itemsize :], number, leaves, done)
+        end = file.tell()
+
+
+def _header(file: BinaryIO) -> dict[str, str]:
+    """What a file says about its sweep; nothing if it ends before."""
+    count = file.read(NUMBER.itemsize)
+    if len(count) < NUMBER.itemsize:
+        return {}
+    with contextlib.suppress(ValueError):
+        head: dict[str, str] = json.loads(file.read(int(np.frombuffer(count, NUMBER)[0])))
+        return head
+    return {}
+
+
+def _same(name: str, head: dict[str, str], known: dict[str, str]) -> None:
+    """Refuses the file of another sweep."""
+    other = [MEANING[part] for part in known if head.get(part) != known[part]]
+    if other:
+        raise InputError(
+            f"{name} holds lanes of another sweep, made {'; '.join(other)}. Name another checkpoint, or "
+            "remove the file to start anew"
+        )
+
+
+def _fill(block: bytes, number: int, leaves: list[np.ndarray], done: np.ndarray) -> None:
+    """Puts the lanes of one block into their places."""
+    take = functools.partial(np.frombuffer, block)
+    lanes, at = take(NUMBER, number), number * NUMBER.itemsize
+    for leaf in leaves:
+        entries = number * int(np.prod(leaf.shape[1:]))
+        leaf[lanes] = take(leaf.dtype, entries, at).reshape(number, *leaf.shape[1:])
+        at += entries * leaf.dtype.itemsize
+    done[lanes] = True

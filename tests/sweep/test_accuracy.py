@@ -1,0 +1,131 @@
+"""The estimate of the error of runs and derivatives beside the error itself, from closed forms."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import models, schemes
+
+GRAVITY, HEIGHT, RADIUS = 9.81, 1.0, 0.05
+TIMES = {"between impacts": 0.8, "after four": 1.9}
+
+
+def _height(restitution, gravity, time: float):
+    """Closed form: the height of a ball that was dropped, at a time in flight."""
+    fall = HEIGHT
+    hit = jnp.sqrt(2.0 * fall / gravity)
+    speed = gravity * hit
+    y = RADIUS + fall - 0.5 * gravity * time**2
+    for _ in range(12):
+        speed = restitution * speed
+        since = time - hit
+        y = jnp.where(since > 0.0, RADIUS + speed * since - 0.5 * gravity * since**2, y)
+        hit = hit + 2.0 * speed / gravity
+    return y
+
+
+def _oscillator():
+    """A smooth motion with a closed form."""
+    return nsjax.Problem(
+        system=OSCILLATOR, params={"k": np.asarray(40.0)},
+        state=nsjax.State(t=0.0, q=np.ones(1), v=np.zeros(1)),
+    )  # fmt: skip
+
+
+def _mass(q, p):
+    return jnp.ones((1, 1))
+
+
+def _force(t, q, v, p):
+    return -p["k"] * q
+
+
+OSCILLATOR = nsjax.System(nq=1, nv=1, mass=_mass, force=_force, labels=nsjax.Labels(q=("x",), v=("dx",)))
+
+
+@functools.cache
+def _ratios(scheme: str, time: float) -> tuple[np.ndarray, np.ndarray]:
+    """Error over its estimate of height and of its derivative, for forty step sizes."""
+    ball = models.bouncing_ball(height=HEIGHT, restitution=0.8, radius=RADIUS, gravity=GRAVITY)
+    exact, slope = jax.value_and_grad(_height)(0.8, GRAVITY, time)
+    found = []
+    for steps in np.unique(np.geomspace(200, 5000, 40).astype(int)):
+        check = nsjax.check_accuracy(
+            ball, schemes.REGISTRY[scheme].factory(), dt=time / steps, steps=int(steps), outputs=["y"],
+            parameters=["restitution"],
+        )  # fmt: skip
+        found.append([abs(x.value - y) / x.error for x, y in zip(check.table, (exact, slope), strict=True)])
+    value, derivative = np.asarray(found).T
+    return value, derivative
+
+
+@pytest.mark.parametrize(
+    ("scheme", "time"),
+    [
+        ("moreau", "after four"),
+        *(
+            pytest.param(s, t, marks=pytest.mark.slow)
+            for s in ("moreau", "bathe", "generalized_alpha", "nsga_decoupled")
+            for t in TIMES
+        ),
+    ],
+)
+def test_ball(scheme: str, time: str) -> None:
+    """The error is seldom above its estimate, and the estimate seldom far above the error."""
+    for ratio in _ratios(scheme, TIMES[time]):
+        assert np.quantile(ratio, 0.9) < 2.0
+        assert np.max(ratio) < 10.0  # impacts may lie alike in all four runs
+        assert np.median(ratio) > 0.05
+
+
+def test_smooth() -> None:
+    """Of order two: the four runs say one and a half times the error, for value and derivative."""
+    time = 1.0
+    exact, slope = jax.value_and_grad(lambda k: jnp.cos(jnp.sqrt(k) * time))(40.0)
+    for steps in (100, 101, 400):
+        check = nsjax.check_accuracy(
+            _oscillator(), schemes.generalized_alpha(), dt=time / steps, steps=steps, outputs=["x"],
+            parameters=["k"],
+        )  # fmt: skip
+        for row, right in zip(check.table, (exact, slope), strict=True):
+            assert abs(row.error / abs(row.value - right) - 1.5) < 0.02
+        assert check.impacts == (0, 0, 0, 0)
+
+
+def test_table() -> None:
+    """All of q and v; entries at rest beside others do not spoil the worst."""
+    check = nsjax.check_accuracy(models.slider_crank(), schemes.moreau(), dt=1e-5, steps=500)
+    assert [x.output for x in check.table][:3] == ["theta1", "theta2", "theta3"]
+    assert check.steps == (500, 650, 809, 1000)
+    assert 0.0 < check.worst < 1e-2
+    assert "runs of 500, 650, 809, 1000 steps have" in str(check)
+    impacts = set(check.impacts)
+    assert ("shorter steps meet" in str(check)) == (len(impacts) > 1)
+
+
+def _two(traj: nsjax.Trajectory) -> jax.Array:
+    return jnp.stack([traj.q[-1, 0], traj.v[-1, 0]])
+
+
+def test_refusals() -> None:
+    ball = models.bouncing_ball()
+    run = functools.partial(nsjax.check_accuracy, ball, schemes.moreau(), dt=1e-3, time=0.1)
+    assert [x.output for x in run(outputs=_two).table] == ["output 0", "output 1"]
+    for words, said in (
+        ({"parameters": ["colour"]}, "colour"),
+        ({"parameters": ["initial_v"]}, r"name one entry: 'initial_v\[0\]'"),
+        ({"outputs": ["z"]}, "unknown quantity 'z'"),
+        ({"outputs": "y"}, "give a list of names"),
+        ({"gradient": "none"}, "gradient"),
+        ({"time": None, "steps": 1}, "at least 2"),
+    ):
+        with pytest.raises(nsjax.InputError, match=said):
+            run(**words)
+    with pytest.raises(nsjax.InputError, match="restitution = nan"):
+        nsjax.check_accuracy(ball.replace(restitution=np.nan), schemes.moreau(), dt=1e-3, time=0.1)
