@@ -151,15 +151,15 @@ def row_output(rows: Mapping[str, Any]) -> Output | None:
     return Output(**kept, event=event, status=jnp.zeros(shape, int), contact=jnp.full(shape, -1))
 
 
-def read(
-    system: System, name: Any, t: Array, q: Array, v: Array, output: Output | None, p: PyTree
-) -> Array:
+def read(system: System, name: Any, *row: Any) -> Array:
     """A quantity by its name, of prepared and refreshed params.
 
     Args:
         name: of it, or a sensor.
-        output: forces, and what happened since the row before, of `row_output`.
+        row: ``t, q, v, output, p``; ``output`` are forces, and what happened since the row before, of
+            `row_output`.
     """
+    t, q, v, output, p = row
     place = place_of(system, name)
     if place.kind in ("q", "v"):
         return (q if place.kind == "q" else v)[place.of]
@@ -189,13 +189,11 @@ def _of_contact(output: Any, which: np.ndarray, field: str) -> Array:
 
 
 @functools.partial(jax.jit, static_argnames=("system", "name"))
-def read_rows(
-    system: System, name: Any, params: PyTree, t: Array, q: Array, v: Array, output: Output | None
-) -> Array:
-    """A quantity in all rows of a run, of params as the user gives them."""
+def read_rows(system: System, name: Any, params: PyTree, rows: tuple[Any, ...]) -> Array:
+    """A quantity in all rows ``t, q, v, output`` of a run, of params as the user gives them."""
     ready = prepared(system, params)
 
     def at(t: Array, q: Array, v: Array, output: Any) -> Array:
         return read(system, name, t, q, v, output, refreshed(system, t, q, ready))
 
-    return jax.vmap(at)(t, q, v, output)
+    return jax.vmap(at)(*rows)

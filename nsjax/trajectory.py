@@ -198,7 +198,7 @@ class Trajectory(Views, ByName, RowQuantities):
         """
         if self.t.ndim != 1:
             raise InputError(f"sensor {name} of a batch; take one run, jax.tree.map(lambda x: x[k], traj)")
-        rows: Any = read_rows(self.system, name, self.params, self.t, self.q, self.v, self._outputs())
+        rows: Any = read_rows(self.system, name, self.params, (self.t, self.q, self.v, self._outputs()))
         found: Array = rows
         return found if is_traced(rows) else np.asarray(rows)  # type: ignore[return-value]
 

@@ -120,10 +120,9 @@ class Filters:
         found: tuple[str, ...] = () if self.system.parts is None else self.system.parts.part_names(kind)
         return found
 
-    def part_row(
-        self, kind: str, name: Any, t: Array, q: Array, v: Array, output: Any, p: FilteredParams
-    ) -> dict[str, Array]:
-        """Those of the system at the activations."""
+    def part_row(self, kind: str, name: Any, *row: Any) -> dict[str, Array]:
+        """Those of the system at the activations. ``row`` is ``t, q, v, output, p``."""
+        t, q, v, output, p = row
         w, a = self.split(v)
         found: dict[str, Array] = self.system.parts.part_row(kind, name, t, q, w, output, self.ready(p, a))
         return found

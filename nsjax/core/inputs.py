@@ -165,10 +165,9 @@ class ReadParts:
         found: tuple[str, ...] = self.parts.part_names(kind)
         return found
 
-    def part_row(
-        self, kind: str, name: Any, t: Array, q: Array, v: Array, output: Any, p: DrivenParams
-    ) -> dict[str, Array]:
-        """Those of the system, with its inputs at the time."""
+    def part_row(self, kind: str, name: Any, *row: Any) -> dict[str, Array]:
+        """Those of the system, with its inputs at the time. ``row`` is ``t, q, v, output, p``."""
+        t, q, v, output, p = row
         found: dict[str, Array] = self.parts.part_row(kind, name, t, q, v, output, self.inputs.read(p, t))
         return found
 

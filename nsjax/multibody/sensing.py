@@ -16,7 +16,7 @@ from nsjax.multibody.frames import Scene
 from nsjax.multibody.loads import effort_of
 from nsjax.multibody.reactions import Instant, row_loads
 from nsjax.multibody.spatial_vectors import quaternion
-from nsjax.types import Array, PyTree
+from nsjax.types import Array
 
 KINDS = {
     "position": "body", "velocity": "body", "acceleration": "body", "rotation": "body", "axis": "body",
@@ -30,7 +30,11 @@ NEED_FORCES = ("acceleration", "angular_acceleration")
 
 @dataclasses.dataclass(frozen=True)
 class Sensor:
-    """A sensor, see `sensor`; its numbers are fixed."""
+    """A sensor as `sensor` makes it; its numbers are fixed.
+
+    Args:
+        name, kind, of, at, axes, on, scale, proper: as of `sensor`, numbers as tuples.
+    """
 
     name: str
     kind: str
@@ -108,10 +112,11 @@ def _point(x: tuple[float, ...] | None) -> Any:
     return None if x is None else np.array(x)
 
 
-def sensed(mechanism: Any, own: Sensor, t: Array, q: Array, v: Array, output: Any, p: PyTree) -> Array:
-    """What a sensor gives at a row."""
+def sensed(mechanism: Any, own: Sensor, *row: Any) -> Array:
+    """What a sensor gives at a row ``t, q, v, output, p``."""
+    t, q, v, _, p = row
     scene: Scene = mechanism.scene(t, q, v, p)
-    found = own.scale * jnp.asarray(_value(mechanism, own, scene, t, q, v, output, p))
+    found = own.scale * jnp.asarray(_value(mechanism, own, scene, row))
     turned = own.kind in ("position", "velocity", "acceleration", "spin", "angular_acceleration")
     if own.axes is None or not turned or found.ndim == 0:
         return found
@@ -127,9 +132,8 @@ def _axes(scene: Scene, own: Sensor) -> Array:
     return jnp.sum(np.array(own.axes)[:, None, :] * turn[None], axis=2)
 
 
-def _value(
-    mechanism: Any, own: Sensor, scene: Scene, t: Array, q: Array, v: Array, output: Any, p: PyTree
-) -> Any:
+def _value(mechanism: Any, own: Sensor, scene: Scene, row: tuple[Any, ...]) -> Any:
+    p = row[-1]
     name, kind, at = own.of[0], own.kind, _point(own.at)
     if kind == "position":
         return scene.position(name, at)
@@ -155,14 +159,13 @@ def _value(
     if kind == "effort":
         part = mechanism.topology.of[name]
         x, rate = scene.coordinates(part.option("joint"))
-        return plane.value(effort_of(part, p[name], t, x, rate))
-    return _accelerated(mechanism, own, t, q, v, output, p)
+        return plane.value(effort_of(part, p[name], row[0], x, rate))
+    return _accelerated(mechanism, own, row)
 
 
-def _accelerated(
-    mechanism: Any, own: Sensor, t: Array, q: Array, v: Array, output: Any, p: PyTree
-) -> Array:
+def _accelerated(mechanism: Any, own: Sensor, row: tuple[Any, ...]) -> Array:
     """Acceleration of a point, or of the spin of a body."""
+    t, q, v, output, p = row
     a = Instant(mechanism, t, q, v, p, row_loads(output)[0]).balance[0]
     system, name, at = mechanism.system(), own.of[0], _point(own.at)
 

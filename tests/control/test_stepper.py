@@ -143,7 +143,7 @@ def test_a_policy_sees_the_start_and_the_outputs() -> None:
         return (carry, seen), seen.outputs["foot.gap"]
 
     (carry, _), gaps = jax.jit(lambda x: jax.lax.scan(policy, x, None, length=50))((start, seen))
-    assert gaps.shape == (50, 1)
+    assert gaps.shape == (50,)
     assert int(carry.status) == 0
 
 
