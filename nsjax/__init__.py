@@ -30,10 +30,14 @@ from nsjax.core import (
     System,
     from_lagrangian,
 )
+from nsjax.core.filters import filtered
+from nsjax.core.inputs import driven
+from nsjax.core.tables import table
 from nsjax.identify import Estimate, Recording, identify, losses, transforms
 from nsjax.io import Stopped, export_program, load, load_program, resume, run, save, to_paraview
 from nsjax.plot import animate
 from nsjax.simulate import simulate
+from nsjax.stepper import Stepper, stepper
 from nsjax.sweep import (
     AccuracyCheck,
     SweepResult,
@@ -64,6 +68,7 @@ __all__ = [
     "RunError",
     "Scheme",
     "State",
+    "Stepper",
     "Stopped",
     "SweepResult",
     "System",
@@ -76,7 +81,9 @@ __all__ = [
     "check_gradient",
     "configure",
     "consistent",
+    "driven",
     "export_program",
+    "filtered",
     "from_lagrangian",
     "identify",
     "io",
@@ -96,9 +103,11 @@ __all__ = [
     "shapes",
     "simulate",
     "status",
+    "stepper",
     "sweep",
     "sweep_lyapunov",
     "sweep_time_step",
+    "table",
     "to_paraview",
     "transforms",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -16,11 +16,12 @@ from nsjax.contact.splitting import warn_of_sweeps
 from nsjax.core import checks
 from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
+from nsjax.core.inputs import check_constants, driven
 from nsjax.core.memory import check_events, check_rows, seen_around, tree_bytes
 from nsjax.core.pairs import check_run
 from nsjax.core.quantities import NOTES, ROWS, row_numbers
 from nsjax.core.scheme import Scheme
-from nsjax.core.system import State, System
+from nsjax.core.system import Problem, State, System
 from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row, trajectory
 from nsjax.stability import judged, warn_of_step
 from nsjax.startup.fingerprint import package_held
@@ -53,6 +54,7 @@ def simulate(
     notes: bool = False,
     carry: Continuation | None = None,
     progress: Callable[[int, int], None] | None = None,
+    inputs: Mapping[str, Any] | None = None,
 ) -> Trajectory:
     """Runs ``steps`` steps of a scheme and returns every ``every``-th state with what happened
     between.
@@ -82,6 +84,7 @@ def simulate(
         carry: ``traj.carry`` of an earlier run, to continue it bit for bit instead of starting at
             ``state``.
         progress: called as ``progress(steps_done, steps)`` between compiled calls.
+        inputs: a `nsjax.table` over time by the name of a number or motor, see `nsjax.driven`.
 
     Returns:
         A `Trajectory`; ``traj.raise_for_status()`` tells whether all steps went well.
@@ -105,6 +108,8 @@ def simulate(
         >>> int(traj.impacts.sum())
         1
     """
+    if inputs:
+        system, params, state = driven(Problem(system=system, params=params, state=state), inputs)
     with package_held():
         call = checked(
             system, params, state, scheme, dt=dt, steps=steps, time=time, every=every, save=save,
@@ -183,6 +188,7 @@ def checked(
     if carry is not None:
         _check_carry(program, scheme, params, step, carry)
     check_run(system, scheme, events, gradient)
+    check_constants(params, lambda p: prepare_run(program, scheme, p, step).constants)
     if system.pairs is not None and not traced:
         warn_of_sweeps(system.nc, system.nt, float(scheme.coef.tolerance))
     run = begin_run(program, scheme, params, state, step, carry)

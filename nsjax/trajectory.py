@@ -16,9 +16,10 @@ from nsjax.core.called import observed
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
-from nsjax.core.quantities import NOTES, QUANTITIES, ROWS, RowQuantities
-from nsjax.core.scheme import Carry, Event, Output
+from nsjax.core.quantities import QUANTITIES, ROWS, RowQuantities
+from nsjax.core.scheme import Carry, Output
 from nsjax.core.system import System
+from nsjax.sensors import ENERGIES, label_name, read_rows, row_output
 from nsjax.types import Array, PyTree, record
 from nsjax.views import Views
 
@@ -87,9 +88,6 @@ class Impacts:
     rate_after: Array
     impulse_normal: Array
     impulse_tangential: Array
-
-
-DERIVED = {"kinetic": "J", "potential": "J", "energy": "J"}
 
 
 def _mean_force(name: str) -> property:
@@ -162,9 +160,9 @@ class Trajectory(Views, ByName, RowQuantities):
             for i, entry in enumerate(entries):
                 if label_name(entry) == name:
                     return values[..., i]
-        if name in DERIVED or (self.system.observe is not None and name in label_names(self.system)):
+        if name in ENERGIES or (self.system.observe is not None and name in label_names(self.system)):
             return self._derived()[name]
-        known = [*label_names(self.system), *DERIVED]
+        known = [*label_names(self.system), *ENERGIES]
         raise KeyError(f"trajectory has no quantity {name!r}; {nearest(name, known)}")
 
     def _derived(self) -> dict[str, Any]:
@@ -177,23 +175,32 @@ class Trajectory(Views, ByName, RowQuantities):
         """Saved rows in the shape of scheme outputs, for `System.observe`; None if some are not
         saved.
         """
-        kept = {name: getattr(self, name) for name in ROWS}
-        if any(value is None for name, value in kept.items() if name not in NOTES):
-            return None
-        return Output(
-            **kept,
-            event=Event(
-                gap=kept["gap_min"],
-                active=kept["closed_time"] > 0,
-                impact=kept["impacts"] > 0,
-                rate_before=jnp.zeros_like(kept["gap_min"]),
-                rate_after=jnp.zeros_like(kept["gap_min"]),
-                shift=jnp.zeros_like(kept["gap_min"]),
-                timed=kept["impacts"] > 0,
-            ),
-            status=jnp.zeros(self.t.shape, int),
-            contact=jnp.full(self.t.shape, -1),
-        )
+        return row_output({name: getattr(self, name) for name in ROWS})
+
+    def sensor(self, name: Any) -> Array:
+        """A quantity in all rows by its name (rows, ...).
+
+        Args:
+            name: a label, an observable or an energy as of ``traj[name]``; ``part.quantity`` of what
+                `body`, `joint`, `load` and `contact` show (``"rod.velocity"``, ``"pin.torque"``,
+                ``"coil.power"``, ``"foot.force"``), and ``"rod.acceleration"``, of the origin of a body's
+                axes; or a `nsjax.multibody.sensor`.
+
+        Raises:
+            InputError: for an unknown name, forces that are not saved, and a batch.
+
+        Example:
+            >>> import nsjax
+            >>> from nsjax import models, schemes
+            >>> traj = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=10)
+            >>> traj.sensor("energy").shape
+            (11,)
+        """
+        if self.t.ndim != 1:
+            raise InputError(f"sensor {name} of a batch; take one run, jax.tree.map(lambda x: x[k], traj)")
+        rows: Any = read_rows(self.system, name, self.params, (self.t, self.q, self.v, self._outputs()))
+        found: Array = rows
+        return found if is_traced(rows) else np.asarray(rows)  # type: ignore[return-value]
 
     def unit(self, name: str) -> str:
         """Unit of a quantity of ``traj[name]``, empty if the model gives none."""
@@ -242,11 +249,6 @@ def _derive(
     return jax.vmap(at)(t, q, v, output)
 
 
-def label_name(entry: str) -> str:
-    """``"theta1"`` of the label ``"theta1 [rad]"``."""
-    return entry.split(" [")[0]
-
-
 def label_names(system: System) -> list[str]:
     """Names of all positions, velocities and observables that have one."""
     labels = system.labels
@@ -264,7 +266,7 @@ def quantity_unit(system: System, name: str) -> str:
     for entry in (*labels.q, *labels.v, *labels.observables):
         if label_name(entry) == name:
             return label_unit(entry)
-    return QUANTITIES[name].unit if name in QUANTITIES else DERIVED.get(name, "")
+    return QUANTITIES[name].unit if name in QUANTITIES else ENERGIES.get(name, "")
 
 
 def failure_sentence(system: System, first: FirstFailure, lane: int | None = None) -> str:

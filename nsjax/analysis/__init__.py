@@ -4,6 +4,7 @@ from nsjax.analysis.convergence import hausdorff, observed_order, paper_error
 from nsjax.analysis.drift import Drift, Growth, growth, measure_drift
 from nsjax.analysis.energy import EnergyBooks, energy_books
 from nsjax.analysis.events import Impact, Phase, Table, contact_phases, impact_table
+from nsjax.analysis.linear import Linearised, linearise
 from nsjax.analysis.load_path import load_path
 from nsjax.analysis.lyapunov import lyapunov_exponent
 from nsjax.analysis.rows import impulse_steps
@@ -23,6 +24,7 @@ __all__ = [
     "Equilibria",
     "Growth",
     "Impact",
+    "Linearised",
     "Modes",
     "Phase",
     "Table",
@@ -34,6 +36,7 @@ __all__ = [
     "hausdorff",
     "impact_table",
     "impulse_steps",
+    "linearise",
     "load_path",
     "lyapunov_exponent",
     "measure_drift",

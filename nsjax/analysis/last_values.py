@@ -10,7 +10,8 @@ import jax.numpy as jnp
 
 from nsjax.core import InputError, nearest
 from nsjax.core.system import Problem
-from nsjax.trajectory import DERIVED, Trajectory, label_name, label_names
+from nsjax.sensors import ENERGIES, label_name
+from nsjax.trajectory import Trajectory, label_names
 from nsjax.types import Array
 
 Outputs = Sequence[str] | Callable[[Trajectory], Array] | None
@@ -42,7 +43,7 @@ def reader(problem: Problem, outputs: Outputs) -> tuple[tuple[str, ...], Any]:
         return (), outputs
     if isinstance(outputs, str):
         raise InputError(f"outputs = {outputs!r}; give a list of names, such as [{outputs!r}]")
-    known = [*label_names(problem.system), *DERIVED]
+    known = [*label_names(problem.system), *ENERGIES]
     for name in outputs:
         if name not in known:
             raise InputError(f"outputs: unknown quantity {name!r}; {nearest(name, known)}")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.analysis.held import held_closed
 from nsjax.core import InputError, Problem, System
 from nsjax.core.checks import canonical, check_precision
 from nsjax.core.operators import prepared
@@ -195,7 +196,9 @@ def null_space(rows: np.ndarray) -> np.ndarray:
     return found
 
 
-def equilibrium(problem: Problem, to: Mapping[str, Any] | None = None, *, steps: int = 1) -> Equilibria:
+def equilibrium(
+    problem: Problem, to: Mapping[str, Any] | None = None, *, steps: int = 1, contacts: Sequence[str] = ()
+) -> Equilibria:  # fmt: skip
     """Equilibrium of a problem, also for other numbers, which are reached in steps.
 
     Args:
@@ -204,6 +207,8 @@ def equilibrium(problem: Problem, to: Mapping[str, Any] | None = None, *, steps:
             has.
         steps: number of equal steps. A step is halved where Newton's method does not converge, and
             enlarged again afterwards. A follower load turns with its body in every step.
+        contacts: names of contacts that are closed in the equilibrium, without friction; their forces are
+            the last multipliers.
 
     Returns:
         `Equilibria`, the last one of the numbers asked for.
@@ -211,8 +216,8 @@ def equilibrium(problem: Problem, to: Mapping[str, Any] | None = None, *, steps:
     Raises:
         InputError: for a mechanism, which has no equilibrium to find, and if no step leads further.
 
-    Limits: dense matrices: some hundred bodies. Contacts are left out. Loads are taken at the time of the
-    start.
+    Limits: dense matrices: some hundred bodies. Other contacts are left out. Loads are taken at the time of
+    the start.
 
     Example:
         >>> from nsjax.analysis import equilibrium
@@ -226,7 +231,8 @@ def equilibrium(problem: Problem, to: Mapping[str, Any] | None = None, *, steps:
         >>> float(found.positions[-1, -6].round(2))
         0.5
     """
-    ramp, q = ramp_of(problem, to)
+    system = held_closed(problem.system, contacts, "equilibrium")
+    ramp, q = ramp_of(dataclasses.replace(problem, system=system), to)
     x, base = np.zeros(ramp.system.nb), 1.0 / steps
     check_stiff(ramp, q, x)
     first = settle(ramp, q, x, 0.0) if to else None
@@ -248,7 +254,18 @@ def equilibrium(problem: Problem, to: Mapping[str, Any] | None = None, *, steps:
         (q, x, k), s = found, wanted
         rows.append((s, q, x, k))
         step = min(base, 2.0 * step)
+    _check_pressed(contacts, x[len(x) - len(contacts) :])
     return collected(problem, ramp, rows)
+
+
+def _check_pressed(contacts: Sequence[str], forces: np.ndarray) -> None:
+    """Refuses contacts that would have to pull."""
+    for name, x in zip(contacts, forces, strict=True):
+        if x < -SETTLED * max(1.0, float(np.max(np.abs(forces)))):
+            raise InputError(
+                f"equilibrium: contact {name!r} would have to pull with {-x:.3g} N; leave it out of "
+                "contacts"
+            )
 
 
 def collected(problem: Problem, ramp: Ramp, rows: list[Any], **limits: Any) -> Equilibria:

@@ -18,7 +18,8 @@ from nsjax.core.system import System
 from nsjax.identify.data import Recording
 from nsjax.identify.program import Common, RunProgram, Start, Tracks
 from nsjax.identify.transforms import Transform
-from nsjax.trajectory import DERIVED, label_name, label_names
+from nsjax.sensors import ENERGIES, label_name
+from nsjax.trajectory import label_names
 
 ON_GRID = 1e-6
 """A measured time this part of a step from the end of a step is that end."""
@@ -107,7 +108,7 @@ def _recordings(given: Any, what: str) -> tuple[Recording, ...]:
 
 def _observables(problem: Problem, recordings: Sequence[Recording]) -> tuple[str, ...]:
     """Names of all observables of the data."""
-    known = [*label_names(problem.system), *DERIVED]
+    known = [*label_names(problem.system), *ENERGIES]
     found = tuple(dict.fromkeys(name for x in recordings for name in x.values))
     for name in found:
         if name not in known:
@@ -118,7 +119,7 @@ def _observables(problem: Problem, recordings: Sequence[Recording]) -> tuple[str
 def _needs_rows(system: System, params: Any, names: tuple[str, ...]) -> bool:
     """Whether an observable of the model that was measured looks at the output of a step."""
     labels, observe = system.labels, system.observe
-    plain = {label_name(e) for e in (*labels.q, *labels.v)} | set(DERIVED)
+    plain = {label_name(e) for e in (*labels.q, *labels.v)} | set(ENERGIES)
     if observe is None or plain.issuperset(names):
         return False
 

@@ -20,6 +20,8 @@ from nsjax.multibody.joints import (
 from nsjax.multibody.loads import actuator, force, joint_spring, line_load, spring, torque
 from nsjax.multibody.parts import Part, body
 from nsjax.multibody.sections import circular, rectangular, section
+from nsjax.multibody.sensing import Sensor, sensor
+from nsjax.multibody.servos import servo
 from nsjax.multibody.spheres import pairs_of, spheres
 from nsjax.multibody.touching import (
     Shape,
@@ -39,10 +41,10 @@ from nsjax.multibody.touching import (
 )
 
 __all__ = [
-    "LeftOutWarning", "ModelFile", "Part", "Shape", "actuator", "assemble", "ball", "beam", "body",
-    "box", "capsule", "circular", "contact", "contact_group", "corners", "coupling", "cylinder",
+    "LeftOutWarning", "ModelFile", "Part", "Sensor", "Shape", "actuator", "assemble", "ball", "beam",
+    "body", "box", "capsule", "circular", "contact", "contact_group", "corners", "coupling", "cylinder",
     "cylindrical", "distance", "fixed", "force", "gear", "hinge", "hole", "joint_spring", "line_load",
     "pairs_of", "pin", "plane", "point", "points", "profile", "rack_pinion", "read_mjcf", "read_urdf",
-    "rectangular", "revolute_spherical", "screw", "section", "slide", "sphere", "spheres", "spring",
-    "torque", "tube", "universal", "walls",
+    "rectangular", "revolute_spherical", "screw", "section", "sensor", "servo", "slide", "sphere",
+    "spheres", "spring", "torque", "tube", "universal", "walls",
 ]  # fmt: skip

@@ -24,9 +24,9 @@ from nsjax.multibody.joints.joint_kind import axis_of
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.loads import potential, pushes, wrenches
 from nsjax.multibody.named import BESIDE, CHOSEN, NEAREST, Named
-from nsjax.multibody.naming import coordinate_labels, observed, titled
+from nsjax.multibody.naming import coordinate_labels, input_name, observed, titled
 from nsjax.multibody.numbers import LAW
-from nsjax.multibody.own_joints import JointNumbers, OwnJoints
+from nsjax.multibody.own_joints import OWN, JointNumbers, OwnJoints
 from nsjax.multibody.parts import Part
 from nsjax.multibody.planar import Tree as PlanarTree
 from nsjax.multibody.planar_dynamics import Dynamics
@@ -34,6 +34,7 @@ from nsjax.multibody.presence import Presence
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
 from nsjax.multibody.rows import body_row, load_row, weigh
 from nsjax.multibody.selection import Selection
+from nsjax.multibody.sensing import Sensor, sensed
 from nsjax.multibody.spatial import FOLDED
 from nsjax.multibody.spatial import Tree as SpatialTree
 from nsjax.multibody.topology import BODIES, Topology
@@ -330,10 +331,17 @@ class Mechanism:
             own = None if node else (p[name].mass, p[name].inertia, p[name].com)
             weight = own or self.tree.weight_of(name, p)
             return body_row(self.scene(t, q, v, p), name, self.gravity(p), weight)
+        if kind in ("sensor", "acceleration"):
+            what: Any = Sensor(name, "acceleration", (name,)) if kind == "acceleration" else name
+            return {"value": sensed(self, what, t, q, v, output, p)}
         if kind == "load":
             return load_row(self.scene(t, q, v, p), self.topology, name, p)
         forces, impulses = row_loads(output)
         return joint_row(Instant(self, t, q, v, p, forces), name, impulses)
+
+    def input_name(self, name: str, params: PyTree) -> str:
+        """Which number of a motor, force or torque is meant by its name: see `nsjax.driven`."""
+        return input_name(name, params) if name in self.part_names("load") else name
 
     def labels(self) -> Labels:
         """Names and units."""
@@ -382,9 +390,6 @@ class Mechanism:
             labels=names, parts=self, tangent_hint=hint, **given,
         )  # fmt: skip
 
-
-OWN = "joints side by side"
-"""Key of `nsjax.multibody.own_joints.JointNumbers` in prepared params."""
 
 PLANAR_FULL = 5
 """Velocities up to which a planar mechanism iterates with its full tangent; more gain from that of the

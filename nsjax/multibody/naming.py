@@ -6,7 +6,7 @@ from nsjax.multibody.elements import kind_of
 from nsjax.multibody.frames import Scene
 from nsjax.multibody.topology import Link, Topology
 from nsjax.multibody.turns import labels
-from nsjax.types import Array
+from nsjax.types import Array, PyTree
 
 OBSERVED = 12
 """Bodies up to which positions are observables of their own; of more, ask `Trajectory.body`."""
@@ -51,3 +51,14 @@ def observed(scene: Scene, topology: Topology) -> dict[str, Array]:
         for k, x in enumerate("xyz"[: topology.dimension]):
             found[f"{link.body}.{x}"] = place[k]
     return found
+
+
+def input_name(name: str, params: PyTree) -> str:
+    """The number of a load that is meant by its name: its value, or the target of its law."""
+    given = params[name]
+    if not hasattr(given, "value"):
+        return name
+    if given.value is not None:
+        return f"{name}.value"
+    target = getattr(given.own, "target", None)
+    return name if target is None else f"{name}.own.{target}"

@@ -30,6 +30,10 @@ class AtOnce:
         raise NotImplementedError
 
 
+OWN = "joints side by side"
+"""Key of `JointNumbers` in prepared params."""
+
+
 @record()
 class JointNumbers:
     """Numbers of efforts alike, group by group, None of a law of a user; bounds of the limits (k,)."""

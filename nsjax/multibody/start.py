@@ -24,6 +24,7 @@ from nsjax.multibody.loop_closure import (
     told_dropped,
 )
 from nsjax.multibody.mechanism import Mechanism
+from nsjax.multibody.spatial_vectors import quaternion
 from nsjax.multibody.topology import Link
 from nsjax.types import Array, PyTree
 
@@ -208,17 +209,3 @@ def turned_at(scene: Scene, p: PyTree, names: tuple[str, ...]) -> list[Array]:
         along = jnp.asarray(p[name].axis, float)
         found.append(jnp.asarray(scene.coordinate(name), float) * along)
     return found
-
-
-def quaternion(turn: Array) -> Array:
-    """Unit quaternion (4,) of a rotation matrix (3, 3), by its largest component."""
-    m, trace = turn, jnp.trace(turn)
-    size = jnp.stack([trace, m[0, 0], m[1, 1], m[2, 2]])
-    candidates = jnp.stack([
-        jnp.stack([1 + trace, m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]]),
-        jnp.stack([m[2, 1] - m[1, 2], 1 + 2 * m[0, 0] - trace, m[0, 1] + m[1, 0], m[0, 2] + m[2, 0]]),
-        jnp.stack([m[0, 2] - m[2, 0], m[0, 1] + m[1, 0], 1 + 2 * m[1, 1] - trace, m[1, 2] + m[2, 1]]),
-        jnp.stack([m[1, 0] - m[0, 1], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], 1 + 2 * m[2, 2] - trace]),
-    ])  # fmt: skip
-    best = candidates[jnp.argmax(size)]
-    return best / jnp.sqrt(jnp.sum(best * best))

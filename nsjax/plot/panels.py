@@ -10,7 +10,8 @@ import numpy as np
 
 from nsjax.core.system import contact_names
 from nsjax.plot import style
-from nsjax.trajectory import Trajectory, label_name, label_unit
+from nsjax.sensors import label_name
+from nsjax.trajectory import Trajectory, label_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,6 +13,7 @@ from nsjax.multibody.files.tree import HINGE, SLIDE
 from nsjax.multibody.loads import actuator
 from nsjax.multibody.own_joints import AtOnce
 from nsjax.multibody.parts import Part
+from nsjax.multibody.servos import within
 from nsjax.types import Array, record
 
 
@@ -35,6 +36,11 @@ class Servo:
     control_range: Any = None
     force_range: Any = None
 
+    @property
+    def target(self) -> str:
+        """Name of the number that a controller gives."""
+        return "control"
+
 
 @dataclasses.dataclass(frozen=True)
 class Serve(AtOnce):
@@ -44,14 +50,8 @@ class Serve(AtOnce):
         """Effort at a joint's coordinate and rate."""
         length, speed = own.gear * x, own.gear * rate
         gain, bias = (k[0] + k[1] * length + k[2] * speed for k in (own.gain, own.bias))
-        push = gain * _within(jnp.asarray(own.control, float), own.control_range) + bias
-        return own.gear * _within(push, own.force_range)
-
-
-def _within(x: Array, bounds: Any) -> Array:
-    if bounds is None:
-        return x
-    return jnp.where(x < bounds[0], bounds[0], jnp.where(x > bounds[1], bounds[1], x))
+        push = gain * within(jnp.asarray(own.control, float), own.control_range) + bias
+        return own.gear * within(push, own.force_range)
 
 
 def actuators(source: Source) -> tuple[list[Part], list[str]]:

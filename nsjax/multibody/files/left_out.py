@@ -12,7 +12,6 @@ from nsjax.multibody.files.tree import BALL, FREE
 
 COUNTS = (
     ("ntendon", "tendons are left out: they neither pull nor bind"),
-    ("nsensor", "sensors are left out: ask the trajectory by name"),
     ("nflex", "flexible bodies (flex) are left out"), ("nplugin", "plugins are left out"),
     ("nmocap", "bodies moved by mocap stand still"),
 )  # fmt: skip

@@ -9,17 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.core import InputError, Problem, nearest
+from nsjax.multibody.assemble import assemble
 from nsjax.multibody.files.absent import listening
 from nsjax.multibody.files.actuators import actuators
 from nsjax.multibody.files.equalities import equalities
 from nsjax.multibody.files.left_out import left_out
 from nsjax.multibody.files.opening import compiled, library, opened, strange_elements
 from nsjax.multibody.files.refusals import sentence
+from nsjax.multibody.files.sensors import sensors
 from nsjax.multibody.files.shapes import contacts
 from nsjax.multibody.files.source import Source
 from nsjax.multibody.files.starts import start, starts
 from nsjax.multibody.files.tree import bodies
 from nsjax.multibody.parts import Part
+from nsjax.multibody.sensing import Sensor
 
 Path = str | os.PathLike[str]
 
@@ -40,6 +44,7 @@ class ModelFile(list[Part]):
         names: identifiers by ``(kind, name in the file)``.
         left_out: what was not taken over, a sentence each.
         title: the file.
+        sensors: that have an equal, by name, for `Trajectory.sensor` and `nsjax.stepper`.
 
     Example:
         >>> from nsjax.multibody import read_mjcf
@@ -52,11 +57,36 @@ class ModelFile(list[Part]):
         self, parts: Sequence[Part], *, gravity: Any, start: dict[str, Any],
         starts: dict[str, dict[str, Any]], controls: dict[str, dict[str, float]],
         names: dict[tuple[str, str], str], left_out: tuple[str, ...], title: str,
+        sensors: dict[str, Sensor],
     ) -> None:  # fmt: skip
         super().__init__(parts)
         self.gravity, self.names = gravity, names
         self.start, self.starts, self.controls = start, starts, controls
-        self.left_out, self.title = left_out, title
+        self.left_out, self.title, self.sensors = left_out, title, sensors
+
+    def problem(self, start: str | None = None, coordinates: str = "joint") -> Problem:
+        """The mechanism of the file, with its gravity.
+
+        Args:
+            start: name of a key frame, with its controls; None: the file's reference position.
+            coordinates: as of `assemble`.
+
+        Raises:
+            InputError: for an unknown key frame, with the nearest known one, and as `assemble`.
+        """
+        if start is not None and start not in self.starts:
+            raise InputError(
+                f"{self.title}: no key frame {start!r}; {nearest(start, list(self.starts))}"
+                if self.starts
+                else f"{self.title}: start = {start!r}, and the file has no key frames; leave it out"
+            )
+        given = self.start if start is None else self.starts[start]
+        closed = any(part.option("loop") for part in self)
+        found = assemble(
+            *self, gravity=self.gravity, coordinates=coordinates,
+            **{"guess" if closed and start is not None else "start": given},
+        )  # fmt: skip
+        return found if start is None else found.replace(self.controls[start])
 
 
 def read_mjcf(
@@ -96,7 +126,7 @@ def read_mjcf(
 
     Returns:
         A list of parts with the attributes ``gravity``, ``start``, ``starts``, ``controls``, ``names``,
-        ``left_out``, ``title``.
+        ``left_out``, ``title``, ``sensors``, and the method ``problem``.
 
     Raises:
         InputError: naming file, element and remedy.
@@ -181,9 +211,10 @@ def _made(source: Source, contact: bool, said: list[str]) -> ModelFile:
     closed, more = equalities(source)
     driven, still_more = actuators(source)
     met, unknown = contacts(source) if contact else ([], [])
+    measured, unmeasured = sensors(source, {part.name for part in driven})
     at, moved = start(source)
     keys, controls, also = starts(source, {part.name for part in driven})
-    said = [*said, *left_out(source, contact), *more, *still_more, *unknown, *moved, *also]
+    said = [*said, *left_out(source, contact), *more, *still_more, *unknown, *unmeasured, *moved, *also]
     if said:
         warnings.warn(f"{source.title}: {'; '.join(said)}", LeftOutWarning, stacklevel=3)
     gravity = np.array(source.model.opt.gravity, float) * (not source.off("gravity"))
@@ -193,4 +224,5 @@ def _made(source: Source, contact: bool, said: list[str]) -> ModelFile:
     return ModelFile(
         [*bodies(source), *closed, *driven, *met], gravity=gravity,
         start=at, starts=keys, controls=controls, names=names, left_out=tuple(said), title=source.title,
+        sensors=measured,
     )  # fmt: skip

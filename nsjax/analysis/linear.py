@@ -1,0 +1,369 @@
+"""Linear motions about a motion or rest, for control: ``dx/dt = A x + B u``, ``y = C x + D u``.
+
+Constraints, and contacts that are held closed, leave the directions ``D`` free: with ``G`` the rows of
+their rates, ``G D = 0``. The state is ``x = (D' xi, D' dv)`` of the increment ``xi`` of the position and
+the change ``dv`` of the velocity; its rate comes from
+
+    ``M a - W f = h(t, q, v, u),   G a = -gamma,   q = retract(q_0, D y),   G v = -g_t``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.analysis.held import chosen_contacts
+from nsjax.analysis.statics import null_space
+from nsjax.core import InputError, Problem, State, System
+from nsjax.core.checks import canonical, check_precision, check_shapes
+from nsjax.core.inertia import mass_matrix
+from nsjax.core.inputs import Inputs, input_places, shape_of, value_of
+from nsjax.core.operators import prepared, refreshed, row_rates
+from nsjax.core.quantities import NOTES, QUANTITIES, ROWS
+from nsjax.core.system import bordered, contact_names
+from nsjax.sensors import place_of, read, row_output
+from nsjax.types import Array, PyTree
+
+TOUCHING = 1e-6
+"""Gaps [m] up to which a contact counts as closed, and rates [m/s], [rad/s] up to which it rests."""
+
+INDEPENDENT = 1e-10
+"""Part of the largest row beyond which a row follows from others."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Linearised:
+    """``dx/dt = A x + B u``, ``y = C x + D u`` of small changes; unpacks as ``A, B, C, D``.
+
+    Args:
+        A (n, n), B (n, m), C (k, n), D (k, m): inputs in the order asked for, outputs one below the other.
+        positions, velocities: (nv, r) and (nv, n - r), orthonormal columns: ``x = (y, w)`` moves the
+            position along ``positions @ y`` and changes the velocity by ``velocities @ w``, and what
+            constraints add. They are the same but for activations (`nsjax.filtered`), which have no
+            position.
+        state: about which.
+        inputs: values (m,) there.
+        outputs: values (k,) there.
+        held: names of the contacts that are held closed.
+        rate: (n,) of the state itself; zero at rest.
+        system: of the problem.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    positions: np.ndarray
+    velocities: np.ndarray
+    state: State
+    inputs: np.ndarray
+    outputs: np.ndarray
+    held: tuple[str, ...]
+    rate: np.ndarray
+    system: System
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.A, self.B, self.C, self.D))
+
+    def deviation(self, q: Array, v: Array) -> Array:
+        """State (n,) of a position and a velocity, for a controller; may be traced."""
+        xi = self.system.difference(jnp.asarray(self.state.q), q)
+        return jnp.concatenate([self.positions.T @ xi, self.velocities.T @ (v - self.state.v)])
+
+    def discrete(self, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """``x' = A x + B u`` from step to step of ``dt`` [s], inputs held: exact for the linear motion."""
+        from scipy.linalg import expm
+
+        n, m = self.B.shape
+        whole = expm(dt * np.block([[self.A, self.B], [np.zeros((m, n + m))]]))
+        return whole[:n, :n], whole[:n, n:], self.C, self.D
+
+
+def linearise(
+    problem: Problem, *, at: State | None = None, inputs: Sequence[str] = (), outputs: Sequence[Any] = (),
+    contacts: Sequence[str] | None = None,
+) -> Linearised:  # fmt: skip
+    """Linear motions of a problem about a state.
+
+    Args:
+        problem: system and numbers.
+        at: the state; None: that of the problem. It holds its constraints; it need not be at rest.
+        inputs: names of numbers, as of `nsjax.driven`: ``"motor"``, ``"push.value[0]"``.
+        outputs: names of quantities, as of `Trajectory.sensor`; none: the state ``x``.
+        contacts: names of contacts that are held closed; None: those that touch at rest. With friction they
+            stick, without they slide; held contacts stay closed whatever the linear motion wants.
+
+    Returns:
+        A `Linearised`, which unpacks as ``A, B, C, D``.
+
+    Raises:
+        InputError: for an unknown input, output or contact; a contact that is held and pulls, or slides
+            with friction; inputs that move prescribed motions.
+
+    Limits: dense matrices. Joints with dry friction stick where they are at rest, and are loaded by their
+    bound where they move. Outputs of forces are those of the held contacts. Rolling contacts are held like
+    fixed points: the position is reduced by the directions of the velocity.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax.multibody import assemble, body, joint_spring, slide
+        >>> sledge = assemble(
+        ...     body("sledge", mass=1.0, inertia=1.0), slide("rail", "ground", "sledge"),
+        ...     joint_spring("spring", "rail", stiffness=4.0),
+        ... )
+        >>> A, B, C, D = nsjax.analysis.linearise(sledge)
+        >>> A.round(9).tolist()
+        [[0.0, 1.0], [-4.0, 0.0]]
+    """
+    check_precision()
+    system = bordered(problem.system)
+    wanted = input_places(problem, tuple(inputs)) if inputs else Inputs(problem.system, ())
+    state = canonical(problem.state if at is None else at, "state")
+    params = canonical(problem.params, "params")
+    check_shapes(system, params, state)
+    for name in outputs:
+        place_of(problem.system, name)
+    given = dataclasses.replace(problem, system=system, params=params, state=state)
+    u = [np.ravel(np.asarray(value_of(problem, key), float)) for _, key in wanted.keys]
+    whole = np.concatenate([*u, np.zeros(0)])
+    shapes = tuple(shape_of(problem, key) for _, key in wanted.keys)
+    held = _held(given, contacts)
+    point = Point(system, wanted, shapes, tuple(outputs), held.rows, held.drags)
+    G = np.asarray(point.directions(params, state, whole))
+    kept = _independent(G)
+    point = dataclasses.replace(point, kept=kept)
+    free = null_space(G[list(kept)])
+    live = np.asarray(point.live(state))
+    places = null_space(np.concatenate([G[list(kept)], null_space(live).T]))
+    found = jax.tree.map(np.asarray, point.matrices(params, state, whole, places, free))
+    _check_pressed(system, found["normal"], held)
+    n = places.shape[1] + free.shape[1]
+    C = found["C"] if outputs else np.eye(n)
+    D = found["D"] if outputs else np.zeros((n, len(whole)))
+    return Linearised(
+        A=found["A"], B=found["B"], C=C, D=D, positions=places, velocities=free, state=state, inputs=whole,
+        outputs=found["y"] if outputs else np.zeros(n), held=held.names, rate=found["f"],
+        system=problem.system,
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """Contacts and bounded rows that do not move: their names, rows among all, and bounded rows."""
+
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
+    drags: tuple[int, ...]
+
+
+def _held(problem: Problem, wanted: Sequence[str] | None) -> Held:
+    """Rows of contacts that are held closed."""
+    system, state, d = problem.system, problem.state, 1 + problem.system.nt
+    p, t = _ready(system, problem.params, state), jnp.asarray(state.t)
+    drags: tuple[int, ...] = ()
+    if system.nd:
+        rates = np.asarray(system.drag(t, state.q, state.v, p))
+        drags = tuple(int(k) for k in np.flatnonzero(np.abs(rates) <= TOUCHING))
+    if not system.nc:
+        chosen_contacts(system, wanted or (), "linearise")
+        return Held((), (), drags)
+    names = contact_names(system)
+    gap = np.asarray(system.gap(t, state.q, p))
+    rates = np.asarray(row_rates(system, t, jnp.asarray(state.q), jnp.asarray(state.v), p))
+    rates = rates[: system.nc * d].reshape(system.nc, d)
+    if wanted is None:
+        chosen = [k for k in range(system.nc) if gap[k] <= TOUCHING and abs(rates[k, 0]) <= TOUCHING]
+    else:
+        chosen = list(chosen_contacts(system, wanted, "linearise"))
+    friction = np.asarray(system.law(p).friction_of(system.nc))
+    rows: list[int] = []
+    for k in chosen:
+        if abs(gap[k]) > 1e3 * TOUCHING or abs(rates[k, 0]) > TOUCHING:
+            raise InputError(
+                f"linearise: contact {names[k]!r} is to be held with the gap {gap[k]:.3g} m and its rate "
+                f"{rates[k, 0]:.3g} m/s; give a state in which it is closed, or leave it out of contacts"
+            )
+        if friction[k] > 0.0 and np.any(np.abs(rates[k, 1:]) > TOUCHING):
+            raise InputError(
+                f"linearise: contact {names[k]!r} slides with friction {friction[k]:.3g}, where forces "
+                "jump; give a state in which it rests, set its friction to zero, or leave it out of "
+                "contacts"
+            )
+        rows += [k * d + i for i in range(d if friction[k] > 0.0 else 1)]
+    return Held(tuple(names[k] for k in chosen), tuple(rows), drags)
+
+
+def _check_pressed(system: System, normal: np.ndarray, held: Held) -> None:
+    """Refuses contacts that would have to pull."""
+    names = contact_names(system)
+    for k in (names.index(x) for x in held.names):
+        if normal[k] < -1e-9 * max(1.0, float(np.max(np.abs(normal)))):
+            raise InputError(
+                f"linearise: contact {names[k]!r} would have to pull with {-normal[k]:.3g} N to stay "
+                "closed; leave it out of contacts, or give the loads that press it"
+            )
+
+
+def _ready(system: System, params: PyTree, state: State) -> PyTree:
+    return refreshed(system, jnp.asarray(state.t), jnp.asarray(state.q), prepared(system, params))
+
+
+def _independent(G: np.ndarray) -> tuple[int, ...]:
+    """Rows that do not follow from others."""
+    from scipy.linalg import qr
+
+    if not G.shape[0]:
+        return ()
+    _, r, order = qr(G.T, mode="economic", pivoting=True)
+    size = np.abs(np.diag(r))
+    rank = int(np.sum(size > INDEPENDENT * max(size[0], 1e-300)))
+    return tuple(sorted(int(k) for k in order[:rank]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """What is differentiated.
+
+    Args:
+        system: with all constraints in the border.
+        inputs: their places.
+        shapes: of the inputs.
+        outputs: names.
+        rows: rows of contacts that are held.
+        drags: bounded rows at rest.
+        kept: independent ones among held contacts, constraints and bounded rows; None: all.
+    """
+
+    system: System
+    inputs: Inputs
+    shapes: tuple[tuple[int, ...], ...]
+    outputs: tuple[Any, ...]
+    rows: tuple[int, ...]
+    drags: tuple[int, ...]
+    kept: tuple[int, ...] | None = None
+
+    def params(self, params: PyTree, t: Array, q: Array, u: Array) -> PyTree:
+        """With the inputs."""
+        values: dict[str, Array] = {}
+        first = 0
+        for (name, _), shape in zip(self.inputs.keys, self.shapes, strict=True):
+            count = int(np.prod(shape))
+            values[name] = u[first : first + count].reshape(shape)
+            first += count
+        given = self.inputs.model(params, values) if values else params
+        return refreshed(self.system, t, q, prepared(self.system, given))
+
+    def rates(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """Of everything that is held, affine in ``v``."""
+        s, parts = self.system, [jnp.zeros(0)]
+        if s.nb or self.rows:
+            every = row_rates(s, t, q, v, p)
+            split = s.nc * (1 + s.nt)
+            parts += [every[np.array(self.rows, int)], every[split:]]
+        if self.drags:
+            parts.append(s.drag(t, q, v, p)[np.array(self.drags)])
+        found = jnp.concatenate(parts)
+        return found if self.kept is None else found[np.array(self.kept, int)]
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def directions(self, params: PyTree, state: State, u: Array) -> Array:
+        """Rows ``G`` (k, nv)."""
+        t, q, v = jnp.asarray(state.t), jnp.asarray(state.q), jnp.asarray(state.v)
+        p = self.params(params, t, q, u)
+        made: Array = jax.jacfwd(lambda v: self.rates(t, q, v, p))(v)
+        return made
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def live(self, state: State) -> Array:
+        """How increments move the position (nv, nv): the identity, without velocities of no position."""
+        s, q = self.system, jnp.asarray(state.q)
+        made: Array = jax.jacfwd(lambda xi: s.difference(q, s.retract(q, xi)))(jnp.zeros(s.nv))
+        return made
+
+    def balance(self, t: Array, q: Array, v: Array, p: PyTree) -> tuple[Array, Array]:
+        """Accelerations (nv,) and forces of the rows (k,)."""
+        s = self.system
+        push = s.force(t, q, v, p)
+        if s.nd:
+            moving = np.array([k not in self.drags for k in range(s.nd)])
+            rate, back = jax.vjp(lambda v: s.drag(t, q, v, p), v)
+            push = push - back(jnp.where(moving, s.drag_bound(p) * jnp.sign(rate), 0.0))[0]
+        mass = mass_matrix(s, q, p)
+        G = jax.jacfwd(lambda v: self.rates(t, q, v, p))(v)
+        if not G.shape[0]:
+            return jnp.linalg.solve(mass, push), jnp.zeros(0)
+
+        def along(e: Array) -> Array:
+            return self.rates(t + e, s.retract(q, e * v), v, p)
+
+        gamma = jax.jvp(along, (jnp.zeros(()),), (jnp.ones(()),))[1]
+        answers = jnp.linalg.solve(mass, jnp.concatenate([push[:, None], G.T], axis=1))
+        x = -jnp.linalg.solve(G @ answers[:, 1:], G @ answers[:, 0] + gamma)
+        return answers[:, 0] + answers[:, 1:] @ x, x
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def matrices(
+        self, params: PyTree, state: State, u: Array, places: Array, free: Array
+    ) -> Mapping[str, Array]:
+        """A, B, C, D, the rate of the state, outputs and normal forces."""
+        s, t, q0, v0 = self.system, *(jnp.asarray(x) for x in (state.t, state.q, state.v))
+        r = places.shape[1]
+
+        def at(x: Array, u: Array) -> tuple[Array, Array, Array]:
+            q = s.retract(q0, places @ x[:r])
+            p = self.params(params, t, q, u)
+            v = free @ x[r:]
+            G = jax.jacfwd(lambda v: self.rates(t, q, v, p))(v)
+            if G.shape[0]:
+                v = v - G.T @ jnp.linalg.solve(G @ G.T, self.rates(t, q, v, p))
+            a, f = self.balance(t, q, v, p)
+            moved = lambda e: s.difference(q0, s.retract(q, e * v))  # noqa: E731
+            rate = jax.jvp(moved, (jnp.zeros(()),), (jnp.ones(()),))[1]
+            y = self.measured(t, q, v, p, f)
+            return jnp.concatenate([places.T @ rate, free.T @ a]), y, f
+
+        x0 = jnp.concatenate([jnp.zeros(r), free.T @ v0])
+        (A, B), (C, D), _ = jax.jacfwd(at, argnums=(0, 1))(x0, u)
+        f, y, forces = at(x0, u)
+        return {
+            "A": A,
+            "B": B,
+            "C": C,
+            "D": D,
+            "f": f,
+            "y": y,
+            "normal": self.loads(forces)["force_normal"],
+        }
+
+    def measured(self, t: Array, q: Array, v: Array, p: PyTree, f: Array) -> Array:
+        """Outputs one below the other."""
+        if not self.outputs:
+            return jnp.zeros(0)
+        s = self.system
+        loads = self.loads(f)
+        zero = {name: jnp.zeros(x.shape(s), x.kind) for name, x in QUANTITIES.items() if name not in NOTES}
+        rows = {name: loads.get(name, zero.get(name)) for name in ROWS}
+        rows["gap"] = s.gap(t, q, p) if s.nc else jnp.zeros(0)
+        output = row_output(rows)
+        return jnp.concatenate([jnp.ravel(read(s, x, t, q, v, output, p)) for x in self.outputs])
+
+    def loads(self, f: Array) -> dict[str, Array]:
+        """Forces of contacts, constraints and bounded rows."""
+        s, d = self.system, 1 + self.system.nt
+        every = [*self.rows, *(s.nc * d + k for k in range(s.nb))]
+        every += [s.nc * d + s.nb + k for k in self.drags]
+        chosen = np.array(every, int)[np.array(self.kept, int)]
+        here = np.arange(s.nc * d + s.nb + s.nd)[:, None] == chosen
+        whole = jnp.sum(jnp.where(here, f, 0.0), axis=1)
+        split = s.nc * d
+        contact = whole[:split].reshape(s.nc, d)
+        return {
+            "force_normal": contact[:, 0], "force_tangential": contact[:, 1:],
+            "constraint_force": whole[split : split + s.nb], "drag_force": whole[split + s.nb :],
+        }  # fmt: skip

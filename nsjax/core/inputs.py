@@ -1,0 +1,317 @@
+"""Numbers of a problem that are given over time: systems that read their inputs.
+
+A step reads its inputs once, at its start (`System.refresh`): a held value counts for the whole step; of a
+linear one the functions of time read ``value + slope (t - start)``. No scheme knows of inputs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_batching import custom_vmap
+
+from nsjax.core.errors import InputError, nearest
+from nsjax.core.keys import Key, child, dotted, names, parse_parameter, put, refuse_twice
+from nsjax.core.system import Problem, System
+from nsjax.core.tables import Segment, Table, constant, first_value
+from nsjax.types import Array, Fn, PyTree, record
+
+
+@record(static=("moving",))
+class DrivenParams:
+    """Params of a system with inputs.
+
+    Args:
+        model: of the system itself, with the inputs at their first values after `System.prepare`.
+        signals: by name, a `Table`, or a `Segment` once a step has begun.
+        ready: the model's, prepared.
+        now: those of the step.
+        moving: which of their leaves depend on inputs.
+    """
+
+    model: PyTree
+    signals: dict[str, Any]
+    ready: PyTree = None
+    now: PyTree = None
+    moving: tuple[bool, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """Which numbers of a system are inputs, and how it reads them.
+
+    Args:
+        system: with constant numbers.
+        keys: places of the inputs by name.
+    """
+
+    system: System
+    keys: tuple[tuple[str, Key], ...]
+
+    def model(self, params: PyTree, values: Mapping[str, Any]) -> PyTree:
+        """Params of the model with these inputs."""
+        base = {"params": params}
+        for name, key in self.keys:
+            base = put(base, key, values[name])
+        return base["params"]
+
+    def _made(self, params: PyTree, values: Mapping[str, Any]) -> PyTree:
+        model = self.model(params, values)
+        return model if self.system.prepare is None else self.system.prepare(model)
+
+    def prepare(self, p: DrivenParams) -> DrivenParams:
+        """Constants of the model, and what of them inputs change."""
+        first = {name: first_value(x) for name, x in p.signals.items()}
+        ready = self._made(p.model, first)
+        moving = depends(lambda values: self._made(p.model, values), first)
+        return dataclasses.replace(p, ready=ready, moving=moving)
+
+    def refresh(self, t: Array, q: Array, p: DrivenParams) -> DrivenParams:
+        """The inputs of a step that begins at ``t``."""
+        signals = {name: x.segment(t) for name, x in p.signals.items()}
+        now = self._at(dataclasses.replace(p, signals=signals), t)
+        if self.system.refresh is not None:
+            now = self.system.refresh(t, q, now)
+        return dataclasses.replace(p, signals=signals, now=now)
+
+    def _at(self, p: DrivenParams, t: Array) -> PyTree:
+        """Prepared params with the inputs at a time; what does not depend on them is not computed again."""
+        fresh = self._made(p.model, {name: x.at(t) for name, x in p.signals.items()})
+        leaves, structure = jax.tree.flatten(fresh)
+        both = zip(leaves, jax.tree.leaves(p.ready), p.moving, strict=True)
+        return jax.tree.unflatten(structure, [new if moves else old for new, old, moves in both])
+
+    def read(self, p: DrivenParams, t: Array | None) -> PyTree:
+        """Params of the model for a function of the system, of time if it is one."""
+        if p.now is None:
+            return p.ready
+        if t is None or all(x.slope is None for x in p.signals.values()):
+            return p.now
+        now, at = p.now, self._at(p, t)
+        if self.system.refresh is None:
+            return at
+        # what the step holds fixed stays; numbers that are inputs, and what follows from them, move
+        held: bool = jax.tree.structure(at) == jax.tree.structure(now)  # type: ignore[operator]
+        if held:
+            both = zip(jax.tree.leaves(at), jax.tree.leaves(now), p.moving, strict=True)
+            return jax.tree.unflatten(
+                jax.tree.structure(at), [new if moves else old for new, old, moves in both]
+            )
+        return {**now, **_moved(at, p.moving)} if isinstance(now, dict) else at
+
+
+def _moved(params: dict[str, PyTree], moving: tuple[bool, ...]) -> dict[str, PyTree]:
+    """Entries of a mapping of which a leaf depends on inputs."""
+    marks = jax.tree.unflatten(jax.tree.structure(params), moving)
+    return {name: x for name, x in params.items() if any(jax.tree.leaves(marks[name]))}
+
+
+def depends(function: Fn, values: PyTree) -> tuple[bool, ...]:
+    """Which leaves of ``function(values)`` depend on the values, as far as its operations tell."""
+    found: list[bool] = []
+
+    @custom_vmap
+    def look(*leaves: Array) -> tuple[Array, ...]:
+        return leaves
+
+    @look.def_vmap
+    def _(size: int, batched: list[bool], *leaves: Array) -> tuple[tuple[Array, ...], tuple[bool, ...]]:
+        found.extend(batched)
+        return leaves, tuple(batched)
+
+    def seen(values: PyTree) -> Array:
+        leaves = jax.tree.leaves(function(values))
+        look(*map(jnp.asarray, leaves))
+        return jnp.zeros(())
+
+    several = jax.tree.map(lambda x: jnp.stack([jnp.asarray(x)] * 2), values)
+    jax.eval_shape(jax.vmap(seen), several)
+    return tuple(found)
+
+
+TIMED = ("force", "potential", "gap", "slip", "rows", "constraint", "drag", "allowed", "observe", "shapes")
+STILL = ("mass", "inertia", "law", "drag_bound")
+"""Functions of a system whose first argument is the time, and others, that take params as the last one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Read:
+    """A function of the system that is called with the params of a system with inputs."""
+
+    function: Fn
+    inputs: Inputs
+    timed: bool
+
+    def __call__(self, *arguments: Any) -> Any:
+        """With the numbers of the model at the time."""
+        *others, p = arguments
+        return self.function(*others, self.inputs.read(p, others[0] if self.timed else None))
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadParts:
+    """`System.parts` of a system with inputs."""
+
+    parts: Any
+    inputs: Inputs
+
+    def part_names(self, kind: str) -> tuple[str, ...]:
+        """Those of the system."""
+        found: tuple[str, ...] = self.parts.part_names(kind)
+        return found
+
+    def part_row(self, kind: str, name: Any, *row: Any) -> dict[str, Array]:
+        """Those of the system, with its inputs at the time. ``row`` is ``t, q, v, output, p``."""
+        t, q, v, output, p = row
+        found: dict[str, Array] = self.parts.part_row(kind, name, t, q, v, output, self.inputs.read(p, t))
+        return found
+
+
+def driven_system(inputs: Inputs) -> System:
+    """The system that reads its inputs; its params are `DrivenParams`."""
+    system = inputs.system
+    wrapped: dict[str, Any] = {}
+    for name in (*TIMED, *STILL):
+        function = getattr(system, name)
+        if function is not None:
+            wrapped[name] = Read(function, inputs, name in TIMED)
+    parts = None if system.parts is None else ReadParts(system.parts, inputs)
+    return dataclasses.replace(
+        system, **wrapped, prepare=inputs.prepare, refresh=inputs.refresh, parts=parts, name="", choices=()
+    )
+
+
+def driven(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
+    """A problem some numbers of which are given over time.
+
+    Args:
+        problem: with constant numbers.
+        inputs: a `table` by the name of a number (``"motor.value"``, ``"params.friction"``,
+            ``"push.value[1]"``), or by that of an actuator, force or torque of a mechanism (``"motor"``),
+            whose effort or control it then is; a number or array is constant.
+
+    Returns:
+        A problem for all that takes one (`nsjax.simulate`, sweeps, identification); its params are
+        ``model``, those of the given one, and ``signals``, the tables by name.
+
+    Raises:
+        InputError: for an unknown name, a number given twice, values of another shape, and systems that
+            cannot have inputs.
+
+    Limits: systems whose structure promises to be constant, and contacts that change from step to step
+    (`System.pairs`), take none. A number on which what a scheme computes once for a run depends is refused
+    by the run. What inputs change is computed in every step.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import models
+        >>> crank = nsjax.driven(models.slider_crank(), {"torque": nsjax.table([0.0, 1.0], [0.0, 0.2])})
+        >>> crank.params.signals["torque"].values.tolist()
+        [0.0, 0.2]
+    """
+    places = input_places(problem, tuple(inputs))
+    signals = {}
+    for (name, key), value in zip(places.keys, inputs.values(), strict=True):
+        signals[name] = value if isinstance(value, Table | Segment) else constant(name, value)
+        shape = np.shape(first_value(signals[name]))
+        wanted = shape_of(problem, key)
+        if shape != wanted:
+            raise InputError(
+                f"inputs: {name!r} has values of shape {shape}; the number has the shape {wanted}, give "
+                "that"
+            )
+    model = places.model(problem.params, {name: first_value(x) for name, x in signals.items()})
+    return dataclasses.replace(
+        problem, system=driven_system(places), params=DrivenParams(model=model, signals=signals)
+    )
+
+
+def input_places(problem: Problem, wanted: tuple[str, ...], who: str = "inputs") -> Inputs:
+    """Places of inputs by their names; ``who`` is the caller that refuses them.
+
+    Raises:
+        InputError: see `driven`.
+    """
+    system = problem.system
+    if isinstance(getattr(system.prepare, "__self__", None), Inputs):
+        raise InputError(f"{who}: the problem has inputs already; give all of them at once")
+    if system.structure.constant:
+        raise InputError(
+            f"{who}: the structure {type(system.structure).__name__} promises to be constant over a run; "
+            "drop constant=True of it"
+        )
+    if system.pairs is not None:
+        raise InputError(
+            f"{who}: contacts between bodies that change (contact_group with a capacity) take none; leave "
+            "the capacity out"
+        )
+    seen: list[Key] = []
+    found = []
+    for name in wanted:
+        key = _key(problem, name, who)
+        refuse_twice(key, seen, who, "give it once")
+        found.append((name, key))
+    return Inputs(system, tuple(found))
+
+
+def _key(problem: Problem, name: str, who: str) -> Key:
+    find: Any = getattr(problem.system.parts, "input_name", None)
+    full = name if find is None else find(name, problem.params)
+    key = parse_parameter(full, who)
+    if key.path[0] != "params":
+        raise InputError(f"{who}: {name!r} is no number of params; give one of those")
+    node: Any = problem.params
+    for step in key.path[1:]:
+        if step not in names(node):
+            raise InputError(f"{who}: unknown number {name!r}; {nearest(name, dotted(problem.params))}")
+        node = child(node, step)
+    below = dotted(node)
+    if below:
+        shown = ", ".join(f"{name}.{x}" for x in below[:6])
+        raise InputError(f"{who}: {name!r} is no number; choose one of {shown}")
+    if key.index is not None and not (np.ndim(node) == 1 and key.index < np.shape(node)[0]):
+        raise InputError(f"{who}: {name!r}: the array has shape {np.shape(node)}; there is no such entry")
+    return dataclasses.replace(key, text=name)
+
+
+def value_of(problem: Problem, key: Key) -> Any:
+    """The number that an input replaces; zero where none is given."""
+    node: Any = {"params": problem.params}
+    for step in key.path:
+        node = child(node, step)
+    if node is None:
+        return np.zeros(())
+    return node if key.index is None else node[key.index]
+
+
+def shape_of(problem: Problem, key: Key) -> tuple[int, ...]:
+    """Shape of an input."""
+    return np.shape(value_of(problem, key))
+
+
+def check_constants(params: PyTree, constants: Fn) -> None:
+    """Refuses inputs on which constants of a run depend.
+
+    Args:
+        params: of a run; any but `DrivenParams` pass.
+        constants: ``params -> constants`` of the scheme.
+
+    Raises:
+        InputError: naming them.
+    """
+    for name, signal in params.signals.items() if isinstance(params, DrivenParams) else ():
+
+        def made(value: Any, name: str = name) -> Any:
+            changed = params.signals | {name: Segment(start=0.0, value=value)}
+            return constants(dataclasses.replace(params, signals=changed))
+
+        if any(depends(made, first_value(signal))):
+            raise InputError(
+                f"inputs: {name!r} enters what the scheme computes once for a run (the mass, for "
+                "instance); keep it constant, or take another scheme"
+            )

@@ -1,0 +1,333 @@
+"""Steps one by one: the time loop's own row of steps as a pure function, for controllers and policies."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import checks
+from nsjax.core.blocks import Blocks
+from nsjax.core.errors import InputError
+from nsjax.core.inputs import (
+    DrivenParams,
+    Inputs,
+    check_constants,
+    driven,
+    input_places,
+    shape_of,
+    value_of,
+)
+from nsjax.core.operators import refreshed
+from nsjax.core.pairs import check_run
+from nsjax.core.quantities import ROWS, RowQuantities
+from nsjax.core.scheme import Scheme
+from nsjax.core.system import Problem, State
+from nsjax.core.tables import KINDS, Segment
+from nsjax.loop import LoopProgram, Run, RunSetup, begin_run, prepare_run, run_row
+from nsjax.sensors import needed_rows, read, row_output
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class Going:
+    """What goes from one step to the next.
+
+    Args:
+        run: what the time loop carries.
+        last: inputs (m,) at the end of the step before, from which linear ones go on.
+        own: params and constants, where `Stepper.reset` was given params of its own.
+    """
+
+    run: Run
+    last: Array
+    own: PyTree = None
+
+    @property
+    def state(self) -> State:
+        """Time, position and velocity."""
+        return self.run.next.carry.state
+
+    @property
+    def status(self) -> Array:
+        """Bits of `nsjax.status` of all steps; 0: all went well."""
+        return self.run.status
+
+
+@record()
+class Step(RowQuantities):
+    """What a step gives.
+
+    Args:
+        t, q (nq,), v (nv,): at its end.
+        outputs: by the names asked for.
+        status: bits of `nsjax.status` of all steps so far.
+
+    Row quantities as of `nsjax.Trajectory`, those asked for with ``save``.
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    outputs: dict[str, Array]
+    status: Array
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stepper:
+    """Pure functions `reset` and `step` of a problem, see `nsjax.stepper`.
+
+    Args:
+        problem: with its inputs.
+        scheme: of the steps.
+        dt: step size of the scheme [s].
+        inputs: places of the inputs.
+        sizes: shapes of the inputs.
+        hold: ``"held"`` or ``"linear"``.
+        outputs: names of what steps give.
+        substeps: steps of the scheme in one step.
+        program: static part of the loop.
+        ready: params and constants of the problem's own numbers.
+    """
+
+    problem: Problem
+    scheme: Scheme
+    dt: Array
+    inputs: Inputs
+    sizes: tuple[tuple[int, ...], ...]
+    hold: str
+    outputs: tuple[Any, ...]
+    substeps: int
+    program: LoopProgram
+    ready: tuple[PyTree, PyTree]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the inputs, in the order of ``u``."""
+        return tuple(name for name, _ in self.inputs.keys)
+
+    @property
+    def input_size(self) -> int:
+        """Entries of ``u``."""
+        return sum(int(np.prod(x)) for x in self.sizes)
+
+    def reset(self, params: PyTree = None, state: State | None = None) -> Going:
+        """The carry at a start.
+
+        Args:
+            params: of the model, ``problem.params`` with other numbers; None: the problem's own. They then
+                go with the carry, so that batches may have different ones and derivatives reach them.
+            state: None: the problem's own.
+
+        Raises:
+            InputError: for params or a state of another form.
+        """
+        state = self.problem.state if state is None else state
+        checks.check_state(state)
+        state = checks.canonical(state, "state")
+        own, (full, _) = None, self.ready
+        if params is not None:
+            full = self._params(params)
+            own = _prepared(self.program, self.scheme, full, self.dt)
+        checks.check_shapes(self.program.system, full, state)
+        raw = dataclasses.replace(full, ready=None, now=None, moving=()) if self.names else full
+        run = begin_run(self.program, self.scheme, raw, state, self.dt, None)
+        return Going(run=run, last=self._first(full), own=own)
+
+    def step(self, carry: Going, u: Any = None) -> tuple[Going, Step]:
+        """One step of the size ``dt`` (``substeps`` steps of the scheme).
+
+        Args:
+            carry: of `reset` or of the step before.
+            u: inputs, an array (input_size,) in the order of ``names``, one number for one input, or a
+                mapping by name. Held: over the step. Linear: reached at its end, from those of the step
+                    before.
+
+        Returns:
+            The next carry, and a `Step`.
+        """
+        (params, constants), last = self.ready if carry.own is None else carry.own, carry.last
+        if self.names:
+            last = self._vector(u)
+            params = dataclasses.replace(params, signals=self._segments(carry, last))
+        elif u is not None and np.size(u):
+            raise InputError("step: u is given, but the stepper has no inputs; name them in inputs=")
+        blocks = Blocks(self.substeps, self.scheme.stores_solutions)
+        run, row = run_row(self._setup(params, constants), carry.run, self.substeps, blocks)
+        return Going(run=run, last=last, own=carry.own), self._made(params, run, row)
+
+    def observe(self, carry: Going) -> Step:
+        """What the last step gave, without forces: outputs of a start for a policy."""
+        params, constants = self.ready if carry.own is None else carry.own
+        if self.names:
+            still = segments(jnp.asarray(carry.state.t), self._values(carry.last), self.hold)
+            params = dataclasses.replace(params, signals=still)
+        run, row = run_row(self._setup(params, constants), carry.run, 0)
+        return self._made(params, run, row)
+
+    def _setup(self, params: PyTree, constants: PyTree) -> RunSetup:
+        return RunSetup(
+            program=self.program, scheme=self.scheme, params=params, constants=constants, dt=self.dt
+        )
+
+    def _made(self, params: PyTree, run: Run, row: dict[str, Any]) -> Step:
+        system, (t, q, v) = self.program.system, (row.pop(x) for x in ("t", "q", "v"))
+        found: dict[str, Array] = {}
+        if self.outputs:
+            p = refreshed(system, t, q, params)
+            output = row_output(row)
+            found = {str(x): read(system, x, t, q, v, output, p) for x in self.outputs}
+        return Step(t=t, q=q, v=v, outputs=found, status=run.status, **row)
+
+    def _params(self, params: PyTree) -> PyTree:
+        """With the inputs as the params have them."""
+        params = checks.canonical(params, "params")
+        if not self.names:
+            return params
+        if isinstance(params, DrivenParams):
+            raise InputError("reset: params are those of a problem with inputs; give problem.params")
+        given = Problem(system=self.problem.system, params=params, state=self.problem.state)
+        signals = own_segments(given, self.inputs, self.hold)
+        values = {name: x.value for name, x in signals.items()}
+        return DrivenParams(model=self.inputs.model(params, values), signals=signals)
+
+    def _first(self, params: PyTree) -> Array:
+        if not self.names:
+            return jnp.zeros(0)
+        flat = [jnp.ravel(jnp.asarray(params.signals[name].value)) for name in self.names]
+        return jnp.concatenate(flat)
+
+    def _vector(self, u: Any) -> Array:
+        if isinstance(u, Mapping):
+            unknown = next((x for x in u if x not in self.names), None)
+            missing = next((x for x in self.names if x not in u), None)
+            if unknown is not None or missing is not None:
+                what = f"unknown input {unknown!r}" if unknown is not None else f"{missing!r} is missing"
+                raise InputError(f"step: {what}; the inputs are {', '.join(self.names)}")
+            u = jnp.concatenate([jnp.ravel(jnp.asarray(u[name], float)) for name in self.names])
+        if u is None or jnp.size(u) != self.input_size or jnp.ndim(u) > 1:
+            shape = None if u is None else jnp.shape(u)
+            raise InputError(
+                f"step: u has shape {shape}; give ({self.input_size},), of the inputs "
+                f"{', '.join(self.names)}"
+            )
+        return jnp.asarray(u, float).reshape(-1)
+
+    def _values(self, u: Array) -> dict[str, Array]:
+        found, first = {}, 0
+        for name, shape in zip(self.names, self.sizes, strict=True):
+            count = int(np.prod(shape))
+            found[name] = u[first : first + count].reshape(shape)
+            first += count
+        return found
+
+    def _segments(self, carry: Going, u: Array) -> dict[str, Any]:
+        follow = carry.run.next
+        t = follow.origin + follow.index * self.dt
+        if self.hold == "held":
+            return segments(t, self._values(u), self.hold)
+        slopes = self._values((u - carry.last) / (self.substeps * self.dt))
+        return segments(t, self._values(carry.last), self.hold, slopes)
+
+
+def own_segments(problem: Problem, places: Inputs, hold: str) -> dict[str, Segment]:
+    """Inputs as a problem has them."""
+    values = {name: jnp.asarray(value_of(problem, key), float) for name, key in places.keys}
+    return segments(jnp.zeros(()), values, hold)
+
+
+def segments(
+    t: Array, values: dict[str, Array], hold: str, slopes: dict[str, Array] | None = None
+) -> dict[str, Segment]:
+    """Inputs of a step that begins at ``t`` with these values."""
+    if hold == "held":
+        return {name: Segment(start=t, value=x) for name, x in values.items()}
+    rates = {name: jnp.zeros_like(x) for name, x in values.items()} if slopes is None else slopes
+    return {name: Segment(start=t, value=x, slope=rates[name]) for name, x in values.items()}
+
+
+@functools.partial(jax.jit, static_argnames=("program",))
+def _prepared(program: LoopProgram, scheme: Scheme, params: PyTree, dt: Array) -> tuple[PyTree, PyTree]:
+    setup = prepare_run(program, scheme, params, dt)
+    return setup.params, setup.constants
+
+
+def stepper(
+    problem: Problem, scheme: Scheme, dt: Array | float, *, inputs: Sequence[str] = (),
+    outputs: Sequence[Any] = (), hold: str = "held", substeps: int = 1, save: Sequence[str] = (),
+    gradient: str | None = None,
+) -> Stepper:  # fmt: skip
+    """A problem step by step, for feedback, policies and learning: pure functions for `jax.lax.scan`,
+    `jax.vmap`, `jax.lax.map`, `jax.jit` and derivatives. A step is that of `nsjax.simulate`.
+
+    Args:
+        problem: whose numbers may be traced.
+        scheme: of the steps.
+        dt: of one step [s], between two inputs.
+        inputs: names of numbers that every step is given, as of `nsjax.driven`: ``"motor"``,
+            ``"push.value[1]"``.
+        outputs: what every step gives in ``step.outputs``: names as of `Trajectory.sensor` (``"cart.x"``,
+            ``"rod.velocity"``, ``"foot.force"``), or sensors of `nsjax.multibody.sensor`.
+        hold: ``"held"``: an input counts over its step. ``"linear"``: it is reached at its end from that of
+            the step before; at a start from the problem's own number.
+        substeps: steps of the scheme in every step.
+        save: names of row quantities that every step gives beside these, see `Trajectory`.
+        gradient: as of `nsjax.simulate`; None: the scheme's own.
+
+    Returns:
+        A `Stepper` with ``reset(params=None, state=None) -> carry`` and ``step(carry, u) -> (carry,
+        Step)``.
+
+    Raises:
+        InputError: for an unknown input, output or quantity, before any work.
+
+    Limits: its steps carry derivatives, whether they are asked for or not; they cost nothing where they are
+    not. Inputs as of `nsjax.driven`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, nsjax
+        >>> from nsjax import models, schemes
+        >>> crank = nsjax.stepper(
+        ...     models.slider_crank(), schemes.moreau(), 1e-4, inputs=["torque"], outputs=["theta1"]
+        ... )
+        >>> carry, steps = jax.lax.scan(crank.step, crank.reset(), 0.05 * jnp.ones((100, 1)))
+        >>> steps.outputs["theta1"].shape, round(float(carry.state.t), 9)
+        ((100,), 0.01)
+    """
+    system = problem.system
+    checks.check_kind(system, scheme)
+    checks.check_precision()
+    if hold not in KINDS:
+        raise InputError(f"stepper: hold = {hold!r}; choose {' or '.join(KINDS)}")
+    if not isinstance(substeps, int) or substeps < 1:
+        raise InputError(f"stepper: substeps = {substeps!r}; give a whole number of at least 1")
+    if isinstance(inputs, str) or isinstance(outputs, str):
+        raise InputError("stepper: inputs and outputs are lists of names; write ['motor']")
+    checks.check_lengths(dt, 1, None, 1, 0)
+    checks.check_gradient(scheme, gradient)
+    scheme = dataclasses.replace(
+        scheme, coef=checks.canonical(scheme.coef, "scheme"), gradient=gradient or scheme.gradient
+    )
+    checks.check_tolerances(scheme)
+    wanted = {*checks.check_save(tuple(save), ROWS), *needed_rows(system, outputs)}
+    keep = tuple(name for name in ROWS if name in wanted)
+    places = input_places(problem, tuple(inputs)) if inputs else Inputs(system, ())
+    sizes = tuple(shape_of(problem, key) for _, key in places.keys)
+    made = problem if not inputs else driven(problem, own_segments(problem, places, hold))
+    step = checks.canonical(dt, "dt") / substeps
+    program = LoopProgram(system=made.system, keep=keep, events=0)
+    check_run(made.system, scheme, 0, gradient)
+    params = checks.canonical(made.params, "params")
+    state = checks.canonical(problem.state, "state")
+    checks.check_state(state)
+    checks.check_shapes(made.system, params, state)
+    if not checks.is_traced((params, state, scheme, step)) and not checks.being_compiled():
+        checks.check_values(made.system, params, state, scheme, step)
+    check_constants(params, lambda p: prepare_run(program, scheme, p, step).constants)
+    ready = _prepared(program, scheme, params, step)
+    return Stepper(problem, scheme, step, places, sizes, hold, tuple(outputs), substeps, program, ready)

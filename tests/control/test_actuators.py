@@ -1,0 +1,120 @@
+"""Servos with limits, and first-order actuators in every scheme, against closed forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import InputError, models, schemes
+from nsjax.analysis import linearise
+from nsjax.multibody import assemble, body, servo, slide
+from tests.control.mechanisms import arm
+
+SCHEMES = (
+    schemes.moreau(), schemes.generalized_alpha(), schemes.nsga_decoupled(), schemes.half_explicit(),
+)  # fmt: skip
+
+
+def sledge(coordinates: str = "joint", **given: Any) -> nsjax.Problem:
+    return assemble(
+        body("sledge", mass=2.0, inertia=1.0), slide("rail", "ground", "sledge"),
+        servo("servo", "rail", **given), coordinates=coordinates,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+def test_a_position_servo_is_an_oscillator(coordinates: str) -> None:
+    problem = sledge(coordinates, position=0.3, stiffness=50.0, damping=4.0)
+    run = nsjax.simulate(*problem, schemes.generalized_alpha(rho_inf=1.0), dt=1e-3, steps=1000)
+    decay, w = 1.0, np.sqrt(25.0 - 1.0)  # (d / 2 m), sqrt(k / m - decay^2)
+    wanted = 0.3 - 0.3 * np.exp(-decay * run.t) * (np.cos(w * run.t) + decay / w * np.sin(w * run.t))
+    # second order: error constant below one of dt^2 times accelerations
+    assert np.max(np.abs(run.body("sledge").position[:, 0] - wanted)) < 5e-6
+
+
+def test_a_servo_does_not_go_beyond_its_limit() -> None:
+    problem = sledge(velocity=1.0, damping=1e3, limit=(-1.0, 4.0))
+    run = nsjax.simulate(*problem, schemes.moreau(), dt=1e-4, steps=3000)
+    # constant force 4 N until the wanted speed is nearly there
+    assert run.v[2000, 0] == pytest.approx(4.0 / 2.0 * 0.2, rel=1e-12)
+    assert np.max(run.load("servo").force[:, 0]) == 4.0
+
+
+QUICK = ((SCHEMES[0], "joint", 2), (SCHEMES[1], "absolute", 2))
+CASES = [(x, c, n) for x in SCHEMES for c in ("joint", "absolute") for n in (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "coordinates", "dimension"),
+    [pytest.param(*x, marks=() if x in QUICK else pytest.mark.slow) for x in CASES],
+)
+def test_an_activation_follows_in_every_scheme(
+    scheme: nsjax.Scheme, coordinates: str, dimension: int
+) -> None:
+    T, dt, steps = 0.05, 1e-3, 100
+    problem = nsjax.filtered(arm(coordinates, dimension), {"motor": T}, {"motor": 0.5})
+    run = nsjax.simulate(*problem, scheme, dt=dt, steps=steps)
+    run.raise_for_status()
+    wanted = 2.0 - 1.5 * np.exp(-run.t / T)
+    # explicit Euler is the coarsest: error of first order, dt / (2 T) of the way
+    assert np.max(np.abs(run["motor.activation"] - wanted)) < 1.5 * dt / (2.0 * T)
+    torque = run.load("motor").torque
+    if dimension == 2:
+        assert np.max(np.abs(torque - run["motor.activation"])) < 1e-12
+
+
+def test_a_quick_actuator_is_none() -> None:
+    own = nsjax.simulate(*arm("joint", 2), schemes.generalized_alpha(), dt=1e-3, steps=200)
+    quick = nsjax.filtered(arm("joint", 2), {"motor": 1e-6})
+    run = nsjax.simulate(*quick, schemes.generalized_alpha(), dt=1e-3, steps=200)
+    assert np.max(np.abs(own.q - run.q)) < 1e-9
+
+
+def test_a_command_is_an_input_and_has_derivatives() -> None:
+    problem = nsjax.filtered(arm("joint", 2), {"motor": 0.03})
+
+    def end(numbers: Any) -> Any:
+        T, u = numbers
+        given = problem.replace({"time_constants.motor": T})
+        return nsjax.simulate(
+            *given, schemes.moreau(), dt=1e-3, steps=100, every=100,
+            inputs={"motor": nsjax.table([0.0, 0.05], jnp.stack([u, -u]))},
+        ).q[-1, 0]  # fmt: skip
+
+    at, h = jnp.array([0.03, 2.0]), 1e-6
+    forward, reverse = jax.jacfwd(end)(at), jax.grad(end)(at)
+    secants = np.array([(end(at + h * e) - end(at - h * e)) / (2 * h) for e in np.eye(2)])
+    assert np.max(np.abs(forward - reverse)) < 1e-9
+    assert np.max(np.abs(reverse - secants)) < 1e-6 * np.max(np.abs(secants))
+
+
+def test_an_activation_is_one_state_of_the_linear_motion() -> None:
+    problem = nsjax.filtered(sledge(position=0.0, stiffness=8.0), {"servo": 0.1})
+    A, B, C, D = linearise(problem, inputs=["servo"], outputs=["sledge.position"])
+    assert A.shape == (3, 3)
+    assert B.shape == (3, 1)
+    s = 3.0j  # beside the resonance at 2 rad/s
+    transfer = (C @ np.linalg.solve(s * np.eye(3) - A, B) + D)[0, 0]
+    assert transfer == pytest.approx(8.0 / (2.0 * s * s + 8.0) / (1.0 + 0.1 * s), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: servo("s", "j"), "stiffness"),
+        (lambda: servo("s", "j", velocity=1.0, stiffness=1.0), "damping"),
+        (lambda: servo("s", "j", stiffness=1.0, limit=-1.0), "limit"),
+        (lambda: nsjax.filtered(arm("joint", 2), {"motor": 0.0}), "positive"),
+        (lambda: nsjax.filtered(arm("joint", 2), {"upper.mass": 0.1}), "more than the force"),
+        (lambda: nsjax.filtered(arm("joint", 2), {"motor": 0.1}, {"servo": 0.0}), "no time constant"),
+        (lambda: nsjax.filtered(models.slider_crank(), {"friction": 0.1}), "more than the force"),
+    ],
+)
+def test_refusals(make: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make()

@@ -1,0 +1,182 @@
+"""Steps one by one against runs, their size, and gradients of returns through landings."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import InputError, models, schemes
+from tests.control.mechanisms import arm, hopper
+
+STEPS, DT = 200, 1e-3
+COMMAND = 0.5 + 0.1 * np.sin(0.05 * np.arange(STEPS))
+"""Length of the leg: the hopper lands at about step 170 (0.2 m of fall less its own thrust)."""
+
+
+def rolled(stepper: nsjax.Stepper, u: Any, start: Any = None) -> Any:
+    return jax.lax.scan(stepper.step, stepper.reset() if start is None else start, u)
+
+
+SCHEMES = (
+    schemes.moreau(), schemes.generalized_alpha(), schemes.nsga_decoupled(), schemes.half_explicit(),
+)  # fmt: skip
+QUICK = ((SCHEMES[0], "joint", 2), (SCHEMES[1], "absolute", 2))
+CASES = [(x, *c) for x in SCHEMES for c in (("joint", 2), ("absolute", 2), ("joint", 3), ("absolute", 3))]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "coordinates", "dimension"),
+    [pytest.param(*x, marks=() if x in QUICK else pytest.mark.slow) for x in CASES],
+)
+def test_steps_are_those_of_a_run(scheme: nsjax.Scheme, coordinates: str, dimension: int) -> None:
+    problem = arm(coordinates, dimension)
+    u = np.linspace(-0.5, 0.5, 60)[:, None]
+    stepper = nsjax.stepper(problem, scheme, 4e-3, inputs=["servo"], save=["force_normal", "impacts"])
+    carry, steps = rolled(stepper, u)
+    table = nsjax.table(4e-3 * np.arange(60), u[:, 0])
+    run = nsjax.simulate(*problem, scheme, dt=4e-3, steps=60, inputs={"servo": table}, gradient="saltation")
+    assert int(carry.status) == int(run.status) == 0
+    # the same operations; a compiler may round them in another order
+    assert np.max(np.abs(steps.q - run.q[1:])) < 1e-12
+    assert np.max(np.abs(steps.force_normal - run.force_normal[1:])) < 1e-7
+    assert np.array_equal(steps.impacts, run.impacts[1:])
+    assert float(carry.state.t) == run.t[-1]
+
+
+def test_linear_inputs_and_several_steps_of_the_scheme() -> None:
+    problem = arm("joint", 2)
+    u = np.sin(0.2 * np.arange(1, 31))[:, None]
+    stepper = nsjax.stepper(problem, schemes.moreau(), 4e-3, inputs=["servo"], hold="linear", substeps=4)
+    _, steps = rolled(stepper, u)
+    table = nsjax.table(4e-3 * np.arange(31), np.concatenate([[0.0], u[:, 0]]), "linear")
+    run = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=120, every=4, inputs={"servo": table})
+    assert np.max(np.abs(steps.q - run.q[1:])) < 1e-11
+    assert np.array_equal(steps.t, run.t[1:])
+
+
+def test_a_step_is_no_larger_than_that_of_a_run() -> None:
+    """Operations of the lowered programs; the table of a run adds its look-up."""
+    problem, scheme = hopper(), schemes.moreau()
+    stepper = nsjax.stepper(problem, scheme, DT, inputs=["motor"])
+
+    def run(k: Any) -> Any:
+        return nsjax.simulate(
+            *problem.replace({"motor.own.position": k}), scheme, dt=DT, steps=STEPS, save=[]
+        ).q
+
+    u = jnp.asarray(COMMAND)
+    own = jax.jit(lambda u: rolled(stepper, u)[1].q).lower(u)
+    plain = jax.jit(run).lower(jnp.asarray(0.5))
+    count = [x.as_text().count("stablehlo.") for x in (own, plain)]
+    # 1299 and 1246 when this was written: the input is put in, and the row of the start is not made
+    assert count[0] < 1.06 * count[1]
+    if jax.default_backend() == "cpu":
+        assert 'xla_cpu_small_call="true"' in own.compile().as_text()
+
+
+def test_the_gradient_of_a_return_through_a_landing() -> None:
+    problem, way = hopper(), np.cos(0.03 * np.arange(STEPS))
+    stepper = nsjax.stepper(problem, schemes.moreau(), DT, inputs=["motor"], outputs=["foot.force"])
+
+    def value(u: Any) -> Any:
+        return DT * jnp.sum(rolled(stepper, u)[1].q[:, 0])
+
+    def by_run(u: Any) -> Any:
+        table = nsjax.table(DT * np.arange(STEPS), u)
+        run = nsjax.simulate(
+            *problem, schemes.moreau(), dt=DT, steps=STEPS, save=[], inputs={"motor": table}
+        )
+        return DT * jnp.sum(run.q[1:, 0])
+
+    u = jnp.asarray(COMMAND)
+    assert float(jnp.max(rolled(stepper, u)[1].outputs["foot.force"])) > 0.0  # it lands
+    one, other = jax.grad(value)(u), jax.grad(by_run)(u)
+    assert float(jnp.max(jnp.abs(one - other))) < 1e-12 * float(jnp.max(jnp.abs(other))) + 1e-15
+    wide = jax.jit(value)
+    secants = [float((wide(u + h * way) - wide(u - h * way)) / (2 * h)) for h in (0.02, 0.05)]
+    # first order in the step: 1.3 % here, 0.3 % with steps of DT / 4 (secants -0.00403 to -0.00406)
+    for secant in secants:
+        assert float(one @ way) == pytest.approx(secant, rel=0.025)
+
+
+def test_params_of_its_own_batches_and_their_derivatives() -> None:
+    problem = hopper()
+    stepper = nsjax.stepper(problem, schemes.moreau(), DT, inputs=["motor"])
+
+    def end(mass: Any) -> Any:
+        trunk = dataclasses.replace(problem.params["trunk"], mass=mass)
+        start = stepper.reset({**problem.params, "trunk": trunk})
+        return rolled(stepper, jnp.asarray(COMMAND), start)[0].state.q[0]
+
+    masses = jnp.array([2.0, 3.0])
+    many = jax.vmap(end)(masses)
+    table = nsjax.table(DT * np.arange(STEPS), COMMAND)
+    for mass, found in zip(masses, many, strict=True):
+        one = problem.replace({"trunk.mass": mass})
+        run = nsjax.simulate(*one, schemes.moreau(), dt=DT, steps=STEPS, inputs={"motor": table})
+        assert float(found) == pytest.approx(run.q[-1, 0], abs=1e-12)
+    slope = jax.jvp(end, (masses[1],), (1.0,))[1]
+    assert float(jax.grad(end)(masses[1])) == pytest.approx(float(slope), rel=1e-9)
+
+
+def test_a_policy_sees_the_start_and_the_outputs() -> None:
+    stepper = nsjax.stepper(
+        hopper(), schemes.moreau(), DT, inputs=["motor", "gravity"],
+        outputs=["guide.position", "leg.velocity", "foot.gap"],
+    )  # fmt: skip
+    start = stepper.reset()
+    seen = stepper.observe(start)
+    assert float(seen.outputs["guide.position"]) == 0.75
+    assert stepper.names == ("motor", "gravity")
+    assert stepper.input_size == 2
+
+    def policy(state: Any, _: Any) -> Any:
+        carry, seen = state
+        u = {"motor": 0.5 + 0.1 * seen.outputs["leg.velocity"][1], "gravity": 9.81}
+        carry, seen = stepper.step(carry, u)
+        return (carry, seen), seen.outputs["foot.gap"]
+
+    (carry, _), gaps = jax.jit(lambda x: jax.lax.scan(policy, x, None, length=50))((start, seen))
+    assert gaps.shape == (50,)
+    assert int(carry.status) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"inputs": ["moter"]}, "moter"), ({"outputs": ["foot.forces"]}, "foot.force"),
+        ({"hold": "cubic"}, "cubic"), ({"substeps": 0}, "substeps"), ({"inputs": "motor"}, "list"),
+        ({"save": ["forces"]}, "forces"),
+    ],
+)  # fmt: skip
+def test_refusals(given: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        nsjax.stepper(hopper(), schemes.moreau(), DT, **given)
+
+
+def test_inputs_of_a_step_that_do_not_fit() -> None:
+    stepper = nsjax.stepper(hopper(), schemes.moreau(), DT, inputs=["motor"])
+    carry = stepper.reset()
+    with pytest.raises(InputError, match=r"give \(1,\)"):
+        stepper.step(carry, np.zeros(2))
+    with pytest.raises(InputError, match="motor"):
+        stepper.step(carry, {"moter": 1.0})
+    free = nsjax.stepper(models.bouncing_ball(), schemes.moreau(), DT)
+    with pytest.raises(InputError, match="no inputs"):
+        free.step(free.reset(), 1.0)
+
+
+@pytest.mark.slow
+def test_a_thousand_in_a_batch() -> None:
+    stepper = nsjax.stepper(hopper(), schemes.moreau(), DT, inputs=["motor"])
+    u = COMMAND[:, None] + np.linspace(-0.05, 0.05, 1024)
+    ends = jax.jit(jax.vmap(lambda u: rolled(stepper, u)[0].state.q, in_axes=1))(u)
+    one = rolled(stepper, u[:, 17])[0].state.q
+    assert ends.shape == (1024, 2)
+    assert np.max(np.abs(ends[17] - one)) < 1e-12
