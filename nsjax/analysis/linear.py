@@ -118,7 +118,7 @@ def linearise(
         ...     joint_spring("spring", "rail", stiffness=4.0),
         ... )
         >>> A, B, C, D = nsjax.analysis.linearise(sledge)
-        >>> A.round(9).tolist()
+        >>> (A.round(9) + 0.0).tolist()
         [[0.0, 1.0], [-4.0, 0.0]]
     """
     check_precision()

@@ -311,6 +311,8 @@ ROOT = pathlib.Path(nsjax.__file__).parent / "multibody"
 NAMES = {*joints.KINDS, *loads.KINDS, *elements.KINDS, *couplings.KINDS, "free"} - {"beam"}
 EXCEPTIONS = {
     "files/source.py": "sizes and names of the other program's elements, an actuator among them",
+    "files/sensors.py": "actuator is what the other program calls a motor",
+    "sensing.py": "distance is what a sensor measures",
     "reactions.py": "force and torque are quantities of a row",
     "rows.py": "force and torque are quantities of a row",
 }
