@@ -99,7 +99,7 @@ def _of_sensor(system: System, sensor: Any) -> Place:
     for kind, name in sensor.looks_at:
         if name not in ("ground", *system.parts.part_names(kind)):
             raise InputError(
-                f"sensor {sensor.name!r}: no {kind} {name!r}; "
+                f"sensor {sensor.name!r} looks at the {kind} {name!r}, which is not there; "
                 f"{nearest(name, system.parts.part_names(kind))}"
             )
     return Place("sensor", sensor)

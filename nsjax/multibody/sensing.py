@@ -95,7 +95,10 @@ def sensor(
     names = (of,) if isinstance(of, str) else tuple(of)
     count = 2 if kind == "distance" else None if kind == "mass_centre" else 1
     if not names or (count is not None and len(names) != count):
-        raise InputError(f"sensor {name!r}: {kind} of {names}; name {count or 'the'} {KINDS[kind]}(s)")
+        raise InputError(
+            f"sensor {name!r}: {kind} of {names}; give the names of {count or 'its'} parts, each a "
+            f"{KINDS[kind]}"
+        )
     if is_traced((at, axes, on, scale)):
         raise InputError(f"sensor {name!r}: its place is traced; give numbers")
     return Sensor(

@@ -88,7 +88,7 @@ def servo(
         ("position", position, "stiffness", stiffness), ("velocity", velocity, "damping", damping),
     ):  # fmt: skip
         if value is not None and factor is None:
-            raise InputError(f"servo {name!r}: {target} = {value} without {gain}; give {gain}")
+            raise InputError(f"servo {name!r}: {target} = {value} has no gain; give {gain} with it")
     own = ServoNumbers(
         stiffness=number("servo", name, "stiffness", stiffness, 0.0),
         position=None if stiffness is None else number("servo", name, "position", position or 0.0),

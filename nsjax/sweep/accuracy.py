@@ -192,7 +192,7 @@ def _plan(
     )  # fmt: skip
     wrong = refusals(plan)
     if wrong:
-        raise InputError(f"check_accuracy: {next(iter(wrong.values()))}")
+        raise InputError(next(iter(wrong.values())))
     wanted = gradient or scheme.gradient if keys else "discrete"
     made = dataclasses.replace(plan.common.scheme, gradient=wanted)
     return dataclasses.replace(plan, common=dataclasses.replace(plan.common, scheme=made))
@@ -204,9 +204,7 @@ def _one(plan: Plan, k: int, parameters: int) -> tuple[Array, Array, Array]:
     values, slopes, impacts, found = _differentiated(plan.one, plan.common, lane, parameters)
     if int(found.status):
         first = jax.tree.map(np.asarray, found.first_failure)
-        raise RunError(
-            f"check_accuracy, dt = {float(lane.dt):.6g}: {failure_sentence(plan.one.system, first)}"
-        )
+        raise RunError(failure_sentence(plan.one.system, first))
     return values, slopes, impacts
 
 

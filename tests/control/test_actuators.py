@@ -106,10 +106,19 @@ def test_an_activation_is_one_state_of_the_linear_motion() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: servo("s", "j"), "stiffness"),
-        (lambda: servo("s", "j", velocity=1.0, stiffness=1.0), "damping"),
-        (lambda: servo("s", "j", stiffness=1.0, limit=-1.0), "limit"),
-        (lambda: nsjax.filtered(arm("joint", 2), {"motor": 0.0}), "positive"),
+        (lambda: servo("s", "j"), "neither stiffness nor damping; give one of them"),
+        (
+            lambda: servo("s", "j", velocity=1.0, stiffness=1.0),
+            "servo 's': velocity = 1.0 has no gain; give damping with it",
+        ),
+        (
+            lambda: servo("s", "j", stiffness=1.0, limit=-1.0),
+            "give a positive number, or the least and the largest effort",
+        ),
+        (
+            lambda: nsjax.filtered(arm("joint", 2), {"motor": 0.0}),
+            "filtered: time constant .* s of .*; it must be positive",
+        ),
         (lambda: nsjax.filtered(arm("joint", 2), {"upper.mass": 0.1}), "more than the force"),
         (lambda: nsjax.filtered(arm("joint", 2), {"motor": 0.1}, {"servo": 0.0}), "no time constant"),
         (lambda: nsjax.filtered(models.slider_crank(), {"friction": 0.1}), "more than the force"),

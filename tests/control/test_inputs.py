@@ -114,11 +114,14 @@ def test_what_does_not_depend_on_inputs_is_known() -> None:
 @pytest.mark.parametrize(
     ("inputs", "words"),
     [
-        ({"moter": 0.0}, "moter"),
-        ({"motor": nsjax.table([0.0], [[1.0, 2.0]])}, "shape"),
+        ({"moter": 0.0}, "unknown number 'moter'"),
+        (
+            {"motor": nsjax.table([0.0], [[1.0, 2.0]])},
+            "has values of shape .*; the number has the shape .*, give that",
+        ),
         ({"motor": 0.0, "motor.own.position": 0.0}, "same number"),
-        ({"state.q": 0.0}, "params"),
-        ({"trunk": 0.0}, "trunk.mass"),
+        ({"state.q": 0.0}, "is no number of params; give one of those"),
+        ({"trunk": 0.0}, "is no number; choose one of trunk.mass"),
         ({"motor": lambda t: t}, "nsjax.table"),
     ],
 )
@@ -130,10 +133,10 @@ def test_refusals_name_the_input_and_the_remedy(inputs: Any, words: str) -> None
 @pytest.mark.parametrize(
     ("times", "values", "kind", "words"),
     [
-        ([0.0, 0.0], [1.0, 2.0], "held", "ascend"),
+        ([0.0, 0.0], [1.0, 2.0], "held", r"table: times\[1\] = .* after .*; they must ascend"),
         ([0.0, 1.0], [1.0], "held", "one row each"),
-        ([0.0], [1.0], "cubic", "cubic"),
-        (0.0, 1.0, "held", "shape"),
+        ([0.0], [1.0], "cubic", "table: kind = 'cubic'; choose "),
+        (0.0, 1.0, "held", r"table: times have shape .*; give \(n,\), at least one"),
     ],
 )
 def test_tables_that_do_not_fit(times: Any, values: Any, kind: str, words: str) -> None:

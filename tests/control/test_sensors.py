@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
@@ -88,16 +89,18 @@ def test_names_of_a_run_are_what_it_shows() -> None:
 
 def test_refusals() -> None:
     run = nsjax.simulate(*hopper(), schemes.moreau(), dt=1e-3, steps=10, save=["gap"])
-    with pytest.raises(InputError, match="not saved"):
+    with pytest.raises(InputError, match="needs forces, which are not saved; run simulate with save=None"):
         run.sensor("foot.force")
-    with pytest.raises(InputError, match=r"trunk\.velocity"):
+    with pytest.raises(InputError, match=r"sensor: unknown quantity .*trunk\.velocity"):
         run.sensor("trunk.velocty")
-    with pytest.raises(InputError, match="no body 'trunc'"):
+    with pytest.raises(InputError, match="looks at the body 'trunc', which is not there"):
         run.sensor(sensor("x", "position", "trunc"))
-    with pytest.raises(InputError, match="speed"):
+    with pytest.raises(InputError, match="sensor 'x': unknown kind 'speed'"):
         sensor("x", "speed", "trunk")
-    with pytest.raises(InputError, match="2 body"):
+    with pytest.raises(InputError, match="give the names of 2 parts, each a body"):
         sensor("x", "distance", "trunk")
+    with pytest.raises(InputError, match="its place is traced; give numbers"):
+        jax.jit(lambda x: sensor("x", "position", "trunk", scale=x) and x)(1.0)
     ball = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=2)
     with pytest.raises(InputError, match="not made of parts"):
         ball.sensor(sensor("x", "position", "ball"))

@@ -151,7 +151,9 @@ def test_a_policy_sees_the_start_and_the_outputs() -> None:
     ("given", "words"),
     [
         ({"inputs": ["moter"]}, "moter"), ({"outputs": ["foot.forces"]}, "foot.force"),
-        ({"hold": "cubic"}, "cubic"), ({"substeps": 0}, "substeps"), ({"inputs": "motor"}, "list"),
+        ({"hold": "cubic"}, "stepper: hold = .*; choose "),
+        ({"substeps": 0}, "stepper: substeps = .*; give a whole number of at least 1"),
+        ({"inputs": "motor"}, "stepper: inputs and outputs are lists of names; write"),
         ({"save": ["forces"]}, "forces"),
     ],
 )  # fmt: skip
@@ -163,9 +165,9 @@ def test_refusals(given: Any, words: str) -> None:
 def test_inputs_of_a_step_that_do_not_fit() -> None:
     stepper = nsjax.stepper(hopper(), schemes.moreau(), DT, inputs=["motor"])
     carry = stepper.reset()
-    with pytest.raises(InputError, match=r"give \(1,\)"):
+    with pytest.raises(InputError, match=r"step: u has shape .*; give \(1,\), of the inputs"):
         stepper.step(carry, np.zeros(2))
-    with pytest.raises(InputError, match="motor"):
+    with pytest.raises(InputError, match=r"step: unknown input .*; the inputs are motor"):
         stepper.step(carry, {"moter": 1.0})
     free = nsjax.stepper(models.bouncing_ball(), schemes.moreau(), DT)
     with pytest.raises(InputError, match="no inputs"):

@@ -160,9 +160,15 @@ def test_structures(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda p: {k: x for k, x in p.items() if k != "friction"}, "0.friction missing"),
+        (
+            lambda p: {k: x for k, x in p.items() if k != "friction"},
+            "program: 0.friction missing; give arguments like program.arguments",
+        ),
         (lambda p: {**p, "colour": 1.0}, "0.colour unknown"),
-        (lambda p: {**p, "friction": np.ones(7)}, r"0.friction has shape \(7,\)"),
+        (
+            lambda p: {**p, "friction": np.ones(7)},
+            r"program: 0.friction has shape \(7,\) and type float64; give \(\) and float64",
+        ),
         (lambda p: {**p, "friction": np.float32(p["friction"])}, "type float32; give"),
     ],
 )
@@ -182,13 +188,17 @@ def test_refusals(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> No
         return 2.0 * x
 
     for wrong in (["gpu"], "cpu"):
-        with pytest.raises(nsjax.InputError, match="platforms"):
+        with pytest.raises(
+            nsjax.InputError, match=r"export_program: platforms = .*; give a list of .*, or None"
+        ):
             nsjax.export_program(path, twice, 1.0, platforms=wrong)
-    with pytest.raises(nsjax.InputError, match="is no number"):
+    with pytest.raises(
+        nsjax.InputError, match=r"export_program: argument 0 = .* is no number; leave it out"
+    ):
         nsjax.export_program(path, twice, "one")
-    with pytest.raises(nsjax.InputError, match="metadata"):
+    with pytest.raises(nsjax.InputError, match=r"export_program: metadata: .*; note numbers and strings"):
         nsjax.export_program(path, twice, 1.0, note=object())
-    with pytest.raises(nsjax.InputError, match="traced"):
+    with pytest.raises(nsjax.InputError, match="an argument is traced; export outside jit, vmap and grad"):
         jax.jit(lambda x: nsjax.export_program(path, twice, x))(1.0)
     with pytest.raises(nsjax.InputError, match="does not exist"):
         nsjax.export_program(tmp_path / "none" / "x", twice, 1.0)

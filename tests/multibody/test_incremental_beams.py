@@ -195,7 +195,7 @@ def test_names_and_sizes() -> None:
     [
         (lambda: beam("arm", (0, 0, 0), (2, 0, 0), elements=1, section=ROUND, element="exact"),
          "element = 'exact'; choose one of objective, incremental"),
-        (lambda: arm(4), "element_nodes = 4 of incremental elements; give 2, or 3"),
+        (lambda: arm(4), ": element_nodes = 4 .* elements; give 2, or 3"),
         (lambda: beam("arm", (0, 0, 0), (2, 0, 0), elements=1, section=ROUND, element_nodes=3),
          "element_nodes = 3 of objective elements; give 2, or 3 of incremental"),
         (lambda: arm(3, stations={"near": 0.1}), "6 nodes in elements of three; give an odd number"),

@@ -121,9 +121,9 @@ def test_refusals() -> None:
         ({"parameters": ["colour"]}, "colour"),
         ({"parameters": ["initial_v"]}, r"name one entry: 'initial_v\[0\]'"),
         ({"outputs": ["z"]}, "unknown quantity 'z'"),
-        ({"outputs": "y"}, "give a list of names"),
+        ({"outputs": "y"}, r"outputs = 'y'; give a list of names, such as \['y'\]"),
         ({"gradient": "none"}, "gradient"),
-        ({"time": None, "steps": 1}, "at least 2"),
+        ({"time": None, "steps": 1}, "check_accuracy: 1 step; give a run of at least 2"),
     ):
         with pytest.raises(nsjax.InputError, match=said):
             run(**words)
