@@ -35,7 +35,7 @@ from nsjax.types import Array, PyTree, record
 
 
 @record()
-class Going:
+class StepperCarry:
     """What goes from one step to the next.
 
     Args:
@@ -60,7 +60,7 @@ class Going:
 
 
 @record()
-class Step(RowQuantities):
+class StepRow(RowQuantities):
     """What a step gives.
 
     Args:
@@ -116,7 +116,7 @@ class Stepper:
         """Entries of ``u``."""
         return sum(int(np.prod(x)) for x in self.sizes)
 
-    def reset(self, params: PyTree = None, state: State | None = None) -> Going:
+    def reset(self, params: PyTree = None, state: State | None = None) -> StepperCarry:
         """The carry at a start.
 
         Args:
@@ -137,9 +137,9 @@ class Stepper:
         checks.check_shapes(self.program.system, full, state)
         raw = dataclasses.replace(full, ready=None, now=None, moving=()) if self.names else full
         run = begin_run(self.program, self.scheme, raw, state, self.dt, None)
-        return Going(run=run, last=self._first(full), own=own)
+        return StepperCarry(run=run, last=self._first(full), own=own)
 
-    def step(self, carry: Going, u: Any = None) -> tuple[Going, Step]:
+    def step(self, carry: StepperCarry, u: Any = None) -> tuple[StepperCarry, StepRow]:
         """One step of the size ``dt`` (``substeps`` steps of the scheme).
 
         Args:
@@ -149,7 +149,7 @@ class Stepper:
                     before.
 
         Returns:
-            The next carry, and a `Step`.
+            The next carry, and a `StepRow`.
         """
         (params, constants), last = self.ready if carry.own is None else carry.own, carry.last
         if self.names:
@@ -159,9 +159,9 @@ class Stepper:
             raise InputError("step: u is given, but the stepper has no inputs; name them in inputs=")
         blocks = Blocks(self.substeps, self.scheme.stores_solutions)
         run, row = run_row(self._setup(params, constants), carry.run, self.substeps, blocks)
-        return Going(run=run, last=last, own=carry.own), self._made(params, run, row)
+        return StepperCarry(run=run, last=last, own=carry.own), self._made(params, run, row)
 
-    def observe(self, carry: Going) -> Step:
+    def observe(self, carry: StepperCarry) -> StepRow:
         """What the last step gave, without forces: outputs of a start for a policy."""
         params, constants = self.ready if carry.own is None else carry.own
         if self.names:
@@ -175,14 +175,14 @@ class Stepper:
             program=self.program, scheme=self.scheme, params=params, constants=constants, dt=self.dt
         )
 
-    def _made(self, params: PyTree, run: Run, row: dict[str, Any]) -> Step:
+    def _made(self, params: PyTree, run: Run, row: dict[str, Any]) -> StepRow:
         system, (t, q, v) = self.program.system, (row.pop(x) for x in ("t", "q", "v"))
         found: dict[str, Array] = {}
         if self.outputs:
             p = refreshed(system, t, q, params)
             output = row_output(row)
             found = {str(x): read(system, x, t, q, v, output, p) for x in self.outputs}
-        return Step(t=t, q=q, v=v, outputs=found, status=run.status, **row)
+        return StepRow(t=t, q=q, v=v, outputs=found, status=run.status, **row)
 
     def _params(self, params: PyTree) -> PyTree:
         """With the inputs as the params have them."""
@@ -226,7 +226,7 @@ class Stepper:
             first += count
         return found
 
-    def _segments(self, carry: Going, u: Array) -> dict[str, Any]:
+    def _segments(self, carry: StepperCarry, u: Array) -> dict[str, Any]:
         follow = carry.run.next
         t = follow.origin + follow.index * self.dt
         if self.hold == "held":
@@ -281,13 +281,14 @@ def stepper(
 
     Returns:
         A `Stepper` with ``reset(params=None, state=None) -> carry`` and ``step(carry, u) -> (carry,
-        Step)``.
+        StepRow)``.
 
     Raises:
         InputError: for an unknown input, output or quantity, before any work.
 
     Limits: its steps carry derivatives, whether they are asked for or not; they cost nothing where they are
-    not. Inputs as of `nsjax.driven`.
+    not. Inputs as of `nsjax.driven`. Accelerations and joint forces as outputs of mechanisms with
+    constraints call a library in every step, which is then no longer one kernel.
 
     Example:
         >>> import jax, jax.numpy as jnp, nsjax

@@ -27,14 +27,12 @@ from nsjax.core.inputs import Inputs, input_places, shape_of, value_of
 from nsjax.core.operators import prepared, refreshed, row_rates
 from nsjax.core.quantities import NOTES, QUANTITIES, ROWS
 from nsjax.core.system import bordered, contact_names
+from nsjax.linalg.independent import independent
 from nsjax.sensors import place_of, read, row_output
 from nsjax.types import Array, PyTree
 
 TOUCHING = 1e-6
 """Gaps [m] up to which a contact counts as closed, and rates [m/s], [rad/s] up to which it rests."""
-
-INDEPENDENT = 1e-10
-"""Part of the largest row beyond which a row follows from others."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +134,7 @@ def linearise(
     held = _held(given, contacts)
     point = Point(system, wanted, shapes, tuple(outputs), held.rows, held.drags)
     G = np.asarray(point.directions(params, state, whole))
-    kept = _independent(G)
+    kept = independent(G)
     point = dataclasses.replace(point, kept=kept)
     free = null_space(G[list(kept)])
     live = np.asarray(point.live(state))
@@ -212,18 +210,6 @@ def _check_pressed(system: System, normal: np.ndarray, held: Held) -> None:
 
 def _ready(system: System, params: PyTree, state: State) -> PyTree:
     return refreshed(system, jnp.asarray(state.t), jnp.asarray(state.q), prepared(system, params))
-
-
-def _independent(G: np.ndarray) -> tuple[int, ...]:
-    """Rows that do not follow from others."""
-    from scipy.linalg import qr
-
-    if not G.shape[0]:
-        return ()
-    _, r, order = qr(G.T, mode="economic", pivoting=True)
-    size = np.abs(np.diag(r))
-    rank = int(np.sum(size > INDEPENDENT * max(size[0], 1e-300)))
-    return tuple(sorted(int(k) for k in order[:rank]))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -47,7 +47,7 @@ PLACES = {
     "multibody.curve": "nsjax.multibody.tubes:Curve",
     "multibody.section": "nsjax.multibody.numbers:Section",
     "multibody.beam": "nsjax.multibody.numbers:Beam",
-    "multibody.selection": "nsjax.multibody.numbers:Selection",
+    "multibody.group_reach": "nsjax.multibody.numbers:GroupReach",
     "multibody.contact_group": "nsjax.multibody.numbers:ContactGroup",
     "memory.impulsive": "nsjax.contact.events:Touch",
     "memory.mixed": "nsjax.schemes.mixed.base_step:Memory",

@@ -12,13 +12,13 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
+from nsjax.linalg.independent import independent
 from nsjax.math import rotations
 from nsjax.multibody.beams import nodes_of
 from nsjax.multibody.loop_closure import (
     closed_position,
     closing_rates,
     directions,
-    independent,
     told_dropped,
 )
 from nsjax.multibody.mechanism import Mechanism

@@ -238,7 +238,7 @@ def few_of(name: str, capacity: int | None, reach: Any, contacts: list[Part]) ->
     """Contacts of which a step looks at those that are near, and the part that has their reach."""
     of = (("group", name), ("capacity", capacity))
     own = [dataclasses.replace(x, options=(*x.options, *of)) for x in contacts]
-    return [*own, Part("selection", name, (), numbers.Selection(reach=reach), of)]
+    return [*own, Part("selection", name, (), numbers.GroupReach(reach=reach), of)]
 
 
 def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Part]:
@@ -263,7 +263,7 @@ def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Pa
         if more and reach is None:
             ends = ((x.option("shapes"), (x.numbers.first, x.numbers.second)) for x in own)
             reach = _reach([y for pair in ends for y in zip(*pair, strict=True)], part.name)
-        kept_part = dataclasses.replace(part, numbers=numbers.Selection(reach=reach))
+        kept_part = dataclasses.replace(part, numbers=numbers.GroupReach(reach=reach))
         found[places[id(part)]] = kept_part if more else None
     return [x for x in found if x is not None]
 

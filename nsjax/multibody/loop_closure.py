@@ -26,11 +26,6 @@ TRIALS = 24
 PASSES = 60
 """Newton steps of a search."""
 
-RANK = 1e-8
-"""What is left of a dependent row beside the others: rounding of closed positions (`CLOSED`), and of the
-rows.
-"""
-
 
 class RedundantConstraintsWarning(UserWarning):
     """Constraints that follow from others: motions are right, single reactions are not unique."""
@@ -140,18 +135,3 @@ def directions(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
         still
     )
     return made
-
-
-def independent(rows: np.ndarray) -> tuple[int, ...]:
-    """The first rows that depend on none before them."""
-    kept: list[int] = []
-    basis: list[np.ndarray] = []
-    for k, row in enumerate(rows):
-        rest = row.copy()
-        for _ in range(2):  # twice, for rounding
-            for one in basis:
-                rest = rest - one * (one @ rest)
-        if np.linalg.norm(rest) > RANK * (1.0 + float(np.linalg.norm(row))):
-            kept.append(k)
-            basis.append(rest / np.linalg.norm(rest))
-    return tuple(kept)

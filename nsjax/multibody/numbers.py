@@ -202,7 +202,7 @@ class ContactGroup:
 
 
 @record()
-class Selection:
+class GroupReach:
     """Gap up to which a step looks at the contacts of a group with a capacity [m]."""
 
     reach: Number

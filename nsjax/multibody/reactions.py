@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import contact_rows, gap_drift, gap_rows
 from nsjax.core.system import System, bordered
+from nsjax.linalg import solve
 from nsjax.multibody import loads, meetings
 from nsjax.multibody import planar_vectors as plane
 from nsjax.multibody import spatial_vectors as space
@@ -87,9 +88,9 @@ class Instant:
             push = push + jax.vjp(lambda v: s.drag(t, q, v, p), v)[1](self.forces.drag)[0]
         mass = mass_matrix(s, q, p)
         if not s.nb:
-            return jnp.linalg.solve(mass, push), jnp.zeros(0)
+            return solve(mass, push[:, None])[:, 0], jnp.zeros(0)
         rows = gap_rows(s, "constraint", t, q, p).jacobian()
-        answers = jnp.linalg.solve(mass, jnp.concatenate([push[:, None], rows.T], axis=1))
+        answers = solve(mass, jnp.concatenate([push[:, None], rows.T], axis=1))
         free = rows @ answers[:, 0] + gap_drift(s, t, q, v, p, "constraint")
         x = -jnp.linalg.pinv(rows @ answers[:, 1:], rtol=RANK) @ free
         return answers[:, 0] + answers[:, 1:] @ x, x

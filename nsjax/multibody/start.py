@@ -12,6 +12,7 @@ import numpy as np
 
 from nsjax.core import InputError, nearest
 from nsjax.core.checks import is_traced
+from nsjax.linalg.independent import independent
 from nsjax.math import rotations
 from nsjax.multibody.frames import Scene
 from nsjax.multibody.loop_closure import (
@@ -19,7 +20,6 @@ from nsjax.multibody.loop_closure import (
     closed_position,
     closing_rates,
     directions,
-    independent,
     searched,
     told_dropped,
 )

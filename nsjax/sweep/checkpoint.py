@@ -29,7 +29,7 @@ NUMBER = np.dtype("<i8")
 """Form of the counts and of the numbers of lanes in the file."""
 
 MEANING = {
-    "releases": "by another release of nsjax, JAX or the processor's kind",
+    "releases": "by another release of nsjax or JAX, on another device, or with other options of XLA",
     "program": "with another model, scheme, reduction or code",
     "numbers": "with other parameters, another start or other numbers of the scheme",
     "lanes": "over other keys or values",
@@ -46,9 +46,10 @@ def identity(plan: Plan) -> dict[str, str]:
     lane = jax.tree.map(lambda x: x[0], plan.lanes(np.zeros(1, int)))
     lowered = program.run_lane.lower(plan.one, plan.common, lane).as_text()
     common, axes, lengths = plan.common, plan.axes, plan.lengths
-    device = jax.local_devices()[0]
+    device, flags = jax.local_devices()[0], sorted(os.environ.get("XLA_FLAGS", "").split())
+    flags = [x for x in flags if "device_count" not in x]
     return {
-        "releases": _digest(__version__, jax.__version__, jaxlib.__version__, device.device_kind),
+        "releases": _digest(__version__, jax.__version__, jaxlib.__version__, device.device_kind, *flags),
         "program": _digest(lowered),
         "numbers": _digest(*jax.tree.leaves((common.params, common.state, common.scheme.coef))),
         "lanes": _digest(axes.mode, *(key.text for key in axes.keys), *axes.arrays),
@@ -131,7 +132,8 @@ def kept(path: PathLike | None, plan: Plan, found: PyTree) -> Iterator[tuple[np.
     known = identity(plan)
     own = own_file(path)
     check_writable(own)
-    for name in {os.fspath(own), os.fspath(path), *glob.glob(f"{glob.escape(os.fspath(path))}.[0-9]*")}:
+    beside = {os.fspath(path), *glob.glob(f"{glob.escape(os.fspath(path))}.[0-9]*")}
+    for name in beside - {os.fspath(own)}:
         if os.path.exists(name):
             with open(name, "rb") as file:
                 _read(file, name, known, found, done)

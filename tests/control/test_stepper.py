@@ -182,3 +182,13 @@ def test_a_thousand_in_a_batch() -> None:
     one = rolled(stepper, u[:, 17])[0].state.q
     assert ends.shape == (1024, 2)
     assert np.max(np.abs(ends[17] - one)) < 1e-12
+
+
+@pytest.mark.parametrize("outputs", [[], ["leg.velocity", "foot.force"], ["leg.acceleration"]])
+def test_a_loop_of_steps_calls_no_library(outputs: list[str]) -> None:
+    """Whatever steps give, but what constraints of mechanisms need a library for."""
+    stepper = nsjax.stepper(hopper(), schemes.moreau(), DT, inputs=["motor"], outputs=outputs)
+    run = jax.jit(lambda u: jax.lax.scan(stepper.step, stepper.reset(), u))
+    text = run.lower(np.full(20, 0.5)).as_text()
+    assert "stablehlo.while" in text
+    assert not [x for x in ("custom_call", "scatter", "stablehlo.sort", "dot_general") if x in text]

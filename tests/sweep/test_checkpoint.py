@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -139,6 +140,18 @@ def test_other_sweep(other, said: str, tmp_path: pathlib.Path) -> None:
     with pytest.raises(nsjax.InputError, match=said):
         _ball(file, **other)
     assert file.read_bytes() == data
+
+
+def test_other_options(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options of the compiler decide about bits; the number of devices does not."""
+    file = tmp_path / "lanes"
+    _ball(file)
+    flags = os.environ.get("XLA_FLAGS", "")
+    monkeypatch.setenv("XLA_FLAGS", f"{flags} --xla_force_host_platform_device_count=2")
+    _ball(file)
+    monkeypatch.setenv("XLA_FLAGS", f"{flags} --xla_cpu_enable_fast_math=true")
+    with pytest.raises(nsjax.InputError, match="on another device, or with other options of XLA"):
+        _ball(file)
 
 
 def test_refusals(tmp_path: pathlib.Path) -> None:
