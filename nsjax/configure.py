@@ -41,8 +41,9 @@ def configure(
     Moreau's rule compiles in some ten to fifteen seconds; generalized-alpha and Bathe on the slider-crank
     take 50 CPU seconds in reverse mode on a loaded machine and then 1.7 and 5 us per step, 80 s where the
     run is so long that steps are kept in blocks (`nsjax.core.blocks`). Derivatives of larger steps, as
-    robots have, are compiled in pieces, in about a minute (`nsjax.nonlinear.apart`). ``one_kernel=False``,
-    for the whole process, compiles faster and runs some eight times slower: for short runs.
+    robots have, are compiled in pieces, in about a minute (`nsjax.nonlinear.piecewise_loops`).
+    ``one_kernel=False``, for the whole process, compiles faster and runs some eight times slower: for
+    short runs.
 
     Args:
         host_devices: number of CPU devices; None leaves it as it is.

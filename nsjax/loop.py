@@ -11,11 +11,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax.contact.bounded import reported, working
-from nsjax.contact.closing import Closing, begin_closing, follow_closing
+from nsjax.contact.closed_time import Closing, begin_closing, follow_closing
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, frozen, no_touch
-from nsjax.contact.few import seen, told, told_of_all
-from nsjax.contact.sliding import jammed, jammed_at_start
+from nsjax.contact.few_contacts import seen, told, told_of_all
+from nsjax.contact.friction_decisions import jammed, jammed_at_start
 from nsjax.core.blocks import Blocks, scan_blocks
 from nsjax.core.branches import repeat_for
 from nsjax.core.chosen import Whole, widened

@@ -9,11 +9,11 @@ import jax
 import numpy as np
 from jax import lax
 
-from nsjax.core.called import call
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import Problem, System
+from nsjax.core.user_functions import call
 from nsjax.shapes import KINDS, ROLES, Picture
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree

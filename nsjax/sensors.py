@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.by_name import BodyRows, JointRows, LoadRows
-from nsjax.core.called import observed
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
 from nsjax.core.quantities import NOTES, ROWS
 from nsjax.core.scheme import Event, Output
 from nsjax.core.system import System
+from nsjax.core.user_functions import observed
 from nsjax.types import Array, PyTree
 
 ENERGIES = {"kinetic": "J", "potential": "J", "energy": "J"}

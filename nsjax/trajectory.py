@@ -12,13 +12,13 @@ from jax import lax
 
 from nsjax import status as status_bits
 from nsjax.by_name import ByName
-from nsjax.core.called import observed
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.operators import kinetic_energy, potential_energy, prepared, refreshed
 from nsjax.core.quantities import QUANTITIES, ROWS, RowQuantities
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.system import System
+from nsjax.core.user_functions import observed
 from nsjax.sensors import ENERGIES, label_name, read_rows, row_output
 from nsjax.types import Array, PyTree, record
 from nsjax.views import Views

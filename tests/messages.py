@@ -142,7 +142,7 @@ REASONS = {
     ("nsjax/schemes/choices.py", "; it must "): FEW,
     ("nsjax/sweep/reductions.py", "reduce: "): FEW,
     (
-        "nsjax/multibody/files/reading.py",
+        "nsjax/multibody/files/readers.py",
         "read_urdf",
     ): "words of mujoco alone, for roots that it does not free",
     ("nsjax/cli/identify.py", "identify: no success: "): "a whole search, compiled, that ends badly",

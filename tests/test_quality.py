@@ -34,7 +34,7 @@ LONG = (
     "nsjax.analysis.lyapunov",
     "nsjax.analysis.statics",
     "nsjax.check_gradient",
-    "nsjax.multibody.spheres",
+    "nsjax.multibody.contacts.spheres",
     "nsjax.schemes.locating.localized",
     "nsjax.schemes.nsga.variants",
     "nsjax.sweep.lyapunov",

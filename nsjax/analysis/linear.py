@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.analysis.held import chosen_contacts
+from nsjax.analysis.held_contacts import chosen_contacts
 from nsjax.analysis.statics import null_space
 from nsjax.core import InputError, Problem, State, System
 from nsjax.core.checks import canonical, check_precision, check_shapes

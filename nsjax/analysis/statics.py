@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.analysis.held import held_closed
+from nsjax.analysis.held_contacts import held_closed
 from nsjax.core import InputError, Problem, System
 from nsjax.core.checks import canonical, check_precision
 from nsjax.core.operators import prepared

@@ -13,7 +13,8 @@ from typing import Any
 
 import nsjax
 from nsjax import io, models, schemes
-from nsjax.cli import documents, identify, lasting, sweep
+from nsjax.cli import checkpoints as lasting
+from nsjax.cli import documents, identify, sweep
 from nsjax.cli.inputs import ROWS, Plan, make_plan
 from nsjax.cli.report import Progress, tell
 from nsjax.cli.reproduce import reproduce

@@ -17,7 +17,7 @@ class Criteria:
         impact      open before, closed now, loaded, and  r < -gate h |a_N|
 
     Whether an impact sticks or slides is known to a step of the motion before it, without a number of its
-    own: `nsjax.contact.sliding.at_border`.
+    own: `nsjax.contact.friction_decisions.at_border`.
 
     Where a number is derived, its reason is given; *chosen* says that it is not, and that it has not been
     varied systematically.

@@ -14,10 +14,11 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from nsjax import notes
-from nsjax.contact import events, saltation, sliding
+from nsjax.contact import events, saltation
+from nsjax.contact import friction_decisions as sliding
 from nsjax.contact.acceleration import SlidingRule
-from nsjax.contact.aftermath import EventMotion, accelerate, shift_back
 from nsjax.contact.criteria import Criteria, criteria_of
+from nsjax.contact.event_motion import EventMotion, accelerate, shift_back
 from nsjax.contact.events import Approach, Touch, frozen
 from nsjax.contact.jump import Jump
 from nsjax.contact.links import over_links

@@ -18,8 +18,8 @@ from nsjax.contact.compact import fits, gather, gathers, places
 from nsjax.contact.gauss_seidel import gauss_seidel
 from nsjax.contact.newton import Iterate, beginning, newton, newton_by_compliance
 from nsjax.contact.problem import ContactProblem
-from nsjax.contact.splitting import split_steps
-from nsjax.contact.turning import branch_answer
+from nsjax.contact.split_sweeps import split_steps
+from nsjax.contact.turned_rows import branch_answer
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.pairs import REFUSED_GRADIENT
@@ -255,7 +255,7 @@ def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> 
 
 
 def _solve_pairs(problem: ContactProblem, settings: Settings) -> ContactSolution:
-    """By products alone, see `nsjax.contact.splitting`."""
+    """By products alone, see `nsjax.contact.split_sweeps`."""
     tolerance, cap, start = settings
     problem, start = without_derivative((problem, start), REFUSED_GRADIENT)
     x, steps, residual = split_steps(problem, tolerance, cap, start)
@@ -312,7 +312,7 @@ def solve(
             ``"gauss_seidel"``: each contact exactly, one after the other; linear, very robust.
             ``"admm"``: alternating directions, for many ill-conditioned contacts.
         start: (m,) impulses with which the iteration begins, an answer as they are where they fulfil the
-            laws already: between changing bodies (`nsjax.contact.splitting`), and of ``"auto"`` and
+            laws already: between changing bodies (`nsjax.contact.split_sweeps`), and of ``"auto"`` and
             ``"auto_rare"`` without islands; the others begin at zero. None: zero.
 
     Returns:

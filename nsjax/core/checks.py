@@ -13,13 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core.called import nones, shapes_of
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probed
 from nsjax.core.promises import check_promises
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
+from nsjax.core.user_functions import nones, shapes_of
 from nsjax.startup.cache import CONFIG
 from nsjax.types import Array, PyTree
 

@@ -16,7 +16,7 @@ from nsjax.core import InputError, Problem, Scheme, System, nearest
 from nsjax.io.codec import describe, rebuild, record_types
 from nsjax.io.continuation import as_run, continuation
 from nsjax.io.files import PathLike, replacing
-from nsjax.io.reading import check_rows, check_state, foreign, read_entry, reading
+from nsjax.io.safe_entries import check_rows, check_state, foreign, read_entry, reading
 from nsjax.io.scheme import UnsavedSchemeError, describe_scheme, rebuild_scheme
 from nsjax.trajectory import Trajectory
 from nsjax.version import __version__

@@ -44,7 +44,7 @@ PLACES = {
     "multibody.round": "nsjax.multibody.numbers:Round",
     "multibody.profile": "nsjax.multibody.numbers:Profile",
     "multibody.tube": "nsjax.multibody.numbers:Tube",
-    "multibody.curve": "nsjax.multibody.tubes:Curve",
+    "multibody.curve": "nsjax.multibody.flexible.tubes:Curve",
     "multibody.section": "nsjax.multibody.numbers:Section",
     "multibody.beam": "nsjax.multibody.numbers:Beam",
     "multibody.group_reach": "nsjax.multibody.numbers:GroupReach",

@@ -2,7 +2,7 @@
 
 from nsjax.math import rodrigues, rotations
 from nsjax.math.safe import direction, norm
-from nsjax.math.taking import picked, taken
+from nsjax.math.static_entries import picked, taken
 from nsjax.math.trigonometry import sin_cos
 
 __all__ = ["direction", "norm", "picked", "rodrigues", "rotations", "sin_cos", "taken"]

@@ -1,29 +1,9 @@
 """Mechanisms from parts: bodies, joints, springs, loads and contacts, put together by `assemble`."""
 
 from nsjax.multibody.assemble import assemble
-from nsjax.multibody.beams import beam
-from nsjax.multibody.couplings import coupling, gear, rack_pinion
-from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
-from nsjax.multibody.groups import contact_group
-from nsjax.multibody.joints import (
-    ball,
-    cylindrical,
-    distance,
-    fixed,
-    hinge,
-    pin,
-    revolute_spherical,
-    screw,
-    slide,
-    universal,
-)
-from nsjax.multibody.loads import actuator, force, joint_spring, line_load, spring, torque
-from nsjax.multibody.parts import Part, body
-from nsjax.multibody.sections import circular, rectangular, section
-from nsjax.multibody.sensing import Sensor, sensor
-from nsjax.multibody.servos import servo
-from nsjax.multibody.spheres import pairs_of, spheres
-from nsjax.multibody.touching import (
+from nsjax.multibody.body_sensors import Sensor, sensor
+from nsjax.multibody.contacts.groups import contact_group
+from nsjax.multibody.contacts.shape_parts import (
     Shape,
     box,
     capsule,
@@ -39,6 +19,26 @@ from nsjax.multibody.touching import (
     tube,
     walls,
 )
+from nsjax.multibody.contacts.spheres import pairs_of, spheres
+from nsjax.multibody.couplings import coupling, gear, rack_pinion
+from nsjax.multibody.files import LeftOutWarning, ModelFile, read_mjcf, read_urdf
+from nsjax.multibody.flexible.beams import beam
+from nsjax.multibody.flexible.sections import circular, rectangular, section
+from nsjax.multibody.joints import (
+    ball,
+    cylindrical,
+    distance,
+    fixed,
+    hinge,
+    pin,
+    revolute_spherical,
+    screw,
+    slide,
+    universal,
+)
+from nsjax.multibody.loads import actuator, force, joint_spring, line_load, spring, torque
+from nsjax.multibody.loads.servos import servo
+from nsjax.multibody.parts import Part, body
 
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Sensor", "Shape", "actuator", "assemble", "ball", "beam",

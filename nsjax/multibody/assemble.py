@@ -12,13 +12,14 @@ import numpy as np
 
 from nsjax.core import InputError, Problem, State
 from nsjax.core.checks import is_traced
-from nsjax.multibody.beam_start import beam_start, dependent_beam_rows
-from nsjax.multibody.beams import with_nodes
-from nsjax.multibody.groups import MANY_ROWS, UNASKED, stand_ins, with_candidates, with_groups
+from nsjax.multibody.contacts.groups import MANY_ROWS, UNASKED, stand_ins, with_candidates, with_groups
+from nsjax.multibody.contacts.named_contacts import Named
+from nsjax.multibody.coordinates.turn_counts import read_angles
+from nsjax.multibody.flexible.beam_start import beam_start, dependent_beam_rows
+from nsjax.multibody.flexible.beams import with_nodes
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.mechanism import Mechanism
-from nsjax.multibody.named import Named
 from nsjax.multibody.parts import Part, number
 from nsjax.multibody.presence import presence_of
 from nsjax.multibody.start import close, dependent_rows, poses
@@ -29,7 +30,6 @@ from nsjax.multibody.topology import (
     dimension_of,
     joint_topology,
 )
-from nsjax.multibody.turns import read_angles
 
 COORDINATES = ("joint", "absolute")
 

@@ -13,31 +13,34 @@ from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
 from nsjax.math import taken
-from nsjax.multibody import meetings, pictures, screw_rows, turns
-from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody.absolute import Bodies
+from nsjax.multibody import pictures
+from nsjax.multibody.body_sensors import Sensor, sensed
+from nsjax.multibody.contacts import gap_functions as meetings
+from nsjax.multibody.contacts import screw_rows
+from nsjax.multibody.contacts.heaps import STACKED, Contacts
+from nsjax.multibody.contacts.named_contacts import BESIDE, CHOSEN, NEAREST, Named
+from nsjax.multibody.contacts.selection import Selection
+from nsjax.multibody.coordinate_names import coordinate_labels, input_name, observed, titled
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates import turn_counts as turns
+from nsjax.multibody.coordinates.absolute import Bodies
+from nsjax.multibody.coordinates.frames import ALGEBRA, Scene, still_frames
+from nsjax.multibody.coordinates.planar import Tree as PlanarTree
+from nsjax.multibody.coordinates.planar_dynamics import Dynamics
+from nsjax.multibody.coordinates.spatial import FOLDED
+from nsjax.multibody.coordinates.spatial import Tree as SpatialTree
+from nsjax.multibody.coordinates.tree_joints import OWN, JointNumbers, OwnJoints
 from nsjax.multibody.couplings import kind_of as coupling_kind
-from nsjax.multibody.frames import ALGEBRA, Scene, still_frames
-from nsjax.multibody.heaps import STACKED, Contacts
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.joint_kind import axis_of
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.loads import potential, pushes, wrenches
-from nsjax.multibody.named import BESIDE, CHOSEN, NEAREST, Named
-from nsjax.multibody.naming import coordinate_labels, input_name, observed, titled
 from nsjax.multibody.numbers import LAW
-from nsjax.multibody.own_joints import OWN, JointNumbers, OwnJoints
 from nsjax.multibody.parts import Part
-from nsjax.multibody.planar import Tree as PlanarTree
-from nsjax.multibody.planar_dynamics import Dynamics
 from nsjax.multibody.presence import Presence
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
-from nsjax.multibody.rows import body_row, load_row, weigh
-from nsjax.multibody.selection import Selection
-from nsjax.multibody.sensing import Sensor, sensed
-from nsjax.multibody.spatial import FOLDED
-from nsjax.multibody.spatial import Tree as SpatialTree
 from nsjax.multibody.topology import BODIES, Topology
+from nsjax.multibody.views_of_rows import body_row, load_row, weigh
 from nsjax.types import Array, PyTree
 
 
@@ -48,7 +51,7 @@ class Mechanism:
     Args:
         topology, presence: of its parts.
         few: whether it has those contacts alone that a step has chosen, see
-            `nsjax.multibody.selection.Selection`.
+            `nsjax.multibody.contacts.selection.Selection`.
     """
 
     topology: Topology

@@ -150,7 +150,7 @@ class Profile:
 @record()
 class Tube:
     """Radius of a beam's surface [m], and how its axis passes through its nodes as drawn, which follows
-    from the beam (`nsjax.multibody.tubes.Curve`).
+    from the beam (`nsjax.multibody.flexible.tubes.Curve`).
     """
 
     radius: Number

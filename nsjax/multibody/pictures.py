@@ -15,15 +15,15 @@ import numpy as np
 
 from nsjax import shapes
 from nsjax.fem import section_axes
-from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody import profiles
-from nsjax.multibody.beams import nodes_of
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.contacts import profiles
+from nsjax.multibody.contacts.named_contacts import Named
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.coordinates.spatial_vectors import rotation_of
+from nsjax.multibody.flexible.beams import nodes_of
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.loads import kind_of as load_kind
-from nsjax.multibody.named import Named
 from nsjax.multibody.parts import GROUND, Part
-from nsjax.multibody.spatial_vectors import rotation_of
 from nsjax.multibody.topology import Topology
 from nsjax.shapes import Shape
 from nsjax.types import Array, PyTree

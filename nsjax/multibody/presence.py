@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from nsjax.multibody import meetings
-from nsjax.multibody.batches import Batch
+from nsjax.multibody.contacts import gap_functions as meetings
+from nsjax.multibody.contacts.batches import Batch
+from nsjax.multibody.contacts.heaps import batches_of
+from nsjax.multibody.contacts.named_contacts import Named, named
 from nsjax.multibody.couplings import KINDS as COUPLINGS
-from nsjax.multibody.heaps import batches_of
 from nsjax.multibody.joints import KINDS as JOINTS
-from nsjax.multibody.named import Named, named
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology
 
@@ -29,7 +29,7 @@ class Presence:
         smooth: contacts without friction, limits included, that stand behind all others.
         dropped: names of the rows of loops that follow from others and are left out.
         named: contacts by name.
-        batches, order: contacts of free bodies, see `nsjax.multibody.heaps.Contacts`.
+        batches, order: contacts of free bodies, see `nsjax.multibody.contacts.heaps.Contacts`.
     """
 
     contacts: tuple[str, ...]

@@ -20,11 +20,12 @@ from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import contact_rows, gap_drift, gap_rows
 from nsjax.core.system import System, bordered
 from nsjax.linalg import solve
-from nsjax.multibody import loads, meetings
-from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody import loads
+from nsjax.multibody.contacts import gap_functions as meetings
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Frame, Scene
 from nsjax.multibody.couplings import kind_of as coupling_kind
-from nsjax.multibody.frames import Frame, Scene
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import BODIES

@@ -14,8 +14,8 @@ from nsjax.core import InputError, nearest
 from nsjax.core.checks import is_traced
 from nsjax.linalg.independent import independent
 from nsjax.math import rotations
-from nsjax.multibody.frames import Scene
-from nsjax.multibody.loop_closure import (
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.coordinates.loop_closure import (
     CLOSED,
     closed_position,
     closing_rates,
@@ -23,8 +23,8 @@ from nsjax.multibody.loop_closure import (
     searched,
     told_dropped,
 )
+from nsjax.multibody.coordinates.spatial_vectors import quaternion
 from nsjax.multibody.mechanism import Mechanism
-from nsjax.multibody.spatial_vectors import quaternion
 from nsjax.multibody.topology import Link
 from nsjax.types import Array, PyTree
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from nsjax.core import InputError, nearest
+from nsjax.multibody.coordinates.turn_counts import ENTRIES, read_angles
 from nsjax.multibody.couplings import KINDS as COUPLINGS
-from nsjax.multibody.elements import kind_of as element_kind
+from nsjax.multibody.flexible.elements import kind_of as element_kind
 from nsjax.multibody.joints import FREE, JointKind, kind_of
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.loads import KINDS as LOADS
 from nsjax.multibody.parts import GROUND, Part
-from nsjax.multibody.turns import ENTRIES, read_angles
 
 BODIES = ("body", "node")
 """What has a pose of its own: rigid bodies, and nodes of beams."""
@@ -86,7 +86,7 @@ class Topology:
         parts: without their numbers, in the order given.
         links: of the bodies, parents first.
         closures: names of the joints that are constraints.
-        counted: names of the hinges whose turns stand in ``q``, see `nsjax.multibody.turns`.
+        counted: names of the hinges whose turns stand in ``q``: `coordinates.turn_counts`.
         kinds: of its joints, loads and couplings, each once: programs differ where they do.
     """
 

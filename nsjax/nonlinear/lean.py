@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 
-from nsjax.nonlinear.apart import LARGE, ends_kernel
 from nsjax.nonlinear.implicit import counted_along
+from nsjax.nonlinear.piecewise_loops import LARGE, ends_kernel
 from nsjax.types import PyTree
 
 
@@ -23,7 +23,7 @@ def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) ->
         plain: a function of one tree.
         full: another one with the same values up to rounding. A derivative evaluates it instead of
             ``plain``, to any order that it has itself; loops of a large one are compiled in pieces
-            (`nsjax.nonlinear.apart`).
+            (`nsjax.nonlinear.piecewise_loops`).
 
     Returns:
         A function of that tree.

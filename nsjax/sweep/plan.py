@@ -15,7 +15,7 @@ from nsjax.core.memory import check_events
 from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probe
 from nsjax.core.scheme import Scheme
-from nsjax.core.sound import sound
+from nsjax.core.sound_starts import sound
 from nsjax.core.system import Problem
 from nsjax.sweep import program, reductions
 from nsjax.sweep.axes import Axes, read_axes

@@ -9,7 +9,7 @@ from nsjax.analysis import equilibrium, modes
 from nsjax.core import Problem, State, System
 from nsjax.multibody import assemble, body, force, hinge, joint_spring
 from nsjax.types import Array, record
-from tests.multibody.beam_cases import cantilever
+from tests.multibody.flexible.beam_cases import cantilever
 
 GRAVITY = 9.81
 

@@ -8,7 +8,7 @@ import pytest
 from nsjax.analysis import equilibrium, load_path, modes
 from nsjax.core import InputError
 from nsjax.multibody import assemble, beam, hinge, section
-from tests.multibody.beam_cases import COLUMN, ELEMENTS, LENGTH, cantilever, lees_frame
+from tests.multibody.flexible.beam_cases import COLUMN, ELEMENTS, LENGTH, cantilever, lees_frame
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from nsjax import State, notes, schemes
-from nsjax.contact import events, sliding
+from nsjax.contact import events
+from nsjax.contact import friction_decisions as sliding
 from nsjax.contact.criteria import DEFAULT, Criteria
 from nsjax.core.operators import Rows, gap_drift, prepared
 from nsjax.core.scheme import Carry

@@ -11,7 +11,7 @@ import pytest
 
 from nsjax.contact import ContactProblem, Factored, natural_residual, solve
 from nsjax.contact.proximal import proximal_newton
-from nsjax.contact.splitting import warn_of_sweeps
+from nsjax.contact.split_sweeps import warn_of_sweeps
 from nsjax.linalg import Paired
 
 BODIES, CONTACTS, NT, BLOCK = 4, 6, 2, 6

@@ -6,7 +6,7 @@ import pytest
 import nsjax
 from nsjax import models
 from nsjax.core import checks
-from nsjax.core.sound import sound
+from nsjax.core.sound_starts import sound
 from tests.common.chain import chain
 
 FAULTS = {

@@ -22,7 +22,7 @@ from nsjax.linalg.structure import BlockTridiagonal, Eliminated
 from nsjax.linalg.tridiagonal import Factors, Tridiagonal
 from nsjax.loop import LoopProgram, begin_run
 from nsjax.multibody import numbers
-from nsjax.multibody.tubes import Curve
+from nsjax.multibody.flexible.tubes import Curve
 from nsjax.trajectory import Continuation
 from tests.io import keep
 

@@ -160,7 +160,7 @@ def hooke(angle):
     )
 
 
-@pytest.mark.filterwarnings("ignore::nsjax.multibody.loop_closure.RedundantConstraintsWarning")
+@pytest.mark.filterwarnings("ignore::nsjax.multibody.coordinates.loop_closure.RedundantConstraintsWarning")
 def test_universal_joint_ratio() -> None:
     """Phase and ratio of a closed start: to the tolerance of the loop."""
     phases, ratios = [], []
@@ -196,13 +196,13 @@ def test_universal_joint_turns() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::nsjax.multibody.loop_closure.RedundantConstraintsWarning")
+@pytest.mark.filterwarnings("ignore::nsjax.multibody.coordinates.loop_closure.RedundantConstraintsWarning")
 def test_rows_of_rounding_are_no_open_start() -> None:
     check_values(*shafts(motion=lambda t: 2.0 * t), ALPHA)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::nsjax.multibody.loop_closure.RedundantConstraintsWarning")
+@pytest.mark.filterwarnings("ignore::nsjax.multibody.coordinates.loop_closure.RedundantConstraintsWarning")
 def test_universal_joint_between_hinges_turns() -> None:
     """Three of the four rows of the cross follow from the others and are left out; the motion is the exact
     one to the second order of the scheme.

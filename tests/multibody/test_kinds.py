@@ -17,23 +17,13 @@ from scipy.integrate import solve_ivp
 import nsjax
 from nsjax import schemes
 from nsjax.core.operators import prepared
-from nsjax.multibody import (
-    assemble,
-    ball,
-    beam,
-    body,
-    couplings,
-    elements,
-    hinge,
-    joints,
-    loads,
-    section,
-)
-from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody import assemble, ball, beam, body, couplings, hinge, joints, loads, section
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.couplings.coupling_kind import CouplingKind, coupled
-from nsjax.multibody.elements.element_kind import ElementKind
-from nsjax.multibody.elements.pieces import halves
+from nsjax.multibody.flexible import elements
+from nsjax.multibody.flexible.elements.element_kind import ElementKind
+from nsjax.multibody.flexible.elements.pieces import halves
 from nsjax.multibody.joints.joint_kind import JointKind, across, apart, axis_of, joint, tilts
 from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.numbers import Load

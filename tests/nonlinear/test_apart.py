@@ -10,7 +10,7 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.nonlinear import apart
+from nsjax.nonlinear import piecewise_loops as apart
 from tests.common.kernel import is_one_kernel
 
 LEAN = sys.modules["nsjax.nonlinear.lean"]

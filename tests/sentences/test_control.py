@@ -14,7 +14,7 @@ from nsjax import InputError, models, schemes
 from nsjax.core.chosen import widths
 from nsjax.core.inputs import check_constants
 from nsjax.multibody import assemble, body, contact, coupling, force, hinge, plane, sphere, spheres
-from nsjax.multibody.absolute import _unmeasured
+from nsjax.multibody.coordinates.absolute import _unmeasured
 from tests.control.mechanisms import hopper
 
 

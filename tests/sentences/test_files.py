@@ -16,7 +16,8 @@ import pytest
 import nsjax
 from nsjax import InputError, io, models, schemes
 from nsjax.cli import inputs, main, tables
-from nsjax.io import archive, codec, driver, reading
+from nsjax.io import archive, codec, driver
+from nsjax.io import safe_entries as reading
 from nsjax.io import scheme as saved_scheme
 from nsjax.trajectory import Impacts
 from tests.plot.coasting import coasting

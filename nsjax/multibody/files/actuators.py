@@ -8,12 +8,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.multibody.coordinates.tree_joints import AtOnce
 from nsjax.multibody.files.source import Source, gathered
 from nsjax.multibody.files.tree import HINGE, SLIDE
 from nsjax.multibody.loads import actuator
-from nsjax.multibody.own_joints import AtOnce
+from nsjax.multibody.loads.servos import within
 from nsjax.multibody.parts import Part
-from nsjax.multibody.servos import within
 from nsjax.types import Array, record
 
 

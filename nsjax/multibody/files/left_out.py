@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nsjax.multibody.files.shapes import pairs
+from nsjax.multibody.files.geometries import pairs
 from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed
 from nsjax.multibody.files.tree import BALL, FREE
 

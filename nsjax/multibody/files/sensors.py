@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.multibody.body_sensors import Sensor, sensor
+from nsjax.multibody.contacts.groups import unused
 from nsjax.multibody.files.source import Place, Source, gathered, identifier
 from nsjax.multibody.files.tree import HINGE, SLIDE
-from nsjax.multibody.groups import unused
-from nsjax.multibody.sensing import Sensor, sensor
 
 FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "FRAMEPOS": ("position", {}), "FRAMELINVEL": ("velocity", {}), "FRAMEANGVEL": ("spin", {}),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.multibody.groups import unused
+from nsjax.multibody.contacts.groups import unused
 from nsjax.multibody.parts import GROUND
 
 KINDS = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("equality", "neq"), ("actuator", "nu"))

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.multibody.contacts.groups import unused
 from nsjax.multibody.files.source import Source, gathered
 from nsjax.multibody.files.tree import BALL, FREE, ball_pose, limits
-from nsjax.multibody.groups import unused
 
 TOLD = 1e-9
 """Positions that lie outside limits by less [rad, m] are rounding, and are moved without a word."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.multibody.contacts.groups import unused
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.files.source import Place, Source
-from nsjax.multibody.frames import Scene
-from nsjax.multibody.groups import unused
 from nsjax.multibody.joints import ball, fixed, hinge, slide
 from nsjax.multibody.loads import force, joint_spring, torque
 from nsjax.multibody.parts import Part, body

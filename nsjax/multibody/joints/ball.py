@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from nsjax.multibody import spatial_vectors as space
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, components, joint
 from nsjax.multibody.joints.motion import At, Motion, Screws, spun
 from nsjax.multibody.parts import Part

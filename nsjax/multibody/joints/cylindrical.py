@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nsjax.multibody import spatial_vectors as space
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, across, apart, axis_of, joint, tilts
 from nsjax.multibody.parts import Part
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, joint
 from nsjax.multibody.parts import Part
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody import spatial_vectors as space
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import (
     JointKind,
     across,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nsjax.core import InputError
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import (
     JointKind,
     apart,

@@ -13,9 +13,9 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
 from nsjax.multibody import numbers
-from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody import spatial_vectors as space
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.motion import At, Motion, Screws, stepped
 from nsjax.multibody.parts import Part, made, number, unit
 from nsjax.types import Array, Fn
@@ -46,7 +46,7 @@ class JointKind:
         turn_at: first entry of a quaternion among its coordinates in space.
         measure: ``(scene, part, numbers) -> (value, rate)`` of its coordinate, if it has one; springs,
             motors, limits, dry friction and prescribed motions act on it. The angle of a joint of space
-            is found between -pi and pi, see `nsjax.multibody.turns`.
+            is found between -pi and pi, see `nsjax.multibody.coordinates.turn_counts`.
         effort: ``(scene, part, numbers, effort)``, what a moment or force on the coordinate does to both
             bodies.
         reads_angle: whether its rows read its own angle, whose turns therefore count.

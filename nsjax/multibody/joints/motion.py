@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.math import picked, rotations, taken
-from nsjax.multibody import spatial_vectors as space
+from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.types import Array, record
 
 

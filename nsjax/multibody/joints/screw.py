@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.multibody import spatial_vectors as space
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import (
     JointKind,
     across,

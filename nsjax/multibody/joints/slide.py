@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody import spatial_vectors as space
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import (
     JointKind,
     Push,

@@ -10,8 +10,8 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
 from nsjax.math import rotations
-from nsjax.multibody import spatial_vectors as space
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, axis_of, components, joint
 from nsjax.multibody.parts import UNIT_TOLERANCE, Part
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints import kind_of as joint_kind
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.actuator import ACTUATOR, actuator

@@ -6,7 +6,7 @@ from typing import Any
 
 from nsjax.core import InputError
 from nsjax.multibody import numbers
-from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.loads.load_kind import LoadKind, with_law
 from nsjax.multibody.parts import Part, made, number
 from nsjax.types import Fn

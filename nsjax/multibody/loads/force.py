@@ -7,7 +7,7 @@ from typing import Any
 
 from nsjax.core import InputError
 from nsjax.multibody import numbers
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of, with_law
 from nsjax.multibody.parts import GROUND, Part, made, number
@@ -25,7 +25,7 @@ def force(
         body: a name (its origin) or ``("rod", point)`` in body axes.
         value: constant (2,) or (3,) [N], in the axes of the ground.
         follower: in the axes of the body, with which it turns.
-        law: ``(t, scene, own) -> (2,) or (3,)``; ``scene`` is a `nsjax.multibody.frames.Scene`:
+        law: ``(t, scene, own) -> (2,) or (3,)``; ``scene`` is a `nsjax.multibody.coordinates.frames.Scene`:
             positions and velocities of all bodies by name.
         own: numbers for ``law``.
 

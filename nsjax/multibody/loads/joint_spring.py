@@ -11,9 +11,9 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.multibody import numbers
-from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody import spatial_vectors as space
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.load_kind import Driven, LoadKind, on_a_coordinate

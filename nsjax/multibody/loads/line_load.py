@@ -11,8 +11,8 @@ import numpy as np
 
 from nsjax.core import InputError, nearest
 from nsjax.math import rotations
-from nsjax.multibody.elements import kind_of
-from nsjax.multibody.elements.pieces import line_forces
+from nsjax.multibody.flexible.elements import kind_of
+from nsjax.multibody.flexible.elements.pieces import line_forces
 from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.numbers import Load
 from nsjax.multibody.parts import Part, made, number

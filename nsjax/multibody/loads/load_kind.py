@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from nsjax.core import InputError
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.parts import Part

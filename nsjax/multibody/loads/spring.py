@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from nsjax import shapes
 from nsjax.core import InputError
 from nsjax.multibody import numbers
-from nsjax.multibody import planar_vectors as plane
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
 from nsjax.multibody.loads.tension import kept_numbers, stored, tension

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.core import InputError
-from nsjax.multibody import planar_vectors as plane
+from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.parts import Part, number
 from nsjax.types import Array, Fn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nsjax.multibody.frames import Scene
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.force import given, on_body
 from nsjax.multibody.loads.load_kind import Driven, LoadKind, with_law

@@ -16,7 +16,7 @@ from nsjax.schemes.books import stage_jump
 from nsjax.schemes.choices import METRICS, choose, choose_tangent, kinetic_metric, tangent_of, within
 from nsjax.schemes.impulses.impulse_scheme import impulse_scheme
 from nsjax.schemes.impulses.impulse_step import ImpulseRun
-from nsjax.schemes.impulses.keeping import blank_tangents, carried_tangent, renewed
+from nsjax.schemes.impulses.kept_tangents import blank_tangents, carried_tangent, renewed
 from nsjax.schemes.impulses.moreau import Coefficients
 from nsjax.schemes.impulses.unified_equations import UnifiedData, UnifiedEquations
 from nsjax.types import Array, PyTree

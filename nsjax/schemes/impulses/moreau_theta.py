@@ -18,7 +18,7 @@ from nsjax.schemes.choices import choose_tangent, tangent_of, within
 from nsjax.schemes.impulses.frozen_rows import FrozenRowEquations, FrozenRows, frozen_rows
 from nsjax.schemes.impulses.impulse_scheme import impulse_scheme
 from nsjax.schemes.impulses.impulse_step import ImpulseRun
-from nsjax.schemes.impulses.keeping import blank_tangents, carried_tangent, renewed
+from nsjax.schemes.impulses.kept_tangents import blank_tangents, carried_tangent, renewed
 from nsjax.types import Array, PyTree, record
 
 

@@ -11,8 +11,8 @@ from jax import lax
 from nsjax import notes
 from nsjax.contact import Jump, SolverSettings, events, saltation, velocity_jump
 from nsjax.contact.acceleration import SlidingRule
-from nsjax.contact.aftermath import EventMotion, accelerate, near_border, shift_back
 from nsjax.contact.criteria import criteria_of
+from nsjax.contact.event_motion import EventMotion, accelerate, near_border, shift_back
 from nsjax.contact.links import struck_with
 from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed

@@ -9,10 +9,11 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from nsjax.contact import Jump, events, no_jump, saltation, sliding, velocity_jump
+from nsjax.contact import Jump, events, no_jump, saltation, velocity_jump
+from nsjax.contact import friction_decisions as sliding
 from nsjax.contact.acceleration import SlidingRule
-from nsjax.contact.aftermath import accelerate
 from nsjax.contact.criteria import criteria_of
+from nsjax.contact.event_motion import accelerate
 from nsjax.contact.events import Approach, Touch, frozen
 from nsjax.contact.sensitivity import ContactReport, Contacts, Family, Stepped, no_report, through_events
 from nsjax.core.branches import branch

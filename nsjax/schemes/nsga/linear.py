@@ -15,7 +15,7 @@ from nsjax.contact import bordered
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.branches import REGULARISATION
 from nsjax.contact.dependent import dependent_answer
-from nsjax.contact.turning import turned_answer
+from nsjax.contact.turned_rows import turned_answer
 from nsjax.core.system import System
 from nsjax.linalg import Structure, matmul, matvec, solve
 from nsjax.types import Array, record

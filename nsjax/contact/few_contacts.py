@@ -1,0 +1,105 @@
+"""A step on the few contacts that it has chosen (`nsjax.core.chosen`), told of all contacts."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from nsjax.contact.closed_time import Closing
+from nsjax.contact.criteria import Criteria
+from nsjax.contact.events import NEVER, Touch, fly
+from nsjax.core.chosen import Whole, narrowed, widened, widths
+from nsjax.core.quantities import QUANTITIES
+from nsjax.core.scheme import Carry, Output
+from nsjax.core.system import System
+from nsjax.status import CANDIDATES_LOST
+from nsjax.types import PyTree
+
+
+def _leaves(x: Any) -> tuple[list[Any], Any]:
+    """Leaves with a `Touch` as one."""
+    return jax.tree.flatten(x, is_leaf=lambda y: isinstance(y, Touch))
+
+
+def _each(memory: PyTree, sizes: tuple[int, ...], of: Callable[[Any, int], Any], touch: Any) -> PyTree:
+    """``of`` every array and its width; ``touch`` of what is remembered of contacts for events."""
+    leaves, tree = _leaves(memory)
+    rest, found = iter(sizes), []
+    for x in leaves:
+        if isinstance(x, Touch):
+            for _ in jax.tree.leaves(x):
+                next(rest)
+            found.append(touch(x))
+        else:
+            found.append(of(x, next(rest)))
+    return jax.tree.unflatten(tree, found)
+
+
+def told_of_all(system: System, p: PyTree, few: Carry, many: Carry) -> Carry:
+    """The carry at the start of a run.
+
+    Args:
+        few: of the few.
+        many: shapes of that of all contacts.
+    """
+    chosen = system.chosen
+    sizes, wide = (
+        widths(few.memory, many.memory, chosen, system.nc),
+        functools.partial(widened, chosen, p),
+    )
+    memory = _each(few.memory, sizes, wide, lambda x: _unknown(wide, x))
+    return dataclasses.replace(few, memory=Whole(memory=memory, widths=sizes))
+
+
+def _unknown(of: Callable[[Any, int, Any], Any], touch: Touch) -> Touch:
+    """``of`` each array of a touch, its width, and what is told of a contact of which nothing is known."""
+    fields = {f.name: getattr(touch, f.name) for f in dataclasses.fields(touch)}
+    return Touch(**{name: of(x, 1, NEVER if name == "off" else 0) for name, x in fields.items()})
+
+
+def seen(
+    system: System, p: PyTree, carry: Carry, closing: Closing | None
+) -> tuple[Carry, Closing | None]:  # fmt: skip
+    """What is remembered, of the few."""
+    chosen, count, whole = system.chosen, system.nc, carry.memory
+    one = functools.partial(narrowed, chosen, p, count)
+
+    memory = _each(whole.memory, whole.widths, one, lambda x: _unknown(one, x))
+    if closing is not None:
+        closing = jax.tree.map(lambda x: one(x, 1), closing)
+    return dataclasses.replace(carry, memory=memory), closing
+
+
+def told(
+    criteria: Criteria, system: System, p: PyTree, before: Carry, carry: Carry, output: Output
+) -> tuple[Carry, Output]:
+    """What is remembered after a step of the few, and its output, of all contacts. The others fly."""
+    chosen, whole = system.chosen, before.memory
+    wide = functools.partial(widened, chosen, p)
+    flown = iter([fly(criteria, x) for x in _leaves(whole.memory)[0] if isinstance(x, Touch)])
+
+    def touch(x: Touch) -> Touch:
+        return jax.tree.map(lambda y, others: wide(y, 1, others), x, next(flown))
+
+    memory = _each(carry.memory, whole.widths, wide, touch)
+    own = {
+        name: wide(getattr(output, name), 1, jnp.inf if name == "margin" else 0)
+        for name, kind in QUANTITIES.items()
+        if kind.axes[:1] == ("nc",) and getattr(output, name) is not None
+    }
+    event = dataclasses.replace(
+        jax.tree.map(lambda x: wide(x, 1) if jnp.ndim(x) else x, output.event),
+        gap=wide(output.event.gap, 1, jnp.inf),
+    )
+    which = jnp.concatenate([chosen.which(p), jnp.arange(system.nc - chosen.common, system.nc)])
+    contact = jnp.where(output.contact < 0, -1, which[jnp.clip(output.contact, 0)])
+    lost = jnp.where(chosen.overflow(p), CANDIDATES_LOST, 0)
+    output = dataclasses.replace(
+        output, **own, event=event, contact=contact, status=output.status | lost
+    )  # fmt: skip
+    return dataclasses.replace(carry, memory=Whole(memory=memory, widths=whole.widths)), output

@@ -1,0 +1,144 @@
+"""Calls of the functions that users write: what they raise becomes a sentence that names them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+
+from nsjax.core.errors import InputError
+from nsjax.types import Fn, PyTree
+
+_NUMPY = "numpy functions cannot take the values of a compiled program; use those of jax.numpy (jnp)"
+_DECISION = (
+    "Python's if, and, or, while cannot decide on values of a compiled program; use jnp.where, jnp.minimum "
+    "or jnp.clip"
+)
+_NUMBER = (
+    "int(), float(), range() and the like need a number, and a compiled program has none yet; keep arrays, "
+    "and let sizes come from shapes"
+)
+
+
+def _hint(error: Exception) -> str | None:
+    """What to do about exceptions of JAX that newcomers meet."""
+    if isinstance(error, jax.errors.TracerArrayConversionError):
+        return _NUMPY
+    if isinstance(error, jax.errors.TracerBoolConversionError):
+        return _DECISION
+    whole = isinstance(error, TypeError) and "integer scalar arrays can be converted" in str(error)
+    return _NUMBER if whole or isinstance(error, jax.errors.ConcretizationTypeError) else None
+
+
+def call(name: str, function: Fn, *arguments: Any) -> Any:
+    """``function(*arguments)``, a function of a system.
+
+    Args:
+        name: its field in `nsjax.System`.
+        function: the user's.
+        arguments: as the package calls it.
+
+    Raises:
+        InputError: in place of whatever the function raises, with its line and a hint; the exception itself
+            is the cause.
+
+    Example:
+        >>> from nsjax.core.user_functions import call
+        >>> def force(t, q, v):
+        ...     return -q
+        >>> call("force", force, 0.0, 1.0, 2.0, {})
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: force: it takes (t, q, v), and is called as force(t, q, v, p)
+    """
+    return _guarded(function, name, function, arguments)
+
+
+def observed(function: Fn, *arguments: Any) -> dict[str, Any]:
+    """What `System.observe` returns: a mapping of names to numbers.
+
+    Raises:
+        InputError: for anything else.
+    """
+    found = call("observe", function, *arguments)
+    if not isinstance(found, Mapping):
+        raise InputError(
+            f"observe returns {type(found).__name__}; it must return a dict of named quantities"
+        )
+    return dict(found)
+
+
+def shapes_of(name: str, function: Fn, *arguments: Any) -> Any:
+    """Shapes and types of what `call` returns for arguments of these shapes."""
+    return _guarded(functools.partial(jax.eval_shape, function), name, function, arguments)
+
+
+def _guarded(run: Fn, name: str, function: Fn, arguments: tuple[Any, ...]) -> Any:
+    _check_arguments(name, function, len(arguments))
+    try:
+        return run(*arguments)
+    except InputError:
+        raise
+    except Exception as error:
+        hint = _hint(error)
+        what = f"{type(error).__name__}: {_first_line(error)}" if hint is None else hint
+        raise InputError(f"{name}{_place(function, error)}: {what}{_about(error, arguments)}") from error
+
+
+_CALLS = {
+    "mass": "q, p", "inertia": "q, w, p", "force": "t, q, v, p", "potential": "t, q, p", "gap": "t, q, p",
+    "slip": "t, q, v, p", "constraint": "t, q, p", "law": "p", "drag": "t, q, v, p", "drag_bound": "p",
+    "retract": "q, xi", "difference": "q0, q1", "prepare": "p", "refresh": "t, q, p", "allowed": "t, q, p",
+    "observe": "t, q, v, output, p", "shapes": "t, q, p",
+}  # fmt: skip
+"""How the functions of a system are called."""
+
+
+def _check_arguments(name: str, function: Fn, count: int) -> None:
+    try:
+        known = inspect.signature(function)
+    except (TypeError, ValueError):  # of functions that do not say
+        return
+    try:
+        known.bind(*range(count))
+    except TypeError:
+        takes = ", ".join(known.parameters)
+        raise InputError(f"{name}: it takes ({takes}), and is called as {name}({_CALLS[name]})") from None
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines() or [""]
+    return lines[0][:200]
+
+
+def _place(function: Fn, error: Exception) -> str:
+    """`` (my_force, model.py line 12)`` of the last line in the function's own file."""
+    inner = inspect.unwrap(function)
+    code = getattr(getattr(inner, "__func__", inner), "__code__", None)
+    called = getattr(inner, "__qualname__", type(inner).__name__)
+    if code is None:
+        return f" ({called})"
+    lines = [x.lineno for x in traceback.extract_tb(error.__traceback__) if x.filename == code.co_filename]
+    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
+    return f" ({called}, {file} line {lines[-1] if lines else code.co_firstlineno})"
+
+
+def _about(error: Exception, arguments: tuple[Any, ...]) -> str:
+    """Hint about the parameters, the last argument."""
+    params = arguments[-1] if arguments else None
+    if isinstance(error, KeyError) and isinstance(params, dict):
+        return f"; params has {', '.join(map(str, params)) or 'no entries'}"
+    none = nones(params)
+    if none:
+        return f"; params{', params'.join(none)} is None: give a number"
+    return ""
+
+
+def nones(params: PyTree) -> list[str]:
+    """Names of the parameters that are None, ``"['k']"`` or ``".k"``; ``""`` for the whole."""
+    leaves = jax.tree_util.tree_flatten_with_path(params, is_leaf=lambda x: x is None)[0]
+    return [jax.tree_util.keystr(path) for path, leaf in leaves if leaf is None]

@@ -1,0 +1,185 @@
+"""Sensors on the bodies and joints of a mechanism."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError, nearest
+from nsjax.core.checks import is_traced
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.coordinates.spatial_vectors import quaternion
+from nsjax.multibody.loads import kind_of
+from nsjax.multibody.reactions import Instant, row_loads
+from nsjax.types import Array
+
+KINDS = {
+    "position": "body", "velocity": "body", "acceleration": "body", "rotation": "body", "axis": "body",
+    "quaternion": "body", "spin": "body", "angular_acceleration": "body", "distance": "body",
+    "mass_centre": "body", "coordinate": "joint", "rate": "joint", "effort": "load",
+}  # fmt: skip
+"""What sensors measure, and on what."""
+
+NEED_FORCES = ("acceleration", "angular_acceleration")
+
+
+@dataclasses.dataclass(frozen=True)
+class Sensor:
+    """A sensor as `sensor` makes it; its numbers are fixed.
+
+    Args:
+        name, kind, of, at, axes, on, scale, proper: as of `sensor`, numbers as tuples.
+    """
+
+    name: str
+    kind: str
+    of: tuple[str, ...]
+    at: tuple[float, ...] | None = None
+    axes: tuple[tuple[float, ...], ...] | None = None
+    on: tuple[float, ...] | None = None
+    scale: float = 1.0
+    proper: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def needs_forces(self) -> bool:
+        """Whether forces of contacts enter."""
+        return self.kind in NEED_FORCES
+
+    @property
+    def looks_at(self) -> tuple[tuple[str, str], ...]:
+        """Kinds and names of its parts."""
+        return tuple((KINDS[self.kind], name) for name in self.of)
+
+
+def sensor(
+    name: str, kind: str, of: str | tuple[str, ...], *, at: Any = None, axes: Any = None, on: Any = None,
+    scale: float = 1.0, proper: bool = False,
+) -> Sensor:  # fmt: skip
+    """A sensor, for ``outputs`` of `nsjax.stepper` and `nsjax.analysis.linearise`, and `Trajectory.sensor`.
+
+    Args:
+        name: of what it gives.
+        kind: of a point of a body ``"position"``, ``"velocity"``, ``"acceleration"``, of two bodies the
+            ``"distance"`` of points; of a body its ``"rotation"`` (angle or matrix), ``"quaternion"``,
+            ``"spin"``, ``"angular_acceleration"``, ``"axis"`` (the first of ``axes``, in those of the
+            ground); of bodies their ``"mass_centre"``; of a hinge or slide ``"coordinate"`` and
+            ``"rate"``; of a motor or spring in one ``"effort"``.
+        of: name of the part, or names.
+        at: the point in body axes [m]; None: the origin. ``on``: that of the second body of a distance.
+        axes: (3, 3) or (2, 2), rows are the axes of the sensor in those of the body, in which vectors are
+            given; None: axes of the ground.
+        scale: factor of what it gives.
+        proper: acceleration without that of gravity, as accelerometers measure it.
+
+    Raises:
+        InputError: for an unknown kind, another number of parts, and numbers that are traced.
+
+    Limits: accelerations are those of the forces of contacts as the scheme gives them, at the end of a
+    step.
+
+    Example:
+        >>> from nsjax.multibody import sensor
+        >>> str(sensor("tip", "position", "arm", at=(0.5, 0.0)))
+        'tip'
+    """
+    if kind not in KINDS:
+        raise InputError(f"sensor {name!r}: unknown kind {kind!r}; {nearest(kind, list(KINDS))}")
+    names = (of,) if isinstance(of, str) else tuple(of)
+    count = 2 if kind == "distance" else None if kind == "mass_centre" else 1
+    if not names or (count is not None and len(names) != count):
+        raise InputError(
+            f"sensor {name!r}: {kind} of {names}; give the names of {count or 'its'} parts, each a "
+            f"{KINDS[kind]}"
+        )
+    if is_traced((at, axes, on, scale)):
+        raise InputError(f"sensor {name!r}: its place is traced; give numbers")
+    return Sensor(
+        name, kind, names, _tuple(at), None if axes is None else tuple(map(_tuple, np.asarray(axes))),
+        _tuple(on), float(scale), bool(proper),
+    )  # fmt: skip
+
+
+def _tuple(x: Any) -> Any:
+    return None if x is None else tuple(float(y) for y in np.ravel(np.asarray(x, float)))
+
+
+def _point(x: tuple[float, ...] | None) -> Any:
+    return None if x is None else np.array(x)
+
+
+def sensed(mechanism: Any, own: Sensor, *row: Any) -> Array:
+    """What a sensor gives at a row ``t, q, v, output, p``."""
+    t, q, v, _, p = row
+    scene: Scene = mechanism.scene(t, q, v, p)
+    found = own.scale * jnp.asarray(_value(mechanism, own, scene, row))
+    turned = own.kind in ("position", "velocity", "acceleration", "spin", "angular_acceleration")
+    if own.axes is None or not turned or found.ndim == 0:
+        return found
+    return jnp.sum(_axes(scene, own) * found, axis=1)
+
+
+def _axes(scene: Scene, own: Sensor) -> Array:
+    """Axes of the sensor in those of the ground, one a row."""
+    turn = scene.rotation(own.of[0])
+    if scene.dimension == 2:
+        s, c = jnp.sin(turn), jnp.cos(turn)
+        turn = jnp.stack([jnp.stack([c, -s]), jnp.stack([s, c])])
+    return jnp.sum(np.array(own.axes)[:, None, :] * turn[None], axis=2)
+
+
+def _value(mechanism: Any, own: Sensor, scene: Scene, row: tuple[Any, ...]) -> Any:
+    p = row[-1]
+    name, kind, at = own.of[0], own.kind, _point(own.at)
+    if kind == "position":
+        return scene.position(name, at)
+    if kind == "velocity":
+        return scene.velocity(name, at)
+    if kind == "spin":
+        return scene.spin(name)
+    if kind == "rotation":
+        return scene.rotation(name)
+    if kind == "quaternion":
+        return quaternion(scene.rotation(name) if own.axes is None else _axes(scene, own).T)
+    if kind == "axis":
+        return _axes(scene, own)[0]
+    if kind == "distance":
+        apart = scene.position(own.of[1], _point(own.on)) - scene.position(name, at)
+        square = jnp.sum(apart * apart)
+        return jnp.sqrt(jnp.where(square > 0.0, square, 1.0)) * (square > 0.0)
+    if kind == "mass_centre":
+        whole = sum(p[x].mass for x in own.of)
+        return sum(p[x].mass * scene.position(x, p[x].com) for x in own.of) / whole
+    if kind in ("coordinate", "rate"):
+        return plane.value(scene.coordinates(name)[kind == "rate"])
+    if kind == "effort":
+        part = mechanism.topology.of[name]
+        x, rate = scene.coordinates(part.option("joint"))
+        effort = kind_of(part).effort
+        return plane.value(None if effort is None else effort(part, p[name], row[0], x, rate))
+    return _accelerated(mechanism, own, row)
+
+
+def _accelerated(mechanism: Any, own: Sensor, row: tuple[Any, ...]) -> Array:
+    """Acceleration of a point, or of the spin of a body."""
+    t, q, v, output, p = row
+    a = Instant(mechanism, t, q, v, p, row_loads(output)[0]).balance[0]
+    system, name, at = mechanism.system(), own.of[0], _point(own.at)
+
+    def moving(s: Array) -> Array:
+        scene = mechanism.scene(t + s, system.retract(q, s * v), v + s * a, p)
+        found: Array = scene.spin(name) if own.kind != "acceleration" else scene.velocity(name, at)
+        return found
+
+    found: Array = jax.jvp(moving, (jnp.zeros(()),), (jnp.ones(()),))[1]
+    if own.proper:
+        scene = mechanism.scene(t, q, v, p)
+        found = found - scene.algebra.array(mechanism.gravity(p))
+    return found

@@ -1,0 +1,344 @@
+"""Contacts of two boxes: corners, faces and edges that meet.
+
+Which features meet is looked for by separating axes [Ericson, *Real-Time Collision Detection*, 4.4, 5.5]
+and by clipping one face against the other, and is held during a step (`held`); gaps, points and normals of
+the features then are smooth functions of the positions (`met`): of a corner against the plane of a face,
+and of two edges along their common normal. Rows without a contact stand back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.multibody.contacts.closest_points import COINCIDE, Met, dot, first_of, of_segments, sign
+from nsjax.multibody.coordinates.spatial_vectors import cross
+from nsjax.types import Array
+
+PREFER = 1e-6
+"""What another separating axis must gain to be chosen, in parts of the smallest half edge: above the
+rounding by which faces that lie on each other would change their roles.
+"""
+
+EDGES_FIRST = 1e-3
+"""What an axis across two edges must gain on that of a face, in the same parts: where faces lie on each
+other all such axes are their normal, to the angle between them.
+"""
+
+ASKEW = 1e-2
+"""Squared sine below which a crossing of edges takes the normal of the face: their own is lost."""
+
+
+class Box(NamedTuple):
+    """Centre (d,), axes (d, d) as columns in the axes of the ground, half edges (d,)."""
+
+    centre: Array
+    axes: Array
+    half: Array
+
+
+class Held(NamedTuple):
+    """Features that meet.
+
+    Args:
+        second: (), whether the reference face is of the second box.
+        face, against: (d,) outward normals of the faces in the axes of their boxes.
+        kept: (n,) rows with a contact.
+        corner: (2,) in the plane, whether a corner of the incident face meets, not one of the other; (8,)
+            in space, whether there is a corner and no crossing.
+        row: (8, 12) what each row shows: of the four corners of the incident face or where its edges come
+            over the reference face, where they leave it, and the corners of that.
+        share: (k,) where crossings are on the edges of the incident face.
+        across: (2, k) signs of the edges of the reference face that they cross.
+        crossed: (), whether two edges meet alone; one, other: (3,) which, and beside, opposite: (3,) on
+            which side of their boxes.
+    """
+
+    second: Array
+    face: Array
+    against: Array
+    kept: Array
+    corner: Array
+    row: Any = None
+    share: Any = None
+    across: Any = None
+    crossed: Any = None
+    one: Any = None
+    other: Any = None
+    beside: Any = None
+    opposite: Any = None
+
+
+def through(axes: Array, local: Array) -> Array:
+    """Vectors (d,) or (d, k) of a box's axes in those of the ground."""
+    if local.ndim == 1:
+        return jnp.sum(axes * local[None, :], axis=1)
+    return jnp.sum(axes[:, :, None] * local[None], axis=1)
+
+
+def seen(axes: Array, vector: Array) -> Array:
+    """Components of vectors (d,) or (d, k) along axes (d, n)."""
+    if vector.ndim == 1:
+        return jnp.sum(axes * vector[:, None], axis=0)
+    return jnp.sum(axes[:, :, None] * vector[:, None, :], axis=0)
+
+
+def _faces(one: Box, other: Box) -> tuple[Array, Array, Array, Array]:
+    """Separations along the axes of the first and of the second box, and their directions from the second
+    to the first.
+    """
+    lean = jnp.abs(jnp.sum(one.axes[:, :, None] * other.axes[:, None, :], axis=0))
+    apart = one.centre - other.centre
+    c, f = seen(one.axes, apart), seen(other.axes, apart)
+    own = jnp.abs(c) - one.half - jnp.sum(lean * other.half[None, :], axis=1)
+    others = jnp.abs(f) - other.half - jnp.sum(lean * one.half[:, None], axis=0)
+    return own, others, sign(c), sign(f)
+
+
+def _reference(held: Held, one: Box, other: Box) -> tuple[Box, Box]:
+    """The box of the reference face, and the incident one."""
+    pick = lambda a, b: jnp.where(held.second, a, b)  # noqa: E731
+    return jax.tree.map(pick, other, one), jax.tree.map(pick, one, other)
+
+
+def held(one: Box, other: Box) -> Held:
+    """Which features meet."""
+    one, other = lax.stop_gradient((one, other))
+    own, others, c, f = _faces(one, other)
+    least = PREFER * jnp.min(jnp.minimum(one.half, other.half))
+    second = ~(jnp.max(own) > jnp.max(others) + least)
+    mine, theirs = -c * first_of(own >= jnp.max(own)), f * first_of(others >= jnp.max(others))
+    face = jnp.where(second, theirs, mine)
+    found = Held(second=second, face=face, against=face, kept=second, corner=second)
+    reference, incident = _reference(found, one, other)
+    facing = seen(incident.axes, through(reference.axes, face))
+    steep = jnp.abs(facing)
+    against = -sign(facing) * first_of(steep >= jnp.max(steep))
+    found = found._replace(against=against)
+    if one.half.shape[0] == 2:
+        return _flat_held(found, reference, incident)
+    return _crossed(
+        _clipped(found, reference, incident), one, other, jnp.maximum(jnp.max(own), jnp.max(others))
+    )
+
+
+def met(one: Box, other: Box, found: Held) -> Met:
+    """Contacts of two boxes: two in the plane, eight in space."""
+    reference, incident = _reference(found, one, other)
+    if one.half.shape[0] == 2:
+        gap, upper, lower, normal = _flat(found, reference, incident)
+    else:
+        gap, upper, lower, normal = _rows(found, reference, incident)
+    # of the incident box against the reference face, turned over where that is of the first
+    here, there = jnp.where(found.second, upper, lower), jnp.where(found.second, lower, upper)
+    normal = jnp.where(found.second, normal, -normal)
+    back = jnp.where(found.kept, 0.0, jnp.sum(one.half) + jnp.sum(other.half))
+    if one.half.shape[0] == 2:
+        return Met(gap + back, here, there, normal)
+    alone = _edges(found, one, other)
+    first = np.arange(gap.shape[0]) == 0
+    back = jnp.where(found.crossed, jnp.where(first, 0.0, jnp.sum(one.half) + jnp.sum(other.half)), back)
+    here, there, normal = (
+        jnp.where(found.crossed & first, x[:, None], y)
+        for x, y in zip((alone.here, alone.there, alone.normal), (here, there, normal), strict=True)
+    )
+    return Met(jnp.where(found.crossed & first, alone.gap, gap) + back, here, there, normal)
+
+
+def _edge(local: Array) -> Array:
+    """In the plane, along a face whose normal is given: across it."""
+    return jnp.stack([-local[1], local[0]])
+
+
+def _flat_corners(found: Held, reference: Box, incident: Box) -> tuple[Array, ...]:
+    """Normals of both faces, their edges in one direction, and their ends (2, 2)."""
+    n, m = through(reference.axes, found.face), through(incident.axes, found.against)
+    along = through(reference.axes, _edge(found.face))
+    own = -through(incident.axes, _edge(found.against))  # faces oppose each other
+    signs = jnp.array([-1.0, 1.0])
+    middle, centre = (
+        box.centre + through(box.axes, x * box.half)
+        for box, x in ((reference, found.face), (incident, found.against))
+    )
+    wide, narrow = (
+        jnp.sum(jnp.abs(_edge(x)) * box.half)
+        for box, x in ((reference, found.face), (incident, found.against))
+    )
+    corners = middle[:, None] + wide * along[:, None] * signs
+    ends = centre[:, None] + narrow * own[:, None] * signs
+    return n, m, along, middle, wide, corners, ends
+
+
+def _flat_held(found: Held, reference: Box, incident: Box) -> Held:
+    """In the plane: at each end of what both faces share, whose corner it is."""
+    _, _, along, middle, wide, _, ends = _flat_corners(found, reference, incident)
+    x = dot(along[:, None], ends - middle[:, None])
+    slack = (1.0 + COINCIDE) * wide
+    inside = jnp.stack([x[0] >= -slack, x[1] <= slack])
+    apart = (x[0] > slack) | (x[1] < -slack)
+    return found._replace(corner=inside, kept=inside | ~apart)
+
+
+def _flat(found: Held, reference: Box, incident: Box) -> tuple[Array, Array, Array, Array]:
+    """Gaps (2,), points on the incident and on the reference box, normals to the incident one (2, 2)."""
+    n, m, _, middle, _, corners, ends = _flat_corners(found, reference, incident)
+    heights = dot(n[:, None], ends - middle[:, None])
+    centre = 0.5 * (ends[:, 0] + ends[:, 1])
+    depths = dot(m[:, None], corners - centre[:, None])
+    return (
+        jnp.where(found.corner, heights, depths),
+        jnp.where(found.corner, ends, corners - depths * m[:, None]),
+        jnp.where(found.corner, ends - heights * n[:, None], corners),
+        jnp.where(found.corner, n[:, None], -m[:, None]),
+    )
+
+
+ROWS = 8
+"""Corners of what two rectangles share, at most."""
+
+CONTACTS = {2: 2, 3: ROWS}
+"""Contacts of two boxes."""
+
+ROUND = np.array([[1.0, -1.0, -1.0, 1.0], [1.0, 1.0, -1.0, -1.0]])
+"""Signs of the corners of a face in the order of its border."""
+
+
+def sides(local: Array) -> tuple[Array, Array]:
+    """The two axes of a face whose normal is along an axis."""
+    plain = jnp.abs(local)
+    first = jnp.stack([plain[2], plain[0], plain[1]])
+    return first, jnp.stack([plain[1], plain[2], plain[0]])
+
+
+def _face(box: Box, local: Array) -> tuple[Array, Array, Array, Array, Array]:
+    """Normal, middle, directions (3, 2) along its sides, half edges (2,), corners (3, 4)."""
+    both = jnp.stack(sides(local), axis=1)
+    along, half = through(box.axes, both), jnp.sum(both * box.half[:, None], axis=0)
+    middle = box.centre + through(box.axes, local * box.half)
+    corners = middle[:, None] + jnp.sum(along[:, :, None] * (half[:, None] * ROUND)[None], axis=1)
+    return through(box.axes, local), middle, along, half, corners
+
+
+def _clipped(found: Held, reference: Box, incident: Box) -> Held:
+    """In space: corners and crossings of the border of what both faces share."""
+    _, middle, along, half, corners = _face(reference, found.face)
+    _, centre, own, wide, ends = _face(incident, found.against)
+    x = seen(along, ends - middle[:, None])
+    way = jnp.roll(x, -1, axis=1) - x
+    slack = ((1.0 + COINCIDE) * half)[:, None]
+    moving = jnp.abs(way) > COINCIDE * slack
+    rate = jnp.where(moving, way, 1.0)
+    low, high = (-slack - x) / rate, (slack - x) / rate
+    outside = jnp.abs(x) > slack
+    enters = jnp.where(moving, jnp.minimum(low, high), jnp.where(outside, 2.0, -1.0))
+    leaves = jnp.where(moving, jnp.maximum(low, high), jnp.where(outside, -1.0, 2.0))
+    start, end = jnp.max(enters, axis=0), jnp.min(leaves, axis=0)
+    # what is shorter is a corner on a border, or none
+    shared = jnp.minimum(end, 1.0) - jnp.maximum(start, 0.0) > 4.0 * COINCIDE
+    # of the two borders the one that is crossed last on the way in and first on the way out
+    border = jnp.concatenate([enters[0] >= enters[1], leaves[0] <= leaves[1]])
+    ways = jnp.concatenate([-sign(way), sign(way)], axis=1)
+    across = ways * jnp.stack([jnp.where(border, 1.0, 0.0), jnp.where(border, 0.0, 1.0)])
+    within = jnp.all(jnp.abs(x) <= slack, axis=0)
+    inner = jnp.abs(seen(own, corners - centre[:, None])) < ((1.0 - COINCIDE) * wide)[:, None]
+    kept = jnp.concatenate(
+        [within | (shared & (start > 0.0)), shared & (end < 1.0), jnp.all(inner, axis=0)]
+    )
+    before = jnp.sum(np.tril(np.ones((12, 12)), -1) * kept[None, :], axis=1)
+    row = kept[None, :] & (before[None, :] == np.arange(ROWS)[:, None])
+    used = jnp.any(row, axis=1)
+    share = jnp.concatenate([start, end])
+    return found._replace(
+        kept=used, row=jnp.where(used[:, None], row, np.arange(12) == 0).astype(float),
+        corner=jnp.concatenate([within, jnp.zeros(4, bool)]), across=across,
+        share=jnp.where(share < 0.0, 0.0, jnp.where(share > 1.0, 1.0, share)),
+    )  # fmt: skip
+
+
+def _rows(found: Held, reference: Box, incident: Box) -> tuple[Array, Array, Array, Array]:
+    """Gaps (8,), points on the incident and on the reference box, normals to the incident one (3, 8)."""
+    n, middle, along, half, corners = _face(reference, found.face)
+    m, centre, _, _, ends = _face(incident, found.against)
+    edges = jnp.roll(ends, -1, axis=1) - ends
+    edges, begins = jnp.concatenate([edges, edges], axis=1), jnp.concatenate([ends, ends], axis=1)
+    # a corner of the incident face above the reference face
+    height = dot(n[:, None], begins - middle[:, None])
+    # its edges over those of the reference face: along what stands across both
+    other = jnp.sum(along[:, :, None] * jnp.abs(found.across)[::-1][None], axis=1)
+    upper = begins + found.share * edges
+    side = jnp.sum(along[:, :, None] * (half[:, None] * found.across)[None], axis=1)
+    lower = middle[:, None] + side + dot(other, upper - middle[:, None]) * other
+    normal = skewed(edges / jnp.sqrt(dot(edges, edges)), other, n[:, None])
+    gap = dot(normal, upper - lower)
+    # corners of the reference face below the incident one
+    depth = dot(m[:, None], corners - centre[:, None])
+    gaps = jnp.concatenate([jnp.where(found.corner, height, gap), depth])
+    uppers = [jnp.where(found.corner, begins, upper), corners - depth * m[:, None]]
+    lowers = [jnp.where(found.corner, begins - height * n[:, None], lower), corners]
+    normals = [jnp.where(found.corner, n[:, None], normal), jnp.broadcast_to(-m[:, None], corners.shape)]
+    upper, lower, normal = (
+        jnp.sum(jnp.concatenate(x, axis=1)[:, None, :] * found.row[None], axis=2)
+        for x in (uppers, lowers, normals)
+    )
+    return jnp.sum(gaps[None, :] * found.row, axis=1), upper, lower, normal
+
+
+def skewed(a: Array, b: Array, towards: Array) -> Array:
+    """Unit vectors across unit vectors ``a`` and ``b``, on the side of ``towards``; that itself where they
+    are almost parallel.
+    """
+    made = cross(a, b)
+    square = dot(made, made)
+    skew = square > ASKEW
+    made = made / jnp.sqrt(jnp.where(skew, square, 1.0))
+    return jnp.where(skew, sign(dot(made, towards)) * made, towards)
+
+
+PAIRED = np.array([[i, j] for i in range(3) for j in range(3)]).T
+"""Axes of the first and of the second box that are combined."""
+
+
+def _crossed(found: Held, one: Box, other: Box, most: Array) -> Held:
+    """Whether an axis across two edges separates the boxes better than their faces by ``most``."""
+    a, b = (
+        jnp.stack([box.axes[:, int(k)] for k in row], axis=1)
+        for box, row in zip((one, other), PAIRED, strict=True)
+    )
+    made = cross(a, b)
+    square = dot(made, made)
+    skew = square > ASKEW
+    normal = made / jnp.sqrt(jnp.where(skew, square, 1.0))
+    apart = dot(normal, (one.centre - other.centre)[:, None])
+    normal = sign(apart) * normal
+    reach = sum(
+        jnp.sum(jnp.abs(seen(box.axes, normal)) * box.half[:, None], axis=0) for box in (one, other)
+    )
+    room = jnp.where(skew, jnp.abs(apart) - reach, -jnp.inf)
+    least = EDGES_FIRST * jnp.min(jnp.minimum(one.half, other.half))
+    chosen = first_of(room >= jnp.max(room))
+    along = [
+        jnp.sum(jnp.where(row[:, None] == np.arange(3), chosen[:, None], 0.0), axis=0) for row in PAIRED
+    ]
+    best = jnp.sum(chosen * normal, axis=1)
+    return found._replace(
+        crossed=jnp.max(room) > most + least, one=along[0], other=along[1],
+        beside=(1.0 - along[0]) * -sign(seen(one.axes, best)),
+        opposite=(1.0 - along[1]) * sign(seen(other.axes, best)),
+    )  # fmt: skip
+
+
+def _edges(found: Held, one: Box, other: Box) -> Met:
+    """The contact of two edges."""
+    a, b = through(one.axes, found.one), through(other.axes, found.other)
+    here = one.centre + through(one.axes, found.beside * one.half)
+    there = other.centre + through(other.axes, found.opposite * other.half)
+    outward = through(other.axes, found.opposite) - through(one.axes, found.beside)
+    normal = skewed(a, b, outward)
+    near = of_segments(
+        (here, a, jnp.sum(found.one * one.half)), (there, b, jnp.sum(found.other * other.half))
+    )
+    return Met(dot(normal, here - there), *near, normal)

@@ -1,0 +1,310 @@
+"""Contacts of cylinders with flat ends against boxes, capsules and each other.
+
+Rows are of points against the distance from a solid (`nsjax.multibody.contacts.solid_distance`): of each
+rim the deepest point, of the nearer rim also the deepest one opposite, and four that are farthest apart
+over the face of the other solid, on which it stands; points of the axis, at a radius, where sides meet;
+corners of a box. Which points these are is looked for at the start of a step and held; a deepest point
+moves with the bodies.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.multibody.contacts import boxes
+from nsjax.multibody.contacts import closest_points as closest
+from nsjax.multibody.contacts.closest_points import COINCIDE, Met, dot, first_of
+from nsjax.multibody.contacts.pair_kind import PairKind
+from nsjax.multibody.contacts.profiles import bounded
+from nsjax.multibody.contacts.shape_places import segment, solid_box
+from nsjax.multibody.contacts.solid_distance import Solid, solid
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.parts import Part
+from nsjax.types import Array
+
+SAMPLES = 32
+"""Points of a rim that are looked at; four of them carry a cylinder that stands."""
+
+HALVINGS = 45
+"""Of a bracket: from its length to rounding."""
+
+SOUND = 1e-3
+"""Bend of the distance along a rim, in its radius, above which a deepest point is one."""
+
+FACE = 1e-12
+"""Change of a direction, along the axes of a solid, below which it still is that of one face: rounding, a
+thousand times.
+"""
+
+LATERAL = 0.03
+"""Cosine between an axis and a direction up to which a point of the axis stands for the side round it: at a
+radius from it the side is off by half the square, 5e-4 of the radius.
+"""
+
+OPPOSITE = -0.5
+"""Cosine of the angle from the deepest point of a rim beyond which the other half of it begins."""
+
+
+class Rims(NamedTuple):
+    """Both rims of a cylinder: centres (3, 2) and two radii (3,) square to each other."""
+
+    centres: Array
+    one: Array
+    other: Array
+
+    def at(self, end: Array, angle: Array) -> Array:
+        """A point (3,); ``end`` is 0.0 or 1.0."""
+        centre = jnp.where(end > 0.5, self.centres[:, 1], self.centres[:, 0])
+        return centre + jnp.cos(angle) * self.one + jnp.sin(angle) * self.other
+
+    def along(self, angle: Array) -> Array:
+        """Derivative of a point by its angle."""
+        return jnp.cos(angle) * self.other - jnp.sin(angle) * self.one
+
+
+class Held(NamedTuple):
+    """Points of rims (k,): end, angle, bend of the distance there (zero: they stay), whether they count."""
+
+    end: Array
+    angle: Array
+    bend: Array
+    kept: Array
+
+
+def rims_of(scene: Scene, body: str, x: Any) -> Rims:
+    """Of a cylinder."""
+    a, turn = scene.algebra, scene.frame(body).turn
+    middle, along, half = segment(scene, body, x)
+    own = a.vector(1.0 if x.axis is None else x.axis)
+    one, other = (x.radius * a.turned(turn, y) for y in a.tangents(own))
+    return Rims(jnp.stack([middle - half * along, middle + half * along], axis=1), one, other)
+
+
+def _still(x: Any) -> Any:
+    return lax.stop_gradient(x)
+
+
+def features(other: Solid, direction: Array) -> Array:
+    """Components of a direction that tell faces of a box, or of a cylinder, from each other."""
+    if isinstance(other.numbers[0], boxes.Box):
+        return boxes.seen(other.numbers[0].axes, direction)
+    return dot(direction, other.numbers[1])[None]
+
+
+def _halved(below: Any, low: Array, high: Array) -> Array:
+    """Where a condition ends that holds at ``low``."""
+
+    def step(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        middle = 0.5 * (ends[0] + ends[1])
+        holds = below(middle)
+        return jnp.where(holds, middle, ends[0]), jnp.where(holds, ends[1], middle)
+
+    low, high = lax.fori_loop(0, HALVINGS, step, (low, high))
+    return 0.5 * (low + high)
+
+
+def _picked(score: Array, mask: Array) -> Array:
+    """One at the first largest score of a mask, which is not empty."""
+    score = jnp.where(mask, score, -jnp.inf)
+    return first_of(score >= jnp.max(score))
+
+
+def held_rims(rims: Rims, other: Solid) -> Held:
+    """Of a cylinder against a solid: seven points."""
+    angles, step = 2.0 * np.pi * np.arange(SAMPLES) / SAMPLES, 2.0 * np.pi / SAMPLES
+
+    def rate(end: Array, x: Array) -> Array:
+        return dot(other.at(rims.at(end, x))[1], rims.along(x))
+
+    def refined(end: Array, start: Array) -> Array:
+        return _halved(lambda x: rate(end, x) < 0.0, start - step, start + step)
+
+    def of_end(end: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Deepest angle and distance there, the opposite one, four extreme ones over the same face."""
+        away, way = jax.vmap(lambda x: other.at(rims.at(end, x)))(angles)
+        start = jnp.sum(_picked(-away, away == away) * angles)
+        first = refined(end, start)
+        depth, direction = other.at(rims.at(end, first))
+        second = refined(end, jnp.sum(_picked(-away, jnp.cos(angles - start) < OPPOSITE) * angles))
+        face = features(other, direction)
+        over = jnp.all(jnp.abs(jax.vmap(lambda x: features(other, x))(way) - face) < FACE, axis=1)
+        none = ~jnp.any(over)
+        turns = [jnp.cos(angles - 0.5 * np.pi * k) for k in range(4)]
+        four = jnp.stack([jnp.sum(_picked(x, over | none) * angles) for x in turns])
+        bends = jax.vmap(lambda x: jax.jvp(lambda y: rate(end, y), (x,), (jnp.ones(()),))[1])
+        return jnp.stack([first, second]), bends(jnp.stack([first, second])), depth, four, none
+
+    ends = jnp.array([0.0, 1.0])
+    pair, bend, depth, four, none = jax.vmap(of_end)(ends)
+    near = jnp.where(depth[1] < depth[0], 1.0, 0.0)
+    pick = lambda x: jnp.where(near > 0.5, x[1], x[0])  # noqa: E731
+    end = jnp.concatenate([ends, jnp.full(5, near)])
+    angle = jnp.concatenate([pair[:, 0], pick(pair)[1:], pick(four)])
+    bend = jnp.concatenate([bend[:, 0], pick(bend)[1:], jnp.zeros(4)])
+    places = jax.vmap(rims.at, out_axes=1)(end, angle)
+    radius = jnp.sqrt(dot(rims.one, rims.one))
+    back = closest.set_back(places, radius) | (jnp.arange(7) > 2) & pick(none)
+    return Held(end, angle, jnp.where(bend > SOUND * radius, bend, 0.0), ~back)
+
+
+def _pointed(points: Array, radius: Any, other: Solid, kept: Array, size: Any) -> Met:
+    """Balls round points (3, k) against a solid; both touch in the middle of the gap."""
+    distance, unit = jax.vmap(other.at, 1, (0, 1))(points)
+    middle = points - 0.5 * (radius + distance) * unit
+    return Met(distance - radius + jnp.where(kept, 0.0, size), middle, middle, unit)
+
+
+def of_rims(rims: Rims, other: Solid, held: Held, size: Any) -> Met:
+    """Contacts of the points that are held; the deepest ones move with the bodies."""
+
+    def one(end: Array, angle: Array, bend: Array) -> Array:
+        rate = dot(other.at(rims.at(end, angle))[1], rims.along(angle))
+        return rims.at(
+            end, angle - jnp.where(bend > 0.0, bounded(rate / jnp.where(bend > 0.0, bend, 1.0)), 0.0)
+        )
+
+    points = jax.vmap(one, out_axes=1)(held.end, held.angle, held.bend)
+    return _pointed(points, 0.0, other, held.kept, size)
+
+
+def held_axis(line: tuple[Array, Array, Any], other: Solid) -> tuple[Array, Array]:
+    """Of a segment: parameters (3,) of the point that is nearest to a solid, and of both ends of what is
+    over the same face; which of them differ. The distance from a convex solid is convex.
+    """
+    middle, along, half = line
+    half = jnp.asarray(half, float)
+
+    def seen(s: Array) -> Array:
+        return other.at(middle + s * along)[1]
+
+    low = _halved(lambda s: dot(seen(s), along) < -COINCIDE, -half, half)
+    high = -_halved(lambda s: dot(seen(-s), along) > COINCIDE, -half, half)
+    # at an end of the segment the halves end within rounding of it
+    near = 0.5 * (low + high)
+    face = features(other, seen(near))
+    over = lambda s: jnp.all(jnp.abs(features(other, seen(s)) - face) < FACE)  # noqa: E731
+    end, start = _halved(over, near, half), -_halved(lambda s: over(-s), -near, half)
+    found = jnp.stack([near, start, end])
+    return found, ~closest.set_back(found[None, :], half)
+
+
+def joined(mets: list[Met]) -> Met:
+    """Contacts side by side."""
+    gap = jnp.concatenate([x.gap for x in mets])
+    here, there, normal = (
+        jnp.concatenate([getattr(x, name) for x in mets], axis=1) for name in ("here", "there", "normal")
+    )
+    return Met(gap, here, there, normal)
+
+
+def turned_over(x: Met) -> Met:
+    """With the shapes exchanged."""
+    return Met(x.gap, x.there, x.here, -x.normal)
+
+
+def _other(scene: Scene, part: Part, numbers: Any) -> Solid:
+    return solid(scene, part.bodies[1], part.option("shapes")[1], numbers.second)
+
+
+def _own(scene: Scene, part: Part, numbers: Any) -> Solid:
+    return solid(scene, part.bodies[0], "cylinder", numbers.first)
+
+
+def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
+    line = _still(segment(scene, part.bodies[0], numbers.first))
+    return held_axis(line, _other(scene, part, numbers).still())
+
+
+def _capsule_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    """From points of the axis that stay during a step, as a capsule against a box."""
+    middle, along, half = segment(scene, part.bodies[0], numbers.first)
+    places, kept = _held_capsule(scene, part, numbers) if near is None else near
+    radius = numbers.first.radius
+    points = middle[:, None] + places * along[:, None]
+    return _pointed(points, radius, _other(scene, part, numbers), kept, half + radius)
+
+
+def _facing(box: boxes.Box, direction: Array) -> Array:
+    """Signs (3, 4) of the corners of the face that looks along a direction, in the axes of the box."""
+    own = boxes.seen(box.axes, direction)
+    face = first_of(jnp.abs(own) >= jnp.max(jnp.abs(own)))
+    first, second = boxes.sides(face)
+    return (
+        (closest.sign(own) * face)[:, None]
+        + first[:, None] * boxes.ROUND[0]
+        + second[:, None] * boxes.ROUND[1]
+    )
+
+
+def _held_box(scene: Scene, part: Part, numbers: Any) -> Any:
+    """Points of the rims and of the axis, and corners of the box, that may meet."""
+    other, line = (
+        _other(scene, part, numbers).still(),
+        _still(segment(scene, part.bodies[0], numbers.first)),
+    )
+    middle, along, half = line
+    places, kept = held_axis(line, other)
+    points = middle[:, None] + places * along[:, None]
+    ways = jax.vmap(lambda x: other.at(x)[1], 1, 1)(points)
+    lateral = (jnp.abs(dot(along[:, None], ways)) < LATERAL) & (jnp.abs(places) < (1.0 - COINCIDE) * half)
+    rims = held_rims(_still(rims_of(scene, part.bodies[0], numbers.first)), other)
+    return rims, places, kept & lateral, _facing(other.numbers[0], ways[:, 0])
+
+
+def _cylinder_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    first, other = numbers.first, _other(scene, part, numbers)
+    rims, places, lateral, facing = _held_box(scene, part, numbers) if near is None else near
+    middle, along, half = segment(scene, part.bodies[0], first)
+    size, box = half + first.radius, solid_box(scene, part.bodies[1], numbers.second)
+    points = middle[:, None] + places * along[:, None]
+    corners = box.centre[:, None] + boxes.through(box.axes, facing * box.half[:, None])
+    return joined([
+        of_rims(rims_of(scene, part.bodies[0], first), other, rims, size),
+        _pointed(points, first.radius, other, lateral, size),
+        turned_over(_pointed(corners, 0.0, _own(scene, part, numbers), jnp.ones(4, bool), size)),
+    ])  # fmt: skip
+
+
+def _held_cylinders(scene: Scene, part: Part, numbers: Any) -> Any:
+    """Points of all rims that may meet, and whether the sides cross between their ends."""
+    (first, second), (one, other) = part.bodies, (numbers.first, numbers.second)
+    lines = _still((segment(scene, first, one), segment(scene, second, other)))
+    ends = closest.of_segments(*lines)
+    inside = [
+        jnp.abs(dot(point - line[0], line[1])) < (1.0 - COINCIDE) * line[2]
+        for point, line in zip(ends, lines, strict=True)
+    ]
+    lean = dot(lines[0][1], lines[1][1])
+    crossed = inside[0] & inside[1] & (1.0 - lean * lean > closest.PARALLEL)
+    own = held_rims(_still(rims_of(scene, first, one)), _other(scene, part, numbers).still())
+    others = held_rims(_still(rims_of(scene, second, other)), _own(scene, part, numbers).still())
+    return own, others, crossed
+
+
+def _cylinders(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    (first, second), (one, other) = part.bodies, (numbers.first, numbers.second)
+    own, others, crossed = _held_cylinders(scene, part, numbers) if near is None else near
+    lines = segment(scene, first, one), segment(scene, second, other)
+    size = lines[0][2] + lines[1][2] + one.radius + other.radius
+    a, b = closest.of_segments(*lines)
+    instead = boxes.skewed(lines[0][1], lines[1][1], a - b)
+    side = closest.between(a[:, None], one.radius, b[:, None], other.radius, instead[:, None])
+    middle = 0.5 * (side.here + side.there)
+    side = Met(side.gap + jnp.where(crossed, 0.0, size), middle, middle, side.normal)
+    return joined([
+        of_rims(rims_of(scene, first, one), _other(scene, part, numbers), own, size),
+        turned_over(of_rims(rims_of(scene, second, other), _own(scene, part, numbers), others, size)),
+        side,
+    ])  # fmt: skip
+
+
+KINDS = (
+    PairKind("capsule", "cylinder", _capsule_cylinder, 3, _held_capsule),
+    PairKind("cylinder", "box", _cylinder_box, 14, _held_box),
+    PairKind("cylinder", "cylinder", _cylinders, 15, _held_cylinders),
+)

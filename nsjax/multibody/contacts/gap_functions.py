@@ -1,0 +1,117 @@
+"""Gaps and slips of contacts, from the frames of the bodies."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.multibody.contacts.all_pairs import KINDS
+from nsjax.multibody.contacts.pair_kind import PairKind
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.parts import Part
+from nsjax.types import Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Meeting:
+    """Contacts of two bodies at an instant, one or (k,) of them.
+
+    Args:
+        gap: [m].
+        first, second: bodies; several of contacts of several pairs.
+        here, there: where they meet, on the first and on the second.
+        normal: from the second to the first.
+        tangents: directions across it.
+        carried: velocity of ``there``; None: that of the second body.
+        moving: velocity of ``here``; None: that of the first body.
+    """
+
+    gap: Any
+    first: Any
+    second: Any
+    here: Any
+    there: Any
+    normal: Any
+    tangents: tuple[Any, ...]
+    carried: Any = None
+    moving: Any = None
+
+    def bodies(self, side: str) -> list[str]:
+        """The ``"first"`` or ``"second"`` body of every contact."""
+        own = getattr(self, side)
+        return [own] * jnp.size(self.gap) if isinstance(own, str) else list(own)
+
+    def slip(self, scene: Scene) -> list[Any]:
+        """Velocity of the first body against the second along the tangents [m/s]."""
+        a = scene.algebra
+        one = self.moving
+        if one is None:
+            one = scene.motion(self.first, a.subtract(self.here, scene.frame(self.first).origin))
+        other = self.carried
+        if other is None:
+            other = scene.motion(self.second, a.subtract(self.there, scene.frame(self.second).origin))
+        moved = a.subtract(one, other)
+        return [a.dot(t, moved) for t in self.tangents]
+
+
+def kind_of(part: Part) -> PairKind:
+    """Of the shapes of a contact."""
+    return KINDS[part.option("shapes")]
+
+
+def count(part: Part, numbers: Any, dimension: int) -> int:
+    """Contacts of a part."""
+    nodes = part.option("nodes")
+    if nodes is not None:  # a contact of every node of a beam
+        return int(nodes)
+    known = kind_of(part).count
+    return known if isinstance(known, int) else known(part, numbers, dimension)
+
+
+def rigid(part: Part) -> bool:
+    """Whether both shapes of a contact stand on one rigid body each, not on the nodes of a beam."""
+    return part.option("nodes") is None and kind_of(part).rigid
+
+
+def names(part: Part, numbers: Any, dimension: int) -> list[str]:
+    """Names of its contacts."""
+    n = count(part, numbers, dimension)
+    return [part.name] if n == 1 else [f"{part.name}.{k}" for k in range(n)]
+
+
+def held(scene: Scene, part: Part, numbers: Any) -> Any:
+    """What a step holds fixed of a part's contacts; None: nothing."""
+    find = kind_of(part).hold
+    return None if find is None else find(scene, part, numbers)
+
+
+def meetings(scene: Scene, part: Part, numbers: Any, near: Any = None) -> Meeting:
+    """The contacts of a part; ``near`` is what its kind holds, None: it is looked for."""
+    a, met = scene.algebra, kind_of(part).meet(scene, part, numbers, near)
+    here, there, normal = (
+        x if x is None or isinstance(x, tuple) else a.vector(x) for x in (met.here, met.there, met.normal)
+    )
+    across = a.tangents(normal) if met.tangents is None else met.tangents
+    first, second = part.bodies
+    return Meeting(met.gap, first, second, here, there, normal, across, met.carried, met.moving)
+
+
+def flat(rows: list[Any]) -> Array:
+    """Scalars, None for zero, and arrays (k,) as one array."""
+    if len(rows) == 1:
+        return jnp.reshape(plane.value(rows[0]), -1)
+    if all(x is None or jnp.ndim(x) == 0 for x in rows):
+        return jnp.stack([plane.value(x) for x in rows])
+    return jnp.concatenate([jnp.reshape(plane.value(x), -1) for x in rows])
+
+
+def columns(rows: list[list[Any]], counts: list[int]) -> Array:
+    """Slips of meetings with so many contacts as (nc, nt)."""
+    found = [
+        jnp.stack([jnp.broadcast_to(plane.value(x), (n,)) for x in row], axis=1)
+        for row, n in zip(rows, counts, strict=True)
+    ]
+    return found[0] if len(found) == 1 else jnp.concatenate(found)

@@ -1,0 +1,387 @@
+"""Contacts of all shapes of a group with all others: their pairs, in the order in which they are known."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.multibody import numbers
+from nsjax.multibody.contacts import gap_functions as meetings
+from nsjax.multibody.contacts import shape_parts as touching
+from nsjax.multibody.contacts.all_pairs import KINDS
+from nsjax.multibody.contacts.candidates import REACH, SOLIDS, radius_of
+from nsjax.multibody.contacts.shape_parts import Shape
+from nsjax.multibody.coordinates.frames import ALGEBRA
+from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.loads import KINDS as LOADS
+from nsjax.multibody.numbers import side_by_side
+from nsjax.multibody.parts import GROUND, Part, made, number
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """What `contact_group` was given: shapes, bodies that do not meet, and the law as keywords."""
+
+    first: tuple[Shape, ...]
+    second: tuple[Shape, ...] | None
+    exclude: tuple[tuple[str, str], ...]
+    law: dict[str, Any]
+    reach: Any = None
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """All of them."""
+        return self.first + (self.second or ())
+
+    @property
+    def friction(self) -> Any:
+        """Of its contacts."""
+        return self.law["friction"]
+
+
+def contact_group(
+    name: str, first: Iterable[Shape], second: Iterable[Shape] | None = None, *,
+    exclude: Iterable[tuple[str, str]] = (), restitution: Any = 0.0, restitution_tangential: Any = 0.0,
+    friction: Any = None, capacity: int | None = None, reach: Any = None,
+) -> Part:  # fmt: skip
+    """Contacts of all pairs of shapes, within a group or between two.
+
+    `assemble` makes a `contact` of every pair of shapes on two bodies, in the order in which their kinds
+    are known. Its name is those of the bodies, ``"crate_floor"``; a number follows where that is taken, by
+    another shape of the same body for instance. No contacts are made between bodies that a joint ties
+    (`hinge`, `slide`, `ball`, `universal`, `cylindrical`, `fixed`), nor between bodies that are fixed to
+    such ones, as in model files; with the ground, and what is fixed to it, they are.
+
+    Args:
+        name: of the group; no contact has it.
+        first: shapes.
+        second: shapes that meet each of ``first``; None: those of ``first`` meet each other.
+        exclude: pairs of bodies that do not meet, ``[("hand", "box")]`` for instance.
+        restitution, restitution_tangential, friction: of each contact, see `contact`.
+        capacity: so many pairs of each two kinds of shapes, those with the ground apart, are looked at in a
+            step: the first ones that are nearer than ``reach`` at its start. More set the status bit
+            `nsjax.status.CANDIDATES_LOST`. As many as there are pairs: all are. None: all up to 60
+            contacts, and of bodies in absolute coordinates that only contacts join; of more so many as
+            `assemble` says in a warning.
+        reach: gap up to which a pair has a place: at least the way that a gap closes in half a step [m].
+            None: a fifth of the smallest radius around a shape.
+
+    Raises:
+        InputError: for groups without a pair, here or in `assemble`, and kinds that do not meet.
+
+    Limits: names, parameters, impacts, notes and derivatives are those of all pairs, whatever the capacity;
+    the choice of a step has no derivative. ``gap_min`` of a pair that was not near since the row before is
+    its gap at the row. Pairs are chosen of `sphere`, `point`, `box`, `capsule`, `cylinder` and `plane`
+    where there are four or more alike; others are always looked at. Bodies in absolute coordinates that
+    only contacts join, with more than 2,000 pairs and a capacity: rows and parameters are those of the
+    places, ``"all.sphere_plane.0"``, with `schemes.moreau` alone, without derivatives and lists of impacts.
+
+    Example:
+        >>> from nsjax.multibody import assemble, body, box, contact_group, plane, sphere
+        >>> things = [sphere("ball", 0.1), box("crate", 0.1, 0.1, 0.1), plane()]
+        >>> problem = assemble(
+        ...     *(body(x, mass=1.0, inertia=(0.01, 0.01, 0.01)) for x in ("ball", "crate")),
+        ...     contact_group("all", things, friction=0.3), gravity=(0.0, 0.0, -9.81),
+        ...     start={"ball": (0.0, 0.0, 0.1), "crate": (1.0, 0.0, 0.1)},
+        ... )
+        >>> [x for x in problem.params if "_" in x]
+        ['ball_crate', 'ball_ground', 'crate_ground']
+    """
+    mine, theirs = (
+        _shapes(name, "first", first),
+        None if second is None else _shapes(name, "second", second),
+    )
+    pairs = tuple(_bodies(name, pair) for pair in exclude)
+    law = {
+        "restitution": restitution, "restitution_tangential": restitution_tangential, "friction": friction,
+    }  # fmt: skip
+    group = Group(mine, theirs, pairs, law, number("contact_group", name, "reach", reach, 0.0))
+    if capacity is not None and (not isinstance(capacity, int) or capacity < 1):
+        raise InputError(
+            f"contact_group {name!r}: capacity = {capacity!r}; give a number of pairs, or None"
+        )
+    if not any(True for _ in meeting(group, set())):
+        raise InputError(f"contact_group {name!r}: no two shapes on two bodies that may meet; add some")
+    on = tuple(dict.fromkeys(x.body for x in group.shapes))
+    return made("contact_group", name, on, group, capacity=capacity)
+
+
+def _shapes(name: str, which: str, given: Iterable[Shape]) -> tuple[Shape, ...]:
+    """As a tuple, of at least one."""
+    if isinstance(given, Shape) or not isinstance(given, Iterable):
+        raise InputError(f"contact_group {name!r}: {which} = {given!r}; give a list of shapes")
+    found = tuple(given)
+    for shape in found:
+        if not isinstance(shape, Shape):
+            raise InputError(
+                f"contact_group {name!r}: {shape!r} in {which} is no shape; use box, sphere, plane"
+            )
+    if not found:
+        raise InputError(f"contact_group {name!r}: {which} is empty; give at least one shape")
+    return found
+
+
+def _bodies(name: str, pair: Any) -> tuple[str, str]:
+    """Two names of bodies."""
+    if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+        raise InputError(f"contact_group {name!r}: exclude holds {pair!r}; give pairs of names of bodies")
+    one, other = pair
+    return one, other
+
+
+def meeting(group: Group, apart: set[frozenset[str]]) -> Iterator[tuple[Shape, Shape]]:
+    """Pairs of a group on two bodies, but those excluded and those of the sets ``apart``."""
+    apart = apart | {frozenset(pair) for pair in group.exclude}
+    pairs: Iterable[tuple[Shape, Shape]] = itertools.combinations(group.first, 2)
+    if group.second is not None:
+        pairs = itertools.product(group.first, group.second)
+    for one, other in pairs:
+        if one.body != other.body and frozenset((one.body, other.body)) not in apart:
+            yield one, other
+
+
+def tied(parts: Iterable[Part]) -> set[frozenset[str]]:
+    """Pairs of bodies that do not touch each other: tied by a joint, or fixed to such ones."""
+    joints = [x for x in parts if isinstance(x, Part) and x.kind in JOINTS and JOINTS[x.kind].sizes]
+    whole = {name: {name} for x in joints for name in x.bodies}
+    for joint in joints:
+        if JOINTS[joint.kind].rigid:
+            one = whole[joint.bodies[0]] | whole[joint.bodies[1]]
+            whole.update(dict.fromkeys(one, one))
+    found = set()
+    for joint in joints:
+        one, other = (whole[x] for x in joint.bodies)
+        if JOINTS[joint.kind].rigid or (GROUND not in one and GROUND not in other):
+            found |= {frozenset((a, b)) for a in one for b in other if a != b}
+    return found
+
+
+def ordered(one: Shape | None, other: Shape | None) -> tuple[Shape, Shape] | None:
+    """Two shapes in the order in which their kinds are known to meet; None if they are not."""
+    if one is None or other is None:
+        return None
+    for pair in ((one, other), (other, one)):
+        if (pair[0].kind, pair[1].kind) in KINDS:
+            return pair
+    return None
+
+
+def unused(name: str, taken: set[str]) -> str:
+    """The name, with a number if somebody has it; it is taken then."""
+    numbered = (f"{name}_{k}" for k in range(2, len(taken) + 3))
+    found = name if name not in taken else next(x for x in numbered if x not in taken)
+    taken.add(found)
+    return found
+
+
+LISTED = 2000
+"""Pairs of free bodies in absolute coordinates up to which those of a group with a capacity are contacts by
+name. More are told by their places alone: nothing is kept of a pair that is not near.
+"""
+
+
+def counted(group: Group) -> int:
+    """Pairs of shapes, those of one body among them."""
+    n = len(group.first)
+    return n * (n - 1) // 2 if group.second is None else n * len(group.second)
+
+
+def free(parts: Iterable[Part]) -> bool:
+    """Whether nothing but contacts joins two bodies."""
+    parts = [x for x in parts if isinstance(x, Part)]
+    loads = [x for x in parts if x.kind in LOADS]
+    alone = all((len(x.bodies) == 1 or GROUND in x.bodies) and not x.option("law") for x in loads)
+    return alone and not any(x.kind in (*JOINTS, "beam") for x in parts)
+
+
+def with_groups(parts: Sequence[Part], coordinates: str) -> tuple[Part, ...]:
+    """Every group as its contacts, but those with a capacity of very many free bodies.
+
+    Raises:
+        InputError: for groups without a pair, and kinds that do not meet.
+    """
+    groups = [x for x in parts if isinstance(x, Part) and x.kind == "contact_group"]
+    if not groups:
+        return tuple(parts)
+    apart, found, heap = tied(parts), [], coordinates == "absolute" and free(parts)
+    taken = {x.name for x in parts if isinstance(x, Part)} | {GROUND, "gravity"}
+    for part in parts:
+        if not isinstance(part, Part) or part.kind != "contact_group":
+            found.append(part)
+        elif heap and part.option("capacity") is None:
+            found += _contacts(part, apart, taken)
+        elif heap and counted(part.numbers) > LISTED:
+            found.append(part)
+        else:
+            capacity, reach = part.option("capacity"), part.numbers.reach
+            found += few_of(part.name, capacity, reach, _contacts(part, apart, taken))
+    return tuple(found)
+
+
+MANY_ROWS = 60
+"""Contacts between bodies beyond which a step looks at those of a group or a file that are near alone, and
+`assemble` says that there are many. Moreau's step takes 1.07 ms for a humanoid with 371 of which all are
+looked at, 0.6 ms with those that are near, MuJoCo's 0.033 ms.
+"""
+
+UNASKED = 16
+"""Places for pairs of each two kinds of shapes where no capacity is given. Of the humanoid's 98 pairs of
+capsules seven are near at most while it falls.
+"""
+
+
+def few_of(name: str, capacity: int | None, reach: Any, contacts: list[Part]) -> list[Part]:
+    """Contacts of which a step looks at those that are near, and the part that has their reach."""
+    of = (("group", name), ("capacity", capacity))
+    own = [dataclasses.replace(x, options=(*x.options, *of)) for x in contacts]
+    return [*own, Part("selection", name, (), numbers.GroupReach(reach=reach), of)]
+
+
+def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Part]:
+    """With the capacity of every group of contacts, or without the group where all are looked at."""
+    found: list[Part | None] = list(parts)
+    heap = coordinates == "absolute" and free(parts)
+    for part in [x for x in parts if x.kind == "selection"]:
+        own = [x for x in parts if x.kind == "contact" and x.option("group") == part.name]
+        capacity, count = part.option("capacity"), sum(meetings.count(x, x.numbers, dimension) for x in own)
+        more: tuple[tuple[str, Any], ...] = ()
+        if capacity is not None or (count > MANY_ROWS and not heap):
+            more = (
+                ("group", part.name),
+                ("capacity", capacity or UNASKED),
+                ("asked", capacity is not None),
+            )
+        places = {id(x): k for k, x in enumerate(found)}
+        for x in own:
+            kept = tuple(y for y in x.options if y[0] not in ("group", "capacity"))
+            found[places[id(x)]] = dataclasses.replace(x, options=(*kept, *more))
+        reach = part.numbers.reach
+        if more and reach is None:
+            ends = ((x.option("shapes"), (x.numbers.first, x.numbers.second)) for x in own)
+            reach = _reach([y for pair in ends for y in zip(*pair, strict=True)], part.name)
+        kept_part = dataclasses.replace(part, numbers=numbers.GroupReach(reach=reach))
+        found[places[id(part)]] = kept_part if more else None
+    return [x for x in found if x is not None]
+
+
+def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[Part]:
+    """Those of a group."""
+    found = []
+    for pair in meeting(part.numbers, apart):
+        met = _known(part.name, pair)
+        name = unused(f"{pair[0].body}_{pair[1].body}".replace(".", "_"), taken)
+        found.append(touching.contact(name, *met, **part.numbers.law))
+    if not found:
+        raise InputError(
+            f"contact_group {part.name!r}: joints tie all of its bodies, which do not meet then; leave the "
+            "group out, or add shapes"
+        )
+    return found
+
+
+def _known(name: str, pair: tuple[Shape, Shape]) -> tuple[Shape, Shape]:
+    """Two shapes of a group in the order in which they are known to meet."""
+    met = ordered(*pair)
+    if met is None:
+        kinds, bodies = (" and ".join(x) for x in ([x.kind for x in pair], [x.body for x in pair]))
+        raise InputError(
+            f"contact_group {name!r}: a contact of {kinds} ({bodies}) is not known; take one of them out, "
+            "or exclude the two bodies"
+        )
+    return met
+
+
+def stand_ins(parts: Sequence[Part]) -> list[Part]:
+    """Of groups with a capacity every shape as that of a contact, for checks of its numbers."""
+    found = []
+    for part in (x for x in parts if x.kind == "contact_group"):
+        for x in part.numbers.shapes:
+            both = numbers.Contact(first=x.numbers, second=numbers.Plane())
+            found.append(
+                Part("contact", part.name, (x.body, GROUND), both, (("shapes", (x.kind, "plane")),))
+            )
+    return found
+
+
+def with_candidates(parts: Sequence[Part], dimension: int, coordinates: str) -> tuple[Part, ...]:
+    """Groups with a capacity with numbers of their shapes side by side, as params hold them.
+
+    Raises:
+        InputError: for what such a group does not know.
+    """
+    return tuple(
+        _as_numbers(part, dimension)
+        if part.kind == "contact_group"
+        else _alike(part, dimension)
+        if part.kind == "contact" and part.option("group")
+        else part
+        for part in _settled(parts, dimension, coordinates)
+    )  # fmt: skip
+
+
+def _alike(part: Part, dimension: int) -> Part:
+    """A contact of a group with a capacity, with all numbers, so that those of a kind are alike."""
+    if not all(x in SOLIDS for x in part.option("shapes")):
+        return part
+    own = part.numbers
+    first, second = (filled(x, dimension) for x in (own.first, own.second))
+    return dataclasses.replace(part, numbers=dataclasses.replace(own, first=first, second=second))
+
+
+def _reach(shapes: list[tuple[str, Any]], name: str) -> Any:
+    """A part of the smallest radius around a shape, points left out."""
+    radii = [
+        jnp.asarray(radius_of(kind, x, 2 if getattr(x, "half_depth", None) is None else 3), float)
+        for kind, x in shapes
+        if kind in SOLIDS and kind != "plane" and not (kind == "sphere" and x.radius is None)
+    ]
+    if not radii:
+        raise InputError(
+            f"contact_group {name!r}: a capacity for points alone, which have no size; give reach"
+        )
+    return REACH * jnp.min(jnp.stack(radii))
+
+
+def _as_numbers(part: Part, dimension: int) -> Part:
+    """A group with numbers side by side."""
+    group, name = part.numbers, part.name
+    for shape in group.shapes:
+        if shape.kind not in SOLIDS:
+            raise InputError(
+                f"contact_group {name!r}: a {shape.kind} with a capacity; take {', '.join(SOLIDS)}, or "
+                "leave capacity out"
+            )
+    for pair in meeting(group, set()):
+        _known(name, pair)
+    kinds = dict.fromkeys(x.kind for x in group.shapes)
+    stacks = {
+        kind: side_by_side([filled(x.numbers, dimension) for x in group.shapes if x.kind == kind])
+        for kind in kinds
+    }
+    reach = group.reach
+    if reach is None:
+        reach = _reach([(x.kind, x.numbers) for x in group.shapes], name)
+    made_of = numbers.ContactGroup(shapes=stacks, reach=reach, **group.law)
+    options = {
+        "capacity": part.option("capacity"), "members": tuple((x.kind, x.body) for x in group.shapes),
+        "split": None if group.second is None else len(group.first), "apart": group.exclude,
+    }  # fmt: skip
+    return dataclasses.replace(part, numbers=made_of, options=tuple(options.items()))
+
+
+def filled(shape: Any, dimension: int) -> Any:
+    """Numbers of a shape with those that are not given, so that shapes of a kind can stand side by side."""
+    a, own = ALGEBRA[dimension], {f.name: getattr(shape, f.name) for f in dataclasses.fields(shape)}
+    unit = np.eye(dimension)
+    instead = {
+        "radius": 0.0, "half_depth": 0.0, "axis": unit[0], "normal": unit[-1],
+        "turned": 0.0 if dimension == 2 else np.zeros(3),
+    }  # fmt: skip
+    kept = {k: instead[k] if x is None and k in instead else x for k, x in own.items()}
+    return type(shape)(**kept | {"at": a.array(a.vector(own["at"]))})

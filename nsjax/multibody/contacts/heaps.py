@@ -1,0 +1,276 @@
+"""Contacts of free bodies in absolute coordinates beside a group with a capacity, with rows by bodies.
+
+Contacts by name stand first, in their order; after them come the places of pairs that are found anew in
+every step (`nsjax.multibody.contacts.candidates`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.contact import ContactLaw
+from nsjax.linalg import BlockDiagonal
+from nsjax.multibody.contacts import gap_functions as meetings
+from nsjax.multibody.contacts.batches import Batch, Met, Places, alike
+from nsjax.multibody.contacts.candidates import Candidates, Found, listed
+from nsjax.multibody.coordinates.absolute import Bodies
+from nsjax.multibody.joints import FREE
+from nsjax.multibody.numbers import LAW, side_by_side
+from nsjax.multibody.parts import GROUND, Part
+from nsjax.multibody.topology import Topology
+from nsjax.types import Array, PyTree, record
+
+STACKED = "contacts alike"
+"""Key of `Stacked` in prepared params; no part has it, since names are words."""
+
+FOUND = "candidate pairs"
+"""Key of the pairs that a step looks at, and of what it holds of them, in refreshed params."""
+
+
+@record()
+class Stacked:
+    """Numbers of contacts by name: of the shapes of each batch, and of the laws (n,) of all in order."""
+
+    shapes: tuple[Any, ...]
+    law: dict[str, Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Contacts:
+    """All contacts of a mechanism of free bodies: functions of its system, and its
+    `nsjax.core.pairs.Pairs`.
+
+    Args:
+        tree: the bodies.
+        batches: those by name first.
+        order: places of the contacts by name in those of the batches; None if they are the same.
+        tangents: per contact.
+    """
+
+    tree: Bodies
+    batches: tuple[Batch, ...]
+    order: tuple[int, ...] | None
+    tangents: int
+
+    @functools.cached_property
+    def named(self) -> tuple[Batch, ...]:
+        """Batches of contacts by name."""
+        return tuple(x for x in self.batches if x.source is None)
+
+    @functools.cached_property
+    def found(self) -> tuple[Batch, ...]:
+        """Batches of pairs that are found."""
+        return self.batches[len(self.named) :]
+
+    def promises(self) -> dict[str, Any]:
+        """What the system is told."""
+        block = FREE.sizes[self.tree.dimension][1]
+        structure = BlockDiagonal(block)
+        return {"structure": structure, "islands": 0, "allowed": self.allowed, "pairs": self}
+
+    def prepare(self, p: PyTree) -> Stacked:
+        """Numbers of the contacts by name side by side."""
+        shapes = tuple(
+            side_by_side([(p[name].first, p[name].second) for name in batch.names]) for batch in self.named
+        )
+        law = {}
+        for key in LAW:
+            columns = []
+            for batch in self.named:
+                values = [getattr(p[name], key) for name in batch.names]
+                given = [jnp.zeros(batch.rows) if x is None else jnp.asarray(x, float) for x in values]
+                columns += [jnp.broadcast_to(x, (batch.rows,)) for x in given]
+            law[key] = self._in_order(jnp.concatenate(columns)) if columns else jnp.zeros(0)
+        return Stacked(shapes=shapes, law=law)
+
+    def _in_order(self, x: Array) -> Array:
+        """Values of all contacts, batch by batch, in the order in which they stand."""
+        if self.order is None:
+            return x
+        n = len(self.order)
+        return jnp.concatenate([x[:n][np.array(self.order)], x[n:]])
+
+    def _stacked(self, p: PyTree) -> Stacked:
+        made: Stacked = p[STACKED] if STACKED in p else self.prepare(p)
+        return made
+
+    def _ends(self, batch: Batch) -> np.ndarray:
+        """Bodies (2, n) of contacts by name, after the ground, which is 0."""
+        return np.array([[self.tree.places[x] or 0 for x in pair] for pair in batch.bodies]).T
+
+    def _places(self, p: PyTree) -> list[Places]:
+        """Pairs of all batches."""
+        own, held = self._stacked(p).shapes, p.get(FOUND)
+        places = []
+        for k, batch in enumerate(self.batches):
+            near = None if held is None else held[k]
+            if batch.source is None:
+                first, second = self._ends(batch)
+                places.append(Places(first=first, second=second, shapes=own[k], near=near))
+                continue
+            assert near is not None, "params of pairs that are found are refreshed"
+            slots, features = near
+            first, second, shapes = batch.source.pairs(slots, p)
+            places.append(Places(first=first, second=second, shapes=shapes, near=features))
+        return places
+
+    def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
+        """Params with the pairs that are near, and what is held of all."""
+        frames, own, held = self.tree.all_frames(q, None, p), self._stacked(p).shapes, []
+        for k, batch in enumerate(self.batches):
+            slots = None
+            if batch.source is None:
+                first, second = self._ends(batch)
+                shapes = own[k]
+            else:
+                slots = batch.source.near(self.tree, frames, p)
+                first, second, shapes = batch.source.pairs(slots, p)
+            places = Places(first=first, second=second, shapes=shapes, near=None)
+            features = batch.held(self.tree, frames, places)
+            held.append(features if slots is None else (slots, features))
+        return {**p, FOUND: tuple(held)}
+
+    def _met(self, q: Array, p: PyTree) -> tuple[Any, list[tuple[Places, Met]]]:
+        frames, places = self.tree.all_frames(q, None, p), self._places(p)
+        both = zip(self.batches, places, strict=True)
+        return frames, [(x, batch.met(self.tree, frames, x, self.tangents)) for batch, x in both]
+
+    def _used(self, p: PyTree, values: list[Array], empty: Any) -> Array:
+        """Values (n, k, ...) of all batches as (nc, ...), ``empty`` where no pair is."""
+        flat = []
+        for k, (batch, x) in enumerate(zip(self.batches, values, strict=True)):
+            if batch.source is not None:
+                on = p[FOUND][k][0].used.reshape(-1, *[1] * (x.ndim - 1))
+                x = jnp.where(on, x, p[batch.source.group].reach if empty is None else empty)
+            flat.append(x.reshape(-1, *x.shape[2:]))
+        return self._in_order(jnp.concatenate(flat))
+
+    def gap(self, t: Array, q: Array, p: PyTree) -> Array:
+        """Gaps (nc,) [m]; the reach of their group in empty places."""
+        return self._used(p, [met.gap for _, met in self._met(q, p)[1]], None)
+
+    def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """Velocities along the tangents (nc, nt) [m/s]."""
+        block = v.shape[0] // len(self.tree.names)
+        moving = jnp.concatenate([v.reshape(-1, block), jnp.zeros((1, block))])
+        rows = self.directions(t, q, p)[:, :, 1:]
+        return jnp.sum(rows * moving[self.bodies(p)][:, :, None, :], axis=(1, 3))
+
+    def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
+        """Places (nc,) with a pair."""
+        return self._used(p, [jnp.ones((x.many, x.rows), bool) for x in self.batches], False)
+
+    def law(self, p: PyTree) -> ContactLaw:
+        """Of all contacts."""
+        columns = {key: [x] for key, x in self._stacked(p).law.items()}
+        for batch in self.found:
+            given = p[batch.source.group]  # type: ignore[union-attr]
+            for key in LAW:
+                x = getattr(given, key)
+                value = jnp.asarray(0.0 if x is None else x, float)
+                columns[key].append(jnp.broadcast_to(value, (batch.many * batch.rows,)))
+        return ContactLaw(**{key: jnp.concatenate(x) for key, x in columns.items()})
+
+    def bodies(self, p: PyTree) -> Array:
+        """(nc, 2) int, see `nsjax.core.pairs.Pairs`."""
+        n, found = len(self.tree.names), []
+        for batch, x in zip(self.batches, self._places(p), strict=True):
+            both = jnp.stack([jnp.asarray(x.first), jnp.asarray(x.second)], axis=1)
+            own = jnp.where(both == 0, n, both - 1)  # the ground comes last there
+            found.append(jnp.broadcast_to(own[:, None], (batch.many, batch.rows, 2)))
+        return self._used(p, found, n)
+
+    def directions(self, t: Array, q: Array, p: PyTree) -> Array:
+        """(nc, 2, 1 + nt, block) of gap rate and slips, see `nsjax.core.pairs.Pairs`."""
+        frames, found = self._met(q, p)
+        d, n = self.tree.dimension, len(self.tree.names)
+        poses = q.reshape(n, -1)[:, :d]
+        centres, turns = jnp.concatenate([jnp.zeros((1, d)), poses]), frames[1]
+        values = []
+        for batch, (places, met) in zip(self.batches, found, strict=True):
+            ways = jnp.concatenate([met.normal[:, :, None], met.tangents], axis=2)
+            sides = []
+            for sign, k, point in ((1.0, places.first, met.here), (-1.0, places.second, met.there)):
+                arm = (point - centres[k][:, None])[:, :, None]
+                turn = None if d == 2 else turns[k][:, None, None]
+                sides.append(sign * jnp.concatenate([ways, _moments(arm, ways, turn)], axis=3))
+            both = jnp.stack(sides, axis=2)
+            if batch.searched:
+                rates = jnp.swapaxes(batch.rates(self.tree, frames, places, centres), 1, 2)
+                both = jnp.concatenate([rates[:, :, :, None], both[:, :, :, 1:]], axis=3)
+            values.append(both)
+        return self._used(p, values, 0.0)
+
+    def identity(self, p: PyTree) -> Array:
+        """(nc,) int, one number for each contact of each pair, ascending; empty places have their own."""
+        first = sum(x.many * x.rows for x in self.named)
+        numbered = [jnp.arange(first)]
+        for k, batch in enumerate(self.found, len(self.named)):
+            slots: Found = p[FOUND][k][0]
+            # behind those of the pairs, so that they ascend
+            empty = batch.source.many + np.arange(batch.many)  # type: ignore[union-attr]
+            own = jnp.where(slots.used, slots.which, empty)
+            numbered.append(first + (own[:, None] * batch.rows + np.arange(batch.rows)).reshape(-1))
+            first += (batch.source.many + batch.many) * batch.rows  # type: ignore[union-attr]
+        return jnp.concatenate(numbered)
+
+    def overflow(self, p: PyTree) -> Array:
+        """Whether there were more pairs than places."""
+        lost = [p[FOUND][k][0].lost for k in range(len(self.named), len(self.batches))]
+        return jnp.any(jnp.stack(lost)) if lost else jnp.asarray(False)
+
+
+def _moments(arm: Array, ways: Array, turn: Array | None) -> Array:
+    """Of unit forces about the mass centre (..., 1 or 3): about body axes in space."""
+    if turn is None:
+        return (arm[..., 0] * ways[..., 1] - arm[..., 1] * ways[..., 0])[..., None]
+    i, j = np.array([1, 2, 0]), np.array([2, 0, 1])
+    moment = arm[..., i] * ways[..., j] - arm[..., j] * ways[..., i]
+    return jnp.sum(turn * moment[..., :, None], axis=-2)
+
+
+def batches_of(
+    parts: tuple[Part, ...], topology: Topology
+) -> tuple[tuple[Batch, ...], tuple[int, ...] | None]:
+    """Batches of the contacts of a mechanism with groups of a capacity, and the order of those by name;
+    none without such groups.
+    """
+    groups = [x for x in parts if x.kind == "contact_group"]
+    if topology.coordinates != "absolute" or not groups:
+        return (), None
+    tree = Bodies(topology)
+    places = {name: k for k, name in enumerate((GROUND, *tree.names))}
+    named, order = _named(tuple(x for x in parts if x.kind == "contact"), topology.dimension)
+    found = [x for part in groups for x in _found(part, places, topology.dimension)]
+    return (*named, *found), order
+
+
+def _named(parts: tuple[Part, ...], dimension: int) -> tuple[list[Batch], tuple[int, ...] | None]:
+    """Contacts by name, those alike together."""
+    found, standing, first = alike(parts, dimension, grounded=False), {}, 0
+    for batch in found:
+        for name in batch.names:
+            standing[name] = range(first, first + batch.rows)
+            first += batch.rows
+    order = [k for part in parts for k in standing[part.name]]
+    return found, None if order == list(range(first)) else tuple(order)
+
+
+def _found(part: Part, places: dict[str, int], dimension: int) -> list[Batch]:
+    """Places for the pairs of a group, kind by kind."""
+    members = part.option("members")
+    what, batches = (members, part.option("split"), part.option("apart") or ()), []
+    for kinds, rows in listed(*what).items():
+        own = [tuple(places[body] for kind, body in members if kind == x) for x in kinds]
+        source = Candidates(
+            group=part.name, kinds=kinds, pairs_of=what, places=(own[0], own[1]),
+            capacity=min(part.option("capacity"), len(rows)), dimension=dimension,
+        )  # fmt: skip
+        template = Part("contact", "pair", ("first", "second"), None, (("shapes", kinds),))
+        batches.append(Batch(template, meetings.count(template, None, dimension), source=source))
+    return batches

@@ -1,0 +1,85 @@
+"""Rows of contacts and joint limits of a spatial tree, from the screws of its velocities.
+
+A velocity with the screw ``(w, u)`` moves the point ``x`` of a body behind it by ``u + w x x``: along the
+direction ``n`` by ``n . u + (x x n) . w``. The rate of a gap between closest points of rigid bodies is the
+velocity of one point against the other along the normal, so that no gap is differentiated through the
+chain of bodies.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.linalg import matmul
+from nsjax.multibody.contacts.gap_functions import Meeting
+from nsjax.multibody.contacts.named_contacts import Named
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.spatial import Tree
+from nsjax.multibody.coordinates.tree_joints import OwnJoints
+from nsjax.multibody.parts import GROUND
+from nsjax.types import Array, PyTree
+
+
+def rows(
+    tree: Tree, named: Named, met: list[Meeting], own: OwnJoints, tangents: int,
+    screws: tuple[Array, Array], p: PyTree,
+) -> Array:  # fmt: skip
+    """Rows (nc, 1 + tangents, nv) of meetings, then of limits.
+
+    Args:
+        tree: whose bodies meet.
+        named: contacts by name.
+        met: where they do, piece by piece.
+        own: joints with the limits.
+        tangents: of each contact.
+        screws: spins and velocities (nv, 3).
+        p: refreshed params.
+    """
+    (spins, velocities), d = screws, 1 + tangents
+    columns = jnp.concatenate([velocities, spins], axis=1).T
+    found = [_of_meetings(tree, named, met, d, columns, p)] if met else []
+    limits = np.zeros((len(own.limits), d, spins.shape[0]))
+    for k, (name, which) in enumerate(own.limits):
+        limits[k, 0, own.links[name].v] = 1.0 if which == "lower" else -1.0
+    if len(limits):
+        found.append(jnp.asarray(limits))
+    return found[0] if len(found) == 1 else jnp.concatenate(found)
+
+
+def _of_meetings(tree: Tree, named: Named, met: list[Meeting], d: int, columns: Array, p: PyTree) -> Array:
+    """Rows (k, d, nv) from the columns (6, nv) of all screws."""
+    counts = [jnp.size(x.gap) for x in met]
+    both, total = list(zip(met, counts, strict=True)), sum(counts)
+    ways = [jnp.stack([space.many(y, n) for y in (x.normal, *x.tangents)[:d]], axis=2) for x, n in both]
+    way = named.in_order(ways, 1)
+    made: Any = 0.0
+    for side, point, sign in (("first", "here", 1.0), ("second", "there", -1.0)):
+        moves = _moved(tree, named, met, side, p)
+        if moves is None:
+            continue
+        places = named.in_order([space.many(getattr(x, point), n) for x, n in both], 1)
+        screws = jnp.concatenate([way, space.cross(places[:, :, None], way)]).reshape(6, total * d)
+        along = matmul(screws.T, columns).reshape(total, d, -1)
+        made = made + sign * moves[:, None, :] * along
+    return jnp.asarray(made)
+
+
+def _moved(tree: Tree, named: Named, met: list[Meeting], side: str, p: PyTree) -> Any:
+    """Whether velocities move the bodies on a side of the contacts (k, nv); None: all are the ground."""
+    bodies = [x.bodies(side) for x in met]
+    if all(name == GROUND for own in bodies for name in own):
+        return None
+    if not named.few:
+        return tree.moves_of(named.sorted([name for own in bodies for name in own]))
+    found = []
+    for piece, own in zip(named.pieces, bodies, strict=True):
+        moves: Any = tree.moves_of(own)
+        choice = named.choice(piece, p)
+        if choice is not None:
+            at = choice.which[:, None] * piece.rows + np.arange(piece.rows)  # type: ignore[union-attr]
+            moves = jnp.asarray(moves)[at.reshape(-1)]
+        found.append(jnp.asarray(moves))
+    return found[0] if len(found) == 1 else jnp.concatenate(found)

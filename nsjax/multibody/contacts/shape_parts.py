@@ -1,0 +1,353 @@
+"""Contacts: shapes of bodies, and the part that pairs them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.core.checks import is_traced
+from nsjax.multibody import numbers
+from nsjax.multibody.contacts import profiles
+from nsjax.multibody.contacts.all_pairs import KINDS
+from nsjax.multibody.parts import GROUND, Part, made, number, unit
+from nsjax.types import PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """A shape on a body: what it is, and its numbers.
+
+    Args:
+        kind: name of the function that made it; a `point` is a sphere without a radius.
+        body: on which it stands.
+        numbers: a record of `nsjax.multibody.numbers`.
+
+    Example:
+        >>> from nsjax.multibody import sphere
+        >>> shape = sphere("ball", 0.1)
+        >>> shape.kind, shape.body, shape.numbers.radius
+        ('sphere', 'ball', 0.1)
+    """
+
+    kind: str
+    body: str
+    numbers: PyTree
+
+
+def point(body: str, at: Any = None) -> Shape:
+    """A point of a body.
+
+    Args:
+        body: its name.
+        at: in body axes [m]; a number lies on the x axis, None is the origin.
+
+    Example:
+        >>> from nsjax.multibody import point
+        >>> point("rod", 0.3).numbers.at
+        0.3
+    """
+    return Shape("sphere", body, numbers.Ball(radius=None, at=number("point", body, "at", at)))
+
+
+def points(body: str, at: Any) -> Shape:
+    """Points of a body: one contact each.
+
+    Args:
+        body: its name.
+        at: (k, 2) or (k, 3) in body axes [m].
+
+    Raises:
+        InputError: for what has not one row a point.
+
+    Example:
+        >>> from nsjax.multibody import points
+        >>> points("table", [(-0.5, 0.0), (0.5, 0.0)]).numbers.at.shape
+        (2, 2)
+    """
+    at = number("points", body, "at", at)
+    if np.ndim(at) != 2:
+        raise InputError(f"points of {body!r}: at has shape {np.shape(at)}; give one row a point")
+    return Shape("points", body, numbers.Points(at=at))
+
+
+def corners(body: str, half_length: Any, half_height: Any, half_depth: Any = None, at: Any = None) -> Shape:
+    """The four corners of a rectangle, or the eight of a box, around the origin of body axes or ``at``.
+
+    In the order upper left, upper right, lower left, lower right; in space those of the positive depth
+    first.
+
+    Args:
+        body: its name.
+        half_length, half_height, half_depth: half edges along x, y, z of the body [m].
+        at: centre in body axes [m].
+
+    Example:
+        >>> from nsjax.multibody import contact, corners, walls
+        >>> guide = contact("guide", corners("slider", 0.05, 0.025), walls(-0.026, 0.026), restitution=0.4)
+        >>> guide.bodies
+        ('slider', 'ground')
+    """
+    given = {"half_length": half_length, "half_height": half_height, "half_depth": half_depth}
+    kept = {k: number("corners", body, k, v, 0.0) for k, v in given.items()}
+    return Shape("corners", body, numbers.Corners(**kept, at=number("corners", body, "at", at)))
+
+
+def sphere(body: str, radius: Any, at: Any = None) -> Shape:
+    """A sphere, or disc in the plane.
+
+    Args:
+        body: its name.
+        radius: [m].
+        at: centre in body axes [m].
+
+    Example:
+        >>> from nsjax.multibody import sphere
+        >>> sphere("ball", 0.1).numbers.radius
+        0.1
+    """
+    kept = number("sphere", body, "radius", radius, 0.0)
+    return Shape("sphere", body, numbers.Ball(radius=kept, at=number("sphere", body, "at", at)))
+
+
+def box(
+    body: str, half_length: Any, half_height: Any, half_depth: Any = None, *, at: Any = None,
+    turned: Any = None,
+) -> Shape:  # fmt: skip
+    """A rectangle, or a box in space, around the origin of body axes or ``at``.
+
+    Args:
+        body: its name.
+        half_length, half_height, half_depth: half edges along its axes x, y, z [m].
+        at: centre in body axes [m].
+        turned: how its axes are turned against those of the body: an angle [rad], a rotation vector (3,).
+
+    Example:
+        >>> from nsjax.multibody import box, contact, plane
+        >>> contact("floor", box("crate", 0.3, 0.2, 0.1), plane(), friction=0.5).bodies
+        ('crate', 'ground')
+    """
+    given = {"half_length": half_length, "half_height": half_height, "half_depth": half_depth}
+    kept = {k: number("box", body, k, v, 0.0) for k, v in given.items()}
+    more = {"at": number("box", body, "at", at), "turned": number("box", body, "turned", turned)}
+    return Shape("box", body, numbers.Corners(**kept, **more))
+
+
+def _round(kind: str, body: str, radius: Any, half_length: Any, at: Any, axis: Any) -> Shape:
+    half_length = number(kind, body, "half_length", half_length, 0.0)
+    kept = numbers.Round(
+        radius=number(kind, body, "radius", radius, 0.0), at=number(kind, body, "at", at),
+        axis=unit(kind, body, "axis", axis), half_length=half_length,
+    )  # fmt: skip
+    return Shape(kind, body, kept)
+
+
+def capsule(body: str, radius: Any, half_length: Any, *, at: Any = None, axis: Any = None) -> Shape:
+    """A cylinder with half spheres at its ends; in the plane a rectangle with half discs.
+
+    Args:
+        body: its name.
+        radius: [m].
+        half_length: of the axis between the centres of the half spheres [m].
+        at: centre in body axes [m].
+        axis: unit vector in body axes; None: their x axis.
+
+    Raises:
+        InputError: for an axis that is no unit vector.
+
+    Example:
+        >>> from nsjax.multibody import capsule
+        >>> capsule("limb", 0.02, 0.15, axis=(0.0, 1.0)).numbers.half_length
+        0.15
+    """
+    return _round("capsule", body, radius, half_length, at, axis)
+
+
+def cylinder(body: str, radius: Any, half_length: Any, *, at: Any = None, axis: Any = None) -> Shape:
+    """A cylinder with flat ends, in space.
+
+    Args:
+        body, radius, at, axis: as of `capsule`.
+        half_length: of the cylinder [m].
+
+    Raises:
+        InputError: as `capsule`.
+
+    Example:
+        >>> from nsjax.multibody import contact, cylinder, plane
+        >>> contact("table", cylinder("can", 0.03, 0.06, axis=(0.0, 0.0, 1.0)), plane()).bodies
+        ('can', 'ground')
+    """
+    return _round("cylinder", body, radius, half_length, at, axis)
+
+
+def hole(body: str, radius: Any, *, at: Any = None, axis: Any = None, half_length: Any = None) -> Shape:
+    """A hollow in which a sphere, or a disc in the plane, has its clearance.
+
+    Args:
+        body: its name.
+        radius: of the hollow [m].
+        at: its centre in body axes [m].
+        axis: unit vector in body axes; None: a round hole in the plane, a socket in space. Given: a
+            hollow cylinder (a slot in the plane), without ends for ``half_length`` None.
+        half_length: of the axis of a slot with round ends [m].
+
+    Raises:
+        InputError: for a half length without an axis, and an axis that is no unit vector.
+
+    Example:
+        >>> from nsjax.multibody import contact, hole, sphere
+        >>> bearing = contact("bearing", sphere("shaft", 0.0099), hole("ground", 0.01), friction=0.1)
+    """
+    if half_length is not None and axis is None:
+        raise InputError(f"hole of {body!r}: half_length = {half_length} of no axis; give axis")
+    return _round("hole", body, radius, half_length, at, axis)
+
+
+def profile(body: str, curve: Any, *, samples: int = profiles.SAMPLES) -> Shape:
+    """A closed curve in the plane, a cam, filled: the periodic cubic spline through points.
+
+    Args:
+        curve: points (n, 2) in body axes [m], without or with the first one again as the last; or a
+            function of an angle in [0, 2 pi] that returns ``(x, y)``.
+        samples: at so many angles a function is taken.
+
+    Raises:
+        InputError: for curves that are open or cross themselves.
+
+    Limits: smooth curves: a corner is rounded over about two points. Where two points of the curve are
+    nearest, the contact is with one of them.
+
+    Example:
+        >>> import numpy as np
+        >>> from nsjax.multibody import profile
+        >>> egg = profile("cam", lambda a: (0.03 * np.cos(a), 0.02 * np.sin(a)), samples=32)
+        >>> egg.numbers.control.shape
+        (32, 2)
+    """
+    return Shape("profile", body, numbers.Profile(control=profiles.control_points(body, curve, samples)))
+
+
+def tube(beam: str, radius: Any) -> Shape:
+    """The surface of a whole beam of circular section: all points at a radius from its axis.
+
+    The axis is smooth: a cubic between neighbouring nodes, in the directions that they carry. What touches
+    it acts on the two nodes beside, with forces and moments.
+
+    Args:
+        beam: its name.
+        radius: [m].
+
+    As the first shape it has one contact around each of its nodes, at the place within half an element of
+    it that is nearest to the other shape: a beam that lies on a plane or on another beam is held at all of
+    its nodes, one that crosses another, or a ring that rolls, touches at the nearest points of both axes.
+    The shape with the finer nodes is best the first. Sections are circles square to the axis, so that the
+    gap between two surfaces is the distance of the axes less both radii; forces act in the middle of the
+    gap on both, and change neither momentum nor moment of momentum.
+
+    Limits: of a `sphere` or `point` one place, that found from the nearest node. Where the slope of a
+    distance changes by less than 1e-3 over an element, places are points of the beam near nodes: off from
+    the nearest by 3e-6 of an element at most. Within half an element one place is found; that on a second
+    beam from the nearest of its nodes and middles of elements. A beam does not meet itself. One whose last
+    node stands on its first is a ring, which a joint `fixed` between its ends closes. Nodes as they are
+    drawn when the mechanism is made decide the directions.
+
+    Example:
+        >>> from nsjax.multibody import contact, sphere, tube
+        >>> contact("nose", sphere("follower", 0.01), tube("ring", 0.005)).bodies
+        ('follower', 'ring')
+        >>> contact("crossing", tube("upper", 0.01), tube("lower", 0.01), friction=0.2).bodies
+        ('upper', 'lower')
+    """
+    return Shape("tube", beam, numbers.Tube(radius=number("tube", beam, "radius", radius, 0.0)))
+
+
+def plane(body: str = GROUND, *, at: Any = None, normal: Any = None) -> Shape:
+    """A half space, or half plane.
+
+    Args:
+        body: its name.
+        at: a point of its border in body axes [m]; None: their origin.
+        normal: unit vector that points out of it, in body axes; None: along y in the plane, along z in
+            space.
+
+    Raises:
+        InputError: for a normal that is no unit vector.
+
+    Example:
+        >>> from nsjax.multibody import plane
+        >>> plane(normal=(0.6, 0.8)).body
+        'ground'
+    """
+    kept = unit("plane", body, "normal", normal)
+    return Shape("plane", body, numbers.Plane(at=number("plane", body, "at", at), normal=kept))
+
+
+def walls(lower: Any, upper: Any, body: str = GROUND) -> Shape:
+    """The two walls of a guide along the x axis of its body, in the plane. Corners meet the wall on their
+    own side of the body, points the upper wall first.
+
+    Args:
+        lower, upper: their heights [m].
+        body: its name.
+
+    Raises:
+        InputError: for walls in the wrong order.
+
+    Limits: the body between them does not turn over; a `plane` each has no such limit.
+
+    Example:
+        >>> from nsjax.multibody import walls
+        >>> walls(-0.026, 0.026).numbers.upper
+        0.026
+    """
+    low, high = number("walls", body, "lower", lower), number("walls", body, "upper", upper)
+    if not is_traced((low, high)) and not np.all(np.asarray(low) < np.asarray(high)):
+        raise InputError(f"walls of {body!r}: lower = {low}, upper = {high}; lower must be below upper")
+    return Shape("walls", body, numbers.Walls(lower=low, upper=high))
+
+
+def contact(
+    name: str, first: Shape, second: Shape, *, restitution: Any = 0.0, restitution_tangential: Any = 0.0,
+    friction: Any = None,
+) -> Part:  # fmt: skip
+    """A contact between two shapes.
+
+    Args:
+        name: of the contact.
+        first, second: two shapes in an order of the table; where it has none, the other order may.
+        restitution, restitution_tangential: ``e_N``, ``e_T`` in [0, 1]; numbers, or one per point.
+        friction: Coulomb's ``mu``; None: smooth, which makes a smaller problem where all contacts are.
+
+    Raises:
+        InputError: for shapes that do not meet, or stand on one body.
+
+    Which shapes meet, and in how many contacts, stands in the guide's table of pairs. One contact is at the
+    nearest points, others hold what lies on a face or along a side.
+
+    Limits: those of the pairs, in the same place.
+
+    Example:
+        >>> from nsjax.multibody import contact, plane, sphere
+        >>> contact("floor", sphere("ball", 0.1), plane(), restitution=0.8).bodies
+        ('ball', 'ground')
+    """
+    for shape in (first, second):
+        if not isinstance(shape, Shape):
+            raise InputError(f"contact {name!r}: {shape!r} is no shape; use point, corners, sphere, plane")
+    known = KINDS.get((first.kind, second.kind))
+    if known is None:
+        hint = "; exchange them" if (second.kind, first.kind) in KINDS else ""
+        raise InputError(f"contact {name!r}: {first.kind} against {second.kind} is not known{hint}")
+    if known.check is not None:
+        known.check(name, first.numbers, second.numbers)
+    if first.body == second.body:
+        raise InputError(f"contact {name!r}: both shapes stand on {first.body!r}; name two bodies")
+    law = {
+        "restitution": restitution, "restitution_tangential": restitution_tangential, "friction": friction,
+    }  # fmt: skip
+    kept = {k: number("contact", name, k, v, 0.0) for k, v in law.items()}
+    both = numbers.Contact(first=first.numbers, second=second.numbers, **kept)
+    return made("contact", name, (first.body, second.body), both, shapes=(first.kind, second.kind))

@@ -1,0 +1,357 @@
+"""Many free spheres among fixed planes: contacts of all with all, found anew in every step."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax import shapes
+from nsjax.contact import ContactLaw
+from nsjax.core import InputError, Labels, Problem, State, System
+from nsjax.linalg import BlockDiagonal
+from nsjax.multibody.contacts.cells import Near, listed, near_pairs
+from nsjax.multibody.contacts.closest_points import lengthened
+from nsjax.types import Array, record
+
+REACH = 0.2
+"""Gap up to which a pair is a candidate, in parts of the smallest radius, unless it is given."""
+
+DRAWN_RINGS, DRAWN_AROUND = 7, 10
+"""Rings of a sphere as it is drawn, and points around each."""
+
+OVERLAP = 1e-9
+"""Spheres may start this deep in each other [m], see `nsjax.core.checks.PENETRATION_TOLERANCE`."""
+
+
+@record()
+class Numbers:
+    """Parameters of `spheres`, arrays by sphere (n,) and by wall (w, ...).
+
+    Args:
+        radius (n,), mass (n,), inertia (n,): about the centre [m], [kg], [kg m^2].
+        normal (w, 3), level (w,): walls ``normal . x = level``; spheres are where it is larger.
+        gravity: (3,) [m/s^2].
+        friction, restitution: of all contacts.
+        reach: gap up to which a pair is a candidate [m].
+        near: candidates of the step, of `System.refresh`.
+    """
+
+    radius: Array
+    mass: Array
+    inertia: Array
+    normal: Array
+    level: Array
+    gravity: Array
+    friction: Array | float
+    restitution: Array | float
+    reach: Array | float
+    near: Near | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Spheres:
+    """Functions of the system, and its `nsjax.core.pairs.Pairs`. Wall ``w`` is body ``count + w``."""
+
+    count: int
+    walls: int
+    capacity: int
+
+    def _apart(self, x: Array) -> Array:
+        """Of bodies as rows (count, 6)."""
+        return x.reshape(self.count, 6)
+
+    def inertia(self, q: Array, w: Array, p: Numbers) -> Array:
+        """``M w``."""
+        weights = jnp.stack([p.mass] * 3 + [p.inertia] * 3, axis=1)
+        return (weights * self._apart(w)).reshape(-1)
+
+    def force(self, t: Array, q: Array, v: Array, p: Numbers) -> Array:
+        """Weight; spheres have no gyroscopic torque."""
+        weight = p.mass[:, None] * p.gravity
+        return jnp.concatenate([weight, jnp.zeros_like(weight)], axis=1).reshape(-1)
+
+    def potential(self, t: Array, q: Array, p: Numbers) -> Array:
+        """Of the weight [J]."""
+        return -jnp.sum(p.mass[:, None] * p.gravity * self._apart(q)[:, :3])
+
+    def refresh(self, t: Array, q: Array, p: Numbers) -> Numbers:
+        """Parameters with the pairs whose gaps are below ``reach``."""
+        n, x = self.count, self._apart(q)[:, :3]
+        first, second, lost = near_pairs(x, 2.0 * jnp.max(p.radius) + p.reach, n)
+        one, other = (jnp.where(first < n, k, 0) for k in (first, second))
+        square = jnp.sum((x[one] - x[other]) ** 2, axis=1)
+        near = (first < n) & (square < (p.radius[one] + p.radius[other] + p.reach) ** 2)
+        height = jnp.sum(x[:, None] * p.normal, axis=2) - p.level - p.radius[:, None]
+        ball, wall = np.divmod(np.arange(n * self.walls), max(self.walls, 1))
+        found = listed(
+            jnp.concatenate([one, ball]), jnp.concatenate([other, n + wall]),
+            jnp.concatenate([near, (height < p.reach).reshape(-1)]), n + self.walls, self.capacity, lost,
+        )  # fmt: skip
+        return dataclasses.replace(p, near=found)
+
+    def allowed(self, t: Array, q: Array, p: Numbers) -> Array:
+        """Slots with a pair."""
+        assert p.near is not None
+        return p.near.used
+
+    def _meeting(self, q: Array, p: Numbers) -> tuple[Array, Array, Array]:
+        """Gaps (nc,), normals (nc, 3) to the first of a pair, radii (nc, 2), that of a wall zero."""
+        assert p.near is not None
+        n, x, near = self.count, self._apart(q)[:, :3], p.near
+        ball, wall = near.second < n, jnp.clip(near.second - n, 0, max(self.walls - 1, 0))
+        other = jnp.where(ball, near.second, 0)
+        # empty slots look at two places that are not the same
+        apart = jnp.where(near.used[:, None], x[near.first] - x[other], 1.0)
+        length, unit = lengthened(apart.T, jnp.array([1.0, 0.0, 0.0])[:, None])
+        radii = jnp.stack([p.radius[near.first], jnp.where(ball, p.radius[other], 0.0)], axis=1)
+        if self.walls:
+            height = jnp.sum(p.normal[wall] * x[near.first], axis=1) - p.level[wall]
+            length = jnp.where(ball, length, height)
+            unit = jnp.where(ball, unit, p.normal[wall].T)
+        gap = length - radii[:, 0] - radii[:, 1]
+        return jnp.where(near.used, gap, p.reach), unit.T, radii
+
+    def gap(self, t: Array, q: Array, p: Numbers) -> Array:
+        """Between surfaces [m]; ``reach`` in empty slots."""
+        return self._meeting(q, p)[0]
+
+    def slip(self, t: Array, q: Array, v: Array, p: Numbers) -> Array:
+        """Velocity of the first surface against the second along two tangents [m/s]."""
+        assert p.near is not None
+        _, normal, radii = self._meeting(q, p)
+        moving = jnp.concatenate([self._apart(v), jnp.zeros((1, 6))])
+        one, other = (moving[k] for k in self.bodies(p).T)
+        spin = radii[:, :1] * one[:, 3:] + radii[:, 1:] * other[:, 3:]
+        surface = one[:, :3] - other[:, :3] - _cross(spin, normal)
+        slips = jnp.stack([jnp.sum(t * surface, axis=1) for t in _tangents(normal)], axis=1)
+        return jnp.where(p.near.used[:, None], slips, 0.0)
+
+    def law(self, p: Numbers) -> ContactLaw:
+        """Of all contacts."""
+        return ContactLaw(restitution=p.restitution, friction=p.friction)
+
+    def bodies(self, p: Numbers) -> Array:
+        """Spheres of every slot; ``count`` for walls and empty slots."""
+        assert p.near is not None
+        first = jnp.where(p.near.used, p.near.first, self.count)
+        second = jnp.where(p.near.used, p.near.second, self.count)
+        return jnp.stack([first, jnp.where(second < self.count, second, self.count)], axis=1)
+
+    def directions(self, t: Array, q: Array, p: Numbers) -> Array:
+        """Of gap rate and slips, see `nsjax.core.pairs.Pairs`."""
+        assert p.near is not None
+        _, normal, radii = self._meeting(q, p)
+        sides = []
+        for k, sign in ((0, 1.0), (1, -1.0)):
+            rows = [jnp.concatenate([sign * normal, jnp.zeros_like(normal)], axis=1)]
+            for tangent in _tangents(normal):
+                turn = -radii[:, k : k + 1] * _cross(normal, tangent)
+                rows.append(jnp.concatenate([sign * tangent, turn], axis=1))
+            sides.append(jnp.stack(rows, axis=1))
+        return jnp.where(p.near.used[:, None, None, None], jnp.stack(sides, axis=1), 0.0)
+
+    def picture(self, t: Array, q: Array, p: Numbers) -> shapes.Picture:
+        """What is drawn: all spheres as one mesh, a few hundred triangles each, and the walls."""
+        angles = np.linspace(-0.5 * np.pi, 0.5 * np.pi, DRAWN_RINGS)
+        unit = shapes.lathe(np.sin(angles), np.cos(angles), around=DRAWN_AROUND)
+        faces = np.array(shapes.lathe_faces(DRAWN_RINGS, DRAWN_AROUND))
+        every = (faces + unit.shape[0] * np.arange(self.count)[:, None, None]).reshape(-1, 3)
+        points = self._apart(q)[:, None, :3] + p.radius[:, None, None] * unit
+        triangles: Any = tuple(map(tuple, every.tolist()))
+        balls = shapes.Shape(points=points.reshape(-1, 3), name="spheres", kind="mesh", faces=triangles)
+        walls = (
+            shapes.level(p.level[k] * p.normal[k], p.normal[k], f"wall {k + 1}") for k in range(self.walls)
+        )
+        return shapes.Picture(shapes=(*walls, balls))
+
+    def identity(self, p: Numbers) -> Array:
+        """One number for each pair."""
+        assert p.near is not None
+        return p.near.identity
+
+    def overflow(self, p: Numbers) -> Array:
+        """Whether there were more candidates than slots."""
+        assert p.near is not None
+        return p.near.lost
+
+    def system(self) -> System:
+        """The system."""
+        places, rates = (
+            tuple(f"{k}{i} [{u}]" for i in range(self.count) for k, u in names)
+            for names in (
+                [
+                    ("x", "m"),
+                    ("y", "m"),
+                    ("z", "m"),
+                    ("turn_x", "rad"),
+                    ("turn_y", "rad"),
+                    ("turn_z", "rad"),
+                ],
+                [("vx", "m/s"), ("vy", "m/s"), ("vz", "m/s")] + [(f"omega_{k}", "rad/s") for k in "xyz"],
+            )
+        )
+        return System(
+            name="spheres", nq=6 * self.count, nv=6 * self.count, nc=self.capacity, nt=2,
+            inertia=self.inertia, force=self.force, potential=self.potential, gap=self.gap, slip=self.slip,
+            law=self.law, refresh=self.refresh, allowed=self.allowed, structure=BlockDiagonal(6),
+            pairs=self, shapes=self.picture, labels=Labels(q=places, v=rates),
+        )  # fmt: skip
+
+
+def _cross(a: Array, b: Array) -> Array:
+    """Along the last axis."""
+    i, j = np.array([1, 2, 0]), np.array([2, 0, 1])
+    return a[..., i] * b[..., j] - a[..., j] * b[..., i]
+
+
+def _tangents(normal: Array) -> tuple[Array, Array]:
+    """Two unit vectors (k, 3) across unit normals, without a place where they are lost: they turn over
+    where the normal points to or from z.
+    """
+    x, y, z = normal.T
+    side = jnp.where(z < 0.0, -1.0, 1.0)
+    a = -1.0 / (side + z)
+    b = x * y * a
+    one = jnp.stack([1.0 + side * x * x * a, side * b, -side * x], axis=1)
+    return one, jnp.stack([b, side + y * y * a, -y], axis=1)
+
+
+def spheres(
+    radius: Any, mass: Any, positions: Any, velocities: Any = None, *, walls: Any = (), gravity: Any = 9.81,
+    friction: float = 0.0, restitution: float = 0.0, capacity: int | None = None,
+    reach: float | None = None,
+) -> Problem:  # fmt: skip
+    """Free homogeneous spheres that touch each other and fixed planes, with friction.
+
+    Candidates of contact are found in every step by cells, in a list of ``capacity`` pairs; impulses,
+    certificate and memory are those of the list: nothing is a matrix over all bodies and contacts. What a
+    scheme remembers of a contact goes with its pair of bodies, not with its place in the list: the impulses
+    of the last step too, with which the solver of the next begins.
+
+    Args:
+        radius, mass: a number or one for each [m], [kg].
+        positions: (n, 3) of the centres at the start [m].
+        velocities: (n, 3), or (n, 6) with angular velocities in fixed axes; None: at rest.
+        walls: planes ``(normal, level)`` with ``normal . x = level``; spheres are on the side of the unit
+            normal.
+        gravity: a number points down (-z), or (3,) [m/s^2].
+        friction, restitution: of all contacts.
+        capacity: places for candidate pairs. None: seven a sphere, room for a dense heap of equal ones (six
+            touch each, and some more are near); more in `refresh` set the status bit
+            `nsjax.status.CANDIDATES_LOST`.
+        reach: gap up to which a pair is a candidate [m]: at least the way that a gap closes in half a step.
+            None: a fifth of the smallest radius.
+
+    Returns:
+        A `Problem` with ``q = (x, turn)`` and ``v = (velocity, angular velocity)`` of six numbers a sphere,
+        in fixed axes. The turns are integrals of the angular velocities, no rotation vectors: what a sphere
+        touches does not depend on its orientation.
+
+    Raises:
+        InputError: for arrays that do not fit, walls without unit normals, spheres that overlap at the
+            start (the deepest pair is named).
+
+    Limits: `nsjax.schemes.moreau` alone; no derivatives, no list of impacts (`events`), and no notes on
+    grazing or on impacts that move each other. Per-contact rows of a trajectory are those of the pairs in
+    the list at the row (`pairs_of`). Heaps that come together need a looser ``tolerance`` of the scheme:
+    fifty spheres may miss the default and 1e-6 in single steps, hundreds meet 1e-3 to 1e-4 of the largest
+    impulse (`nsjax reproduce contact/table_spheres`).
+    Every sphere looks at `IN_A_ROW` others in three cells of the largest diameter, so that radii should be
+    within a factor of about 1.3 of each other.
+
+    Example:
+        >>> import nsjax
+        >>> from nsjax import schemes
+        >>> from nsjax.multibody import spheres
+        >>> floor = ((0.0, 0.0, 1.0), 0.0)
+        >>> pile = spheres(0.1, 1.0, [(0.0, 0.0, 0.1), (0.0, 0.0, 0.3)], walls=[floor], friction=0.3)
+        >>> traj = nsjax.simulate(*pile, schemes.moreau(), dt=1e-3, steps=10)
+        >>> [round(float(x), 6) for x in traj.force_normal[-1][:2]]
+        [9.81, 19.62]
+    """
+    x = np.asarray(positions, float)
+    if x.ndim != 2 or x.shape[1] != 3 or not len(x):
+        raise InputError(f"spheres: positions have shape {x.shape}; give (n, 3)")
+    n = len(x)
+    radius, mass = (_each(name, value, n) for name, value in (("radius", radius), ("mass", mass)))
+    normal, level = _planes(walls)
+    _check_overlap(x, radius, normal, level)
+    v = np.zeros((n, 6))
+    if velocities is not None:
+        speed = np.asarray(velocities, float)
+        if speed.shape not in ((n, 3), (n, 6)):
+            raise InputError(f"spheres: velocities have shape {speed.shape}; give ({n}, 3) or ({n}, 6)")
+        v[:, : speed.shape[1]] = speed
+    pull = np.asarray(gravity, float)
+    given: dict[str, Any] = {
+        "radius": radius, "mass": mass, "inertia": 0.4 * mass * radius**2, "normal": normal, "level": level,
+        "gravity": np.array([0.0, 0.0, -float(pull)]) if pull.ndim == 0 else pull,
+        "friction": friction, "restitution": restitution,
+        "reach": REACH * float(np.min(radius)) if reach is None else reach,
+    }  # fmt: skip
+    made = Spheres(count=n, walls=len(level), capacity=7 * n if capacity is None else capacity)
+    place = np.concatenate([x, np.zeros((n, 3))], axis=1)
+    start = State(t=0.0, q=jnp.asarray(place.reshape(-1)), v=jnp.asarray(v.reshape(-1)))
+    return Problem(system=made.system(), params=Numbers(**given), state=start)
+
+
+def _each(name: str, value: Any, n: int) -> np.ndarray:
+    array = np.asarray(value, float)
+    if array.shape not in ((), (n,)) or not np.all(array > 0.0):
+        raise InputError(
+            f"spheres: {name} = {array.tolist()}; give a positive number, or one for each of {n} spheres"
+        )
+    return np.broadcast_to(array, (n,)).copy()
+
+
+def _planes(walls: Any) -> tuple[np.ndarray, np.ndarray]:
+    normals = np.array([np.asarray(normal, float) for normal, _ in walls]).reshape(-1, 3)
+    for k, length in enumerate(np.linalg.norm(normals, axis=1)):
+        if abs(length - 1.0) > 1e-6:
+            raise InputError(
+                f"spheres: the normal {normals[k].tolist()} of wall {k} has length {length:g}; make it 1"
+            )
+    return normals, np.array([float(level) for _, level in walls])
+
+
+def _check_overlap(x: np.ndarray, radius: np.ndarray, normal: np.ndarray, level: np.ndarray) -> None:
+    """Refuses a start with overlaps."""
+    one, other = np.triu_indices(len(x), 1)
+    gap = np.linalg.norm(x[one] - x[other], axis=1) - radius[one] - radius[other]
+    names = [
+        f"spheres {i} and {j}" for i, j in zip(one[gap < -OVERLAP], other[gap < -OVERLAP], strict=True)
+    ]
+    height = x @ normal.T - level - radius[:, None]
+    names += [f"sphere {i} and wall {w}" for i, w in np.argwhere(height < -OVERLAP)]
+    depth = np.concatenate([gap[gap < -OVERLAP], height[height < -OVERLAP]])
+    if len(depth):
+        worst = int(np.argmin(depth))
+        raise InputError(
+            f"spheres: {names[worst]} overlap by {-depth[worst]:.6g} at the start, the deepest of "
+            f"{len(depth)}; move them apart"
+        )
+
+
+def pairs_of(problem: Problem, q: Any, t: float = 0.0) -> np.ndarray:
+    """Bodies (k, 2) of the candidates at a position, in the order of the slots; wall ``w`` of ``n`` spheres
+    is body ``n + w``.
+
+    Args:
+        problem: of `spheres`.
+        q: position (6 n,), as ``traj.q[-1]``.
+        t: time [s].
+
+    Example:
+        >>> from nsjax.multibody import pairs_of, spheres
+        >>> floor = ((0.0, 0.0, 1.0), 0.0)
+        >>> pile = spheres(0.1, 1.0, [(0.0, 0.0, 0.1), (0.0, 0.0, 0.3)], walls=[floor])
+        >>> sorted(pairs_of(pile, pile.state.q).tolist())
+        [[0, 1], [0, 2]]
+    """
+    refresh: Any = problem.system.refresh
+    near = jax.jit(refresh)(jnp.asarray(t), jnp.asarray(q), problem.params).near
+    return np.stack([near.first, near.second], axis=1)[np.asarray(near.used)]

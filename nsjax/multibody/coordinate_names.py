@@ -1,0 +1,64 @@
+"""Names of coordinates, and quantities of bodies by name."""
+
+from __future__ import annotations
+
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.coordinates.turn_counts import labels
+from nsjax.multibody.flexible.elements import kind_of
+from nsjax.multibody.topology import Link, Topology
+from nsjax.types import Array, PyTree
+
+OBSERVED = 12
+"""Bodies up to which positions are observables of their own; of more, ask `Trajectory.body`."""
+
+TITLED = 4
+"""Most bodies that a title names."""
+
+
+def titled(topology: Topology) -> str:
+    """The name of a mechanism in reports."""
+    bodies = tuple(x.name for x in topology.all_of("body", "beam"))
+    more = f" and {len(bodies) - TITLED} more" if len(bodies) > TITLED else ""
+    return f"mechanism of {', '.join(bodies[:TITLED])}{more}"
+
+
+def coordinate_labels(topology: Topology) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Labels of positions, velocities and observables."""
+    q: list[str] = []
+    v: list[str] = []
+    for link in sorted(topology.links, key=lambda x: x.q):
+        one, other = link.kind.coordinate_names(link.body, link.joint or "", topology.dimension)
+        q, v = q + one, v + other
+    for part in topology.all_of("beam"):
+        q = q + kind_of(part).labels(part)
+    q = q + labels(topology.counted)
+    known = {x.split(" [")[0] for x in q}
+    names = [f"{link.body}.{x} [m]" for link in _observed(topology) for x in "xyz"[: topology.dimension]]
+    return tuple(q), tuple(v), tuple(x for x in names if x.split(" [")[0] not in known)
+
+
+def _observed(topology: Topology) -> list[Link]:
+    return sorted(topology.links, key=lambda x: x.q) if len(topology.links) <= OBSERVED else []
+
+
+def observed(scene: Scene, topology: Topology) -> dict[str, Array]:
+    """Origins of the axes of the bodies."""
+    found = {}
+    for link in _observed(topology):
+        if link.free:
+            continue
+        place = scene.position(link.body)
+        for k, x in enumerate("xyz"[: topology.dimension]):
+            found[f"{link.body}.{x}"] = place[k]
+    return found
+
+
+def input_name(name: str, params: PyTree) -> str:
+    """The number of a load that is meant by its name: its value, or the target of its law."""
+    given = params[name]
+    if not hasattr(given, "value"):
+        return name
+    if given.value is not None:
+        return f"{name}.value"
+    target = getattr(given.own, "target", None)
+    return name if target is None else f"{name}.own.{target}"

@@ -1,0 +1,1 @@
+"""Choices of coordinates: how positions and velocities of bodies follow from ``q`` and ``v``."""

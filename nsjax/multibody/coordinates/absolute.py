@@ -1,0 +1,388 @@
+"""Absolute coordinates: a pose for every body, at its centre of mass, and all joints as constraints.
+
+Bodies and joints of a kind are evaluated at once, so that the program does not grow with their number.
+Nodes of beams are bodies, with elastic elements between them (`nsjax.multibody.flexible.elements`).
+Where the bodies form a chain, in the order in which they are given, the rows of the joints are eliminated
+with the velocities (`nsjax.linalg.Interleaved`); where nothing joins them, they are islands: the cost of a
+step is in proportion to their number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.linalg import BlockDiagonal, BlockTridiagonal, Interleaved
+from nsjax.math import rotations, sin_cos, taken
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import ALGEBRA, Frame, Scene, TakenFrames, ground
+from nsjax.multibody.coordinates.spatial import FOLDED
+from nsjax.multibody.coordinates.turn_counts import ENTRIES, counted, whole
+from nsjax.multibody.flexible.elements import kind_of as element_kind
+from nsjax.multibody.flexible.elements.pieces import coupled_momenta, elastic_energy, elastic_forces
+from nsjax.multibody.joints import FREE, kind_of
+from nsjax.multibody.number_arrays import Folded, folded
+from nsjax.multibody.parts import GROUND, Part
+from nsjax.multibody.topology import Topology
+from nsjax.types import Array, PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class Bodies:
+    """Functions of the bodies of a `Topology` in absolute coordinates."""
+
+    topology: Topology
+
+    @property
+    def dimension(self) -> int:
+        """2 or 3."""
+        return self.topology.dimension
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """Bodies in the order of their coordinates."""
+        return tuple(x.body for x in sorted(self.topology.links, key=lambda x: x.q))
+
+    @functools.cached_property
+    def places(self) -> dict[str, Any]:
+        """Where a body stands after the ground, and the nodes of a beam, by all of its names; None for the
+        ground.
+        """
+        found: dict[str, Any] = {GROUND: None} | {name: k for k, name in enumerate(self.names, 1)}
+        for part in self.topology.all_of("beam"):
+            first = found[f"{part.name}.0"]
+            found[part.name] = slice(first, first + part.option("nodes"))
+        return found | {x: found[node] for x, node in self.topology.other_names.items()}
+
+    @functools.cached_property
+    def groups(self) -> tuple[tuple[Part, ...], ...]:
+        """Joints alike: of one kind and, if they prescribe one, of one path."""
+        found: dict[Any, list[Part]] = {}
+        for name in self.topology.closures:
+            part = self.topology.of[name]
+            found.setdefault((part.kind, part.option("path")), []).append(part)
+        return tuple(tuple(parts) for parts in found.values())
+
+    @functools.cached_property
+    def order(self) -> np.ndarray | None:
+        """Rows of the groups in the order of the joints; None if they are."""
+        places: dict[str, np.ndarray] = {}
+        first = 0
+        for group in self.groups:
+            rows = len(kind_of(group[0]).rows[self.dimension])
+            for part in group:
+                places[part.name] = np.arange(first, first + rows)
+                first += rows
+        if not places:
+            return None
+        order = np.concatenate([places[name] for name in self.topology.closures])
+        return None if np.array_equal(order, np.arange(len(order))) else order
+
+    def folded(self, p: PyTree) -> Folded:
+        """Numbers side by side."""
+        return folded(self.topology, self.groups, p)
+
+    @functools.cached_property
+    def spans(self) -> tuple[tuple[Part, slice, slice], ...]:
+        """Every beam whose elements have forces of their own, its nodes among the bodies, and its entries
+        of ``q``.
+        """
+        found, first = [], 7 * len(self.names)
+        for part in self.topology.all_of("beam"):
+            if element_kind(part).forces is None:
+                continue
+            place, size = self.places[part.name], element_kind(part).entries(part)
+            found.append((part, slice(place.start - 1, place.stop - 1), slice(first, first + size)))
+            first += size
+        return tuple(found)
+
+    def poses(self, q: Array) -> Array:
+        """Poses of all bodies (n, 3 or 7), without Gauss points and turns."""
+        n = len(self.names)
+        return (q[: 7 * n] if self.spans or self.topology.counted else q).reshape(n, -1)
+
+    def turned(self, q: Array) -> Array:
+        """What hinges whose turns are counted have turned through (k, 3): `coordinates.turn_counts`."""
+        k = len(self.topology.counted)
+        return q[q.shape[0] - ENTRIES * k :].reshape(k, ENTRIES)
+
+    @functools.cached_property
+    def hinged(self) -> tuple[np.ndarray, np.ndarray]:
+        """First and second bodies of these hinges, after the ground, which is 0."""
+        pairs = [self.topology.of[name].bodies for name in self.topology.counted]
+        places = {GROUND: 0} | {name: k for k, name in enumerate(self.names, 1)}
+        return np.array([places[x] for x, _ in pairs]), np.array([places[x] for _, x in pairs])
+
+    def with_points(self, q: Array) -> Array:
+        """Poses followed by the Gauss points that they have when they are reached by one step."""
+        poses = q.reshape(len(self.names), -1)
+        own = [(element_kind(part).placed, part, nodes) for part, nodes, _ in self.spans]
+        return jnp.concatenate([q, *(place(poses[nodes], part) for place, part, nodes in own if place)])
+
+    def ready(self, p: PyTree) -> Folded:
+        """Numbers side by side, as prepared params hold them or from plain ones."""
+        found: Folded = p[FOLDED] if FOLDED in p else self.folded(p)
+        return found
+
+    def all_frames(self, q: Array, v: Array | None, p: PyTree) -> tuple[Any, ...]:
+        """Origins, turns, angles, velocities, spins of the ground and, after it, all bodies."""
+        x, d, n = self.ready(p), self.dimension, len(self.names)
+        poses = self.poses(q)
+        if d == 2:
+            s, c = sin_cos(poses[:, 2])
+            arm = -jnp.stack([c * x.com[:, 0] - s * x.com[:, 1], s * x.com[:, 0] + c * x.com[:, 1]], axis=1)
+            turn: Any = (_padded(s), jnp.concatenate([jnp.ones(1), c]))
+            angle = _padded(poses[:, 2])
+        else:
+            turn = jax.vmap(rotations.matrix)(poses[:, 3:])
+            arm = -jnp.sum(turn * x.com[:, None, :], axis=2)
+            turn, angle = jnp.concatenate([jnp.eye(3)[None], turn]), None
+        origin = _padded(poses[:, :d] + arm)
+        if v is None:
+            zero = jnp.zeros((n + 1, 3)) if d == 3 else jnp.zeros(n + 1)
+            return origin, turn, angle, jnp.zeros((n + 1, d)), zero
+        rates = v.reshape(n, -1)
+        if d == 2:
+            spin = rates[:, 2]
+            swing = jnp.stack([-spin * arm[:, 1], spin * arm[:, 0]], axis=1)
+        else:
+            spin = jnp.sum(turn[1:] * rates[:, None, 3:], axis=2)
+            swing = jax.vmap(space.cross)(spin, arm)
+        return origin, turn, angle, _padded(rates[:, :d] + swing), _padded(spin)
+
+    def _frame(self, parts: tuple[Any, ...], k: Any) -> Frame:
+        """One of them."""
+        if k is None:
+            return ground(self.dimension)
+        origin, turn, angle, velocity, spin = parts
+        if isinstance(k, slice):
+            return Frame(origin[k].T, turn[k], None, velocity[k].T, spin[k].T)
+        if self.dimension == 3:
+            return Frame(origin[k], turn[k], None, velocity[k], spin[k])
+        place, motion = (origin[k][0], origin[k][1]), (velocity[k][0], velocity[k][1])
+        return Frame(place, (turn[0][k], turn[1][k]), angle[k], motion, spin[k])
+
+    def frames(self, q: Array, v: Array | None, p: PyTree) -> Mapping[str, Frame]:
+        """Frames of all bodies."""
+        parts = self.all_frames(q, v, p)
+        return TakenFrames(self.names, self.places, functools.partial(self._frame, parts), parts)
+
+    def alone(self, entries: tuple[Any, ...]) -> Frame:
+        """The frame of one body, from its entries of `all_frames`."""
+        return self._frame(jax.tree.map(lambda y: y[None], entries), 0)
+
+    def rows(self, t: Array, q: Array, p: PyTree) -> Array:
+        """Residuals of all joints, joint by joint."""
+        parts, x, found = self.all_frames(q, None, p), self.ready(p), []
+        index = {name: k for k, name in enumerate((GROUND, *self.names))}
+        for group, numbers in zip(self.groups, x.joints, strict=True):
+            ends = [np.array([index[part.bodies[k]] for part in group]) for k in (0, 1)]
+            kind = dataclasses.replace(group[0], bodies=("first", "second"))
+            one, other = (jax.tree.map(lambda y, k=k: taken(y, k), parts) for k in ends)
+            gone = self._turned_of(group, q)
+
+            def residuals(one: Any, other: Any, numbers: Any, gone: Any, kind: Part = kind) -> Array:
+                frames = {"first": self.alone(one), "second": self.alone(other)}
+
+                def measure(scene: Scene, name: str) -> tuple[Any, Any]:
+                    x, rate = (kind_of(kind).measure or _unmeasured)(scene, kind, numbers)
+                    return (x if gone is None else whole(x, jnp.sum(gone * numbers.axis))), rate
+
+                rows = kind_of(kind).residuals(Scene(self.dimension, t, frames, measure), kind, numbers)
+                return jnp.stack([plane.value(r) for r in rows])
+
+            found.append(jax.vmap(residuals)(one, other, numbers, gone).reshape(-1))
+        all_rows = jnp.concatenate(found) if found else jnp.zeros(0)
+        return all_rows if self.order is None else taken(all_rows, self.order)
+
+    def _turned_of(self, group: tuple[Part, ...], q: Array) -> Array | None:
+        """What joints have turned through (k, 3), if their rows read it."""
+        if not kind_of(group[0]).reads_angle or self.dimension == 2:
+            return None
+        return taken(self.turned(q), np.array([self.topology.counted.index(x.name) for x in group]))
+
+    def inertia(self, w: Array, p: PyTree) -> Array:
+        """``M w`` (nv,): the inertia does not depend on the position."""
+        x, d, n = self.ready(p), self.dimension, len(self.names)
+        rates = w.reshape(n, -1)
+        turning = x.inertia[:, None] * rates[:, 2:] if d == 2 else _times(x.inertia, rates[:, 3:])
+        moving = x.mass[:, None] * rates[:, :d]
+        if x.elastic is not None and x.elastic.coupling is not None:
+            moving = moving + coupled_momenta(x.elastic.coupling, rates[:, :3])
+        for (part, nodes, _), chain in zip(self.spans, x.chains, strict=True):
+            momenta = element_kind(part).momenta
+            far = None if momenta is None else momenta(chain, rates[nodes, :3])
+            if far is not None:
+                moving = moving + jnp.pad(far, ((nodes.start, n - nodes.stop), (0, 0)))
+        return jnp.concatenate([moving, turning], axis=1).reshape(-1)
+
+    def weight_of(self, name: str, p: PyTree) -> tuple[Array, Array, Array]:
+        """Mass, inertia and mass centre of a body, or of what a node carries."""
+        x, k = self.ready(p), self.places[name] - 1
+        return x.mass[k], x.inertia[k], x.com[k]
+
+    def mass(self, q: Array, p: PyTree) -> Array:
+        """Mass matrix (nv, nv)."""
+        n = self.topology.sizes[1]
+        made: Array = jax.vmap(lambda w: self.inertia(w, p))(jnp.eye(n))
+        return made
+
+    def force(self, q: Array, v: Array, gravity: Any, p: PyTree, wrenches: Mapping[str, Any]) -> Array:
+        """Weights, gyroscopic moments and loads (nv,)."""
+        x, d, n = self.ready(p), self.dimension, len(self.names)
+        a = ALGEBRA[d]
+        weight = x.mass[:, None] * a.array(gravity)[None, :]
+        if d == 2:
+            turning = jnp.zeros((n, 1))
+        else:
+            spin = v.reshape(n, -1)[:, 3:]
+            turning = -jax.vmap(space.cross)(spin, _times(x.inertia, spin))
+        total = jnp.concatenate([weight, turning], axis=1)
+        if x.elastic is not None:
+            total = total + elastic_forces(x.elastic, self.poses(q), v.reshape(n, -1))
+        total = self._with_chains(total, x.chains, q, v)
+        if wrenches:
+            total = total + self._loads(q, p, wrenches)
+        return total.reshape(-1)
+
+    def _with_chains(self, total: Array, chains: tuple[Any, ...], q: Array, v: Array) -> Array:
+        """With forces of incremental elements."""
+        n = len(self.names)
+        for (part, nodes, own), chain in zip(self.spans, chains, strict=True):
+            poses, rates = self.poses(q)[nodes], v.reshape(n, -1)[nodes]
+            forces: Any = element_kind(part).forces
+            push = forces(chain, q[own], poses, rates, part)
+            total = total + jnp.pad(push, ((nodes.start, n - nodes.stop), (0, 0)))
+        return total
+
+    def _loads(self, q: Array, p: PyTree, wrenches: Mapping[str, Any]) -> Array:
+        """Loads at the origins of bodies moved to their centres; in space with moments in body axes."""
+        a, com = ALGEBRA[self.dimension], self.ready(p).com
+        total, frames = jnp.zeros((len(self.names), 3 * (self.dimension - 1))), self.frames(q, None, p)
+        for name, (push, turning) in wrenches.items():
+            k = self.places[name] - 1
+            centre = (com[k, 0], com[k, 1]) if self.dimension == 2 else com[k]
+            arm = a.turned(frames[name].turn, a.negative(centre))
+            add = plane.plus if self.dimension == 2 else space.add
+            turning = add(turning, a.moment(arm, push))
+            own = plane.value(turning)[None] if self.dimension == 2 else space.array(
+                space.turned_back(frames[name].turn, turning)
+            )  # fmt: skip
+            row = jnp.concatenate([a.array(push), own])
+            total = total + (np.arange(len(self.names)) == k)[:, None] * row[None, :]
+        return total
+
+    def weigh(self, q: Array, p: PyTree, gravity: Any) -> Array:
+        """Energy of gravity, and of strains [J]."""
+        x, down = self.ready(p), ALGEBRA[self.dimension].array(gravity)
+        poses = self.poses(q)
+        heights = -jnp.sum(x.mass * jnp.sum(poses[:, : self.dimension] * down[None, :], axis=1))
+        for (part, nodes, own), chain in zip(self.spans, x.chains, strict=True):
+            energy = element_kind(part).energy
+            heights = heights if energy is None else heights + energy(chain, q[own], poses[nodes], part)
+        return heights if x.elastic is None else heights + elastic_energy(x.elastic, poses)
+
+    def retract(self, q: Array, xi: Array) -> Array:
+        """Poses moved along increments, and with them the Gauss points of incremental elements and the
+        turns of hinges.
+        """
+        poses, steps = self.poses(q), xi.reshape(-1, 6)
+        after = jax.vmap(rotations.move_pose)(poses, steps)
+        moved = after.reshape(-1)
+        points = [
+            move(q[own], poses[nodes], steps[nodes], part)
+            for part, nodes, own in self.spans
+            if (move := element_kind(part).moved) is not None
+        ]
+        if self.topology.counted:
+            points.append(counted(self.turned(q), poses[:, 3:], after[:, 3:], *self.hinged).reshape(-1))
+        return jnp.concatenate([moved, *points]) if points else moved
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """Inverse of `retract`; it sees poses alone."""
+        return jax.vmap(rotations.pose_between)(self.poses(q0), self.poses(q1)).reshape(-1)
+
+    def chain(self) -> tuple[int, bool] | None:
+        """Rows of each joint and whether the first body hangs on the ground, if the first joints, in the
+        order of the bodies, tie each body to the one before it; else None.
+        """
+        ends = []
+        for name in self.topology.closures:
+            part = self.topology.of[name]
+            ends.append((set(part.bodies), len(kind_of(part).rows[self.dimension])))
+        grounded = bool(ends) and GROUND in ends[0][0]
+        wanted = [{a, b} for a, b in zip((GROUND, *self.names), self.names, strict=False)][not grounded :]
+        rows = {size for _, size in ends[: len(wanted)]}
+        fits = [bodies for bodies, _ in ends[: len(wanted)]] == wanted and len(rows) == 1
+        return (rows.pop(), grounded) if fits and len(self.names) > 1 else None
+
+    @property
+    def free(self) -> bool:
+        """Whether nothing but contacts joins two bodies."""
+        loads, joints = self.topology.loads, self.topology.joints or self.topology.all_of("beam")
+        alone = all((len(x.bodies) == 1 or GROUND in x.bodies) and not x.option("law") for x in loads)
+        return alone and not joints
+
+    def loose(self, touching: tuple[str, ...]) -> bool:
+        """Whether the bodies fall into islands: nothing joins two of them, and each touches the ground with
+        as many contacts, body by body.
+
+        Args:
+            touching: the body of every contact with the ground, "" for one between two bodies.
+        """
+        n = len(self.names)
+        if n < 2 or not self.free:
+            return False
+        return touching == tuple(x for x in self.names for _ in range(len(touching) // n))
+
+    @property
+    def near(self) -> bool:
+        """Whether springs and drives act between neighbours only, in the order of the bodies."""
+        of, loads = self.topology.of, self.topology.loads
+        ends = [of[joint].bodies if (joint := x.option("joint")) else x.bodies for x in loads]
+        ends = [x for x in ends if len(x) > 1]
+        places = [[self.places[x] for x in pair if x != GROUND] for pair in ends]
+        return len(self.names) > 1 and all(max(x) - min(x) <= 1 for x in places)
+
+    def structure(self, functions: Any, touching: tuple[str, ...]) -> dict[str, Any]:
+        """Inertia and structure for the system."""
+        block = FREE.sizes[self.dimension][1]
+        if self.topology.all_of("beam"):
+            if not self.near:
+                return {"mass": self.mass}
+            structure: Any = BlockTridiagonal(block)
+            if any(part.option("per") == 3 for part, *_ in self.spans):  # three nodes in two blocks
+                structure = BlockTridiagonal(2 * block, lacking=block * (len(self.names) % 2))
+            return {"inertia": functions.inertia, "structure": structure}
+        chain = self.chain()
+        if self.loose(touching):
+            islands = len(self.names) if touching else 0
+            given = {"inertia": functions.inertia, "structure": BlockDiagonal(block)}
+            return given | {"islands": islands}
+        if chain is None:
+            return {"mass": self.mass}
+        structure = Interleaved(block, joint=chain[0], grounded=chain[1])
+        return {"inertia": functions.inertia, "structure": structure}
+
+
+def _unmeasured(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
+    """The coordinate of a joint that has none."""
+    raise TypeError(f"{part.kind} has no coordinate")
+
+
+def _padded(x: Array) -> Array:
+    """With zeros for the ground as the first: a joint to the body before it, in a chain from the ground,
+    takes neighbours.
+    """
+    return jnp.concatenate([jnp.zeros_like(x[:1]), x])
+
+
+def _times(matrices: Array, x: Array) -> Array:
+    return jnp.sum(matrices * x[:, None, :], axis=2)

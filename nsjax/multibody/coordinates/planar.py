@@ -1,0 +1,197 @@
+"""Joint coordinates in the plane: absolute angles of the bodies, displacements of slides.
+
+Bodies between two hinges turn together: a *group*, named by the body whose hinge turns it. With
+absolute angles a group moves what hangs on it without turning it, so that
+
+* the mass matrix has constant entries where a group meets itself, ``S . rho`` where groups meet and
+  ``S x e`` where a slide moves what a group turns, with the first moment ``S`` of what a group carries;
+* moments are not passed on to the parent, forces are.
+
+Gravity is an acceleration of the ground. What is zero by construction is left out
+(`nsjax.multibody.coordinates.planar_vectors`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.math import sin_cos
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates.frames import Frame, ground
+from nsjax.multibody.parts import GROUND
+from nsjax.multibody.topology import Link, Topology
+from nsjax.types import Array, PyTree
+
+Vector = plane.Vector
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A body in its group: vectors in the axes of the group, from the point that the group turns about.
+
+    Args:
+        hang: where the body hangs on its parent, in the group of the parent.
+        joint: the same point in the body's own group: zero where the group begins.
+        com: its centre of mass.
+        turn, tilt: of the body's axes against the group's: sine and cosine, and the angle.
+        axis: of its slide.
+    """
+
+    hang: Vector = plane.ZERO
+    joint: Vector = plane.ZERO
+    com: Vector = plane.ZERO
+    turn: plane.Turn = None
+    tilt: Any = None
+    axis: Vector = plane.ZERO
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """Functions of the tree of a planar `Topology`."""
+
+    topology: Topology
+
+    @functools.cached_property
+    def links(self) -> tuple[Link, ...]:
+        """Parents first."""
+        return self.topology.links
+
+    @functools.cached_property
+    def group(self) -> dict[str, str]:
+        """The body whose angle turns each body."""
+        found = {GROUND: GROUND}
+        for link in self.links:
+            found[link.body] = link.body if link.kind.turns else found[link.parent]
+        return found
+
+    @functools.cached_property
+    def children(self) -> dict[str, tuple[Link, ...]]:
+        """What hangs on each body."""
+        names = [GROUND, *(link.body for link in self.links)]
+        return {name: tuple(x for x in self.links if x.parent == name) for name in names}
+
+    def path(self, body: str) -> list[str]:
+        """From a body up to the ground, both included."""
+        found = [body]
+        while found[-1] != GROUND:
+            found.append(self.topology.link_of[found[-1]].parent)
+        return found
+
+    @functools.cached_property
+    def turns(self) -> dict[str, int]:
+        """Entries of ``q`` and of ``v`` that are angles of groups."""
+        return {x.body: x.v + x.kind.slides for x in self.links if x.kind.turns}
+
+    @functools.cached_property
+    def moves(self) -> tuple[tuple[Link, int, int], ...]:
+        """Entries that are displacements: link, entry, and which (0, 1; of a slide 0)."""
+        return tuple((x, x.v + k, k) for x in self.links for k in range(x.kind.slides))
+
+    def places(self, q: Array, p: PyTree) -> dict[str, Place]:
+        """Every body in its group."""
+        found = {GROUND: Place()}
+        for link in self.links:
+            found[link.body] = self._place(link, found[link.parent], q, p)
+        return found
+
+    def _place(self, link: Link, parent: Place, q: Array, p: PyTree) -> Place:
+        at, on, axis, tilt = self._geometry(link, p)
+        com = plane.subtract(plane.vector(p[link.body].com), on)
+        if link.free:
+            return Place(com=com)
+        at = plane.subtract(at, self._on(link.parent, p))
+        hang = plane.add(parent.joint, plane.turned(parent.turn, at))
+        if link.kind.slides:
+            axis = plane.turned(parent.turn, axis)
+            hang = plane.add(hang, plane.scale(q[link.v], axis))
+        if link.kind.turns:
+            return Place(hang=hang, com=com, axis=axis)
+        turn = parent.turn if tilt is None else plane.both(parent.turn, (jnp.sin(tilt), jnp.cos(tilt)))
+        com = plane.add(hang, plane.turned(turn, com))
+        return Place(
+            hang=hang, joint=hang, com=com, turn=turn, tilt=plane.plus(parent.tilt, tilt), axis=axis
+        )
+
+    def _geometry(self, link: Link, p: PyTree) -> tuple[Vector, Vector, Vector, Any]:
+        """Joint point on the parent and on the body, axis on the parent, tilt of the body."""
+        if link.joint is None:
+            return plane.ZERO, plane.ZERO, plane.ZERO, None
+        x = p[link.joint]
+        at, on, tilt = plane.vector(x.at), plane.vector(x.on), x.turned
+        axis = plane.vector(1.0 if x.axis is None else x.axis)
+        if not link.reversed:
+            return at, on, axis, tilt
+        if tilt is not None:
+            axis = plane.turned_back((jnp.sin(tilt), jnp.cos(tilt)), axis)
+        return on, at, plane.negative(axis), plane.minus(tilt)
+
+    def _on(self, body: str, p: PyTree) -> Vector:
+        """Joint point of a body in its own axes."""
+        return plane.ZERO if body == GROUND else self._geometry(self.topology.link_of[body], p)[1]
+
+    def turn_of(self, q: Array) -> dict[str, plane.Turn]:
+        """Sine and cosine of every group, computed at once."""
+        if not self.turns:
+            return {GROUND: None}
+        entries = list(self.turns.values())
+        angles = q if len(entries) == q.shape[0] else jnp.stack([q[k] for k in entries])
+        s, c = sin_cos(angles)
+        where = range(len(entries)) if angles is not q else entries
+        return {GROUND: None} | {b: (s[k], c[k]) for b, k in zip(self.turns, where, strict=True)}
+
+    def frames(self, q: Array, v: Array | None, p: PyTree) -> dict[str, Frame]:
+        """Frames of all bodies; without velocities for ``v`` None."""
+        places, turns = self.places(q, p), self.turn_of(q)
+        joints: dict[str, tuple[Vector, Vector]] = {GROUND: (plane.ZERO, plane.ZERO)}
+        frames = {GROUND: ground(2)}
+        for link in self.links:
+            body, group = link.body, self.group[link.body]
+            point, motion = self._joint_point(link, places, turns, joints, q, v)
+            joints[body] = point, motion
+            turn = plane.both(turns[group], places[body].turn)
+            spin = None if group == GROUND or v is None else v[self.turns[group]]
+            angle = None if group == GROUND else q[self.turns[group]]
+            arm = plane.turned(turn, plane.negative(self._on(body, p)))
+            frames[body] = Frame(
+                origin=plane.add(point, arm), turn=turn, angle=plane.plus(angle, places[body].tilt),
+                velocity=plane.add(motion, plane.swing(spin, arm)), spin=spin,
+            )  # fmt: skip
+        return frames
+
+    def _joint_point(
+        self, link: Link, places: dict[str, Place], turns: dict[str, plane.Turn],
+        joints: dict[str, tuple[Vector, Vector]], q: Array, v: Array | None,
+    ) -> tuple[Vector, Vector]:  # fmt: skip
+        """Where the joint of a body is, and its velocity."""
+        if link.free:
+            return (q[link.v], q[link.v + 1]), plane.ZERO if v is None else (v[link.v], v[link.v + 1])
+        group = self.group[link.parent]
+        arm = plane.turned(turns[group], places[link.body].hang)
+        base, motion = joints[group]
+        point = plane.add(base, arm)
+        if v is None:
+            return point, plane.ZERO
+        spin = None if group == GROUND else v[self.turns[group]]
+        # a group's point moves with its turn and with the slides on the way to it
+        motion = plane.add(motion, plane.swing(spin, arm))
+        for one in self.slides(link):
+            axis = plane.turned(turns[group], places[one.body].axis)
+            motion = plane.add(motion, plane.scale(v[one.v], axis))
+        return point, motion
+
+    def slides(self, link: Link) -> list[Link]:
+        """The slides between a body's joint and the point that the group of its parent turns about, its own
+        among them.
+        """
+        group, found = self.group[link.parent], [link] if link.kind.slides else []
+        for name in self.path(link.parent):
+            if name == GROUND or self.group[name] != group:
+                break
+            one = self.topology.link_of[name]
+            # the slide of a joint that turns, too, moves the point about which the group turns
+            found += [one] if one.kind.slides and not one.kind.turns else []
+        return found

@@ -1,0 +1,332 @@
+"""Joint coordinates in space: Newton-Euler recursion generation by generation, mass matrix from composite
+bodies.
+
+Every velocity moves what hangs on it as a screw ``S = (spin, velocity of the point at the origin)``: a
+hinge ``(a, o x a)``, a slide ``(0, a)``, a ball three hinges about its body axes. With the inertia ``I_k``
+of everything that velocity ``k`` moves, ``M_jk = S_j . I_k S_k`` for those ``j`` on the way to ``k``.
+Gravity is an acceleration of the ground.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.linalg import matmul
+from nsjax.math import rotations
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Frame, Frames, ground
+from nsjax.multibody.coordinates.generations import Generation, Walk
+from nsjax.multibody.joints import FREE
+from nsjax.multibody.joints.motion import Geometry, Motion
+from nsjax.multibody.numbers import side_by_side
+from nsjax.multibody.parts import GROUND
+from nsjax.multibody.topology import Topology
+from nsjax.types import Array, PyTree, record
+
+FOLDED = ""
+"""Key of the derived constants in prepared params; no part has it, since names are words."""
+
+
+@record()
+class Folded:
+    """Constants of the tree, generation by generation.
+
+    Args:
+        joints: of each generation.
+        mass: (n,) of all bodies.
+        com: mass centres (3, n) in body axes.
+        inertia: about them (3, 3, n).
+        armature: driven with the coordinates (nv,).
+    """
+
+    joints: tuple[Geometry, ...]
+    mass: Any
+    com: Any
+    inertia: Any
+    armature: Any
+
+
+def _hinges(axis: Array, frame: Any) -> tuple[Array, Array, Array]:
+    """``(T0, T1, T2)`` of hinges about axes (3, n), see `Geometry`."""
+    along = axis[:, None] * axis[None]
+    found = along, np.eye(3)[:, :, None] - along, space.skew(axis)
+    t0, t1, t2 = (space.both(x, frame) for x in found)
+    return t0, t1, t2
+
+
+def _beside(values: Sequence[Any], none: Any) -> Any:
+    """Values side by side along a last axis, ``none`` where one is not given; None if none is."""
+    if all(x is None for x in values):
+        return None
+    return jnp.stack([jnp.asarray(none if x is None else x, float) for x in values], axis=-1)
+
+
+def _rotations(turned: Sequence[Any]) -> Any:
+    """Matrices (3, 3, n) of rotation vectors; None: no rotations."""
+    every = _beside(turned, np.zeros(3))
+    return None if every is None else jnp.moveaxis(jax.vmap(space.rotation_of, 1)(every), 0, -1)
+
+
+def _geometry(generation: Generation, p: PyTree) -> Geometry:
+    """Joints of a generation; those that were given from the body to its parent are turned around."""
+    kind, links = generation.kind, generation.links
+    if kind is FREE:
+        return Geometry()
+    joints, back = [p[x.joint] for x in links], np.array([x.reversed for x in links])
+    ends = [(x.on, x.at) if y else (x.at, x.on) for x, y in zip(joints, back, strict=True)]
+    at, on = (_beside([space.vector(x[k]) for x in ends], np.zeros(3)) for k in (0, 1))
+    frame, unit = _rotations([x.turned for x in joints]), np.array([1.0, 0.0, 0.0])
+    axes = [kind.first_axis if x.axis is None else x.axis for x in joints]
+    axis, second = _beside(axes, unit), _beside([x.second_axis for x in joints], unit)
+    if np.any(back):
+        frame = None if frame is None else jnp.where(back, jnp.swapaxes(frame, 0, 1), frame)
+        if kind.back is not None:
+            given = kind.back(axis, second, frame)
+            axis, second = jnp.where(back, given[0], axis), jnp.where(back, given[1], second)
+        elif axis is not None:
+            axis = jnp.where(back, -space.turned(frame, axis), axis)
+    own = side_by_side([x.own for x in joints], -1)
+    made = Geometry(at=at, on=on, axis=axis, second_axis=second, frame=frame, own=own)
+    axes_of_turns = [getattr(made, x) for x in kind.turns]
+    turns = tuple(_hinges(x, None if k else frame) for k, x in enumerate(axes_of_turns))
+    return dataclasses.replace(made, turns=turns)
+
+
+def _square(inertia: Any) -> Any:
+    """Inertia of a body as a matrix (3, 3)."""
+    if inertia is None:
+        return None
+    inertia = jnp.asarray(inertia, float)
+    return inertia if inertia.ndim == 2 else jnp.broadcast_to(inertia, (3,))[:, None] * np.eye(3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """Functions of the tree of a spatial `Topology`."""
+
+    topology: Topology
+
+    def folded(self, p: PyTree) -> Folded:
+        """Constants of all joints, with rotations multiplied out, and of the bodies."""
+        joints = tuple(_geometry(g, p) for g in self.steps.generations)
+        bodies = [p[x.body] for x in self.steps.order]
+        return Folded(
+            joints=joints, mass=jnp.stack([jnp.asarray(x.mass, float) for x in bodies]),
+            com=_beside([space.vector(x.com) for x in bodies], np.zeros(3)),
+            inertia=_beside([_square(x.inertia) for x in bodies], np.zeros((3, 3))),
+            armature=self._armature(p),
+        )  # fmt: skip
+
+    def _ready(self, p: PyTree) -> Folded:
+        found: Folded = p[FOLDED] if FOLDED in p else self.folded(p)
+        return found
+
+    @functools.cached_property
+    def steps(self) -> Walk:
+        """From the ground to the last bodies."""
+        return Walk(self.topology.links)
+
+    @functools.cached_property
+    def places(self) -> dict[str, tuple[int, int]]:
+        """Generation of each body, and its place there."""
+        groups = enumerate(self.steps.generations)
+        return {link.body: (i, k) for i, g in groups for k, link in enumerate(g.links)}
+
+    @functools.cached_property
+    def moves(self) -> np.ndarray:
+        """Whether a velocity (nv,) moves a body (bodies,), in the order of the steps."""
+        links = self.steps.order
+        found = np.zeros((self.topology.sizes[1], len(links)))
+        for k, link in enumerate(links):
+            name = link.body
+            while name != GROUND:
+                one = self.topology.link_of[name]
+                found[one.rates, k] = 1.0
+                name = one.parent
+        return found
+
+    @functools.cached_property
+    def before(self) -> np.ndarray:
+        """Whether velocity j stands on the way to velocity k, or beside it in one joint (nv, nv)."""
+        found = np.zeros((len(self.moves), len(self.moves)))
+        for k, link in enumerate(self.steps.order):
+            found[:, link.rates] = self.moves[:, k : k + 1]
+        return found
+
+    def walk(
+        self, q: Array, v: Array | None, x: Folded, gravity: Any = None
+    ) -> tuple[tuple[Motion, ...], Array, Array]:
+        """Motion of all bodies, and the screws of all velocities: spins and velocities (nv, 3)."""
+        up = None if gravity is None else -gravity[:, None]
+        return self.steps(q, v, x.joints, up)
+
+    def frames(self, q: Array, v: Array | None, p: PyTree) -> Frames:
+        """Frames of all bodies; without velocities for ``v`` None."""
+        x = self._ready(p)
+        return self._frames(functools.cache(lambda: self.walk(q, v, x)[0]))
+
+    def seen(self, q: Array, v: Array | None, p: PyTree) -> tuple[Frames, Array, Array]:
+        """Frames of all bodies, and the screws of all velocities: spins and velocities (nv, 3)."""
+        moving, spins, velocities = self.walk(q, v, self._ready(p))
+        return self._frames(lambda: moving), spins, velocities
+
+    def moves_of(self, bodies: Sequence[str]) -> np.ndarray:
+        """Whether bodies are moved by velocities (bodies, nv); the ground is not."""
+        still, order = np.zeros(len(self.moves)), {x.body: k for k, x in enumerate(self.steps.order)}
+        return np.stack([still if x == GROUND else self.moves[:, order[x]] for x in bodies])
+
+    def _frames(self, moving: Callable[[], tuple[Motion, ...]]) -> Frames:
+        def frame(name: str) -> Frame:
+            if name == GROUND:
+                return ground(3)
+            i, k = self.places[name]
+            own = moving()[i]
+            turn, origin, velocity, spin = (
+                None if y is None else y[..., k if y.shape[-1] > 1 else 0]
+                for y in (own.turn, own.origin, own.velocity, own.spin)
+            )
+            return Frame(origin=origin, turn=turn, velocity=velocity, spin=spin)
+
+        def every() -> Frame:
+            own = moving()
+            origin, turn, velocity, spin = (
+                self._all(own, x) for x in ("origin", "turn", "velocity", "spin")
+            )
+            return Frame(origin=origin, turn=turn, velocity=velocity, spin=spin)
+
+        return Frames((GROUND, *self.places), frame, every=every)
+
+    def _all(self, moving: tuple[Motion, ...], name: str) -> Any:
+        """Values (3, n) or (3, 3, n) of all bodies; None: zero, or no turn."""
+        found = [getattr(x, name) for x in moving]
+        if all(x is None for x in found):
+            return None
+        none, wide = np.eye(3)[:, :, None] if name == "turn" else np.zeros((3, 1)), []
+        for x, g in zip(found, self.steps.generations, strict=True):
+            x = none if x is None else x
+            wide.append(jnp.broadcast_to(x, (*x.shape[:-1], len(g.links))))
+        return jnp.concatenate(wide, axis=-1)
+
+    def _centres(self, moving: tuple[Motion, ...], x: Folded) -> Motion:
+        """Motion of the centres of mass of all bodies, in the order of the steps."""
+        every = Motion(**{f.name: self._all(moving, f.name) for f in dataclasses.fields(Motion)})
+        return every.at(space.turned(every.turn, x.com))
+
+    def mass(self, q: Array, p: PyTree) -> Array:
+        """Mass matrix (nv, nv)."""
+        x = self._ready(p)
+        moving, spins, velocities = self.walk(q, None, x)
+        centres = self._centres(moving, x)
+        mass = x.mass
+        c = space.many(centres.origin, len(mass))
+        second = mass * (jnp.sum(c * c, axis=0) * np.eye(3)[:, :, None] - c[:, None] * c[None])
+        own = inertia_in_ground(centres.turn, x.inertia)
+        second = second if own is None else second + own
+        carried = jnp.concatenate([mass[None], mass * c, second.reshape(9, -1)]).T
+        carried = matmul(jnp.asarray(self.moves), carried)  # by velocity: mass, first and second moment
+        heavy, first, second = carried[:, :1], carried[:, 1:4], carried[:, 4:].reshape(-1, 3, 3)
+        push = heavy * velocities + space.cross(spins, first, 1)
+        twist = jnp.sum(second * spins[:, None, :], axis=2) + space.cross(first, velocities, 1)
+        met = matmul(jnp.concatenate([spins, velocities], axis=1), jnp.concatenate([twist, push], axis=1).T)
+        before = self.before
+        lower = before * (1.0 - before.T)  # those that stand before, not beside
+        beside = before * before.T
+        return met * (beside + lower) + (met * lower).T + _diagonal(x.armature, before.shape[0])
+
+    def _armature(self, p: PyTree) -> Array | None:
+        """Inertias driven with the coordinates (nv,), None without any."""
+        entries: list[Any] = [None] * self.topology.sizes[1]
+        for link in self.topology.links:
+            if link.joint is not None and p[link.joint].armature is not None:
+                entries[link.v] = p[link.joint].armature
+        return None if all(x is None for x in entries) else jnp.stack([space.value(x) for x in entries])
+
+    def force(self, q: Array, v: Array, gravity: Any, p: PyTree, wrenches: dict[str, Any]) -> Array:
+        """Generalized forces (nv,) of gravity, loads and inertia at constant velocities."""
+        x = self._ready(p)
+        moving, spins, velocities = self.walk(q, v, x, gravity)
+        centres = self._centres(moving, x)
+        push = space.negative(space.scale(x.mass, centres.acceleration))
+        twist = space.cross(centres.origin, push)
+        own = inertia_in_ground(centres.turn, x.inertia)
+        if own is not None and centres.spin is not None:
+            gyro = space.cross(centres.spin, jnp.sum(own * centres.spin[None], axis=1))
+            twist = space.subtract(twist, gyro)
+            if centres.turning is not None:
+                twist = space.subtract(twist, jnp.sum(own * centres.turning[None], axis=1))
+        if wrenches:
+            extra, moment = self._wrenches(wrenches)
+            push = space.add(push, extra)
+            lever = None if extra is None else space.cross(self._all(moving, "origin"), extra)
+            twist = space.add(space.add(twist, lever), moment)
+        both = jnp.concatenate([space.many(y, len(x.mass)) for y in (push, twist)])
+        both = matmul(jnp.asarray(self.moves), both.T)
+        return jnp.sum(jnp.concatenate([velocities, spins], axis=1) * both, axis=1)
+
+    def _wrenches(self, wrenches: dict[str, Any]) -> tuple[Any, Any]:
+        """Forces and moments about the origins (3, n) of all bodies."""
+        found = [wrenches.get(link.body, (None, None)) for link in self.steps.order]
+        push, moment = (_beside([x[i] for x in found], np.zeros(3)) for i in (0, 1))
+        return push, moment
+
+    def retract(self, q: Array, xi: Array) -> Array:
+        """``q`` moved along an increment: quaternions by rotation, the rest by addition."""
+        return jnp.concatenate([_moved(*x, q, xi) for x in self._runs])
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """Inverse of `retract`."""
+        return jnp.concatenate([_between(*x, q0, q1) for x in self._runs])
+
+    @functools.cached_property
+    def _runs(self) -> tuple[tuple[int | None, slice, slice], ...]:
+        """Coordinates that stand side by side, in ``q`` and ``v``: numbers, None; or those of one body, by
+        the entry among them where its quaternion begins.
+        """
+        made: list[tuple[int | None, slice, slice]] = []
+        for link in sorted(self.topology.links, key=lambda x: (x.q, x.v)):
+            turn_at, own, rates = link.kind.turn_at, link.entries, link.rates
+            if made and turn_at is None and made[-1][0] is None:
+                _, q, v = made[-1]
+                if (q.stop, v.stop) == (own.start, rates.start):
+                    made[-1] = None, slice(q.start, own.stop), slice(v.start, rates.stop)
+                    continue
+            if own.stop > own.start:
+                made.append((turn_at, own, rates))
+        return tuple(made)
+
+    @property
+    def flat(self) -> bool:
+        """Whether positions are added: no quaternions."""
+        return all(x.kind.turn_at is None for x in self.topology.links)
+
+
+def _moved(turn_at: int | None, of_q: slice, of_v: slice, q: Array, xi: Array) -> Array:
+    own, step = q[of_q], xi[of_v]
+    if turn_at is None:
+        return own + step
+    return rotations.move_pose(own, step) if turn_at else rotations.rotate(own, step)
+
+
+def _between(turn_at: int | None, of_q: slice, of_v: slice, q0: Array, q1: Array) -> Array:
+    a, b = q0[of_q], q1[of_q]
+    if turn_at is None:
+        return b - a
+    return rotations.pose_between(a, b) if turn_at else rotations.rotation_between(a, b)
+
+
+def _diagonal(entries: Array | None, n: int) -> Any:
+    return 0.0 if entries is None else entries[:, None] * np.eye(n)
+
+
+def inertia_in_ground(turn: Any, inertia: Any) -> Any:
+    """Inertias (3, 3, n) in the axes of the ground; None for point masses."""
+    if inertia is None or turn is None:
+        return inertia
+    return space.both(space.both(turn, inertia), jnp.swapaxes(turn, 0, 1))

@@ -1,0 +1,196 @@
+"""Vectors of space as arrays (3,), or (3, k) for k of them; None for one that is zero before any number is
+known.
+
+The same names as in `nsjax.multibody.coordinates.planar_vectors`. Turns are rotation matrices (3, 3),
+None: no turn; spins are angular velocities in the axes of the ground.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.math import norm as safe_norm
+from nsjax.math import rotations
+from nsjax.types import Array
+
+Vector = Any
+"""(3,), or (3, n) for so many; None: zero."""
+
+Turn = Any
+"""(3, 3), or (3, 3, n) of so many bodies; None: no turn."""
+
+DIMENSION = 3
+ZERO: Vector = None
+
+
+def value(a: Any) -> Array:
+    """A scalar as an array."""
+    return jnp.zeros(()) if a is None else jnp.asarray(a, float)
+
+
+def vector(numbers: Any) -> Vector:
+    """None is zero, a number lies on the x axis, (3,) is any vector."""
+    if numbers is None:
+        return None
+    if not isinstance(numbers, tuple | list) and jnp.ndim(numbers) == 0:
+        return jnp.stack([jnp.asarray(numbers, float), jnp.zeros(()), jnp.zeros(())])
+    return jnp.asarray(numbers)
+
+
+def _alike(a: Array, b: Array) -> tuple[Array, Array]:
+    """One vector beside many."""
+    if a.ndim < b.ndim:
+        return a[:, None], b
+    return (a, b[:, None]) if b.ndim < a.ndim else (a, b)
+
+
+def add(a: Vector, b: Vector) -> Vector:
+    """``a + b``."""
+    if a is None or b is None:
+        return b if a is None else a
+    a, b = _alike(a, b)
+    return a + b
+
+
+def negative(a: Vector) -> Vector:
+    """``-a``."""
+    return None if a is None else -a
+
+
+def subtract(a: Vector, b: Vector) -> Vector:
+    """``a - b``."""
+    return add(a, negative(b))
+
+
+def scale(k: Any, a: Vector) -> Vector:
+    """``k a``."""
+    return None if a is None or k is None else k * a
+
+
+def dot(a: Vector, b: Vector) -> Any:
+    """``a . b``."""
+    if a is None or b is None:
+        return None
+    a, b = _alike(a, b)
+    return jnp.sum(a * b, axis=0)
+
+
+def turned_on(a: Array, axis: int = 0) -> Array:
+    """Components ``(y, z, x)``."""
+    first, rest = (jax.lax.slice_in_dim(a, k, m, axis=axis) for k, m in ((0, 1), (1, 3)))
+    return jnp.concatenate([rest, first], axis=axis)
+
+
+def cross(a: Vector, b: Vector, axis: int = 0) -> Vector:
+    """``a x b`` along an axis: ``(a . b' - a' . b)'`` with primes for components one on; a third of the
+    operations of the components one by one.
+    """
+    if a is None or b is None:
+        return None
+    a, b = _alike(a, b)
+    return turned_on(a * turned_on(b, axis) - turned_on(a, axis) * b, axis)
+
+
+moment = cross
+swing = cross
+
+
+def _columns(turn: Array, a: Array) -> tuple[Array, Array]:
+    """One turn beside many vectors, or the other way round."""
+    if turn.ndim == 2:
+        return (turn if a.ndim == 1 else turn[:, :, None]), a
+    return turn, (a[:, None] if a.ndim == 1 else a)
+
+
+def turned(turn: Turn, a: Vector) -> Vector:
+    """A vector of body axes in the axes of the ground."""
+    if turn is None or a is None:
+        return a
+    turn, a = _columns(turn, a)
+    return jnp.sum(turn * a[None], axis=1)
+
+
+def turned_back(turn: Turn, a: Vector) -> Vector:
+    """A vector of the ground's axes in body axes."""
+    return a if turn is None or a is None else jnp.sum(turn * a[:, None], axis=0)
+
+
+def both(first: Turn, second: Turn) -> Turn:
+    """``first second``."""
+    if first is None or second is None:
+        return second if first is None else first
+    if first.ndim != second.ndim:
+        first, second = (x[:, :, None] if x.ndim == 2 else x for x in (first, second))
+    return jnp.sum(first[:, :, None] * second[None], axis=1)
+
+
+def size(a: Vector) -> Array:
+    """Length, with a derivative that is zero at zero."""
+    return safe_norm(array(a), axis=0)
+
+
+def array(a: Vector) -> Array:
+    """As an array (3,)."""
+    return jnp.zeros(3) if a is None else a
+
+
+def many(a: Vector, n: int) -> Array:
+    """As an array (3, n): of (3, n), of one for all (3,) or (3, 1), of zero."""
+    a = array(a)
+    return jnp.broadcast_to(a[:, None] if a.ndim == 1 else a, (3, n))
+
+
+def tangents(normal: Vector) -> tuple[Vector, ...]:
+    """Two directions across a unit normal, smooth but where its z component changes sign.
+
+    Source: the branch-free basis of Duff and others, *Building an orthonormal basis, revisited*, JCGT 6
+    (2017).
+    """
+    x, y, z = normal[0], normal[1], normal[2]
+    sign = jnp.where(z < 0.0, -1.0, 1.0)
+    a = -1.0 / (sign + z)
+    b = x * y * a
+    first = jnp.stack([1.0 + sign * x * x * a, sign * b, -sign * x])
+    return first, jnp.stack([b, sign + y * y * a, -y])
+
+
+_CROSS = np.zeros((3, 3, 3))
+"""``(a x)_ij = _CROSS[i, j, k] a_k``."""
+for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+    _CROSS[_i, _j, _k], _CROSS[_j, _i, _k] = -1.0, 1.0
+
+
+def skew(a: Array) -> Array:
+    """Matrix of ``a x`` (3, 3), or (3, 3, n) of (3, n)."""
+    table = _CROSS if a.ndim == 1 else _CROSS[..., None]
+    return jnp.sum(table * a, axis=2)
+
+
+def rotation_of(turned: Any) -> Any:
+    """Matrix of a rotation vector (3,); None: no rotation."""
+    return None if turned is None else rotations.matrix(rotations.exponential(jnp.asarray(turned, float)))
+
+
+def about(axis: Array, angle: Array) -> Array:
+    """Rotation matrix (3, 3) about a unit axis."""
+    k = skew(axis)
+    s, c = jnp.sin(angle), jnp.cos(angle)
+    return c * jnp.eye(3) + s * k + (1.0 - c) * axis[:, None] * axis[None, :]
+
+
+def quaternion(turn: Array) -> Array:
+    """Unit quaternion (4,) of a rotation matrix (3, 3), by its largest component."""
+    m, trace = turn, jnp.trace(turn)
+    size = jnp.stack([trace, m[0, 0], m[1, 1], m[2, 2]])
+    candidates = jnp.stack([
+        jnp.stack([1 + trace, m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]]),
+        jnp.stack([m[2, 1] - m[1, 2], 1 + 2 * m[0, 0] - trace, m[0, 1] + m[1, 0], m[0, 2] + m[2, 0]]),
+        jnp.stack([m[0, 2] - m[2, 0], m[0, 1] + m[1, 0], 1 + 2 * m[1, 1] - trace, m[1, 2] + m[2, 1]]),
+        jnp.stack([m[1, 0] - m[0, 1], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], 1 + 2 * m[2, 2] - trace]),
+    ])  # fmt: skip
+    best = candidates[jnp.argmax(size)]
+    return best / jnp.sqrt(jnp.sum(best * best))

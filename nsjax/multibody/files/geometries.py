@@ -1,0 +1,121 @@
+"""Geometries of a model file as shapes, and the pairs of them that meet as contacts."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from nsjax.multibody.contacts import gap_functions as meetings
+from nsjax.multibody.contacts import shape_parts as touching
+from nsjax.multibody.contacts.groups import MANY_ROWS, few_of, ordered, unused
+from nsjax.multibody.files.source import Source, listed
+from nsjax.multibody.parts import Part
+
+GEOMETRIES = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}
+"""Kinds that are shapes, by the numbers of `mujoco.mjtGeom`."""
+
+
+def kind_of(source: Source, g: int) -> str:
+    """Kind of a geometry, as sentences call it."""
+    named = source.mujoco.mjtGeom(int(source.model.geom_type[g])).name.removeprefix("mjGEOM_").lower()
+    return GEOMETRIES.get(int(source.model.geom_type[g]), named)
+
+
+def _shape(source: Source, g: int) -> touching.Shape | None:
+    """The shape of a geometry."""
+    model, kind = source.model, kind_of(source, g)
+    place = source.place(int(model.geom_bodyid[g]))
+    at, turn = place.point(model.geom_pos[g]), place.turn @ source.turn(model.geom_quat[g])
+    size, axis = [float(x) for x in model.geom_size[g]], turn[:, 2] / np.linalg.norm(turn[:, 2])
+    if kind == "plane":
+        return touching.plane(place.body, at=at, normal=axis)
+    if kind == "sphere":
+        return touching.sphere(place.body, size[0], at=at)
+    if kind == "box":
+        return touching.box(place.body, *size, at=at, turned=source.rotation_vector(turn))
+    if kind in ("capsule", "cylinder"):
+        make = touching.capsule if kind == "capsule" else touching.cylinder
+        return make(place.body, size[0], size[1], at=at, axis=axis)
+    return None
+
+
+def contacts(source: Source) -> tuple[list[Part], list[str]]:
+    """Contacts of all pairs that may meet, and sentences about those that are not known."""
+    parts: list[Part] = []
+    taken, unknown = set(source.names.values()), collections.defaultdict(list)
+    for one, other, friction in pairs(source):
+        kinds = kind_of(source, one), kind_of(source, other)
+        shapes = _shape(source, one), _shape(source, other)
+        names = source.names["geom", one], source.names["geom", other]
+        met = ordered(*shapes)
+        if met is None:
+            unknown[" and ".join(sorted(kinds))].append(" - ".join(names))
+            continue
+        name = unused("_".join(names), taken)
+        if source.friction is not None or not source.own_friction:
+            friction = source.friction
+        parts.append(touching.contact(name, *met, restitution=source.restitution, friction=friction))
+    said = [
+        f"contact of {kinds} is not known: {listed(found)} pass through each other"
+        for kinds, found in unknown.items()
+    ]
+    many = sum(meetings.count(x, x.numbers, 3) for x in parts) > MANY_ROWS
+    if many or (parts and source.capacity is not None):
+        parts = few_of(unused("contacts", taken), source.capacity, None, parts)
+    return parts, said
+
+
+def pairs(source: Source) -> Iterator[tuple[int, int, float | None]]:
+    """Geometries that may meet, with their coefficient of friction; None: none."""
+    if source.off("contact"):
+        return
+    model = source.model
+    given = {
+        tuple(sorted((int(model.pair_geom1[k]), int(model.pair_geom2[k])))): k for k in range(model.npair)
+    }
+    for pair in itertools.combinations(range(model.ngeom), 2):
+        if pair in given:
+            k = given[pair]
+            own = _overridden(source, float(model.pair_friction[k][0]))
+            yield *pair, own if model.pair_dim[k] > 1 else None
+        elif _may_meet(source, *pair):
+            yield *pair, _friction(source, *pair)
+
+
+def _friction(source: Source, one: int, other: int) -> float | None:
+    """Of the geometry of higher priority, else the larger one."""
+    model, chosen = source.model, [one, other]
+    first, second = (int(model.geom_priority[g]) for g in chosen)
+    if first != second:
+        chosen = [one if first > second else other]
+    if max(int(model.geom_condim[g]) for g in chosen) == 1:
+        return None
+    return _overridden(source, max(float(model.geom_friction[g][0]) for g in chosen))
+
+
+def _overridden(source: Source, friction: float) -> float:
+    """The coefficient of friction of all contacts, where the file has one; else the pair's."""
+    override = int(source.mujoco.mjtEnableBit.mjENBL_OVERRIDE)
+    option = source.model.opt
+    return float(option.o_friction[0]) if int(option.enableflags) & override else friction
+
+
+def _may_meet(source: Source, one: int, other: int) -> bool:
+    """By types, affinities, exclusions, and not between a body and what it is welded to or hangs on."""
+    model = source.model
+    meet = model.geom_contype[one] & model.geom_conaffinity[other]
+    if not meet | (model.geom_contype[other] & model.geom_conaffinity[one]):
+        return False
+    bodies = [int(model.geom_bodyid[g]) for g in (one, other)]
+    signature = (min(bodies) << 16) + max(bodies)
+    if signature in model.exclude_signature or (max(bodies) << 16) + min(bodies) in model.exclude_signature:
+        return False
+    welds = [int(model.body_weldid[b]) for b in bodies]
+    if welds[0] == welds[1]:
+        return False
+    above = [int(model.body_weldid[int(model.body_parentid[w])]) for w in welds]
+    relatives = 0 not in welds and (welds[0] == above[1] or welds[1] == above[0])
+    return not relatives or source.off("filterparent")

@@ -1,0 +1,1 @@
+"""Flexible parts: beams, their sections, elements and surfaces."""

@@ -1,0 +1,282 @@
+"""Beams as parts: a curve, elements; and the bodies that their nodes are."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.core.checks import is_traced
+from nsjax.multibody.flexible.elements import KINDS
+from nsjax.multibody.flexible.tubes import curve_of, is_closed
+from nsjax.multibody.loads import KINDS as LOADS
+from nsjax.multibody.numbers import Beam, Section
+from nsjax.multibody.parts import Part, made, number
+from nsjax.multibody.topology import places_along
+
+MASSES = ("consistent", "lumped")
+"""Translational masses of beams."""
+
+CROSSED = 1e-6
+"""Sine of the angle between an element and the direction of its first section axis below which that axis
+is not defined: what printed digits leave of parallels.
+"""
+
+
+def beam(
+    name: str, start: Any, end: Any = None, *, section: Section, elements: int | None = None,
+    first_axis: Any = None, curvature: Any = None, damping: Any = None, mass: str = "consistent",
+    stations: Mapping[str, float] | None = None, element: str = "objective", element_nodes: int = 2,
+) -> Part:  # fmt: skip
+    """A flexible beam: its nodes are bodies ``"arm.0"``, ``"arm.1"`` ... to ``"arm.start"`` and
+    ``"arm.end"``, on which joints, springs, loads and contacts act like on any other.
+
+    Geometrically exact: stretch, shear, bending, twist; any displacement and rotation. As it is drawn, in
+    the axes of the ground, it is free of strain, and the axes of all nodes are those of the ground: so are
+    joint axes and points given.
+
+    Two formulations. ``"objective"`` (`nsjax.fem.objective_beam`): strains follow from the poses of both
+    nodes, the same for any way there. ``"incremental"`` (`nsjax.fem.incremental_beam`, [GN]): nodes turn by
+    Rodrigues vectors, which are interpolated; every Gauss point keeps its axes and curvature, which stand
+    in ``q`` behind the poses of all bodies, seven numbers each, and which every increment of the position
+    brings up to date. Results then depend slightly on the steps, see Limits.
+
+    Args:
+        start, end: of a straight beam [m]; or all nodes of any curve (n + 1, 3) as ``start`` alone, in
+            elements of three nodes the middle ones among them.
+        section: see `section`, `circular`, `rectangular`.
+        elements: of a straight beam, of equal length.
+        first_axis: direction (3,) next to which the section axis ``d1`` lies, made square to each element;
+            ``d3`` is along it and ``d2 = d3 x d1``. None: the axis of the ground most across the beam.
+        curvature: (3,) [1/m] in section axes, of the beam without moments against how it is drawn.
+        damping: time [s]: stresses are ``stiffness (strain + damping d strain/dt)``.
+        mass: of translations: ``"consistent"`` with linear shapes, or ``"lumped"`` at the nodes. Rotary
+            inertia is lumped.
+        stations: ``{name: arc length}`` [m] of places along the beam where joints or loads act: each is a
+            node, made if there is none, ``"arm.mid"`` of ``{"mid": 0.7}``.
+        element: a key of `nsjax.multibody.flexible.elements.KINDS`, ``"objective"`` or ``"incremental"``.
+        element_nodes: 2 (linear shapes, one Gauss point); or 3 of incremental elements (quadratic shapes,
+            two Gauss points).
+
+    Raises:
+        InputError: for elements of no length, a section axis along the beam, a number of elements that is
+            none, nodes that do not fit into elements of three.
+
+    Limits: neighbours turn less than half a turn against each other. No element locks; ``n`` of two nodes
+    sink under a load at the tip by ``1 - 1 / (4 n^2)`` of what they should. Incremental elements: nodes
+    turn less than half a turn in a step; the strains at a place depend on the way there, by an error that
+    vanishes with the elements and the steps, so that a periodic motion may drift; a scheme that moves the
+    position more than once in a step (stages, half steps, corrections) brings the history up to date each
+    time; derivatives by events of a step, and perturbations of a state, move nodes alone, with the
+    history that follows.
+
+    Example:
+        >>> from nsjax.multibody import beam, circular
+        >>> arm = beam("arm", (0, 0, 0), (2, 0, 0), elements=8, section=circular(0.005, E=2.1e11, rho=7850))
+        >>> arm.numbers.points.shape
+        (9, 3)
+    """
+    _check_element(name, element, element_nodes)
+    points = _points(name, start, end, elements, element_nodes - 1)
+    points, table = _with_stations(name, points, stations or {})
+    if mass not in MASSES:
+        raise InputError(f"beam {name!r}: mass = {mass!r}; choose one of {', '.join(MASSES)}")
+    if not isinstance(section, Section):
+        raise InputError(
+            f"beam {name!r}: section = {section!r}; use section(...), circular(...) or rectangular(...)"
+        )
+    numbers = Beam(
+        points=points, section=section, first_axis=_first_axis(name, points, first_axis),
+        curvature=number("beam", name, "curvature", curvature),
+        damping=number("beam", name, "damping", damping, 0.0),
+    )  # fmt: skip
+    if element_nodes == 3:
+        _check_thirds(name, points)
+    return made(
+        "beam",
+        name,
+        (),
+        numbers,
+        nodes=int(points.shape[0]),
+        mass=mass,
+        stations=table,
+        element=element,
+        per=element_nodes,
+    )
+
+
+def _check_element(name: str, element: str, nodes: int) -> None:
+    """Refuses elements that are none, and numbers of nodes that they do not have."""
+    if element not in KINDS:
+        raise InputError(f"beam {name!r}: element = {element!r}; choose one of {', '.join(KINDS)}")
+    known = KINDS[element].nodes
+    if nodes not in known:
+        others = [f"{max(x.nodes)} of {x.name} ones" for x in KINDS.values() if max(x.nodes) > 2]
+        more = "" if len(known) > 1 else f", or {', '.join(others)}"
+        raise InputError(
+            f"beam {name!r}: element_nodes = {nodes!r} of {element} elements; give "
+            f"{', or '.join(map(str, known))}{more}"
+        )
+
+
+def _check_thirds(name: str, points: Any) -> None:
+    """Refuses nodes that are no elements of three, each with one about its middle."""
+    if len(points) % 2 == 0:
+        raise InputError(
+            f"beam {name!r}: {len(points)} nodes in elements of three; give an odd number, and stations "
+            "where there are nodes"
+        )
+    if is_traced(points):
+        return
+    chords = np.linalg.norm(np.diff(points, axis=0), axis=1).reshape(-1, 2)
+    share = chords[:, 0] / np.sum(chords, axis=1)
+    worst = int(np.argmax(np.abs(share - 0.5)))
+    if not abs(share[worst] - 0.5) < 0.25:
+        raise InputError(
+            f"beam {name!r}: the middle node {2 * worst + 1} stands at {share[worst]:.3g} of its element; "
+            "give nodes within the middle half"
+        )
+
+
+NEAR_NODE = 1e-9
+"""Distance between a station and a node, of the beam's length, below which the node is taken."""
+
+
+def _with_stations(
+    name: str, points: Any, stations: Mapping[str, float]
+) -> tuple[Any, tuple[tuple[str, int], ...]]:
+    """Nodes with those of stations among them, and the number of each station's node."""
+    if not stations:
+        return points, ()
+    if is_traced((points, dict(stations))):
+        raise InputError(f"beam {name!r}: stations with traced nodes; give all nodes, and name them")
+    for s in sorted(stations.values()):
+        arc = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+        if not 0.0 <= s <= arc[-1] * (1.0 + NEAR_NODE):
+            raise InputError(f"beam {name!r}: a station at {s:g} m; give arc lengths from 0 to {arc[-1]:g}")
+        if np.min(np.abs(arc - s)) > NEAR_NODE * arc[-1]:
+            k = int(np.searchsorted(arc, s))
+            part = (s - arc[k - 1]) / (arc[k] - arc[k - 1])
+            points = np.insert(points, k, points[k - 1] + part * (points[k] - points[k - 1]), axis=0)
+    arc = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+    return points, tuple((x, int(np.argmin(np.abs(arc - s)))) for x, s in stations.items())
+
+
+def _points(name: str, start: Any, end: Any, elements: int | None, pairs: int) -> Any:
+    """Nodes; ``pairs`` of them an element of a straight beam."""
+    start, end = (number("beam", name, k, v) for k, v in (("start", start), ("end", end)))
+    if end is None:
+        if np.ndim(start) != 2 or np.shape(start)[0] < 2 or np.shape(start)[1] != 3:
+            raise InputError(
+                f"beam {name!r}: start has shape {np.shape(start)} and there is no end; give both ends "
+                "(3,), or all nodes (n + 1, 3)"
+            )
+        if elements is not None:
+            raise InputError(f"beam {name!r}: elements = {elements} beside all nodes; leave elements out")
+        points = start
+    else:
+        if not isinstance(elements, int) or elements < 1:
+            raise InputError(f"beam {name!r}: elements = {elements!r}; give a whole number above zero")
+        if np.shape(start) != (3,) or np.shape(end) != (3,):
+            raise InputError(f"beam {name!r}: ends of shapes {np.shape(start)}, {np.shape(end)}; give (3,)")
+        points = start + np.linspace(0.0, 1.0, pairs * elements + 1)[:, None] * (end - start)
+    if not is_traced(points):
+        lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
+        short = int(np.argmin(lengths))
+        if not lengths[short] > 1e-12 * max(1.0, float(np.max(np.abs(points)))):
+            raise InputError(
+                f"beam {name!r}: element {short} has length {lengths[short]:g}; its nodes {short} and "
+                f"{short + 1} must stand apart"
+            )
+    return points
+
+
+def _first_axis(name: str, points: Any, given: Any) -> Any:
+    given = number("beam", name, "first_axis", given)
+    if is_traced((points, given)):
+        if given is None:
+            raise InputError(f"beam {name!r}: give first_axis where the nodes are traced")
+        return given
+    gone = np.diff(points, axis=0)
+    along = gone / np.linalg.norm(gone, axis=1)[:, None]
+    if given is None:
+        return np.eye(3)[int(np.argmin(np.max(np.abs(along), axis=0)))]
+    if np.shape(given) != (3,) or not np.linalg.norm(given) > 0.0:
+        raise InputError(f"beam {name!r}: first_axis = {np.asarray(given).tolist()}; give a direction (3,)")
+    sines = np.linalg.norm(np.cross(along, given / np.linalg.norm(given)), axis=1)
+    worst = int(np.argmin(sines))
+    if sines[worst] < CROSSED:
+        raise InputError(
+            f"beam {name!r}: first_axis = {np.asarray(given).tolist()} lies along element {worst}, so that "
+            "its section axes are not defined; give a direction across the beam"
+        )
+    return given
+
+
+def nodes_of(part: Part) -> tuple[str, ...]:
+    """Names of the nodes of a beam."""
+    return tuple(f"{part.name}.{k}" for k in range(part.option("nodes")))
+
+
+def with_nodes(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Every beam followed by its nodes as parts, ``"arm.start"`` and ``"arm.end"`` by their numbers.
+
+    Raises:
+        InputError: for contacts of whole beams that are none.
+    """
+    beams = {x.name: x for x in parts if isinstance(x, Part) and x.kind == "beam"}
+    if not beams:
+        return tuple(parts)
+    ends = {x: node for part in beams.values() for x, node in places_along(part).items()}
+    found: list[Part] = []
+    for part in parts:
+        if not isinstance(part, Part):
+            found.append(part)
+            continue
+        part = dataclasses.replace(part, bodies=tuple(ends.get(x, x) for x in part.bodies))
+        whole = LOADS[part.kind].of_beam if part.kind in LOADS else None
+        whole = _of_all_nodes if part.kind == "contact" else whole
+        found.append(whole(part, beams) if whole else part)
+        if part.kind == "beam":
+            found += [Part("node", name) for name in nodes_of(part)]
+    return tuple(found)
+
+
+def _on_surface(part: Part, which: str, points: Any) -> Part:
+    """A contact of the surface of a beam through nodes (n + 1, 3), of its ``first`` or ``second`` shape."""
+    tube = dataclasses.replace(getattr(part.numbers, which), curve=curve_of(points))
+    closed, more = is_closed(points), []
+    if which == "first":  # one contact around each node
+        more = [("first_closed", closed), ("nodes", int(np.shape(points)[0]) - closed)]
+    kept = dataclasses.replace(part.numbers, **{which: tube})
+    options = (*part.options, *(more or [("closed", closed)]))
+    return dataclasses.replace(part, numbers=kept, options=options)
+
+
+def _of_all_nodes(part: Part, beams: dict[str, Part]) -> Part:
+    """A contact with the surface of a beam, or one whose first shape stands on all nodes of a beam."""
+    (first, second), surfaces = part.bodies, part.option("shapes")
+    on_first, on_second = (
+        kind == "tube" and name in beams for kind, name in zip(surfaces, part.bodies, strict=True)
+    )
+    if on_second and (on_first or first not in beams):
+        part = _on_surface(part, "second", beams[second].numbers.points)
+    if on_first and (on_second or second not in beams):
+        return _on_surface(part, "first", beams[first].numbers.points)
+    if on_second and first not in beams:
+        return part
+    if second in beams:
+        raise InputError(f"contact {part.name!r}: the beam {second!r} is the second; exchange the shapes")
+    if first not in beams:
+        return part
+    shape = part.option("shapes")[0]
+    if shape != "sphere" or part.numbers.first.at is not None:
+        raise InputError(
+            f"contact {part.name!r}: {shape} of the beam {first!r}; give sphere({first!r}, radius) or "
+            f"point({first!r}) for all of its nodes, or name a node"
+        )
+    nodes = beams[first].option("nodes")
+    return dataclasses.replace(part, options=(*part.options, ("nodes", nodes)))

@@ -1,0 +1,95 @@
+"""Numbers of all bodies, joints and elements side by side, from those of the parts by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates.frames import ALGEBRA
+from nsjax.multibody.flexible.elements import kind_of as element_kind
+from nsjax.multibody.flexible.elements.pieces import Elastic, Piece, joined
+from nsjax.multibody.joints import kind_of
+from nsjax.multibody.numbers import side_by_side
+from nsjax.multibody.parts import Part
+from nsjax.multibody.topology import Topology
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class Folded:
+    """Numbers of all bodies and joints side by side.
+
+    Args:
+        mass (n,), inertia (n,) or (n, 3, 3), com (n, 2 or 3): of the bodies.
+        joints: of each group of joints alike, every number with the joints as first axis.
+        elastic: elements of beams; None without any.
+        chains: numbers of elements with forces of their own, beam by beam.
+    """
+
+    mass: Array
+    inertia: Array
+    com: Array
+    joints: tuple[Any, ...]
+    elastic: Elastic | None = None
+    chains: tuple[Any, ...] = ()
+
+
+def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) -> Folded:
+    """Numbers of a mechanism in absolute coordinates, side by side.
+
+    Args:
+        groups: joints alike.
+    """
+    d, pieces, coms = topology.dimension, [], []
+    for part in topology.all_of("body", "beam"):
+        x = p[part.name]
+        if part.kind == "beam":
+            pieces.append(element_kind(part).piece(x, part))
+            coms.append(jnp.zeros((part.option("nodes"), d)))
+            continue
+        pieces.append(_alone(x, d))
+        coms.append(ALGEBRA[d].array(ALGEBRA[d].vector(x.com))[None])
+    return Folded(
+        mass=jnp.concatenate([x.mass for x in pieces]),
+        inertia=jnp.concatenate([x.inertia for x in pieces]),
+        com=jnp.concatenate(coms),
+        joints=tuple(side_by_side([_filled(p[part.name], part, d) for part in group]) for group in groups),
+        elastic=joined(pieces),
+        chains=tuple(x.own for x in pieces if x.own is not None),
+    )
+
+
+def _alone(x: Any, dimension: int) -> Piece:
+    """A rigid body."""
+    return Piece(
+        mass=jnp.asarray(x.mass, float)[None], inertia=_inertia(x.inertia, dimension)[None], elastic=None
+    )
+
+
+def _inertia(inertia: Any, dimension: int) -> Array:
+    if dimension == 2:
+        return plane.value(inertia)
+    inertia = jnp.zeros(3) if inertia is None else jnp.asarray(inertia, float)
+    if inertia.ndim == 2:
+        return inertia
+    return jnp.broadcast_to(inertia, (3,))[:, None] * np.eye(3)
+
+
+def _filled(numbers: Any, part: Part, dimension: int) -> Any:
+    """Numbers of a joint with its points as vectors, so that joints of a kind can stand side by side."""
+    a = ALGEBRA[dimension]
+    turned = numbers.turned
+    if turned is None and kind_of(part).framed:
+        turned = 0.0 if dimension == 2 else jnp.zeros(3)
+    axis, first = numbers.axis, kind_of(part).first_axis
+    if axis is None and first is not None:
+        axis = jnp.asarray(first[:dimension])
+    return type(numbers)(
+        at=a.array(a.vector(numbers.at)), on=a.array(a.vector(numbers.on)),
+        axis=None if axis is None else jnp.asarray(axis, float), turned=turned,
+        second_axis=None if numbers.second_axis is None else jnp.asarray(numbers.second_axis, float),
+        length=numbers.length, own=numbers.own,
+    )  # fmt: skip

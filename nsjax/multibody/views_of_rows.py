@@ -1,0 +1,62 @@
+"""What `Trajectory.body` and `Trajectory.load` show at a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.loads import energy_of, pushes_of
+from nsjax.multibody.topology import Topology
+from nsjax.types import Array, PyTree
+
+
+def body_row(scene: Scene, name: str, gravity: Any, weight: tuple[Any, Any, Any]) -> dict[str, Array]:
+    """Motion and energies of a body of a ``weight``: mass, inertia, mass centre."""
+    a, (mass, inertia, com), frame = scene.algebra, weight, scene.frame(name)
+    centre = scene.velocity(name, com)
+    if scene.dimension == 2:
+        turning = plane.value(plane.times(inertia, plane.times(frame.spin, frame.spin)))
+    else:
+        spin = space.array(space.turned_back(frame.turn, frame.spin))
+        inertia = jnp.zeros(3) if inertia is None else jnp.asarray(inertia, float)
+        own = jnp.sum(inertia * spin, axis=1) if inertia.ndim == 2 else inertia * spin
+        turning = jnp.sum(spin * own)
+    height = plane.times(-mass, a.dot(gravity, scene.point(name, com)))
+    return {
+        "position": scene.position(name), "rotation": scene.rotation(name),
+        "velocity": scene.velocity(name), "spin": scene.spin(name),
+        "kinetic": 0.5 * (mass * jnp.sum(centre * centre) + turning), "potential": plane.value(height),
+    }  # fmt: skip
+
+
+def load_row(scene: Scene, topology: Topology, name: str, p: PyTree) -> dict[str, Array]:
+    """Force, moment, power and energy of a force element."""
+    a, part = scene.algebra, topology.of[name]
+    joint = part.option("joint")
+    onto = topology.of[joint].bodies[-1] if joint else part.bodies[-1]
+    force, power = jnp.zeros(scene.dimension), jnp.zeros(())
+    torque = jnp.zeros(()) if scene.dimension == 2 else jnp.zeros(3)
+    for body, push, point, turning in pushes_of(scene, topology, part, p):
+        spin = scene.spin(body)
+        turn = plane.value(turning) if scene.dimension == 2 else space.array(turning)
+        power = power + jnp.sum(turn * spin)
+        if push is not None:
+            arm = a.subtract(point, scene.frame(body).origin)
+            power = power + plane.value(a.dot(push, scene.motion(body, arm)))
+            force = force + a.array(push) if body == onto else force
+        torque = torque + turn if body == onto else torque
+    stored = energy_of(scene, topology, part, p)
+    return {"force": force, "torque": torque, "power": power, "energy": plane.value(stored)}
+
+
+def weigh(scene: Scene, topology: Topology, p: PyTree, gravity: Any) -> Array:
+    """Energy of gravity [J]."""
+    a, total = scene.algebra, None
+    for part in topology.all_of("body"):
+        height = a.dot(a.negative(gravity), scene.point(part.name, p[part.name].com))
+        total = plane.plus(total, plane.times(p[part.name].mass, height))
+    return plane.value(total)

@@ -1,0 +1,52 @@
+"""Loops of the derivatives of large steps, which are compiled in pieces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax.types import Array, PyTree
+
+LARGE = 18_000
+"""Equations of a step with its tangents from which its loops are no longer one kernel.
+
+The compiler takes time that grows with the square of a kernel. CPU s to compile a reverse gradient and us a
+step, as one kernel and in pieces: slider-crank with moreau (5,900 equations) 16, 1.5 and 12, 5; with
+generalized_alpha (12,400) 37, 3 and 26, 29; hopper with moreau (21,400) 354, 118 and 80, 400, forward 148,
+84 and 29, 250. The kernel pays for itself after about a million steps at all of these sizes; below this
+number it is ten seconds that one waits for it, above it minutes.
+"""
+
+
+def ends_kernel(tangents: PyTree, values: PyTree) -> PyTree:
+    """The same tangents, whose program, and its transpose, cannot stand in one kernel.
+
+    Of an array entries are read, and added to zeros, at places that the compiler does not know. It takes
+    such sums out of kernels; the transpose of reading is one.
+
+    Args:
+        tangents: of a step.
+        values: at which they are taken, of the same structure.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.nonlinear.piecewise_loops import ends_kernel
+        >>> ends_kernel([jnp.arange(3.0)], [jnp.ones(3)])[0].tolist()
+        [0.0, 1.0, 2.0]
+    """
+    leaves: Any
+    leaves, tree = jax.tree.flatten(tangents)
+    for k, (x, at) in enumerate(zip(leaves, jax.tree.leaves(values), strict=True)):
+        if jnp.ndim(x) == 1 and jnp.issubdtype(jnp.result_type(x), jnp.floating) and x.shape[0] > 1:
+            leaves[k] = _again(x, lax.stop_gradient(at))
+            break
+    return jax.tree.unflatten(tree, leaves)
+
+
+def _again(x: Array, at: Array) -> Array:
+    """``x`` (n,), entry by entry at places that follow from ``at`` (n,): zero for every number."""
+    places = jnp.arange(x.shape[0]) + (at[0] != at[0])
+    return jnp.zeros_like(x).at[places].add(x.at[places].get(mode="clip"), mode="drop")

@@ -1,0 +1,236 @@
+"""Contacts of boxes and of capsules with boxes: distances by bounded least squares, faces that lie on
+each other, what rests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import optimize, spatial
+from scipy.spatial.transform import Rotation
+
+import nsjax
+from nsjax import schemes
+from nsjax.multibody import assemble, body, box, capsule, contact
+from nsjax.multibody.contacts import boxes
+from nsjax.multibody.contacts import closest_points as closest
+from nsjax.multibody.contacts.closest_points import Met
+
+ONE, OTHER = np.array([0.5, 0.3, 0.2]), np.array([0.25, 0.4, 0.6])
+NEAR = 1e-4
+"""Distance at which nearest features are looked at: small against the edges."""
+
+CASES = 6
+
+
+def rotation(dimension: int, draw: Any) -> np.ndarray:
+    if dimension == 3:
+        return Rotation.random(random_state=draw).as_matrix()
+    angle = draw.uniform(0.0, 2.0 * np.pi)
+    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+
+
+def distance(one: boxes.Box, other: boxes.Box) -> float:
+    """Of two boxes, by bounded least squares over points of both."""
+    bounds = np.concatenate([one.half, other.half])
+    axes = np.concatenate([np.asarray(one.axes), -np.asarray(other.axes)], axis=1)
+    apart = np.asarray(other.centre) - np.asarray(one.centre)
+    found = optimize.lsq_linear(axes, apart, (-bounds, bounds), tol=1e-15)
+    return float(np.linalg.norm(axes @ found.x - apart))
+
+
+def approached(dimension: int, half: Any, draw: Any) -> tuple[boxes.Box, boxes.Box]:
+    """The first box, moved along a line until it is `NEAR`."""
+    d = dimension
+    one = boxes.Box(np.zeros(d), rotation(d, draw), np.asarray(half, float)[:d])
+    other = boxes.Box(draw.normal(size=d), rotation(d, draw), OTHER[:d])
+    way = draw.normal(size=d)
+    way, aim = way / np.linalg.norm(way), draw.normal(size=d) * 0.1
+
+    def at(s: float) -> boxes.Box:
+        return one._replace(centre=other.centre + aim + s * way)
+
+    return at(optimize.brentq(lambda s: distance(at(s), other) - NEAR, 0.0, 3.0, xtol=1e-9)), other
+
+
+def rows(one: boxes.Box, other: boxes.Box) -> Any:
+    held = boxes.held(one, other)
+    return dataclasses.asdict(boxes.met(one, other, held)), held
+
+
+evaluate = jax.jit(rows)
+
+
+def capsule_rows(one: boxes.Box, other: boxes.Box) -> jax.Array:
+    """Distances of the axis of a box without width from another box."""
+    local = [boxes.seen(other.axes, x) for x in (one.centre - other.centre, one.axes[:, 0])]
+    places, kept = closest.along_box(*local, one.half[0], other.half)
+    points = local[0][:, None] + places * local[1][:, None]
+    gaps, _ = jax.vmap(closest.boxed, (1, None))(points, other.half)
+    return jnp.where(kept, gaps, jnp.inf)
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_distances(dimension: int) -> None:
+    """Of boxes that almost touch, in general positions: the smallest gap is their distance, and follows the
+    first box by its own normal into the second; of an axis from a box at any distance.
+    """
+    draw = np.random.default_rng(dimension)
+    line = jax.jit(capsule_rows)
+    crossings = 0
+    for _ in range(CASES):
+        one, other = approached(dimension, ONE, draw)
+        found, held = evaluate(one, other)
+        met = Met(**found)
+        k = int(np.argmin(met.gap))
+        # nearest points within NEAR of each other are on a feature of each, but where a corner passes an
+        # edge so near that both count: off by the square of NEAR over the edges at most
+        assert abs(met.gap[k] - NEAR) <= NEAR**1.5
+        assert abs(np.linalg.norm(met.here[:, k] - met.there[:, k]) - NEAR) <= NEAR**1.5
+        crossings += dimension == 3 and bool(held.crossed)
+        moved = one._replace(centre=one.centre - 2.0 * NEAR * np.asarray(met.normal[:, k]))
+        assert abs(np.min(evaluate(moved, other)[0]["gap"]) + NEAR) <= NEAR**1.5
+        thin = one._replace(half=np.array([0.5, 1e-9, 1e-9])[:dimension])
+        assert abs(np.min(line(thin, other)) - distance(thin, other)) <= 1e-7
+    assert dimension == 2 or crossings >= 2
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_rates_are_those_of_the_points_that_meet(dimension: int) -> None:
+    """Of every row with a contact, whichever box moves; all derivatives are numbers."""
+    draw = np.random.default_rng(7 + dimension)
+
+    @jax.jit
+    def rates(one: boxes.Box, other: boxes.Box, v: jax.Array, spin: jax.Array) -> Any:
+        held, found = boxes.held(one, other), []
+        for k, side in ((0, "here"), (1, "there")):
+            box = (one, other)[k]
+            moved = boxes.Box(v, spin @ box.axes, jnp.zeros(dimension))
+            still = jax.tree.map(jnp.zeros_like, moved)
+            both = (moved, still) if k == 0 else (still, moved)
+            met, rate = jax.jvp(lambda *x: dataclasses.asdict(boxes.met(*x, held)), (one, other), both)
+            velocity = v[:, None] + spin @ (met[side] - box.centre[:, None])
+            found.append((rate["gap"], (1.0 - 2.0 * k) * jnp.sum(met["normal"] * velocity, axis=0)))
+        return found, met["gap"], rate
+
+    for _ in range(CASES):
+        one, other = approached(dimension, ONE, draw)
+        turn = draw.normal(size=(dimension, dimension))
+        found, gap, every = rates(one, other, draw.normal(size=dimension), turn - turn.T)
+        for rate, wanted in found:
+            # normals of edges turn with the boxes, which counts by the gap
+            assert np.max(np.abs(rate - wanted)[gap <= 2.0 * NEAR]) <= 10.0 * NEAR
+        assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves(every))
+
+
+def area(points: np.ndarray) -> float:
+    """Of the convex hull of points of the plane; zero for one that is no area."""
+    return float(spatial.ConvexHull(points.T).volume)
+
+
+HALF = np.array([0.3, 0.3, 0.2])
+REACH = 0.3 * np.sqrt(2.0)
+"""Of a corner of the face from its middle."""
+
+# what of the upper face, with corners at (0.2 +- REACH, 0.2) and (0.2, 0.2 +- REACH), is below x, y = 0.3
+PENTAGON = 2.0 * REACH**2 - 2.0 * (REACH - 0.1) ** 2 + 0.5 * (REACH - 0.2) ** 2
+LIES = {
+    "aligned": (0.0, (0.0, 0.0), 4, 0.36), "shifted": (0.0, (0.3, 0.2), 4, 0.3 * 0.4),
+    "twisted": (np.pi / 4.0, (0.0, 0.0), 8, 8.0 * (np.sqrt(2.0) - 1.0) * 0.09),
+    "almost aligned": (1e-9, (0.0, 0.0), 4, 0.36), "over a corner": (np.pi / 4.0, (0.2, 0.2), 5, PENTAGON),
+    "a corner on a border": (np.pi / 4.0, (0.3, 0.3), 3, 0.5 * 0.18),
+}  # fmt: skip
+"""Turn and shift of a cube's face on another one; corners of what they share, and its area."""
+
+
+def test_faces_that_lie_on_each_other() -> None:
+    """As many different rows as the polygon of contact has corners, whose area is the closed form; finite
+    derivatives.
+    """
+    height = np.array([0.0, 0.0, 0.4])
+    still = boxes.Box(np.zeros(3), np.eye(3), HALF)
+    for (turn, shift, corners, wanted), flipped in itertools.product(LIES.values(), (False, True)):
+        axes = Rotation.from_rotvec([0.0, 0.0, turn]).as_matrix()
+        upper = boxes.Box(height + np.array([*shift, 0.0]), axes, HALF)
+        found, _ = evaluate(*((still, upper) if flipped else (upper, still)))
+        touching = np.abs(found["gap"]) <= 1e-12
+        assert np.sum(touching) == corners
+        points = np.asarray(found["here"])[:2, touching]
+        apart = np.linalg.norm(points[:, :, None] - points[:, None], axis=0) + np.eye(corners)
+        assert np.min(apart) > 0.01
+        assert area(points) == pytest.approx(wanted, rel=1e-5)
+        up = np.asarray(found["normal"])[:, touching]
+        assert np.allclose(up, [[0.0], [0.0], [-1.0 if flipped else 1.0]], atol=1e-12)
+
+    def total(centre: jax.Array) -> jax.Array:
+        return jnp.sum(rows(still._replace(centre=centre), still)[0]["gap"])
+
+    for centre in (np.zeros(3), height, 2.0 * HALF):
+        assert np.all(np.isfinite(jax.jit(jax.grad(total))(centre)))
+
+
+def test_a_crate_and_a_bar_at_rest() -> None:
+    """A crate, twisted, on a box, and a bar across it: every part carries the weight above it."""
+    problem = assemble(
+        body("crate", mass=2.0, inertia=(0.03, 0.03, 0.03)),
+        body("bar", mass=1.0, inertia=(1e-3, 0.08, 0.08)),
+        contact("table", box("crate", 0.2, 0.2, 0.1), box("ground", 1.0, 0.3, 0.1), friction=0.4),
+        contact("across", capsule("bar", 0.05, 0.5), box("crate", 0.2, 0.2, 0.1), friction=0.4),
+        gravity=9.81,
+        start={"crate": (((0.05, 0.0, 0.2), (0.0, 0.0, 0.6)), None), "bar": (0.1, 0.0, 0.35)},
+    )  # fmt: skip
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=20)
+    traj.raise_for_status()
+    assert np.max(np.abs(traj.v)) <= 1e-8
+    loads = [
+        np.sum(np.asarray(traj.contact(x).force)[-1].reshape(-1, 3)[:, 0]) for x in ("table", "across")
+    ]
+    assert np.allclose(loads, [3.0 * 9.81, 9.81], rtol=1e-6)
+
+
+def test_two_free_crates_keep_their_momentum() -> None:
+    """Random collisions in the plane, also face on face and at rest, without gravity: momentum to rounding;
+    moment of momentum but for friction, whose two points are a penetration apart; energy never rises.
+    """
+    free = {"one": ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)), "two": ((0.6, 0.0, 0.0), (0.0, 0.0, 0.0))}
+    problem = assemble(
+        body("one", mass=2.0, inertia=0.05), body("two", mass=1.0, inertia=0.02),
+        contact("blow", box("one", 0.25, 0.15), box("two", 0.2, 0.1), restitution=0.5, friction=0.3),
+        gravity=0.0, start=free,
+    )  # fmt: skip
+    mass, inertia = np.array([2.0, 1.0]), np.array([0.05, 0.02])
+
+    def momenta(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x, u = q.reshape(-1, 2, 3), v.reshape(-1, 2, 3)
+        moment = x[..., 0] * u[..., 1] - x[..., 1] * u[..., 0]
+        return np.sum(mass[:, None] * u[..., :2], axis=1), np.sum(
+            mass * moment + inertia * u[..., 2], axis=1
+        )
+
+    draw, struck = np.random.default_rng(5), 0
+    for k in range(12):
+        turns, spin = draw.uniform(-np.pi, np.pi, 2), draw.normal(size=2) * 3.0
+        aim = draw.uniform(-0.2, 0.2)
+        if k == 0:  # faces on each other, straight
+            turns, spin, aim = np.zeros(2), np.zeros(2), 0.0
+        speed = 0.0 if k == 1 else 2.0
+        q = np.array([-0.7, aim, turns[0], 0.0, 0.0, turns[1]])
+        v = np.array([speed, 0.0, spin[0], 0.0, 0.0, spin[1]])
+        state = dataclasses.replace(problem.state, q=q, v=v)
+        run = nsjax.simulate(problem.system, problem.params, state, schemes.moreau(), dt=1e-3, steps=600)
+        run.raise_for_status()
+        linear, moment = momenta(np.asarray(run.q), np.asarray(run.v))
+        np.testing.assert_allclose(linear, np.broadcast_to(linear[0], linear.shape), atol=1e-12)
+        rubbed = np.abs(np.asarray(run.impulse_tangential)).sum()
+        deep = max(0.0, -float(np.min(run.gap_min)))
+        assert np.max(np.abs(moment - moment[0])) <= 1e-12 + deep * rubbed
+        assert np.max(np.diff(np.asarray(run["energy"]))) <= 1e-12
+        assert deep <= 1e-3 * (speed + 0.5 * np.abs(spin).sum())  # a step of approach
+        struck += int(np.asarray(run.impacts).sum() > 0)
+    assert struck >= 8

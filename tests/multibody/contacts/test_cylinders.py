@@ -1,0 +1,218 @@
+"""Cylinders with flat ends against boxes, capsules and each other: distances by minimisation over points of
+both, rates of the points that meet, what rests.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+from scipy.spatial.transform import Rotation
+
+import nsjax
+from nsjax import schemes
+from nsjax.multibody import assemble, body, box, capsule, contact, cylinder
+from tests.multibody.contacts.contact_program import Contacts
+
+AT, ON, AXIS, OTHER, TURNED = (
+    (0.05, -0.1, 0.1),
+    (-0.1, 0.1, 0.2),
+    (0.6, 0.0, 0.8),
+    (0.0, 0.28, 0.96),
+    (0.3, -0.5, 0.8),
+)
+RADIUS, LENGTH, SECOND, HALF, BAR = 0.2, 0.3, (0.25, 0.15), (0.5, 0.3, 0.2), (0.08, 0.4)
+"""Radius and half length of the cylinder, of the other one, half edges of the box, radius and half length
+of the capsule.
+"""
+
+DRUM = cylinder("a", RADIUS, LENGTH, at=AT, axis=AXIS)
+
+
+def problem() -> Any:
+    return assemble(
+        body("a", mass=1.0, inertia=(1.0, 1.0, 1.0)), body("b", mass=1.0, inertia=(1.0, 1.0, 1.0)),
+        contact("box", DRUM, box("b", *HALF, at=ON, turned=TURNED), friction=0.3),
+        contact("drums", DRUM, cylinder("b", *SECOND, at=ON, axis=OTHER)),
+        contact("bar", capsule("b", *BAR, at=ON, axis=OTHER), DRUM),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def program() -> Contacts:
+    return Contacts(problem())
+
+
+def frame(q: np.ndarray) -> tuple[np.ndarray, Rotation]:
+    return q[:3], Rotation.from_quat(q[3:], scalar_first=True)
+
+
+def on_cylinder(q: np.ndarray, at: Any, axis: Any, half: float) -> Any:
+    """Function of (height, radius, angle) that is a point of a cylinder."""
+    place, turn = frame(q)
+    middle, along = place + turn.apply(at), turn.apply(axis)
+    across = np.linalg.svd(along[None])[2][1:]
+    return lambda x: middle + x[0] * along + x[1] * (np.cos(x[2]) * across[0] + np.sin(x[2]) * across[1])
+
+
+def least(one: Any, limits: Any, other: Any, bounds: Any) -> float:
+    """Distance of two solids, by minimisation from several starts."""
+    n, best = len(limits), np.inf
+    draw, every = np.random.default_rng(0), [*limits, *bounds]
+    for _ in range(12):
+        start = [draw.uniform(*(b if b[0] is not None else (-3.1, 3.1))) for b in every]
+        found = optimize.minimize(
+            lambda x: float(np.sum((one(x[:n]) - other(x[n:])) ** 2)), start, bounds=every,
+            options={"ftol": 1e-17, "gtol": 1e-11, "maxiter": 500},
+        )  # fmt: skip
+        best = min(best, float(found.fun))
+    return float(np.sqrt(best))
+
+
+def solids(q: np.ndarray) -> dict[str, tuple[Any, Any, float]]:
+    """Of every other solid: its points, their bounds, what the radius of the capsule takes."""
+    place, turn = frame(q[7:])
+    axes = turn.as_matrix() @ Rotation.from_rotvec(TURNED).as_matrix()
+    middle = place + turn.apply(ON)
+    round_ = [(-SECOND[1], SECOND[1]), (0.0, SECOND[0]), (None, None)]
+    return {
+        "box": (lambda y: middle + axes @ y, [(-x, x) for x in HALF], 0.0),
+        "drums": (on_cylinder(q[7:], ON, OTHER, SECOND[1]), round_, 0.0),
+        "bar": (lambda y: middle + y[0] * turn.apply(OTHER), [(-BAR[1], BAR[1])], BAR[0]),
+    }  # fmt: skip
+
+
+def poses(n: int) -> np.ndarray:
+    draw = np.random.default_rng(3)
+    found = []
+    for _ in range(n):
+        way = draw.normal(size=3)
+        turns = Rotation.random(2, random_state=draw).as_quat(scalar_first=True)
+        found.append(np.concatenate([0.8 * way / np.linalg.norm(way), turns[0], np.zeros(3), turns[1]]))
+    return np.array(found)
+
+
+def test_distances(program: Contacts) -> None:
+    """In random poses the smallest gap is the distance of both solids."""
+    checked = dict.fromkeys(program.rows, 0)
+    limits = [(-LENGTH, LENGTH), (0.0, RADIUS), (None, None)]
+    for q in poses(10):
+        gap = np.asarray(program.run(q, np.zeros(12))[0])
+        own = on_cylinder(q[:7], AT, AXIS, LENGTH)
+        for name, (points, bounds, radius) in solids(q).items():
+            wanted = least(own, limits, points, bounds)
+            if wanted < 0.01:
+                continue
+            checked[name] += 1
+            assert abs(np.min(gap[program.rows[name]]) - wanted + radius) <= 1e-6, name
+    assert min(checked.values()) >= 5
+
+
+def test_rates_and_momenta(program: Contacts) -> None:
+    """Rates are those of the points that meet; one rigid motion of both bodies neither changes gaps nor
+    slips, so that impulses keep momentum and moment of momentum. Numbers everywhere, where axes are
+    parallel and middles meet, too.
+    """
+    draw, still = np.random.default_rng(4), np.array([1.0, 0, 0, 0])
+    turn = Rotation.align_vectors([OTHER], [AXIS])[0]
+    lost = [
+        np.concatenate([place - how.apply(AT), how.as_quat(scalar_first=True), np.zeros(3), still])
+        for how in (Rotation.identity(), turn)
+        for place in (np.zeros(3), np.array(ON), ON + 0.45 * np.array(OTHER), np.array(HALF))
+    ]
+    for k, q in enumerate([*poses(6), *lost]):
+        v = draw.normal(size=12)
+        found = [np.asarray(x) for x in program.run(q, v)]
+        assert all(np.all(np.isfinite(x)) for x in found)
+        if k < 6:
+            assert np.max(np.abs(found[1] - found[4])) <= 1e-7 * np.max(np.abs(found[1]))
+        speed, spin = draw.normal(size=(2, 3))
+        whole = np.concatenate([
+            x for i in (0, 7) for x in (
+                speed + np.cross(spin, q[i : i + 3]), frame(q[i : i + 7])[1].inv().apply(spin)
+            )
+        ])  # fmt: skip
+        still_rates = program.run(q, whole)
+        assert np.max(np.abs(still_rates[1])) <= 1e-11
+        assert np.max(np.abs(still_rates[3])) <= 1e-11
+
+
+def pose(middle: Any, turn: Rotation, how: Rotation) -> np.ndarray:
+    """The first body with the middle of its cylinder there, the shape of the second at the origin."""
+    one = np.concatenate([np.asarray(middle) - turn.apply(AT), turn.as_quat(scalar_first=True)])
+    return np.concatenate([one, -how.apply(ON), how.as_quat(scalar_first=True)])
+
+
+def aligned(axis: Any, wanted: Any) -> Rotation:
+    return Rotation.align_vectors([wanted], [axis])[0]
+
+
+Z, X = (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
+FLAT = Rotation.from_rotvec(TURNED).inv()
+ON_BOX, SIDE = HALF[2], SECOND[0]
+LIES: dict[str, tuple[str, Any, Any, Rotation, Any]] = {
+    "stands on a box": ("box", (0.1, 0.05, ON_BOX + LENGTH), Z, FLAT, (5, (0.1, 0.05), 2.0 * RADIUS)),
+    "lies on a box": ("box", (0.1, 0.05, ON_BOX + RADIUS), X, FLAT, (2, (0.1, 0.05), 2.0 * LENGTH)),
+    "over a border": (
+        "box", (HALF[0], 0.0, ON_BOX + RADIUS), X, FLAT, (2, (HALF[0] - 0.5 * LENGTH, 0.0), LENGTH),
+    ),
+    "stands over a border": (
+        "box", (HALF[0], 0.0, ON_BOX + LENGTH), Z, FLAT, (3, (HALF[0] - 0.5 * RADIUS, 0.0), 2.0 * RADIUS),
+    ),
+    "stands on a drum": (
+        "drums", (0.0, 0.0, SECOND[1] + LENGTH), Z, aligned(OTHER, Z), (4, (0.0, 0.0), 2.0 * RADIUS),
+    ),
+    "side by side": (
+        "drums", (SIDE + RADIUS, 0.0, 0.0), Z, aligned(OTHER, Z), (2, (SIDE, 0.0), 2.0 * SECOND[1]),
+    ),
+    "a bar on an end": (
+        "bar", (0.0, 0.0, -LENGTH - BAR[0]), Z, aligned(OTHER, X), (2, (0.0, 0.0), 2.0 * RADIUS),
+    ),
+    "a bar beside": (
+        "bar", (RADIUS + BAR[0], 0.0, 0.0), Z, aligned(OTHER, Z), (2, (BAR[0], 0.0), 2.0 * LENGTH),
+    ),
+}  # fmt: skip
+"""Pair, middle and axis of the cylinder, turn of the other; how many rows at least, middle and length of
+what is shared.
+"""
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_what_is_shared(program: Contacts, name: str) -> None:
+    """Rows without a gap span what two surfaces share, and push along its normal."""
+    pair, middle, axis, how, (rows, centre, length) = LIES[name]
+    q = pose(middle, aligned(AXIS, axis), how)
+    found, mine = program.run(q, np.zeros(12)), program.rows[pair]
+    gap, places = np.asarray(found[0])[mine], np.asarray(found[5])[:, mine]
+    assert abs(np.min(gap)) <= 1e-9
+    assert np.sum(np.abs(gap) <= 1e-9) >= rows
+    places = places[:, np.abs(gap) <= 1e-9]
+    wide = np.max(places, axis=1) - np.min(places, axis=1)
+    assert np.max(wide) == pytest.approx(length, rel=0.1)
+    ends = 0.5 * (np.max(places, axis=1) + np.min(places, axis=1))
+    assert np.allclose(ends[:2], centre, atol=0.1 * length)
+
+
+@pytest.mark.slow
+def test_cylinders_at_rest() -> None:
+    """One that stands, and one that lies on a box: each carries its weight, and stays."""
+    parts = assemble(
+        body("can", mass=2.0, inertia=(0.01, 0.01, 0.01)),
+        body("roll", mass=1.0, inertia=(0.01, 0.01, 0.01)),
+        contact("stand", cylinder("can", 0.05, 0.1, axis=Z), box("ground", 1.0, 1.0, 0.1), friction=0.4),
+        contact("lie", cylinder("roll", 0.05, 0.1, axis=X), box("ground", 1.0, 1.0, 0.1), friction=0.4),
+        gravity=9.81, start={"can": (0.3, 0.0, 0.2), "roll": (-0.3, 0.0, 0.15)},
+    )  # fmt: skip
+    traj = nsjax.simulate(*parts, schemes.moreau(), dt=1e-3, steps=50)
+    traj.raise_for_status()
+    assert np.max(np.abs(traj.v)) <= 1e-8
+    loads = [np.sum(np.asarray(traj.contact(x).force)[-1].reshape(-1, 3)[:, 0]) for x in ("stand", "lie")]
+    assert np.allclose(loads, [2.0 * 9.81, 9.81], rtol=1e-6)
+    # rolls along y: no slip, the spin that goes with the speed, which stays
+    v = np.concatenate([np.zeros(6), [0.0, 0.5, 0.0], [-10.0, 0.0, 0.0]])
+    state = dataclasses.replace(parts.state, v=v)
+    run = nsjax.simulate(parts.system, parts.params, state, schemes.moreau(), dt=1e-3, steps=50)
+    assert np.max(np.abs(np.asarray(run.v)[-1, 6:] - np.asarray(state.v)[6:])) <= 1e-8

@@ -1,0 +1,241 @@
+"""Groups of very many free bodies with a capacity: pairs of mixed shapes that come and go, against all
+contacts by name; here with few bodies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import InputError, Problem, schemes, status
+from nsjax.core.operators import contact_rows, prepared, refreshed
+from nsjax.multibody import (
+    assemble,
+    body,
+    box,
+    capsule,
+    contact,
+    contact_group,
+    corners,
+    cylinder,
+    plane,
+    sphere,
+)
+from nsjax.multibody.contacts import all_pairs, groups
+
+
+@pytest.fixture(autouse=True)
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group with a capacity is told by its places, however few pairs it has."""
+    monkeypatch.setattr(groups, "LISTED", -1)
+
+
+FLOOR, SIDE = plane(), plane(at=(-0.3, 0.0, 0.0), normal=(1.0, 0.0, 0.0))
+MASS = {"mass": 1.0, "inertia": (0.004, 0.005, 0.006)}
+
+
+def balls(n: int, spread: float = 0.25, group: bool = True, **given: Any) -> Problem:
+    """Spheres above a floor, beside a wall, at random places and speeds."""
+    rng = np.random.default_rng(3)
+    names = [f"b{k}" for k in range(n)]
+    shapes = [*(sphere(x, 0.1) for x in names), FLOOR, SIDE]
+    start = {
+        x: (
+            (spread * (k % 2) - 0.1, 0.02 * rng.normal(), 0.15 + 0.25 * (k // 2)),
+            (rng.normal(size=6) * 0.5),
+        )
+        for k, x in enumerate(names)
+    }
+    parts: list[Any] = [body(x, **MASS) for x in names]
+    more = {"capacity": 8} | given if group else {k: x for k, x in given.items() if k != "capacity"}
+    return assemble(
+        *parts, contact_group("all", shapes, **more), gravity=9.81, coordinates="absolute", start=start
+    )
+
+
+def run(problem: Problem, steps: int = 400, every: int = 100) -> Any:
+    return nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=steps, every=every)
+
+
+@pytest.mark.slow
+def test_as_all_by_name() -> None:
+    """Without friction velocities are unique: the same motion to what the solvers leave, which impacts of
+    spheres magnify.
+    """
+    found, named = (run(balls(4, group=group, restitution=0.5)) for group in (True, False))
+    for traj in (found, named):
+        traj.raise_for_status()
+    assert np.sum(named.impacts) > 5
+    np.testing.assert_allclose(found.q, named.q, atol=1e-7)
+    np.testing.assert_allclose(found.v, named.v, atol=1e-6)
+
+
+def test_too_many_for_their_places() -> None:
+    problem = absolute(start={"a": (0.0, 0.0, 0.1), "b": (1.0, 0.0, 0.1)}, capacity=1)
+    traj = run(problem, 2, 1)
+    assert int(traj.status) == status.CANDIDATES_LOST
+
+
+def test_a_pair_that_changes_its_slot() -> None:
+    """A ball lands and comes before one that rests: that one has no new impact, and its sums go with it."""
+    names = ("a", "b")
+    shapes = [*(sphere(x, 0.1) for x in names), FLOOR]
+    problem = assemble(
+        *(body(x, **MASS) for x in names), contact_group("all", shapes, capacity=4, friction=0.3),
+        gravity=9.81, coordinates="absolute", start={"a": (0.0, 0.0, 0.3), "b": (1.0, 0.0, 0.1)},
+    )  # fmt: skip
+    traj = run(problem, 400, 400)
+    traj.raise_for_status()
+    names = list(problem.system.labels.contacts)
+    assert names == ["all.sphere_sphere.0", "all.sphere_plane.0", "all.sphere_plane.1"]
+    assert np.asarray(traj.impacts[-1]).tolist() == [0, 1, 0]
+    np.testing.assert_allclose(traj.impulse_normal[-1], [0.0, *[9.81 * 0.4] * 2], rtol=1e-9)
+    np.testing.assert_allclose(traj.closed_time[-1][2], 0.4, rtol=1e-9)
+
+
+def test_two_at_one_place() -> None:
+    """Are refused as overlapping, by the distance of the surfaces and not by what is not a number."""
+    shapes = [sphere("a", 0.1), sphere("b", 0.1)]
+    problem = assemble(
+        body("a", **MASS), body("b", **MASS), contact_group("all", shapes, capacity=1),
+        coordinates="absolute", gravity=9.81,
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"gap of contact.*all.sphere_sphere.0.*-0\.2"):
+        run(problem)
+
+
+KINDS = ("sphere", "box", "capsule", "cylinder", "plane", "corners")
+ALONG, PLACE = np.array([0.6, 0.0, 0.8]), (0.02, 0.01, 0.03)
+
+
+def shape(kind: str, name: str) -> Any:
+    round_ = {"at": PLACE, "axis": ALONG}
+    made = {
+        "sphere": lambda: sphere(name, 0.1, at=PLACE),
+        "box": lambda: box(name, 0.1, 0.07, 0.12, at=PLACE, turned=(0.1, 0.2, 0.3)),
+        "capsule": lambda: capsule(name, 0.05, 0.1, **round_),
+        "cylinder": lambda: cylinder(name, 0.05, 0.1, **round_),
+        "plane": lambda: plane(name, at=(0.0, 0.01, 0.0), normal=ALONG),
+        "corners": lambda: corners(name, 0.1, 0.07, 0.12),
+    }
+    return made[kind]()
+
+
+@pytest.mark.slow
+def test_directions_are_derivatives() -> None:
+    """Of all pairs that are known, at random places, in each other and apart."""
+    parts: list[Any] = [body(x, **MASS, com=(0.01, 0.02, -0.03)) for x in ("a", "b")]
+    known = [x for x in itertools.product(KINDS, KINDS) if x in all_pairs.KINDS]
+    parts += [contact("_".join(x), shape(x[0], "a"), shape(x[1], "b"), friction=0.3) for x in known]
+    group = contact_group("all", [shape("sphere", "a"), shape("sphere", "b")], capacity=1, reach=10.0)
+    problem = assemble(*parts, group, gravity=9.81, coordinates="absolute", start={"a": (0.0, 0.0, 1.0)})
+    system, t = problem.system, jnp.zeros(())
+    p = prepared(system, problem.params)
+
+    @jax.jit
+    def both(q: Any) -> Any:
+        now = refreshed(system, t, q, p)
+        whole = contact_rows(dataclasses.replace(system, pairs=None), t, q, now).wt
+        return contact_rows(system, t, q, now).wt.dense(), whole
+
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        q = rng.normal(size=(2, 7))
+        q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1)[:, None]
+        q[0, :3] *= 0.25 / np.linalg.norm(q[0, :3])
+        q[1, :3] = 0.0
+        ours, whole = both(jnp.asarray(q.reshape(-1)))
+        np.testing.assert_allclose(ours, whole, atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("friction", "tolerance"), [(None, 1e-9), (0.3, 1e-4)])
+def test_a_mixed_heap_comes_to_rest(friction: float | None, tolerance: float) -> None:
+    """Of boxes, balls and capsules between walls: certified in every step, energy is lost alone, none
+    leaves, and closed contacts drift into each other by an amount of first order. With friction wedged
+    bodies creep, and the tolerance is that which heaps meet (see the limits).
+    """
+    rng = np.random.default_rng(0)
+    names, shapes, start = [f"b{k}" for k in range(6)], [], {}
+    for k, x in enumerate(names):
+        made = (sphere(x, 0.1), box(x, 0.08, 0.06, 0.07), capsule(x, 0.06, 0.08))
+        shapes.append(made[k % 3])
+        place = (0.3 * (k % 2) - 0.15, 0.3 * (k // 2 % 2) - 0.15, 0.2 + 0.3 * (k // 4))
+        start[x] = ((place, 0.8 * rng.normal(size=3)), np.zeros(6))
+    walls = [
+        plane(at=-0.35 * np.array(n), normal=n)
+        for n in np.array([(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0.0)])
+    ]
+    group = contact_group("all", [*shapes, FLOOR, *walls], capacity=16, friction=friction)
+    problem = assemble(
+        *(body(x, **MASS) for x in names), group, gravity=9.81, coordinates="absolute", start=start
+    )
+    deepest = []
+    for finer in (1, 4):
+        step = {"dt": 2e-3 / finer, "steps": 400 * finer, "every": 40 * finer}
+        traj = nsjax.simulate(*problem, schemes.moreau(tolerance=tolerance), **step)
+        traj.raise_for_status()
+        assert traj["energy"][-1] < 0.6 * traj["energy"][0]
+        places = np.asarray(traj.q).reshape(-1, 6, 7)[:, :, :3]
+        assert np.max(np.abs(places[:, :, :2])) < 0.35
+        assert np.min(places[:, :, 2]) > 0.0
+        deepest.append(-float(np.min(traj.gap_min)))
+    assert deepest[1] < 0.5 * deepest[0]  # a quarter; twice that, since heaps of other steps part
+
+
+CASES: dict[str, tuple[Any, str]] = {
+    "capacity": (
+        lambda: contact_group("x", [sphere("a", 0.1), FLOOR], capacity=0),
+        "contact_group 'x': capacity = 0; give a number of pairs, or None",
+    ),
+    "shape": (
+        lambda: absolute(first=corners("a", 0.1, 0.1, 0.1)),
+        "contact_group 'x': a corners with a capacity; take sphere, box.*, or leave capacity out",
+    ),
+    "scheme": (
+        lambda: nsjax.simulate(*absolute(), schemes.moreau_theta(), dt=1e-3, steps=1),
+        "scheme 'moreau_theta' with pairs",
+    ),
+    "body": (lambda: absolute(first=sphere("c", 0.1)), "contact_group 'x': unknown body 'c'"),
+}
+
+
+def absolute(*more: Any, first: Any = None, start: Any = None, capacity: int = 5) -> Problem:
+    shapes, group = [first or sphere("a", 0.1), sphere("b", 0.1), FLOOR], {"capacity": capacity}
+    start = {"a": (0.0, 0.0, 0.2), "b": (1.0, 0.0, 0.2)} if start is None else start
+    return assemble(
+        body("a", **MASS), body("b", **MASS), *more, contact_group("x", shapes, **group), gravity=9.81,
+        coordinates="absolute", start=start,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sentences(name: str) -> None:
+    make, sentence = CASES[name]
+    with pytest.raises(InputError, match=sentence):
+        make()
+
+
+@pytest.mark.slow
+def test_in_the_plane() -> None:
+    """Two crates and a disc that fall onto each other, as by name; without friction."""
+    things = [box("a", 0.1, 0.06), box("b", 0.08, 0.05), sphere("c", 0.07), plane(normal=(0.0, 1.0))]
+    start = {"a": (0.0, 0.08, 0.1), "b": (0.03, 0.24, -0.4), "c": (0.05, 0.45, 0.0)}
+    runs = []
+    for more in ({"capacity": 3}, {}):
+        problem = assemble(
+            *(body(x, mass=1.0, inertia=0.01) for x in "abc"),
+            contact_group("all", things, **more),
+            gravity=9.81, coordinates="absolute", start=start,
+        )  # fmt: skip
+        runs.append(run(problem, 300))
+        runs[-1].raise_for_status()
+    assert np.sum(runs[1].impacts) > 3
+    np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-8)

@@ -1,0 +1,80 @@
+"""Rows of contacts from the screws of a tree, for every pair of shapes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax.core.operators import all_rows, prepared
+from nsjax.multibody import (
+    assemble,
+    ball,
+    body,
+    box,
+    capsule,
+    contact,
+    corners,
+    cylinder,
+    hinge,
+    hole,
+    plane,
+    points,
+    sphere,
+)
+from nsjax.multibody.contacts import all_pairs
+from tests.multibody.coordinates.random_trees import GRAVITY, near
+
+SHAPES = {
+    "points": lambda x: points(x, [(0.1, 0.2, 0.0), (-0.2, 0.1, 0.3)]),
+    "corners": lambda x: corners(x, 0.1, 0.2, 0.15),
+    "sphere": lambda x: sphere(x, 0.15, at=(0.1, 0.0, 0.0)),
+    "box": lambda x: box(x, 0.2, 0.15, 0.1, turned=(0.1, 0.2, 0.0)),
+    "capsule": lambda x: capsule(x, 0.1, 0.3, axis=(0.0, 0.8, 0.6)),
+    "cylinder": lambda x: cylinder(x, 0.1, 0.3, axis=(0.6, 0.0, 0.8)),
+    "hole": lambda x: hole(x, 2.0, axis=(1.0, 0.0, 0.0)),
+    "plane": lambda x: plane(x, normal=(0.0, 0.6, 0.8)),
+}
+HELD_FIXED = [x for x, kind in all_pairs.KINDS.items() if set(x) <= set(SHAPES) and kind.hold is not None]
+KNOWN = [x for x, kind in all_pairs.KINDS.items() if set(x) <= set(SHAPES) and kind.hold is None]
+
+
+def meeting(first, second):
+    """Two bodies on a hinge and a ball whose shapes meet."""
+    found = [body(x, mass=1.0, inertia=(0.2, 0.3, 0.4)) for x in ("a", "b")]
+    found.append(hinge("h", "ground", "a", at=(0.2, 0.0, 0.0), axis=(0.0, 0.6, 0.8)))
+    found.append(ball("j", "a", "b", at=(0.3, 0.1, 0.2)))
+    met = contact("c", SHAPES[first]("a"), SHAPES[second]("b"), friction=0.3)
+    return assemble(*found, met, gravity=GRAVITY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", sorted(KNOWN), ids="-".join)
+def test_rows_of_all_pairs(pair) -> None:
+    """Far from each other and inside, with how the rows change: those that no step holds fixed."""
+    system, p, start = meeting(*pair)
+    by_hand, rng = dataclasses.replace(system, rows=None), np.random.default_rng(len("".join(pair)))
+    assert system.rows is not None
+
+    @jax.jit
+    def seen(q, v, xi, p):
+        def rows(s, x):
+            return all_rows(s, jnp.zeros(()), s.retract(q, x), prepared(s, p)).wt
+
+        rest = jnp.zeros(system.nv)
+        return [jax.jvp(functools.partial(rows, s), (rest,), (xi,)) for s in (system, by_hand)]
+
+    for _ in range(20):
+        q = system.retract(start.q, rng.normal(size=system.nv))
+        found, wanted = seen(q, *rng.normal(size=(2, system.nv)), p)
+        for x, y in zip(found, wanted, strict=True):
+            near(x, y, 1e-10)  # directions between points a millimetre apart lose three digits
+
+
+def test_features_that_are_held_have_no_rows() -> None:
+    assert HELD_FIXED
+    assert all(meeting(*pair).system.rows is None for pair in HELD_FIXED)

@@ -1,0 +1,205 @@
+"""Incremental beams at rest and in motion, against printed numbers and beams of objective elements."""
+
+from __future__ import annotations
+
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.linalg import expm
+from scipy.optimize import brentq
+
+import nsjax
+from nsjax import io, schemes
+from nsjax.analysis import equilibrium, load_path, modes
+from nsjax.multibody import assemble, beam, fixed, force, section, torque
+from tests.common.kernel import is_one_kernel, loop_text
+from tests.fem.cantilevers import arc
+from tests.multibody.flexible.beam_cases import lees_frame
+from tests.multibody.flexible.test_beam_schemes import SOFT, swinging
+
+pytestmark = pytest.mark.slow
+ROLL = section(EA=1e4, GA=5e3, EI=100.0, GJ=100.0)
+BEND = section(EA=1e7, GA=5e6, EI=1e7 / 12, GJ=5e6 / 6)
+
+
+def tip(found, nodes: int) -> np.ndarray:
+    return found.positions[-1][7 * nodes - 7 : 7 * nodes - 4]
+
+
+def rolled_up(elements: int, per: int, steps: int) -> float:
+    """Distance of the ends of a cantilever that a moment bends to a full circle."""
+    problem = assemble(
+        beam("arm", (0, 0, 0), (10, 0, 0), elements=elements, section=ROLL, element="incremental",
+             element_nodes=per),
+        fixed("clamp", "ground", "arm.start"), torque("bend", "arm.end", (0.0, 0.0, 0.0)),
+    )  # fmt: skip
+    found = equilibrium(problem, {"bend.value": (0.0, 0.0, 20.0 * np.pi)}, steps=steps)
+    return float(np.linalg.norm(tip(found, elements * (per - 1) + 1)))
+
+
+def test_roll_up() -> None:
+    """V1: with three nodes the two printed digits; with two of order 2 in mesh and steps together: where a
+    step ends, moments are spread by interpolated spins, printed are numbers of interpolated Rodrigues
+    vectors (3.2e-4 of ten elements, see tests/fem).
+    """
+    assert rolled_up(5, 3, 10) == pytest.approx(1.5e-5, rel=0.03)
+    assert rolled_up(10, 3, 10) == pytest.approx(1e-6, rel=0.1)
+    ten, twenty, more = rolled_up(10, 2, 10), rolled_up(20, 2, 10), rolled_up(10, 2, 20)
+    assert ten < 2e-3
+    assert ten / twenty == pytest.approx(4.0, rel=0.05)
+    assert ten / more == pytest.approx(4.0, rel=0.08)
+
+
+def test_bend_of_45_degrees() -> None:
+    """V2: printed positions of the tip; 60 steps in place of 6 end elsewhere, by less than 0.003."""
+    tips = {}
+    for per, steps in ((2, 6), (2, 60), (3, 6)):
+        points = arc(8 * (per - 1))
+        problem = assemble(
+            beam("arm", points, section=BEND, first_axis=(0, 0, 1), element="incremental",
+                 element_nodes=per),
+            fixed("clamp", "ground", "arm.start"), force("P", "arm.end", (0.0, 0.0, 0.0)),
+        )  # fmt: skip
+        found = equilibrium(problem, {"P.value": (0.0, 0.0, 600.0)}, steps=steps)
+        tips[per, steps] = tip(found, len(points))
+    np.testing.assert_allclose(tips[2, 6], (47.233, 15.802, 53.369), atol=1.5e-3)
+    np.testing.assert_allclose(tips[3, 6], (47.151, 15.685, 53.474), atol=1e-3)
+    assert 1e-4 < np.linalg.norm(tips[2, 60] - tips[2, 6]) < 3e-3
+
+
+def test_limit_load_of_lees_frame() -> None:
+    """V8: with ten elements of three nodes a leg, 18556.73 at a deflection of 48.735 where shear is stiff,
+    asked to 0.5 %; 18544.53 with shear.
+    """
+    full, stiff = 10000.0, {"element": "incremental", "element_nodes": 3}
+    for shear, wanted in ((320.0, 18556.73), (1.0, 18544.53)):
+        problem, node = lees_frame(20, shear=shear, **stiff)
+        found = load_path(
+            problem, {"P.value": (0.0, -full, 0.0)}, arc=10.0, longest=20.0, points=30,
+            until=lambda s, q, node=node: q[7 * node + 1] < 120.0 - 60.0,
+        )  # fmt: skip
+        assert found.limits[0] * full == pytest.approx(wanted, rel=1e-4)
+        deflection = 120.0 - found.limit_positions[0][7 * node + 1]
+        assert deflection == pytest.approx(48.735, rel=1e-3)
+
+
+def timoshenko() -> float:
+    """First frequency [rad/s] of the soft cantilever in bending, of the equations of the beam."""
+    GA, EI, line, rotary = SOFT["GA"], SOFT["EI"], SOFT["line_mass"], SOFT["line_inertia"]
+
+    def tip_loads(omega: float) -> float:
+        rows = np.array(  # w' = Q / GA + phi, phi' = M / EI, Q' = -m w2 w, M' = -Q - j w2 phi
+            [
+                [0.0, 1.0, 1.0 / GA, 0.0],
+                [0.0, 0.0, 0.0, 1.0 / EI],
+                [-line * omega**2, 0.0, 0.0, 0.0],
+                [0.0, -rotary * omega**2, -1.0, 0.0],
+            ]
+        )
+        return float(np.linalg.det(expm(rows)[2:, 2:]))
+
+    return float(brentq(tip_loads, 5.0, 9.0))
+
+
+def test_modes() -> None:
+    """Bending of Timoshenko's cantilever and twist, ``pi / 2 sqrt(GJ / rho J)``, of order 4 in the mesh."""
+    bending, twist, errors = timoshenko(), 0.5 * np.pi * np.sqrt(SOFT["GJ"] / 2e-2), []
+    for elements in (2, 4):
+        problem = assemble(
+            beam("arm", (0, 0, 0), (1, 0, 0), elements=elements, section=section(**SOFT),
+                 element="incremental", element_nodes=3),
+            fixed("clamp", "ground", "arm.start"),
+        )  # fmt: skip
+        found = modes(problem, 3).values.imag
+        errors.append((found[0] / bending - 1.0, found[2] / twist - 1.0))
+    assert np.all(np.abs(errors[1]) < 1e-4)
+    assert errors[0][0] / errors[1][0] == pytest.approx(16.0, rel=0.15)
+    assert errors[0][1] / errors[1][1] == pytest.approx(16.0, rel=0.15)
+
+
+def thrown(elements: int, element: str, dt: float) -> np.ndarray:
+    """Tip of a clamped beam thrown to the side and twisted, after 0.1 s."""
+    problem = assemble(
+        beam("arm", (0, 0, 0), (1, 0, 0), elements=elements, section=section(**SOFT),
+             first_axis=(0, 0, 1), element=element),
+        fixed("clamp", "ground", "arm.start"),
+    )  # fmt: skip
+    x = np.linspace(0.0, 1.0, elements + 1)
+    v = np.stack([0 * x, 8 * x**2, 4 * x**2, 16 * x, -8 * x, 16 * x], axis=1)
+    problem = problem.replace(initial_v=v.reshape(-1))
+    traj = nsjax.simulate(*problem, schemes.newmark(), dt=dt, time=0.1, every=round(0.1 / dt))
+    traj.raise_for_status()
+    return np.asarray(traj.q)[-1, 7 * elements : 7 * elements + 7]
+
+
+def test_both_formulations_have_one_limit() -> None:
+    """The difference to objective elements vanishes with the mesh, of order 2 at least, at any step; both
+    move by 0.5.
+    """
+    apart = [
+        np.linalg.norm(thrown(n, "incremental", 2e-3) - thrown(n, "objective", 2e-3)) for n in (2, 4, 8)
+    ]
+    assert 1e-9 < apart[0] < 0.05
+    assert apart[0] / apart[1] > 3.5
+    assert apart[1] / apart[2] > 3.5
+
+
+def test_a_run_from_a_file_goes_on_bit_for_bit(tmp_path: pathlib.Path) -> None:
+    problem, scheme = swinging(per=3), schemes.newmark()
+
+    def run(steps: int, carry=None):
+        return nsjax.simulate(*problem, scheme, dt=1e-3, steps=steps, carry=carry)
+
+    whole, first = run(12), run(6)
+    io.save(tmp_path / "run.npz", problem, first, scheme=scheme)
+    _, loaded = io.load(tmp_path / "run.npz", problem)
+    rest = run(6, loaded.carry)
+    np.testing.assert_array_equal(np.asarray(rest.q)[-1], np.asarray(whole.q)[-1])
+    np.testing.assert_array_equal(np.asarray(rest.v)[-1], np.asarray(whole.v)[-1])
+    assert np.max(np.abs(np.asarray(whole.q)[-1, 21:].reshape(2, 7)[:, 4:])) > 1e-3
+    assert whole.system.labels.q[21] == "arm.gauss0.qw"
+    assert problem.system.shapes(0.0, whole.q[-1], problem.params).shapes
+
+
+def test_derivatives_of_a_run() -> None:
+    """Forward and reverse agree, and with central differences of runs, along a change of stiffness, length
+    without strain and start at once.
+    """
+    problem = swinging(per=3)
+
+    def end(EI, length, push):
+        points = problem.params["arm"].points * jnp.stack([length, 1.0, 1.0])
+        changed = problem.replace({"arm.section.EI": EI, "arm.points": points})
+        start = nsjax.State(t=0.0, q=problem.state.q, v=jnp.asarray(problem.state.v) * push)
+        traj = nsjax.simulate(changed.system, changed.params, start, schemes.newmark(), dt=2e-3, steps=15)
+        return jnp.sum(traj.q[-1, 14:21] * jnp.arange(1.0, 8.0))
+
+    at, way = (5.0, 1.0, 1.0), (1.0, 0.1, 0.3)
+    run = jax.jit(end)
+    forward = jax.jit(lambda: jax.jvp(end, at, way)[1])()
+    backward = sum(x * d for x, d in zip(jax.jit(jax.grad(end, argnums=(0, 1, 2)))(*at), way, strict=True))
+    assert float(forward) == pytest.approx(float(backward), rel=1e-9)
+    h = 1e-4
+    up, down = (run(*(x + s * h * d for x, d in zip(at, way, strict=True))) for s in (1.0, -1.0))
+    assert float(forward) == pytest.approx(float(up - down) / (2.0 * h), rel=1e-5)
+
+
+def test_from_rest_under_a_load() -> None:
+    """A static equilibrium stays where it is: its history belongs to it."""
+    problem = assemble(
+        beam("arm", (0, 0, 0), (1, 0, 0), elements=1, section=section(**SOFT), first_axis=(0, 0, 1),
+             element="incremental", element_nodes=3),
+        fixed("clamp", "ground", "arm.start"), force("P", "arm.end", (0.0, 0.0, 0.0)),
+    )  # fmt: skip
+    found = equilibrium(problem, {"P.value": (0.0, 3.0, -5.0)}, steps=2)
+    traj = nsjax.simulate(*found.problem, schemes.newmark(), dt=1e-3, steps=20)
+    q = np.asarray(traj.q)
+    assert np.linalg.norm(q[0, 15:17]) > 0.2
+    np.testing.assert_allclose(q, np.broadcast_to(q[0], q.shape), atol=1e-8)
+
+
+def test_the_loop_is_one_kernel() -> None:
+    assert is_one_kernel(loop_text(swinging(per=3), schemes.moreau(), 1e-3))
