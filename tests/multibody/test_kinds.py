@@ -302,9 +302,9 @@ NAMES = {*joints.KINDS, *loads.KINDS, *elements.KINDS, *couplings.KINDS, "free"}
 EXCEPTIONS = {
     "files/source.py": "sizes and names of the other program's elements, an actuator among them",
     "files/sensors.py": "actuator is what the other program calls a motor",
-    "sensing.py": "distance is what a sensor measures",
+    "body_sensors.py": "distance is what a sensor measures",
     "reactions.py": "force and torque are quantities of a row",
-    "rows.py": "force and torque are quantities of a row",
+    "views_of_rows.py": "force and torque are quantities of a row",
 }
 """Files that compare words that are names of kinds, and why."""
 
