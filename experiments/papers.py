@@ -22,7 +22,7 @@ COUNTS = {
     "S&U&S": {"Figure": 10, "Table": 1},
     "C": {"Figure": 10, "Table": 0},
 }
-"""Of the papers whose figures are at hand."""
+"""Names of the papers whose figures are at hand."""
 
 OTHERS = {
     "SRKA": (

@@ -108,7 +108,7 @@ class Stepper:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the inputs, in the order of ``u``."""
+        """The names of the inputs, in the order of ``u``."""
         return tuple(name for name, _ in self.inputs.keys)
 
     @property

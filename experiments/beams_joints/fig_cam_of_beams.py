@@ -35,7 +35,7 @@ from ..contact import cam
 from . import shared
 
 ELEMENTS, SPOKES, WALL = 12, 4, 0.005
-"""Of the ring; nodes that the hub holds; radius of the ring's section [m]."""
+"""Elements of the ring; nodes that the hub holds; radius of the ring's section [m]."""
 
 STEM, WIDTH, PIECES = 0.05, 0.01, 1
 """Length and width of the stem [m]; its elements."""

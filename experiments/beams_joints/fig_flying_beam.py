@@ -58,7 +58,7 @@ def momenta(problem: Problem, traj: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def work(problem: Problem, traj: Any) -> np.ndarray:
-    """Of force and moment at every row, by the trapezoidal rule [J]."""
+    """The work of force and moment at every row, by the trapezoidal rule [J]."""
     t, q = np.asarray(traj.t), shared.poses(traj)[:, 0]
     v = np.asarray(traj.v).reshape(len(t), -1, 6)[:, 0]
     turn = np.asarray(jax.vmap(rotations.matrix)(jnp.asarray(q[:, 3:])))

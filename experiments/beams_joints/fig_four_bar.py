@@ -25,7 +25,7 @@ STIFFER = 1e3
 
 
 def angle(t: Any) -> Any:
-    """Of the crank: its rate goes from zero to `SPEED` as ``(1 - cos(pi t)) / 2``."""
+    """The angle of the crank: its rate goes from zero to `SPEED` as ``(1 - cos(pi t)) / 2``."""
     rising = SPEED * (0.5 * t - jnp.sin(jnp.pi * t) / (2.0 * jnp.pi))
     return jnp.where(t < 1.0, rising, SPEED * (t - 0.5))
 
@@ -56,7 +56,7 @@ def mechanism(factor: float = 1.0, elements: int = 4) -> Problem:
 
 
 def rocker_error(t: np.ndarray, q: np.ndarray, first: int) -> np.ndarray:
-    """Of the angle of the rocker's chord against the rigid one [rad]."""
+    """The error of the angle of the rocker's chord against the rigid one [rad]."""
     wanted = eye(np.asarray(angle(t))) - [GROUND, 0.0]
     found = q[:, first, :2] - [GROUND, 0.0]
     return np.arctan2(found[:, 1], found[:, 0]) - np.arctan2(wanted[:, 1], wanted[:, 0])

@@ -55,7 +55,7 @@ def mechanism() -> Problem:
 
 
 def _rates(y: np.ndarray) -> np.ndarray:
-    """Of the angles from x and their rates, thin rigid rods of mass and length 1."""
+    """Rates of the angles from x and of their rates, thin rigid rods of mass and length 1."""
     one, two, w1, w2 = y
     c, s = np.cos(one - two), np.sin(one - two)
     mass = np.array([[4.0 / 3.0, 0.5 * c], [0.5 * c, 1.0 / 3.0]])
@@ -65,8 +65,8 @@ def _rates(y: np.ndarray) -> np.ndarray:
 
 
 def rigid(steps: int, finer: int = 10) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of rigid rods, at the end of every step: places of the tip (steps + 1, 2), its accelerations, and the
-    force of the middle hinge on the second rod, by Runge and Kutta's fourth order.
+    """The motion of rigid rods at the end of every step: places of the tip (steps + 1, 2), its
+    accelerations, and the force of the middle hinge on the second rod, by Runge and Kutta's fourth order.
     """
     y, h, tip, rate, force = np.zeros(4), STEP / finer, [], [], []
     for _ in range(steps + 1):
@@ -87,7 +87,7 @@ def rigid(steps: int, finer: int = 10) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def tip_acceleration(problem: Problem, traj: Any) -> np.ndarray:
-    """Of the equations of motion, in y, with the multipliers of every row."""
+    """The acceleration of the tip in y by the equations of motion, with the multipliers of every row."""
     s: Any = problem.system
     p = s.prepare(problem.params)
 

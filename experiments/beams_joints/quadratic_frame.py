@@ -19,7 +19,7 @@ PLANE = np.array([0, 1, 5])
 """Increments that stay in the plane."""
 
 SETTLED = 1e-9
-"""Of the last update, of lengths 120."""
+"""The largest last update, of lengths 120."""
 
 
 def _elements(x: Any) -> Any:

@@ -85,7 +85,7 @@ def _saddle(A: np.ndarray, rows: np.ndarray, scale: float, lower: float = 1.0) -
 
 
 def conditions_at(step: Step, dt: float) -> dict[str, float]:
-    """Of iteration matrices by the scaling of their rows, in the norm of the largest stretch.
+    """Condition of iteration matrices by the scaling of their rows, in the norm of the largest stretch.
 
     Inverses are those of the matrix scaled well, whose rows and columns are scaled back: the condition of
     the unscaled one is above what rounding shows.

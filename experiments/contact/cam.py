@@ -23,7 +23,7 @@ DRIVE = 1e4
 """Inertia that turns the cam; the follower, with some 10 J, slows it by 1e-6 of its speed."""
 
 STEPS = 1000
-"""Of a turn."""
+"""Steps of a turn."""
 
 
 def eccentric(angle: Any) -> tuple[Any, Any]:
@@ -90,7 +90,7 @@ def turning(problem: Any, height: Any, speed: float, turns: float = 1.0) -> nsja
 
 
 def angle(traj: nsjax.Trajectory) -> np.ndarray:
-    """Of the cam from top dead centre."""
+    """The angle of the cam from top dead centre."""
     made: np.ndarray = np.asarray(traj["cam.angle"]) - np.pi / 2
     return made
 

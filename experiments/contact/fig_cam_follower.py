@@ -16,7 +16,7 @@ from . import cam, shared
 
 SLOW, FAST = 50.0, 120.0
 BRACKET, HALVINGS = 0.03, 12
-"""Of the speed of lift-off: to 1e-5 of it."""
+"""Bracket of the speed of lift-off, and its halvings: to 1e-5 of it."""
 
 
 def follower(flat: bool, disc: bool) -> tuple[common.Numbers, dict[str, np.ndarray]]:

@@ -21,7 +21,7 @@ HEIGHT = 0.05 + 2.0 * RADIUS
 
 
 def moments(mass: float, axis: int) -> np.ndarray:
-    """Of a thin rod along an axis, and of a solid cylinder about it."""
+    """Moments of inertia of a thin rod along an axis, and of a solid cylinder about it."""
     found = np.full(3, mass * (HALF**2 / 3.0 + RADIUS**2 / 4.0))
     found[axis] = 0.5 * mass * RADIUS**2
     return found
@@ -47,7 +47,7 @@ def impulse(aside: float) -> float:
 
 
 ELEMENTS, STEEL, FINE = 4, 2e11, 2e-6
-"""Of each beam; its modulus [Pa]; step that an explicit scheme takes of steel [s]."""
+"""Elements of each beam; its modulus [Pa]; step that an explicit scheme takes of steel [s]."""
 
 
 def beams(aside: float) -> Any:

@@ -30,12 +30,12 @@ from .. import common
 from . import cam, shared
 
 ELEMENTS, SPOKES, WALL = 16, 4, 0.005
-"""Of the ring; nodes that the hub holds; radius of the ring's section [m]."""
+"""Elements of the ring; nodes that the hub holds; radius of the ring's section [m]."""
 
 MODULI, STEEL, DENSITY = (2e9, 2e10, 2e11), 2e11, 7800.0
 SLOW, FAST, NEAR = 50.0, 120.0, 0.01
 STEPS = 1000
-"""Of a turn."""
+"""Steps of a turn."""
 
 
 def parts(modulus: float) -> list[Any]:

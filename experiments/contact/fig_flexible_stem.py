@@ -36,7 +36,7 @@ from . import cam, shared
 LENGTH, WIDTH, ELEMENTS, STEEL, DENSITY = 0.1, 0.01, 3, 2e11, 7800.0
 SLOW, NEAR = 50.0, 0.01
 STEPS = 1000
-"""Of a turn."""
+"""Steps of a turn."""
 
 BOTTOM = float(cam.lift(np.array(np.pi)))
 """Height of the roller at bottom dead centre, where the runs begin."""

@@ -17,7 +17,7 @@ from . import shared, woodpecker
 
 DT, STEPS, EVERY = 2e-5, 60_000, 5
 SCALES = (1 / 4, 1 / 16, 1 / 64, 1 / 256)
-"""Of plays, deflections and angles; times go with the root."""
+"""Scales of plays, deflections and angles; times go with the root."""
 
 STROKES = 5
 """Last ones that the period is a mean of."""

@@ -30,8 +30,8 @@ FALL, MEASURED = 500, 100
 """Steps until they lie, and steps that are timed."""
 
 TOLERANCE = 1e-3
-"""Of impulses, relative to the largest: up to some 50 sweeps a step. 1e-4 is met in every step of these
-boxes too, but by 7, 62, 166 and 339 sweeps a step, so that time grows with the power 1.9: in a few steps
+"""The tolerance of impulses, relative to the largest: up to some 50 sweeps a step. 1e-4 is met in every step
+of these boxes too, but by 7, 62, 166 and 339 sweeps a step, so that time grows with the power 1.9: in a few steps
 wedged contacts creep along a direction in which they hardly move anything (eigenvalues of the scaled
 Delassus operator down to 1e-6 of the largest), from kink to kink. Asked for 1e-6, some steps of a box are
 left at 1e-6 to 5e-5 after ten thousand sweeps.
@@ -72,7 +72,7 @@ def memory(problem: Any, scheme: Any) -> float:
 
 
 def slope(x: list[float], y: list[float]) -> float:
-    """Of ``log y`` over ``log x``, fitted."""
+    """The slope of ``log y`` over ``log x``, fitted."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 

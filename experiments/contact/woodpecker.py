@@ -53,13 +53,13 @@ def force(t: Array, q: Array, v: Array, p: Any) -> Array:
 
 
 def potential(t: Array, q: Array, p: Any) -> Array:
-    """Of both [J]."""
+    """The potential of both bodies [J]."""
     height = (p.mass_s + p.mass_m) * q[0] + p.mass_s * (p.l_m * q[1] + p.l_g * q[2])
     return p.gravity * height + 0.5 * p.spring * (q[1] - q[2]) ** 2
 
 
 def gap(t: Array, q: Array, p: Any) -> Array:
-    """Of the beak, the lower and the upper edge of the sleeve."""
+    """Gaps of the beak, the lower and the upper edge of the sleeve."""
     play = p.r_m - p.r_o
     beak = -p.h_s * q[2] + p.l_m + p.l_g - p.l_s - p.r_o
     return jnp.stack([beak, p.h_m * q[1] + play, -p.h_m * q[1] + play])

@@ -28,7 +28,7 @@ def _parts(q: Array, p: Any) -> tuple[Array, Array, Array]:
 
 
 def accelerations(q: Array, v: Array, p: Any) -> Array:
-    """Of the mechanism in its guide, constraint on acceleration level."""
+    """The acceleration of the mechanism in its guide, constraint on acceleration level."""
     system = models.slider_crank_bilateral().system
     solved, w, delassus = _parts(q, p)
     free = jnp.linalg.solve(system.mass(q, p), system.force(0.0, q, v, p))

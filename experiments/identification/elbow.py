@@ -36,9 +36,10 @@ from .tosses import GRAVITY, SAMPLE, matrices, turns
 STEPS = 4
 """Steps per sample; with two of them the same numbers predict the hinge worse."""
 TOLERANCE = 1e-8
-"""Of contact problems, relative: with restitution some of them reach no 1e-11, in one toss of seven."""
+"""Tolerance of contact problems, relative: with restitution some of them, in one toss of seven, reach no
+1e-11."""
 EDGES = np.array([0.1, 0.05, 0.05])
-"""Of both boxes [m]."""
+"""Edges of both boxes [m]."""
 ARM = np.array([-0.035, 0.06, 0.0])
 """The hinge, about y, in the axes of link 1 [m]."""
 REACH = np.array([0.035, 0.0, 0.0])
@@ -175,7 +176,7 @@ def start(toss: Measured, gravity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def starts(measured: Sequence[Measured], gravity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of all tosses: (K, 8), (K, 7)."""
+    """Starts of all tosses: (K, 8), (K, 7)."""
     both = [start(toss, gravity) for toss in measured]
     return np.stack([q for q, _ in both]), np.stack([v for _, v in both])
 

@@ -69,7 +69,7 @@ inertia [kg m^2], from that of a solid cube to that of one whose mass lies in it
 centre, a twentieth of the side to all sides [m].
 """
 POINTS, FOLDS, SETS = 256, 5, 100
-"""Of the design; folds; simulated sets."""
+"""Points of the design; folds; simulated sets."""
 SCATTER = np.array([0.1, 0.2, 0.05])
 """Relative deviation of friction, restitution and inertia between simulated tosses."""
 SHIFT = 5e-4

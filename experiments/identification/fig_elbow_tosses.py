@@ -100,7 +100,7 @@ ERRORS = ("position [0.1 m]", "rotation [deg]", "hinge angle [deg]")
 TYPICAL = np.array([0.45, 60.0, 50.0])
 """What the nominal numbers leave of them; measured once, weights of the cost."""
 POINTS, QUICK, FOLDS, SETS = 112, 72, 5, 24
-"""Of the design, and of its quick form; folds; simulated sets."""
+"""Points of the design, and of its quick form; folds; simulated sets."""
 SCATTER = 0.1
 """Deviation of the numbers between simulated tosses, as a part of the box of the design."""
 

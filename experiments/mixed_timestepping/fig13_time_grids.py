@@ -119,12 +119,12 @@ def grid(scheme: Scheme) -> Grid:
 
 
 def grids() -> dict[str, Grid]:
-    """Of all registered schemes."""
+    """Time grids of all registered schemes."""
     return {name: grid(entry.factory()) for name, entry in schemes.REGISTRY.items()}
 
 
 def exact_velocity(abscissa: np.ndarray) -> np.ndarray:
-    """Of the oscillator, over the step."""
+    """The velocity of the oscillator over the step."""
     phase = STEP * abscissa
     return START_V * np.cos(phase) - START_Q * np.sin(phase)
 

@@ -56,7 +56,7 @@ def _paint(figure: Any, arrays: dict[str, np.ndarray]) -> None:
 
 
 def matched_restitution() -> float:
-    """Of the tip of the stiff rod, for the impulse that the rigid mechanism has with its own."""
+    """The restitution of the stiff rod's tip, for the impulse that the rigid mechanism has with its own."""
     mechanism = rigid()
     ratio = met_mass(mechanism) / met_mass(bent(STIFF.elements, young=STIFF.young))
     return (1.0 + float(mechanism.p.restitution)) * ratio - 1.0

@@ -19,7 +19,7 @@ from .fig30_modes_path import STEPS, effective, numbers_of_modes
 from .flexible import ELEMENTS, STEP, Rod, contact_numbers, driven_run, finish, modal
 
 LANDING = (7.4e-3, 9e-3)
-"""Of the slider on the lower wall, before it has come back [s]."""
+"""The landing of the slider on the lower wall, before it has come back [s]."""
 
 
 def _paint(figure: Any, t: np.ndarray, series: dict[str, np.ndarray]) -> None:

@@ -100,13 +100,13 @@ class Mechanism:
         return found
 
     def height(self, q: Vector) -> float:
-        """Of the slider's centre, y [m]."""
+        """The height of the slider's centre, y [m]."""
         u = self.tip @ q[3:]
         end = np.sin(q[1]) * (self.p.rod_length + u[0]) + np.cos(q[1]) * u[1]
         return float(self.p.crank_length * np.sin(q[0]) + end)
 
     def gaps(self, q: Vector) -> Vector:
-        """Of the four corners (4,), [R&S (171)-(174)]."""
+        """Gaps of the four corners (4,), [R&S (171)-(174)]."""
         p, y, s, c = self.p, self.height(q), np.sin(q[2]), np.cos(q[2])
         tilt = p.half_length * np.array([s, -s, -s, s])
         side = np.array([-y, -y, y, y])

@@ -40,7 +40,7 @@ from .rigid import PAPER
 
 STEP, DURATION = 1e-5, 0.07
 ELEMENTS = 5
-"""Of the rod: the outcomes are those of twenty elements, at a third of the cost."""
+"""Elements of the rod: the outcomes are those of twenty elements, at a third of the cost."""
 
 SLOPES = (0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
 PRINTED, ENDING = 0.1, 1e3
@@ -136,7 +136,8 @@ def misfits(free: np.ndarray, delassus: np.ndarray, friction: float, r: float, c
 
 
 def period(series: np.ndarray) -> int:
-    """Of the end of a series that repeats itself, 0: none up to 12; the iteration amplifies rounding."""
+    """The period of the end of a series that repeats itself; 0: none up to 12. The iteration amplifies
+    rounding."""
     ends = [p for p in range(1, 13) if np.allclose(series[-12:], series[-12 - p : -p], rtol=1e-4)]
     return ends[0] if ends else 0
 

@@ -43,7 +43,7 @@ def watched(traj: nsjax.Trajectory) -> tuple[np.ndarray, np.ndarray]:
 
 
 def errors(r: published.Run, dt: float) -> tuple[float, float]:
-    """Of height and rate, [C (52)]."""
+    """Errors of height and rate, [C (52)]."""
     z, dz, _ = exact(dt)
     found, rate = watched(r.traj)
     return published.error(found, z), published.error(rate, dz)

@@ -30,7 +30,7 @@ class Impact:
 
 
 def _rate(y: np.ndarray) -> np.ndarray:
-    """Of ``y = (x, R, v, Omega)``, Omega in body axes."""
+    """The rate of ``y = (x, R, v, Omega)``, Omega in body axes."""
     turn, spin = y[3:12].reshape(3, 3), y[15:]
     skew = np.array([[0.0, -spin[2], spin[1]], [spin[2], 0.0, -spin[0]], [-spin[1], spin[0], 0.0]])
     change = -np.cross(spin, INERTIA * spin) / INERTIA
@@ -57,7 +57,7 @@ def _rows(y: np.ndarray) -> np.ndarray:
 
 
 def rates(y: np.ndarray) -> np.ndarray:
-    """Of the heights (8,)."""
+    """The rates of the heights (8,)."""
     return np.asarray(_rows(y) @ y[12:])
 
 

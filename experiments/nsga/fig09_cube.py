@@ -100,7 +100,7 @@ def _beside_coupled(runs: dict[tuple[str, float], published.Run], numbers: commo
 
 
 def _errors(runs: dict[tuple[str, float], published.Run], numbers: common.Numbers) -> None:
-    """Of the corner over the window, and of the centroid from contact on, into ``numbers``."""
+    """Errors of the corner over the window, and of the centroid from contact on, into ``numbers``."""
     found: dict[str, Any] = {"DS": {}, "DSn": {}}
     exact = runs["DS", REFERENCE]
     corner = cube.whole(exact.traj, REFERENCE, "q", cube.CORNER)

@@ -61,7 +61,7 @@ def steps(quick: bool) -> Iterator[Row]:
 
 
 def operations(quick: bool) -> Iterator[Row]:
-    """Of lowered programs."""
+    """Operations of lowered programs."""
     nsjax.configure()
     for scheme in list(OPERATIONS)[: 1 if quick else None]:
         for mode, asked in list(OPERATIONS[scheme].items())[: 1 if quick else None]:

@@ -83,7 +83,7 @@ def lowered(scheme: str, mode: str, problem: Problem | None = None, dt: float = 
 
 
 def operations(program: Any) -> int:
-    """Of a lowered program."""
+    """The number of operations of a lowered program."""
     return len(re.findall(r"^\s+%", program.as_text(), re.M))
 
 

@@ -64,7 +64,7 @@ def cube(elements: int) -> Problem:
 
 
 def cost(problem: Problem, steps: int, repeated: int) -> common.Numbers:
-    """Of a step of a run."""
+    """The cost of a step of a run."""
     system, params, state = problem
     scheme = schemes.nsga_decoupled()
 

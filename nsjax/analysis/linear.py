@@ -246,7 +246,7 @@ class Point:
         return refreshed(self.system, t, q, prepared(self.system, given))
 
     def rates(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Of everything that is held, affine in ``v``."""
+        """Rates of everything that is held, affine in ``v``."""
         s, parts = self.system, [jnp.zeros(0)]
         if s.nb or self.rows:
             every = row_rates(s, t, q, v, p)

@@ -52,7 +52,7 @@ class Filters:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the numbers."""
+        """The names of the filtered numbers."""
         return tuple(name for name, _ in self.inputs.keys)
 
     def split(self, v: Array) -> tuple[Array, Array]:
@@ -79,28 +79,28 @@ class Filters:
         return jnp.concatenate([jnp.concatenate([own, corner], axis=1), lower])
 
     def force(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
-        """Of the system at the activations, then ``u - a``."""
+        """The force of the system at the activations, then ``u - a``."""
         w, a = self.split(v)
         u = jnp.stack([jnp.asarray(p.commands[name], float) for name in self.names])
         return jnp.concatenate([self.system.force(t, q, w, self.ready(p, a)), u - a])
 
     def slip(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
-        """Of the system."""
+        """The slip of the system."""
         found: Array = self.system.slip(t, q, self.split(v)[0], self.ready(p))
         return found
 
     def drag(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
-        """Of the system."""
+        """The drag of the system."""
         found: Array = self.system.drag(t, q, self.split(v)[0], self.ready(p))
         return found
 
     def rows(self, t: Array, q: Array, p: FilteredParams) -> tuple[Array, Array]:
-        """Of the system; activations move no contact."""
+        """The rows of the system; activations move no contact."""
         wt, offset = self.system.rows(t, q, self.ready(p))  # type: ignore[misc]
         return jnp.concatenate([wt, jnp.zeros((*wt.shape[:2], len(self.names)))], axis=2), offset
 
     def observe(self, t: Array, q: Array, v: Array, output: Any, p: FilteredParams) -> dict[str, Array]:
-        """Of the system."""
+        """What the system observes."""
         w, a = self.split(v)
         found: dict[str, Array] = self.system.observe(  # type: ignore[misc]
             t, q, w, output, self.ready(p, a)
@@ -108,11 +108,11 @@ class Filters:
         return found
 
     def retract(self, q: Array, xi: Array) -> Array:
-        """Of the system; activations have no position."""
+        """The position of the system moved by ``xi``; activations have no position."""
         return self.system.retract(q, self.split(xi)[0])
 
     def difference(self, q0: Array, q1: Array) -> Array:
-        """Of the system, zero for activations."""
+        """The difference of two positions of the system, zero for activations."""
         return jnp.concatenate([self.system.difference(q0, q1), jnp.zeros(len(self.names))])
 
     def part_names(self, kind: str) -> tuple[str, ...]:

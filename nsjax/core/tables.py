@@ -140,5 +140,5 @@ def constant(name: str, value: Any) -> Table:
 
 
 def first_value(signal: Table | Segment) -> Any:
-    """Of an input, before any step."""
+    """The value of an input before any step."""
     return signal.value if isinstance(signal, Segment) else jnp.asarray(signal.values)[0]

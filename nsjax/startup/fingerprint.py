@@ -96,7 +96,7 @@ def package_held() -> Iterator[None]:
 
 
 def _package() -> str:
-    """Of the package as it is loaded."""
+    """The digest of the package as it is loaded."""
     held: list[str] | None = getattr(_held, "digests", None)
     if held:
         return held[0]

@@ -73,7 +73,7 @@ def kept_call(function: Callable[..., Any], static: Any, *arguments: Any) -> Any
 
     @run.def_vmap
     def lanes(size: int, batched: list[bool], *leaves: Any) -> Any:
-        """Of a batch the function is traced as ever: a kept program has no lanes."""
+        """A batch is traced as ever: a kept program has no lanes."""
 
         def one(*leaves: Any) -> tuple[Any, ...]:
             return tuple(jax.tree.leaves(function(static, *jax.tree.unflatten(tree, leaves))))

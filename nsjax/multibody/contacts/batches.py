@@ -98,7 +98,7 @@ class Batch:
         return scene_of(tree.dimension, jnp.zeros(()), tree.alone(first), tree.alone(second))
 
     def _meeting(self, tree: Bodies, ends: tuple[Any, Any], places: Places) -> meetings.Meeting:
-        """Of one pair."""
+        """Gaps and slips of one pair."""
         both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
         return meetings.meetings(self._scene(tree, *ends), self.part, both, places.near)
 
@@ -186,7 +186,7 @@ def _moves(dimension: int, frame: Any, centre: Array) -> Any:
 
 
 def _taken(frames: Any, places: Array) -> Any:
-    """Of these bodies."""
+    """The frames of these bodies."""
     return jax.tree.map(lambda x: x[places], frames)
 
 

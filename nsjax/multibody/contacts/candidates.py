@@ -94,7 +94,7 @@ class Candidates:
 
     @functools.cached_property
     def rows(self) -> np.ndarray:
-        """Of the shapes of all pairs (m, 2)."""
+        """Rows of the shapes of all pairs (m, 2)."""
         return listed(*self.pairs_of)[self.kinds]
 
     @property
@@ -124,7 +124,7 @@ class Candidates:
         return Found(which=which, used=which < self.many, lost=jnp.sum(near) > self.capacity)
 
     def _around(self, tree: Bodies, frames: Any, kind: str, places: np.ndarray, shapes: Any) -> Around:
-        """Of all shapes of a kind."""
+        """Spheres around all shapes of a kind."""
         own = jax.tree.map(lambda x: x[places], frames)
 
         def one(frame: Any, shape: Any) -> Around:
@@ -181,7 +181,7 @@ def _from(x: Around, point: Array) -> Array:
 
 
 def radius_of(kind: str, x: Any, dimension: int) -> Any:
-    """Of a sphere around a shape, which a plane has not."""
+    """The radius of a sphere around a shape, which a plane has not."""
     if kind == "box":
         edges = [x.half_length, x.half_height, x.half_depth][:dimension]
         return jnp.sqrt(sum(jnp.square(jnp.asarray(e, float)) for e in edges))

@@ -83,7 +83,7 @@ def _capsule_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 
 def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any, Array, Array]:
-    """Of both rims of a pin in a hollow cylinder, centres (3, 2) and radii along two directions, the parts
+    """Both rims of a pin in a hollow cylinder: centres (3, 2) and radii along two directions, the parts
     of these three across the axis, and a point of the axis with its direction.
     """
     (first, second), pin, other = part.bodies, numbers.first, numbers.second

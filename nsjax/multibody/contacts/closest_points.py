@@ -161,7 +161,7 @@ def set_back(places: Array, size: Any) -> Array:
 
 
 def along_box(middle: Array, along: Array, half: Any, edges: Array) -> tuple[Array, Array]:
-    """Of a segment in the axes of a box: parameters (3,) of its nearest point, and of both ends of what
+    """A segment in the axes of a box: parameters (3,) of its nearest point, and of both ends of what
     lies over the nearest face; which of them are there.
 
     The derivative of the squared distance along a segment grows, linearly between the planes of the faces:

@@ -31,7 +31,7 @@ SAMPLES = 32
 """Points of a rim that are looked at; four of them carry a cylinder that stands."""
 
 HALVINGS = 45
-"""Of a bracket: from its length to rounding."""
+"""Halvings of a bracket: from its length to rounding."""
 
 SOUND = 1e-3
 """Bend of the distance along a rim, in its radius, above which a deepest point is one."""
@@ -77,7 +77,7 @@ class Held(NamedTuple):
 
 
 def rims_of(scene: Scene, body: str, x: Any) -> Rims:
-    """Of a cylinder."""
+    """The rims of a cylinder."""
     a, turn = scene.algebra, scene.frame(body).turn
     middle, along, half = segment(scene, body, x)
     own = a.vector(1.0 if x.axis is None else x.axis)
@@ -115,7 +115,7 @@ def _picked(score: Array, mask: Array) -> Array:
 
 
 def held_rims(rims: Rims, other: Solid) -> Held:
-    """Of a cylinder against a solid: seven points."""
+    """Seven points of a cylinder against a solid."""
     angles, step = 2.0 * np.pi * np.arange(SAMPLES) / SAMPLES, 2.0 * np.pi / SAMPLES
 
     def rate(end: Array, x: Array) -> Array:
@@ -173,7 +173,7 @@ def of_rims(rims: Rims, other: Solid, held: Held, size: Any) -> Met:
 
 
 def held_axis(line: tuple[Array, Array, Any], other: Solid) -> tuple[Array, Array]:
-    """Of a segment: parameters (3,) of the point that is nearest to a solid, and of both ends of what is
+    """Parameters (3,) of a segment: of the point that is nearest to a solid, and of both ends of what is
     over the same face; which of them differ. The distance from a convex solid is convex.
     """
     middle, along, half = line

@@ -58,7 +58,7 @@ class Meeting:
 
 
 def kind_of(part: Part) -> PairKind:
-    """Of the shapes of a contact."""
+    """The pair of shapes of a contact."""
     return KINDS[part.option("shapes")]
 
 

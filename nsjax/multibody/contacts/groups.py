@@ -41,7 +41,7 @@ class Group:
 
     @property
     def friction(self) -> Any:
-        """Of its contacts."""
+        """The friction of its contacts."""
         return self.law["friction"]
 
 
@@ -298,7 +298,7 @@ def _known(name: str, pair: tuple[Shape, Shape]) -> tuple[Shape, Shape]:
 
 
 def stand_ins(parts: Sequence[Part]) -> list[Part]:
-    """Of groups with a capacity every shape as that of a contact, for checks of its numbers."""
+    """Every shape of the groups with a capacity as that of a contact, for checks of its numbers."""
     found = []
     for part in (x for x in parts if x.kind == "contact_group"):
         for x in part.numbers.shapes:

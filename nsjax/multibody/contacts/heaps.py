@@ -166,7 +166,7 @@ class Contacts:
         return self._used(p, [jnp.ones((x.many, x.rows), bool) for x in self.batches], False)
 
     def law(self, p: PyTree) -> ContactLaw:
-        """Of all contacts."""
+        """The law of all contacts."""
         columns = {key: [x] for key, x in self._stacked(p).law.items()}
         for batch in self.found:
             given = p[batch.source.group]  # type: ignore[union-attr]
@@ -226,7 +226,7 @@ class Contacts:
 
 
 def _moments(arm: Array, ways: Array, turn: Array | None) -> Array:
-    """Of unit forces about the mass centre (..., 1 or 3): about body axes in space."""
+    """Moments of unit forces about the mass centre (..., 1 or 3): about body axes in space."""
     if turn is None:
         return (arm[..., 0] * ways[..., 1] - arm[..., 1] * ways[..., 0])[..., None]
     i, j = np.array([1, 2, 0]), np.array([2, 0, 1])

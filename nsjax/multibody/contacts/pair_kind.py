@@ -44,5 +44,5 @@ class PairKind:
 
     @property
     def kinds(self) -> tuple[str, str]:
-        """Of both shapes."""
+        """The kinds of both shapes."""
         return self.first, self.second

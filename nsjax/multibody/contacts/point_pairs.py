@@ -54,7 +54,7 @@ POINTS: dict[str, Callable[[Scene, str, Any], Any]] = {
 
 
 def _points(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
-    """Of the first shape, with their radius."""
+    """The points of the first shape, with their radius."""
     shape = numbers.first
     return POINTS[part.option("shapes")[0]](scene, part.bodies[0], shape), getattr(shape, "radius", None)
 

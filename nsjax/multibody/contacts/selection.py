@@ -35,7 +35,7 @@ class Selection:
 
     @functools.cached_property
     def system(self) -> System:
-        """Of the few."""
+        """The system of the chosen contacts."""
         return dataclasses.replace(self.mechanism, few=True).system()
 
     @functools.cached_property

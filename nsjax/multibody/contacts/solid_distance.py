@@ -82,7 +82,7 @@ ROUND = {"capsule": _of_capsule, "cylinder": _of_cylinder, "hole": _of_hole}
 
 
 def solid(scene: Scene, body: str, kind: str, x: Any) -> Solid:
-    """Of a shape: `plane`, `box`, `capsule`, `cylinder`, or what is around a `hole`."""
+    """The solid of a shape: `plane`, `box`, `capsule`, `cylinder`, or what is around a `hole`."""
     if kind == "plane":
         normal = scene.algebra.array(normal_of(scene, body, x))
         return Solid(_of_plane, (scene.position(body, x.at), normal))

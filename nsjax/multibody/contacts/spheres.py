@@ -61,7 +61,7 @@ class Spheres:
     capacity: int
 
     def _apart(self, x: Array) -> Array:
-        """Of bodies as rows (count, 6)."""
+        """Positions or velocities of bodies as rows (count, 6)."""
         return x.reshape(self.count, 6)
 
     def inertia(self, q: Array, w: Array, p: Numbers) -> Array:
@@ -75,7 +75,7 @@ class Spheres:
         return jnp.concatenate([weight, jnp.zeros_like(weight)], axis=1).reshape(-1)
 
     def potential(self, t: Array, q: Array, p: Numbers) -> Array:
-        """Of the weight [J]."""
+        """The potential of the weight [J]."""
         return -jnp.sum(p.mass[:, None] * p.gravity * self._apart(q)[:, :3])
 
     def refresh(self, t: Array, q: Array, p: Numbers) -> Numbers:
@@ -131,7 +131,7 @@ class Spheres:
         return jnp.where(p.near.used[:, None], slips, 0.0)
 
     def law(self, p: Numbers) -> ContactLaw:
-        """Of all contacts."""
+        """The law of all contacts."""
         return ContactLaw(restitution=p.restitution, friction=p.friction)
 
     def bodies(self, p: Numbers) -> Array:
@@ -142,7 +142,7 @@ class Spheres:
         return jnp.stack([first, jnp.where(second < self.count, second, self.count)], axis=1)
 
     def directions(self, t: Array, q: Array, p: Numbers) -> Array:
-        """Of gap rate and slips, see `nsjax.core.pairs.Pairs`."""
+        """Directions of gap rate and slips, see `nsjax.core.pairs.Pairs`."""
         assert p.near is not None
         _, normal, radii = self._meeting(q, p)
         sides = []

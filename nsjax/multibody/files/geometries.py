@@ -86,7 +86,7 @@ def pairs(source: Source) -> Iterator[tuple[int, int, float | None]]:
 
 
 def _friction(source: Source, one: int, other: int) -> float | None:
-    """Of the geometry of higher priority, else the larger one."""
+    """The coefficient of the geometry of higher priority, else the larger one."""
     model, chosen = source.model, [one, other]
     first, second = (int(model.geom_priority[g]) for g in chosen)
     if first != second:

@@ -18,7 +18,7 @@ COUNTS = (
 """Elements of which there is no part, by the sizes of the model."""
 
 RIGID_DOFS = (("dof_armature", "armature"), ("dof_frictionloss", "dry friction"))
-"""Of hinges and slides alone."""
+"""Numbers that are read for hinges and slides alone."""
 
 SILENT = {
     "warmstart", "filterparent", "refsafe", "sensor", "midphase", "eulerdamp", "autoreset", "nativeccd",

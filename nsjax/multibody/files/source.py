@@ -107,7 +107,7 @@ class Source:
         return found.reshape(3, 3)
 
     def rotation_vector(self, matrix: np.ndarray) -> np.ndarray | None:
-        """Of a rotation matrix; None for no rotation."""
+        """The rotation vector of a matrix; None for no rotation."""
         if np.array_equal(matrix, np.eye(3)):
             return None
         quaternion, vector = np.zeros(4), np.zeros(3)

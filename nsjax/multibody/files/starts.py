@@ -62,7 +62,7 @@ def starts(
 
 
 def _coordinates(source: Source, q: Any, whose: str, said: list[tuple[str, str]]) -> list[Any]:
-    """Of every joint, as they are counted here, those of hinges and slides at the nearest end of limits
+    """The coordinates of every joint, as they are counted here, those of hinges and slides at the nearest end of limits
     that they lie outside of; ``whose`` begins the words about them.
     """
     found: list[Any] = []
@@ -87,7 +87,7 @@ def _coordinates(source: Source, q: Any, whose: str, said: list[tuple[str, str]]
 
 
 def _entry(source: Source, k: int, x: Any, rate: Any) -> Start:
-    """Of a joint, for `assemble(start=...)`."""
+    """The start of a joint, for `assemble(start=...)`."""
     kind = int(source.model.jnt_type[k])
     if kind == FREE:
         own = source.names["body", int(source.model.jnt_bodyid[k])]

@@ -79,7 +79,7 @@ def _reflected(xp: Any, along: Any, tangent: Any) -> Any:
 
 
 def weights(x: Curve, u: Array) -> tuple[Any, Any]:
-    """Of the nodes and of their tangents at a parameter in elements (n + 1,): values, first and second
+    """The weights of the nodes and of their tangents at a parameter in elements (n + 1,): values, first and second
     derivatives.
     """
     k = np.arange(x.before.shape[0])
