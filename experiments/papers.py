@@ -22,7 +22,7 @@ COUNTS = {
     "S&U&S": {"Figure": 10, "Table": 1},
     "C": {"Figure": 10, "Table": 0},
 }
-"""Names of the papers whose figures are at hand."""
+"""Numbers of figures and tables of the papers that are at hand with them."""
 
 OTHERS = {
     "SRKA": (

@@ -19,7 +19,7 @@ RADIUS, CLEARANCE, MASS, INERTIA, FRICTION, GRAVITY = 0.01, 1e-4, 1.0, 2e-3, 0.2
 SPIN, DT, TIME = 100.0, 1e-4, 1.0
 LEAN = float(np.arctan(FRICTION))
 SLOWING = MASS * GRAVITY * np.sin(LEAN) * RADIUS / INERTIA
-"""The slowing of the spin [rad/s^2]: the bearing carries the weight, and ``sin`` of the lean of it is friction."""
+"""The slowing of the spin [rad/s^2]: the bearing bears the weight; its ``sin`` of the lean is friction."""
 
 
 def bearing(lean: float) -> Any:

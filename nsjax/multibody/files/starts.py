@@ -62,8 +62,8 @@ def starts(
 
 
 def _coordinates(source: Source, q: Any, whose: str, said: list[tuple[str, str]]) -> list[Any]:
-    """The coordinates of every joint, as they are counted here, those of hinges and slides at the nearest end of limits
-    that they lie outside of; ``whose`` begins the words about them.
+    """Coordinates of every joint, as they are counted here, those of hinges and slides at the nearest end
+    of limits that they lie outside of; ``whose`` begins the words about them.
     """
     found: list[Any] = []
     for k in range(source.model.njnt):

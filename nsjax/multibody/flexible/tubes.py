@@ -79,8 +79,8 @@ def _reflected(xp: Any, along: Any, tangent: Any) -> Any:
 
 
 def weights(x: Curve, u: Array) -> tuple[Any, Any]:
-    """The weights of the nodes and of their tangents at a parameter in elements (n + 1,): values, first and second
-    derivatives.
+    """Weights of the nodes and of their tangents at a parameter in elements (n + 1,): values, first and
+    second derivatives.
     """
     k = np.arange(x.before.shape[0])
     element = lax.stop_gradient(jnp.floor(jnp.where(u < k[-1], u, k[-1] - 0.5)))
