@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nsjax import status
-from nsjax.core.system import contact_names
+from nsjax.core.system import contact_names, gap_units
 from nsjax.short import scale
 
 LISTED = 12
@@ -48,11 +48,12 @@ def contact_lines(traj: Any) -> list[str]:
     needed = (traj.impacts, traj.closed_time, traj.gap_min)
     if not traj.system.nc or any(x is None for x in needed):
         return []
-    deepest = _deepest(traj)
-    worst = int(np.argmax(deepest))
-    where = f" ({contact_names(traj.system)[worst]})" if deepest[worst] > 0 else ""
+    deepest, units = _deepest(traj), gap_units(traj.system)
     lines = ["", *contact_table(traj), ""]
-    lines.append(f"penetration      {with_unit(deepest[worst], 'm')} at most{where}")
+    for unit in dict.fromkeys(units):
+        worst = int(np.argmax(np.where(np.array(units) == unit, deepest, -1.0)))
+        where = f" ({contact_names(traj.system)[worst]})" if deepest[worst] > 0 else ""
+        lines.append(f"penetration      {with_unit(deepest[worst], unit)} at most{where}")
     if traj.residual is not None:
         largest = np.max(np.asarray(traj.residual))
         lines.append(f"residual         {largest:.1e} at most (relative, contact problems)")
@@ -60,7 +61,7 @@ def contact_lines(traj: Any) -> list[str]:
 
 
 def _deepest(traj: Any) -> np.ndarray:
-    """Largest penetration of each contact (nc,) [m], 0 if it never penetrated."""
+    """Largest penetration of each contact (nc,) [m, or rad], 0 if it never penetrated."""
     return np.maximum(0.0, -np.min(np.asarray(traj.gap_min), axis=0))
 
 
@@ -69,14 +70,14 @@ def contact_table(traj: Any) -> list[str]:
     impacts = np.sum(np.asarray(traj.impacts), axis=0)
     closed = np.sum(np.asarray(traj.closed_time), axis=0)
     deepest = _deepest(traj)
-    names = contact_names(traj.system)
+    names, units = contact_names(traj.system), gap_units(traj.system)
     shown = np.sort(np.lexsort((-deepest, -closed, -impacts))[:LISTED])
     width = max(16, *(len(names[k]) for k in shown))
     lines = [f"{'contact':<{width}} {'impacts':>8} {'contact time':>14} {'penetration':>14}"]
     for k in shown:
         lines.append(
             f"{names[k]:<{width}} {impacts[k]:>8} {with_unit(closed[k], 's'):>14} "
-            f"{with_unit(deepest[k], 'm'):>14}"
+            f"{with_unit(deepest[k], units[k]):>14}"
         )
     if len(shown) < len(names):
         lines.append(f"({len(names) - len(shown)} more contacts, with fewer impacts)")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nsjax
-from nsjax import InputError, models, schemes
+from nsjax import InputError, models, multibody, schemes
 from nsjax.cli.inputs import Plan
 from nsjax.cli.report import summary
 from nsjax.report import with_unit
@@ -141,3 +141,23 @@ def test_a_sweep_is_printed() -> None:
 def test_zero_has_no_sign() -> None:
     assert with_unit(-0.0, "m") == with_unit(0.0, "m") == "0 m"
     assert with_unit(-1e-3, "m") == "-1 mm"
+
+
+def test_penetrations_of_stops_are_angles() -> None:
+    """A rod between a stop of its hinge and a slide's; the report does not compare radians with metres."""
+    parts = [
+        multibody.body("rod", mass=1.0, inertia=0.1, com=(0.5, 0.0)),
+        multibody.body("block", mass=1.0, inertia=0.1),
+        multibody.hinge("A", "ground", "rod", limits=(-1.0, 0.5), restitution=0.5),
+        multibody.slide("B", "ground", "block", axis=(0.0, 1.0), limits=(-0.1, 1.0)),
+    ]
+    traj = nsjax.simulate(
+        *multibody.assemble(*parts, gravity=(0.0, -9.81)), schemes.moreau(), dt=1e-3, steps=600
+    )
+    lines = str(traj).splitlines()
+    table = {line.split()[0]: line.split()[-1] for line in lines if line[:2] in ("A.", "B.")}
+    assert table["A.lower"] == "rad"
+    assert table["B.lower"].endswith("m")
+    deepest = [line for line in lines if line.startswith("penetration")]
+    assert [line.partition("(")[2] for line in deepest] == ["A.lower)", "B.lower)"]
+    assert f"{-traj.gap_min[:, 0].min():.5g} rad" in deepest[0]

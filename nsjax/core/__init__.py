@@ -1,9 +1,10 @@
 """Records of a mechanical system and of a scheme, and the operators derived from them."""
 
 from nsjax.core.errors import InputError, nearest
+from nsjax.core.labels import Labels
 from nsjax.core.lagrangian import from_lagrangian
 from nsjax.core.scheme import Carry, Event, Output, Scheme
-from nsjax.core.system import Labels, Problem, State, System, add, subtract
+from nsjax.core.system import Problem, State, System, add, subtract
 
 __all__ = [
     "Carry",

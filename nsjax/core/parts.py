@@ -39,7 +39,7 @@ def check_labels(system: Any) -> None:
     labels: Any = system.labels
     if not hasattr(labels, "contacts"):
         raise InputError(f"System: labels = {labels!r}; it must be an nsjax.Labels")
-    counts = {"q": "nq", "v": "nv", "contacts": "nc", "constraints": "nb", "drags": "nd"}
+    counts = {"q": "nq", "v": "nv", "contacts": "nc", "gaps": "nc", "constraints": "nb", "drags": "nd"}
     for field, entries in vars(labels).items():
         if not isinstance(entries, tuple) or not all(isinstance(x, str) for x in entries):
             raise InputError(

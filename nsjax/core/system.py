@@ -10,6 +10,7 @@ from typing import Any
 
 from nsjax.core.changes import changed
 from nsjax.core.errors import InputError
+from nsjax.core.labels import Labels
 from nsjax.core.parts import check_functions, check_islands, check_labels, check_pairs
 from nsjax.linalg import Dense, Structure, interleaving
 from nsjax.short import as_html
@@ -27,34 +28,6 @@ def add(q: Array, xi: Array) -> Array:
 def subtract(q0: Array, q1: Array) -> Array:
     """Default `System.difference`: the increment that leads from ``q0`` to ``q1``."""
     return q1 - q0
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Labels:
-    """Names and units, each entry written ``"name [unit]"``.
-
-    Args:
-        q, v: one entry per component of ``q`` and ``v``.
-        contacts, constraints, drags: one name per contact, per bilateral constraint, and per bounded
-            row.
-        observables: the quantities that `System.observe` returns.
-        path: names of two observables to be drawn against each other.
-        path_limits: names of observables that bound the second one from below and above.
-
-    Example:
-        >>> from nsjax import Labels
-        >>> Labels(q=("x [m]", "y [m]"), v=("vx [m/s]", "vy [m/s]"), contacts=("belt",)).contacts
-        ('belt',)
-    """
-
-    q: tuple[str, ...] = ()
-    v: tuple[str, ...] = ()
-    contacts: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
-    observables: tuple[str, ...] = ()
-    path: tuple[str, ...] = ()
-    path_limits: tuple[str, ...] = ()
-    drags: tuple[str, ...] = ()
 
 
 def _identity(value: Any) -> Any:
@@ -294,6 +267,11 @@ class System:
 def contact_names(system: System) -> tuple[str, ...]:
     """Names of the contacts: their labels, or ``"contact 0"`` and so on."""
     return system.labels.contacts or tuple(f"contact {k}" for k in range(system.nc))
+
+
+def gap_units(system: System) -> tuple[str, ...]:
+    """Units of the gaps: their labels, or metres."""
+    return system.labels.gaps or ("m",) * system.nc
 
 
 @functools.cache

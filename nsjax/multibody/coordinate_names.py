@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.coordinates.turn_counts import labels
 from nsjax.multibody.flexible.elements import kind_of
+from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.topology import Link, Topology
 from nsjax.types import Array, PyTree
 
@@ -35,6 +38,12 @@ def coordinate_labels(topology: Topology) -> tuple[tuple[str, ...], tuple[str, .
     known = {x.split(" [")[0] for x in q}
     names = [f"{link.body}.{x} [m]" for link in _observed(topology) for x in "xyz"[: topology.dimension]]
     return tuple(q), tuple(v), tuple(x for x in names if x.split(" [")[0] not in known)
+
+
+def gap_units(contacts: int, limits: Sequence[tuple[str, str]], topology: Topology) -> tuple[str, ...]:
+    """Units of the gaps of contacts, then of the limits of joints: of an angle, or of a displacement."""
+    angles = {x.name for x in topology.parts if x.kind in JOINTS and JOINTS[x.kind].turns}
+    return ("m",) * contacts + tuple("rad" if name in angles else "m" for name, _ in limits)
 
 
 def _observed(topology: Topology) -> list[Link]:

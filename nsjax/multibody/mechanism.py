@@ -20,7 +20,7 @@ from nsjax.multibody.contacts import screw_rows
 from nsjax.multibody.contacts.heaps import STACKED, Contacts
 from nsjax.multibody.contacts.named_contacts import BESIDE, CHOSEN, NEAREST, Named
 from nsjax.multibody.contacts.selection import Selection
-from nsjax.multibody.coordinate_names import coordinate_labels, input_name, observed, titled
+from nsjax.multibody.coordinate_names import coordinate_labels, gap_units, input_name, observed, titled
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import turn_counts as turns
 from nsjax.multibody.coordinates.absolute import Bodies
@@ -351,10 +351,10 @@ class Mechanism:
         topology = self.topology
         q, v, observables = coordinate_labels(topology)
         rows = tuple(x for x in self.rows if x not in self.presence.dropped)
-        limits = tuple(f"{name}.{which}" for name, which in self.presence.limits)
+        shapes, limits = self.presence.contacts, tuple(".".join(x) for x in self.presence.limits)
         return Labels(
-            q=q, v=v, contacts=self.presence.contacts + limits, constraints=rows,
-            drags=self.presence.drags, observables=observables,
+            q=q, v=v, contacts=shapes + limits, constraints=rows, drags=self.presence.drags,
+            observables=observables, gaps=gap_units(len(shapes), self.presence.limits, topology),
         )  # fmt: skip
 
     def system(self) -> System:
@@ -363,7 +363,7 @@ class Mechanism:
         nc, nb, nd = (len(x) for x in (names.contacts, names.constraints, names.drags))
         if self.few:
             nc, smooth = (x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.smooth))
-            names = dataclasses.replace(names, contacts=())
+            names = dataclasses.replace(names, contacts=(), gaps=())
         nt = self.presence.tangents if nc else 0
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = {"mass": self.mass}
@@ -376,9 +376,8 @@ class Mechanism:
             given = {"inertia": self.inertia} | self.contacts.promises()
         refreshed = self.named.searched or self.contacts is not None or self.chooses
         flat = not spatial or (not absolute and self.tree.flat)
-        hint = "mass" if spatial or nv > PLANAR_FULL else "full"
-        if self.topology.all_of("beam"):  # their stiffness belongs into the tangent
-            hint = "kept"
+        stiff = self.topology.all_of("beam")  # their stiffness belongs into the tangent
+        hint = "kept" if stiff else "mass" if spatial or nv > PLANAR_FULL else "full"
         return System(
             name=titled(self.topology), nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, smooth=smooth,
             force=self.force, potential=self.potential,

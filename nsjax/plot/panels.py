@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsjax.core.system import contact_names
+from nsjax.core.system import contact_names, gap_units
 from nsjax.plot import style
 from nsjax.sensors import label_name
 from nsjax.trajectory import Trajectory, label_unit
@@ -191,11 +191,12 @@ def gaps(traj: Trajectory) -> list[Panel]:
     if not traj.system.nc or traj.gap is None or traj.system.labels.path_limits:
         return []
     values = style.finite(traj.gap)[:, _busiest(traj)]
+    units = list(dict.fromkeys(gap_units(traj.system)[k] for k in _busiest(traj)))
 
     def draw(axes: Axes) -> None:
-        factor, unit = style.scale(values, "m")
+        factor, unit = style.scale(values, units[0] if len(units) == 1 else "")
         _curves(axes, times(traj), values * factor, _contact_names(traj), style.CONTACTS)
-        axes.set_ylabel(f"gap ({unit})")
+        axes.set_ylabel(f"gap ({unit})" if len(units) == 1 else f"gap ({', '.join(units)})")
 
     return [Panel("gaps" + _some(traj), draw)]
 
