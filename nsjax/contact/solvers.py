@@ -33,6 +33,10 @@ PAIR = 2
 # Methods that take contacts one by one.
 BY_CONTACT = ("gauss_seidel", "admm")
 
+# Rows from which on the start of an iteration is looked at before the matrix is formed, and from which on
+# Moreau's rule has a start: below, an elimination costs no more than looking.
+MANY_ROWS = 24
+
 # The certificate of the first-order methods is looked at once per block.
 SWEEP_BLOCK = 10
 ADMM_BLOCK = 400
@@ -129,9 +133,17 @@ def _automatic(data: Data, rare: bool = False) -> ContactSolution:
     def whole(problem: ContactProblem, begin: Array | None) -> ContactSolution:
         return solved(problem.dense(), begin)
 
-    if not gathers(problem):
-        return whole(problem, begin)
-    return branch(fits(problem), small, whole, problem, begin)
+    def search(problem: ContactProblem, begin: Array | None) -> ContactSolution:
+        if not gathers(problem):
+            return whole(problem, begin)
+        return branch(fits(problem), small, whole, problem, begin)
+
+    if begin is None or problem.free.shape[0] < MANY_ROWS:
+        return search(problem, begin)
+    # bodies that stay as they were: products tell that the last impulses still answer, without a matrix
+    here, none = natural_residual(problem, begin), jnp.asarray(0, int)
+    still = ContactSolution(x=begin, iterations=none, rounds=none, residual=here)
+    return branch(here <= tolerance, lambda problem, begin: still, search, problem, begin)
 
 
 def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:

@@ -12,13 +12,13 @@ from nsjax.contact import Jump, StepForces, forced_jump, no_jump, velocity_jump
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.projection import Directions, Projection, project_position
 from nsjax.contact.sensitivity import Stepped
-from nsjax.contact.solvers import SolverSettings
+from nsjax.contact.solvers import MANY_ROWS, SolverSettings
 from nsjax.contact.stage import StageSettings
 from nsjax.core.inertia import Inertia, KeptInertia, constant_inertia
 from nsjax.core.operators import gap_drift
 from nsjax.core.scheme import Scheme
 from nsjax.core.step import Balance
-from nsjax.core.system import State, add
+from nsjax.core.system import State, System, add
 from nsjax.nonlinear import only_tangent, with_tangent
 from nsjax.schemes.at_events import derivatives
 from nsjax.schemes.choices import FORMS, METRICS, choose, kinetic_metric, within
@@ -148,15 +148,20 @@ def _prepare(run: ImpulseRun) -> KeptInertia | None:
 
 
 def _first_impulses(run: ImpulseRun) -> PyTree:
-    """Impulses (nc, 1 + nt) with which the first solution begins: with changing pairs those of a step are
-    remembered for the next one.
+    """Impulses (nc, 1 + nt) with which the first solution begins: with changing pairs, and with many rows,
+    those of a step are remembered for the next one.
     """
-    return () if run.system.pairs is None else no_jump(run.system).contacts
+    return no_jump(run.system).contacts if _remembers(run.system) else ()
+
+
+def _remembers(system: System) -> bool:
+    """Whether the contact solver begins with the impulses of the last step."""
+    return system.pairs is not None or system.nc * (1 + system.nt) >= MANY_ROWS
 
 
 def _impulses_before(run: ImpulseRun) -> Array | None:
     """Impulses (nc, 1 + nt) with which the contact solver begins, if they are remembered."""
-    return None if run.system.pairs is None else run.memory
+    return run.memory if _remembers(run.system) else None
 
 
 def _balance(run: ImpulseRun) -> Balance:
@@ -259,6 +264,7 @@ def _end(run: ImpulseRun, dv: Array, jump: Jump, estimate: Array) -> Stepped:
     # a contact that hops keeps the impulse with which it was last closed
     before = _impulses_before(run)
     more = () if before is None else jnp.where(run.acting[:, None], jump.contacts, before)
+    more = lax.stop_gradient(more)  # where an iteration begins does not move its answer
     return Stepped(end=end, jump=jump, estimate=estimate, more=more)
 
 
