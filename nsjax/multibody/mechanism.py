@@ -185,11 +185,10 @@ class Mechanism:
 
     @property
     def knows_rows(self) -> bool:
-        """Whether rows of all contacts are known: of a tree in space, without features that a step holds
-        fixed (rates of their gaps are those of closest points where they touch only), and limits of joints
-        whose coordinates stand in ``q``.
+        """Whether rows of all contacts are known: of a tree in space, whose gaps change as the points
+        that meet, see `PairKind.follows`, and limits of joints whose coordinates stand in ``q``.
         """
-        met = bool(self.presence.contacts or self.presence.limits) and not self.named.searched
+        met = bool(self.presence.contacts or self.presence.limits) and self.named.rates_at_points
         return met and self.own.hold_limits and isinstance(self.tree, SpatialTree)
 
     @functools.cached_property

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.multibody.contacts.closest_points import COINCIDE, Met, dot, first_of, of_segments, sign
+from nsjax.multibody.contacts.closest_points import COINCIDE, Met, dot, first_of, sign
 from nsjax.multibody.coordinates.spatial_vectors import cross
 from nsjax.types import Array
 
@@ -272,8 +272,10 @@ def _rows(found: Held, reference: Box, incident: Box) -> tuple[Array, Array, Arr
     upper = begins + found.share * edges
     side = jnp.sum(along[:, :, None] * (half[:, None] * found.across)[None], axis=1)
     lower = middle[:, None] + side + dot(other, upper - middle[:, None]) * other
-    normal = skewed(edges / jnp.sqrt(dot(edges, edges)), other, n[:, None])
+    edge = edges / jnp.sqrt(dot(edges, edges))
+    normal = skewed(edge, other, n[:, None])
     gap = dot(normal, upper - lower)
+    upper, lower = _nearest(upper, edge, lower, other, normal)
     # corners of the reference face below the incident one
     depth = dot(m[:, None], corners - centre[:, None])
     gaps = jnp.concatenate([jnp.where(found.corner, height, gap), depth])
@@ -296,6 +298,18 @@ def skewed(a: Array, b: Array, towards: Array) -> Array:
     skew = square > ASKEW
     made = made / jnp.sqrt(jnp.where(skew, square, 1.0))
     return jnp.where(skew, sign(dot(made, towards)) * made, towards)
+
+
+def _nearest(upper: Array, a: Array, lower: Array, b: Array, normal: Array) -> tuple[Array, Array]:
+    """Nearest points of two lines through points along unit vectors, whose velocities along the normal are
+    the rate of the gap; of almost parallel ones ``upper`` and its foot.
+    """
+    between, lean = upper - lower, dot(a, b)
+    square = 1.0 - lean * lean
+    skew = square > ASKEW
+    step = (lean * dot(b, between) - dot(a, between)) / jnp.where(skew, square, 1.0)
+    upper = upper + jnp.where(skew, step, 0.0) * a
+    return upper, upper - dot(normal, between) * normal
 
 
 PAIRED = np.array([[i, j] for i in range(3) for j in range(3)]).T
@@ -338,7 +352,4 @@ def _edges(found: Held, one: Box, other: Box) -> Met:
     there = other.centre + through(other.axes, found.opposite * other.half)
     outward = through(other.axes, found.opposite) - through(one.axes, found.beside)
     normal = skewed(a, b, outward)
-    near = of_segments(
-        (here, a, jnp.sum(found.one * one.half)), (there, b, jnp.sum(found.other * other.half))
-    )
-    return Met(dot(normal, here - there), *near, normal)
+    return Met(dot(normal, here - there), *_nearest(here, a, there, b, normal), normal)

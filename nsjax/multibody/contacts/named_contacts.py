@@ -21,6 +21,7 @@ from nsjax.multibody.contacts import gap_functions as meetings
 from nsjax.multibody.contacts.batches import Batch, alike, scene_of, spread_out
 from nsjax.multibody.contacts.candidates import apart, around, first_of
 from nsjax.multibody.contacts.gap_functions import Meeting
+from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene, several
 from nsjax.multibody.numbers import LAW, side_by_side
@@ -151,8 +152,16 @@ class Named:
     @property
     def searched(self) -> bool:
         """Whether a step holds closest points or features of any."""
-        parts = [x.part if isinstance(x, Batch) else x for x in self.pieces]
-        return any(meetings.kind_of(x).hold is not None for x in parts)
+        return any(x.hold is not None for x in self._kinds)
+
+    @property
+    def rates_at_points(self) -> bool:
+        """Whether rates of all gaps are those of the points that meet."""
+        return all(x.rate_at_points for x in self._kinds)
+
+    @property
+    def _kinds(self) -> list[PairKind]:
+        return [meetings.kind_of(x.part if isinstance(x, Batch) else x) for x in self.pieces]
 
     def stacked(self, p: PyTree) -> tuple[Any, ...]:
         """Numbers of shapes of those alike, side by side along a last axis, and of their laws."""

@@ -24,6 +24,8 @@ class PairKind:
             numbers or on the dimension.
         hold: ``(scene, part, numbers)``, what a step holds fixed: closest points or features that are
             searched for; None: nothing.
+        follows: whether points of what is held are found anew, the nearest ones, so that the rate of a
+            gap is the velocity of one of its points against the other along the normal.
         check: ``(name, first, second)`` of a contact and the numbers of its shapes; raises for those that
             do not meet.
         rigid: whether both shapes stand on one body each; beams do not.
@@ -41,6 +43,12 @@ class PairKind:
     hold: Callable[[Scene, Part, Any], Any] | None = None
     check: Callable[[str, Any, Any], None] | None = None
     rigid: bool = True
+    follows: bool = False
+
+    @property
+    def rate_at_points(self) -> bool:
+        """Whether rates of its gaps are those of its points."""
+        return self.rigid and (self.hold is None or self.follows)
 
     @property
     def kinds(self) -> tuple[str, str]:

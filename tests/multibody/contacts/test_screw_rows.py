@@ -39,8 +39,10 @@ SHAPES = {
     "hole": lambda x: hole(x, 2.0, axis=(1.0, 0.0, 0.0)),
     "plane": lambda x: plane(x, normal=(0.0, 0.6, 0.8)),
 }
-HELD_FIXED = [x for x, kind in all_pairs.KINDS.items() if set(x) <= set(SHAPES) and kind.hold is not None]
-KNOWN = [x for x, kind in all_pairs.KINDS.items() if set(x) <= set(SHAPES) and kind.hold is None]
+OURS = {x: kind for x, kind in all_pairs.KINDS.items() if set(x) <= set(SHAPES)}
+HELD_FIXED = [x for x, kind in OURS.items() if not kind.rate_at_points]
+KNOWN = [x for x, kind in OURS.items() if kind.hold is None]
+FOLLOWING = [x for x, kind in OURS.items() if kind.follows]
 
 
 def meeting(first, second):
@@ -56,17 +58,31 @@ def meeting(first, second):
 @pytest.mark.parametrize("pair", sorted(KNOWN), ids="-".join)
 def test_rows_of_all_pairs(pair) -> None:
     """Far from each other and inside, with how the rows change: those that no step holds fixed."""
+    rows_by_screws_are_those_by_hand(pair)
+
+
+@pytest.mark.parametrize("pair", sorted(FOLLOWING), ids="-".join)
+def test_rows_of_features_that_a_step_holds(pair) -> None:
+    """The same away from where features were found: as far as a step goes, and farther."""
+    assert FOLLOWING
+    rows_by_screws_are_those_by_hand(pair)
+
+
+def rows_by_screws_are_those_by_hand(pair) -> None:
     system, p, start = meeting(*pair)
     by_hand, rng = dataclasses.replace(system, rows=None), np.random.default_rng(len("".join(pair)))
     assert system.rows is not None
 
     @jax.jit
-    def seen(q, v, xi, p):
-        def rows(s, x):
-            return all_rows(s, jnp.zeros(()), s.retract(q, x), prepared(s, p)).wt
+    def seen(q, away, xi, p):
+        p = prepared(system, p)
+        if system.refresh is not None:
+            p = system.refresh(jnp.zeros(()), q, p)
 
-        rest = jnp.zeros(system.nv)
-        return [jax.jvp(functools.partial(rows, s), (rest,), (xi,)) for s in (system, by_hand)]
+        def rows(s, x):
+            return all_rows(s, jnp.zeros(()), s.retract(q, x), p).wt
+
+        return [jax.jvp(functools.partial(rows, s), (0.1 * away,), (xi,)) for s in (system, by_hand)]
 
     for _ in range(20):
         q = system.retract(start.q, rng.normal(size=system.nv))
