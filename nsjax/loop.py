@@ -138,13 +138,15 @@ def _first_carry(
 
 def _carry_of_all(setup: RunSetup, params: PyTree, state: State, few: Carry) -> Carry:
     """The carry ``few`` of the contacts that the first step looks at, with places for all contacts."""
-    scheme = setup.scheme
-    every = worked(scheme, dataclasses.replace(setup.program.system, chosen=None))
+    scheme, system = setup.scheme, setup.program.system
+    every = worked(scheme, dataclasses.replace(system, chosen=None))
+    # the size of a step's problem decides what is remembered
+    every = dataclasses.replace(every, chosen=system.chosen)
 
     def whole() -> Carry:
         return scheme.init(scheme, every, params, scheme.prepare(scheme, every, params, setup.dt), state)
 
-    return told_of_all(setup.program.system, params, few, jax.eval_shape(whole))
+    return told_of_all(system, params, few, jax.eval_shape(whole))
 
 
 def _bare(carry: Carry) -> Carry:

@@ -155,8 +155,9 @@ def _first_impulses(run: ImpulseRun) -> PyTree:
 
 
 def _remembers(system: System) -> bool:
-    """Whether the contact solver begins with the impulses of the last step."""
-    return system.pairs is not None or system.nc * (1 + system.nt) >= MANY_ROWS
+    """Whether the contact solver begins with the impulses of the last step: by the rows that a step has."""
+    step = system if system.chosen is None else system.chosen.system
+    return system.pairs is not None or step.nc * (1 + step.nt) >= MANY_ROWS
 
 
 def _impulses_before(run: ImpulseRun) -> Array | None:
