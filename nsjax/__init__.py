@@ -33,6 +33,7 @@ from nsjax.core import (
 from nsjax.core.filters import filtered
 from nsjax.core.inputs import driven
 from nsjax.core.tables import table
+from nsjax.environment import environment
 from nsjax.identify import Estimate, Recording, identify, losses, transforms
 from nsjax.io import Stopped, export_program, load, load_program, resume, run, save, to_paraview
 from nsjax.plot import animate
@@ -82,6 +83,7 @@ __all__ = [
     "configure",
     "consistent",
     "driven",
+    "environment",
     "export_program",
     "filtered",
     "from_lagrangian",

@@ -97,10 +97,11 @@ def _of_sensor(system: System, sensor: Any) -> Place:
     if system.parts is None:
         raise InputError(f"sensor: {sensor} is of parts, and {system!r} is not made of parts")
     for kind, name in sensor.looks_at:
-        if name not in ("ground", *system.parts.part_names(kind)):
+        names = system.parts.part_names(kind) + (system.parts.part_names("line") if kind == "joint" else ())
+        if name not in ("ground", *names):
             raise InputError(
                 f"sensor {sensor.name!r} looks at the {kind} {name!r}, which is not there; "
-                f"{nearest(name, system.parts.part_names(kind))}"
+                f"{nearest(name, names)}"
             )
     return Place("sensor", sensor)
 

@@ -24,7 +24,7 @@ FLOORS = [
     {"loop"},
     {"stability"},
     {"simulate", "stepper"},
-    {"models", "analysis", "motion"},
+    {"models", "analysis", "motion", "environment"},
     {"io"},
     {"sweep", "check_gradient"},
     {"identify"},

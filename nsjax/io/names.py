@@ -33,6 +33,7 @@ PLACES = {
     "multibody.joint": "nsjax.multibody.numbers:Joint",
     "multibody.spring": "nsjax.multibody.numbers:Spring",
     "multibody.load": "nsjax.multibody.numbers:Load",
+    "multibody.tendon": "nsjax.multibody.loads.lines:Tendon",
     "multibody.coupling": "nsjax.multibody.numbers:Coupling",
     "multibody.pitch": "nsjax.multibody.joints.screw:Pitch",
     "multibody.contact": "nsjax.multibody.numbers:Contact",

@@ -36,15 +36,25 @@ from nsjax.multibody.joints import (
     slide,
     universal,
 )
-from nsjax.multibody.loads import actuator, force, joint_spring, line_load, spring, torque
+from nsjax.multibody.loads import (
+    actuator,
+    force,
+    joint_spring,
+    joint_tendon,
+    line_load,
+    spring,
+    tendon,
+    torque,
+)
 from nsjax.multibody.loads.servos import servo
 from nsjax.multibody.parts import Part, body
 
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Sensor", "Shape", "actuator", "assemble", "ball", "beam",
     "body", "box", "capsule", "circular", "contact", "contact_group", "corners", "coupling", "cylinder",
-    "cylindrical", "distance", "fixed", "force", "gear", "hinge", "hole", "joint_spring", "line_load",
-    "pairs_of", "pin", "plane", "point", "points", "profile", "rack_pinion", "read_mjcf", "read_urdf",
-    "rectangular", "revolute_spherical", "screw", "section", "sensor", "servo", "slide", "sphere",
-    "spheres", "spring", "torque", "tube", "universal", "walls",
+    "cylindrical", "distance", "fixed", "force", "gear", "hinge", "hole", "joint_spring",
+    "joint_tendon", "line_load", "pairs_of", "pin", "plane", "point", "points", "profile",
+    "rack_pinion", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "screw", "section",
+    "sensor", "servo", "slide", "sphere", "spheres", "spring", "tendon", "torque", "tube", "universal",
+    "walls",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from nsjax.multibody.coordinates.turn_counts import read_angles
 from nsjax.multibody.flexible.beam_start import beam_start, dependent_beam_rows
 from nsjax.multibody.flexible.beams import with_nodes
 from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.loads import has_line
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.parts import Part, number
@@ -315,9 +316,9 @@ def _check_points(part: Part, dimension: int) -> None:
     for x in shapes:
         for name in POINTS:
             value: Any = getattr(x, name, None)
-            shape = np.shape(value)
-            if len(shape) == 1 and shape != (dimension,):
-                raise InputError(
-                    f"{part.kind} {part.name!r}: {name} has {shape[0]} components in a mechanism of "
-                    f"{dimension} dimensions; give {dimension}"
-                )
+            for shape in map(np.shape, value if has_line(part) and name == "at" else (value,)):
+                if len(shape) == 1 and shape != (dimension,):
+                    raise InputError(
+                        f"{part.kind} {part.name!r}: {name} has {shape[0]} components in a mechanism of "
+                        f"{dimension} dimensions; give {dimension}"
+                    )

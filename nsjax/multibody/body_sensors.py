@@ -70,8 +70,8 @@ def sensor(
         kind: of a point of a body ``"position"``, ``"velocity"``, ``"acceleration"``, of two bodies the
             ``"distance"`` of points; of a body its ``"rotation"`` (angle or matrix), ``"quaternion"``,
             ``"spin"``, ``"angular_acceleration"``, ``"axis"`` (the first of ``axes``, in those of the
-            ground); of bodies their ``"mass_centre"``; of a hinge or slide ``"coordinate"`` and
-            ``"rate"``; of a motor or spring in one ``"effort"``.
+            ground); of bodies their ``"mass_centre"``; of a hinge, slide or tendon
+            ``"coordinate"`` and ``"rate"``; of a motor or spring in one, and of a tendon, ``"effort"``.
         of: name of the part, or names.
         at: the point in body axes [m]; None: the origin. ``on``: that of the second body of a distance.
         axes: (3, 3) or (2, 2), rows are the axes of the sensor in those of the body, in which vectors are
@@ -161,7 +161,7 @@ def _value(mechanism: Any, own: Sensor, scene: Scene, row: tuple[Any, ...]) -> A
         return plane.value(scene.coordinates(name)[kind == "rate"])
     if kind == "effort":
         part = mechanism.topology.of[name]
-        x, rate = scene.coordinates(part.option("joint"))
+        x, rate = scene.coordinates(part.option("joint") or name)
         effort = kind_of(part).effort
         return plane.value(None if effort is None else effort(part, p[name], row[0], x, rate))
     return _accelerated(mechanism, own, row)

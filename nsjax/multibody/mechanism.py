@@ -33,8 +33,8 @@ from nsjax.multibody.coordinates.tree_joints import OWN, JointNumbers, OwnJoints
 from nsjax.multibody.couplings import kind_of as coupling_kind
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.joints.joint_kind import axis_of
+from nsjax.multibody.loads import has_line, length_of, potential, pushes, wrenches
 from nsjax.multibody.loads import kind_of as load_kind
-from nsjax.multibody.loads import potential, pushes, wrenches
 from nsjax.multibody.numbers import LAW
 from nsjax.multibody.parts import Part
 from nsjax.multibody.presence import Presence
@@ -119,6 +119,8 @@ class Mechanism:
 
     def _coordinate(self, q: Array, v: Array | None, p: PyTree, scene: Scene, name: str) -> tuple[Any, Any]:
         part, link = self.topology.of[name], self.topology.link_of_joint.get(name)
+        if has_line(part):
+            return length_of(scene, self.topology, part, p, v is not None)
         kind = kind_of(part)
         if link is not None and kind.has_coordinate(self.dimension):
             return q[link.q], None if v is None else v[link.v]
@@ -317,9 +319,10 @@ class Mechanism:
         return pictures.picture(scene, self.topology, p, self.named, met, limits, self.presence.tangents)
 
     def part_names(self, kind: str) -> tuple[str, ...]:
-        """Names of the bodies, of the joints, or of the springs, motors and loads."""
+        """Names of the bodies, of the joints, of the springs, motors and loads, or of the tendons."""
         topology = self.topology
-        parts = {"body": topology.all_of(*BODIES), "joint": topology.joints, "load": topology.loads}[kind]
+        found = {"body": topology.all_of(*BODIES), "joint": topology.joints, "line": topology.lines}
+        parts = {"load": topology.loads, **found}[kind]
         more = tuple(topology.other_names) if kind == "body" else ()
         return tuple(part.name for part in parts) + more
 
@@ -347,8 +350,7 @@ class Mechanism:
 
     def labels(self) -> Labels:
         """Names and units."""
-        topology = self.topology
-        q, v, observables = coordinate_labels(topology)
+        q, v, observables = coordinate_labels(self.topology)
         rows = tuple(x for x in self.rows if x not in self.presence.dropped)
         shapes, limits = self.presence.contacts, tuple(".".join(x) for x in self.presence.limits)
         return Labels(

@@ -10,6 +10,7 @@ from nsjax.multibody.contacts.heaps import batches_of
 from nsjax.multibody.contacts.named_contacts import Named, named
 from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.loads import has_line
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology
 
@@ -21,8 +22,8 @@ class Presence:
     Args:
         contacts: names of the contacts of every part, in their order.
         touching: the body of each that touches the ground, "" for contacts between two bodies.
-        limits: joints with limits, and which: ``(name, "lower")``.
-        drags: joints with dry friction.
+        limits: joints and tendons with limits, and which: ``(name, "lower")``.
+        drags: joints and tendons with dry friction.
         motions: joints with a prescribed motion.
         couplings: names of the couplings of joints.
         tangents: per contact.
@@ -57,7 +58,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
             contacts += names
             touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
             smooth = smooth + len(names) if part.numbers.friction is None else 0
-        elif part.kind in JOINTS and JOINTS[part.kind].measure is not None:
+        elif has_line(part) or (part.kind in JOINTS and JOINTS[part.kind].measure is not None):
             limits += [(part.name, x) for x in ("lower", "upper") if getattr(part.numbers, x) is not None]
             drags += [part.name] if part.numbers.friction is not None else []
         if part.kind in ("contact", "contact_group"):

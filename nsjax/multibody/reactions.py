@@ -127,7 +127,9 @@ class Instant:
         return made
 
     def pushes(self, given: Loads) -> Iterator[loads.Push]:
-        """Pushes of contacts, constraints, and limits, drags, drives of joints that are constraints."""
+        """Pushes of contacts, constraints, and limits, drags, drives of joints that are
+        constraints, and of tendons.
+        """
         topology, scene = self.mechanism.topology, self.scene
         yield from contact_pushes(scene, topology, self.p, given)
         first = 0
@@ -139,9 +141,11 @@ class Instant:
         for name, effort in self.efforts(given):
             if name in topology.closures:
                 yield from loads.joint_effort(scene, topology.of[name], self.p[name], effort)
+            elif loads.has_line(topology.of[name]):
+                yield from loads.line_of(scene, topology, topology.of[name], self.p).act(effort)
 
     def efforts(self, given: Loads) -> Iterator[tuple[str, Array]]:
-        """Moments and forces on the coordinates of joints: drives, limits, dry friction."""
+        """Moments and forces on the coordinates of joints and tendons: drives, limits, dry friction."""
         presence = self.mechanism.presence
         count = given.constraint.shape[0] - len(presence.motions) - len(presence.couplings)
         drives = given.constraint[count:]

@@ -16,6 +16,7 @@ from nsjax.multibody.flexible.elements import kind_of as element_kind
 from nsjax.multibody.joints import FREE, JointKind, kind_of
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.loads import KINDS as LOADS
+from nsjax.multibody.loads import has_line
 from nsjax.multibody.parts import GROUND, Part
 
 BODIES = ("body", "node")
@@ -128,6 +129,11 @@ class Topology:
         return tuple(x for x in self.parts if x.kind in LOADS and LOADS[x.kind].along is None)
 
     @functools.cached_property
+    def lines(self) -> tuple[Part, ...]:
+        """Tendons."""
+        return tuple(filter(has_line, self.loads))
+
+    @functools.cached_property
     def line_loads(self) -> tuple[Part, ...]:
         """Loads along beams."""
         return tuple(x for x in self.parts if x.kind in LOADS and LOADS[x.kind].along is not None)
@@ -173,6 +179,7 @@ def check_names(parts: Sequence[Part]) -> None:
         seen[part.name] = part
     bodies = [GROUND, *(x.name for x in parts if x.kind in BODIES)]
     joints = [x.name for x in parts if x.kind in JOINTS]
+    lines = [x.name for x in parts if has_line(x)]
     for part in parts:
         whole = part.option("nodes") is not None  # its first shape, or what it loads, is a whole beam
         surface = part.option("closed") is not None  # its second shape is that of a beam
@@ -182,17 +189,29 @@ def check_names(parts: Sequence[Part]) -> None:
                     f"{part.kind} {part.name!r}: unknown body {name!r}; {nearest(name, bodies)}"
                 )
         joint = part.option("joint")
+        if joint in lines:
+            _check_in_line(part, joint)
+            continue
         for name in part.option("joints") or (joint,) * (joint is not None):
             if name not in joints:
                 raise InputError(
                     f"{part.kind} {part.name!r}: unknown joint {name!r}; {nearest(name, joints)}"
                 )
-        if joint is not None:
-            LOADS[part.kind].fits(part, seen[joint])
+            if part.kind in LOADS:
+                LOADS[part.kind].fits(part, seen[name])
         if part.kind in COUPLINGS:
             COUPLINGS[part.kind].check(part, seen)
     if len(bodies) == 1:
         raise InputError("assemble: no body; add body(name, mass=...)")
+
+
+def _check_in_line(part: Part, tendon: str) -> None:
+    """Refuses loads of joints that do not act on a tendon."""
+    if not LOADS[part.kind].in_line:
+        raise InputError(
+            f"{part.kind} {part.name!r}: {tendon!r} is a tendon, in which none acts; give the tendon "
+            "stiffness and damping of its own"
+        )
 
 
 def dimension_of(parts: Iterable[Part], gravity: Any) -> int:

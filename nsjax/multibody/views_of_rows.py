@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.loads import energy_of, pushes_of
+from nsjax.multibody.loads import ends_of, energy_of, pushes_of
 from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree
 
@@ -36,8 +36,7 @@ def body_row(scene: Scene, name: str, gravity: Any, weight: tuple[Any, Any, Any]
 def load_row(scene: Scene, topology: Topology, name: str, p: PyTree) -> dict[str, Array]:
     """Force, moment, power and energy of a force element."""
     a, part = scene.algebra, topology.of[name]
-    joint = part.option("joint")
-    onto = topology.of[joint].bodies[-1] if joint else part.bodies[-1]
+    onto = ends_of(topology, part)[-1]
     force, power = jnp.zeros(scene.dimension), jnp.zeros(())
     torque = jnp.zeros(()) if scene.dimension == 2 else jnp.zeros(3)
     for body, push, point, turning in pushes_of(scene, topology, part, p):

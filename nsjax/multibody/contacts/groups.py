@@ -197,7 +197,8 @@ def free(parts: Iterable[Part]) -> bool:
     parts = [x for x in parts if isinstance(x, Part)]
     loads = [x for x in parts if x.kind in LOADS]
     alone = all((len(x.bodies) == 1 or GROUND in x.bodies) and not x.option("law") for x in loads)
-    return alone and not any(x.kind in (*JOINTS, "beam") for x in parts)
+    lines = any(LOADS[x.kind].line is not None for x in loads)
+    return alone and not lines and not any(x.kind in (*JOINTS, "beam") for x in parts)
 
 
 def with_groups(parts: Sequence[Part], coordinates: str) -> tuple[Part, ...]:

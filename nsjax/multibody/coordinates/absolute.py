@@ -28,6 +28,7 @@ from nsjax.multibody.coordinates.turn_counts import ENTRIES, counted, whole
 from nsjax.multibody.flexible.elements import kind_of as element_kind
 from nsjax.multibody.flexible.elements.pieces import coupled_momenta, elastic_energy, elastic_forces
 from nsjax.multibody.joints import FREE, kind_of
+from nsjax.multibody.loads import ends_of
 from nsjax.multibody.number_arrays import Folded, folded
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology
@@ -328,7 +329,7 @@ class Bodies:
         """Whether nothing but contacts joins two bodies."""
         loads, joints = self.topology.loads, self.topology.joints or self.topology.all_of("beam")
         alone = all((len(x.bodies) == 1 or GROUND in x.bodies) and not x.option("law") for x in loads)
-        return alone and not joints
+        return alone and not joints and not self.topology.lines
 
     def loose(self, touching: tuple[str, ...]) -> bool:
         """Whether the bodies fall into islands: nothing joins two of them, and each touches the ground with
@@ -345,8 +346,8 @@ class Bodies:
     @property
     def near(self) -> bool:
         """Whether springs and drives act between neighbours only, in the order of the bodies."""
-        of, loads = self.topology.of, self.topology.loads
-        ends = [of[joint].bodies if (joint := x.option("joint")) else x.bodies for x in loads]
+        loads = self.topology.loads
+        ends = [ends_of(self.topology, x) for x in loads]
         ends = [x for x in ends if len(x) > 1]
         places = [[self.places[x] for x in pair if x != GROUND] for pair in ends]
         return len(self.names) > 1 and all(max(x) - min(x) <= 1 for x in places)

@@ -1,4 +1,4 @@
-"""Actuators of a model file: motors, position and velocity servos in hinges and slides."""
+"""Actuators of a model file: motors, position and velocity servos in hinges, slides and tendons."""
 
 from __future__ import annotations
 
@@ -54,8 +54,13 @@ class Serve(AtOnce):
         return own.gear * within(push, own.force_range)
 
 
-def actuators(source: Source) -> tuple[list[Part], list[str]]:
-    """Those that map, and sentences about the others. Those that the file switches off are none."""
+def actuators(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
+    """Those that map, and sentences about the others. Those that the file switches off are none.
+
+    Args:
+        source: what is read.
+        lines: names of the tendons that are parts.
+    """
     parts, said = [], []
     model = source.model
     for k in range(0 if source.off("actuation") else model.nu):
@@ -64,21 +69,31 @@ def actuators(source: Source) -> tuple[list[Part], list[str]]:
             and int(model.opt.disableactuator) >> int(model.actuator_group[k]) & 1
         ):
             continue
-        why = _obstacle(source, k)
+        why = _obstacle(source, k, lines)
         if why:
             said.append((f"actuators that {why} are left out", source.called("actuator", k)))
             continue
-        joint = source.names["joint", int(model.actuator_trnid[k][0])]
-        parts.append(actuator(source.names["actuator", k], joint, law=Serve(), own=_servo(source, k)))
+        parts.append(
+            actuator(source.names["actuator", k], driven_by(source, k), law=Serve(), own=_servo(source, k))
+        )
     return parts, gathered(said)
 
 
-def _obstacle(source: Source, k: int) -> str:
+def driven_by(source: Source, k: int) -> str:
+    """Name of the joint or tendon in which an actuator acts."""
+    in_tendon = int(source.model.actuator_trntype[k]) == source.mujoco.mjtTrn.mjTRN_TENDON
+    return source.names["tendon" if in_tendon else "joint", int(source.model.actuator_trnid[k][0])]
+
+
+def _obstacle(source: Source, k: int, lines: set[str]) -> str:
     """What of an actuator does not map; empty if all does."""
     model, mujoco = source.model, source.mujoco
-    if int(model.actuator_trntype[k]) != mujoco.mjtTrn.mjTRN_JOINT:
-        return "do not act on a joint"
-    if int(model.jnt_type[int(model.actuator_trnid[k][0])]) not in (HINGE, SLIDE):
+    in_tendon = int(model.actuator_trntype[k]) == mujoco.mjtTrn.mjTRN_TENDON
+    if not in_tendon and int(model.actuator_trntype[k]) != mujoco.mjtTrn.mjTRN_JOINT:
+        return "do not act on a joint or tendon"
+    if in_tendon and driven_by(source, k) not in lines:
+        return "act on a tendon that is left out"
+    if not in_tendon and int(model.jnt_type[int(model.actuator_trnid[k][0])]) not in (HINGE, SLIDE):
         return "act on a ball or free joint"
     if int(model.actuator_dyntype[k]) != mujoco.mjtDyn.mjDYN_NONE:
         return "have an activation with dynamics of its own"

@@ -11,7 +11,6 @@ from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed
 from nsjax.multibody.files.tree import BALL, FREE
 
 COUNTS = (
-    ("ntendon", "tendons are left out: they neither pull nor bind"),
     ("nflex", "flexible bodies (flex) are left out"), ("nplugin", "plugins are left out"),
     ("nmocap", "bodies moved by mocap stand still"),
 )  # fmt: skip

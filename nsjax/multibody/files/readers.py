@@ -22,6 +22,7 @@ from nsjax.multibody.files.refusals import sentence
 from nsjax.multibody.files.sensors import sensors
 from nsjax.multibody.files.source import Source
 from nsjax.multibody.files.starts import start, starts
+from nsjax.multibody.files.tendons import tendons
 from nsjax.multibody.files.tree import bodies
 from nsjax.multibody.parts import Part
 
@@ -98,11 +99,12 @@ def read_mjcf(
     Bodies with their inertias, hinges, slides, balls and free bodies with limits, damping, armature, dry
     friction and springs, several on one body (by bodies without mass between them, named
     ``body_joint``); equality constraints connect and weld as a `ball` and a `fixed` joint that close
-    loops, those of joints (``<mimic>`` of a URDF) as a `coupling`; motors and servos (position, velocity)
-    in hinges and slides, whose control is ``params["name"].own.control``; geometries as contacts, as far as
-    `contact` knows their pairs. Names become words of letters, digits and _; a name that two elements
-    have gets the kind of the second. Coordinates are those of the file, but for balls: their quaternion
-    turns the axes of the body against those of its parent.
+    loops, those of joints (``<mimic>`` of a URDF) as a `coupling`; tendons, fixed ones as a
+    `joint_tendon`, those through sites and pulleys as a `tendon`; motors and servos (position, velocity)
+    in hinges, slides and tendons, whose control is ``params["name"].own.control``; geometries as
+    contacts, as far as `contact` knows their pairs. Names become words of letters, digits and _; a name
+    that two elements have gets the kind of the second. Coordinates are those of the file, but for balls:
+    their quaternion turns the axes of the body against those of its parent.
 
     ``start`` is the file's reference position, ``starts["home"]`` its key frame of that name, with
     velocities where it has some (``key0``, ``key1``, ... without a name), and ``controls["home"]`` what its
@@ -209,12 +211,15 @@ def read_urdf(
 def _made(source: Source, contact: bool, said: list[str]) -> ModelFile:
     """All parts; what is left out as a warning."""
     closed, more = equalities(source)
-    driven, still_more = actuators(source)
+    pulled, untied = tendons(source)
+    lines = {part.name for part in pulled}
+    driven, still_more = actuators(source, lines)
     met, unknown = contacts(source) if contact else ([], [])
-    measured, unmeasured = sensors(source, {part.name for part in driven})
+    measured, unmeasured = sensors(source, {part.name for part in driven}, lines)
     at, moved = start(source)
     keys, controls, also = starts(source, {part.name for part in driven})
-    said = [*said, *left_out(source, contact), *more, *still_more, *unknown, *unmeasured, *moved, *also]
+    said = [*said, *left_out(source, contact), *more, *untied, *still_more, *unknown, *unmeasured]
+    said += [*moved, *also]
     if said:
         warnings.warn(f"{source.title}: {'; '.join(said)}", LeftOutWarning, stacklevel=3)
     gravity = np.array(source.model.opt.gravity, float) * (not source.off("gravity"))
@@ -222,7 +227,7 @@ def _made(source: Source, contact: bool, said: list[str]) -> ModelFile:
         (kind, own): word for (kind, k), word in source.names.items() if (own := source.own_name(kind, k))
     }
     return ModelFile(
-        [*bodies(source), *closed, *driven, *met], gravity=gravity,
+        [*bodies(source), *closed, *pulled, *driven, *met], gravity=gravity,
         start=at, starts=keys, controls=controls, names=names, left_out=tuple(said), title=source.title,
         sensors=measured,
     )  # fmt: skip

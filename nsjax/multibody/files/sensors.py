@@ -9,6 +9,7 @@ import numpy as np
 
 from nsjax.multibody.body_sensors import Sensor, sensor
 from nsjax.multibody.contacts.groups import unused
+from nsjax.multibody.files.actuators import driven_by
 from nsjax.multibody.files.source import Place, Source, gathered, identifier
 from nsjax.multibody.files.tree import HINGE, SLIDE
 
@@ -23,15 +24,16 @@ FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
 """Sensors on frames of bodies, geometries and sites: kinds here, and how they are given."""
 
 JOINTS = {"JOINTPOS": "coordinate", "JOINTVEL": "rate"}
+TENDONS = {"TENDONPOS": "coordinate", "TENDONVEL": "rate"}
 MOTORS = {"ACTUATORPOS": "coordinate", "ACTUATORVEL": "rate", "ACTUATORFRC": "effort"}
 
 
-def sensors(source: Source, driven: set[str]) -> tuple[dict[str, Sensor], list[str]]:
+def sensors(source: Source, driven: set[str], lines: set[str]) -> tuple[dict[str, Sensor], list[str]]:
     """Those that map by name, and sentences about the others.
 
     Args:
         source: what is read.
-        driven: names of the actuators that are parts.
+        driven, lines: names of the actuators and of the tendons that are parts.
     """
     found: dict[str, Sensor] = {}
     said: list[tuple[str, str]] = []
@@ -39,7 +41,7 @@ def sensors(source: Source, driven: set[str]) -> tuple[dict[str, Sensor], list[s
     for k in range(model.nsensor):
         own = str(model.sensor(k).name)
         name = unused(identifier(own or f"sensor{k}"), taken)
-        made = _made(source, k, name, driven)
+        made = _made(source, k, name, driven, lines)
         if made is None:
             said.append(("sensors that have no equal are left out", repr(own) if own else f"number {k}"))
             continue
@@ -49,7 +51,7 @@ def sensors(source: Source, driven: set[str]) -> tuple[dict[str, Sensor], list[s
     return found, gathered(said)
 
 
-def _made(source: Source, k: int, name: str, driven: set[str]) -> Sensor | None:
+def _made(source: Source, k: int, name: str, driven: set[str], lines: set[str]) -> Sensor | None:
     model, mujoco = source.model, source.mujoco
     kind = mujoco.mjtSensor(int(model.sensor_type[k])).name.removeprefix("mjSENS_")
     of = int(model.sensor_objid[k])
@@ -57,12 +59,13 @@ def _made(source: Source, k: int, name: str, driven: set[str]) -> Sensor | None:
         return None
     if kind in JOINTS and int(model.jnt_type[of]) in (HINGE, SLIDE):
         return sensor(name, JOINTS[kind], source.names["joint", of])
+    if kind in TENDONS and source.names["tendon", of] in lines:
+        return sensor(name, TENDONS[kind], source.names["tendon", of])
     if kind in MOTORS and source.names["actuator", of] in driven:
         gear, motor = float(model.actuator_gear[of][0]), source.names["actuator", of]
         if kind == "ACTUATORFRC":
             return sensor(name, "effort", motor, scale=1.0 / gear) if gear else None
-        joint = source.names["joint", int(model.actuator_trnid[of][0])]
-        return sensor(name, MOTORS[kind], joint, scale=gear)
+        return sensor(name, MOTORS[kind], driven_by(source, of), scale=gear)
     if kind == "SUBTREECOM":
         return sensor(name, "mass_centre", _below(source, of))
     if kind in FRAMES:

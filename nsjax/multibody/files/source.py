@@ -14,7 +14,8 @@ import numpy as np
 from nsjax.multibody.contacts.groups import unused
 from nsjax.multibody.parts import GROUND
 
-KINDS = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("equality", "neq"), ("actuator", "nu"))
+KINDS = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("equality", "neq"), ("actuator", "nu"),
+         ("tendon", "ntendon"))  # fmt: skip
 """What has names, in the order in which it gets them: bodies keep theirs."""
 
 SWITCHES = {

@@ -4,35 +4,71 @@ file with a `LoadKind`, and its entry here.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 from nsjax.multibody.coordinates import planar_vectors as plane
-from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.coordinates.frames import Scene, still_frames
 from nsjax.multibody.joints import kind_of as joint_kind
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.actuator import ACTUATOR, actuator
 from nsjax.multibody.loads.force import FORCE, force
 from nsjax.multibody.loads.joint_spring import JOINT_SPRING, joint_spring
+from nsjax.multibody.loads.joint_tendon import JOINT_TENDON, joint_tendon
 from nsjax.multibody.loads.line_load import LINE_LOAD, line_load
+from nsjax.multibody.loads.lines import Line
 from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.loads.spring import SPRING, spring
+from nsjax.multibody.loads.tendon import TENDON, tendon
 from nsjax.multibody.loads.torque import TORQUE, torque
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.types import Array, PyTree
 
-KINDS: dict[str, LoadKind] = {x.name: x for x in (SPRING, JOINT_SPRING, ACTUATOR, FORCE, TORQUE, LINE_LOAD)}
+KINDS: dict[str, LoadKind] = {
+    x.name: x
+    for x in (SPRING, JOINT_SPRING, ACTUATOR, FORCE, TORQUE, LINE_LOAD, TENDON, JOINT_TENDON)
+}  # fmt: skip
 """Kinds of loads by the kinds of their parts."""
 
 __all__ = [
-    "KINDS", "LoadKind", "Push", "actuator", "energy_of", "force", "joint_effort", "joint_spring",
-    "kind_of", "line_load", "potential", "pushes", "pushes_of", "spring", "torque", "wrenches",
+    "KINDS", "Line", "LoadKind", "Push", "actuator", "ends_of", "energy_of", "force", "has_line",
+    "joint_effort", "joint_spring", "joint_tendon", "kind_of", "length_of", "line_load", "line_of",
+    "potential", "pushes", "pushes_of", "spring", "tendon", "torque", "wrenches",
 ]  # fmt: skip
 
 
 def kind_of(part: Part) -> LoadKind:
     """The kind of a load."""
     return KINDS[part.kind]
+
+
+def has_line(part: Part) -> bool:
+    """Whether a part is a length on which efforts act: a tendon."""
+    kind = KINDS.get(part.kind)
+    return kind is not None and kind.line is not None
+
+
+def line_of(scene: Scene, topology: Any, part: Part, p: PyTree) -> Line:
+    """The length of a tendon."""
+    line: Any = kind_of(part).line
+    made: Line = line(scene, topology, part, p)
+    return made
+
+
+def length_of(scene: Scene, topology: Any, part: Part, p: PyTree, moving: bool) -> tuple[Any, Any]:
+    """Length of a tendon and its rate; None for the rate of a scene without velocities."""
+    still = scene if moving else dataclasses.replace(scene, frames=still_frames(scene))
+    line = line_of(still, topology, part, p)
+    return line.length, line.rate if moving else None
+
+
+def ends_of(topology: Any, part: Part) -> tuple[str, ...]:
+    """Bodies on which a load acts."""
+    joint, joints = part.option("joint"), part.option("joints") or ()
+    if joint is not None:
+        return ends_of(topology, topology.of[joint])
+    return part.bodies + tuple(x for name in joints for x in topology.of[name].bodies)
 
 
 def _driven(topology: Any, part: Part, p: PyTree) -> tuple[Part, Any] | None:
@@ -49,6 +85,12 @@ def pushes(scene: Scene, topology: Any, p: PyTree, which: tuple[Part, ...] | Non
 def pushes_of(scene: Scene, topology: Any, part: Part, p: PyTree) -> Iterator[Push]:
     """Forces and moments of one load."""
     kind, numbers, driven = kind_of(part), p[part.name], _driven(topology, part, p)
+    tendon = part if driven is None else driven[0]
+    if has_line(tendon):
+        line, act = line_of(scene, topology, tendon, p), kind.effort
+        effort = None if act is None else act(part, numbers, scene.time, line.length, line.rate)
+        yield from () if effort is None else line.act(effort)
+        return
     if driven is None or joint_kind(driven[0]).measure is None:
         if kind.pushes is not None:
             yield from kind.pushes(scene, part, numbers, driven)

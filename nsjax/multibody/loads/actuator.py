@@ -13,10 +13,11 @@ from nsjax.types import Fn
 
 
 def actuator(name: str, joint: str, effort: Any = None, *, law: Fn | None = None, own: Any = None) -> Part:
-    """A motor in a hinge [N m] or slide [N]: drives the second body and pushes back on the first.
+    """A motor in a hinge [N m] or slide [N]: drives the second body and pushes back on the first. In a
+    tendon it drives its length: an effort that is negative pulls.
 
     Args:
-        name, joint: of the motor and of its joint.
+        name, joint: of the motor and of its joint or tendon.
         effort: constant.
         law: ``(t, coordinate, rate, own) -> effort``, a controller for instance.
         own: numbers for ``law``.
@@ -40,4 +41,4 @@ def _effort(part: Part, numbers: Any, t: Any, x: Any, rate: Any) -> Any:
     return numbers.value if law is None else law(t, plane.value(x), plane.value(rate), numbers.own)
 
 
-ACTUATOR = LoadKind(name="actuator", effort=_effort, reads_angle=with_law)
+ACTUATOR = LoadKind(name="actuator", effort=_effort, reads_angle=with_law, in_line=True)

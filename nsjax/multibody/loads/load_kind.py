@@ -49,6 +49,10 @@ class LoadKind:
         along: ``(topology, tree, part, t, q, p) -> (n, 6)``: forces on the nodes of beams, of a load along
             one.
         of_beam: ``(part, beams) -> part``, once the beam along which it acts is known by its name.
+        line: ``(scene, topology, part, params)``, a length on which its effort and those of actuators
+            act, as a `nsjax.multibody.loads.lines.Line`; ``lower``, ``upper``, ``restitution`` and
+            ``friction`` of its numbers are stops and dry friction.
+        in_line: whether it may act on such a length in place of a joint.
         held: whether the points at which it acts are drawn on its bodies.
         shapes: ``(scene, part, numbers)``, what it looks like.
 
@@ -68,6 +72,8 @@ class LoadKind:
     check: Callable[[Scene, Part, Any], None] | None = None
     along: Callable[[Any, Any, Part, Array, Array, Any], Array] | None = None
     of_beam: Callable[[Part, dict[str, Part]], Part] | None = None
+    line: Callable[[Scene, Any, Part, Any], Any] | None = None
+    in_line: bool = False
     held: bool = False
     shapes: Callable[[Scene, Part, Any], list[Shape]] | None = None
 

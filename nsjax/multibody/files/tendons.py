@@ -1,0 +1,90 @@
+"""Tendons of a model file: sums of coordinates of joints, and lengths through sites and pulleys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nsjax.multibody.files.source import Source, gathered
+from nsjax.multibody.loads import joint_tendon, tendon
+from nsjax.multibody.parts import Part
+
+OWN = (("armature", "armature"), ("actfrclimited", "bound of the sum of all actuators"))
+"""What a tendon of a file may have and none here has."""
+
+POLYNOMIALS = ("stiffnesspoly", "dampingpoly")
+
+
+def tendons(source: Source) -> tuple[list[Part], list[str]]:
+    """Those that map, and sentences about the others and what they lose."""
+    parts, said = [], []
+    for k in range(source.model.ntendon):
+        who, why = source.called("tendon", k), _obstacle(source, k)
+        if why:
+            said.append((f"tendons that {why} are left out: they neither pull nor bind", who))
+            continue
+        parts.append(_part(source, k))
+        said += [(f"tendons whose {what} is left out", who) for what in _lost(source, k)]
+    return parts, gathered(said)
+
+
+def _wraps(source: Source, k: int) -> range:
+    first = int(source.model.tendon_adr[k])
+    return range(first, first + int(source.model.tendon_num[k]))
+
+
+def _obstacle(source: Source, k: int) -> str:
+    """Why a tendon does not map; empty if it does."""
+    model, kinds = source.model, source.mujoco.mjtWrap
+    known = {int(kinds.mjWRAP_JOINT), int(kinds.mjWRAP_PULLEY), int(kinds.mjWRAP_SITE)}
+    if any(int(model.wrap_type[w]) not in known for w in _wraps(source, k)):
+        return "wind about a geometry"
+    return ""
+
+
+def _lost(source: Source, k: int) -> list[str]:
+    model = source.model
+    lost = [what for field, what in OWN if np.any(getattr(model, f"tendon_{field}", np.zeros(k + 1))[k])]
+    if any(np.any(getattr(model, f"tendon_{x}", np.zeros(k + 1))[k]) for x in POLYNOMIALS):
+        lost.append("stiffness or damping of higher order")
+    return lost
+
+
+def _numbers(source: Source, k: int) -> dict[str, Any]:
+    """Stiffness and so on, as far as the file gives and keeps them."""
+    model, found = source.model, dict[str, Any]()
+    if model.tendon_stiffness[k] and not source.off("spring"):
+        least, most = (float(x) for x in model.tendon_lengthspring[k])
+        found |= {
+            "stiffness": float(model.tendon_stiffness[k]),
+            "length": least if least == most else (least, most),
+        }
+    if model.tendon_damping[k] and not source.off("damper"):
+        found["damping"] = float(model.tendon_damping[k])
+    if model.tendon_limited[k] and not source.off("limit"):
+        found["limits"] = tuple(float(x) for x in model.tendon_range[k])
+        found["restitution"] = source.restitution
+    if model.tendon_frictionloss[k] and not source.off("frictionloss"):
+        found["friction"] = float(model.tendon_frictionloss[k])
+    return found
+
+
+def _part(source: Source, k: int) -> Part:
+    model, kinds = source.model, source.mujoco.mjtWrap
+    name, given, wraps = source.names["tendon", k], _numbers(source, k), _wraps(source, k)
+    if int(model.wrap_type[wraps[0]]) == kinds.mjWRAP_JOINT:
+        factors: dict[str, float] = {}
+        for w in wraps:
+            joint = source.names["joint", int(model.wrap_objid[w])]
+            factors[joint] = factors.get(joint, 0.0) + float(model.wrap_prm[w])
+        return joint_tendon(name, factors, **given)
+    path: list[Any] = []
+    for w in wraps:
+        if int(model.wrap_type[w]) == kinds.mjWRAP_PULLEY:
+            path.append(float(model.wrap_prm[w]))
+            continue
+        site = int(model.wrap_objid[w])
+        place = source.place(int(model.site_bodyid[site]))
+        path.append((place.body, place.point(model.site_pos[site])))
+    return tendon(name, *path, **given)

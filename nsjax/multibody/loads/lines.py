@@ -1,0 +1,108 @@
+"""Lengths on which a force acts: what tendons are, with stiffness, damping, stops and dry friction."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.core.checks import is_traced
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.joints.joint_kind import LEAST, Push
+from nsjax.multibody.loads.load_kind import Driven
+from nsjax.multibody.parts import Part, number
+from nsjax.types import Array, record
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """A length at an instant.
+
+    Args:
+        length, rate: [m] and [m/s], or [rad] and [rad/s] of a sum of angles.
+        act: what a force along the length, positive where it lengthens, does to bodies.
+    """
+
+    length: Any
+    rate: Any
+    act: Callable[[Any], Iterator[Push]]
+
+
+@record()
+class Tendon:
+    """Numbers of a tendon.
+
+    Args:
+        at: points through which it runs, each in the axes of its body [m]; of a sum of coordinates ().
+        ratios: one a branch, divisors of its length; of a sum of coordinates their factors.
+        rest: free length, or the least and the largest length (2,) between which it exerts nothing.
+        stiffness, damping: [N/m], [N s/m], or [N m/rad], [N m s/rad].
+        lower, upper: stops of the length.
+        restitution: of the stops.
+        friction: bound of dry friction along the length [N] or [N m].
+    """
+
+    at: Any
+    ratios: Any
+    rest: Any = None
+    stiffness: Any = None
+    damping: Any = None
+    lower: Any = None
+    upper: Any = None
+    restitution: Any = None
+    friction: Any = None
+
+
+def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, Any]) -> Tendon:
+    """Checked numbers of a tendon.
+
+    Raises:
+        InputError: for limits or free lengths in the wrong order, and for numbers that are none.
+    """
+    limits, rest = given.pop("limits"), given["rest"]
+    lower, upper = (None, None) if limits is None else limits
+    least = -math.inf if lower is None else lower
+    if not is_traced(limits) and upper is not None and not least < upper:
+        raise InputError(f"{kind} {name!r}: limits = {limits}; the lower must be below the upper")
+    ranged = rest is not None and not is_traced(rest) and np.ndim(rest) > 0
+    if ranged and (np.shape(rest) != (2,) or not rest[0] <= rest[1]):
+        raise InputError(
+            f"{kind} {name!r}: length = {rest}; give the free length, or a pair of the least and the "
+            "largest length between which it exerts nothing"
+        )
+    given |= {"lower": lower, "upper": upper}
+    if limits is None:
+        given.pop("restitution")
+    kept = {k: number(kind, name, k, v, LEAST.get(k, -math.inf)) for k, v in given.items()}
+    return Tendon(at=at, ratios=ratios, **kept)
+
+
+def extension(numbers: Tendon, length: Any) -> Any:
+    """Length beyond the free one, or beyond the free range; negative below it."""
+    rest = numbers.rest
+    if rest is None or jnp.ndim(rest) == 0:
+        return plane.plus(length, plane.minus(rest))
+    x = plane.value(length)
+    return jnp.where(x < rest[0], x - rest[0], jnp.where(x > rest[1], x - rest[1], 0.0))
+
+
+def line_effort(part: Part, numbers: Tendon, t: Any, length: Any, rate: Any) -> Any:
+    """Force of stiffness and damping along the length; a scalar or None."""
+    tension = None
+    if numbers.stiffness is not None:
+        tension = plane.times(numbers.stiffness, extension(numbers, length))
+    return plane.minus(plane.plus(tension, plane.times(numbers.damping, rate)))
+
+
+def line_energy(scene: Scene, part: Part, numbers: Tendon, driven: Driven) -> Any:
+    """Energy of the stiffness [J]; a scalar or None."""
+    if numbers.stiffness is None:
+        return None
+    e: Array = plane.value(extension(numbers, scene.coordinates(part.name)[0]))
+    return 0.5 * numbers.stiffness * e * e
