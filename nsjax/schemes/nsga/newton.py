@@ -4,9 +4,21 @@ One correction of one subproblem stands here once; the decoupled schemes iterate
 own, the coupled scheme all three in turn (as published) or all at once; dynamics may be linearised anew in
 every correction, or as in an earlier step until corrections shrink too slowly. Dynamics and laws are solved
 together, as in [C], whose figures count these solves, on the linearised dynamics of the stage solver
-(`nsjax.contact.bordered`). That one solves the laws of every pass on the Delassus operator, with a program
-four tenths larger, and knows no laws that ask for each other's answers. The derivative of an answer is one
-more correction with live data. Source: [C (33), (39), (43), (47)-(51), Algorithm 1].
+(`nsjax.contact.bordered`). The derivative of an answer is one more correction with live data.
+
+The stage solver itself solves the laws of every pass on the Delassus operator. It could take the velocity
+jumps alone: a position correction with friction has a creep force that is bounded by the answer of its gap,
+and the subproblems of the coupled scheme ask for each other's answers. A trial with `nsga_decoupled`, here
+and with jumps by contact problems, without failures on either side, gave the same coordinates to 3.6e-14:
+
+* slider-crank of Table 1 of [R&S]: 5,499 and 5,462 operations, 0.92 and 0.89 us a step (equal within the
+  noise of the measurement), 48,178 and 48,065 corrections;
+* rubbing rotor: 4,578 and 4,222 operations, the same time and corrections;
+* `block`, in space: 8,895 and 8,014 operations, 47 and 37 us a step, 30,000 and 24,000 corrections.
+
+Corrections stand here because their number is that of [C]. The trial had no derivatives; impacts in space
+and robots were not measured.
+Source: [C (33), (39), (43), (47)-(51), Algorithm 1].
 """
 
 from __future__ import annotations
