@@ -9,18 +9,22 @@ numba loop without numba (both: ``pip install 'nsjax[bench]'``), MJX without a f
 
     pip install --target FOLDER --no-deps mujoco-mjx absl-py trimesh fsspec importlib_resources zipp
 
-``--quick``: the first figure of each section with less work; its times mean little.
+Behind each figure stand its change since the last run and the most memory held so far by this process or
+one it started. Figures are kept in ``results/performance/last.json`` with machine, load and releases. Times
+measured above a load of the number of CPUs are marked invalid and not kept.
+
+``--quick``: the first figure of each section with less work; its times mean little and are not kept.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
-from ..common import Numbers
-from . import crank, lanes, robots
+from ..common import Numbers, results_folder
+from . import crank, lanes, last, robots
 from .side_by_side import Row, shown
 
 TITLES = {
@@ -34,6 +38,9 @@ TITLES = {
     "landing": "robots: reverse gradient through the landing",
     "lanes": "many robots on one core, beside MJX",
 }
+COUNTED = ("sizes", "operations")
+"""Sections that count operations: a loaded machine changes nothing."""
+
 LANDED = ("hopper", "ant")
 """Robots whose landing is differentiated unless others are named."""
 
@@ -59,16 +66,31 @@ def sections(
 
 def main(
     chosen: Sequence[str] = (), quick: bool = False, names: Sequence[str] | None = None,
-    mjx: str | None = None,
+    mjx: str | None = None, folder: str | Path | None = None,
 ) -> Numbers:  # fmt: skip
-    """Measures the chosen sections, all if none is named, prints the table and returns its numbers."""
+    """Measures the chosen sections, all if none is named, prints the table and returns its numbers.
+
+    Args:
+        chosen: names of sections.
+        quick: the first figure of each, with less work; nothing is kept.
+        names: robots.
+        mjx: folder that holds MJX.
+        folder: where results are kept; None: ``results/performance``.
+    """
     numbers: Numbers = {}
+    kept = None if quick else results_folder("performance", folder)
+    before = last.read(kept) if kept else {}
     for name, rows in sections(quick, names, mjx).items():
         if chosen and name not in chosen:
             continue
-        load = os.getloadavg()[0]
-        print(f"{name}: {TITLES[name]} (load {load:.1f} of {os.cpu_count()} CPUs)", flush=True)
-        numbers |= shown(name, rows()) | {f"{name}: load": load}
+        on = last.machine()
+        invalid = name not in COUNTED and on.loaded()
+        said = "; INVALID: other programs run, and times are not kept" if invalid else ""
+        print(f"{name}: {TITLES[name]} (load {on.load:.1f} of {on.cpus} CPUs{said})", flush=True)
+        found = shown(name, rows(), before, on)
+        if kept and not invalid:
+            last.write(kept, found, on)
+        numbers |= found | {f"{name}: load": on.load}
     return numbers
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..common import Numbers
+from . import last
+from .last import Machine
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ def _short(x: float) -> str:
     return f"{x:,.0f}" if abs(x) >= 1000.0 else f"{x:.3g}"
 
 
-def line(row: Row) -> str:
-    """A row as it is printed.
+def line(row: Row, change: str = "", peak: str = "") -> str:
+    """A row as it is printed, with its change and the peak memory in columns of their own if given.
 
     Example:
         >>> from experiments.performance.side_by_side import Row, line
@@ -53,15 +55,27 @@ def line(row: Row) -> str:
     asked = "" if row.asked is None else f"{'>=' if row.least else '<='} {_short(row.asked)}"
     found = "-" if math.isnan(row.found) else _short(row.found)
     said = ", ".join(x for x in ("missed" if row.missed() else "", row.note) if x)
-    return f"  {row.what:52} {asked:>10} {found:>10}  {said}".rstrip()
+    columns = f" {change:>9} {peak:>9}" if change or peak else ""
+    return f"  {row.what:52} {asked:>10} {found:>10}{columns}  {said}".rstrip()
 
 
-def shown(section: str, rows: Iterable[Row]) -> Numbers:
-    """Prints rows as they come, and returns what was found, under ``section: what``."""
+def shown(
+    section: str, rows: Iterable[Row], before: Mapping[str, Any] | None = None, on: Machine | None = None
+) -> Numbers:
+    """Prints rows as they come, and returns what was found, under ``section: what``.
+
+    Args:
+        section: its name.
+        rows: measured as they are asked for.
+        before: figures of `last.read`.
+        on: this machine; with it, changes and the peak memory so far are printed.
+    """
     numbers: Numbers = {}
     for row in rows:
-        print(line(row), flush=True)
-        numbers[f"{section}: {row.what}"] = row.found
+        name = f"{section}: {row.what}"
+        since = last.change(row.found, (before or {}).get(name), on) if on else ""
+        print(line(row, since, f"{last.peak_mib():.0f} MiB" if on else ""), flush=True)
+        numbers[name] = row.found
     return numbers
 
 

@@ -355,7 +355,7 @@ class Mechanism:
         shapes, limits = self.presence.contacts, tuple(".".join(x) for x in self.presence.limits)
         return Labels(
             q=q, v=v, contacts=shapes + limits, constraints=rows, drags=self.presence.drags,
-            observables=observables, gaps=gap_units(len(shapes), self.presence.limits, topology),
+            observables=observables, gaps=gap_units(len(shapes), self.presence.limits, self.topology),
         )  # fmt: skip
 
     def system(self) -> System:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from concurrent import futures
 from typing import Any
 
 import jax
@@ -21,7 +23,7 @@ from nsjax.io.files import PathLike
 from nsjax.simulate import simulate
 from nsjax.stability import warn_of_step
 from nsjax.sweep import checkpoint as lanes_file
-from nsjax.sweep import processes, program, reductions
+from nsjax.sweep import executors, processes, program, reductions
 from nsjax.sweep.plan import Plan, make_plan, refusals
 from nsjax.sweep.progress import meter
 from nsjax.sweep.result import REFUSED, SweepResult
@@ -50,6 +52,7 @@ def sweep(
     rows: int | None = None,
     events: int = 0,
     gradient: str | None = None,
+    executor: futures.Executor | None = None,
 ) -> SweepResult:
     """Runs a problem once for every combination of values, in one compiled program.
 
@@ -92,6 +95,10 @@ def sweep(
             ``time`` given, each lane saves at the same times (default then: 1).
         events: the trajectories keep a list of their first ``events`` impacts.
         gradient: derivative through impacts under transformations, see `simulate`.
+        executor: computes the lanes instead of the devices of this process: a
+            ``concurrent.futures.ProcessPoolExecutor`` (started with ``spawn``), ``client.get_executor()``
+            of a Dask client (extra ``dask``), or another with their ``submit``. Workers need nsjax, not the
+            model's code. Dask gives the lanes of a worker that dies to another one.
 
     Returns:
         A `SweepResult`: ``result.values`` with the lanes' axes first, ``result.status``, ``result.ok``.
@@ -108,7 +115,8 @@ def sweep(
     inputs of all. A failed lane makes the derivative of a sum over lanes not a number.
 
     Limits: `vmap` on GPU agrees with a single run to rounding only. In a function of the trajectory, all
-    rows of a lane must fit into ``memory_bytes``.
+    rows of a lane must fit into ``memory_bytes``. Workers of an executor use one device each, of the
+    platform of this process, and every one compiles; inside transformations an executor is refused.
 
     Example:
         >>> import nsjax
@@ -129,12 +137,17 @@ def sweep(
         raise InputError(
             f"sweep: memory_bytes = {memory_bytes!r}; give a number of bytes, 2**30 for instance"
         )
+    executors.check_executor(executor)
     plan = make_plan(problem, scheme, over, mode, reduce, dt, steps, time, every, rows, events)
     if checks.is_traced((plan.common, plan.axes.arrays, plan.lengths.dt)):
         if checkpoint is not None:
             raise InputError(
                 f"sweep: checkpoint = {os.fspath(checkpoint)!r} inside jit or grad, where no file is "
                 "written; leave it out"
+            )
+        if executor is not None:
+            raise InputError(
+                f"sweep: executor = {executor!r} inside jit or grad, where no worker is asked; leave it out"
             )
         return _result(plan, _traced(plan, gradient))
     plan = plan.undifferentiated
@@ -143,7 +156,7 @@ def sweep(
     if len(lanes):
         given = plan.common
         warn_of_step(problem.system, given.params, given.state, given.scheme, plan.lengths.dt[lanes])
-    return _result(plan, _run(plan, lanes, memory_bytes, progress, checkpoint), refused)
+    return _result(plan, _run(plan, lanes, memory_bytes, progress, checkpoint, executor), refused)
 
 
 def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.Found]:
@@ -172,30 +185,43 @@ def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.Fo
 
 def _run(
     plan: Plan, lanes: np.ndarray, memory_bytes: int, progress: bool | Callable[[int, int], None],
-    checkpoint: PathLike | None,
+    checkpoint: PathLike | None, executor: futures.Executor | None,
 ) -> program.Found:  # fmt: skip
     """All lanes that can start, dealt to processes and devices; numpy arrays with one entry per lane."""
-    devices = tuple(jax.local_devices())
+    devices = tuple(jax.local_devices())[: None if executor is None else 1]
     chunk, shapes = _chunk(plan, memory_bytes, len(devices))
     found = jax.tree.map(lambda x: _blank((plan.axes.count, *x.shape), x.dtype), shapes)
     cost = max(1, int(np.mean(plan.lengths.every)) * plan.lengths.rows)
-    per_call = len(devices) * max(1, min(chunk, CALL_STEPS // cost))
+    size = max(1, min(chunk, CALL_STEPS // cost))
     with lanes_file.kept(checkpoint, plan, found) as (done, file):
         owner = processes.owners(lanes, done)
         mine = lanes[owner == jax.process_index()]
         left = mine[~done[mine]]
-        with meter(progress, len(mine)) as tell:
-            if len(left) < len(mine):
-                tell(len(mine) - len(left))
-            for start in range(0, len(left), per_call):
-                some = left[start : start + per_call]
-                part, order = deal(plan, some, devices, chunk)
-                new = jax.tree.map(lambda x, order=order: np.asarray(x)[order], part)
+        if executor is None:
+            computed = _parts(plan, left, len(devices) * size, devices, chunk)
+        else:
+            computed = executors.parts(plan, left, size, memory_bytes, executor, shapes)
+        with meter(progress, len(mine)) as tell, contextlib.closing(computed):
+            ready = len(mine) - len(left)
+            if ready:
+                tell(ready)
+            for some, new in computed:
                 file.add(some, new)
                 for whole, few in zip(jax.tree.leaves(found), jax.tree.leaves(new), strict=True):
                     whole[some] = few
-                tell(len(mine) - len(left) + start + len(some))
+                ready += len(some)
+                tell(ready)
     return processes.gather(found, lanes, owner)
+
+
+def _parts(
+    plan: Plan, left: np.ndarray, size: int, devices: tuple[Any, ...], chunk: int
+) -> Generator[tuple[np.ndarray, program.Found], None, None]:
+    """Lanes with their results, ``size`` at a time, by the devices of this process."""
+    for start in range(0, len(left), size):
+        some = left[start : start + size]
+        part, order = deal(plan, some, devices, chunk)
+        yield some, jax.tree.map(lambda x, order=order: np.asarray(x)[order], part)
 
 
 def _blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 import pathlib
 
 import pytest
 
-from experiments.performance import child, lanes, program_size, robots
+from experiments.performance import __main__ as command
+from experiments.performance import child, lanes, last, program_size, robots
 from experiments.performance.__main__ import TITLES, main, sections
 from experiments.performance.side_by_side import Row, line, shown
 
@@ -58,6 +61,33 @@ def test_what_is_absent_is_skipped_with_its_reason(
     skipped = capsys.readouterr().out.count("skipped: no file")
     assert skipped == 5
     assert robots.file_of("a/robot.xml") == pathlib.Path("a/robot.xml")
+
+
+def test_last_results_are_kept_and_compared(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value, on = [2.0], dataclasses.replace(last.machine(), load=0.5, cpus=2)
+    rows = {"steps": lambda: iter([Row("one [us]", value[0]), Row("two", note="skipped: why")])}
+    monkeypatch.setattr(command, "sections", lambda *_: rows | {"sizes": rows["steps"]})
+    monkeypatch.setattr(last, "machine", lambda: on)
+    main(folder=tmp_path)
+    kept = json.loads((tmp_path / "last.json").read_text())
+    assert set(kept) == {"steps: one [us]", "sizes: one [us]"}
+    assert kept["steps: one [us]"]["found"] == 2.0
+    assert {"name", "cpus", "load", "releases"} < set(kept["steps: one [us]"])
+    assert "%" not in capsys.readouterr().out
+    on, value[0] = dataclasses.replace(on, load=2.5), 3.0
+    main(folder=tmp_path)
+    said = capsys.readouterr().out
+    assert said.count("+50.0 %") == 2
+    assert said.count("INVALID") == 1
+    assert said.count("MiB") == 4
+    kept = json.loads((tmp_path / "last.json").read_text())
+    assert (kept["steps: one [us]"]["found"], kept["sizes: one [us]"]["found"]) == (2.0, 3.0)
+    main(folder=tmp_path, quick=True)
+    assert json.loads((tmp_path / "last.json").read_text()) == kept
+    (tmp_path / "last.json").write_text("{")
+    assert last.read(tmp_path) == {}
 
 
 def test_every_section_has_a_title() -> None:
