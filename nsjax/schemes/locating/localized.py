@@ -90,8 +90,8 @@ def localized(
     are located; first order in the derivative at other reversals of sliding and in steps left to the
     scheme inside.
 
-    Limits: changes of closed contacts are located for systems with a dense structure, without bounded rows.
-        A step is carried out by the scheme inside alone, with its own treatment of the contacts and its
+    Limits: changes of closed contacts are located for systems with a dense structure, without bounded rows;
+        derivatives through sticking, slipping and turning are not tested there. A step is carried out by the scheme inside alone, with its own treatment of the contacts and its
         own derivative, if a contact closes again after its impact, if the approach is slower than two
         steps of free normal acceleration (grazing, the end of a sequence of bounces), if more instants
         than `CUTS` are in it, or if a time is not found: `notes.UNLOCATED`. Second derivatives hold
