@@ -1,4 +1,4 @@
-"""Locates impacts inside a step, which is cut in two where a contact closes."""
+"""Locates events inside a step: it is cut where a contact closes, leaves, stops or begins to slide."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from nsjax.core.step import SystemState, formed
 from nsjax.core.system import State, System
 from nsjax.nonlinear import only_tangent
 from nsjax.schemes.choices import within
+from nsjax.schemes.locating.modes import forces_in, no_modes
 from nsjax.schemes.locating.trial_steps import DEPTH, FAR, Masked, Start, Stepper, inside, locate
 from nsjax.types import Array, PyTree, record
 
 CUTS = 3
-"""Instants of impact in one step that are located; a step with more is one of an accumulation."""
+"""Instants of events in one step that are located; a step with more is one of an accumulation."""
 
 
 @record()
@@ -49,7 +50,7 @@ class Options:
 def localized(
     scheme: Scheme, *, tolerance: float = 1e-11, max_iterations: int = 50, max_roots: int = 60
 ) -> Scheme:
-    """A scheme that resolves the time of an impact inside the step.
+    """A scheme that resolves the times of impacts, and of changes of closed contacts, inside the step.
 
     With the step ``Phi_s`` of length ``s`` of the given scheme, in which contacts open at the start
     cannot act, and the impact map ``R`` of Newton and Coulomb with the plain mass matrix::
@@ -61,6 +62,15 @@ def localized(
     scheme starts anew, with consistent accelerations, and what is left of the step may be cut again, at
     up to `CUTS` instants. The time ``s`` is found without derivatives and has those of the equation
     that defines it, of any order: second ones (`jax.hessian`) included.
+
+    Around `half_explicit`, without friction or in the plane, closed contacts keep to their mode (at rest
+    under load, sticking, sliding forth or back) in each part of the step, and ``g`` is also the least of
+    the functions whose zeros end it::
+
+        leaves or slips:  lambda_N  or  mu lambda_N - |lambda_T|,  the forces of the mode
+        stops or turns:   the sliding velocity in its direction at the start of the part
+
+    The motion goes on in the mode that the laws on acceleration level choose.
 
     Args:
         scheme: any scheme of the package.
@@ -76,17 +86,19 @@ def localized(
     Raises:
         InputError: as the scheme inside.
 
-    Order: that of the scheme inside, state and derivative, at impacts; first order in the derivative at
-    reversals of sliding and in steps left to the scheme inside.
+    Order: that of the scheme inside, state and derivative, at impacts, and where changes of closed contacts
+    are located; first order in the derivative at other reversals of sliding and in steps left to the
+    scheme inside.
 
-    Limits: a step is carried out by the scheme inside alone, with its own treatment of the contacts and its
-        own derivative, if a contact closes again after its impact, if the approach is slower than two
-        steps of free normal acceleration (grazing, the end of a sequence of bounces), if more instants
-        than `CUTS` are in it, or if a time is not found: `notes.UNLOCATED`. Second derivatives hold
-        the factors of the first ones fixed in such steps, at reversals of sliding, and where independent
-        impacts strike at one instant. A contact that opens and closes again within one step without being
-        penetrated at its end is not seen. The cut excites stiff flexible modes. A step with an impact costs
-        about eight steps.
+    Limits: changes of closed contacts are located for systems with a dense structure, without bounded rows;
+        derivatives through sticking, slipping and turning are not tested there. A step is carried out by
+        the scheme inside alone, with its own treatment of the contacts and its own derivative, if a contact
+        closes again after its impact, if the approach is slower than two steps of free normal acceleration
+        (grazing, the end of a sequence of bounces), if more instants than `CUTS` are in it, or if a time is
+        not found: `notes.UNLOCATED`. Second derivatives hold the factors of the first ones fixed in such
+        steps, at reversals of sliding, and where independent impacts strike at one instant. A contact that
+        opens and closes again within one step without being penetrated at its end is not seen. The cut
+        excites stiff flexible modes. A step with an impact costs about eight steps.
 
     Source: the implicit function theorem on ``g(Phi_s x_n) = 0``; nothing of it is in the papers.
 
@@ -137,11 +149,13 @@ def _step(
     if not system.nc:
         inner = inside(scheme)
         return inner.step(inner, system, params, constants, carry, dt)
-    stepper, none = Stepper(system), jnp.zeros(system.nc, bool)
+    stepper, none = Stepper(system, scheme, params), jnp.zeros(system.nc, bool)
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
     d = Start(
         scheme=scheme, params=params, constants=constants, dt=jnp.asarray(dt), may=none,
-        carry=dataclasses.replace(carry, state=state), hit=none, depth=jnp.zeros(()),
+        carry=dataclasses.replace(carry, state=state), hit=jnp.zeros((stepper.kinds, system.nc), bool),
+        depth=jnp.zeros(()), base=jnp.zeros(system.nc), gone=none, begun=jnp.zeros(system.nc),
+        modes=no_modes(system.nc) if stepper.keeps else None,
     )  # fmt: skip
     aimed, flight = stepper.trial(d)
     return branch(jnp.any(aimed.hit), lambda: _strike(stepper, d, aimed, flight[1]), lambda: flight)
@@ -156,6 +170,8 @@ class _PartialStep:
     output: Output
     done: Array
     failed: Array
+    gone: Array
+    begun: Array
 
 
 def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple[Carry, Output]:
@@ -163,7 +179,10 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
     zero = jax.tree.map(jnp.zeros_like, like)
     zero = dataclasses.replace(zero, contact=like.contact)
     no = jnp.asarray(False)
-    part = _PartialStep(carry=whole.carry, left=whole.dt, output=zero, done=no, failed=no)
+    part = _PartialStep(
+        carry=whole.carry, left=whole.dt, output=zero, done=no, failed=no, gone=whole.gone,
+        begun=whole.begun,
+    )  # fmt: skip
 
     def cut(part: _PartialStep, _: None) -> tuple[_PartialStep, None]:
         return branch(part.done, lambda p: p, lambda p: _advance_part(stepper, whole, p), part), None
@@ -171,8 +190,8 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
     part, _ = lax.scan(cut, part, None, length=CUTS + 1)
 
     def plain() -> tuple[Carry, Output]:
-        carry, output = stepper.advance(whole, whole.carry, whole.dt, jnp.ones_like(whole.may))
-        bits = output.notes | jnp.where(first.hit, notes.UNLOCATED, 0)
+        carry, output = stepper.advance(whole, whole.dt, jnp.ones_like(whole.may), None)
+        bits = output.notes | jnp.where(jnp.any(first.hit, axis=0), notes.UNLOCATED, 0)
         return carry, dataclasses.replace(output, notes=bits)
 
     return branch(part.done & ~part.failed, lambda: (part.carry, part.output), plain)
@@ -182,15 +201,17 @@ def _advance_part(stepper: Stepper, whole: Start, part: _PartialStep) -> _Partia
     """Steps to the end of the step if nothing is hit, else to the next impact and through it."""
     state = part.carry.state
     fresh = refreshed(stepper.system, state.t, state.q, whole.params)
-    d = dataclasses.replace(whole, carry=part.carry, dt=part.left, params=fresh)
+    d = dataclasses.replace(
+        whole, carry=part.carry, dt=part.left, params=fresh, gone=part.gone, begun=part.begun
+    )
     d, (end, output) = stepper.trial(d)
 
     def rest() -> _PartialStep:
         # a contact that hits again right after its impact is left to the scheme inside
         again = jnp.any(output.event.impact)
         whole_output = _added(part.output, output, output.event)
-        return _PartialStep(
-            carry=end, left=jnp.zeros_like(part.left), output=whole_output, done=jnp.asarray(True),
+        return dataclasses.replace(
+            part, carry=end, left=jnp.zeros_like(part.left), output=whole_output, done=jnp.asarray(True),
             failed=part.failed | again,
         )  # fmt: skip
 
@@ -198,16 +219,56 @@ def _advance_part(stepper: Stepper, whole: Start, part: _PartialStep) -> _Partia
 
 
 def _through(stepper: Stepper, d: Start, part: _PartialStep) -> _PartialStep:
-    """Steps to the next impact and through it."""
-    system, coef = stepper.system, d.scheme.coef
+    """Steps to the next event and through it."""
+    system = stepper.system
     sigma, located = locate(stepper)(d)
-    before, first = stepper.advance(d, d.carry, sigma, d.may)
+    before, first = stepper.advance(d, sigma, d.may, d.modes)
     at = before.state
-    gap = stepper.gaps(d, at)
+    told = stepper.told(d, at)
     # contacts that strike at one instant lie equally deep, to the rounding of their gaps
-    struck = d.hit & (gap <= jnp.min(jnp.where(d.hit, gap, FAR)) + 0.1 * DEPTH)
+    now = d.hit & (told <= jnp.min(jnp.where(d.hit, told, FAR)) + 0.1 * DEPTH)
     there = refreshed(system, at.t, at.q, d.params)
-    f = formed(SystemState(system=system, params=there, state=at))
+    impact = lambda _: _blow(stepper, d, SystemState(system=system, params=there, state=at), first, now[0])  # noqa: E731
+    change = lambda _: _changed(stepper, d, at, first)  # noqa: E731
+    if stepper.keeps:
+        state, own, event, bad = branch(jnp.any(now[0]), impact, change, None)
+    else:
+        state, own, event, bad = impact(None)
+    gone, begun = part.gone, part.begun
+    if d.modes is not None:
+        gone = (gone | now[1]) & ~now[0]
+    if d.modes is not None and system.nt:
+        ahead = -jnp.sign(forces_in(stepper.at(d, at), d.modes)[0][:, 1])
+        begun = jnp.where(now[3], events.frozen(ahead), jnp.where(now[2], 0.0, begun))
+    inner = inside(d.scheme)
+    p = Masked(params=there, may=(now[0] | d.may) & ~gone)
+    after = inner.init(inner, stepper.masked, p, d.constants, state)
+    bad = bad | ~located | jnp.any(first.event.impact)
+    return _PartialStep(
+        carry=after, left=d.dt - sigma, output=_added(part.output, own, event),
+        done=part.done, failed=part.failed | bad, gone=gone, begun=begun,
+    )  # fmt: skip
+
+
+_Met = tuple[State, Output, Event, Array]
+"""What an event makes of the motion: state, books, contact decision, and whether it failed."""
+
+
+def _changed(stepper: Stepper, d: Start, at: State, first: Output) -> _Met:
+    """A closed contact leaves, stops or begins to slide: the motion goes on from the same state."""
+    event = first.event
+    zero = jnp.zeros(stepper.system.nc)
+    rates = {"rate_before": zero, "rate_after": zero, "shift": zero}
+    none = jnp.zeros(stepper.system.nc, bool)
+    event = dataclasses.replace(event, gap=stepper.gaps(d, at), impact=none, timed=none, **rates)
+    return at, first, event, jnp.asarray(False)
+
+
+def _blow(stepper: Stepper, d: Start, there: SystemState, first: Output, struck: Array) -> _Met:
+    """The impact of the contacts ``struck`` (nc,)."""
+    system, coef, at = stepper.system, d.scheme.coef, there.state
+    gap = stepper.gaps(d, at)
+    f = formed(there)
     active = first.event.active | struck
     settings = SolverSettings(tolerance=coef.tolerance, max_iterations=d.scheme.options.max_iterations)
     jump = velocity_jump(f, active, settings)
@@ -225,18 +286,12 @@ def _through(stepper: Stepper, d: Start, part: _PartialStep) -> _PartialStep:
         state = branch(
             apart, lambda s: _each_in_time(around, s, jump, struck, gap, d.dt), lambda s: s, state
         )
-    p = Masked(params=there, may=struck | d.may)
-    after = inner.init(inner, stepper.masked, p, d.constants, state)
     event = Event(
         gap=jnp.where(struck, -DEPTH, gap), active=active, impact=struck, rate_before=jump.before,
         rate_after=jump.after, shift=jnp.where(struck, at.t - (d.carry.state.t + d.dt), 0.0), timed=struck,
     )  # fmt: skip
     own = _with_jump(first, jump, jnp.where(pairs, notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0))
-    bad = ~located | slow | ~(jump.residual <= coef.tolerance) | jnp.any(first.event.impact)
-    return _PartialStep(
-        carry=after, left=d.dt - sigma, output=_added(part.output, own, event),
-        done=part.done, failed=part.failed | bad,
-    )  # fmt: skip
+    return state, own, event, slow | ~(jump.residual <= coef.tolerance)
 
 
 def _with_jump(output: Output, jump: Jump, bits: Array) -> Output:
