@@ -12,7 +12,7 @@ from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
 from tests.gradients import belt, table
 from tests.gradients.program import floats, off, primes_near, sensitivity
 
-SCHEME = schemes.localized(schemes.half_explicit())
+SCHEME = schemes.localized(schemes.half_explicit(), changes=True)
 
 
 def order(grid, errors) -> float:

@@ -45,12 +45,15 @@ class Options:
     inner: Scheme
     max_iterations: int
     max_roots: int
+    changes: bool = False
 
 
 def localized(
-    scheme: Scheme, *, tolerance: float = 1e-11, max_iterations: int = 50, max_roots: int = 60
-) -> Scheme:
-    """A scheme that resolves the times of impacts, and of changes of closed contacts, inside the step.
+    scheme: Scheme, *, tolerance: float = 1e-11, max_iterations: int = 50, max_roots: int = 60,
+    changes: bool = False,
+) -> Scheme:  # fmt: skip
+    """A scheme that resolves the times of impacts, and with ``changes`` of those of closed contacts, inside
+    the step.
 
     With the step ``Phi_s`` of length ``s`` of the given scheme, in which contacts open at the start
     cannot act, and the impact map ``R`` of Newton and Coulomb with the plain mass matrix::
@@ -63,7 +66,7 @@ def localized(
     up to `CUTS` instants. The time ``s`` is found without derivatives and has those of the equation
     that defines it, of any order: second ones (`jax.hessian`) included.
 
-    Around `half_explicit`, without friction or in the plane, closed contacts keep to their mode (at rest
+    With ``changes``, around `half_explicit`, without friction or in the plane, closed contacts keep to their mode (at rest
     under load, sticking, sliding forth or back) in each part of the step, and ``g`` is also the least of
     the functions whose zeros end it::
 
@@ -77,6 +80,9 @@ def localized(
         tolerance: bound on the natural-map residual of the contact problem of an impact.
         max_iterations: plain Newton steps of that problem.
         max_roots: trial steps that locate an impact; usually five or six are made.
+        changes: whether times are found at which closed contacts leave, stop or begin to slide. For states:
+            derivatives through sticking, slipping and turning are not tested, and with friction their
+            programs are large and compile for minutes.
 
     Returns:
         A `Scheme` with the registered name of the scheme inside, in brackets. Where it locates nothing it
@@ -91,7 +97,7 @@ def localized(
     scheme inside.
 
     Limits: changes of closed contacts are located for systems with a dense structure, without bounded rows;
-        derivatives through sticking, slipping and turning are not tested there. A step is carried out by
+        the scheme inside is `half_explicit` on velocity level. A step is carried out by
         the scheme inside alone, with its own treatment of the contacts and its own derivative, if a contact
         closes again after its impact, if the approach is slower than two steps of free normal acceleration
         (grazing, the end of a sequence of bounces), if more instants than `CUTS` are in it, or if a time is
@@ -120,6 +126,7 @@ def localized(
             inner=inner,
             max_iterations=within("localized", "max_iterations", max_iterations, 1),
             max_roots=within("localized", "max_roots", max_roots, 1),
+            changes=changes,
         ),
         prepare=_prepare,
         init=_init,

@@ -60,7 +60,7 @@ def kept(scheme: Scheme, system: System, params: PyTree) -> bool:
     from position and velocity alone.
     """
     told = scheme.accelerations is not None and scheme.accelerations.carries == "none"
-    told = told and not scheme.options.inner.options.leaving_is_open
+    told = told and scheme.options.changes and not scheme.options.inner.options.leaving_is_open
     plain = system.structure.dense and not system.islands and system.pairs is None and not system.inside
     local = at_nodes_alone(system) is not system
     return told and plain and not local and system.nt < 2 and not system.law(params).loads
