@@ -11,6 +11,7 @@ from nsjax.multibody.contacts.shape_parts import (
     corners,
     cylinder,
     hole,
+    hull,
     plane,
     point,
     points,
@@ -52,7 +53,7 @@ from nsjax.multibody.parts import Part, body
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Sensor", "Shape", "actuator", "assemble", "ball", "beam",
     "body", "box", "capsule", "circular", "contact", "contact_group", "corners", "coupling", "cylinder",
-    "cylindrical", "distance", "fixed", "force", "gear", "hinge", "hole", "joint_spring",
+    "cylindrical", "distance", "fixed", "force", "gear", "hinge", "hole", "hull", "joint_spring",
     "joint_tendon", "line_load", "pairs_of", "pin", "plane", "point", "points", "profile",
     "rack_pinion", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "screw", "section",
     "sensor", "servo", "slide", "sphere", "spheres", "spring", "tendon", "torque", "tube", "universal",

@@ -302,6 +302,8 @@ def _check_shapes(part: Part, dimension: int) -> None:
             raise InputError(f"contact {part.name!r}: tube of {body!r}, which is no beam; use a capsule")
         if kind == "cylinder" and dimension == 2:
             raise InputError(f"contact {part.name!r}: a cylinder is spatial; use a sphere, box or capsule")
+        if kind == "hull" and dimension == 2:
+            raise InputError(f"contact {part.name!r}: a hull is spatial; use points, corners or a box")
         if kind in ("box", "corners") and dimension == 3 and x.half_depth is None:
             raise InputError(f"contact {part.name!r}: a {kind} in space needs half_depth; give it")
 

@@ -187,9 +187,7 @@ class Mechanism:
 
     @property
     def knows_rows(self) -> bool:
-        """Whether rows of all contacts are known: of a tree in space, whose gaps change as the points
-        that meet, see `PairKind.follows`, and limits of joints whose coordinates stand in ``q``.
-        """
+        """Whether rows of contacts follow from points that meet, and those of limits from ``q`` itself."""
         met = bool(self.presence.contacts or self.presence.limits) and self.named.rates_at_points
         return met and self.own.hold_limits and isinstance(self.tree, SpatialTree)
 

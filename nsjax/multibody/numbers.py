@@ -109,6 +109,14 @@ class Points:
     at: Array
 
 
+@record(static=("faces",))
+class Hull:
+    """Vertices (n, 3) of a convex hull in body axes [m], and of its triangles the three places in these."""
+
+    vertices: Array
+    faces: tuple[tuple[int, int, int], ...]
+
+
 @record()
 class Corners:
     """Half edges of a box [m] around the origin of body axes, or around ``at``; ``turned`` against them."""

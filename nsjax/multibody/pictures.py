@@ -89,6 +89,9 @@ def _solid(scene: Scene, name: str, body: str, kind: str, x: Any) -> Shape | Non
         half = jnp.stack([jnp.asarray(k, float) for k in (x.half_length, x.half_height, x.half_depth)])
         points = _at(scene, body, x.at, shapes.box(half), rotation_of(x.turned))
         return Shape(points=points, name=name, kind="mesh", role=role, faces=shapes.BOX_FACES)
+    if kind == "hull":
+        points = _at(scene, body, None, jnp.asarray(x.vertices, float))
+        return Shape(points=points, name=name, kind="mesh", role=role, faces=x.faces)
     if kind == "profile":
         control = jnp.asarray(x.control, float)
         knots = np.arange(KNOT * control.shape[0] + 1) / KNOT

@@ -10,7 +10,7 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
 from nsjax.multibody import numbers
-from nsjax.multibody.contacts import profiles
+from nsjax.multibody.contacts import hulls, profiles
 from nsjax.multibody.contacts.all_pairs import KINDS
 from nsjax.multibody.parts import GROUND, Part, made, number, unit
 from nsjax.types import PyTree
@@ -181,6 +181,41 @@ def cylinder(body: str, radius: Any, half_length: Any, *, at: Any = None, axis: 
         ('can', 'ground')
     """
     return _round("cylinder", body, radius, half_length, at, axis)
+
+
+def hull(body: str, points: Any) -> Shape:
+    """The convex hull of points of a body, in space; points within it are left out.
+
+    Its parameter is ``vertices`` (n, 3) in body axes [m], in the order of the points; its faces are
+    triangles between them, found here.
+
+    Args:
+        body: its name.
+        points: (k, 3) in body axes [m].
+
+    Raises:
+        InputError: for points that span no volume, or are traced.
+
+    Limits: vertices that are varied keep their faces: the hull must stay convex. On a plane it has its
+    vertices as contacts, eight at most: the deepest, and those on which it would rest if it were tilted by
+    three degrees. It meets planes, spheres and points.
+
+    Example:
+        >>> from nsjax.multibody import contact, hull, plane
+        >>> solid = hull("rock", [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0.1, 0.1, 0.1)])
+        >>> solid.numbers.vertices.shape
+        (4, 3)
+        >>> contact("floor", solid, plane(), friction=0.5).bodies
+        ('rock', 'ground')
+    """
+    points = number("hull", body, "points", points)
+    if is_traced(points):
+        raise InputError(
+            f"hull of {body!r}: points = {points} are traced; give numbers, and vary vertices with "
+            "problem.replace"
+        )
+    vertices, faces = hulls.prepared(body, points)
+    return Shape("hull", body, numbers.Hull(vertices=vertices, faces=faces))
 
 
 def hole(body: str, radius: Any, *, at: Any = None, axis: Any = None, half_length: Any = None) -> Shape:

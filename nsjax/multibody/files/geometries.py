@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nsjax.core import InputError
 from nsjax.multibody.contacts import gap_functions as meetings
 from nsjax.multibody.contacts import shape_parts as touching
 from nsjax.multibody.contacts.groups import MANY_ROWS, few_of, ordered, unused
@@ -36,10 +37,27 @@ def _shape(source: Source, g: int) -> touching.Shape | None:
         return touching.sphere(place.body, size[0], at=at)
     if kind == "box":
         return touching.box(place.body, *size, at=at, turned=source.rotation_vector(turn))
+    if kind == "mesh":
+        return _hull(place.body, at + _vertices(source, g) @ turn.T)
     if kind in ("capsule", "cylinder"):
         make = touching.capsule if kind == "capsule" else touching.cylinder
         return make(place.body, size[0], size[1], at=at, axis=axis)
     return None
+
+
+def _vertices(source: Source, g: int) -> np.ndarray:
+    """Vertices (k, 3) of the mesh of a geometry, in its axes."""
+    model, mesh = source.model, int(source.model.geom_dataid[g])
+    start, many = int(model.mesh_vertadr[mesh]), int(model.mesh_vertnum[mesh])
+    return np.asarray(model.mesh_vert[start : start + many], float)
+
+
+def _hull(body: str, points: np.ndarray) -> touching.Shape | None:
+    """The hull of a mesh; None for one that is flat."""
+    try:
+        return touching.hull(body, points)
+    except InputError:
+        return None
 
 
 def contacts(source: Source) -> tuple[list[Part], list[str]]:

@@ -1,0 +1,187 @@
+"""Contacts of convex hulls: their vertices on planes; spheres on their faces, edges and vertices.
+
+Which of these meet is looked for at the start of a step and held; gaps then are smooth functions of the
+vertices and of the positions of both bodies [Ericson, *Real-Time Collision Detection*, 5.1.5].
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.core import InputError
+from nsjax.multibody.contacts.closest_points import Met, dot, first_of, lengthened, set_back
+from nsjax.multibody.contacts.pair_kind import PairKind
+from nsjax.multibody.contacts.shape_places import normal_of
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.coordinates.spatial_vectors import cross
+from nsjax.multibody.parts import Part
+from nsjax.types import Array
+
+ROWS = 8
+"""Contacts of a hull with a plane, where it has so many vertices."""
+
+TILT = 0.05
+"""Tangent of the angle by which a plane is tilted to find the vertices, beside the deepest, on which a hull
+would rest next.
+"""
+
+ROUND = 2.0 * np.pi * np.arange(ROWS - 1) / (ROWS - 1)
+"""Directions in which it is tilted."""
+
+Faces = tuple[tuple[int, int, int], ...]
+
+
+class Near(NamedTuple):
+    """A feature of a hull: ``corners`` (3, n) picks the vertices of a face, turned outwards, so that those
+    of an edge or the vertex come first; ``size`` () is 1.0 at a vertex, 2.0 at an edge, 3.0 at a face.
+    """
+
+    corners: Array
+    size: Array
+
+
+def prepared(body: str, points: Any) -> tuple[Any, Faces]:
+    """Vertices (n, 3) of the convex hull of points (k, 3), and its triangles, outward by right hand.
+
+    Raises:
+        InputError: for points that span no volume.
+    """
+    from scipy.spatial import ConvexHull, QhullError
+
+    points = np.asarray(points, float)
+    if points.ndim != 2 or points.shape[1] != 3 or points.shape[0] < 4:
+        raise InputError(
+            f"hull of {body!r}: points have shape {points.shape}; give four rows or more of three"
+        )
+    try:
+        found = ConvexHull(points)
+    except QhullError:
+        raise InputError(
+            f"hull of {body!r}: {points.shape[0]} points span no volume; give some that do not lie in a "
+            "plane with the others"
+        ) from None
+    place = {int(k): i for i, k in enumerate(sorted(found.vertices))}
+    faces = []
+    for face, equation in zip(found.simplices, found.equations, strict=True):
+        a, b, c = (points[int(k)] for k in face)
+        outward = float(np.dot(np.cross(b - a, c - a), equation[:3])) > 0.0
+        one, two, three = (place[int(k)] for k in (face if outward else face[::-1]))
+        faces.append((one, two, three))
+    return points[sorted(found.vertices)], tuple(faces)
+
+
+def vertices_of(scene: Scene, body: str, x: Any) -> Array:
+    """Vertices (3, n) in the axes of the ground."""
+    a, columns = scene.algebra, jnp.asarray(x.vertices, float).T
+    turned = a.turned(scene.frame(body).turn, columns)
+    made: Array = a.many(a.add(scene.frame(body).origin, turned), columns.shape[1])
+    return made
+
+
+def _picked(points: Array, which: Array) -> Array:
+    """Points (3, n) by rows (k, n) that are one at one of them."""
+    return jnp.sum(points[:, None, :] * which[None], axis=2)
+
+
+def _on_plane_held(scene: Scene, part: Part, numbers: Any) -> tuple[Array, Array] | None:
+    """Of a hull with more than eight vertices those that a plane meets (8, n), and which are no repetition:
+    the deepest, and the deepest ones of planes that are tilted a little.
+    """
+    if np.shape(numbers.first.vertices)[0] <= ROWS:
+        return None
+    a, up = scene.algebra, normal_of(scene, part.bodies[1], numbers.second)
+    points, normal = lax.stop_gradient((vertices_of(scene, part.bodies[0], numbers.first), a.array(up)))
+    one, other = (lax.stop_gradient(a.array(x)) for x in a.tangents(a.vector(normal)))
+    ways = [normal, *(normal + TILT * (np.cos(x) * one + np.sin(x) * other) for x in ROUND)]
+    depths = [dot(-way[:, None], points) for way in ways]
+    which = jnp.stack([first_of(x >= jnp.max(x)) for x in depths])
+    return which, ~set_back(_picked(points, which), _size(points))
+
+
+def _size(points: Array) -> Array:
+    """Diagonal of the box around points."""
+    wide = lax.stop_gradient(jnp.max(points, axis=1) - jnp.min(points, axis=1))
+    return jnp.sqrt(jnp.sum(wide * wide))
+
+
+def _on_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    normal = scene.algebra.array(normal_of(scene, part.bodies[1], numbers.second))
+    points = vertices_of(scene, part.bodies[0], numbers.first)
+    near = _on_plane_held(scene, part, numbers) if near is None else near
+    here = points if near is None else _picked(points, near[0])
+    there = scene.algebra.many(scene.position(part.bodies[1], numbers.second.at), 1)
+    gap = dot(normal[:, None], here - there)
+    if near is not None:
+        gap = gap + jnp.where(near[1], 0.0, _size(points))
+    return Met(gap, here, here, normal)
+
+
+def _of_vertices(part: Part, numbers: Any, dimension: int) -> int:
+    return min(int(np.shape(numbers.first.vertices)[0]), ROWS)
+
+
+def nearest(points: Array, faces: Faces, centre: Array) -> Near:
+    """The feature of a hull that is nearest to a point outside; inside, the face of the least depth."""
+    points, centre = lax.stop_gradient((points, centre))
+    index = np.array(faces).T
+    corner = [points[:, k] for k in index]
+    edges = [corner[(k + 1) % 3] - corner[k] for k in range(3)]
+    _, normal = lengthened(cross(edges[0], edges[1]), jnp.zeros((3, 1)))
+    away = [centre[:, None] - x for x in corner]
+    height = dot(normal, away[0])
+    over = [dot(cross(normal, e), x) >= 0.0 for e, x in zip(edges, away, strict=True)]
+    shares = [jnp.clip(dot(x, e) / dot(e, e), 0.0, 1.0) for e, x in zip(edges, away, strict=True)]
+    gone = [x - s * e for x, s, e in zip(away, shares, edges, strict=True)]
+    squares = jnp.stack([dot(x, x) for x in gone]).reshape(-1)
+    outside = jnp.max(height) > 0.0
+    above = over[0] & over[1] & over[2] & (height > 0.0)
+    least = jnp.min(jnp.where(above, height, jnp.inf))
+    flat = ~outside | (least * least <= jnp.min(squares))
+    face = jnp.where(outside, above & (height <= least), height >= jnp.max(height))
+    which = jnp.where(flat, first_of(face), 0.0)
+    edge = first_of(squares <= jnp.min(squares)).reshape(3, -1)
+    share = jnp.sum(edge * jnp.stack(shares))
+    start = jnp.sum(edge, axis=1)
+    start = jnp.where(share >= 1.0, jnp.roll(start, 1), start)
+    turns = jnp.where(flat, np.array([1.0, 0.0, 0.0]), start)
+    which = jnp.where(flat, which, jnp.sum(edge, axis=0))
+    # vertices of that face (3, n), turned so that what is met comes first
+    own = jnp.sum(which[None, :, None] * (index[:, :, None] == np.arange(points.shape[1])), axis=1)
+    corners = sum((turns[k] * jnp.roll(own, -k, axis=0) for k in range(3)), jnp.zeros_like(own))
+    between = (share > 0.0) & (share < 1.0)
+    return Near(corners, jnp.where(flat, 3.0, jnp.where(between, 2.0, 1.0)))
+
+
+def from_feature(points: Array, near: Near, centre: Array) -> tuple[Array, Array]:
+    """Distance of a point from a feature, of a face negative behind it, and its direction."""
+    a, b, c = (jnp.sum(points * row[None], axis=1) for row in near.corners)
+    _, normal = lengthened(cross(b - a, c - a), jnp.zeros(3))
+    edge, away = b - a, centre - a
+    share = jnp.where(near.size > 1.5, dot(away, edge) / dot(edge, edge), 0.0)
+    length, out = lengthened(away - share * edge, normal)
+    flat = near.size > 2.5
+    return jnp.where(flat, dot(normal, away), length), jnp.where(flat, normal, out)
+
+
+def _sphere_held(scene: Scene, part: Part, numbers: Any) -> Near:
+    points = vertices_of(scene, part.bodies[1], numbers.second)
+    return nearest(points, numbers.second.faces, scene.position(part.bodies[0], numbers.first.at))
+
+
+def _sphere(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    points = vertices_of(scene, part.bodies[1], numbers.second)
+    centre = scene.position(part.bodies[0], numbers.first.at)
+    near = _sphere_held(scene, part, numbers) if near is None else near
+    distance, normal = from_feature(points, near, centre)
+    radius = 0.0 if numbers.first.radius is None else numbers.first.radius
+    return Met(distance - radius, centre - radius * normal, centre - distance * normal, normal)
+
+
+KINDS = (
+    PairKind("hull", "plane", _on_plane, _of_vertices, _on_plane_held),
+    PairKind("sphere", "hull", _sphere, hold=_sphere_held),
+)

@@ -1,0 +1,245 @@
+"""Convex hulls on planes and under spheres: gaps by minimisation over the points of a hull,
+derivatives, what comes to rest, and the same of MuJoCo.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import optimize
+from scipy.spatial.transform import Rotation
+
+import nsjax
+from nsjax import schemes
+from nsjax.core import InputError
+from nsjax.core.operators import prepared
+from nsjax.multibody import assemble, body, contact, hull, plane, point, read_mjcf, sphere
+
+NORMAL = (0.0, 0.6, 0.8)
+CLOUD = np.random.default_rng(3).normal(size=(40, 3)) * (0.3, 0.2, 0.1)
+CUBE = np.array(np.meshgrid(*[(-0.5, 0.5)] * 3, indexing="ij")).reshape(3, -1).T
+TETRAHEDRON = 0.1 * np.array([(1.0, 1.0, 1.0), (1.0, -1.0, -1.0), (-1.0, 1.0, -1.0), (-1.0, -1.0, 1.0)])
+RADIUS, INERTIA = 0.15, (0.01, 0.012, 0.015)
+
+
+def massive(name: str) -> Any:
+    return body(name, mass=1.0, inertia=INERTIA)
+
+
+class Program:
+    """Gaps of a mechanism, their rates along a velocity, and rates from gaps held at a state, forward and
+    reverse.
+    """
+
+    def __init__(self, problem: Any) -> None:
+        system, zero = problem.system, jnp.zeros(())
+        p = prepared(system, jax.tree.map(lambda x: jnp.asarray(x, float), problem.params))
+
+        def run(q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
+            fresh = system.refresh(zero, q, p)
+            gap = lambda x: system.gap(zero, system.retract(q, x * v), fresh)  # noqa: E731
+            value, rate = jax.jvp(gap, (zero,), (jnp.ones(()),))
+            return value, rate, jax.jacrev(gap)(zero), system.slip(zero, q, v, fresh)
+
+        def anew(q: jax.Array, v: jax.Array) -> jax.Array:
+            made: jax.Array = system.gap(zero, system.retract(q, v), p)
+            return made
+
+        self.run, self.anew = jax.jit(run), jax.jit(anew)
+        names = [x.split(".")[0] for x in system.labels.contacts]
+        self.rows = {name: np.array([x == name for x in names]) for name in dict.fromkeys(names)}
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    return Program(
+        assemble(
+            massive("a"), massive("b"), contact("floor", hull("a", CLOUD), plane(normal=NORMAL)),
+            contact("tip", hull("a", TETRAHEDRON), plane(normal=NORMAL)),
+            contact("ball", sphere("b", RADIUS, at=(0.0, 0.1, 0.0)), hull("a", CLOUD), friction=0.3),
+            contact("cube", point("b"), hull("a", CUBE)),
+        )
+    )  # fmt: skip
+
+
+def distance(points: np.ndarray, centre: np.ndarray) -> float:
+    """Of a point outside from a hull: the least of a convex function of weights of its points, which are
+    not negative and sum to one, by non-negative least squares with the sum as a heavy row.
+    """
+    heavy = 1e4
+    rows = np.vstack([(points - centre).T, heavy * np.ones(len(points))])
+    weights = optimize.nnls(rows, np.array([0.0, 0.0, 0.0, heavy]), maxiter=1000)[0]
+    active = points[weights > 1e-9]
+    base, span = active[0], (active[1:] - active[0]).T
+    rest = centre - base
+    if span.size:
+        rest = rest - span @ np.linalg.lstsq(span, rest, rcond=None)[0]
+    return float(np.linalg.norm(rest))
+
+
+def placed(q: np.ndarray, points: Any) -> np.ndarray:
+    made: np.ndarray = q[:3] + Rotation.from_quat(q[3:], scalar_first=True).apply(points)
+    return made
+
+
+def states(count: int) -> Any:
+    draw = np.random.default_rng(1)
+    for _ in range(count):
+        quarter = [x / np.linalg.norm(x) for x in draw.normal(size=(2, 4))]
+        away = draw.normal(size=3)
+        far = away / np.linalg.norm(away) * draw.uniform(1.2, 1.5)
+        place = draw.normal(size=3)
+        yield np.concatenate([place, quarter[0], place + far, quarter[1]]), draw.normal(size=12)
+
+
+def test_gaps_and_rates(program: Program) -> None:
+    for q, v in states(20):
+        gap, rate, reverse, _ = (np.asarray(x) for x in program.run(q, v))
+        heights = placed(q[:7], CLOUD) @ NORMAL
+        floor = gap[program.rows["floor"]]
+        assert len(floor) == 8
+        assert abs(np.min(floor) - np.min(heights)) < 1e-14
+        heights = np.sort(placed(q[:7], TETRAHEDRON) @ NORMAL)
+        assert np.max(np.abs(np.sort(gap[program.rows["tip"]]) - heights)) < 1e-14
+        centre = placed(q[7:], [(0.0, 0.1, 0.0)])[0]
+        asked = distance(placed(q[:7], CLOUD), centre) - RADIUS
+        assert abs(gap[program.rows["ball"]][0] - asked) < 1e-9
+        assert abs(gap[program.rows["cube"]][0] - distance(placed(q[:7], CUBE), q[7:10])) < 1e-9
+        assert np.max(np.abs(rate - reverse)) < 1e-13
+        wide = (program.anew(q, 1e-6 * v) - program.anew(q, -1e-6 * v)) / 2e-6
+        alone = program.rows["ball"] | program.rows["cube"] | program.rows["tip"]
+        assert np.max(np.abs(np.asarray(wide) - rate)[alone]) < 1e-7
+
+
+@pytest.mark.parametrize(
+    ("centre", "asked"),
+    [
+        ((0.1, 0.2, 0.8), 0.3),  # over the diagonal of a face
+        ((0.0, 0.0, 0.8), 0.3), ((0.8, 0.9, 0.0), 0.5), ((0.5, 0.8, 0.9), 0.5), ((0.6, 0.7, 0.7), 0.3),
+        ((0.5, 0.1, 0.2), 0.0), ((0.5, 0.5, 0.1), 0.0), ((0.5, 0.5, 0.5), 0.0),
+        ((0.45, 0.1, -0.2), -0.05), ((0.0, 0.0, 0.0), -0.5), ((0.45, 0.45, 0.45), -0.05),
+    ],
+)  # fmt: skip
+def test_faces_edges_and_vertices(program: Program, centre: Any, asked: float) -> None:
+    q = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, *centre, 1.0, 0.0, 0.0, 0.0])
+    found = [np.asarray(x) for x in program.run(q, np.ones(12))]
+    assert abs(found[0][program.rows["cube"]][0] - asked) < 1e-14
+    assert all(np.all(np.isfinite(x)) for x in found)
+
+
+@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+def test_a_tetrahedron_comes_to_rest(coordinates: str) -> None:
+    """On a face: its centre then is at a third of the height of a vertex."""
+    turn = Rotation.from_rotvec((0.1, -0.2, 0.3)).as_quat(scalar_first=True)
+    floor = contact("floor", hull("a", TETRAHEDRON), plane(), friction=0.4)
+    problem = assemble(massive("a"), floor, gravity=(0.0, 0.0, -9.81), coordinates=coordinates)
+    assert len(problem.state.q) == 7
+    q = jnp.asarray([0.0, 0.0, 0.2, *turn])
+    problem = dataclasses.replace(problem, state=dataclasses.replace(problem.state, q=q))
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=2e-3, steps=1000)
+    traj.raise_for_status()
+    height = 0.1 / np.sqrt(3.0)
+    assert abs(float(traj.body("a").position[-1, 2]) - height) < 2e-3
+    assert float(jnp.max(jnp.abs(traj.v[-1]))) < 1e-8
+
+
+@pytest.mark.slow
+def test_derivatives_of_a_run() -> None:
+    """Of a tetrahedron that strikes the floor by vertices of the run."""
+    problem = assemble(
+        massive("a"), contact("floor", hull("a", TETRAHEDRON), plane(), restitution=0.3, friction=0.4),
+        gravity=(0.0, 0.0, -9.81), coordinates="absolute", start={"a": ((0.0, 0.0, 0.12), (0.1, 0.2, 0.3))},
+    )  # fmt: skip
+    first = problem.params["floor"].first.vertices
+
+    def end(size: jax.Array) -> jax.Array:
+        own = problem.params["floor"]
+        wider = dataclasses.replace(own, first=dataclasses.replace(own.first, vertices=size * first))
+        moved = dataclasses.replace(problem, params={**problem.params, "floor": wider})
+        run = nsjax.simulate(*moved, schemes.moreau(), dt=2e-3, steps=60)
+        made: jax.Array = run.q[-1, 2]
+        return made
+
+    one = jnp.ones(())
+    forward = float(jax.jit(lambda x: jax.jvp(end, (x,), (one,))[1])(one))
+    assert abs(forward) > 1e-3
+    assert abs(forward - float(jax.jit(jax.grad(end))(one))) < 1e-10
+    near = (float(jax.jit(end)(one + 1e-7)) - float(jax.jit(end)(one - 1e-7))) / 2e-7
+    assert abs(near - forward) < 1e-6
+
+
+MESHES = """<mujoco><option gravity="0 0 -9.81"/>
+<asset><mesh name="m" vertex="0 0 0  0.4 0 0  0 0.3 0  0 0 0.2  0.4 0.3 0.1"/></asset><worldbody>
+<geom name="floor" type="plane" size="5 5 1" zaxis="0.1 0.2 1"/>
+<body name="rock" pos="0.1 0.2 0.12" euler="20 -30 40"><freejoint name="free"/>
+<geom name="skin" type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+
+
+def test_the_hull_of_a_mesh() -> None:
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_string(MESHES)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    model.geom_margin[:] = 1.0
+    mujoco.mj_forward(model, data)
+    asked = min(x.dist for x in data.contact)
+    file = read_mjcf(MESHES)
+    assert not any("mesh" in x for x in file.left_out)
+    problem = file.problem()
+    gap = problem.system.gap(0.0, problem.state.q, prepared(problem.system, problem.params))
+    assert len(gap) == 5
+    assert abs(float(jnp.min(gap)) - asked) < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: hull("a", CUBE[:3]), "points have shape .*; give four rows or more of three"),
+        (lambda: hull("a", CUBE[:4]), "4 points span no volume; give some that do not lie in a plane with"),
+        (
+            lambda: jax.jit(lambda x: hull("a", x) and x)(CUBE),
+            "are traced; give numbers, and vary vertices with",
+        ),
+        (
+            lambda: assemble(
+                body("a", mass=1.0, inertia=1.0),
+                contact("c", hull("a", CUBE), plane()),
+                gravity=(0.0, -9.81),
+            ),
+            "'c': a hull is spatial; use points, corners or a box",
+        ),
+    ],
+)
+def test_what_is_no_hull(make: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        make()
+
+
+def test_several_alike_are_those_one_by_one() -> None:
+    """Hulls of one number of vertices, evaluated at once."""
+    names = [f"b{k}" for k in range(4)]
+    floors = [contact(f"f{x}", hull(x, CLOUD), plane(), friction=0.2) for x in names]
+    balls = [contact(f"s{x}", sphere("ball", 0.1), hull(x, CLOUD), friction=0.2) for x in names]
+    tips = [contact(f"t{x}", hull(x, TETRAHEDRON), plane(), friction=0.2) for x in names]
+    problem = assemble(
+        *(massive(x) for x in (*names, "ball")), *floors, *balls, *tips, gravity=(0.0, 0.0, -9.81)
+    )
+    several = Program(problem)
+    draw = np.random.default_rng(5)
+    q = np.concatenate([np.concatenate([x, y / np.linalg.norm(y)]) for x, y in draw.normal(size=(5, 2, 4))
+                        for x in [x[:3]]])  # fmt: skip
+    gap, rate, reverse, _ = several.run(q, draw.normal(size=30))
+    assert np.max(np.abs(np.asarray(rate - reverse))) < 1e-13
+    for k, name in enumerate(names):
+        own = q[7 * k : 7 * k + 7]
+        assert abs(np.min(gap[several.rows[f"f{name}"]]) - np.min(placed(own, CLOUD)[:, 2])) < 1e-14
+        heights = np.sort(placed(own, TETRAHEDRON)[:, 2])
+        assert np.max(np.abs(np.sort(gap[several.rows[f"t{name}"]]) - heights)) < 1e-14
+        asked = distance(placed(own, CLOUD), q[28:31]) - 0.1
+        if asked > 0.0:
+            assert abs(float(gap[several.rows[f"s{name}"]][0]) - asked) < 1e-9
