@@ -45,6 +45,7 @@ PLACES = {
     "multibody.round": "nsjax.multibody.numbers:Round",
     "multibody.profile": "nsjax.multibody.numbers:Profile",
     "multibody.tube": "nsjax.multibody.numbers:Tube",
+    "multibody.hull": "nsjax.multibody.numbers:Hull",
     "multibody.curve": "nsjax.multibody.flexible.tubes:Curve",
     "multibody.section": "nsjax.multibody.numbers:Section",
     "multibody.beam": "nsjax.multibody.numbers:Beam",

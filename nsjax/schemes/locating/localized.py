@@ -67,8 +67,8 @@ def localized(
     that defines it, of any order: second ones (`jax.hessian`) included.
 
     With ``changes``, around `half_explicit`, without friction or in the plane, closed contacts keep to
-    their mode (at rest under load, sticking, sliding forth or back) in each part of the step, and ``g`` is also
-    the least of the functions whose zeros end it::
+    their mode (at rest under load, sticking, sliding forth or back) in each part of the step, and
+    ``g`` is also the least of the functions whose zeros end it::
 
         leaves or slips:  lambda_N  or  mu lambda_N - |lambda_T|,  the forces of the mode
         stops or turns:   the sliding velocity in its direction at the start of the part
