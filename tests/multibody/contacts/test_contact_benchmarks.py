@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -13,6 +14,7 @@ from nsjax import InputError, schemes
 from nsjax.multibody import (
     assemble,
     body,
+    box,
     contact,
     plane,
     points,
@@ -20,6 +22,7 @@ from nsjax.multibody import (
     slide,
     sphere,
 )
+from nsjax.multibody.assemble import RowsWarning
 
 
 def test_from_sliding_to_rolling() -> None:
@@ -142,3 +145,42 @@ def test_a_drop_converges_here_and_not_there() -> None:
     low = problem.replace(initial_q=[0.0, 0.0, 0.05, 1.0, 0.0, 0.0, 0.0])
     with pytest.raises(InputError, match=r"floor_skin\) = -0.05.*penetrates"):
         nsjax.simulate(*low, schemes.moreau(), dt=1e-3, steps=1)
+
+
+def boxes_on_each_other(n: int) -> Any:
+    """Boxes of 0.1 m and 1 kg on each other."""
+    half, parts = 0.05, []
+    for k in range(n):
+        below = box(f"b{k - 1}", half, half, half) if k else plane()
+        parts += [
+            body(f"b{k}", mass=1.0, inertia=np.full(3, 0.01 / 6.0)),
+            contact(f"c{k}", box(f"b{k}", half, half, half), below, friction=0.5),
+        ]
+    start = {f"b{k}": (0.0, 0.0, half + 2.0 * half * k) for k in range(n)}
+    return assemble(*parts, gravity=9.81, start=start)
+
+
+def test_boxes_on_each_other_need_no_iteration() -> None:
+    """The first step finds the impulses: weights that pass through the faces. The others begin with them,
+    and a push that makes the upper box slide is answered as ever.
+    """
+    problem = boxes_on_each_other(2)
+    given: dict[str, Any] = {"dt": 1e-3, "steps": 20, "save": ["iterations", "impulse_normal"]}
+    traj = nsjax.simulate(*problem, schemes.moreau(), **given)
+    assert traj.iterations[1] > 0
+    assert np.all(traj.iterations[2:] == 0)
+    assert np.max(np.abs(traj.q - traj.q[0])) <= 1e-13  # rounding of 20 steps
+    forces = traj.impulse_normal[1:].reshape(20, 2, -1).sum(axis=2) / 1e-3
+    assert np.allclose(forces, [2.0 * 9.81, 9.81], rtol=1e-10)
+    pushed = dataclasses.replace(problem.state, v=problem.state.v + np.eye(12)[6])  # 1 m/s along x
+    traj = nsjax.simulate(problem.system, problem.params, pushed, schemes.moreau(), **given)
+    assert abs(traj.body("b1").velocity[-1, 0] - (1.0 - 0.5 * 9.81 * 0.02)) <= 1e-9
+
+
+@pytest.mark.slow
+def test_ten_boxes_stand_for_a_hundred_seconds() -> None:
+    with pytest.warns(RowsWarning, match=r"80 contacts between bodies, beyond 60"):
+        problem = boxes_on_each_other(10)
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=100_000, every=1000)
+    assert int(traj.status) == 0
+    assert np.max(np.abs(traj.q - traj.q[0])) <= 1e-9

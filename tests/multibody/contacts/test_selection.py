@@ -222,7 +222,7 @@ def test_goes_on_and_travels(tmp_path: Any) -> None:
     problem = hit(2, "joint", 5)
     whole, first = run(problem), run(problem, steps=150)
     nsjax.save(tmp_path / "run.npz", problem, first, scheme=schemes.moreau())
-    again = nsjax.load(tmp_path / "run.npz", problem).trajectory
+    again = nsjax.load(tmp_path / "run.npz", problem).traj
     for carry in (first.carry, again.carry):
         last = run(problem, steps=150, carry=carry)
         assert np.array_equal(last.q[-1], whole.q[-1])
