@@ -102,7 +102,7 @@ def working(system: System) -> System:
         smooth=system.smooth if system.nt else system.nc,
         gap=loaded.gap, slip=loaded.slip, law=loaded.law, rows=None if system.rows is None else loaded.rows,
         allowed=None if system.allowed is None else loaded.allowed,
-        labels=dataclasses.replace(system.labels, contacts=(), drags=()),
+        labels=dataclasses.replace(system.labels, contacts=(), drags=(), gaps=()),
     )  # fmt: skip
 
 

@@ -157,7 +157,8 @@ def _first_impulses(run: ImpulseRun) -> PyTree:
 def _remembers(system: System) -> bool:
     """Whether the contact solver begins with the impulses of the last step: by the rows that a step has."""
     step = system if system.chosen is None else system.chosen.system
-    return system.pairs is not None or step.nc * (1 + step.nt) >= MANY_ROWS
+    rows = step.nc + (step.nc - step.smooth) * step.nt
+    return system.pairs is not None or rows >= MANY_ROWS
 
 
 def _impulses_before(run: ImpulseRun) -> Array | None:
