@@ -54,6 +54,7 @@ def run_piece(tests: list[str], seconds: float, processes: int, state: str) -> r
         command = [sys.executable, "-m", "pytest", "-q", "-m", "", "-p", "tests.nightly.recorder"]
         command += ["-n", str(processes), "--dist", "loadfile"] if processes > 1 else []
         environment = {**os.environ, recorder.VARIABLE: str(record)}
+        environment.pop("PYTEST_XDIST_WORKER", None)  # a run of its own, whoever starts it
         run = subprocess.Popen([*command, f"@{names}"], cwd=ROOT, env=environment, start_new_session=True)
         try:
             run.wait(timeout=LATE * seconds)

@@ -25,6 +25,7 @@ from nsjax.multibody import (
     corners,
     cylinder,
     hole,
+    hull,
     plane,
     point,
     points,
@@ -42,7 +43,8 @@ GUIDE = pathlib.Path(nsjax.__file__).parent / "documentation" / "guide" / "conta
 ROWS = [line.strip("| ").split(" | ") for line in GUIDE.read_text().splitlines() if line.startswith("| ")]
 SECOND, TABLE = ROWS[0][1:], {row[0]: row[1:] for row in ROWS[1:]}
 ROUND = [(np.cos(a), np.sin(a)) for a in 2.0 * np.pi * np.arange(8) / 8]
-NUMBERS = {3: {"k": 3, "c": 8, "b": 8, "n": 4, "2 k": 6}, 2: {"k": 3, "c": 4, "b": 2, "2 k": 6}}
+TETRAHEDRON = [(0.0, 0.0, 0.0), (0.2, 0.0, 0.0), (0.0, 0.2, 0.0), (0.0, 0.0, 0.2)]
+NUMBERS = {3: {"k": 3, "c": 8, "b": 8, "n": 4, "2 k": 6, "v": 4}, 2: {"k": 3, "c": 4, "b": 2, "2 k": 6}}
 
 
 def shape(kind: str, name: str, dimension: int) -> Any:
@@ -54,7 +56,7 @@ def shape(kind: str, name: str, dimension: int) -> Any:
         "capsule": lambda: capsule(name, 0.1, 0.2), "cylinder": lambda: cylinder(name, 0.1, 0.2),
         "hole": lambda: hole(name, 3.0, axis=(1.0, 0.0, 0.0)[:dimension]), "plane": lambda: plane(name),
         "walls": lambda: walls(-1.0, 1.0, name), "profile": lambda: profile(name, ROUND),
-        "tube": lambda: tube(f"{name}_beam", 0.1),
+        "tube": lambda: tube(f"{name}_beam", 0.1), "hull": lambda: hull(name, TETRAHEDRON),
     }  # fmt: skip
     return made[kind]()
 
@@ -76,7 +78,7 @@ def test_the_table_of_pairs(first: str) -> None:
     assert len(TABLE[first]) == len(SECOND)
     for second, number in zip(SECOND, TABLE[first], strict=True):
         flat = {first, second} & {"walls", "profile"}
-        solid = {first, second} & {"cylinder", "tube"}
+        solid = {first, second} & {"cylinder", "tube", "hull"}
         for dimension in () if flat and solid and number != "-" else (2, 3):
             if number != "-" and ((flat and dimension == 3) or (solid and dimension == 2)):
                 continue

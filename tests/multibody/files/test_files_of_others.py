@@ -321,7 +321,7 @@ def test_many_of_a_kind_are_one_sentence() -> None:
     )
     said = read(text).left_out
     assert said == (
-        "actuators that do not act on a joint are left out: 'm0', 'm1', 'm2', 'm3' and 26 more",
+        "actuators that do not act on a joint or tendon are left out: 'm0', 'm1', 'm2', 'm3' and 26 more",
         "actuators that have an activation with dynamics of its own are left out: "
         "'i0', 'i1', 'i2', 'i3' and 26 more",
     )
