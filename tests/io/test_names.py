@@ -6,6 +6,7 @@ import dataclasses
 import json
 import pathlib
 import warnings
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import nsjax
 from nsjax import Criteria, InputError, io, models, schemes
+from nsjax import multibody as mb
 from nsjax.contact.bordered import StageTangent
 from nsjax.contact.equations import Carried
 from nsjax.io import names
@@ -242,3 +244,41 @@ def test_options_and_numbers_that_are_gone_are_told() -> None:
             rebuild_scheme({**described, part: {**described[part], "lost": 1.0}})
     fewer = {name: value for name, value in described["options"].items() if name != "max_passes"}
     assert rebuild_scheme({**described, "options": fewer}) == schemes.hht()  # added later: the default
+
+
+FILE = """<mujoco><worldbody><body>
+<joint name='j' armature='0.1' damping='0.2' frictionloss='0.1'/><geom size='0.1'/>
+</body></worldbody><actuator><position joint='j' kp='3'/><motor joint='j' gear='2'/></actuator></mujoco>"""
+
+
+def arm():
+    return mb.assemble(
+        mb.body("arm", mass=1.0, inertia=0.1),
+        mb.hinge("h", "ground", "arm"),
+        mb.servo("motor", "h", position=0.5, stiffness=8.0, damping=3.0, limit=2.0),
+        gravity=9.81,
+    )
+
+
+def from_file():
+    model = mb.read_mjcf(FILE)
+    return mb.assemble(*model, gravity=model.gravity, start=model.start)
+
+
+OTHERS = {
+    "servo": arm,
+    "driven": lambda: nsjax.driven(arm(), {"motor": nsjax.table([0.0, 0.1], [0.5, 0.4], kind="linear")}),
+    "filtered": lambda: nsjax.filtered(arm(), {"motor": 0.05}),
+    "file": from_file,
+    "spheres": lambda: mb.spheres(0.1, 1.0, [(0.0, 0.0, 0.1)], walls=[((0.0, 0.0, 1.0), 0.0)]),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_runs_with_inputs_of_files_and_of_spheres_are_loaded_again(kind: str, tmp_path: Any) -> None:
+    problem, scheme = OTHERS[kind](), schemes.moreau()
+    first = nsjax.simulate(*problem, scheme, dt=1e-3, steps=5)
+    nsjax.save(tmp_path / "run.npz", problem, first, scheme=scheme)
+    again = nsjax.load(tmp_path / "run.npz", problem)
+    rest = [nsjax.simulate(*problem, scheme, dt=1e-3, steps=5, carry=x.carry) for x in (first, again.traj)]
+    assert np.array_equal(rest[0].q, rest[1].q)
