@@ -13,8 +13,7 @@ from typing import Any
 
 import nsjax
 from nsjax import io, models, schemes
-from nsjax.cli import checkpoints as lasting
-from nsjax.cli import documents, identify, sweep
+from nsjax.cli import checkpoints, documents, identify, sweep
 from nsjax.cli.inputs import ROWS, Plan, make_plan
 from nsjax.cli.report import Progress, tell
 from nsjax.cli.reproduce import reproduce
@@ -150,8 +149,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Goes on with a run of `nsjax simulate --checkpoint FILE.npz` to its end.",
         epilog="example: nsjax resume run.npz --plot run.png",
     )  # fmt: skip
-    again.set_defaults(command=lasting.resume)
-    lasting.add_arguments(again)
+    again.set_defaults(command=checkpoints.resume)
+    checkpoints.add_arguments(again)
     vary = commands.add_parser(
         "sweep", help="run a model over ranges of its numbers",
         description="Runs a model for all combinations of some values and says what came out.",
@@ -235,7 +234,7 @@ def _simulate(args: argparse.Namespace) -> int:
         if args.checkpoint is None:
             traj = _run(plan, steps=plan.steps, every=plan.every, progress=progress)
         else:
-            traj = lasting.begin(args, plan, progress)
+            traj = checkpoints.begin(args, plan, progress)
         end = time.perf_counter()
     finally:
         progress.clear()

@@ -14,8 +14,7 @@ from collections.abc import Callable
 import jax.numpy as jnp
 
 from nsjax import notes
-from nsjax.contact import events, saltation
-from nsjax.contact import friction_decisions as sliding
+from nsjax.contact import events, friction_decisions, saltation
 from nsjax.contact.acceleration import SlidingRule
 from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.event_motion import EventMotion, accelerate, shift_back
@@ -219,12 +218,12 @@ class _ContactView:
         if self.turns:
             v, dt, slide = self.step.state.v, self.step.dt, self.slide
             may = self.slow & ~contacts.touch.stuck & ~jnp.any(found.impacts)
-            turns = sliding.reversal(self.criteria, slide, turning, may, v, dt)
+            turns = friction_decisions.reversal(self.criteria, slide, turning, may, v, dt)
             shifts, rate = (
                 shifts | turns,
                 jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1)),
             )
-            kinks = sliding.unresolved(self.criteria, turns, slide, turning, v)
+            kinks = friction_decisions.unresolved(self.criteria, turns, slide, turning, v)
             found = dataclasses.replace(found, notes=found.notes | kinks)
         aside = none.aside
         if family.corrects:
@@ -268,7 +267,9 @@ class _ContactView:
         """What is remembered and noted of the step."""
         touch, active = self.contacts.touch, self.contacts.active
         hops = self.hopping(end, found)
-        stuck = jnp.where(hops, touch.stuck, sliding.sticking(jump.contacts, self.ahead.friction()))
+        stuck = jnp.where(
+            hops, touch.stuck, friction_decisions.sticking(jump.contacts, self.ahead.friction())
+        )
         load, under = loaded(jump, active), self.contacts.load
         held = self.family.held(end, load, touch, found, jump) | hops
         impact = found.impacts & load
@@ -303,7 +304,7 @@ def through_events(
     slide, slow = known.touch.slide, jnp.zeros(system.nc, bool)
     if family.turns and system.nt and family.derivative:
         slide = family.slip(still.start, still.dt)
-        slow = sliding.slowing(criteria_of(step.scheme), slide, known.touch, contacts.active)
+        slow = friction_decisions.slowing(criteria_of(step.scheme), slide, known.touch, contacts.active)
     ahead = still.at(family.predict(still))
     new = contacts.active & ~known.touch.held
     at = step.at(family.predict(step))
@@ -338,7 +339,7 @@ def _after(
         end, shift, impulses = live
         x = _around(look, frozen(end), frozen(r.jump), told.touch, b)
         e = system.law(look.step.params).row_restitution(system.nc, 0)
-        reach = look.step.dt * sliding.unsure(touch.bounced, e, system.islands)
+        reach = look.step.dt * friction_decisions.unsure(touch.bounced, e, system.islands)
         back, force, near = shift_back(x, end, shift, reach)
         # what the forces before and after the event make of the time by which it moves
         rows = with_tangent(impulses, (b.force - force) * shift.mean)

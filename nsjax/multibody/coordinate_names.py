@@ -40,7 +40,7 @@ def coordinate_labels(topology: Topology) -> tuple[tuple[str, ...], tuple[str, .
     return tuple(q), tuple(v), tuple(x for x in names if x.split(" [")[0] not in known)
 
 
-def gap_units(contacts: int, limits: Sequence[tuple[str, str]], topology: Topology) -> tuple[str, ...]:
+def units_of_gaps(contacts: int, limits: Sequence[tuple[str, str]], topology: Topology) -> tuple[str, ...]:
     """Units of the gaps of contacts, then of the limits of joints: of an angle, or of a displacement."""
     angles = {x.name for x in topology.parts if x.kind in JOINTS and JOINTS[x.kind].turns}
     return ("m",) * contacts + tuple("rad" if name in angles else "m" for name, _ in limits)

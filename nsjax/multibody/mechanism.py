@@ -15,14 +15,13 @@ from nsjax.core import Labels, System, add, subtract
 from nsjax.math import taken
 from nsjax.multibody import pictures
 from nsjax.multibody.body_sensors import Sensor, sensed
-from nsjax.multibody.contacts import gap_functions as meetings
-from nsjax.multibody.contacts import screw_rows
+from nsjax.multibody.contacts import gap_functions, screw_rows
 from nsjax.multibody.contacts.heaps import STACKED, Contacts
 from nsjax.multibody.contacts.named_contacts import BESIDE, CHOSEN, NEAREST, Named
 from nsjax.multibody.contacts.selection import Selection
-from nsjax.multibody.coordinate_names import coordinate_labels, gap_units, input_name, observed, titled
+from nsjax.multibody.coordinate_names import coordinate_labels, input_name, observed, titled, units_of_gaps
 from nsjax.multibody.coordinates import planar_vectors as plane
-from nsjax.multibody.coordinates import turn_counts as turns
+from nsjax.multibody.coordinates import turn_counts
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.coordinates.frames import ALGEBRA, Scene, still_frames
 from nsjax.multibody.coordinates.planar import Tree as PlanarTree
@@ -136,11 +135,11 @@ class Mechanism:
         if self.dimension == 2 or not kind_of(part).winds:
             return x
         if part.option("motion") is not None:
-            return turns.whole(x, part.option("motion")(scene.time))
+            return turn_counts.whole(x, part.option("motion")(scene.time))
         if part.name not in self.topology.counted:
             return x
         gone = self.tree.turned(q)[self.topology.counted.index(part.name)]
-        return turns.whole(x, jnp.sum(gone * axis_of(p[part.name], 3)))
+        return turn_counts.whole(x, jnp.sum(gone * axis_of(p[part.name], 3)))
 
     def mass(self, q: Array, p: PyTree) -> Array:
         """Mass matrix (nv, nv)."""
@@ -196,7 +195,7 @@ class Mechanism:
         """Contacts by name."""
         return self.presence.named.of_step if self.few else self.presence.named
 
-    def met(self, scene: Scene, p: PyTree) -> list[meetings.Meeting]:
+    def met(self, scene: Scene, p: PyTree) -> list[gap_functions.Meeting]:
         """Where contacts by name meet, piece by piece."""
         return self.named.met(scene, p)
 
@@ -223,12 +222,12 @@ class Mechanism:
         scene = self.scene(t, q, None, p)
         found = self.named.gaps(scene, p)
         if self.presence.limits and self.own.hold_limits:
-            return meetings.flat([*found, self.own.gaps(q, self._stacked(p))])
+            return gap_functions.flat([*found, self.own.gaps(q, self._stacked(p))])
         for name, which in self.presence.limits:
             x, _ = scene.coordinates(name)
             bound = getattr(p[name], which)
             found.append(plane.plus(x, -bound) if which == "lower" else plane.plus(bound, plane.minus(x)))
-        return meetings.flat(found)
+        return gap_functions.flat(found)
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Slips of the contacts, zero for limits (nc, nt)."""
@@ -269,9 +268,9 @@ class Mechanism:
             found.append(coupling_kind(part).residual(p[name], places))
         if batched:
             own = self.tree.rows(t, q, p)
-            rows = jnp.concatenate([own, meetings.flat(found)]) if found else own
+            rows = jnp.concatenate([own, gap_functions.flat(found)]) if found else own
             return rows if self.kept is None else taken(rows, np.array(self.kept))
-        return meetings.flat(found if self.kept is None else [found[k] for k in self.kept])
+        return gap_functions.flat(found if self.kept is None else [found[k] for k in self.kept])
 
     @functools.cached_property
     def rows(self) -> tuple[str, ...]:
@@ -300,7 +299,7 @@ class Mechanism:
         if self.own.hold_drags:
             return self.own.rates(v)
         scene = self.scene(t, q, v, p)
-        return meetings.flat([scene.coordinates(name)[1] for name in self.presence.drags])
+        return gap_functions.flat([scene.coordinates(name)[1] for name in self.presence.drags])
 
     def drag_bound(self, p: PyTree) -> Array:
         """Their bounds (nd,)."""
@@ -353,7 +352,7 @@ class Mechanism:
         shapes, limits = self.presence.contacts, tuple(".".join(x) for x in self.presence.limits)
         return Labels(
             q=q, v=v, contacts=shapes + limits, constraints=rows, drags=self.presence.drags,
-            observables=observables, gaps=gap_units(len(shapes), self.presence.limits, self.topology),
+            observables=observables, gaps=units_of_gaps(len(shapes), self.presence.limits, self.topology),
         )  # fmt: skip
 
     def system(self) -> System:

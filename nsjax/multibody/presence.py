@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from nsjax.multibody.contacts import gap_functions as meetings
+from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import Batch
 from nsjax.multibody.contacts.heaps import batches_of
 from nsjax.multibody.contacts.named_contacts import Named, named
@@ -54,7 +54,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     limits, drags, rough, smooth = [], [], False, 0
     for part in parts:
         if part.kind == "contact":
-            names = meetings.names(part, part.numbers, topology.dimension)
+            names = gap_functions.names(part, part.numbers, topology.dimension)
             contacts += names
             touching += [part.bodies[0] if part.bodies[1] == GROUND else ""] * len(names)
             smooth = smooth + len(names) if part.numbers.friction is None else 0

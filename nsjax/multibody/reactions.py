@@ -21,7 +21,7 @@ from nsjax.core.operators import contact_rows, gap_drift, gap_rows
 from nsjax.core.system import System, bordered
 from nsjax.linalg import solve
 from nsjax.multibody import loads
-from nsjax.multibody.contacts import gap_functions as meetings
+from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Frame, Scene
@@ -271,8 +271,8 @@ def contact_pushes(scene: Scene, topology: Any, p: PyTree, given: Loads) -> Iter
     first = 0
     for part in topology.all_of("contact"):
         met, n = (
-            meetings.meetings(scene, part, p[part.name]),
-            meetings.count(part, p[part.name], scene.dimension),
+            gap_functions.meetings(scene, part, p[part.name]),
+            gap_functions.count(part, p[part.name], scene.dimension),
         )
         for k in range(n):
             force = given.normal[first + k] * _spread(scene, met.normal, k, n)

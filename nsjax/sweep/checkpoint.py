@@ -13,15 +13,14 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import jax
-import jaxlib
 import numpy as np
 
 from nsjax.core.errors import InputError
 from nsjax.io.files import PathLike, check_writable
 from nsjax.sweep import program
 from nsjax.sweep.plan import Plan
+from nsjax.sweep.releases import releases
 from nsjax.types import PyTree
-from nsjax.version import __version__
 
 MARK = b"nsjax lanes 1\n"
 CHECK = hashlib.sha256().digest_size
@@ -46,10 +45,8 @@ def identity(plan: Plan) -> dict[str, str]:
     lane = jax.tree.map(lambda x: x[0], plan.lanes(np.zeros(1, int)))
     lowered = program.run_lane.lower(plan.one, plan.common, lane).as_text()
     common, axes, lengths = plan.common, plan.axes, plan.lengths
-    device, flags = jax.local_devices()[0], sorted(os.environ.get("XLA_FLAGS", "").split())
-    flags = [x for x in flags if "device_count" not in x]
     return {
-        "releases": _digest(__version__, jax.__version__, jaxlib.__version__, device.device_kind, *flags),
+        "releases": _digest(*releases().values()),
         "program": _digest(lowered),
         "numbers": _digest(*jax.tree.leaves((common.params, common.state, common.scheme.coef))),
         "lanes": _digest(axes.mode, *(key.text for key in axes.keys), *axes.arrays),

@@ -10,7 +10,6 @@ from concurrent import futures
 from typing import Any
 
 import jax
-import jaxlib
 import numpy as np
 
 from nsjax.configure import configure
@@ -18,8 +17,8 @@ from nsjax.core.errors import InputError
 from nsjax.core.memory import tree_bytes
 from nsjax.sweep import program
 from nsjax.sweep.plan import Plan
+from nsjax.sweep.releases import releases
 from nsjax.types import Array
-from nsjax.version import __version__
 
 PIECES = 256
 """A sweep is cut into at least this many tasks, if it has so many lanes, so that all workers have some."""
@@ -45,14 +44,6 @@ def check_executor(executor: Any) -> None:
         )
 
 
-def releases() -> dict[str, str]:
-    """Releases and the kind of device, which decide about the bits of a lane."""
-    return {
-        "nsjax": __version__, "jax": jax.__version__, "jaxlib": jaxlib.__version__,
-        "device": jax.local_devices()[0].platform,
-    }  # fmt: skip
-
-
 def compute(made: bytes, wanted: dict[str, str], leaves: list[np.ndarray], count: int) -> list[np.ndarray]:
     """Runs some lanes in a worker. Neither the model's code nor its records are needed there.
 
@@ -66,13 +57,13 @@ def compute(made: bytes, wanted: dict[str, str], leaves: list[np.ndarray], count
         Arrays with ``count`` entries in front.
 
     Raises:
-        InputError: in a worker with other releases, whose lanes might have other bits.
+        InputError: in a worker with other releases or options of the compiler: lanes might have other bits.
     """
     configure()
     if releases() != wanted:
         raise InputError(
             f"sweep: a worker of the executor has {releases()}, the calling process {wanted}; install the "
-            "same releases on all workers"
+            "same releases on all workers, and start them with the same XLA_FLAGS"
         )
     return [np.asarray(x)[:count] for x in _loaded(made)(*leaves)]
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from nsjax import State, notes, schemes
-from nsjax.contact import events
-from nsjax.contact import friction_decisions as sliding
+from nsjax.contact import events, friction_decisions
 from nsjax.contact.criteria import DEFAULT, Criteria
 from nsjax.core.operators import Rows, gap_drift, prepared
 from nsjax.core.scheme import Carry
@@ -169,13 +168,13 @@ def test_turning_and_leaving() -> None:
     slide = jnp.array([0.1, 0.1, -0.1, 0.0, 0.0, 0.1])[:, None]
     change = jnp.array([-6.0, -4.0, 6.0, 5.0, 0.0, -6.0])[:, None]
     held = jnp.array([True, True, True, True, True, False])
-    turns = sliding.reversal(DEFAULT, slide, change, held, v, dt)
+    turns = friction_decisions.reversal(DEFAULT, slide, change, held, v, dt)
     np.testing.assert_array_equal(turns, [True, False, True, False, False, False])
-    leaves = sliding.departure(DEFAULT, slide, change, held, v, dt)
+    leaves = friction_decisions.departure(DEFAULT, slide, change, held, v, dt)
     np.testing.assert_array_equal(leaves, [False, False, False, True, False, False])
     # in space: against the velocity, or across it
     slide, change = jnp.array([[0.1, 0.0], [0.1, 0.0]]), jnp.array([[-6.0, 1.0], [0.0, 60.0]])
-    turns = sliding.reversal(DEFAULT, slide, change, jnp.ones(2, bool), v, dt)
+    turns = friction_decisions.reversal(DEFAULT, slide, change, jnp.ones(2, bool), v, dt)
     np.testing.assert_array_equal(turns, [True, False])
 
 
@@ -186,7 +185,9 @@ def test_what_leaves_in_the_step_does_not_turn() -> None:
         held=three, off=jnp.array([0, 0, 1]), bounced=~three, slide=jnp.zeros((3, 1)), stuck=~three
     )
     active = jnp.array([True, False, False])
-    np.testing.assert_array_equal(sliding.slowing(DEFAULT, slow, touch, active), [True, True, False])
+    np.testing.assert_array_equal(
+        friction_decisions.slowing(DEFAULT, slow, touch, active), [True, True, False]
+    )
 
 
 def test_border_of_sticking_and_sliding() -> None:
@@ -196,16 +197,16 @@ def test_border_of_sticking_and_sliding() -> None:
     u = jnp.array([[0.0, 0.0], [0.0, 0.0], [0.0, -0.1], [0.0, 0.01], [0.0, 0.01], [0.0, 0.0]])
     dp = jnp.tile(jnp.array([[1.0, -2.0]]), (6, 1))  # a step of 0.02 moves the margin by up to 0.05
     du = jnp.tile(jnp.array([[0.0, 2.0]]), (6, 1))  # and the slip by 0.04
-    near = sliding.at_border(friction, (p, u), (dp, du), jnp.asarray(0.02))
+    near = friction_decisions.at_border(friction, (p, u), (dp, du), jnp.asarray(0.02))
     np.testing.assert_array_equal(near, [False, True, False, True, False, False])
 
 
 def test_instants_are_known_to_more_steps_after_bounces() -> None:
     """One, and the displaced rebound of the last bounce, of any contact of the same island."""
     bounced, e = jnp.array([False, True, True, False]), jnp.array([0.5, 0.5, 0.0, 0.2])
-    np.testing.assert_allclose(sliding.unsure(bounced, e, 0), 1.0 + 1.5 / 0.5)
-    np.testing.assert_allclose(sliding.unsure(bounced, e, 2), [4.0, 4.0, 1.0, 1.0])
-    np.testing.assert_allclose(sliding.unsure(~bounced, e, 4), [4.0, 1.0, 1.0, 7.0])
+    np.testing.assert_allclose(friction_decisions.unsure(bounced, e, 0), 1.0 + 1.5 / 0.5)
+    np.testing.assert_allclose(friction_decisions.unsure(bounced, e, 2), [4.0, 4.0, 1.0, 1.0])
+    np.testing.assert_allclose(friction_decisions.unsure(~bounced, e, 4), [4.0, 1.0, 1.0, 7.0])
 
 
 def test_what_is_remembered() -> None:

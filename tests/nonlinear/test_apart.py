@@ -10,7 +10,7 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes
-from nsjax.nonlinear import piecewise_loops as apart
+from nsjax.nonlinear import piecewise_loops
 from tests.common.kernel import is_one_kernel
 
 LEAN = sys.modules["nsjax.nonlinear.lean"]
@@ -41,4 +41,4 @@ def test_the_derivative_is_the_same_in_pieces(monkeypatch, mode) -> None:
 
 def test_what_has_no_vector_stays() -> None:
     one = {"a": jnp.asarray(1.0), "b": jnp.ones((2, 2)), "c": jnp.arange(3)}
-    assert apart.ends_kernel(one, one)["a"] is one["a"]
+    assert piecewise_loops.ends_kernel(one, one)["a"] is one["a"]

@@ -16,8 +16,7 @@ import pytest
 import nsjax
 from nsjax import InputError, io, models, schemes
 from nsjax.cli import inputs, main, tables
-from nsjax.io import archive, codec, driver
-from nsjax.io import safe_entries as reading
+from nsjax.io import archive, codec, driver, safe_entries
 from nsjax.io import scheme as saved_scheme
 from nsjax.trajectory import Impacts
 from tests.plot.coasting import coasting
@@ -62,7 +61,7 @@ def list_of(**change: Any) -> None:
         | {name: np.zeros(3) for name in ("time", *names)}
         | {"impulse_tangential": np.zeros((3, BALL.system.nt))} | change
     )  # fmt: skip
-    reading._check_events(BALL.system, made)
+    safe_entries._check_events(BALL.system, made)
 
 
 MADE = "tests.sentences.test_files:Record"
@@ -138,7 +137,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "no name": (lambda: io.check_writable(""), "the file name is empty; give a path"),
     "no file": (lambda: io.load("none.npz"), "none.npz does not exist"),
     "impacts": (
-        lambda: reading._check_events(BALL.system, {}),  # type: ignore[arg-type]
+        lambda: safe_entries._check_events(BALL.system, {}),  # type: ignore[arg-type]
         "it is damaged: events is a dict",
     ),
     "shape of impacts": (

@@ -93,7 +93,8 @@ def test_sentences() -> None:
     other = executors.releases() | {"jax": "0.0.1"}
     with pytest.raises(
         nsjax.InputError,
-        match=r"a worker of the executor has .*, the calling process .*; install the same releases on all",
+        match=r"a worker of the executor has .*, the calling process .*; install the same releases on all "
+        r"workers, and start them with the same",
     ):
         executors.compute(b"", other, [], 0)
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.multibody import numbers
-from nsjax.multibody.contacts import gap_functions as meetings
+from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.candidates import SOLIDS, Candidates
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.absolute import Bodies
@@ -97,10 +97,10 @@ class Batch:
         """Both bodies of a pair."""
         return scene_of(tree.dimension, jnp.zeros(()), tree.alone(first), tree.alone(second))
 
-    def _meeting(self, tree: Bodies, ends: tuple[Any, Any], places: Places) -> meetings.Meeting:
+    def _meeting(self, tree: Bodies, ends: tuple[Any, Any], places: Places) -> gap_functions.Meeting:
         """Gaps and slips of one pair."""
         both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
-        return meetings.meetings(self._scene(tree, *ends), self.part, both, places.near)
+        return gap_functions.meetings(self._scene(tree, *ends), self.part, both, places.near)
 
     def met(self, tree: Bodies, frames: Any, places: Places, tangents: int) -> Met:
         """Where its pairs meet, from the arrays of all bodies."""
@@ -145,14 +145,14 @@ class Batch:
 
         def one(ends: tuple[Any, Any], places: Places) -> Any:
             both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
-            return meetings.held(self._scene(tree, *ends), self.part, both)
+            return gap_functions.held(self._scene(tree, *ends), self.part, both)
 
         return jax.vmap(one)(self._ends(frames, places), places)
 
     @property
     def searched(self) -> bool:
         """Whether features are searched for, and held during a step."""
-        return meetings.kind_of(self.part).hold is not None
+        return gap_functions.kind_of(self.part).hold is not None
 
     def _ends(self, frames: Any, places: Places) -> tuple[Any, Any]:
         """Entries of both bodies of all pairs."""
@@ -216,7 +216,7 @@ def alike(parts: Sequence[Part], dimension: int, grounded: bool = True) -> list[
     for part in parts:
         leaves, structure = jax.tree.flatten((part.numbers.first, part.numbers.second))
         ends = tuple(name == GROUND for name in part.bodies) if grounded else ()
-        rows = meetings.count(part, part.numbers, dimension)
+        rows = gap_functions.count(part, part.numbers, dimension)
         smooth = part.option("group") is not None and part.numbers.friction is None
         key = part.options, structure, tuple(np.shape(x) for x in leaves), ends, smooth, rows
         groups.setdefault(key, []).append(part)

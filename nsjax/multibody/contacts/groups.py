@@ -12,8 +12,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.multibody import numbers
-from nsjax.multibody.contacts import gap_functions as meetings
-from nsjax.multibody.contacts import shape_parts as touching
+from nsjax.multibody.contacts import gap_functions, shape_parts
 from nsjax.multibody.contacts.all_pairs import KINDS
 from nsjax.multibody.contacts.candidates import REACH, SOLIDS, radius_of
 from nsjax.multibody.contacts.shape_parts import Shape
@@ -250,7 +249,10 @@ def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Pa
     heap = coordinates == "absolute" and free(parts)
     for part in [x for x in parts if x.kind == "selection"]:
         own = [x for x in parts if x.kind == "contact" and x.option("group") == part.name]
-        capacity, count = part.option("capacity"), sum(meetings.count(x, x.numbers, dimension) for x in own)
+        capacity, count = (
+            part.option("capacity"),
+            sum(gap_functions.count(x, x.numbers, dimension) for x in own),
+        )
         more: tuple[tuple[str, Any], ...] = ()
         if capacity is not None or (count > MANY_ROWS and not heap):
             more = (
@@ -277,7 +279,7 @@ def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[P
     for pair in meeting(part.numbers, apart):
         met = _known(part.name, pair)
         name = unused(f"{pair[0].body}_{pair[1].body}".replace(".", "_"), taken)
-        found.append(touching.contact(name, *met, **part.numbers.law))
+        found.append(shape_parts.contact(name, *met, **part.numbers.law))
     if not found:
         raise InputError(
             f"contact_group {part.name!r}: joints tie all of its bodies, which do not meet then; leave the "

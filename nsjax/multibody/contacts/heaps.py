@@ -15,7 +15,7 @@ import numpy as np
 
 from nsjax.contact import ContactLaw
 from nsjax.linalg import BlockDiagonal
-from nsjax.multibody.contacts import gap_functions as meetings
+from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import Batch, Met, Places, alike
 from nsjax.multibody.contacts.candidates import Candidates, Found, listed
 from nsjax.multibody.coordinates.absolute import Bodies
@@ -272,5 +272,5 @@ def _found(part: Part, places: dict[str, int], dimension: int) -> list[Batch]:
             capacity=min(part.option("capacity"), len(rows)), dimension=dimension,
         )  # fmt: skip
         template = Part("contact", "pair", ("first", "second"), None, (("shapes", kinds),))
-        batches.append(Batch(template, meetings.count(template, None, dimension), source=source))
+        batches.append(Batch(template, gap_functions.count(template, None, dimension), source=source))
     return batches

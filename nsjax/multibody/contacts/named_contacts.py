@@ -17,7 +17,7 @@ from jax import lax
 
 from nsjax.math import taken
 from nsjax.multibody import numbers
-from nsjax.multibody.contacts import gap_functions as meetings
+from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.contacts.batches import Batch, alike, scene_of, spread_out
 from nsjax.multibody.contacts.candidates import apart, around, first_of
 from nsjax.multibody.contacts.gap_functions import Meeting
@@ -147,7 +147,7 @@ class Named:
         """Contacts of rigid bodies."""
         parts = [x.part if isinstance(x, Batch) else x for x in self.pieces]
         both = zip(parts, self.rows, strict=True)
-        return sum(n for part, n in both if meetings.rigid(part))
+        return sum(n for part, n in both if gap_functions.rigid(part))
 
     @property
     def searched(self) -> bool:
@@ -161,7 +161,7 @@ class Named:
 
     @property
     def _kinds(self) -> list[PairKind]:
-        return [meetings.kind_of(x.part if isinstance(x, Batch) else x) for x in self.pieces]
+        return [gap_functions.kind_of(x.part if isinstance(x, Batch) else x) for x in self.pieces]
 
     def stacked(self, p: PyTree) -> tuple[Any, ...]:
         """Numbers of shapes of those alike, side by side along a last axis, and of their laws."""
@@ -215,14 +215,14 @@ class Named:
         """Where they meet, piece by piece."""
 
         def fit(scene: Scene, piece: Batch, both: Any, near: Any) -> Any:
-            met = meetings.meetings(scene, piece.part, both, near)
+            met = gap_functions.meetings(scene, piece.part, both, near)
             places = [
                 spread_out(scene.algebra, piece.rows, x)
                 for x in (met.here, met.there, met.normal, *met.tangents)
             ]
             return jnp.broadcast_to(met.gap, (piece.rows,)), places
 
-        found = self._each(scene, p, meetings.meetings, fit, p.get(NEAREST))
+        found = self._each(scene, p, gap_functions.meetings, fit, p.get(NEAREST))
         return [
             _as_meeting(piece, *x) if isinstance(piece, Batch) else x
             for piece, x in zip(self.pieces, found, strict=True)
@@ -232,7 +232,7 @@ class Named:
         """What a step holds fixed of them."""
 
         def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
-            return meetings.held(scene, part, both)
+            return gap_functions.held(scene, part, both)
 
         found = self._each(scene, p, one, lambda scene, piece, *x: one(scene, piece.part, *x))
         names = [x.names[0] if isinstance(x, Batch) else x.name for x in self.pieces]
@@ -242,14 +242,14 @@ class Named:
         """Gaps [m] in the order of the contacts: numbers, and arrays of several."""
 
         def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
-            return meetings.meetings(scene, part, both, near).gap
+            return gap_functions.meetings(scene, part, both, near).gap
 
         def fit(scene: Scene, piece: Batch, both: Any, near: Any) -> Any:
             return jnp.broadcast_to(one(scene, piece.part, both, near), (piece.rows,))
 
         found = self._each(scene, p, one, fit, p.get(NEAREST))
         found = [x.T if isinstance(k, Batch) else x for k, x in zip(self.pieces, found, strict=True)]
-        return found if self.order is None else [self.in_order([meetings.flat(found)])]
+        return found if self.order is None else [self.in_order([gap_functions.flat(found)])]
 
     def slips(self, scene: Scene, p: PyTree) -> Array | None:
         """Velocities along the tangents (nc, nt) [m/s]; None: there is no contact."""
@@ -257,7 +257,7 @@ class Named:
             return None
 
         def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
-            return meetings.meetings(scene, part, both, near).slip(scene)
+            return gap_functions.meetings(scene, part, both, near).slip(scene)
 
         def fit(scene: Scene, piece: Batch, both: Any, near: Any) -> Any:
             slip = one(scene, piece.part, both, near)
@@ -268,7 +268,7 @@ class Named:
             [x.T.reshape(-1) for x in own] if isinstance(k, Batch) else own
             for k, own in zip(self.pieces, found, strict=True)
         ]
-        return self.in_order([meetings.columns(rows, list(self.rows))])
+        return self.in_order([gap_functions.columns(rows, list(self.rows))])
 
     def in_order(self, values: list[Array], axis: int = 0) -> Array:
         """Values of the pieces in the order of the contacts, along an axis."""
@@ -331,8 +331,8 @@ def _first(piece: Batch) -> Choice:
 def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) -> Named:
     """Contacts by name of parts, those of which there are ``at_once`` alike together; None: none are."""
     contacts = [x for x in parts if x.kind == "contact"]
-    counts = [meetings.count(x, x.numbers, dimension) for x in contacts]
-    rigid = [x for x in contacts if meetings.rigid(x)]
+    counts = [gap_functions.count(x, x.numbers, dimension) for x in contacts]
+    rigid = [x for x in contacts if gap_functions.rigid(x)]
     groups = [] if at_once is None else [x for x in alike(rigid, dimension) if len(x.names) >= at_once]
     of = {name: x for x in groups for name in x.names}
     places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))

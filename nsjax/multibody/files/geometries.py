@@ -9,8 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.multibody.contacts import gap_functions as meetings
-from nsjax.multibody.contacts import shape_parts as touching
+from nsjax.multibody.contacts import gap_functions, shape_parts
 from nsjax.multibody.contacts.groups import MANY_ROWS, few_of, ordered, unused
 from nsjax.multibody.files.source import Source, listed
 from nsjax.multibody.parts import Part
@@ -25,22 +24,22 @@ def kind_of(source: Source, g: int) -> str:
     return GEOMETRIES.get(int(source.model.geom_type[g]), named)
 
 
-def _shape(source: Source, g: int) -> touching.Shape | None:
+def _shape(source: Source, g: int) -> shape_parts.Shape | None:
     """The shape of a geometry."""
     model, kind = source.model, kind_of(source, g)
     place = source.place(int(model.geom_bodyid[g]))
     at, turn = place.point(model.geom_pos[g]), place.turn @ source.turn(model.geom_quat[g])
     size, axis = [float(x) for x in model.geom_size[g]], turn[:, 2] / np.linalg.norm(turn[:, 2])
     if kind == "plane":
-        return touching.plane(place.body, at=at, normal=axis)
+        return shape_parts.plane(place.body, at=at, normal=axis)
     if kind == "sphere":
-        return touching.sphere(place.body, size[0], at=at)
+        return shape_parts.sphere(place.body, size[0], at=at)
     if kind == "box":
-        return touching.box(place.body, *size, at=at, turned=source.rotation_vector(turn))
+        return shape_parts.box(place.body, *size, at=at, turned=source.rotation_vector(turn))
     if kind == "mesh":
         return _hull(place.body, at + _vertices(source, g) @ turn.T)
     if kind in ("capsule", "cylinder"):
-        make = touching.capsule if kind == "capsule" else touching.cylinder
+        make = shape_parts.capsule if kind == "capsule" else shape_parts.cylinder
         return make(place.body, size[0], size[1], at=at, axis=axis)
     return None
 
@@ -52,10 +51,10 @@ def _vertices(source: Source, g: int) -> np.ndarray:
     return np.asarray(model.mesh_vert[start : start + many], float)
 
 
-def _hull(body: str, points: np.ndarray) -> touching.Shape | None:
+def _hull(body: str, points: np.ndarray) -> shape_parts.Shape | None:
     """The hull of a mesh; None for one that is flat."""
     try:
-        return touching.hull(body, points)
+        return shape_parts.hull(body, points)
     except InputError:
         return None
 
@@ -75,12 +74,12 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
         name = unused("_".join(names), taken)
         if source.friction is not None or not source.own_friction:
             friction = source.friction
-        parts.append(touching.contact(name, *met, restitution=source.restitution, friction=friction))
+        parts.append(shape_parts.contact(name, *met, restitution=source.restitution, friction=friction))
     said = [
         f"contact of {kinds} is not known: {listed(found)} pass through each other"
         for kinds, found in unknown.items()
     ]
-    many = sum(meetings.count(x, x.numbers, 3) for x in parts) > MANY_ROWS
+    many = sum(gap_functions.count(x, x.numbers, 3) for x in parts) > MANY_ROWS
     if many or (parts and source.capacity is not None):
         parts = few_of(unused("contacts", taken), source.capacity, None, parts)
     return parts, said

@@ -19,7 +19,7 @@ from nsjax.core.step import SystemState
 from nsjax.core.system import State, System
 from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.at_events import LOCATED
-from nsjax.schemes.locating import modes as keeping
+from nsjax.schemes.locating import modes as closed_modes
 from nsjax.schemes.locating.modes import GRIP, Modes
 from nsjax.types import Array, PyTree, record
 
@@ -84,7 +84,7 @@ class _Directions(_Unmasked):
 
     def __call__(self, t: Array, q: Array, p: Masked) -> Any:
         rows = self.function(t, q, p.params)
-        return rows if p.modes is None else keeping.with_offset(rows, p.modes)
+        return rows if p.modes is None else closed_modes.with_offset(rows, p.modes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +110,7 @@ class _Force(_Unmasked):
         force: Array = self.function(t, q, v, p.params)
         if p.modes is None:
             return force
-        return force + keeping.pushed(self.system, t, q, p.params, p.modes)
+        return force + closed_modes.pushed(self.system, t, q, p.params, p.modes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Stepper:
 
     def __init__(self, system: System, scheme: Scheme, params: PyTree) -> None:
         self.system, self.masked = system, maskable(system)
-        self.keeps = keeping.kept(scheme, system, params)
+        self.keeps = closed_modes.kept(scheme, system, params)
         self.kinds = 1 + ((1 + 2 * system.nt) if self.keeps else 0)
 
     def advance(
@@ -202,7 +202,7 @@ class Stepper:
         for name, size in (("force", 1.0), ("impulse", dt)):
             normal, tangential = getattr(output, f"{name}_normal"), getattr(output, f"{name}_tangential")
             both = jnp.concatenate([normal[:, None], tangential], axis=1) / size
-            both = size * keeping.own_forces(self.system, d.params, both, modes)
+            both = size * closed_modes.own_forces(self.system, d.params, both, modes)
             own |= {f"{name}_normal": both[:, 0], f"{name}_tangential": both[:, 1:]}
         return dataclasses.replace(output, **own)
 
@@ -221,7 +221,7 @@ class Stepper:
             return gap[None]
         modes = d.modes
         quiet = jnp.ones((self.kinds - 1, self.system.nc))
-        look = lambda s: keeping.signals(self.at(d, s), modes)  # noqa: E731
+        look = lambda s: closed_modes.signals(self.at(d, s), modes)  # noqa: E731
         others = branch(jnp.any(modes.held), look, lambda _: quiet, state)
         return jnp.concatenate([gap[None], others])
 
@@ -255,7 +255,7 @@ class Stepper:
             return dataclasses.replace(d, may=~open_), open_
         at = events.frozen(self.at(d, state))
         held = d.carry.memory.touch.held & ~d.gone
-        modes = keeping.modes_at(inside(d.scheme), at, held, d.begun)
+        modes = closed_modes.modes_at(inside(d.scheme), at, held, d.begun)
         low = (gap <= 0.0) & ~held
         rates = branch(jnp.any(low), lambda _: events.gap_rates(at), lambda _: jnp.zeros(gap.shape), None)
         leaves = low & ((rates > 0.0) & ~events.at_rest(criteria_of(d.scheme), rates, at.v) | d.gone)

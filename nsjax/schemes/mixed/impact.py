@@ -9,8 +9,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from nsjax.contact import Jump, events, no_jump, saltation, velocity_jump
-from nsjax.contact import friction_decisions as sliding
+from nsjax.contact import Jump, events, friction_decisions, no_jump, saltation, velocity_jump
 from nsjax.contact.acceleration import SlidingRule
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.event_motion import accelerate
@@ -108,20 +107,20 @@ def through_reversal(step: Step) -> End:
     still = frozen(dataclasses.replace(step, constants=()))
     start, a, v = still.start, still.carry.memory.a, still.state.v
     now, change = _sliding(start, a)
-    turning = sliding.reversal(criteria, now, change, memory.resting, v, still.dt)
+    turning = friction_decisions.reversal(criteria, now, change, memory.resting, v, still.dt)
     if scheme.options.laws_at_start:
         # a contact that has just stopped leaves with another acceleration than the stored one
-        stops = memory.resting & ~sliding.sliding(criteria, now, v)
+        stops = memory.resting & ~friction_decisions.sliding(criteria, now, v)
         own = lambda _: accelerate(start, memory.resting, rule)[0]  # noqa: E731
         a = branch(jnp.any(stops), own, lambda _: a, None)
         change = _sliding(start, a)[1]
-        turning = turning | sliding.departure(criteria, now, change, memory.resting, v, still.dt)
+        turning = turning | friction_decisions.departure(criteria, now, change, memory.resting, v, still.dt)
     along, rate = jnp.sum(step.start.slip() * change, axis=1), jnp.sum(change * change, axis=1)
     refuse = derivatives(scheme)["refuse"]
     shift = saltation.event_shift(along, rate, turning, jnp.asarray(False), refuse)
     step = step.shifted(saltation.shift_state(system, state, v, a, shift.mean))
     end = base_step(step, True)
-    kinks = sliding.unresolved(criteria, turning, now, change, v)
+    kinks = friction_decisions.unresolved(criteria, turning, now, change, v)
     end = dataclasses.replace(end, notes=kinks)
 
     def finish(live: tuple[End, Array]) -> End:

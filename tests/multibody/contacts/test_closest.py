@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 from nsjax.core import InputError
 from nsjax.core.operators import prepared
 from nsjax.multibody import assemble, body, box, capsule, contact, cylinder, hole, plane, profile, sphere
-from nsjax.multibody.contacts import gap_functions as meetings
+from nsjax.multibody.contacts import gap_functions
 
 AXIS, OTHER = (0.6, 0.0, 0.8), (0.0, 0.28, 0.96)
 AT, ON, TURNED = (0.1, -0.2, 0.05), (-0.15, 0.1, 0.2), (0.3, -0.5, 0.8)
@@ -92,7 +92,7 @@ def functions(problem: Any) -> Any:
         scene, found = mechanism.scene(zero, q, v, p), []
         a = scene.algebra
         for part in mechanism.topology.all_of("contact"):
-            met = meetings.meetings(scene, part, p[part.name])
+            met = gap_functions.meetings(scene, part, p[part.name])
             one = scene.motion(met.first, a.subtract(met.here, scene.frame(met.first).origin))
             other = scene.motion(met.second, a.subtract(met.there, scene.frame(met.second).origin))
             found.append(jnp.reshape(a.dot(met.normal, a.subtract(one, other)), -1))

@@ -27,7 +27,7 @@ from nsjax.multibody import (
     plane,
     tube,
 )
-from nsjax.multibody.contacts import solid_distance as solids
+from nsjax.multibody.contacts import solid_distance
 from nsjax.multibody.flexible import tubes
 from tests.multibody.contacts.contact_program import Contacts
 from tests.multibody.flexible.test_tubes import bezier, circle
@@ -141,7 +141,7 @@ def test_solids(program: Contacts) -> None:
 
         def at(x: jax.Array, name: str = name, shape: Any = shape) -> Any:
             scene = mechanism.scene(jnp.zeros(()), jnp.asarray(q), None, p)
-            made = solids.solid(scene, "b", name, shape.numbers)
+            made = solid_distance.solid(scene, "b", name, shape.numbers)
             (distance, direction), slope = made.at(x), jax.grad(made.away)(x)
             return distance, direction, slope
 
