@@ -182,6 +182,6 @@ def _sphere(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 
 KINDS = (
-    PairKind("hull", "plane", _on_plane, _of_vertices, _on_plane_held),
-    PairKind("sphere", "hull", _sphere, hold=_sphere_held),
+    PairKind("hull", "plane", _on_plane, _of_vertices, _on_plane_held, follows=True),
+    PairKind("sphere", "hull", _sphere, hold=_sphere_held, follows=True),
 )

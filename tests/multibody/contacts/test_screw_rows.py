@@ -22,6 +22,7 @@ from nsjax.multibody import (
     cylinder,
     hinge,
     hole,
+    hull,
     plane,
     points,
     sphere,
@@ -37,6 +38,7 @@ SHAPES = {
     "capsule": lambda x: capsule(x, 0.1, 0.3, axis=(0.0, 0.8, 0.6)),
     "cylinder": lambda x: cylinder(x, 0.1, 0.3, axis=(0.6, 0.0, 0.8)),
     "hole": lambda x: hole(x, 2.0, axis=(1.0, 0.0, 0.0)),
+    "hull": lambda x: hull(x, 0.2 * np.random.default_rng(4).normal(size=(20, 3))),
     "plane": lambda x: plane(x, normal=(0.0, 0.6, 0.8)),
 }
 OURS = {x: kind for x, kind in all_pairs.KINDS.items() if set(x) <= set(SHAPES)}
