@@ -13,18 +13,21 @@ Behind each figure stand its change since the last run and the most memory held 
 one it started. Figures are kept in ``results/performance/last.json`` with machine, load and releases. Times
 measured above a load of the number of CPUs are marked invalid and not kept.
 
+``results/performance/table.png`` shows each figure of a call over its bound. Exudyn and Siconos are
+compared with where they are installed.
+
 ``--quick``: the first figure of each section with less work; its times mean little and are not kept.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from ..common import Numbers, results_folder
-from . import crank, lanes, last, robots
+from . import breadth, crank, drawing, lanes, last, peers, robots, scaling
 from .side_by_side import Row, shown
 
 TITLES = {
@@ -37,6 +40,15 @@ TITLES = {
     "second": "slider-crank: first step of a second process, programs kept",
     "landing": "robots: reverse gradient through the landing",
     "lanes": "many robots on one core, beside MJX",
+    "throughput": "many slider-cranks on one core, beside a single run",
+    "cores": "two cores beside one",
+    "gradients": "slider-crank: reverse gradients of long runs",
+    "unknowns": "cost over unknowns: bar, flexible rod",
+    "contacts": "cost over contacts: balls on each other",
+    "bodies": "cost over bodies: chains of rods in space",
+    "exported": "an exported gradient in a new process",
+    "peers": "a chain of rods beside Exudyn and Siconos",
+    "pairs": "every scheme on every model",
 }
 COUNTED = ("sizes", "operations")
 """Sections that count operations: a loaded machine changes nothing."""
@@ -61,6 +73,15 @@ def sections(
         "second": partial(crank.second_process, quick),
         "landing": partial(robots.landings, landed, quick),
         "lanes": partial(lanes.lanes, mjx, quick),
+        "throughput": partial(scaling.throughput, quick),
+        "cores": partial(scaling.cores, quick),
+        "gradients": partial(scaling.long_gradients, quick),
+        "unknowns": partial(scaling.unknowns, quick),
+        "contacts": partial(scaling.contacts, quick),
+        "bodies": partial(scaling.bodies, quick),
+        "exported": partial(scaling.exported, quick),
+        "peers": partial(peers.peers, quick),
+        "pairs": partial(breadth.pairs, quick),
     }
 
 
@@ -80,6 +101,7 @@ def main(
     numbers: Numbers = {}
     kept = None if quick else results_folder("performance", folder)
     before = last.read(kept) if kept else {}
+    seen: list[tuple[str, Row]] = []
     for name, rows in sections(quick, names, mjx).items():
         if chosen and name not in chosen:
             continue
@@ -87,11 +109,20 @@ def main(
         invalid = name not in COUNTED and on.loaded()
         said = "; INVALID: other programs run, and times are not kept" if invalid else ""
         print(f"{name}: {TITLES[name]} (load {on.load:.1f} of {on.cpus} CPUs{said})", flush=True)
-        found = shown(name, rows(), before, on)
+        found = shown(name, _noted(name, rows(), seen), before, on)
         if kept and not invalid:
             last.write(kept, found, on)
         numbers |= found | {f"{name}: load": on.load}
+    if picture := drawing.draw(seen, kept) if kept else None:
+        print(f"drawn: {picture}")
     return numbers
+
+
+def _noted(section: str, rows: Iterable[Row], seen: list[tuple[str, Row]]) -> Iterator[Row]:
+    """The rows as they come, which are noted for the picture."""
+    for row in rows:
+        seen.append((section, row))
+        yield row
 
 
 if __name__ == "__main__":

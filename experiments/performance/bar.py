@@ -24,7 +24,7 @@ import nsjax
 from nsjax import models, schemes
 
 from .. import common
-from .steps import interleaved
+from .side_by_side import per_step
 
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 SCHEMES: dict[str, Any] = {"generalized-alpha": schemes.generalized_alpha(0.8), "Moreau": schemes.moreau()}
@@ -73,17 +73,6 @@ def run_numba(bar: nsjax.Problem, steps: int) -> Any:
     return numba_loop().run(bar, parameters, step_size(bar.system.nv - 1), steps)
 
 
-def _differences(calls: dict[str, Callable[[int], Any]], long: int, rounds: int) -> common.Numbers:
-    """Microseconds per step of every call: a long run beside a short one."""
-    short = max(2, long // 10)
-    both: dict[str, tuple[Callable[[], Any], int]] = {}
-    for name, call in calls.items():
-        both[f"{name}, long"] = (lambda call=call: call(long)), 1  # type: ignore[misc]
-        both[f"{name}, short"] = (lambda call=call: call(short)), 1  # type: ignore[misc]
-    found = interleaved(both, rounds)
-    return {name: (found[f"{name}, long"] - found[f"{name}, short"]) / (long - short) for name in calls}
-
-
 def _one_size(elements: int, rounds: int) -> common.Numbers:
     bar, steps = problem(elements), max(40, min(20_000, WORK // elements))
     calls: dict[str, Callable[[int], Any]] = {
@@ -96,7 +85,7 @@ def _one_size(elements: int, rounds: int) -> common.Numbers:
         print(f"skipped: {missing}")
     else:
         calls["numba"] = lambda k: run_numba(bar, k)
-    found = _differences(calls, steps, rounds)
+    found = per_step(calls, steps, rounds)
     print(f"{elements:7d} elements:", ", ".join(f"{name} {x:.4g} us" for name, x in found.items()))
     return {f"{name}, {elements} [us/step]": x for name, x in found.items()}
 

@@ -40,13 +40,22 @@ def lane_states(lanes: int, run: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def lane_program(
-    problem: nsjax.Problem, dt: float, steps: int, every: int, **options: Any
+    problem: nsjax.Problem, dt: float, steps: int, every: int, scheme: Any = None, **options: Any
 ) -> Callable[[Any, Any, Any], Any]:
-    """``(params, q, v) -> Trajectory`` of all lanes one after the other, one `simulate` per lane."""
+    """``(params, q, v) -> Trajectory`` of all lanes one after the other, one `simulate` per lane.
+
+    Args:
+        problem: whose system and parameters all lanes share.
+        dt: step size [s].
+        steps: of each lane.
+        every: steps between saved rows.
+        scheme: None: `moreau`.
+        options: of `nsjax.simulate`.
+    """
     import jax
     import jax.numpy as jnp
 
-    system, scheme = problem.system, schemes.moreau()
+    system, scheme = problem.system, schemes.moreau() if scheme is None else scheme
 
     def program(params: Any, q: Any, v: Any) -> Any:
         def lane(start: Any) -> Any:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+import nsjax
+
 from ..common import Numbers
 from . import last
 from .last import Machine
@@ -90,3 +92,28 @@ def interleaved(calls: Mapping[str, tuple[Callable[[], Any], int]], rounds: int)
             call()
             seconds[name].append(time.process_time() - before)
     return {name: 1e6 * float(np.median(seconds[name])) / units for name, (_, units) in calls.items()}
+
+
+def per_step(calls: Mapping[str, Callable[[int], Any]], long: int, rounds: int) -> Numbers:
+    """Microseconds of a step: a long run beside a short one, so that what a call costs is left out.
+
+    Args:
+        calls: each takes a number of steps.
+        long: steps of the long run; the short one has a tenth of them.
+        rounds: of which the medians are taken.
+    """
+    short = max(2, long // 10)
+    both: dict[str, tuple[Callable[[], Any], int]] = {}
+    for name, call in calls.items():
+        both[f"{name}, long"] = (lambda call=call: call(long)), 1  # type: ignore[misc]
+        both[f"{name}, short"] = (lambda call=call: call(short)), 1  # type: ignore[misc]
+    found = interleaved(both, rounds)
+    return {name: (found[f"{name}, long"] - found[f"{name}, short"]) / (long - short) for name in calls}
+
+
+def plain_run(
+    problem: nsjax.Problem, scheme: Any, dt: float, steps: int, every: int | None = None
+) -> nsjax.Trajectory:
+    """A run as a user calls it; ``every``: steps between rows, None for the last row alone."""
+    system, params, state = problem
+    return nsjax.simulate(system, params, state, scheme, dt=dt, steps=steps, every=every or steps)
