@@ -1,0 +1,69 @@
+"""What an accelerator would be given: a batch of runs lowered for CUDA on a CPU, and its operations."""
+
+from __future__ import annotations
+
+import collections
+import pathlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import nsjax
+from experiments.performance import program_size
+from nsjax import State, models, schemes
+
+LANES = 1_000
+FOUND = {  # loops, gathers
+    "moreau": (6, 20), "half_explicit": (12, 46), "ggl_decoupled": (12, 32), "moreau_theta": (6, 6),
+    "generalized_alpha": (10, 18), "bathe": (14, 24), "ggl_unified": (6, 6), "nsga_decoupled": (7, 6),
+    "nsga_coupled": (5, 6),
+}  # fmt: skip
+"""Loops of a batch of slider-cranks (rows, steps, iterations: the host waits in each) and gathers (rows by
+lane), as counted when this was written; a program that needs more is to be looked at.
+"""
+
+
+def operations(text: str) -> dict[str, int]:
+    """How often a program has operations that accelerators pay for beyond arithmetic."""
+    found = re.findall(r"stablehlo\.(while|gather|scatter|sort|dot_general|custom_call)\b", text)
+    return dict(collections.Counter(found))
+
+
+def lane(name: str, problem: nsjax.Problem) -> Callable[[Any, Any], Any]:
+    """The end of 100 steps over start values."""
+    scheme = schemes.REGISTRY[name].factory()
+
+    def end(q: Any, v: Any) -> Any:
+        state = State(t=jnp.zeros(()), q=q, v=v)
+        return nsjax.simulate(
+            problem.system, problem.params, state, scheme, dt=1e-5, steps=100, every=100
+        ).q[-1]
+
+    return end
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=() if x == "moreau" else pytest.mark.slow) for x in FOUND]
+)
+def test_batches_for_cuda(name: str) -> None:
+    """No call of a library, no scatter, no sort: the lanes of a batch are arithmetic in a few loops."""
+    start = jax.ShapeDtypeStruct((LANES, 3), float)
+    batch = jax.jit(jax.vmap(lane(name, models.slider_crank())))
+    found = operations(jax.export.export(batch, platforms=["cuda"])(start, start).mlir_module())
+    assert set(found) <= {"while", "gather"}
+    assert (found["while"], found["gather"]) <= FOUND[name]
+    assert found["gather"] <= FOUND[name][1]
+
+
+@pytest.mark.slow
+def test_robots_for_cuda(reference_data: pathlib.Path) -> None:
+    """The same of a robot from a file, 24 rows of contacts and limits at most."""
+    problem = program_size.robot(reference_data / "robots" / "hopper.xml")
+    start = [jax.ShapeDtypeStruct((LANES, n), float) for n in (problem.system.nq, problem.system.nv)]
+    batch = jax.jit(jax.vmap(lane("moreau", problem)))
+    found = operations(jax.export.export(batch, platforms=["cuda"])(*start).mlir_module())
+    assert set(found) <= {"while", "gather"}
