@@ -12,6 +12,7 @@ import pytest
 
 from experiments import common
 from experiments.half_explicit import fig_bouncing_ball, fig_impacting_bar, fig_slider_crank
+from experiments.references import one_contact
 from nsjax import models
 from nsjax.core.inertia import mass_matrix
 from tests.references.slider_crank import Data, event_driven
@@ -22,6 +23,7 @@ FIGURES = {
     "fig_impacting_bar": "Bathe|ED-alpha|" + "|".join(fig_impacting_bar.OTHERS),
     "fig_rubbing_rotor": "",
     "fig_slider_crank": "1e-06|keep - drop",
+    "fig_work_precision": "CPU time",
 }
 
 
@@ -38,7 +40,11 @@ def check(name: str, quick: bool, folder: pathlib.Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["fig_bouncing_ball", "fig_impacting_bar", pytest.param("fig_slider_crank", marks=pytest.mark.slow)],
+    [
+        "fig_bouncing_ball",
+        "fig_impacting_bar",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("fig_slider_crank", "fig_work_precision")),
+    ],
 )
 def test_quick(name: str, tmp_path: pathlib.Path) -> None:
     check(name, True, tmp_path)
@@ -98,3 +104,36 @@ def test_recorded_angles_are_those_of_the_event_driven_motion() -> None:
     for time, angle in zip(times, smooth, strict=True):
         recorded = expected[f"Siconos: theta2({time:g}) [rad]"]["value"]
         assert recorded == pytest.approx(angle, abs=1e-8)
+
+
+def test_reference_with_one_contact_is_exact() -> None:
+    """A ball thrown along the table that bounces with friction: parabolas, and a slip that an impulse of
+    ``mu`` times the normal one slows; then a body without rebound that rests until it is pulled off.
+    """
+    e, mu, gravity = 0.5, 0.1, 9.81
+    ball = one_contact.Mechanics(
+        mass=lambda q: np.eye(2), force=lambda q, v: np.array([0.0, -gravity]), gap=lambda q: float(q[1]),
+        normal=lambda q: np.array([0.0, 1.0]), tangent=lambda q: np.array([1.0, 0.0]),
+        restitution=e, friction=mu, holds=False,
+    )  # fmt: skip
+    fall = math.sqrt(2 / gravity)
+    speed, after = gravity * fall, 2.0 - mu * (1 + e) * gravity * fall
+    q, v, impacts = one_contact.motion(
+        ball, np.array([0.0, 1.0]), np.array([2.0, 0.0]), np.array([0.0, fall + 0.1])
+    )
+    assert impacts == 1
+    rise = e * speed * 0.1 - gravity / 2 * 0.01
+    np.testing.assert_allclose(q[-1], [2.0 * fall + after * 0.1, rise], atol=1e-12)
+    np.testing.assert_allclose(v[-1], [after, e * speed - gravity * 0.1], atol=1e-12)
+    spring = one_contact.Mechanics(  # falls, rests where the spring pulls down, q'' = -(q - 0.1)
+        mass=lambda q: np.eye(2), force=lambda q, v: np.array([q[1] - q[0], -q[1]]),
+        gap=lambda q: float(q[0]), normal=lambda q: np.array([1.0, 0.0]), tangent=None,
+        restitution=0.0, friction=0.0, holds=True,
+    )  # fmt: skip
+    # the second mass swings by itself as cos(t) from -1: the first rests until pi / 2 and follows then
+    q, v, impacts = one_contact.motion(
+        spring, np.array([1e-9, -1.0]), np.array([-1.0, 0.0]), np.array([0.0, math.pi / 2 + 0.5])
+    )
+    assert impacts == 1
+    late = 0.5  # q0'' + q0 = sin(s): q0 = (sin(s) - s cos(s)) / 2
+    np.testing.assert_allclose(q[-1, 0], (math.sin(late) - late * math.cos(late)) / 2, atol=1e-8)

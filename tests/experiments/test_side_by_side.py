@@ -6,11 +6,23 @@ import dataclasses
 import json
 import math
 import pathlib
+import sys
 
+import numpy as np
 import pytest
 
 from experiments.performance import __main__ as command
-from experiments.performance import child, lanes, last, program_size, robots
+from experiments.performance import (
+    breadth,
+    child,
+    drawing,
+    lanes,
+    last,
+    peers,
+    program_size,
+    robots,
+    scaling,
+)
 from experiments.performance.__main__ import TITLES, main, sections
 from experiments.performance.side_by_side import Row, line, shown
 
@@ -119,3 +131,49 @@ def test_lanes_start_from_states_of_the_landing(reference_data: pathlib.Path) ->
     assert rows[0].found > 0.0
     assert rows[0].note.startswith("0 lanes with a status")
     assert "--mjx" in rows[1].note
+
+
+def test_sections_on_scaling_name_their_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of balls and of a chain in the quick form; other codes are skipped where they are missing."""
+    found = main(["contacts", "bodies"], quick=True)
+    assert found[f"contacts: moreau, {scaling.CONTACTS[0]} balls at rest on each other [us/step]"] > 0.0
+    assert found[f"bodies: moreau, chain of {scaling.BODIES[0]} rods [us/step]"] > 0.0
+    assert scaling.slope((1, 2, 4), [3.0, 12.0, 48.0]) == pytest.approx(2.0)
+    for name in ("exudyn", "siconos"):
+        monkeypatch.setitem(sys.modules, name, None)
+    rows = list(peers.peers(True))
+    assert [row.note.partition(":")[0] for row in rows] == ["skipped", "skipped"]
+    assert all(math.isnan(row.found) for row in rows)
+
+
+@pytest.mark.slow
+def test_the_chain_moves_as_that_of_exudyn() -> None:
+    exudyn = pytest.importorskip("exudyn")
+    theirs = peers.exudyn_end(exudyn, peers.LINKS, peers.AGREE_STEPS, 1e-4)
+    ours = peers.our_end(scaling.chain(peers.LINKS), peers.AGREE_STEPS, 1e-4)
+    # both of order 2 with the same step and coefficients, in other coordinates
+    np.testing.assert_allclose(ours, theirs, atol=1e-8)
+
+
+@pytest.mark.slow
+def test_pairs_that_do_not_fit_are_told() -> None:
+    rows = list(breadth.pairs(True))
+    assert [row.what for row in rows] == ["block, moreau [us/step]"]
+    refused = breadth._pair("bar", "moreau", *breadth.setting("elastic_bar"), 100)
+    assert not math.isnan(refused.found) or refused.note.startswith("does not fit: ")
+
+
+def test_picture_of_the_table(tmp_path: pathlib.Path) -> None:
+    """Figures with a bound are drawn, better ones to the left of one."""
+    pytest.importorskip("matplotlib")
+    rows = [
+        ("steps", Row("a [us]", 3.0, asked=2.0)),
+        ("steps", Row("b, steps/s", 4.0, asked=2.0, least=True)),
+        ("steps", Row("no bound", 1.0)),
+        ("steps", Row("skipped", asked=1.0, note="skipped: why")),
+    ]
+    assert [drawing.share(row) for _, row in rows] == [1.5, 0.5, None, None]
+    picture = drawing.draw(rows, tmp_path)
+    assert picture is not None
+    assert picture.stat().st_size > 3_000
+    assert drawing.draw(rows[2:], tmp_path) is None
