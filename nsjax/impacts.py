@@ -91,18 +91,18 @@ def enter_impacts(
             "impulse_normal": output.impulse_normal,
             "impulse_tangential": output.impulse_tangential,
         }
-        count, kept = listed.count, np.arange(listed.time.shape[0])
-        place_of = jnp.round(instant / (TOGETHER * dt))
-        for k in range(system.nc):
-            # those of the step that come before this one, contacts of one instant in their order
-            same = (place_of == place_of[k]) & (np.arange(system.nc) < k)
-            first = (place_of < place_of[k]) | same
-            here = (kept == count + jnp.sum(impact & first)) & impact[k]
-            new: dict[str, Any] = {}
-            for name, x in values.items():
-                place = here.reshape(-1, *[1] * (x.ndim - 1))
-                new[name] = jnp.where(place, x[k], getattr(listed, name))
-            listed = Impacts(count=count, **new)
-        return Impacts(count=count + jnp.sum(impact), **new)
+        # places of the contacts among the impacts of the step; those of one instant in their order
+        place_of, order = jnp.round(instant / (TOGETHER * dt)), np.arange(system.nc)
+        same = (place_of[:, None] == place_of) & (order[:, None] > order)
+        before = jnp.sum(impact & ((place_of[:, None] > place_of) | same), axis=1)
+        # a row of the list takes what belongs to it by a sum over the contacts, of which one counts at most
+        rows = np.arange(listed.time.shape[0])
+        taken = impact & (rows[:, None] == listed.count + before)
+        new: dict[str, Any] = {}
+        for name, x in values.items():
+            old, more = getattr(listed, name), (1,) * (x.ndim - 1)
+            found = jnp.sum(jnp.where(taken.reshape(*taken.shape, *more), x, 0), axis=1)
+            new[name] = jnp.where(jnp.any(taken, axis=1).reshape(-1, *more), found, old)
+        return Impacts(count=listed.count + jnp.sum(impact), **new)
 
     return branch(jnp.any(impact), enter, lambda listed: listed, listed)
