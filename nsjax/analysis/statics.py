@@ -187,12 +187,16 @@ def check_stiff(ramp: Ramp, q: np.ndarray, x: np.ndarray) -> None:
 
 
 def null_space(rows: np.ndarray) -> np.ndarray:
-    """Orthonormal directions (nv, k) that rows (nb, nv) leave free."""
+    """Orthonormal directions (nv, k) that rows (nb, nv) leave free; rows may depend on each other.
+
+    A row counts as dependent where its singular value is below 1e-12 of the largest one: rounding of
+    rows leaves some 1e-15.
+    """
     if not rows.shape[0]:
         return np.eye(rows.shape[1])
-    q, r = np.linalg.qr(rows.T, mode="complete")
-    rank = int(np.sum(np.abs(np.diag(r)) > 1e-12 * np.max(np.abs(r))))
-    found: np.ndarray = q[:, rank:]
+    _, sizes, directions = np.linalg.svd(rows)
+    rank = int(np.sum(sizes > 1e-12 * np.max(sizes, initial=0.0)))
+    found: np.ndarray = directions[rank:].T
     return found
 
 

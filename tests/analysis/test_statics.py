@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsjax.analysis import equilibrium, load_path, modes
+from nsjax.analysis import equilibrium, load_path, modes, statics
 from nsjax.core import InputError
 from nsjax.multibody import assemble, beam, hinge, section
 from tests.multibody.flexible.beam_cases import COLUMN, ELEMENTS, LENGTH, cantilever, lees_frame
@@ -97,3 +97,17 @@ def test_limit_load_of_lees_frame() -> None:
         assert found.levels.min() < -0.1  # snaps through
     assert loads[1] == pytest.approx(18544.53, rel=5e-3)
     assert loads[1] + (loads[1] - loads[0]) / 3.0 == pytest.approx(18544.53, rel=2e-4)
+
+
+def test_free_directions_of_rows_that_depend_on_each_other() -> None:
+    """Rows that say the same, as those of a planar loop in space do, come first here."""
+    rng = np.random.default_rng(3)
+    for size, count in ((7, 3), (5, 4), (4, 4)):
+        some = rng.normal(size=(count, size))
+        rows = np.vstack([some[0], some[0], 2.0 * some[0], some, some[:2] @ some.T @ some])
+        free = statics.null_space(rows)
+        assert free.shape == (size, size - count)
+        np.testing.assert_allclose(rows @ free, 0.0, atol=1e-12)
+        np.testing.assert_allclose(free.T @ free, np.eye(size - count), atol=1e-14)
+    assert statics.null_space(np.zeros((2, 3))).shape == (3, 3)
+    assert statics.null_space(np.zeros((0, 3))).shape == (3, 3)
