@@ -9,7 +9,7 @@ import numpy as np
 
 from nsjax.multibody.body_sensors import Sensor, sensor
 from nsjax.multibody.contacts.groups import unused
-from nsjax.multibody.files.actuators import driven_by
+from nsjax.multibody.files.actuators import acting_in, acting_on, driven_by, servo_of
 from nsjax.multibody.files.source import Place, Source, gathered, identifier
 from nsjax.multibody.files.tree import HINGE, SLIDE
 
@@ -25,6 +25,9 @@ FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
 
 JOINTS = {"JOINTPOS": "coordinate", "JOINTVEL": "rate"}
 TENDONS = {"TENDONPOS": "coordinate", "TENDONVEL": "rate"}
+TOTALS = ("JOINTACTFRC", "TENDONACTFRC")
+"""Efforts of all actuators together, which have an equal where one acts alone."""
+
 MOTORS = {"ACTUATORPOS": "coordinate", "ACTUATORVEL": "rate", "ACTUATORFRC": "effort"}
 
 
@@ -64,8 +67,16 @@ def _made(source: Source, k: int, name: str, driven: set[str], lines: set[str]) 
     if kind in MOTORS and source.names["actuator", of] in driven:
         gear, motor = float(model.actuator_gear[of][0]), source.names["actuator", of]
         if kind == "ACTUATORFRC":
-            return sensor(name, "effort", motor, scale=1.0 / gear) if gear else None
+            bounded = servo_of(source, of).joint_range is not None  # the file measures before that bound
+            return sensor(name, "effort", motor, scale=1.0 / gear) if gear and not bounded else None
         return sensor(name, MOTORS[kind], driven_by(source, of), scale=gear)
+    if kind in TOTALS:
+        alone = acting_on(source, of) if kind == "JOINTACTFRC" else acting_in(source, of)
+        if len(alone) != 1 or source.names["actuator", alone[0]] not in driven:
+            return None
+        gear = float(source.model.actuator_gear[alone[0]][0])
+        scale = 1.0 if kind == "JOINTACTFRC" else 1.0 / gear if gear else 0.0
+        return sensor(name, "effort", source.names["actuator", alone[0]], scale=scale)
     if kind == "SUBTREECOM":
         return sensor(name, "mass_centre", _below(source, of))
     if kind in FRAMES:

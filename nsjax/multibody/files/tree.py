@@ -83,7 +83,8 @@ def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]
             yield torque(f"{name}_turning", child, law=Drag(child, turning=True), own=damping)
         return
     if kind == BALL:
-        yield ball(name, parents.body, child, at=at, on=on)
+        own = float(model.dof_armature[model.jnt_dofadr[k]])
+        yield ball(name, parents.body, child, at=at, on=on, armature=own or None)
         if stiffness or damping:
             still = _ball_rest(source, k) if stiffness else None
             yield joint_spring(
