@@ -101,13 +101,17 @@ def activations(source: Source, driven: set[str], keys: Sequence[str]) -> Activa
     """
     model, mujoco = source.model, source.mujoco
     found, clamped = Activations(at={key: {} for key in keys}), not source.off("clampctrl")
-    for k in range(model.nu):
+    for k in range(source.actuators):
         name, kind = source.names["actuator", k], int(model.actuator_dyntype[k])
         if name not in driven or kind == mujoco.mjtDyn.mjDYN_NONE:
             continue
         constant = max(float(model.actuator_dynprm[k][0]), LEAST_CONSTANT)
         found.time_constants[name] = None if kind == mujoco.mjtDyn.mjDYN_INTEGRATOR else constant
-        bounds = _range(model.actuator_ctrllimited, model.actuator_ctrlrange, k) if clamped else None
+        bounds = (
+            _range(model.actuator_ctrllimited, model.actuator_ctrlrange, source.control(k))
+            if clamped
+            else None
+        )
         if bounds is not None:
             found.ranges[name] = bounds
         for n, key in enumerate(keys):
@@ -124,7 +128,7 @@ def actuators(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
     """
     parts, said = [], []
     model = source.model
-    for k in range(0 if source.off("actuation") else model.nu):
+    for k in range(0 if source.off("actuation") else source.actuators):
         if (
             0 <= int(model.actuator_group[k]) < 31
             and int(model.opt.disableactuator) >> int(model.actuator_group[k]) & 1
@@ -149,7 +153,7 @@ def acting_on(source: Source, joint: int) -> list[int]:
     """
     model, kinds, found = source.model, source.mujoco.mjtTrn, []
     direct = (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
-    for k in range(model.nu):
+    for k in range(source.actuators):
         on, kind = int(model.actuator_trnid[k][0]), int(model.actuator_trntype[k])
         if kind in direct:
             found += [k] * (on == joint)
@@ -205,7 +209,7 @@ def _obstacle(source: Source, k: int, lines: set[str]) -> str:
     if int(model.actuator_biastype[k]) not in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE):
         return "have a bias that is not affine"
     for what in ("damping", "armature", "dampingpoly"):
-        if np.any(getattr(model, f"actuator_{what}", np.zeros(model.nu))[k]):
+        if np.any(getattr(model, f"actuator_{what}", np.zeros(source.actuators))[k]):
             return f"have a {what} of their own"
     return ""
 
@@ -225,7 +229,7 @@ def _lost(source: Source, k: int) -> list[str]:
     if int(model.actuator_dyntype[k]) != source.mujoco.mjtDyn.mjDYN_INTEGRATOR and not source.off(
         "clampctrl"
     ):
-        control = _range(model.actuator_ctrllimited, model.actuator_ctrlrange, k)
+        control = _range(model.actuator_ctrllimited, model.actuator_ctrlrange, source.control(k))
     if control is None or control[0] < bounds[0] or control[1] > bounds[1]:
         lost.append("stop of its activation (it goes on beyond actrange, and the effort does not)")
     return lost
@@ -263,12 +267,12 @@ def servo_of(source: Source, k: int) -> Servo:
         control = _range(model.actuator_actlimited, model.actuator_actrange, k)
     else:
         clamped = model.actuator_ctrllimited & (not source.off("clampctrl"))
-        control = _range(clamped, model.actuator_ctrlrange, k)
+        control = _range(clamped, model.actuator_ctrlrange, source.control(k))
     force, total = _range(model.actuator_forcelimited, model.actuator_forcerange, k), _total(source, k)
     in_tendon = int(model.actuator_trntype[k]) == mujoco.mjtTrn.mjTRN_TENDON
     if in_tendon and total is not None:  # bounds the actuator, before its gear
         force, total = total if force is None else np.clip(force, *total), None
     return Servo(
-        control=0.0, gear=float(model.actuator_gear[k][0]), gain=gain, bias=bias, control_range=control,
+        control=0.0, gear=source.gear(k), gain=gain, bias=bias, control_range=control,
         force_range=force, joint_range=total,
     )  # fmt: skip

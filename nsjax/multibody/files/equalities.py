@@ -49,7 +49,8 @@ def _equality(source: Source, k: int, lines: set[str], said: list[tuple[str, str
         said.append((f"equality constraints that join {one.body!r} to itself are left out", who))
         return
     name, points = source.names["equality", k], {"at": one.point(at), "on": other.point(on)}
-    if kind == mujoco.mjtEq.mjEQ_CONNECT:
+    loose = kind == mujoco.mjtEq.mjEQ_WELD and not float(model.eq_data[k][10])  # torquescale
+    if kind == mujoco.mjtEq.mjEQ_CONNECT or loose:
         yield ball(name, one.body, other.body, loop=True, **points)
         return
     turned = source.rotation_vector(one.turn @ turn @ other.turn.T)

@@ -65,7 +65,7 @@ def _made(source: Source, k: int, name: str, driven: set[str], lines: set[str]) 
     if kind in TENDONS and source.names["tendon", of] in lines:
         return sensor(name, TENDONS[kind], source.names["tendon", of])
     if kind in MOTORS and source.names["actuator", of] in driven:
-        gear, motor = float(model.actuator_gear[of][0]), source.names["actuator", of]
+        gear, motor = source.gear(of), source.names["actuator", of]
         if kind == "ACTUATORFRC":
             bounded = servo_of(source, of).joint_range is not None  # the file measures before that bound
             return sensor(name, "effort", motor, scale=1.0 / gear) if gear and not bounded else None
@@ -74,7 +74,7 @@ def _made(source: Source, k: int, name: str, driven: set[str], lines: set[str]) 
         alone = acting_on(source, of) if kind == "JOINTACTFRC" else acting_in(source, of)
         if len(alone) != 1 or source.names["actuator", alone[0]] not in driven:
             return None
-        gear = float(source.model.actuator_gear[alone[0]][0])
+        gear = source.gear(alone[0])
         scale = 1.0 if kind == "JOINTACTFRC" else 1.0 / gear if gear else 0.0
         return sensor(name, "effort", source.names["actuator", alone[0]], scale=scale)
     if kind == "SUBTREECOM":

@@ -59,11 +59,10 @@ def starts(
         for k, x in enumerate(_coordinates(source, model.key_qpos[n], f"{name!r}: ", said)):
             dof, size = int(model.jnt_dofadr[k]), {FREE: 6, BALL: 3}.get(int(model.jnt_type[k]), 1)
             found[name] |= _entry(source, k, x, rates[dof : dof + size] if np.any(rates) else None)
-        places = getattr(model, "actuator_ctrladr", np.arange(model.nu))
-        words = [source.names["actuator", k] for k in range(model.nu)]
+        words = [source.names["actuator", k] for k in range(source.actuators)]
         controls[name] = {
-            place(word): float(model.key_ctrl[n][int(at)])
-            for word, at in zip(words, places, strict=True)
+            place(word): float(model.key_ctrl[n][source.control(k)])
+            for k, word in enumerate(words)
             if word in driven
         }
         said += [(f"{what} of key frames are left out", repr(name)) for what in _beside(source, n)]

@@ -15,8 +15,9 @@ import pytest
 from nsjax.core.operators import prepared
 from nsjax.multibody import LeftOutWarning, read_mjcf
 from nsjax.multibody.body_sensors import sensed
+from nsjax.multibody.contacts.groups import unused
 from nsjax.multibody.files.model_source import compiled, opened
-from nsjax.multibody.files.source import Source
+from nsjax.multibody.files.source import Source, identifier
 from nsjax.multibody.files.starts import _coordinates, _entry
 from nsjax.multibody.reactions import Instant
 from nsjax.multibody.start import given_coordinates
@@ -56,6 +57,13 @@ class Oracle:
             self.model.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
         self.model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
         self.data = mujoco.MjData(self.model)
+
+    @property
+    def sensors(self) -> dict[str, int]:
+        """Numbers of the sensors by the names that they get."""
+        taken = set[str]()
+        own = [str(self.model.sensor(k).name) for k in range(self.model.nsensor)]
+        return {unused(identifier(x or f"sensor{k}"), taken): k for k, x in enumerate(own)}
 
     def moved(self, q: np.ndarray, xi: np.ndarray) -> np.ndarray:
         found = q.copy()
@@ -148,8 +156,9 @@ class Here:
         """
         names, delayed, given = self.oracle.source.names, self.file.activations, {}
         driven = {x.name for x in self.file}
-        for k, u in enumerate(controls):
+        for k in range(self.oracle.source.actuators):
             if names["actuator", k] in driven:
+                u = controls[self.oracle.source.control(k)]
                 given[delayed.key(names["actuator", k])] = float(u)
         p = self.problem.replace(given).params
         if self.filters is None:
@@ -163,7 +172,9 @@ class Here:
     def acting(self) -> np.ndarray:
         """Entries of the library's activations in the order here."""
         model, names = self.oracle.model, self.oracle.source.names
-        at = {names["actuator", k]: int(model.actuator_actadr[k]) for k in range(model.nu)}
+        at = {
+            names["actuator", k]: int(model.actuator_actadr[k]) for k in range(self.oracle.source.actuators)
+        }
         return np.array([at[x] for x in self.file.activations.time_constants], int)
 
     def places(self) -> np.ndarray:
@@ -217,9 +228,10 @@ def compared(
         if rates.size:
             bounded(worst, "activations", rates, oracle.data.act_dot[here.acting()])
         for name, value in seen.items():
-            k = next(k for k in range(model.nsensor) if model.sensor(k).name == name)
+            k = oracle.sensors[name]
             kind = mujoco.mjtSensor(int(model.sensor_type[k])).name.removeprefix("mjSENS_").lower()
-            asked = np.array(oracle.data.sensor(name).data)
+            first, size = int(model.sensor_adr[k]), int(model.sensor_dim[k])
+            asked = np.array(oracle.data.sensordata[first : first + size])
             value = np.reshape(value, -1)
             if kind.endswith("quat") and float(np.sum(value * asked)) < 0.0:
                 value = -value

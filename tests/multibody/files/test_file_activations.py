@@ -11,7 +11,7 @@ import pytest
 import nsjax
 from nsjax import schemes
 from nsjax.multibody import assemble, read_mjcf
-from tests.multibody.files.oracle import compared, quiet
+from tests.multibody.files.oracle import compared, mujoco, quiet
 from tests.multibody.files.test_file_tendons import ARM, FIXED, sites
 
 MOTORS = (
@@ -123,3 +123,24 @@ def test_which_bounds_are_told() -> None:
         read_mjcf, BOUNDED.format('<muscle name="m" tendon="t" lengthrange="0 1"/>'), contact=False
     )
     assert any("an activation that is neither a filter nor an integrator" in x for x in muscle.left_out)
+
+
+SEVERAL = (
+    '<dcmotor name="d" joint="x" motorconst="1" resistance="1" input="pos vel" controller="1 0 5"/>'
+    '<position name="p" joint="y" kp="2" ctrlrange="-1 0.5" gear="3"/>'
+)
+
+
+def test_an_actuator_behind_one_with_several_controls() -> None:
+    """Bounds, gear and key frame are those of its own control."""
+    key = '<keyframe><key name="k" ctrl="0.1 0.2 0.3"/></keyframe><sensor>'
+    text = BOUNDED.format(SEVERAL).replace("<sensor>", key)
+    try:
+        mujoco.MjModel.from_xml_string(text)
+    except ValueError:
+        pytest.skip("this version of mujoco has one control an actuator")
+    file = quiet(read_mjcf, text, contact=False)
+    own = next(x for x in file if x.name == "p").numbers.own
+    assert (tuple(own.control_range), own.gear) == ((-1.0, 0.5), 3.0)
+    assert file.controls["k"] == {"p.own.control": 0.3}
+    assert any("are left out: 'd'" in x for x in file.left_out)
