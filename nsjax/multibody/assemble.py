@@ -94,15 +94,13 @@ def assemble(
         >>> round(float(traj["rod.angle"][-1]), 3)
         -0.07
     """
-    if coordinates not in COORDINATES:
-        raise InputError(f"assemble: coordinates = {coordinates!r}; choose one of {', '.join(COORDINATES)}")
     if isinstance(start, str):
         if start != EQUILIBRIUM:
             raise InputError(
                 f"assemble: start = {start!r}; give positions by names of bodies and joints, or "
                 f"{EQUILIBRIUM!r}"
             )
-        return at_rest(assemble(*parts, gravity=gravity, coordinates=coordinates, guess=guess))
+        return at_rest(assemble(*parts, gravity=gravity, coordinates=coordinates, guess=guess, near=near))
     if near is not None and (start or guess):
         raise InputError("assemble: near beside start or guess; give one of them")
     return assembled(parts, gravity, coordinates, Begin(dict(start or {}), dict(guess or {}), near))
@@ -110,6 +108,8 @@ def assemble(
 
 def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: Begin) -> Problem:
     """What `assemble` makes."""
+    if coordinates not in COORDINATES:
+        raise InputError(f"assemble: coordinates = {coordinates!r}; choose one of {', '.join(COORDINATES)}")
     parts = with_nodes(with_groups(parts, coordinates))
     check_names(parts)
     gravity = number("assemble", "gravity", "gravity", gravity)

@@ -21,6 +21,7 @@ from nsjax.multibody import (
     hinge,
     joint_spring,
     plane,
+    read_mjcf,
     slide,
     sphere,
     spring,
@@ -117,7 +118,7 @@ def test_what_has_no_rest_is_refused() -> None:
         pendulum(start="rest")
     with pytest.raises(
         InputError,
-        match=r"lies 0\.\d+ beyond 'foot', and contacts and limits are left out of it; ask nsjax.analysis.*"
+        match=r"lies 1\.\d+ beyond 'foot', and contacts and limits are left out of it; ask nsjax.analysis.*"
         "for one in which it is closed, or give positions as start",
     ):
         falling(more=(
@@ -130,3 +131,26 @@ def test_what_has_no_rest_is_refused() -> None:
             body("rod", mass=m, inertia=0.1, com=0.5), hinge("pin", "ground", "rod"), gravity=9.81,
             start="equilibrium",
         ).state.q)(1.0)  # fmt: skip
+
+
+@SLOW
+def test_a_file_at_rest() -> None:
+    """Two coupled hinges with a spring hang under gravity: ``problem("equilibrium")``."""
+    pytest.importorskip("mujoco", reason="the package mujoco is not installed")
+    text = """<mujoco><worldbody><body name="a"><joint name="A" axis="0 1 0" stiffness="2"/>
+    <geom size="0.1" pos="0.4 0 0" mass="1"/><body name="b" pos="0.8 0 0"><joint name="B" axis="0 1 0"/>
+    <geom size="0.1" pos="0.3 0 0" mass="0.5"/></body></body></worldbody>
+    <equality><joint joint1="B" joint2="A" polycoef="0.1 0.5 0 0 0"/></equality></mujoco>"""
+    problem = read_mjcf(text, contact=False).problem("equilibrium")
+    x = float(problem.state.q[0])
+    assert float(problem.state.q[1]) == pytest.approx(0.1 + 0.5 * x, abs=1e-10)
+
+    def energy(x: float) -> float:
+        """Heights of both masses, and the spring; angles turn downwards."""
+        other = x + 0.1 + 0.5 * x
+        heights = -0.4 * np.sin(x) + 0.5 * (-0.8 * np.sin(x) - 0.3 * np.sin(other))
+        return float(9.81 * heights + x * x)
+
+    h = 1e-4
+    assert abs(energy(x + h) - energy(x - h)) / (2.0 * h) < 1e-6
+    assert energy(x + h) + energy(x - h) > 2.0 * energy(x)

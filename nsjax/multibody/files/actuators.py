@@ -25,6 +25,13 @@ LEAST_CONSTANT = 1e-15
 """What the library takes for a time constant of zero [s]."""
 
 
+OWN = (
+    "state", "initial_q", "initial_v", "initial_time", "params", "model", "commands", "time_constants",
+    "ranges",
+)  # fmt: skip
+"""Names of numbers that are no numbers of parts."""
+
+
 @record()
 class Servo:
     """Numbers of an actuator: the effort is ``gear (g . (1, l, l') u + b . (1, l, l'))`` with the length
@@ -80,9 +87,15 @@ class Activations:
 
     def key(self, name: str) -> str:
         """Place of an actuator's control in params of the problem with activations."""
-        if not self.time_constants:
-            return f"{name}.own.control"
-        return f"commands.{name}" if name in self.time_constants else f"model.{name}.own.control"
+        return self.place(f"{name}.own.control")
+
+    def place(self, number: str) -> str:
+        """Place of a number of the parts in params of the problem with activations."""
+        head = number.split(".")[0]
+        if not self.time_constants or head in OWN:
+            return number
+        commanded = head in self.time_constants and number == f"{head}.own.control"
+        return f"commands.{head}" if commanded else f"model.{number}"
 
     def added(self, problem: Problem, start: str | None) -> Problem:
         """A problem whose controls act through them, from the start of that name."""

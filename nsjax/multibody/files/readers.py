@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,18 +69,26 @@ class ModelFile(list[Part]):
         self.left_out, self.title, self.sensors = left_out, title, sensors
         self.activations = activations or Activations()
 
-    def problem(self, start: str | None = None, coordinates: str = "joint") -> Problem:
+    def problem(
+        self, start: str | Mapping[str, Any] | None = None, coordinates: str = "joint"
+    ) -> Problem:  # fmt: skip
         """The mechanism of the file, with its gravity; actuators with an activation are `nsjax.filtered`.
 
         Args:
             start: name of a key frame, with its controls; None: the file's reference position;
                 ``"equilibrium"``: at rest near it, as of `assemble`. In a file with loops or couplings it
-                is the nearest position, and velocity, that keep them.
+                is the nearest position, and velocity, that keep them. Or positions and velocities as of
+                `assemble`, kept beside the reference position.
             coordinates: as of `assemble`.
 
         Raises:
             InputError: for an unknown key frame, with the nearest known one, and as `assemble`.
         """
+        bound = any(part.option("loop") or part.kind in COUPLINGS for part in self)
+        if isinstance(start, Mapping):
+            whole = Begin(start, self.start) if bound else Begin({**self.start, **start})
+            made = assembled(tuple(self), self.gravity, coordinates, whole)
+            return self.activations.added(made, None)
         resting = start == EQUILIBRIUM and start not in self.starts
         start = None if resting else start
         if start is not None and start not in self.starts:
@@ -90,7 +98,6 @@ class ModelFile(list[Part]):
                 else f"{self.title}: start = {start!r}, and the file has no key frames; leave it out"
             )
         given = self.start if start is None else self.starts[start]
-        bound = any(part.option("loop") or part.kind in COUPLINGS for part in self)
         near = bound and (start is not None or any(part.kind in COUPLINGS for part in self))
         begin = Begin(near=given) if near else Begin(start=given)
         found = assembled(tuple(self), self.gravity, coordinates, begin)

@@ -144,3 +144,19 @@ def test_an_actuator_behind_one_with_several_controls() -> None:
     assert (tuple(own.control_range), own.gear) == ((-1.0, 0.5), 3.0)
     assert file.controls["k"] == {"p.own.control": 0.3}
     assert any("are left out: 'd'" in x for x in file.left_out)
+
+
+def test_a_start_of_ones_own() -> None:
+    """Kept by ``problem``, as its activations are; numbers of parts stand in ``model`` then."""
+    file = quiet(read_mjcf, SLEDGE.format(""), contact=False)
+    problem = file.problem({"x": (0.2, 0.5)})
+    assert tuple(problem.state.q) == (0.2, 0.0)
+    assert tuple(problem.state.v) == (0.5, 0.0, 0.0, 0.0)
+    given = {"slow.own.control": 0.3, "m.own.control": 0.4, "a.mass": 3.0, "gravity": np.zeros(3)}
+    params = problem.replace({file.activations.place(k): x for k, x in given.items()}).params
+    assert (params.commands["slow"], params.model["m"].own.control, params.model["a"].mass) == (
+        0.3,
+        0.4,
+        3.0,
+    )
+    assert file.activations.place("initial_v") == "initial_v"
