@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.multibody.body_sensors import Sensor, sensor
+from nsjax.multibody.body_sensors import RELATIVE, Sensor, sensor
 from nsjax.multibody.contacts.groups import unused
 from nsjax.multibody.files.actuators import acting_in, acting_on, driven_by, servo_of
 from nsjax.multibody.files.source import Place, Source, gathered, identifier
@@ -58,7 +58,7 @@ def _made(source: Source, k: int, name: str, driven: set[str], lines: set[str]) 
     model, mujoco = source.model, source.mujoco
     kind = mujoco.mjtSensor(int(model.sensor_type[k])).name.removeprefix("mjSENS_")
     of = int(model.sensor_objid[k])
-    if int(model.sensor_refid[k]) >= 0:
+    if int(model.sensor_refid[k]) >= 0 and kind not in FRAMES:
         return None
     if kind in JOINTS and int(model.jnt_type[of]) in (HINGE, SLIDE):
         return sensor(name, JOINTS[kind], source.names["joint", of])
@@ -95,7 +95,14 @@ def _of_frame(source: Source, k: int, name: str, kind: str, how: dict[str, Any])
         axes = np.roll(axes, -first, axis=0)
     elif not how.get("own") and kind != "quaternion":
         axes = None
-    return sensor(name, kind, place.body, at=place.origin, axes=axes, proper=how.get("proper", False))
+    against, base = None, int(source.model.sensor_refid[k])
+    if base >= 0:
+        home = _frame(source, int(source.model.sensor_reftype[k]), base)
+        if home is None or kind not in RELATIVE:
+            return None
+        against = home.body, home.origin, home.turn.T
+    proper = how.get("proper", False)
+    return sensor(name, kind, place.body, at=place.origin, axes=axes, proper=proper, frame=against)
 
 
 def _frame(source: Source, kind: int, of: int) -> Place | None:

@@ -227,6 +227,10 @@ class Family:
         for x in self.driven:
             found += [f"<actuator{w} name='{w}{x}' actuator='{x}'/>" for w in ("frc", "pos", "vel")]
         found.append(f"<subtreecom name='com' body='{self.bodies[0]}'/>")
+        for k, kind in enumerate(("framepos", "framelinvel", "frameangvel", "framequat", "frameyaxis")):
+            one, other = rng.choice(self.sites[1:]), rng.choice(self.bodies)
+            ends = f"objtype='site' objname='{one}' reftype='xbody' refname='{other}'"
+            found.append(f"<{kind} name='r{k}' {ends}/>")
         return "".join(found)
 
     def whole(self) -> str:
