@@ -133,5 +133,7 @@ def test_what_is_measured_in_a_frame_that_turns() -> None:
     shown, wanted = jax.jvp(lambda s: sensed(mechanism, place, t, q + s * v, v, None, p), (t,), (t + 1.0,))
     arm = (0.3 * np.cos(0.8) + 0.1 * np.sin(0.8), 0.3 * np.sin(0.8) - 0.1 * np.cos(0.8))  # in the axes of a
     assert np.asarray(shown) == pytest.approx(np.array(frame[2]) @ (arm[0] + 0.3, arm[1] - 0.2), abs=1e-12)
-    assert np.asarray(sensed(mechanism, rate, t, q, v, None, p)) == pytest.approx(wanted, abs=1e-12)
+    assert np.asarray(sensed(mechanism, rate, t, q, v, None, p)) == pytest.approx(
+        np.asarray(wanted), abs=1e-12
+    )
     assert float(sensed(mechanism, spin, t, q, v, None, p)) == pytest.approx(-1.1, abs=1e-12)

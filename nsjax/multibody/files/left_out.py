@@ -77,8 +77,8 @@ def _of_joints(source: Source) -> Iterator[tuple[str, str]]:
         curved = getattr(model, "jnt_stiffnesspoly", None)
         if (poly is not None and np.any(poly[dof])) or (curved is not None and np.any(curved[k])):
             yield "joints whose stiffness or damping of higher order is left out", who
-        if model.jnt_actgravcomp[k]:
-            yield "joints whose gravity compensation by actuators is left out", who
+        if model.jnt_actgravcomp[k] and model.jnt_actfrclimited[k]:
+            yield "joints whose gravity compensation is not in the bound of their actuators", who
         if model.jnt_actfrclimited[k] and len(acting_on(source, k)) > 1:
             yield "joints whose bound of the sum of all actuators is left out", who
 
@@ -86,8 +86,6 @@ def _of_joints(source: Source) -> Iterator[tuple[str, str]]:
 def _of_bodies(source: Source) -> Iterator[tuple[str, str]]:
     model = source.model
     for b in range(1, model.nbody):
-        if model.body_gravcomp[b]:
-            yield "bodies whose gravity compensation is left out", source.called("body", b)
         if source.merged(b) and source.own_name("body", b):
             home = source.place(b).body
             yield (

@@ -58,6 +58,12 @@ def _body(source: Source, b: int) -> Iterator[Part]:
         yield _massive(source, b, name)
         turned = source.rotation_vector(frame.turn)
         yield fixed(f"{name}_held", frame.body, name, at=nonzero(frame.origin), turned=turned)
+    carried = (
+        -float(model.body_gravcomp[b]) * float(model.body_mass[b]) * np.array(model.opt.gravity, float)
+    )
+    passive = not (source.off("spring") and source.off("damper"))  # both switch off all passive forces
+    if np.any(carried) and passive and not source.off("gravity"):
+        yield force(f"{name}_carried", (name, np.array(model.body_ipos[b])), carried)
 
 
 def _massive(source: Source, b: int, name: str) -> Part:

@@ -58,6 +58,9 @@ class Family:
                 f"<tendon name='et' tendon1='{self.lines[0]}' polycoef='{0.05 * self.aside} 0 0 0 0'/>"
             )
         self.motors, self.driven = self.actuated()
+        carried = self.often(0.3)
+        if carried:
+            self.world = self.world.replace("<body name='b1' ", "<body name='b1' gravcomp='0.7' ")
         self.text = self.whole()
 
     def often(self, share: float) -> bool:
