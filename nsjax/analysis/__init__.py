@@ -9,7 +9,6 @@ from nsjax.analysis.load_path import load_path
 from nsjax.analysis.lyapunov import lyapunov_exponent
 from nsjax.analysis.rows import impulse_steps
 from nsjax.analysis.small_motions import Modes, modes
-from nsjax.analysis.statics import Equilibria, equilibrium
 from nsjax.schemes.amplification import (
     amplification_matrix,
     numerical_damping,
@@ -17,6 +16,7 @@ from nsjax.schemes.amplification import (
     relative_period_error,
     spectral_radius,
 )
+from nsjax.statics.equilibria import Equilibria, equilibrium
 
 __all__ = [
     "Drift",

@@ -18,8 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.analysis.held_contacts import chosen_contacts
-from nsjax.analysis.statics import null_space
 from nsjax.core import InputError, Problem, State, System
 from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.inertia import mass_matrix
@@ -29,6 +27,8 @@ from nsjax.core.quantities import NOTES, QUANTITIES, ROWS
 from nsjax.core.system import bordered, contact_names
 from nsjax.linalg.independent import independent
 from nsjax.sensors import place_of, read, row_output
+from nsjax.statics.equilibria import null_space
+from nsjax.statics.held_contacts import chosen_contacts
 from nsjax.types import Array, PyTree
 
 TOUCHING = 1e-6

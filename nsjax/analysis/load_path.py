@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.analysis.statics import (
+from nsjax.core import InputError, Problem
+from nsjax.statics.equilibria import (
     HALVINGS,
     PASSES,
     SETTLED,
@@ -21,7 +22,6 @@ from nsjax.analysis.statics import (
     size,
     solved,
 )
-from nsjax.core import InputError, Problem
 
 EASY = 6
 """Newton steps up to which the next arc is longer by half."""

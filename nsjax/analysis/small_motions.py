@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.analysis.statics import null_space, ramp_of, residual
 from nsjax.core import InputError, Problem, System
 from nsjax.core.inertia import mass_matrix
 from nsjax.core.operators import prepared
+from nsjax.statics.equilibria import null_space, ramp_of, residual
 from nsjax.types import Array, PyTree
 
 ROUNDING = 10.0 * float(np.finfo(float).eps)

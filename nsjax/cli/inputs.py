@@ -286,16 +286,15 @@ def _from_model_file(path: pathlib.Path, values: Mapping[str, Any]) -> Problem:
     known = list(inspect.signature(reader).parameters)[1:]
     file = reader(path, **{k: x for k, x in values.items() if k in known})
     given = {k: x for k, x in values.items() if k in ("start", "coordinates")}
-    start = given.pop("start", {})
-    key = start if isinstance(start, str) and start in file.starts else ""
-    start = file.starts[key] if key else start
-    if not isinstance(start, Mapping):
+    start = given.pop("start", None)
+    known_start = start is None or isinstance(start, Mapping) or start in (*file.starts, "equilibrium")
+    if not known_start:
         keys = f", or name a key frame of the file: {', '.join(file.starts)}" if file.starts else ""
         raise InputError(f"--set start={start!r}: write it as {{'joint': 0.3}}{keys}")
-    problem = multibody.assemble(*file, gravity=file.gravity, start={**file.start, **start}, **given)
-    problem = problem.replace(file.controls.get(key, {}))
+    problem = file.problem(start, **given)
     numbers = {k: x for k, x in values.items() if k not in (*known, "start", "coordinates")}
-    return problem.replace(_arrays(numbers, list(numbers)))
+    arrays = _arrays(numbers, list(numbers))
+    return problem.replace({file.activations.place(k): x for k, x in arrays.items()})
 
 
 def _module(path: pathlib.Path) -> Any:

@@ -1,8 +1,9 @@
-"""First-order actuators: a number of the force that follows its command with a time constant.
+"""First-order actuators: a number of the force that follows its command with a time constant, or
+integrates it.
 
-``T da/dt = u - a``: the activation ``a`` is a velocity without a position (`System.retract` does not look
-at it), with the inertia ``T`` and the force ``u - a``. So it is an unknown like all others in every scheme,
-of its order, and implicit where the scheme is.
+``T da/dt = u - a``, or ``da/dt = u``: the activation ``a`` is a velocity without a position
+(`System.retract` does not look at it), with the inertia ``T`` and the force ``u - a`` (1 and ``u``). So it
+is an unknown like all others in every scheme, of its order, and implicit where the scheme is.
 """
 
 from __future__ import annotations
@@ -30,13 +31,22 @@ class FilteredParams:
 
     Args:
         model: of the system itself.
-        time_constants: by name [s].
+        time_constants: by name [s]; None: the activation is the integral of its command.
         commands: what the activations go to, by name.
+        ranges: least and largest command (2,) by name, of those that have bounds.
     """
 
     model: PyTree
     time_constants: dict[str, Any]
     commands: dict[str, Any]
+    ranges: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def command(self, name: str) -> Array:
+        """A command inside its range; at an end its derivative is that of inside."""
+        u, bounds = jnp.asarray(self.commands[name], float), self.ranges.get(name)
+        if bounds is None:
+            return u
+        return jnp.where(u < bounds[0], bounds[0], jnp.where(u > bounds[1], bounds[1], u))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,16 +83,24 @@ class Filters:
     def mass(self, q: Array, p: FilteredParams) -> Array:
         """Mass matrix beside the time constants."""
         own, k = mass_matrix(self.system, q, self.ready(p)), len(self.names)
-        T = jnp.stack([jnp.asarray(p.time_constants[name], float) for name in self.names])
+        constants = [p.time_constants[name] for name in self.names]
+        T = jnp.stack([jnp.asarray(1.0 if x is None else x, float) for x in constants])
         corner = jnp.zeros((own.shape[0], k))
         lower = jnp.concatenate([corner.T, T[:, None] * jnp.eye(k)], axis=1)
         return jnp.concatenate([jnp.concatenate([own, corner], axis=1), lower])
 
     def force(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
-        """The force of the system at the activations, then ``u - a``."""
+        """The force of the system at the activations, then ``u - a``, or ``u``."""
         w, a = self.split(v)
-        u = jnp.stack([jnp.asarray(p.commands[name], float) for name in self.names])
-        return jnp.concatenate([self.system.force(t, q, w, self.ready(p, a)), u - a])
+        rates = [
+            p.command(name) - (0.0 if p.time_constants[name] is None else a[k])
+            for k, name in enumerate(self.names)
+        ]
+        return jnp.concatenate([self.system.force(t, q, w, self.ready(p, a)), jnp.stack(rates)])
+
+    def refresh(self, t: Array, q: Array, p: FilteredParams) -> FilteredParams:
+        """What the system holds fixed over a step."""
+        return dataclasses.replace(p, model=self.system.refresh(t, q, self.ready(p)))  # type: ignore[misc]
 
     def slip(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
         """The slip of the system."""
@@ -149,33 +167,106 @@ class Inner:
         return self.function(*arguments[:-1], self.filters.ready(arguments[-1]))
 
 
+@dataclasses.dataclass(frozen=True)
+class FilteredChoice:
+    """What a system with filters chooses of its contacts (`nsjax.core.chosen.Chosen`)."""
+
+    chosen: Any
+    filters: Filters
+
+    @property
+    def system(self) -> System:
+        """The system of the chosen contacts, with the same filters."""
+        own = self.chosen.system
+        inputs = dataclasses.replace(self.filters.inputs, system=own)
+        return with_filters(own, dataclasses.replace(self.filters, inputs=inputs))
+
+    @property
+    def common(self) -> int:
+        """That of the system."""
+        found: int = self.chosen.common
+        return found
+
+    def which(self, p: FilteredParams) -> Array:
+        """That of the system."""
+        found: Array = self.chosen.which(p.model)
+        return found
+
+    def used(self, p: FilteredParams) -> Array:
+        """That of the system."""
+        found: Array = self.chosen.used(p.model)
+        return found
+
+    def places(self, p: FilteredParams) -> Array:
+        """That of the system."""
+        found: Array = self.chosen.places(p.model)
+        return found
+
+    def overflow(self, p: FilteredParams) -> Array:
+        """That of the system."""
+        found: Array = self.chosen.overflow(p.model)
+        return found
+
+    def lost(self, p: FilteredParams) -> dict[str, Array]:
+        """That of the system."""
+        found: dict[str, Array] = self.chosen.lost(p.model)
+        return found
+
+
 STILL = ("potential", "gap", "constraint", "allowed", "shapes", "law", "drag_bound")
 MOVING = ("slip", "drag", "rows", "observe")
 
 
+def with_filters(system: System, filters: Filters) -> System:
+    """The system with activations behind its velocities."""
+    changes: dict[str, Any] = {}
+    for name in (*STILL, *MOVING):
+        function = getattr(system, name)
+        if function is not None:
+            changes[name] = getattr(filters, name) if name in MOVING else Inner(function, filters)
+    if system.refresh is not None:
+        changes["refresh"] = filters.refresh
+    if system.chosen is not None:
+        changes["chosen"] = FilteredChoice(system.chosen, filters)
+    labels = system.labels
+    if labels.v:
+        labels = dataclasses.replace(
+            labels, v=(*labels.v, *(f"{name}.activation" for name in filters.names))
+        )
+    return dataclasses.replace(
+        system, **changes, nv=system.nv + len(filters.names), mass=filters.mass, inertia=None,
+        force=filters.force, retract=filters.retract, difference=filters.difference, prepare=None,
+        structure=Dense(), labels=labels, parts=filters, name="", choices=(),
+    )  # fmt: skip
+
+
 def filtered(
-    problem: Problem, time_constants: Mapping[str, Any], start: Mapping[str, Any] | None = None
-) -> Problem:
+    problem: Problem, time_constants: Mapping[str, Any], start: Mapping[str, Any] | None = None, *,
+    ranges: Mapping[str, Any] | None = None,
+) -> Problem:  # fmt: skip
     """A problem whose motors answer with a delay: ``T da/dt = u - a``.
 
     Args:
         problem: with motors that answer at once.
         time_constants: ``T`` [s] by the name of an actuator, force or torque (``"motor"``), or of a number
-            of the force (``"drive.own.control"``).
+            of the force (``"drive.own.control"``); None: the number is the integral of its command,
+            ``da/dt = u``.
         start: activations at the start by the same names; None: the problem's own numbers, which are also
-            the commands.
+            the commands (zero where a command is integrated).
+        ranges: least and largest command by the same names; None: no bounds.
 
     Returns:
         A problem whose velocities end with the activations, ``traj.v[:, -1]`` of one, and
         ``traj["motor.activation"]``. Its params are ``model``, those of the given one,
-        ``time_constants`` and ``commands``. As an input of `nsjax.driven` and `nsjax.stepper` the name
-        ``"motor"`` is the command.
+        ``time_constants``, ``commands`` and ``ranges``. As an input of `nsjax.driven` and
+        `nsjax.stepper` the name ``"motor"`` is the command.
 
     Raises:
         InputError: for an unknown name, a time constant that is not positive, a number that is no single
-            one or enters more than the force.
+            one or enters more than the force, a range that is none.
 
-    Limits: the mass matrix is dense. An explicit scheme needs steps below 2 T.
+    Limits: the mass matrix is dense. An explicit scheme needs steps below 2 T. Contacts of free bodies in
+    absolute coordinates beyond 2,000 pairs, and bodies that nothing joins there, take no filters.
 
     Example:
         >>> import nsjax
@@ -188,48 +279,52 @@ def filtered(
     # names of commands and activations are words
     keys = tuple((name.replace(".", "_"), key) for name, key in places.keys)
     places = dataclasses.replace(places, keys=keys)
-    system, k = problem.system, len(keys)
-    if problem.system.refresh is not None or system.islands:
+    system = problem.system
+    if system.islands:
         raise InputError(
-            "filtered: the system holds features fixed over a step, or falls into islands, which "
-            "first-order actuators do not take yet; filter the command with nsjax.table or in the policy "
-            "instead"
+            "filtered: the bodies fall into islands, which first-order actuators do not take; assemble "
+            'with coordinates="joint", or filter the command with nsjax.table or in the policy instead'
         )
+    bounds = _ranges(ranges or {}, tuple(time_constants))
     for (name, key), T in zip(places.keys, time_constants.values(), strict=True):
         if shape_of(problem, key):
             raise InputError(f"filtered: {name!r} has the shape {shape_of(problem, key)}; name an entry")
-        if not is_traced(T) and not float(T) > 0.0:
+        if T is not None and not is_traced(T) and not float(T) > 0.0:
             raise InputError(f"filtered: time constant {T} s of {name!r}; it must be positive")
         _check_force_alone(problem, places, name)
     filters = Filters(places)
-    changes: dict[str, Any] = {}
-    for name in (*STILL, *MOVING):
-        function = getattr(system, name)
-        if function is not None:
-            changes[name] = getattr(filters, name) if name in MOVING else Inner(function, filters)
-    labels = system.labels
-    if labels.v:
-        labels = dataclasses.replace(
-            labels, v=(*labels.v, *(f"{name}.activation" for name in filters.names))
-        )
-    made = dataclasses.replace(
-        system, **changes, nv=system.nv + k, mass=filters.mass, inertia=None, force=filters.force,
-        retract=filters.retract, difference=filters.difference, prepare=None, structure=Dense(),
-        labels=labels, parts=filters, name="", choices=(),
-    )  # fmt: skip
+    made = with_filters(system, filters)
     own = {name: value_of(problem, key) for name, key in places.keys}
     model = places.model(problem.params, {name: jnp.asarray(x, float) for name, x in own.items()})
     constants = dict(zip(filters.names, time_constants.values(), strict=True))
-    params = FilteredParams(model=model, time_constants=constants, commands=own)
+    params = FilteredParams(model=model, time_constants=constants, commands=own, ranges=bounds)
+    rest = {name: 0.0 if constants[name] is None else own[name] for name in filters.names}
     begun = {name.replace(".", "_"): x for name, x in (start or {}).items()}
     strange = next((name for name in begun if name not in own), None)
     if strange is not None:
         raise InputError(f"filtered: start of {strange!r}, which has no time constant; give it one")
-    first = jnp.stack([jnp.asarray(begun.get(name, own[name]), float) for name in filters.names])
+    first = jnp.stack([jnp.asarray(begun.get(name, rest[name]), float) for name in filters.names])
     v = jnp.concatenate([jnp.asarray(problem.state.v), first])
     kept: Any = v if is_traced(v) else np.asarray(v)
     state = State(t=problem.state.t, q=problem.state.q, v=kept)
     return Problem(system=made, params=params, state=state)
+
+
+def _ranges(ranges: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Bounds of commands by the names of numbers, checked."""
+    found = {}
+    for name, bounds in ranges.items():
+        if name not in names:
+            raise InputError(f"filtered: range of {name!r}, which has no time constant; give it one")
+        if bounds is None:
+            continue
+        if not is_traced(bounds) and not (np.shape(bounds) == (2,) and bounds[0] <= bounds[1]):
+            raise InputError(
+                f"filtered: range {bounds} of {name!r}; give a pair of the least and the largest command"
+            )
+        kept: Any = jnp.asarray(bounds, float) if is_traced(bounds) else np.array(bounds, float)
+        found[name.replace(".", "_")] = kept
+    return found
 
 
 def _check_force_alone(problem: Problem, places: Inputs, name: str) -> None:
@@ -241,6 +336,7 @@ def _check_force_alone(problem: Problem, places: Inputs, name: str) -> None:
     def others(x: Array) -> PyTree:
         model = places.model(problem.params, own | {name: x})
         p = model if system.prepare is None else system.prepare(model)
+        p = p if system.refresh is None else system.refresh(t, q, p)
         found = {"mass": mass_matrix(system, q, p)}
         for function, arguments in (
             ("gap", (t, q)), ("constraint", (t, q)), ("slip", (t, q, v)), ("drag", (t, q, v)), ("law", ()),

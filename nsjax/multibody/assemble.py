@@ -21,9 +21,10 @@ from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.loads import has_line
 from nsjax.multibody.loads import kind_of as load_kind
 from nsjax.multibody.mechanism import Mechanism
+from nsjax.multibody.nearest_start import nearest_start
 from nsjax.multibody.parts import Part, number
 from nsjax.multibody.presence import presence_of
-from nsjax.multibody.start import close, dependent_rows, poses
+from nsjax.multibody.start import Begin, at_rest, close, dependent_rows, poses
 from nsjax.multibody.topology import (
     Topology,
     absolute_topology,
@@ -33,11 +34,13 @@ from nsjax.multibody.topology import (
 )
 
 COORDINATES = ("joint", "absolute")
+EQUILIBRIUM = "equilibrium"
 
 
 def assemble(
-    *parts: Part, gravity: Any = None, coordinates: str = "joint", start: Mapping[str, Any] | None = None,
-    guess: Mapping[str, Any] | None = None,
+    *parts: Part, gravity: Any = None, coordinates: str = "joint",
+    start: Mapping[str, Any] | str | None = None, guess: Mapping[str, Any] | None = None,
+    near: Mapping[str, Any] | None = None,
 ) -> Problem:  # fmt: skip
     """A mechanism of parts, ready for `nsjax.simulate`.
 
@@ -58,8 +61,15 @@ def assemble(
             solved for. A beam, and all bodies beside one, are given like a free body of space, a beam by
             how it is moved from where it is drawn; nodes may have a start of their own. Rigid bodies beside
             beams follow from their joints, and so do velocities, those of beams as of rigid bodies.
+            ``"equilibrium"``: at rest in a stable equilibrium of all forces but those of contacts and
+            limits, which a damped motion from ``guess`` leads to.
         guess: in the same form, where the search for positions that close loops begins; velocities in it
             are not looked at, nor are places of beams. Which of several positions is found follows from it.
+
+        near: in the same form, in place of both: the start is the position nearest to it in which loops
+            are closed, couplings kept and limits not passed, and the velocity nearest to its own that keeps
+            loops and couplings: by the sum of the squares of all coordinates [m, rad]. Contacts are not
+            looked at, see `nsjax.consistent`.
 
     Returns:
         A `Problem`: ``problem.params["rod"].mass`` and so on by the names of the parts,
@@ -67,7 +77,11 @@ def assemble(
 
     Raises:
         InputError: naming the part, for names that are unknown or stand twice, joints that contradict each
-            other, loops that do not close, springs without direction.
+            other, loops that do not close, springs without direction, and mechanisms that come to rest
+            nowhere, or beyond a contact or limit.
+
+    Limits: an equilibrium takes dense matrices, and numbers that are not traced; contacts that hold a
+    mechanism are named to `nsjax.analysis.equilibrium`, which finds unstable ones, too.
 
     Example:
         >>> import nsjax
@@ -80,6 +94,20 @@ def assemble(
         >>> round(float(traj["rod.angle"][-1]), 3)
         -0.07
     """
+    if isinstance(start, str):
+        if start != EQUILIBRIUM:
+            raise InputError(
+                f"assemble: start = {start!r}; give positions by names of bodies and joints, or "
+                f"{EQUILIBRIUM!r}"
+            )
+        return at_rest(assemble(*parts, gravity=gravity, coordinates=coordinates, guess=guess, near=near))
+    if near is not None and (start or guess):
+        raise InputError("assemble: near beside start or guess; give one of them")
+    return assembled(parts, gravity, coordinates, Begin(dict(start or {}), dict(guess or {}), near))
+
+
+def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: Begin) -> Problem:
+    """What `assemble` makes."""
     if coordinates not in COORDINATES:
         raise InputError(f"assemble: coordinates = {coordinates!r}; choose one of {', '.join(COORDINATES)}")
     parts = with_nodes(with_groups(parts, coordinates))
@@ -89,7 +117,11 @@ def assemble(
     _check_dimension((*parts, *stand_ins(parts)), dimension)
     parts = with_candidates(parts, dimension, coordinates)
     if any(part.kind == "beam" for part in parts):
-        return _with_beams(parts, gravity, dict(start or {}), guess)
+        if begin.near is not None:
+            raise InputError(
+                "assemble: near in a mechanism with beams, which are drawn; give start and guess"
+            )
+        return _with_beams(parts, gravity, dict(begin.start), begin.guess)
     tree = _mechanism(parts, joint_topology(parts, dimension))
     if not tree.topology.sizes[1]:
         names = ", ".join(repr(x.joint) for x in tree.topology.links)
@@ -97,7 +129,10 @@ def assemble(
     params = {part.name: part.numbers for part in parts} | {"gravity": gravity}
     _check_leaves(parts, tree)
     _check_turning(parts, tree)
-    q, v = close(tree, params, dict(start or {}), dict(guess or {}))
+    if begin.near is None:
+        q, v = close(tree, params, begin.start, begin.guess)
+    else:
+        q, v = nearest_start(tree, params, begin.near)
     _check_springs(tree, params, q)
     dropped = dependent_rows(tree, params, q)
     if coordinates == "joint":
@@ -162,7 +197,7 @@ def _tell_rows(contacts: Named) -> None:
             "which a step looks at those that are near"
         )
     warnings.warn(
-        f"assemble: {many} contacts between bodies, beyond {MANY_ROWS}: {said}", RowsWarning, stacklevel=4
+        f"assemble: {many} contacts between bodies, beyond {MANY_ROWS}: {said}", RowsWarning, stacklevel=5
     )
 
 
@@ -181,7 +216,7 @@ def _tell_turns(parts: tuple[Part, ...], tree: Mechanism) -> None:
             'whose angle nothing reads with loop=True, or assemble with coordinates="absolute", which '
             "counts turns",
             TurnsWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

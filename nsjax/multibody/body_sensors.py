@@ -25,6 +25,9 @@ KINDS = {
 }  # fmt: skip
 """What sensors measure, and on what."""
 
+RELATIVE = ("position", "velocity", "spin", "axis", "quaternion")
+"""What may be measured against a frame that moves."""
+
 NEED_FORCES = ("acceleration", "angular_acceleration")
 
 
@@ -34,6 +37,7 @@ class Sensor:
 
     Args:
         name, kind, of, at, axes, on, scale, proper: as of `sensor`, numbers as tuples.
+        frame: body, point and axes as of `sensor`, or None.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Sensor:
     on: tuple[float, ...] | None = None
     scale: float = 1.0
     proper: bool = False
+    frame: tuple[str, Any, Any] | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -56,12 +61,13 @@ class Sensor:
     @property
     def looks_at(self) -> tuple[tuple[str, str], ...]:
         """Kinds and names of its parts."""
-        return tuple((KINDS[self.kind], name) for name in self.of)
+        names = self.of if self.frame is None else (*self.of, self.frame[0])
+        return tuple((KINDS[self.kind], name) for name in names)
 
 
 def sensor(
     name: str, kind: str, of: str | tuple[str, ...], *, at: Any = None, axes: Any = None, on: Any = None,
-    scale: float = 1.0, proper: bool = False,
+    scale: float = 1.0, proper: bool = False, frame: tuple[str, Any, Any] | None = None,
 ) -> Sensor:  # fmt: skip
     """A sensor, for ``outputs`` of `nsjax.stepper` and `nsjax.analysis.linearise`, and `Trajectory.sensor`.
 
@@ -78,9 +84,12 @@ def sensor(
             given; None: axes of the ground.
         scale: factor of what it gives.
         proper: acceleration without that of gravity, as accelerometers measure it.
+        frame: ``(body, point, axes)``, point and axes as ``at`` and ``axes`` or None: a position, velocity,
+            spin, axis or quaternion of a body as one measures it who moves with this frame, in its axes.
 
     Raises:
-        InputError: for an unknown kind, another number of parts, and numbers that are traced.
+        InputError: for an unknown kind, another number of parts, numbers that are traced, and a frame for a
+            kind that is not measured against one.
 
     Limits: accelerations are those of the forces of contacts as the scheme gives them, at the end of a
     step.
@@ -99,12 +108,21 @@ def sensor(
             f"sensor {name!r}: {kind} of {names}; give the names of {count or 'its'} parts, each a "
             f"{KINDS[kind]}"
         )
-    if is_traced((at, axes, on, scale)):
+    if frame is not None and kind not in RELATIVE:
+        raise InputError(
+            f"sensor {name!r}: {kind} against the frame of {frame[0]!r}; leave frame out, or measure one "
+            f"of {', '.join(RELATIVE)}"
+        )
+    if is_traced((at, axes, on, scale, frame)):
         raise InputError(f"sensor {name!r}: its place is traced; give numbers")
+    against = None if frame is None else (frame[0], _tuple(frame[1]), _rows(frame[2]))
     return Sensor(
-        name, kind, names, _tuple(at), None if axes is None else tuple(map(_tuple, np.asarray(axes))),
-        _tuple(on), float(scale), bool(proper),
+        name, kind, names, _tuple(at), _rows(axes), _tuple(on), float(scale), bool(proper), against,
     )  # fmt: skip
+
+
+def _rows(axes: Any) -> Any:
+    return None if axes is None else tuple(map(_tuple, np.asarray(axes)))
 
 
 def _tuple(x: Any) -> Any:
@@ -119,6 +137,8 @@ def sensed(mechanism: Any, own: Sensor, *row: Any) -> Array:
     """What a sensor gives at a row ``t, q, v, output, p``."""
     t, q, v, _, p = row
     scene: Scene = mechanism.scene(t, q, v, p)
+    if own.frame is not None:
+        return own.scale * _against(own, scene)
     found = own.scale * jnp.asarray(_value(mechanism, own, scene, row))
     turned = own.kind in ("position", "velocity", "acceleration", "spin", "angular_acceleration")
     if own.axes is None or not turned or found.ndim == 0:
@@ -128,11 +148,41 @@ def sensed(mechanism: Any, own: Sensor, *row: Any) -> Array:
 
 def _axes(scene: Scene, own: Sensor) -> Array:
     """Axes of the sensor in those of the ground, one a row."""
-    turn = scene.rotation(own.of[0])
+    return _turned(scene, own.of[0], own.axes)
+
+
+def _turned(scene: Scene, body: str, axes: Any) -> Array:
+    """Axes in a body, None for its own, in those of the ground, one a row."""
+    turn = scene.rotation(body)
     if scene.dimension == 2:
         s, c = jnp.sin(turn), jnp.cos(turn)
         turn = jnp.stack([jnp.stack([c, -s]), jnp.stack([s, c])])
-    return jnp.sum(np.array(own.axes)[:, None, :] * turn[None], axis=2)
+    if axes is None:
+        return turn.T
+    return jnp.sum(np.array(axes)[:, None, :] * turn[None], axis=2)
+
+
+def _against(own: Sensor, scene: Scene) -> Array:
+    """What is measured by who moves with a frame."""
+    (body, point, axes), name, at = own.frame or ("", None, None), own.of[0], _point(own.at)
+    rows, on, kind = _turned(scene, body, axes), _point(point), own.kind
+
+    def inside(x: Array) -> Array:
+        return jnp.sum(rows * x, axis=1)
+
+    if kind == "spin":
+        gone = scene.spin(name) - scene.spin(body)
+        return inside(gone) if gone.ndim else gone
+    if kind == "axis":
+        return inside(_axes(scene, own)[0])
+    if kind == "quaternion":
+        return quaternion(jnp.stack([inside(x) for x in _turned(scene, name, own.axes)], axis=1))
+    apart = scene.position(name, at) - scene.position(body, on)
+    if kind == "position":
+        return inside(apart)
+    spin = scene.spin(body)
+    carried = jnp.cross(spin, apart) if spin.ndim else spin * jnp.stack([-apart[1], apart[0]])
+    return inside(scene.velocity(name, at) - scene.velocity(body, on) - carried)
 
 
 def _value(mechanism: Any, own: Sensor, scene: Scene, row: tuple[Any, ...]) -> Any:

@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.core import InputError, nearest
+from nsjax.core import InputError, Problem, nearest
 from nsjax.core.checks import is_traced
+from nsjax.core.operators import prepared, refreshed
+from nsjax.core.system import contact_names
 from nsjax.linalg.independent import independent
 from nsjax.math import rotations
 from nsjax.multibody.coordinates.frames import Scene
@@ -26,6 +28,7 @@ from nsjax.multibody.coordinates.loop_closure import (
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.multibody.topology import Link
+from nsjax.statics.rest import rest
 from nsjax.types import Array, PyTree
 
 SAMPLES, ASIDE = 4, 0.3
@@ -124,6 +127,19 @@ def rate_of(link: Link, value: Any, who: str, xp: Any) -> Any:
     return flat
 
 
+@dataclasses.dataclass(frozen=True)
+class Begin:
+    """Where a mechanism is asked to start.
+
+    Args:
+        start, guess, near: as of `nsjax.multibody.assemble`.
+    """
+
+    start: Start = dataclasses.field(default_factory=dict)
+    guess: Start = dataclasses.field(default_factory=dict)
+    near: Start | None = None
+
+
 def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[Any, Any]:
     """Start in joint coordinates.
 
@@ -140,6 +156,13 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
     closed, left = closed_position(mechanism, p, near, free)
     if not is_traced((closed, left)) and not float(jnp.max(jnp.abs(left))) <= CLOSED:
         worst = int(np.argmax(np.abs(left)))
+        if names[worst] in presence.couplings:
+            part = mechanism.topology.of[names[worst]]
+            raise InputError(
+                f"assemble: {part.kind} {part.name!r} misses by {float(left[worst]):.3g} in every position "
+                "that is found: it contradicts a loop, another coupling or the start; check its numbers, "
+                "or leave the start of one more body open"
+            )
         raise InputError(
             f"assemble: the loop at {names[worst]!r} does not close, {float(left[worst]):.3g} is left; "
             "check lengths, leave the start of one more body open, or give guess= for those that are open"
@@ -154,6 +177,42 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
             f"{float(miss[worst]):.3g}; leave the velocity of one of its bodies out"
         )
     return np.asarray(closed), np.asarray(v)
+
+
+INSIDE = 1e-9
+"""Contacts and limits that are passed by less are closed [m, rad]."""
+
+
+def at_rest(problem: Problem) -> Problem:
+    """A mechanism in a stable equilibrium, with the velocities that prescribed motions have there.
+
+    Raises:
+        InputError: for traced numbers, if there is none, and if it lies beyond a contact or limit.
+    """
+    who, mechanism = "assemble(start='equilibrium')", problem.system.parts
+    if is_traced((problem.params, problem.state)):
+        raise InputError(
+            f"{who}: numbers are traced, and the search has no derivatives; assemble with plain numbers, "
+            "and give the position as start"
+        )
+    found = rest(problem, who)
+    system, q = found.system, jnp.asarray(found.state.q)
+    p = jax.tree.map(lambda x: jnp.asarray(x, float), found.params)
+    if system.nc:
+        t = jnp.asarray(found.state.t, float)
+        gaps = np.asarray(system.gap(t, q, refreshed(system, t, q, prepared(system, p))))
+        worst = int(np.argmin(gaps))
+        if gaps[worst] < -INSIDE:
+            name = contact_names(system)[worst]
+            raise InputError(
+                f"{who}: the equilibrium lies {-gaps[worst]:.3g} beyond {name!r}, and contacts and limits "
+                f"are left out of it; ask nsjax.analysis.equilibrium(problem, contacts=[{name!r}]) for one "
+                "in which it is closed, or give positions as start"
+            )
+    if not mechanism.presence.motions:
+        return found
+    v = closing_rates(mechanism, p, q, jnp.zeros(system.nv), jnp.eye(system.nv))[0]
+    return found.replace(initial_v=np.asarray(v))
 
 
 def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:

@@ -193,6 +193,8 @@ def check_names(parts: Sequence[Part]) -> None:
             _check_in_line(part, joint)
             continue
         for name in part.option("joints") or (joint,) * (joint is not None):
+            if part.kind in COUPLINGS and name in lines:
+                continue
             if name not in joints:
                 raise InputError(
                     f"{part.kind} {part.name!r}: unknown joint {name!r}; {nearest(name, joints)}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import nsjax
 from nsjax import InputError, models, schemes
-from nsjax.multibody import read_mjcf, sensor
+from nsjax.multibody import assemble, body, hinge, read_mjcf, sensor
+from nsjax.multibody.body_sensors import sensed
 from tests.control.mechanisms import hopper
 
 mujoco = pytest.importorskip("mujoco", reason="the package mujoco is not installed")
@@ -31,7 +33,12 @@ TEXT = """<mujoco><option gravity="0.3 -0.2 -9.81"/><worldbody>
 <frameangacc objtype="xbody" objname="arm"/><framequat objtype="site" objname="eye"/>
 <framexaxis objtype="site" objname="hand"/><frameyaxis objtype="site" objname="hand"/>
 <framezaxis objtype="site" objname="eye"/><velocimeter site="hand"/><gyro site="hand"/>
-<accelerometer name="felt" site="hand"/><subtreecom body="arm"/></sensor>
+<accelerometer name="felt" site="hand"/><subtreecom body="arm"/>
+<framepos objtype="site" objname="hand" reftype="site" refname="eye"/>
+<framelinvel objtype="body" objname="rod" reftype="site" refname="eye"/>
+<frameangvel objtype="site" objname="hand" reftype="body" refname="base"/>
+<framequat objtype="site" objname="hand" reftype="xbody" refname="base"/>
+<framezaxis objtype="site" objname="hand" reftype="site" refname="eye"/></sensor>
 <keyframe><key name="bent" qpos="0 0 1 1 0 0 0 0.4 0.1" ctrl="0.5 2"/></keyframe></mujoco>"""
 
 
@@ -97,6 +104,11 @@ def test_refusals() -> None:
         run.sensor(sensor("x", "position", "trunc"))
     with pytest.raises(InputError, match="sensor 'x': unknown kind 'speed'"):
         sensor("x", "speed", "trunk")
+    with pytest.raises(
+        InputError,
+        match="acceleration against the frame of 'trunk'; leave frame out, or measure one of position, vel",
+    ):
+        sensor("x", "acceleration", "trunk", frame=("trunk", None, None))
     with pytest.raises(InputError, match="give the names of 2 parts, each a body"):
         sensor("x", "distance", "trunk")
     with pytest.raises(InputError, match="its place is traced; give numbers"):
@@ -104,3 +116,24 @@ def test_refusals() -> None:
     ball = nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=2)
     with pytest.raises(InputError, match="not made of parts"):
         ball.sensor(sensor("x", "position", "ball"))
+
+
+def test_what_is_measured_in_a_frame_that_turns() -> None:
+    """In the plane: the velocity is the rate of the position as the frame shows it."""
+    problem = assemble(
+        body("a", mass=1.0, inertia=0.1), hinge("A", "ground", "a"),
+        body("b", mass=1.0, inertia=0.1), hinge("B", "a", "b", at=0.4),
+    )  # fmt: skip
+    mechanism, p = problem.system.parts, problem.params
+    frame = ("a", (0.1, 0.2), ((0.6, 0.8), (-0.8, 0.6)))
+    place, rate, spin = (
+        sensor("s", kind, "b", at=(0.3, -0.1), frame=frame) for kind in ("position", "velocity", "spin")
+    )
+    t, q, v = jnp.zeros(()), jnp.array([0.3, 1.1]), jnp.array([0.7, -0.4])
+    shown, wanted = jax.jvp(lambda s: sensed(mechanism, place, t, q + s * v, v, None, p), (t,), (t + 1.0,))
+    arm = (0.3 * np.cos(0.8) + 0.1 * np.sin(0.8), 0.3 * np.sin(0.8) - 0.1 * np.cos(0.8))  # in the axes of a
+    assert np.asarray(shown) == pytest.approx(np.array(frame[2]) @ (arm[0] + 0.3, arm[1] - 0.2), abs=1e-12)
+    assert np.asarray(sensed(mechanism, rate, t, q, v, None, p)) == pytest.approx(
+        np.asarray(wanted), abs=1e-12
+    )
+    assert float(sensed(mechanism, spin, t, q, v, None, p)) == pytest.approx(-1.1, abs=1e-12)

@@ -26,6 +26,15 @@ def sledge(**more: Any) -> nsjax.Problem:
     )  # fmt: skip
 
 
+def islands() -> nsjax.Problem:
+    return assemble(
+        *(y for x in ("left", "right") for y in (
+            body(x, mass=1.0, inertia=0.1), contact(f"{x}_foot", sphere(x, 0.1), plane()),
+        )),
+        force("push", "left", (0.0, 0.0)), gravity=9.81, coordinates="absolute",
+    )  # fmt: skip
+
+
 def prescribed() -> nsjax.Problem:
     return assemble(
         body("a", mass=1.0, inertia=0.1), hinge("A", "ground", "a", motion=lambda t: t),
@@ -46,6 +55,13 @@ def balls() -> nsjax.Problem:
          "rests, set its friction to zero, or leave it out of contacts"),
         (lambda: nsjax.filtered(sledge(), {"push.value": 0.1}),
          r"filtered: 'push.value' has the shape \(2,\); name an entry"),
+        (lambda: nsjax.filtered(islands(), {"push.value[0]": 0.1}),
+         "the bodies fall into islands, which first-order actuators do not take; assemble with coordinates="
+         '"joint", or filter the command with nsjax.table or in the policy instead'),
+        (lambda: nsjax.filtered(hopper(), {"motor": 0.1}, ranges={"drive": (0.0, 1.0)}),
+         "filtered: range of 'drive', which has no time constant; give it one"),
+        (lambda: nsjax.filtered(hopper(), {"motor": 0.1}, ranges={"motor": (1.0, 0.0)}),
+         r"filtered: range \(1.0, 0.0\) of 'motor'; give a pair of the least and the largest command"),
         (lambda: nsjax.stepper(hopper(), schemes.moreau(), 1e-3, inputs=["motor"]).reset(
             nsjax.driven(hopper(), {"motor": 0.5}).params),
          "reset: params are those of a problem with inputs; give problem.params"),

@@ -120,7 +120,7 @@ def told_dropped(names: tuple[str, ...], kept: tuple[int, ...], where: str) -> t
             f"({', '.join(dropped)}); the motion is right, but single reactions are not unique: those of "
             "these rows are given as zero",
             RedundantConstraintsWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return dropped
 

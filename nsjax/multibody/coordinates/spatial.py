@@ -245,7 +245,7 @@ class Tree:
         entries: list[Any] = [None] * self.topology.sizes[1]
         for link in self.topology.links:
             if link.joint is not None and p[link.joint].armature is not None:
-                entries[link.v] = p[link.joint].armature
+                entries[link.rates] = [p[link.joint].armature] * link.size[1]
         return None if all(x is None for x in entries) else jnp.stack([space.value(x) for x in entries])
 
     def force(self, q: Array, v: Array, gravity: Any, p: PyTree, wrenches: dict[str, Any]) -> Array:

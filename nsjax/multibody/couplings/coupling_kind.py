@@ -8,6 +8,7 @@ from typing import Any
 
 from nsjax.core import InputError
 from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.loads import has_line
 from nsjax.multibody.numbers import Coupling
 from nsjax.multibody.parts import Part, made, number
 
@@ -16,8 +17,8 @@ from nsjax.multibody.parts import Part, made, number
 class CouplingKind:
     """Couplings of one kind: an entry of `nsjax.multibody.couplings.KINDS`, and all that is known of them.
 
-    A coupling is one row: a joint's coordinate is a function of that of another joint, at all times. It
-    acts as motors in both joints would, whose efforts do no work together.
+    A coupling is one row: a joint's coordinate, or the length of a tendon, is a function of that of
+    another one, at all times. It acts as motors in both would, whose efforts do no work together.
 
     Args:
         name: that of the function that makes one.
@@ -43,6 +44,8 @@ class CouplingKind:
         """Refuses joints that are none or have no coordinate."""
         joints = [known[name] for name in part.option("joints")]
         for joint in joints:
+            if has_line(joint):
+                continue
             if JOINTS[joint.kind].measure is None:
                 raise InputError(
                     f"{part.kind} {part.name!r}: {joint.name!r} is a {joint.kind} joint, which has not one "

@@ -18,7 +18,7 @@ def gear(name: str, joint: str, of: str, *, ratio: Any, offset: Any = 0.0) -> Pa
 
     Args:
         name: of the gear; its numbers are ``params[name].ratio`` and ``params[name].offset``.
-        joint, of: names of two hinges or slides, of the tree or of loops.
+        joint, of: names of two hinges, slides or tendons, of the tree or of loops.
         ratio: of the coordinates: radius of ``of`` by that of ``joint``, negative where the wheels turn
             against each other.
         offset: coordinate of ``joint`` where that of ``of`` is zero.

@@ -7,6 +7,7 @@ from typing import Any
 from nsjax.core import InputError
 from nsjax.multibody.couplings.coupling_kind import CouplingKind, coupled
 from nsjax.multibody.joints import KINDS as JOINTS
+from nsjax.multibody.loads import has_line
 from nsjax.multibody.numbers import Coupling
 from nsjax.multibody.parts import Part
 
@@ -39,7 +40,8 @@ def _value(numbers: Coupling, x: Any) -> Any:
 
 
 def _fits(part: Part, rack: Part, pinion: Part) -> None:
-    if JOINTS[rack.kind].turns or not JOINTS[pinion.kind].turns:
+    tendons = has_line(rack) or has_line(pinion)
+    if tendons or JOINTS[rack.kind].turns or not JOINTS[pinion.kind].turns:
         raise InputError(
             f"rack_pinion {part.name!r}: {rack.name!r} is a {rack.kind} and {pinion.name!r} a "
             f"{pinion.kind}; name a slide and a hinge, in this order"

@@ -1,13 +1,18 @@
-"""Actuators of a model file: motors, position and velocity servos in hinges, slides and tendons."""
+"""Actuators of a model file: motors, position and velocity servos in hinges, slides and tendons, and what
+their controls go through before they act.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.core import Problem
+from nsjax.core.filters import filtered
 from nsjax.multibody.coordinates.tree_joints import AtOnce
 from nsjax.multibody.files.source import Source, gathered
 from nsjax.multibody.files.tree import HINGE, SLIDE
@@ -15,6 +20,16 @@ from nsjax.multibody.loads import actuator
 from nsjax.multibody.loads.servos import within
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
+
+LEAST_CONSTANT = 1e-15
+"""What the library takes for a time constant of zero [s]."""
+
+
+OWN = (
+    "state", "initial_q", "initial_v", "initial_time", "params", "model", "commands", "time_constants",
+    "ranges",
+)  # fmt: skip
+"""Names of numbers that are no numbers of parts."""
 
 
 @record()
@@ -27,6 +42,7 @@ class Servo:
         gear: joint to motor.
         gain, bias: g, b (3,).
         control_range, force_range: (2,), or None for no bounds.
+        joint_range: (2,) of the effort, behind the gear; None: no bounds.
     """
 
     control: Array | float
@@ -35,6 +51,7 @@ class Servo:
     bias: Any
     control_range: Any = None
     force_range: Any = None
+    joint_range: Any = None
 
     @property
     def target(self) -> str:
@@ -51,7 +68,68 @@ class Serve(AtOnce):
         length, speed = own.gear * x, own.gear * rate
         gain, bias = (k[0] + k[1] * length + k[2] * speed for k in (own.gain, own.bias))
         push = gain * within(jnp.asarray(own.control, float), own.control_range) + bias
-        return own.gear * within(push, own.force_range)
+        return within(own.gear * within(push, own.force_range), own.joint_range)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Activations:
+    """Controls that act through an activation, by the names of actuators.
+
+    Args:
+        time_constants: [s] of filters; None: the activation is the integral of the control.
+        ranges: bounds of the control before it, as far as there are any.
+        at: activations of the file's reference position, and of its key frames by name.
+    """
+
+    time_constants: dict[str, float | None] = dataclasses.field(default_factory=dict)
+    ranges: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    at: dict[str | None, dict[str, float]] = dataclasses.field(default_factory=dict)
+
+    def key(self, name: str) -> str:
+        """Place of an actuator's control in params of the problem with activations."""
+        return self.place(f"{name}.own.control")
+
+    def place(self, number: str) -> str:
+        """Place of a number of the parts in params of the problem with activations."""
+        head = number.split(".")[0]
+        if not self.time_constants or head in OWN:
+            return number
+        commanded = head in self.time_constants and number == f"{head}.own.control"
+        return f"commands.{head}" if commanded else f"model.{number}"
+
+    def added(self, problem: Problem, start: str | None) -> Problem:
+        """A problem whose controls act through them, from the start of that name."""
+        if not self.time_constants:
+            return problem
+        return filtered(problem, self.time_constants, self.at.get(start, {}), ranges=self.ranges)
+
+
+def activations(source: Source, driven: set[str], keys: Sequence[str]) -> Activations:
+    """Those of a file.
+
+    Args:
+        source: what is read.
+        driven: names of the actuators that are parts.
+        keys: names of the key frames, in the order of the file.
+    """
+    model, mujoco = source.model, source.mujoco
+    found, clamped = Activations(at={key: {} for key in keys}), not source.off("clampctrl")
+    for k in range(source.actuators):
+        name, kind = source.names["actuator", k], int(model.actuator_dyntype[k])
+        if name not in driven or kind == mujoco.mjtDyn.mjDYN_NONE:
+            continue
+        constant = max(float(model.actuator_dynprm[k][0]), LEAST_CONSTANT)
+        found.time_constants[name] = None if kind == mujoco.mjtDyn.mjDYN_INTEGRATOR else constant
+        bounds = (
+            _range(model.actuator_ctrllimited, model.actuator_ctrlrange, source.control(k))
+            if clamped
+            else None
+        )
+        if bounds is not None:
+            found.ranges[name] = bounds
+        for n, key in enumerate(keys):
+            found.at[key][name] = float(model.key_act[n][int(model.actuator_actadr[k])])
+    return found
 
 
 def actuators(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
@@ -63,20 +141,54 @@ def actuators(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
     """
     parts, said = [], []
     model = source.model
-    for k in range(0 if source.off("actuation") else model.nu):
+    for k in range(0 if source.off("actuation") else source.actuators):
         if (
             0 <= int(model.actuator_group[k]) < 31
             and int(model.opt.disableactuator) >> int(model.actuator_group[k]) & 1
         ):
             continue
-        why = _obstacle(source, k, lines)
+        why, who = _obstacle(source, k, lines), source.called("actuator", k)
         if why:
-            said.append((f"actuators that {why} are left out", source.called("actuator", k)))
+            said.append((f"actuators that {why} are left out", who))
             continue
+        said += [(f"actuators whose {what} is left out", who) for what in _lost(source, k)]
         parts.append(
-            actuator(source.names["actuator", k], driven_by(source, k), law=Serve(), own=_servo(source, k))
+            actuator(
+                source.names["actuator", k], driven_by(source, k), law=Serve(), own=servo_of(source, k)
+            )
         )
     return parts, gathered(said)
+
+
+def acting_on(source: Source, joint: int) -> list[int]:
+    """Actuators that act on the coordinate of a joint: in it, and those in tendons over it or through
+    sites.
+    """
+    model, kinds, found = source.model, source.mujoco.mjtTrn, []
+    direct = (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
+    for k in range(source.actuators):
+        on, kind = int(model.actuator_trnid[k][0]), int(model.actuator_trntype[k])
+        if kind in direct:
+            found += [k] * (on == joint)
+        elif kind != kinds.mjTRN_TENDON or _winds(source, on, joint):
+            found.append(k)
+    return found
+
+
+def acting_in(source: Source, tendon: int) -> list[int]:
+    """Actuators in a tendon."""
+    model, kind = source.model, int(source.mujoco.mjtTrn.mjTRN_TENDON)
+    pairs = zip(model.actuator_trntype, model.actuator_trnid, strict=True)
+    return [k for k, (own, on) in enumerate(pairs) if int(own) == kind and int(on[0]) == tendon]
+
+
+def _winds(source: Source, tendon: int, joint: int) -> bool:
+    """Whether a tendon is one through sites, or has a joint among its coordinates."""
+    model, first = source.model, int(source.model.tendon_adr[tendon])
+    wraps = range(first, first + int(model.tendon_num[tendon]))
+    if int(model.wrap_type[first]) != source.mujoco.mjtWrap.mjWRAP_JOINT:
+        return True
+    return any(int(model.wrap_objid[w]) == joint for w in wraps)
 
 
 def driven_by(source: Source, k: int) -> str:
@@ -95,33 +207,85 @@ def _obstacle(source: Source, k: int, lines: set[str]) -> str:
         return "act on a tendon that is left out"
     if not in_tendon and int(model.jnt_type[int(model.actuator_trnid[k][0])]) not in (HINGE, SLIDE):
         return "act on a ball or free joint"
-    if int(model.actuator_dyntype[k]) != mujoco.mjtDyn.mjDYN_NONE:
-        return "have an activation with dynamics of its own"
+    dynamics = mujoco.mjtDyn
+    known = (
+        dynamics.mjDYN_NONE,
+        dynamics.mjDYN_FILTER,
+        dynamics.mjDYN_FILTEREXACT,
+        dynamics.mjDYN_INTEGRATOR,
+    )
+    if int(model.actuator_dyntype[k]) not in known or int(model.actuator_actnum[k]) > 1:
+        return "have an activation that is neither a filter nor an integrator"
     plain = (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE)
     if int(model.actuator_gaintype[k]) not in plain:
         return "have a gain that is neither fixed nor affine"
     if int(model.actuator_biastype[k]) not in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE):
         return "have a bias that is not affine"
     for what in ("damping", "armature", "dampingpoly"):
-        if np.any(getattr(model, f"actuator_{what}", np.zeros(model.nu))[k]):
+        if np.any(getattr(model, f"actuator_{what}", np.zeros(source.actuators))[k]):
             return f"have a {what} of their own"
     return ""
 
 
-def _servo(source: Source, k: int) -> Servo:
+def _lost(source: Source, k: int) -> list[str]:
+    """What of an actuator does not act."""
+    model, lost = source.model, []
+    delay = getattr(model, "actuator_delay", None)
+    if delay is not None and np.any(delay[k]):
+        lost.append("delay")
+    if (
+        int(model.actuator_dyntype[k]) == source.mujoco.mjtDyn.mjDYN_NONE
+        or not model.actuator_actlimited[k]
+    ):
+        return lost
+    bounds, control = _range(model.actuator_actlimited, model.actuator_actrange, k), None
+    if int(model.actuator_dyntype[k]) != source.mujoco.mjtDyn.mjDYN_INTEGRATOR and not source.off(
+        "clampctrl"
+    ):
+        control = _range(model.actuator_ctrllimited, model.actuator_ctrlrange, source.control(k))
+    if control is None or control[0] < bounds[0] or control[1] > bounds[1]:
+        lost.append("stop of its activation (it goes on beyond actrange, and the effort does not)")
+    return lost
+
+
+def _range(limited: Any, values: Any, k: int) -> Any:
+    """Bounds (2,) of an actuator; None without."""
+    return np.array(values[k], float).reshape(-1)[:2] if np.any(limited[k]) else None
+
+
+def _total(source: Source, k: int) -> Any:
+    """Bounds (2,) of all actuators together in the joint or tendon of an actuator that is alone there; None
+    without.
+    """
+    model, on = source.model, int(source.model.actuator_trnid[k][0])
+    if int(model.actuator_trntype[k]) == source.mujoco.mjtTrn.mjTRN_TENDON:
+        kind, together = "tendon", acting_in(source, on)
+    else:
+        kind, together = "jnt", acting_on(source, on)
+    limited = getattr(model, f"{kind}_actfrclimited", np.zeros(on + 1, bool))
+    if len(together) > 1 or not limited[on]:
+        return None
+    return np.array(getattr(model, f"{kind}_actfrcrange")[on], float)
+
+
+def servo_of(source: Source, k: int) -> Servo:
+    """Numbers of an actuator."""
     model, mujoco = source.model, source.mujoco
     gain, bias = (np.array(x[k][:3], float) for x in (model.actuator_gainprm, model.actuator_biasprm))
     if int(model.actuator_gaintype[k]) == mujoco.mjtGain.mjGAIN_FIXED:
         gain[1:] = 0.0
     if int(model.actuator_biastype[k]) == mujoco.mjtBias.mjBIAS_NONE:
         bias[:] = 0.0
-    clamped = model.actuator_ctrllimited & (not source.off("clampctrl"))
-    bounds = {
-        "control_range": (clamped, model.actuator_ctrlrange),
-        "force_range": (model.actuator_forcelimited, model.actuator_forcerange),
-    }
-    ranges = {
-        name: np.array(values[k], float).reshape(-1)[:2] if np.any(limited[k]) else None
-        for name, (limited, values) in bounds.items()
-    }
-    return Servo(control=0.0, gear=float(model.actuator_gear[k][0]), gain=gain, bias=bias, **ranges)
+    if int(model.actuator_dyntype[k]) != mujoco.mjtDyn.mjDYN_NONE:  # what acts is the activation
+        control = _range(model.actuator_actlimited, model.actuator_actrange, k)
+    else:
+        clamped = model.actuator_ctrllimited & (not source.off("clampctrl"))
+        control = _range(clamped, model.actuator_ctrlrange, source.control(k))
+    force, total = _range(model.actuator_forcelimited, model.actuator_forcerange, k), _total(source, k)
+    in_tendon = int(model.actuator_trntype[k]) == mujoco.mjtTrn.mjTRN_TENDON
+    if in_tendon and total is not None:  # bounds the actuator, before its gear
+        force, total = total if force is None else np.clip(force, *total), None
+    return Servo(
+        control=0.0, gear=source.gear(k), gain=gain, bias=bias, control_range=control,
+        force_range=force, joint_range=total,
+    )  # fmt: skip

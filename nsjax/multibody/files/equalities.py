@@ -1,4 +1,4 @@
-"""Equality constraints of a model file: joints that close loops, and couplings of joints."""
+"""Equality constraints of a model file: joints that close loops, couplings of joints and of tendons."""
 
 from __future__ import annotations
 
@@ -14,25 +14,33 @@ from nsjax.multibody.joints import ball, fixed
 from nsjax.multibody.parts import Part
 
 
-def equalities(source: Source) -> tuple[list[Part], list[str]]:
-    """Joints of connect and weld, couplings of joints, and sentences about the others."""
+def equalities(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
+    """Joints of connect and weld, couplings of joints and tendons, and sentences about the others.
+
+    Args:
+        source: what is read.
+        lines: names of the tendons that are parts.
+    """
     said: list[tuple[str, str]] = []
     count = 0 if source.off("equality") else source.model.neq
-    return [part for k in range(count) for part in _equality(source, k, said)], gathered(said)
+    return [part for k in range(count) for part in _equality(source, k, lines, said)], gathered(said)
 
 
-def _equality(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[Part]:
+def _equality(source: Source, k: int, lines: set[str], said: list[tuple[str, str]]) -> Iterator[Part]:
     model, mujoco, who = source.model, source.mujoco, source.called("equality", k)
     kind = int(model.eq_type[k])
     if not model.eq_active0[k]:
         said.append(("equality constraints that are not active at the start are left out", who))
         return
     if kind == mujoco.mjtEq.mjEQ_JOINT:
-        yield from _coupling(source, k, said)
+        yield from _of_joints(source, k, said)
+        return
+    if kind == mujoco.mjtEq.mjEQ_TENDON:
+        yield from _of_tendons(source, k, lines, said)
         return
     if kind not in (mujoco.mjtEq.mjEQ_CONNECT, mujoco.mjtEq.mjEQ_WELD):
         named = mujoco.mjtEq(kind).name.removeprefix("mjEQ_").lower()
-        what = f"equality constraints of the kind {named} are left out: take connect, weld or joint"
+        what = f"equality constraints of the kind {named} are left out: take connect, weld, joint or tendon"
         said.append((what, who))
         return
     ends, (at, on, turn) = _ends(source, k), _data(source, k)
@@ -41,32 +49,52 @@ def _equality(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[P
         said.append((f"equality constraints that join {one.body!r} to itself are left out", who))
         return
     name, points = source.names["equality", k], {"at": one.point(at), "on": other.point(on)}
-    if kind == mujoco.mjtEq.mjEQ_CONNECT:
+    loose = kind == mujoco.mjtEq.mjEQ_WELD and not float(model.eq_data[k][10])  # torquescale
+    if kind == mujoco.mjtEq.mjEQ_CONNECT or loose:
         yield ball(name, one.body, other.body, loop=True, **points)
         return
     turned = source.rotation_vector(one.turn @ turn @ other.turn.T)
     yield fixed(name, one.body, other.body, at=points["at"], on=points["on"], turned=turned, loop=True)
 
 
-def _coupling(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[Part]:
-    """A polynomial between the coordinates of two hinges or slides, or one that is held.
-
-    The file counts both from its reference position: ``y - y0 = P(x - x0)``.
-    """
-    model = source.model
-    joints = [j for j in (int(model.eq_obj1id[k]), int(model.eq_obj2id[k])) if j >= 0]
+def _of_joints(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[Part]:
+    """A polynomial between the coordinates of two hinges or slides, or one that is held."""
+    model, joints = source.model, _pair(source, k)
     who = " of ".join(source.called("joint", j) for j in joints)
     if any(int(model.jnt_type[j]) not in (HINGE, SLIDE) for j in joints):
         said.append(("couplings of balls or free joints are left out", who))
         return
     at = [float(model.qpos0[model.jnt_qposadr[j]]) for j in joints]
-    law = np.polynomial.Polynomial(np.array(model.eq_data[k][:5], float))
+    yield _coupling(source, k, [source.names["joint", j] for j in joints], at)
+
+
+def _of_tendons(
+    source: Source, k: int, lines: set[str], said: list[tuple[str, str]]
+) -> Iterator[Part]:  # fmt: skip
+    """A polynomial between the lengths of two tendons, or one that is held."""
+    tendons = _pair(source, k)
+    names = [source.names["tendon", j] for j in tendons]
+    if not lines.issuperset(names):
+        who = " of ".join(source.called("tendon", j) for j in tendons)
+        said.append(("couplings of tendons that are left out are left out", who))
+        return
+    yield _coupling(source, k, names, [float(source.model.tendon_length0[j]) for j in tendons])
+
+
+def _pair(source: Source, k: int) -> list[int]:
+    """What an equality couples, one or two."""
+    pair = source.model.eq_obj1id[k], source.model.eq_obj2id[k]
+    return [int(j) for j in pair if j >= 0]
+
+
+def _coupling(source: Source, k: int, names: list[str], at: list[float]) -> Part:
+    """The file counts coordinates and lengths from its reference position: ``y - y0 = P(x - x0)``."""
+    law = np.polynomial.Polynomial(np.array(source.model.eq_data[k][:5], float))
     factors = (law(np.polynomial.Polynomial([-at[-1], 1.0])) + at[0]).coef
-    if len(joints) == 1:
+    if len(names) == 1:
         factors = np.array([law.coef[0] + at[0]])
     most = int(np.max(np.flatnonzero(factors), initial=0))
-    names = [source.names["joint", j] for j in joints]
-    yield coupling(source.names["equality", k], *names, polynomial=factors[: most + 1])
+    return coupling(source.names["equality", k], *names, polynomial=factors[: most + 1])
 
 
 def _ends(source: Source, k: int) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nsjax.multibody.files.actuators import acting_on
 from nsjax.multibody.files.geometries import pairs
 from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed
 from nsjax.multibody.files.tree import BALL, FREE
@@ -15,9 +16,6 @@ COUNTS = (
     ("nmocap", "bodies moved by mocap stand still"),
 )  # fmt: skip
 """Elements of which there is no part, by the sizes of the model."""
-
-RIGID_DOFS = (("dof_armature", "armature"), ("dof_frictionloss", "dry friction"))
-"""Numbers that are read for hinges and slides alone."""
 
 SILENT = {
     "warmstart", "filterparent", "refsafe", "sensor", "midphase", "eulerdamp", "autoreset", "nativeccd",
@@ -67,9 +65,10 @@ def _of_joints(source: Source) -> Iterator[tuple[str, str]]:
     for k in range(model.njnt):
         kind, dof, who = int(model.jnt_type[k]), int(model.jnt_dofadr[k]), source.called("joint", k)
         if kind in (FREE, BALL):
-            for field, what in RIGID_DOFS:
-                if getattr(model, field)[dof]:
-                    yield f"balls and free joints whose {what} is left out", who
+            if model.dof_armature[dof] and kind == FREE:
+                yield "free joints whose armature is left out", who
+            if model.dof_frictionloss[dof]:
+                yield "balls and free joints whose dry friction is left out", who
             if np.any(model.jnt_stiffness[k]) and kind == FREE:
                 yield "free joints whose stiffness is left out", who
             if model.jnt_limited[k]:
@@ -78,17 +77,15 @@ def _of_joints(source: Source) -> Iterator[tuple[str, str]]:
         curved = getattr(model, "jnt_stiffnesspoly", None)
         if (poly is not None and np.any(poly[dof])) or (curved is not None and np.any(curved[k])):
             yield "joints whose stiffness or damping of higher order is left out", who
-        if model.jnt_actgravcomp[k]:
-            yield "joints whose gravity compensation by actuators is left out", who
-        if model.jnt_actfrclimited[k] and np.any(model.actuator_trnid[:, 0] == k):
+        if model.jnt_actgravcomp[k] and model.jnt_actfrclimited[k]:
+            yield "joints whose gravity compensation is not in the bound of their actuators", who
+        if model.jnt_actfrclimited[k] and len(acting_on(source, k)) > 1:
             yield "joints whose bound of the sum of all actuators is left out", who
 
 
 def _of_bodies(source: Source) -> Iterator[tuple[str, str]]:
     model = source.model
     for b in range(1, model.nbody):
-        if model.body_gravcomp[b]:
-            yield "bodies whose gravity compensation is left out", source.called("body", b)
         if source.merged(b) and source.own_name("body", b):
             home = source.place(b).body
             yield (

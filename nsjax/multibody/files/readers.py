@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from nsjax.core import InputError, Problem, nearest
-from nsjax.multibody.assemble import assemble
+from nsjax.multibody.assemble import EQUILIBRIUM, assembled
 from nsjax.multibody.body_sensors import Sensor
+from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.files.absent import listening
-from nsjax.multibody.files.actuators import actuators
+from nsjax.multibody.files.actuators import Activations, activations, actuators
 from nsjax.multibody.files.equalities import equalities
 from nsjax.multibody.files.geometries import contacts
 from nsjax.multibody.files.left_out import left_out
@@ -21,10 +22,11 @@ from nsjax.multibody.files.model_source import compiled, library, opened, strang
 from nsjax.multibody.files.refusals import sentence
 from nsjax.multibody.files.sensors import sensors
 from nsjax.multibody.files.source import Source
-from nsjax.multibody.files.starts import start, starts
+from nsjax.multibody.files.starts import key_names, start, starts
 from nsjax.multibody.files.tendons import tendons
 from nsjax.multibody.files.tree import bodies
 from nsjax.multibody.parts import Part
+from nsjax.multibody.start import Begin, at_rest
 
 Path = str | os.PathLike[str]
 
@@ -46,6 +48,7 @@ class ModelFile(list[Part]):
         left_out: what was not taken over, a sentence each.
         title: the file.
         sensors: that have an equal, by name, for `Trajectory.sensor` and `nsjax.stepper`.
+        activations: of actuators that answer with a delay, or integrate their control.
 
     Example:
         >>> from nsjax.multibody import read_mjcf
@@ -58,23 +61,36 @@ class ModelFile(list[Part]):
         self, parts: Sequence[Part], *, gravity: Any, start: dict[str, Any],
         starts: dict[str, dict[str, Any]], controls: dict[str, dict[str, float]],
         names: dict[tuple[str, str], str], left_out: tuple[str, ...], title: str,
-        sensors: dict[str, Sensor],
+        sensors: dict[str, Sensor], activations: Activations | None = None,
     ) -> None:  # fmt: skip
         super().__init__(parts)
         self.gravity, self.names = gravity, names
         self.start, self.starts, self.controls = start, starts, controls
         self.left_out, self.title, self.sensors = left_out, title, sensors
+        self.activations = activations or Activations()
 
-    def problem(self, start: str | None = None, coordinates: str = "joint") -> Problem:
-        """The mechanism of the file, with its gravity.
+    def problem(
+        self, start: str | Mapping[str, Any] | None = None, coordinates: str = "joint"
+    ) -> Problem:  # fmt: skip
+        """The mechanism of the file, with its gravity; actuators with an activation are `nsjax.filtered`.
 
         Args:
-            start: name of a key frame, with its controls; None: the file's reference position.
+            start: name of a key frame, with its controls; None: the file's reference position;
+                ``"equilibrium"``: at rest near it, as of `assemble`. In a file with loops or couplings it
+                is the nearest position, and velocity, that keep them. Or positions and velocities as of
+                `assemble`, kept beside the reference position.
             coordinates: as of `assemble`.
 
         Raises:
             InputError: for an unknown key frame, with the nearest known one, and as `assemble`.
         """
+        bound = any(part.option("loop") or part.kind in COUPLINGS for part in self)
+        if isinstance(start, Mapping):
+            whole = Begin(start, self.start) if bound else Begin({**self.start, **start})
+            made = assembled(tuple(self), self.gravity, coordinates, whole)
+            return self.activations.added(made, None)
+        resting = start == EQUILIBRIUM and start not in self.starts
+        start = None if resting else start
         if start is not None and start not in self.starts:
             raise InputError(
                 f"{self.title}: no key frame {start!r}; {nearest(start, list(self.starts))}"
@@ -82,11 +98,10 @@ class ModelFile(list[Part]):
                 else f"{self.title}: start = {start!r}, and the file has no key frames; leave it out"
             )
         given = self.start if start is None else self.starts[start]
-        closed = any(part.option("loop") for part in self)
-        found = assemble(
-            *self, gravity=self.gravity, coordinates=coordinates,
-            **{"guess" if closed and start is not None else "start": given},
-        )  # fmt: skip
+        near = bound and (start is not None or any(part.kind in COUPLINGS for part in self))
+        begin = Begin(near=given) if near else Begin(start=given)
+        found = assembled(tuple(self), self.gravity, coordinates, begin)
+        found = self.activations.added(at_rest(found) if resting else found, start)
         return found if start is None else found.replace(self.controls[start])
 
 
@@ -99,18 +114,21 @@ def read_mjcf(
     Bodies with their inertias, hinges, slides, balls and free bodies with limits, damping, armature, dry
     friction and springs, several on one body (by bodies without mass between them, named
     ``body_joint``); equality constraints connect and weld as a `ball` and a `fixed` joint that close
-    loops, those of joints (``<mimic>`` of a URDF) as a `coupling`; tendons, fixed ones as a
+    loops, those of joints (``<mimic>`` of a URDF) and of tendons as a `coupling`; tendons, fixed ones as a
     `joint_tendon`, those through sites and pulleys as a `tendon`; motors and servos (position, velocity)
     in hinges, slides and tendons, whose control is ``params["name"].own.control``; geometries as
-    contacts, as far as `contact` knows their pairs. Names become words of letters, digits and _; a name
-    that two elements have gets the kind of the second. Coordinates are those of the file, but for balls:
-    their quaternion turns the axes of the body against those of its parent.
+    contacts, as far as `contact` knows their pairs. Actuators that filter or integrate their control act
+    at once where `assemble` puts the parts together: the method ``problem`` adds their activations by
+    `nsjax.filtered`, and their control is ``params.commands["name"]`` then. Names become words of letters,
+    digits and _; a name that two elements have gets the kind of the second. Coordinates are those of the
+    file, but for balls: their quaternion turns the axes of the body against those of its parent.
 
     ``start`` is the file's reference position, ``starts["home"]`` its key frame of that name, with
     velocities where it has some (``key0``, ``key1``, ... without a name), and ``controls["home"]`` what its
-    actuators then get: ``problem.replace(model.controls["home"])``. Coordinates outside the limits of a
-    hinge or slide are read at the nearest end, and told. Key frames give all coordinates: in a file with
-    loops, which they close to their printed digits only, give them as ``guess`` of `assemble`.
+    actuators then get in ``model.problem()``: ``problem.replace(model.controls["home"])``. Coordinates
+    outside the limits of a hinge or slide are read at the nearest end, and told. Key frames give all
+    coordinates: in a file with loops or couplings, which they close to their printed digits only, give them
+    as ``guess`` of `assemble`.
 
     Flags of the file that switch off contact, limits, equality constraints, dry friction, springs,
     dampers, gravity, actuators or their bounds do so here.
@@ -210,14 +228,16 @@ def read_urdf(
 
 def _made(source: Source, contact: bool, said: list[str]) -> ModelFile:
     """All parts; what is left out as a warning."""
-    closed, more = equalities(source)
     pulled, untied = tendons(source)
     lines = {part.name for part in pulled}
+    closed, more = equalities(source, lines)
     driven, still_more = actuators(source, lines)
     met, unknown = contacts(source) if contact else ([], [])
     measured, unmeasured = sensors(source, {part.name for part in driven}, lines)
     at, moved = start(source)
-    keys, controls, also = starts(source, {part.name for part in driven})
+    motors = {part.name for part in driven}
+    delayed = activations(source, motors, key_names(source))
+    keys, controls, also = starts(source, motors, delayed.key)
     said = [*said, *left_out(source, contact), *more, *untied, *still_more, *unknown, *unmeasured]
     said += [*moved, *also]
     if said:
@@ -229,5 +249,5 @@ def _made(source: Source, contact: bool, said: list[str]) -> ModelFile:
     return ModelFile(
         [*bodies(source), *closed, *pulled, *driven, *met], gravity=gravity,
         start=at, starts=keys, controls=controls, names=names, left_out=tuple(said), title=source.title,
-        sensors=measured,
+        sensors=measured, activations=delayed,
     )  # fmt: skip

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.multibody.body_sensors import Sensor, sensor
+from nsjax.multibody.body_sensors import RELATIVE, Sensor, sensor
 from nsjax.multibody.contacts.groups import unused
-from nsjax.multibody.files.actuators import driven_by
+from nsjax.multibody.files.actuators import acting_in, acting_on, driven_by, servo_of
 from nsjax.multibody.files.source import Place, Source, gathered, identifier
 from nsjax.multibody.files.tree import HINGE, SLIDE
 
@@ -25,6 +25,9 @@ FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
 
 JOINTS = {"JOINTPOS": "coordinate", "JOINTVEL": "rate"}
 TENDONS = {"TENDONPOS": "coordinate", "TENDONVEL": "rate"}
+TOTALS = ("JOINTACTFRC", "TENDONACTFRC")
+"""Efforts of all actuators together, which have an equal where one acts alone."""
+
 MOTORS = {"ACTUATORPOS": "coordinate", "ACTUATORVEL": "rate", "ACTUATORFRC": "effort"}
 
 
@@ -55,17 +58,25 @@ def _made(source: Source, k: int, name: str, driven: set[str], lines: set[str]) 
     model, mujoco = source.model, source.mujoco
     kind = mujoco.mjtSensor(int(model.sensor_type[k])).name.removeprefix("mjSENS_")
     of = int(model.sensor_objid[k])
-    if int(model.sensor_refid[k]) >= 0:
+    if int(model.sensor_refid[k]) >= 0 and kind not in FRAMES:
         return None
     if kind in JOINTS and int(model.jnt_type[of]) in (HINGE, SLIDE):
         return sensor(name, JOINTS[kind], source.names["joint", of])
     if kind in TENDONS and source.names["tendon", of] in lines:
         return sensor(name, TENDONS[kind], source.names["tendon", of])
     if kind in MOTORS and source.names["actuator", of] in driven:
-        gear, motor = float(model.actuator_gear[of][0]), source.names["actuator", of]
+        gear, motor = source.gear(of), source.names["actuator", of]
         if kind == "ACTUATORFRC":
-            return sensor(name, "effort", motor, scale=1.0 / gear) if gear else None
+            bounded = servo_of(source, of).joint_range is not None  # the file measures before that bound
+            return sensor(name, "effort", motor, scale=1.0 / gear) if gear and not bounded else None
         return sensor(name, MOTORS[kind], driven_by(source, of), scale=gear)
+    if kind in TOTALS:
+        alone = acting_on(source, of) if kind == "JOINTACTFRC" else acting_in(source, of)
+        if len(alone) != 1 or source.names["actuator", alone[0]] not in driven:
+            return None
+        gear = source.gear(alone[0])
+        scale = 1.0 if kind == "JOINTACTFRC" else 1.0 / gear if gear else 0.0
+        return sensor(name, "effort", source.names["actuator", alone[0]], scale=scale)
     if kind == "SUBTREECOM":
         return sensor(name, "mass_centre", _below(source, of))
     if kind in FRAMES:
@@ -84,7 +95,14 @@ def _of_frame(source: Source, k: int, name: str, kind: str, how: dict[str, Any])
         axes = np.roll(axes, -first, axis=0)
     elif not how.get("own") and kind != "quaternion":
         axes = None
-    return sensor(name, kind, place.body, at=place.origin, axes=axes, proper=how.get("proper", False))
+    against, base = None, int(source.model.sensor_refid[k])
+    if base >= 0:
+        home = _frame(source, int(source.model.sensor_reftype[k]), base)
+        if home is None or kind not in RELATIVE:
+            return None
+        against = home.body, home.origin, home.turn.T
+    proper = how.get("proper", False)
+    return sensor(name, kind, place.body, at=place.origin, axes=axes, proper=proper, frame=against)
 
 
 def _frame(source: Source, kind: int, of: int) -> Place | None:

@@ -68,6 +68,21 @@ class Source:
             flags & int(getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{x}", 0)) for x in SWITCHES[what]
         )
 
+    @property
+    def actuators(self) -> int:
+        """How many actuators there are; some of new versions of the library have several controls."""
+        return int(getattr(self.model, "nactuator", self.model.nu))
+
+    def control(self, k: int) -> int:
+        """Where the control of an actuator stands."""
+        places = getattr(self.model, "actuator_ctrladr", None)
+        return k if places is None else int(places[k])
+
+    def gear(self, k: int) -> float:
+        """Gear of an actuator in a joint or tendon."""
+        places = getattr(self.model, "actuator_outadr", None)
+        return float(self.model.actuator_gear[k if places is None else int(places[k])][0])
+
     def own_name(self, kind: str, k: int) -> str:
         """Name in the file, empty without one."""
         return str(getattr(self.model, {"joint": "jnt", "equality": "eq"}.get(kind, kind))(k).name)
@@ -83,7 +98,7 @@ class Source:
         found: dict[tuple[str, int], str] = {("body", 0): GROUND}
         taken = {GROUND, "gravity"}
         for kind, size in KINDS:
-            for k in range(getattr(self.model, size)):
+            for k in range(self.actuators if size == "nu" else getattr(self.model, size)):
                 if (kind, k) in found:
                     continue
                 name = identifier(self.own_name(kind, k) or self._made_up(kind, k, found))

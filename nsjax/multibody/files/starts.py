@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,31 +31,38 @@ def start(source: Source) -> tuple[Start, list[str]]:
     return found, gathered(said)
 
 
+def key_names(source: Source) -> list[str]:
+    """Names of the key frames; what has none is called ``key0``, ``key1``, ..."""
+    own = [str(source.model.key(n).name) for n in range(source.model.nkey)]
+    taken = set(own)
+    return [name or unused(f"key{n}", taken) for n, name in enumerate(own)]
+
+
 def starts(
-    source: Source, driven: set[str]
+    source: Source, driven: set[str], place: Callable[[str], str]
 ) -> tuple[dict[str, Start], dict[str, dict[str, float]], list[str]]:
     """Every key frame as a start with all coordinates, the controls of its actuators as numbers of parts,
-    and sentences. What has no name is called ``key0``, ``key1``, ...
+    and sentences.
 
     Args:
         source: what is read.
         driven: names of the actuators that are parts.
+        place: the name of an actuator's control in params.
     """
-    model, taken = source.model, {str(source.model.key(n).name) for n in range(source.model.nkey)}
+    model = source.model
     found: dict[str, Start] = {}
     controls: dict[str, dict[str, float]] = {}
     said: list[tuple[str, str]] = []
-    for n in range(model.nkey):
-        name = str(model.key(n).name) or unused(f"key{n}", taken)
+    for n, name in enumerate(key_names(source)):
         found[name] = {}
         rates = model.key_qvel[n]
         for k, x in enumerate(_coordinates(source, model.key_qpos[n], f"{name!r}: ", said)):
             dof, size = int(model.jnt_dofadr[k]), {FREE: 6, BALL: 3}.get(int(model.jnt_type[k]), 1)
             found[name] |= _entry(source, k, x, rates[dof : dof + size] if np.any(rates) else None)
-        words = [source.names["actuator", k] for k in range(model.nu)]
+        words = [source.names["actuator", k] for k in range(source.actuators)]
         controls[name] = {
-            f"{word}.own.control": float(u)
-            for word, u in zip(words, model.key_ctrl[n], strict=True)
+            place(word): float(model.key_ctrl[n][source.control(k)])
+            for k, word in enumerate(words)
             if word in driven
         }
         said += [(f"{what} of key frames are left out", repr(name)) for what in _beside(source, n)]
@@ -101,8 +109,6 @@ def _entry(source: Source, k: int, x: Any, rate: Any) -> Start:
 def _beside(source: Source, n: int) -> list[str]:
     """What else a key frame gives."""
     model, found = source.model, []
-    if np.any(model.key_act[n]):
-        found.append("activations of actuators")
     for b in range(model.nbody):
         m = int(model.body_mocapid[b])
         if m < 0:

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.multibody.files.actuators import acting_in
 from nsjax.multibody.files.source import Source, gathered
 from nsjax.multibody.loads import joint_tendon, tendon
 from nsjax.multibody.parts import Part
-
-OWN = (("armature", "armature"), ("actfrclimited", "bound of the sum of all actuators"))
-"""What a tendon of a file may have and none here has."""
 
 POLYNOMIALS = ("stiffnesspoly", "dampingpoly")
 
@@ -45,7 +43,10 @@ def _obstacle(source: Source, k: int) -> str:
 
 def _lost(source: Source, k: int) -> list[str]:
     model = source.model
-    lost = [what for field, what in OWN if np.any(getattr(model, f"tendon_{field}", np.zeros(k + 1))[k])]
+    lost = ["armature"] * bool(np.any(getattr(model, "tendon_armature", np.zeros(k + 1))[k]))
+    bounded = getattr(model, "tendon_actfrclimited", np.zeros(k + 1))[k]
+    if bounded and len(acting_in(source, k)) > 1:
+        lost.append("bound of the sum of all actuators")
     if any(np.any(getattr(model, f"tendon_{x}", np.zeros(k + 1))[k]) for x in POLYNOMIALS):
         lost.append("stiffness or damping of higher order")
     return lost

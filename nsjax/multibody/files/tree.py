@@ -58,6 +58,12 @@ def _body(source: Source, b: int) -> Iterator[Part]:
         yield _massive(source, b, name)
         turned = source.rotation_vector(frame.turn)
         yield fixed(f"{name}_held", frame.body, name, at=nonzero(frame.origin), turned=turned)
+    carried = (
+        -float(model.body_gravcomp[b]) * float(model.body_mass[b]) * np.array(model.opt.gravity, float)
+    )
+    passive = not (source.off("spring") and source.off("damper"))  # both switch off all passive forces
+    if np.any(carried) and passive and not source.off("gravity"):
+        yield force(f"{name}_carried", (name, np.array(model.body_ipos[b])), carried)
 
 
 def _massive(source: Source, b: int, name: str) -> Part:
@@ -83,7 +89,8 @@ def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]
             yield torque(f"{name}_turning", child, law=Drag(child, turning=True), own=damping)
         return
     if kind == BALL:
-        yield ball(name, parents.body, child, at=at, on=on)
+        own = float(model.dof_armature[model.jnt_dofadr[k]])
+        yield ball(name, parents.body, child, at=at, on=on, armature=own or None)
         if stiffness or damping:
             still = _ball_rest(source, k) if stiffness else None
             yield joint_spring(

@@ -12,11 +12,15 @@ from nsjax.multibody.joints.motion import At, Motion, Screws, spun
 from nsjax.multibody.parts import Part
 
 
-def ball(name: str, first: str, second: str, *, at: Any = None, on: Any = None, loop: bool = False) -> Part:
+def ball(
+    name: str, first: str, second: str, *, at: Any = None, on: Any = None, armature: Any = None,
+    loop: bool = False,
+) -> Part:  # fmt: skip
     """A ball joint: the second body turns freely about a point of the first. In space.
 
     Args:
         name, first, second, at, on, loop: as of `hinge`.
+        armature: inertia driven with the turn about each axis [kg m^2].
 
     Raises:
         InputError: for a body that is joined to itself.
@@ -26,7 +30,7 @@ def ball(name: str, first: str, second: str, *, at: Any = None, on: Any = None, 
         >>> ball("shoulder", "ground", "upper", at=(0.0, 0.0, 0.8)).bodies
         ('ground', 'upper')
     """
-    return joint("ball", name, first, second, None, loop, at=at, on=on)
+    return joint("ball", name, first, second, None, loop, at=at, on=on, armature=armature)
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:

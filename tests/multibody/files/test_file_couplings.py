@@ -145,3 +145,11 @@ def test_accelerations(reader: Any, text: str) -> None:
 def test_what_does_not_couple_is_told() -> None:
     text = ARM.format("<joint joint1='j1' joint2='j2' active='false'/>")
     assert any("not active at the start" in x for x in quiet(read_mjcf, text).left_out)
+
+
+def test_a_weld_that_leaves_turns_free() -> None:
+    """``torquescale='0'`` holds points alone: it is a ball, as the library's rows of it are."""
+    weld = "<weld name='w' body1='c' body2='d' anchor='0.1 0 0' torquescale='{}'/>"
+    files = [quiet(read_mjcf, ARM.format(weld.format(scale))) for scale in (0, 1)]
+    kinds = [next(x.kind for x in file if x.name == "w") for file in files]
+    assert kinds == ["ball", "fixed"]

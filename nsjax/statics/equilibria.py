@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from nsjax.analysis.held_contacts import held_closed
 from nsjax.core import InputError, Problem, System
 from nsjax.core.checks import canonical, check_precision
 from nsjax.core.operators import prepared
 from nsjax.core.system import bordered
+from nsjax.statics.held_contacts import held_closed
 from nsjax.types import Array, PyTree
 
 SETTLED = 1e-9
@@ -81,8 +81,8 @@ class Ramp:
         and along ``s``.
         """
         gone = np.zeros(self.system.nv) if gone is None else gone
-        place = (jnp.asarray(y) for y in (q, gone, x))
-        found = _tangents(self.system, self.t, *place, self.start, self.end, s)
+        place = tuple(jnp.asarray(y) for y in (q, gone, x))
+        found = _tangents(self.system, self.t, place, (self.start, self.end), s)
         return tuple(np.asarray(y) for y in found)
 
 
@@ -110,10 +110,13 @@ def residual(system: System, t: Array, q: Array, xi: Array, x: Array, p: PyTree)
 
 @functools.partial(jax.jit, static_argnames="system")
 def _tangents(
-    system: System, t: Array, q: Array, gone: Array, x: Array, start: PyTree, end: PyTree, s: Array
+    system: System, t: Array, place: tuple[Array, ...], ends: tuple[PyTree, PyTree], s: Array
 ) -> tuple[Array, Array, Array]:
+    """At the place ``(q, gone, x)``, of numbers between both ends."""
+    q, gone, x = place
+
     def at(y: Array, s: Array) -> Array:
-        p = prepared(system, jax.tree.map(lambda a, b: a + s * (b - a), start, end))
+        p = prepared(system, jax.tree.map(lambda a, b: a + s * (b - a), *ends))
         return residual(system, t, q, y[: system.nv], y[system.nv :], p)
 
     here = jnp.concatenate([gone, x])

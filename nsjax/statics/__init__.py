@@ -1,0 +1,1 @@
+"""Positions of rest: equilibria of problems, and the motion that settles in one."""

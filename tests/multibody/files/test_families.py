@@ -1,0 +1,33 @@
+"""Model files by seed against the package `mujoco`: accelerations with equalities held rigidly, efforts of
+actuators, rates of activations and sensors, at random states.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from nsjax.multibody import read_urdf
+from tests.multibody.files.families import Family, robot
+from tests.multibody.files.oracle import compared
+
+SLOW = pytest.mark.slow
+STATES = 10
+FILES = 20
+
+
+def checked(worst: dict[str, float]) -> None:
+    """Accelerations to 1e-8 of their size, all else to 1e-10."""
+    for what, error in worst.items():
+        assert error < (1e-8 if "acc" in what else 1e-10), (what, error)
+
+
+@pytest.mark.parametrize("seed", [2, *(pytest.param(k, marks=SLOW) for k in range(FILES) if k != 2)])
+def test_files(seed: int) -> None:
+    """Nested defaults, all joints, springs, tendons, servos, couplings; every other one closes a loop."""
+    checked(compared(Family(seed, loops=seed % 2 == 1).text, STATES, seed, 0.3))
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=SLOW) for k in range(1, FILES))])
+def test_robots(seed: int) -> None:
+    """URDF with <mimic>."""
+    checked(compared(robot(seed), STATES, seed, 0.3, read_urdf))

@@ -1,0 +1,162 @@
+"""Activations of actuators, bounds of joints, and equalities of tendons, of model files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import schemes
+from nsjax.multibody import assemble, read_mjcf
+from tests.multibody.files.oracle import compared, mujoco, quiet
+from tests.multibody.files.test_file_tendons import ARM, FIXED, sites
+
+MOTORS = (
+    "<position name='p1' joint='j1' kp='20' kv='2' timeconst='0.05' gear='0.7' ctrlrange='-0.5 0.5'/>"
+    "<intvelocity name='p2' joint='j2' kp='20' kv='2' actrange='-0.5 0.5'/>"
+    "<general name='p3' tendon='t' dyntype='filter' dynprm='0.2' gainprm='3'/>"
+    "<motor name='p4' joint='j4' gear='2'/><cylinder name='p5' joint='j3' area='2' timeconst='0.3'/>"
+)
+HELD = (
+    "</tendon><equality><tendon name='e' tendon1='t' tendon2='s' polycoef='0.1 0.3 -0.2'/>"
+    "<tendon name='f' tendon1='s'/></equality>"
+)
+
+
+def test_activations_and_equalities_of_tendons() -> None:
+    """Against mujoco: accelerations with the rows held rigidly, rates of activations, forces, lengths."""
+    lines = f"<fixed name='t'>{FIXED}</fixed><spatial name='s'>{sites('w', 'sa', 'sb', 'sc')}</spatial>"
+    measured = "".join(
+        f"<actuatorfrc name='f{x}' actuator='{x}'/><actuatorpos name='l{x}' actuator='{x}'/>"
+        for x in ("p1", "p2", "p3", "p4", "p5")
+    )
+    worst = compared(ARM.format(lines, MOTORS, measured).replace("</tendon>", HELD))
+    assert worst.pop("accelerations") < 1e-8
+    assert worst.pop("activations") < 1e-14
+    assert sorted(worst) == ["actuatorfrc", "actuatorpos", "rows"]
+    assert max(worst.values()) < 1e-12
+
+
+SLEDGE = """<mujoco><option gravity="0 0 -9.81"/><worldbody>{}<body name="a" pos="0 0 0.3">
+<joint name="x" type="slide" axis="1 0 0"/><joint name="z" type="slide" axis="0 0 1"/>
+<geom type="box" size="0.1 0.1 0.1" mass="2"/></body></worldbody><actuator>
+<general name="slow" joint="x" dyntype="filterexact" dynprm="0.05" ctrlrange="-1 1" gainprm="3"/>
+<general name="sum" joint="x" dyntype="integrator" gainprm="0.5"/><motor name="m" joint="z"/></actuator>
+<keyframe><key name="k" qpos="0.1 0" qvel="0.3 0" act="0.4 -0.2" ctrl="2 0.7 0.6"/></keyframe></mujoco>"""
+
+
+def test_activations_of_a_key_frame() -> None:
+    """``a = u + (a0 - u) exp(-t / T)`` with the control at its bound, ``a0 + u t``, and what they push."""
+    file = quiet(read_mjcf, SLEDGE.format(""))
+    problem = file.problem("k")
+    traj = nsjax.simulate(*problem, schemes.generalized_alpha(), dt=1e-3, steps=200)
+    t, T = np.asarray(traj.t), 0.05
+    slow, total = traj["slow.activation"], traj["sum.activation"]
+    np.testing.assert_allclose(slow, 1.0 - 0.6 * np.exp(-t / T), rtol=0, atol=1e-4)  # order 2
+    np.testing.assert_allclose(total, -0.2 + 0.7 * t, rtol=0, atol=1e-12)
+    push = 3.0 * t + 3.0 * 0.6 * T * (np.exp(-t / T) - 1.0) - 0.1 * t + 0.175 * t**2
+    np.testing.assert_allclose(traj.joint("x").rate, 0.3 + push / 2.0, rtol=0, atol=1e-4)
+    again = file.problem().replace(file.controls["k"])
+    assert float(again.params.commands["slow"]) == 2.0
+    assert float(again.params.model["m"].own.control) == 0.6
+    assert not np.any(again.state.v)
+
+
+@pytest.mark.parametrize("capacity", [pytest.param(None, marks=pytest.mark.slow), 1])
+def test_filters_beside_contacts_of_boxes(capacity: int | None) -> None:
+    """Where a step holds features fixed, and chooses its contacts: a quick actuator is none."""
+    text = SLEDGE.format('<geom type="box" size="3 3 0.1"/>').replace('dynprm="0.05"', 'dynprm="1e-7"')
+    text = text.replace('<general name="sum" joint="x" dyntype="integrator" gainprm="0.5"/>', "")
+    text = text.replace(' act="0.4 -0.2" ctrl="2 0.7 0.6"', ' act="1" ctrl="2 0.6"')
+    file = quiet(read_mjcf, text, capacity=capacity)
+    slow = file.problem("k")
+    plain = assemble(*file, gravity=file.gravity, start=file.starts["k"])
+    plain = plain.replace({"slow.own.control": 1.0, "m.own.control": 0.6})
+    runs = [nsjax.simulate(*x, schemes.moreau_theta(theta=1.0), dt=2e-3, steps=120) for x in (plain, slow)]
+    for run in runs:
+        run.raise_for_status()
+    assert int(runs[0].impacts.sum()) > 0
+    np.testing.assert_allclose(runs[1].q, runs[0].q, rtol=0, atol=1e-6)
+
+
+BOUNDED = """<mujoco><worldbody><body name="a"><joint name="x" type="slide" axis="1 0 0"
+ actuatorfrcrange="-2 3"/><geom size="0.1" mass="2"/><body name="b"><joint name="y" type="slide"/>
+<geom size="0.1"/></body></body></worldbody>
+<tendon><fixed name="t"><joint joint="y" coef="1"/></fixed></tendon>
+<actuator>{}</actuator><sensor><jointactuatorfrc name="s" joint="x"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("control", [-5.0, 0.4, 5.0])
+def test_the_bound_of_a_joint(control: float) -> None:
+    """Of one actuator it acts behind its gear, as in mujoco; the sum of several is told."""
+    file = quiet(read_mjcf, BOUNDED.format('<motor name="m" joint="x" gear="2"/>'), contact=False)
+    assert not any("bound of the sum" in x for x in file.left_out)
+    motor = next(x for x in file if x.name == "m")
+    effort = motor.option("law")(0.0, jnp.zeros(()), jnp.zeros(()), _with(motor.numbers.own, control))
+    assert float(effort) == min(max(2.0 * control, -2.0), 3.0)
+    assert file.sensors["s"].of == ("m",)
+
+
+def _with(own: Any, control: float) -> Any:
+    return own.__class__(**{**vars(own), "control": control})
+
+
+def test_which_bounds_are_told() -> None:
+    """By the joints on which actuators act, whatever their numbers are."""
+    in_tendon = quiet(read_mjcf, BOUNDED.format('<motor name="m" tendon="t"/>'), contact=False)
+    assert not any("bound of the sum" in x for x in in_tendon.left_out)  # tendon 0 is not joint 0
+    both = '<motor name="m" joint="x"/><position name="n" joint="x" kp="2"/>'
+    several = quiet(read_mjcf, BOUNDED.format(both), contact=False)
+    assert "joints whose bound of the sum of all actuators is left out: 'x'" in several.left_out
+    assert next(x for x in several if x.name == "m").numbers.own.joint_range is None
+    stop = (
+        '<intvelocity name="m" joint="y" kp="1" actrange="-1 1"/>'
+        '<motor name="n" joint="y" delay="0.1" nsample="5"/>'
+    )
+    told = quiet(read_mjcf, BOUNDED.format(stop), contact=False).left_out
+    assert any("actuators whose stop of its activation (it goes on beyond actrange" in x for x in told)
+    assert any("actuators whose delay is left out: 'n'" in x for x in told)
+    muscle = quiet(
+        read_mjcf, BOUNDED.format('<muscle name="m" tendon="t" lengthrange="0 1"/>'), contact=False
+    )
+    assert any("an activation that is neither a filter nor an integrator" in x for x in muscle.left_out)
+
+
+SEVERAL = (
+    '<dcmotor name="d" joint="x" motorconst="1" resistance="1" input="pos vel" controller="1 0 5"/>'
+    '<position name="p" joint="y" kp="2" ctrlrange="-1 0.5" gear="3"/>'
+)
+
+
+def test_an_actuator_behind_one_with_several_controls() -> None:
+    """Bounds, gear and key frame are those of its own control."""
+    key = '<keyframe><key name="k" ctrl="0.1 0.2 0.3"/></keyframe><sensor>'
+    text = BOUNDED.format(SEVERAL).replace("<sensor>", key)
+    try:
+        mujoco.MjModel.from_xml_string(text)
+    except ValueError:
+        pytest.skip("this version of mujoco has one control an actuator")
+    file = quiet(read_mjcf, text, contact=False)
+    own = next(x for x in file if x.name == "p").numbers.own
+    assert (tuple(own.control_range), own.gear) == ((-1.0, 0.5), 3.0)
+    assert file.controls["k"] == {"p.own.control": 0.3}
+    assert any("are left out: 'd'" in x for x in file.left_out)
+
+
+def test_a_start_of_ones_own() -> None:
+    """Kept by ``problem``, as its activations are; numbers of parts stand in ``model`` then."""
+    file = quiet(read_mjcf, SLEDGE.format(""), contact=False)
+    problem = file.problem({"x": (0.2, 0.5)})
+    assert tuple(problem.state.q) == (0.2, 0.0)
+    assert tuple(problem.state.v) == (0.5, 0.0, 0.0, 0.0)
+    given = {"slow.own.control": 0.3, "m.own.control": 0.4, "a.mass": 3.0, "gravity": np.zeros(3)}
+    params = problem.replace({file.activations.place(k): x for k, x in given.items()}).params
+    assert (params.commands["slow"], params.model["m"].own.control, params.model["a"].mass) == (
+        0.3,
+        0.4,
+        3.0,
+    )
+    assert file.activations.place("initial_v") == "initial_v"
