@@ -12,6 +12,7 @@ import numpy as np
 
 from nsjax.core import InputError, Problem, State
 from nsjax.core.checks import is_traced
+from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.groups import MANY_ROWS, UNASKED, stand_ins, with_candidates, with_groups
 from nsjax.multibody.contacts.named_contacts import Named
 from nsjax.multibody.coordinates.turn_counts import read_angles
@@ -296,6 +297,9 @@ def _check_shapes(part: Part, dimension: int) -> None:
     """Refuses shapes that the plane or space does not know."""
     both = zip(part.option("shapes"), part.bodies, (part.numbers.first, part.numbers.second), strict=True)
     for kind, body, x in both:
+        instead = dict(SHAPES[kind].instead).get(dimension) if kind in SHAPES else None
+        if instead is not None:
+            raise InputError(f"contact {part.name!r}: {instead}")
         if kind in FLAT and dimension == 3:
             raise InputError(f"contact {part.name!r}: {FLAT[kind]}")
         if kind == "tube" and x.curve is None:

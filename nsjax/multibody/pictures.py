@@ -16,6 +16,7 @@ import numpy as np
 from nsjax import shapes
 from nsjax.fem import section_axes
 from nsjax.multibody.contacts import profiles
+from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.named_contacts import Named
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
@@ -142,6 +143,8 @@ def _contact_shapes(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
 
 
 def _drawn(scene: Scene, label: str, body: str, kind: str, x: Any) -> list[Shape]:
+    if kind in SHAPES:
+        return list(SHAPES[kind].drawn(scene, label, body, x))
     if kind in ("plane", "walls"):
         return list(_bounds(scene, label, body, kind, x))
     solid = _solid(scene, label, body, kind, x)

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from nsjax.multibody.contacts import beam_pairs, closest_pairs, cylinders, hulls, point_pairs
+from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.pair_kind import PairKind
 
 KINDS: dict[tuple[str, str], PairKind] = {
     x.kinds: x
-    for x in (*point_pairs.KINDS, *closest_pairs.KINDS, *cylinders.KINDS, *beam_pairs.KINDS, *hulls.KINDS)
+    for x in (
+        *point_pairs.KINDS,
+        *closest_pairs.KINDS,
+        *cylinders.KINDS,
+        *beam_pairs.KINDS,
+        *hulls.KINDS,
+        *(pair for shape in SHAPES.values() for pair in shape.pairs),
+    )
 }
 """Kinds of pairs by those of their shapes, first and second."""
