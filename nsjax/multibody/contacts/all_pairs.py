@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsjax.multibody.contacts import beam_pairs, closest_pairs, cylinders, hulls, point_pairs
+from nsjax.multibody.contacts import beam_pairs, closest_pairs, convex_pairs, cylinders, hulls, point_pairs
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.pair_kind import PairKind
 
@@ -14,6 +14,7 @@ KINDS: dict[tuple[str, str], PairKind] = {
         *cylinders.KINDS,
         *beam_pairs.KINDS,
         *hulls.KINDS,
+        *convex_pairs.KINDS,
         *(pair for shape in SHAPES.values() for pair in shape.pairs),
     )
 }

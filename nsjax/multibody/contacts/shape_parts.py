@@ -176,7 +176,8 @@ def hull(body: str, points: Any) -> Shape:
 
     Limits: vertices that are varied keep their faces: the hull must stay convex. On a plane it has its
     vertices as contacts, eight at most: the deepest, and those on which it would rest if it were tilted by
-    three degrees. It meets planes, spheres and points.
+    three degrees. On it stand hulls, boxes, capsules, spheres and points: the faces of two hulls are
+    compared with all vertices of the other, so that hulls of hundreds of vertices are slow.
 
     Example:
         >>> from nsjax.multibody import contact, hull, plane

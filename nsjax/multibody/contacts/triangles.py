@@ -32,15 +32,21 @@ class Seen(NamedTuple):
 
 
 def seen(corner: Sequence[Array], centre: Array) -> Seen:
-    """Triangles with the vertices ``corner``, three (3, n), from a point (3,)."""
+    """Triangles with the vertices ``corner``, three (3, n), from a point (3,); one without an area has
+    edges alone.
+    """
     edges = [corner[(k + 1) % 3] - corner[k] for k in range(3)]
     _, normal = lengthened(cross(edges[0], edges[1]), jnp.zeros((3, 1)))
     away = [centre[:, None] - x for x in corner]
     over = [dot(cross(normal, e), x) >= 0.0 for e, x in zip(edges, away, strict=True)]
-    shares = [jnp.clip(dot(x, e) / dot(e, e), 0.0, 1.0) for e, x in zip(edges, away, strict=True)]
+    wide = [dot(e, e) for e in edges]
+    shares = [
+        jnp.clip(dot(x, e) / jnp.where(k > 0.0, k, 1.0), 0.0, 1.0)
+        for e, x, k in zip(edges, away, wide, strict=True)
+    ]
     gone = [x - s * e for x, s, e in zip(away, shares, edges, strict=True)]
     return Seen(
-        dot(normal, away[0]), over[0] & over[1] & over[2], jnp.stack(shares),
+        dot(normal, away[0]), over[0] & over[1] & over[2] & (dot(normal, normal) > 0.5), jnp.stack(shares),
         jnp.stack([dot(x, x) for x in gone]),
     )  # fmt: skip
 
