@@ -319,12 +319,12 @@ def _drawn(scene: Scene, name: str, body: str, x: Any) -> tuple[shapes.Shape, ..
     )
 
 
-KIND = ShapeKind(
-    "heightfield",
-    tuple(
-        PairKind(x, "heightfield", _meet, _count, _held, follows=True)
-        for x in ("sphere", "points", "corners", "box", "capsule")
-    ),
-    _drawn,
-    ((2, "a heightfield is spatial; use planes, or spheres of the ground"),),
+PAIRS = tuple(
+    PairKind(x, "heightfield", _meet, _count, _held, follows=True)
+    for x in ("sphere", "points", "corners", "box", "capsule")
 )
+
+KIND = ShapeKind(
+    "heightfield", _drawn, PAIRS,
+    instead=((2, "a heightfield is spatial; use planes, or spheres of the ground"),),
+)  # fmt: skip

@@ -33,16 +33,23 @@ class Shape:
     numbers: PyTree
 
 
+def _always(numbers: Any) -> bool:
+    return True
+
+
 @dataclasses.dataclass(frozen=True)
 class ShapeKind:
-    """A kind of shapes: one entry of `nsjax.multibody.contacts.all_shapes.KINDS`, and all
-    that is known of it.
+    """A kind of shapes: one entry of `nsjax.multibody.contacts.all_shapes.KINDS`, and all that is known of
+    it.
 
     Args:
         name: of the kind.
-        pairs: pairs with other kinds that it brings.
         drawn: ``(scene, name, body, numbers)``, what it looks like.
+        pairs: pairs with other kinds that it brings, beside those that
+            `nsjax.multibody.contacts.all_pairs` lists.
         instead: what the plane, or space, has in its place, by the dimension that does not know it.
+        lacks: ``(body, numbers, dimension)``, what is missing of its numbers and the remedy; None: nothing.
+        filled: whether a shape with these numbers shows what its body looks like.
 
     Example:
         >>> from nsjax.multibody.contacts.all_shapes import KINDS
@@ -51,6 +58,8 @@ class ShapeKind:
     """
 
     name: str
-    pairs: tuple[PairKind, ...]
     drawn: Callable[[Scene, str, str, Any], tuple[Drawn, ...]]
+    pairs: tuple[PairKind, ...] = ()
     instead: tuple[tuple[int, str], ...] = ()
+    lacks: Callable[[str, Any, int], str | None] | None = None
+    filled: Callable[[Any], bool] = _always
