@@ -46,6 +46,7 @@ PLACES = {
     "multibody.profile": "nsjax.multibody.numbers:Profile",
     "multibody.tube": "nsjax.multibody.numbers:Tube",
     "multibody.hull": "nsjax.multibody.numbers:Hull",
+    "multibody.heightfield": "nsjax.multibody.contacts.heightfields:Heightfield",
     "multibody.curve": "nsjax.multibody.flexible.tubes:Curve",
     "multibody.section": "nsjax.multibody.numbers:Section",
     "multibody.beam": "nsjax.multibody.numbers:Beam",

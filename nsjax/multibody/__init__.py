@@ -3,6 +3,7 @@
 from nsjax.multibody.assemble import assemble
 from nsjax.multibody.body_sensors import Sensor, sensor
 from nsjax.multibody.contacts.groups import contact_group
+from nsjax.multibody.contacts.heightfields import heightfield
 from nsjax.multibody.contacts.shape_parts import (
     Shape,
     box,
@@ -53,8 +54,8 @@ from nsjax.multibody.parts import Part, body
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Sensor", "Shape", "actuator", "assemble", "ball", "beam",
     "body", "box", "capsule", "circular", "contact", "contact_group", "corners", "coupling", "cylinder",
-    "cylindrical", "distance", "fixed", "force", "gear", "hinge", "hole", "hull", "joint_spring",
-    "joint_tendon", "line_load", "pairs_of", "pin", "plane", "point", "points", "profile",
+    "cylindrical", "distance", "fixed", "force", "gear", "heightfield", "hinge", "hole", "hull",
+    "joint_spring", "joint_tendon", "line_load", "pairs_of", "pin", "plane", "point", "points", "profile",
     "rack_pinion", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "screw", "section",
     "sensor", "servo", "slide", "sphere", "spheres", "spring", "tendon", "torque", "tube", "universal",
     "walls",

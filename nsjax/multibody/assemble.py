@@ -12,6 +12,7 @@ import numpy as np
 
 from nsjax.core import InputError, Problem, State
 from nsjax.core.checks import is_traced
+from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.groups import MANY_ROWS, UNASKED, stand_ins, with_candidates, with_groups
 from nsjax.multibody.contacts.named_contacts import Named
 from nsjax.multibody.coordinates.turn_counts import read_angles
@@ -320,27 +321,15 @@ def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
             _check_shapes(part, dimension)
 
 
-FLAT = {
-    "walls": "walls are planar; use a plane each",
-    "profile": "a profile is planar; use a capsule, cylinder or box",
-}
-"""Shapes of the plane, and what space has in their place."""
-
-
 def _check_shapes(part: Part, dimension: int) -> None:
-    """Refuses shapes that the plane or space does not know."""
+    """Refuses shapes that the plane or space does not know, and those without the numbers they need."""
     both = zip(part.option("shapes"), part.bodies, (part.numbers.first, part.numbers.second), strict=True)
     for kind, body, x in both:
-        if kind in FLAT and dimension == 3:
-            raise InputError(f"contact {part.name!r}: {FLAT[kind]}")
-        if kind == "tube" and x.curve is None:
-            raise InputError(f"contact {part.name!r}: tube of {body!r}, which is no beam; use a capsule")
-        if kind == "cylinder" and dimension == 2:
-            raise InputError(f"contact {part.name!r}: a cylinder is spatial; use a sphere, box or capsule")
-        if kind == "hull" and dimension == 2:
-            raise InputError(f"contact {part.name!r}: a hull is spatial; use points, corners or a box")
-        if kind in ("box", "corners") and dimension == 3 and x.half_depth is None:
-            raise InputError(f"contact {part.name!r}: a {kind} in space needs half_depth; give it")
+        known = SHAPES[kind]
+        instead = dict(known.instead).get(dimension)
+        lack = known.lacks(body, x, dimension) if instead is None and known.lacks is not None else instead
+        if lack is not None:
+            raise InputError(f"contact {part.name!r}: {lack}")
 
 
 POINTS = ("com", "at", "on", "axis", "second_axis", "normal")

@@ -15,11 +15,11 @@ import numpy as np
 
 from nsjax import shapes
 from nsjax.fem import section_axes
-from nsjax.multibody.contacts import profiles
+from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.named_contacts import Named
+from nsjax.multibody.contacts.shape_pictures import on_body
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.coordinates.spatial_vectors import rotation_of
 from nsjax.multibody.flexible.beams import nodes_of
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.loads import kind_of as load_kind
@@ -30,97 +30,6 @@ from nsjax.types import Array, PyTree
 
 THIN = 0.05
 """Least edge of a box that is drawn for an inertia, in its largest one."""
-
-KNOT = 4
-"""Points of a profile that are drawn between two of its control points."""
-
-
-def _turn(scene: Scene, body: str) -> Any:
-    """Turn of a body for `nsjax.shapes.placed`."""
-    frame = scene.frame(body)
-    if scene.dimension == 3 or frame.turn is None:
-        return frame.turn
-    return jnp.arctan2(plane.value(frame.turn[0]), plane.value(frame.turn[1]))
-
-
-def _at(scene: Scene, body: str, at: Any, local: Any, own: Any = None) -> Array:
-    """Points of a shape around ``at`` of a body, turned by ``own`` against it."""
-    if own is not None:
-        local = shapes.placed(local, jnp.zeros(scene.dimension), own)
-    return shapes.placed(local, scene.position(body, at), _turn(scene, body))
-
-
-def _angle(axis: Any) -> Any:
-    """Angle of an axis of the plane."""
-    return None if axis is None else jnp.arctan2(jnp.asarray(axis[1]), jnp.asarray(axis[0]))
-
-
-def _round(scene: Scene, body: str, kind: str, x: Any) -> Array:
-    """A sphere, capsule, cylinder or hole, as an outline of the plane or a mesh."""
-    axis = getattr(x, "axis", None)
-    half = getattr(x, "half_length", None)
-    long = axis is not None if kind == "hole" else kind in ("capsule", "cylinder")
-    if scene.dimension == 2:
-        if not long or half is None:
-            return _at(scene, body, x.at, shapes.disc(x.radius, kind == "sphere"))
-        return _at(scene, body, x.at, shapes.stadium(half, x.radius), _angle(axis))
-    if not long or half is None:
-        heights, radii = shapes.ball_rings(x.radius)
-    elif kind == "capsule":
-        heights, radii = shapes.capsule_rings(x.radius, half)
-    else:
-        heights, radii = shapes.cylinder_rings(x.radius, half)
-    return _at(scene, body, x.at, shapes.lathe(heights, radii, axis))
-
-
-def _solid(scene: Scene, name: str, body: str, kind: str, x: Any) -> Shape | None:
-    """What a shape of a contact looks like; None: nothing of its own."""
-    flat, role = scene.dimension == 2, "ground" if body == GROUND else "body"
-    if kind == "points":
-        points = _at(scene, body, None, jnp.asarray(x.at, float))
-        return Shape(points=points, name=name, kind="dots", role=role)
-    if kind == "sphere" and x.radius is None:
-        points = scene.position(body, x.at)[None]
-        return Shape(points=points, name=name, kind="dots", role=role)
-    if kind in ("corners", "box"):
-        if flat:
-            own, local = x.turned, shapes.rectangle(x.half_length, x.half_height)
-            return Shape(points=_at(scene, body, x.at, local, own), name=name, kind="area", role=role)
-        half = jnp.stack([jnp.asarray(k, float) for k in (x.half_length, x.half_height, x.half_depth)])
-        points = _at(scene, body, x.at, shapes.box(half), rotation_of(x.turned))
-        return Shape(points=points, name=name, kind="mesh", role=role, faces=shapes.BOX_FACES)
-    if kind == "hull":
-        points = _at(scene, body, None, jnp.asarray(x.vertices, float))
-        return Shape(points=points, name=name, kind="mesh", role=role, faces=x.faces)
-    if kind == "profile":
-        control = jnp.asarray(x.control, float)
-        knots = np.arange(KNOT * control.shape[0] + 1) / KNOT
-        points = jax.vmap(lambda s: profiles.evaluated(control, s)[0])(knots)
-        return Shape(points=_at(scene, body, None, points), name=name, kind="area", role=role)
-    points = _round(scene, body, kind, x)
-    if flat:
-        return Shape(points=points, name=name, kind="line" if kind == "hole" else "area", role=role)
-    rings = points.shape[0] // (shapes.AROUND)
-    faces = shapes.lathe_faces(rings)
-    return Shape(
-        points=points, name=name, kind="mesh", role="ground" if kind == "hole" else role, faces=faces
-    )
-
-
-def _bounds(scene: Scene, name: str, body: str, kind: str, x: Any) -> tuple[Shape, ...]:
-    """A plane, or the two walls of a guide."""
-    a = scene.algebra
-    if kind == "plane":
-        up = np.eye(scene.dimension)[-1] if x.normal is None else x.normal
-        normal = a.array(a.turned(scene.frame(body).turn, a.vector(jnp.asarray(up, float))))
-        return (shapes.level(scene.position(body, x.at), normal, name),)
-    normal = a.array(a.turned(scene.frame(body).turn, (None, 1.0)))
-    heights = ((x.lower, normal, "lower"), (x.upper, -normal, "upper"))
-    zero = jnp.zeros(())
-    return tuple(
-        shapes.level(scene.position(body, jnp.stack([zero, jnp.asarray(y, float)])), n, f"{name} {which}")
-        for y, n, which in heights
-    )
 
 
 def _contact_shapes(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
@@ -133,19 +42,11 @@ def _contact_shapes(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
             pairs = list(zip(part.bodies, part.option("shapes"), numbers, strict=True))
         for body, kind, x in pairs:
             label = part.name if body == GROUND else body
-            if kind != "tube":  # a beam is drawn itself
-                found += _drawn(scene, label, body, kind, x)
+            found += SHAPES[kind].drawn(scene, label, body, x)
     for part in topology.all_of("contact_group"):
         for body, kind, x in _members(part, p[part.name]):
-            found += _drawn(scene, part.name if body == GROUND else body, body, kind, x)
+            found += SHAPES[kind].drawn(scene, part.name if body == GROUND else body, body, x)
     return found
-
-
-def _drawn(scene: Scene, label: str, body: str, kind: str, x: Any) -> list[Shape]:
-    if kind in ("plane", "walls"):
-        return list(_bounds(scene, label, body, kind, x))
-    solid = _solid(scene, label, body, kind, x)
-    return [] if solid is None else [solid]
 
 
 def _members(part: Part, x: Any) -> Iterator[tuple[str, str, Any]]:
@@ -194,12 +95,12 @@ def _body(scene: Scene, name: str, x: Any, held: list[Any], solid: bool) -> list
         return found
     if scene.dimension == 3 and x.inertia is not None:
         half, turn = _inertia_box(x)
-        points = _at(scene, name, x.com, shapes.box(half), turn)
+        points = on_body(scene, name, x.com, shapes.box(half), turn)
         found.append(Shape(points=points, name=name, kind="mesh", faces=shapes.BOX_FACES))
     elif scene.dimension == 2 and x.inertia is not None and not found:
         mass = jnp.where(jnp.asarray(x.mass) > 0.0, x.mass, 1.0)
         radius = jnp.sqrt(jnp.asarray(x.inertia) / mass)
-        found.append(Shape(points=_at(scene, name, x.com, shapes.disc(radius)), name=name, kind="area"))
+        found.append(Shape(points=on_body(scene, name, x.com, shapes.disc(radius)), name=name, kind="area"))
     else:
         found.append(Shape(points=centre[None], name=name, kind="dots"))
     return found
@@ -218,7 +119,7 @@ def _beam(scene: Scene, part: Part, x: Any) -> list[Shape]:
     for k, name in enumerate(nodes):
         d = axes[min(k, len(nodes) - 2)]
         ring = radii[1] * np.cos(angles)[:, None] * d[:, 0] + radii[0] * np.sin(angles)[:, None] * d[:, 1]
-        rings.append(_at(scene, name, None, ring))
+        rings.append(on_body(scene, name, None, ring))
     faces = shapes.lathe_faces(len(nodes), around)
     tube = Shape(points=jnp.concatenate(rings), name=part.name, kind="mesh", faces=faces)
     return [tube, Shape(points=axis, name=part.name)]
@@ -287,7 +188,9 @@ def picture(
     contacts = topology.all_of("contact")
     solid = {name for part in contacts for name in _solids(part, p[part.name])}
     groups = topology.all_of("contact_group")
-    solid |= {body for part in groups for kind, body in part.option("members") if kind != "plane"}
+    solid |= {
+        body for part in groups for body, kind, x in _members(part, p[part.name]) if SHAPES[kind].filled(x)
+    }
     held, found = _held(topology, p), _contact_shapes(scene, topology, p)
     for part in topology.all_of("beam"):
         found += _beam(scene, part, p[part.name])
@@ -304,7 +207,6 @@ def _solids(part: Part, x: Any) -> set[str]:
     """Bodies of a contact whose shapes show what they are."""
     found = set()
     for name, kind, numbers in zip(part.bodies, part.option("shapes"), (x.first, x.second), strict=True):
-        point = kind == "sphere" and numbers.radius is None
-        if not point and kind not in ("points", "plane", "walls"):
+        if SHAPES[kind].filled(numbers):
             found.add(name)
     return found

@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
-from nsjax.multibody.contacts import beam_pairs, closest_pairs, cylinders, hulls, point_pairs
+import collections
+from collections.abc import Iterator
+
+from nsjax.multibody.contacts import beam_pairs, closest_pairs, convex_pairs, cylinders, hulls, point_pairs
+from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.pair_kind import PairKind
 
-KINDS: dict[tuple[str, str], PairKind] = {
-    x.kinds: x
-    for x in (*point_pairs.KINDS, *closest_pairs.KINDS, *cylinders.KINDS, *beam_pairs.KINDS, *hulls.KINDS)
-}
+Kinds = tuple[str, str]
+
+
+class Pairs(collections.UserDict[Kinds, PairKind]):
+    """Kinds of pairs by those of their shapes: the entries of this file, and those that kinds of shapes
+    bring.
+    """
+
+    def _brought(self) -> dict[Kinds, PairKind]:
+        return {pair.kinds: pair for shape in SHAPES.values() for pair in shape.pairs}
+
+    def __missing__(self, kinds: Kinds) -> PairKind:
+        return self._brought()[kinds]
+
+    def __contains__(self, kinds: object) -> bool:
+        return kinds in self.data or kinds in self._brought()
+
+    def __iter__(self) -> Iterator[Kinds]:
+        return iter({**self.data, **self._brought()})
+
+    def __len__(self) -> int:
+        return len({**self.data, **self._brought()})
+
+
+KINDS = Pairs(
+    {
+        x.kinds: x
+        for x in (
+            *point_pairs.KINDS, *closest_pairs.KINDS, *cylinders.KINDS, *beam_pairs.KINDS, *hulls.KINDS,
+            *convex_pairs.KINDS,
+        )
+    }
+)  # fmt: skip
 """Kinds of pairs by those of their shapes, first and second."""

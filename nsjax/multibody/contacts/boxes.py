@@ -275,7 +275,7 @@ def _rows(found: Held, reference: Box, incident: Box) -> tuple[Array, Array, Arr
     edge = edges / jnp.sqrt(dot(edges, edges))
     normal = skewed(edge, other, n[:, None])
     gap = dot(normal, upper - lower)
-    upper, lower = _nearest(upper, edge, lower, other, normal)
+    upper, lower = nearest_points(upper, edge, lower, other, normal)
     # corners of the reference face below the incident one
     depth = dot(m[:, None], corners - centre[:, None])
     gaps = jnp.concatenate([jnp.where(found.corner, height, gap), depth])
@@ -300,7 +300,7 @@ def skewed(a: Array, b: Array, towards: Array) -> Array:
     return jnp.where(skew, sign(dot(made, towards)) * made, towards)
 
 
-def _nearest(upper: Array, a: Array, lower: Array, b: Array, normal: Array) -> tuple[Array, Array]:
+def nearest_points(upper: Array, a: Array, lower: Array, b: Array, normal: Array) -> tuple[Array, Array]:
     """Nearest points of two lines through points along unit vectors, whose velocities along the normal are
     the rate of the gap; of almost parallel ones ``upper`` and its foot.
     """
@@ -352,4 +352,4 @@ def _edges(found: Held, one: Box, other: Box) -> Met:
     there = other.centre + through(other.axes, found.opposite * other.half)
     outward = through(other.axes, found.opposite) - through(one.axes, found.beside)
     normal = skewed(a, b, outward)
-    return Met(dot(normal, here - there), *_nearest(here, a, there, b, normal), normal)
+    return Met(dot(normal, here - there), *nearest_points(here, a, there, b, normal), normal)

@@ -13,11 +13,11 @@ import numpy as np
 from jax import lax
 
 from nsjax.core import InputError
-from nsjax.multibody.contacts.closest_points import Met, dot, first_of, lengthened, set_back
+from nsjax.multibody.contacts import triangles
+from nsjax.multibody.contacts.closest_points import Met, dot, first_of, set_back
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.shape_places import normal_of
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.coordinates.spatial_vectors import cross
 from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
@@ -128,43 +128,26 @@ def nearest(points: Array, faces: Faces, centre: Array) -> Near:
     """The feature of a hull that is nearest to a point outside; inside, the face of the least depth."""
     points, centre = lax.stop_gradient((points, centre))
     index = np.array(faces).T
-    corner = [points[:, k] for k in index]
-    edges = [corner[(k + 1) % 3] - corner[k] for k in range(3)]
-    _, normal = lengthened(cross(edges[0], edges[1]), jnp.zeros((3, 1)))
-    away = [centre[:, None] - x for x in corner]
-    height = dot(normal, away[0])
-    over = [dot(cross(normal, e), x) >= 0.0 for e, x in zip(edges, away, strict=True)]
-    shares = [jnp.clip(dot(x, e) / dot(e, e), 0.0, 1.0) for e, x in zip(edges, away, strict=True)]
-    gone = [x - s * e for x, s, e in zip(away, shares, edges, strict=True)]
-    squares = jnp.stack([dot(x, x) for x in gone]).reshape(-1)
+    look = triangles.seen([points[:, k] for k in index], centre)
+    height, squares = look.height, look.squares.reshape(-1)
     outside = jnp.max(height) > 0.0
-    above = over[0] & over[1] & over[2] & (height > 0.0)
+    above = look.over & (height > 0.0)
     least = jnp.min(jnp.where(above, height, jnp.inf))
     flat = ~outside | (least * least <= jnp.min(squares))
     face = jnp.where(outside, above & (height <= least), height >= jnp.max(height))
-    which = jnp.where(flat, first_of(face), 0.0)
     edge = first_of(squares <= jnp.min(squares)).reshape(3, -1)
-    share = jnp.sum(edge * jnp.stack(shares))
-    start = jnp.sum(edge, axis=1)
-    start = jnp.where(share >= 1.0, jnp.roll(start, 1), start)
-    turns = jnp.where(flat, np.array([1.0, 0.0, 0.0]), start)
-    which = jnp.where(flat, which, jnp.sum(edge, axis=0))
+    which = jnp.where(flat, first_of(face), jnp.sum(edge, axis=0))
+    turns, size = triangles.first_vertex(flat, jnp.sum(edge, axis=1), jnp.sum(edge * look.shares))
     # vertices of that face (3, n), turned so that what is met comes first
     own = jnp.sum(which[None, :, None] * (index[:, :, None] == np.arange(points.shape[1])), axis=1)
     corners = sum((turns[k] * jnp.roll(own, -k, axis=0) for k in range(3)), jnp.zeros_like(own))
-    between = (share > 0.0) & (share < 1.0)
-    return Near(corners, jnp.where(flat, 3.0, jnp.where(between, 2.0, 1.0)))
+    return Near(corners, size)
 
 
 def from_feature(points: Array, near: Near, centre: Array) -> tuple[Array, Array]:
     """Distance of a point from a feature, of a face negative behind it, and its direction."""
-    a, b, c = (jnp.sum(points * row[None], axis=1) for row in near.corners)
-    _, normal = lengthened(cross(b - a, c - a), jnp.zeros(3))
-    edge, away = b - a, centre - a
-    share = jnp.where(near.size > 1.5, dot(away, edge) / dot(edge, edge), 0.0)
-    length, out = lengthened(away - share * edge, normal)
-    flat = near.size > 2.5
-    return jnp.where(flat, dot(normal, away), length), jnp.where(flat, normal, out)
+    corner = [jnp.sum(points * row[None], axis=1) for row in near.corners]
+    return triangles.from_feature(corner, near.size, centre)
 
 
 def _sphere_held(scene: Scene, part: Part, numbers: Any) -> Near:

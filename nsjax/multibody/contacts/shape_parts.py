@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -12,29 +11,8 @@ from nsjax.core.checks import is_traced
 from nsjax.multibody import numbers
 from nsjax.multibody.contacts import hulls, profiles
 from nsjax.multibody.contacts.all_pairs import KINDS
+from nsjax.multibody.contacts.shape import Shape
 from nsjax.multibody.parts import GROUND, Part, made, number, unit
-from nsjax.types import PyTree
-
-
-@dataclasses.dataclass(frozen=True)
-class Shape:
-    """A shape on a body: what it is, and its numbers.
-
-    Args:
-        kind: name of the function that made it; a `point` is a sphere without a radius.
-        body: on which it stands.
-        numbers: a record of `nsjax.multibody.numbers`.
-
-    Example:
-        >>> from nsjax.multibody import sphere
-        >>> shape = sphere("ball", 0.1)
-        >>> shape.kind, shape.body, shape.numbers.radius
-        ('sphere', 'ball', 0.1)
-    """
-
-    kind: str
-    body: str
-    numbers: PyTree
 
 
 def point(body: str, at: Any = None) -> Shape:
@@ -198,7 +176,8 @@ def hull(body: str, points: Any) -> Shape:
 
     Limits: vertices that are varied keep their faces: the hull must stay convex. On a plane it has its
     vertices as contacts, eight at most: the deepest, and those on which it would rest if it were tilted by
-    three degrees. It meets planes, spheres and points.
+    three degrees. On it stand hulls, boxes, capsules, spheres and points: the faces of two hulls are
+    compared with all vertices of the other, so that hulls of hundreds of vertices are slow.
 
     Example:
         >>> from nsjax.multibody import contact, hull, plane

@@ -11,6 +11,7 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.multibody.contacts import gap_functions, shape_parts
 from nsjax.multibody.contacts.groups import MANY_ROWS, few_of, ordered, unused
+from nsjax.multibody.contacts.heightfields import heightfield
 from nsjax.multibody.files.source import Source, listed
 from nsjax.multibody.parts import Part
 
@@ -38,10 +39,23 @@ def _shape(source: Source, g: int) -> shape_parts.Shape | None:
         return shape_parts.box(place.body, *size, at=at, turned=source.rotation_vector(turn))
     if kind == "mesh":
         return _hull(place.body, at + _vertices(source, g) @ turn.T)
+    if kind == "hfield":
+        heights, (half_length, half_width) = _heights(source, g)
+        turned = source.rotation_vector(turn)
+        return heightfield(place.body, heights, half_length, half_width, at=at, turned=turned)
     if kind in ("capsule", "cylinder"):
         make = shape_parts.capsule if kind == "capsule" else shape_parts.cylinder
         return make(place.body, size[0], size[1], at=at, axis=axis)
     return None
+
+
+def _heights(source: Source, g: int) -> tuple[np.ndarray, np.ndarray]:
+    """Heights (nx, ny) of the terrain of a geometry, and its half edges (2,)."""
+    model, field = source.model, int(source.model.geom_dataid[g])
+    start, rows, columns = (int(x[field]) for x in (model.hfield_adr, model.hfield_nrow, model.hfield_ncol))
+    size = np.asarray(model.hfield_size[field], float)
+    heights = np.asarray(model.hfield_data[start : start + rows * columns], float)
+    return size[2] * heights.reshape(rows, columns).T, size[:2]
 
 
 def _vertices(source: Source, g: int) -> np.ndarray:

@@ -24,6 +24,7 @@ from nsjax.multibody import (
     contact_group,
     corners,
     cylinder,
+    heightfield,
     hole,
     hull,
     plane,
@@ -57,6 +58,7 @@ def shape(kind: str, name: str, dimension: int) -> Any:
         "hole": lambda: hole(name, 3.0, axis=(1.0, 0.0, 0.0)[:dimension]), "plane": lambda: plane(name),
         "walls": lambda: walls(-1.0, 1.0, name), "profile": lambda: profile(name, ROUND),
         "tube": lambda: tube(f"{name}_beam", 0.1), "hull": lambda: hull(name, TETRAHEDRON),
+        "heightfield": lambda: heightfield(name, np.zeros((3, 4)), 1.0, 1.0),
     }  # fmt: skip
     return made[kind]()
 
@@ -78,7 +80,7 @@ def test_the_table_of_pairs(first: str) -> None:
     assert len(TABLE[first]) == len(SECOND)
     for second, number in zip(SECOND, TABLE[first], strict=True):
         flat = {first, second} & {"walls", "profile"}
-        solid = {first, second} & {"cylinder", "tube", "hull"}
+        solid = {first, second} & {"cylinder", "tube", "hull", "heightfield"}
         for dimension in () if flat and solid and number != "-" else (2, 3):
             if number != "-" and ((flat and dimension == 3) or (solid and dimension == 2)):
                 continue

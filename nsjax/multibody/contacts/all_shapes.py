@@ -1,0 +1,64 @@
+"""All kinds of shapes: one more is one entry here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nsjax.multibody.contacts import heightfields
+from nsjax.multibody.contacts import shape_pictures as pictures
+from nsjax.multibody.contacts.shape import ShapeKind
+
+
+def _never(x: Any) -> bool:
+    return False
+
+
+def _with_radius(x: Any) -> bool:
+    return x.radius is not None
+
+
+def _box_lacks(kind: str) -> Any:
+    def lacks(body: str, x: Any, dimension: int) -> str | None:
+        return (
+            f"a {kind} in space needs half_depth; give it"
+            if dimension == 3 and x.half_depth is None
+            else None
+        )
+
+    return lacks
+
+
+def _tube_lacks(body: str, x: Any, dimension: int) -> str | None:
+    return f"tube of {body!r}, which is no beam; use a capsule" if x.curve is None else None
+
+
+KINDS: dict[str, ShapeKind] = {
+    x.name: x
+    for x in (
+        ShapeKind("plane", pictures.of_plane, filled=_never),
+        ShapeKind(
+            "walls", pictures.of_walls, filled=_never,
+            instead=((3, "walls are planar; use a plane each"),),
+        ),
+        ShapeKind("points", pictures.of_points, filled=_never),
+        ShapeKind("sphere", pictures.of_sphere, filled=_with_radius),
+        ShapeKind("corners", pictures.of_box, lacks=_box_lacks("corners")),
+        ShapeKind("box", pictures.of_box, lacks=_box_lacks("box")),
+        ShapeKind("capsule", pictures.of_capsule),
+        ShapeKind(
+            "cylinder", pictures.of_cylinder,
+            instead=((2, "a cylinder is spatial; use a sphere, box or capsule"),),
+        ),
+        ShapeKind("hole", pictures.of_hole),
+        ShapeKind(
+            "profile", pictures.of_profile,
+            instead=((3, "a profile is planar; use a capsule, cylinder or box"),),
+        ),
+        ShapeKind("tube", pictures.of_nothing, lacks=_tube_lacks),
+        ShapeKind(
+            "hull", pictures.of_hull, instead=((2, "a hull is spatial; use points, corners or a box"),)
+        ),
+        heightfields.KIND,
+    )
+}  # fmt: skip
+"""Kinds of shapes by their names."""

@@ -1,0 +1,312 @@
+"""Contacts of convex solids with corners: hulls and boxes, and capsules on hulls.
+
+At the start of a step the nearest features of both are looked for. Solids that are in each other are moved
+apart for this along the axis of the least depth: that of a face of either, then the direction between the
+nearest points of the solids moved apart, if its depth is less. Further places are those that meet where
+one solid is tilted a little: corners and crossings of edges that hold a face on a face. Features are held
+during the step, and gaps are smooth functions of their vertices [Gilbert, Johnson, Keerthi 1988, *A fast
+procedure for computing the distance between complex objects*, IEEE J. Robot. Autom. 4(2)].
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from nsjax.multibody.contacts import boxes, triangles
+from nsjax.multibody.contacts.closest_points import Met, dot, first_of, lengthened, set_back, sign
+from nsjax.multibody.contacts.hulls import ROUND, ROWS, TILT, Faces, vertices_of
+from nsjax.multibody.contacts.pair_kind import PairKind
+from nsjax.multibody.contacts.point_pairs import CORNERS, POINTS
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.parts import Part
+from nsjax.types import Array
+
+STEPS = 40
+"""Vertices of the difference of both solids that are looked at, at most: of hulls with 40 vertices up to
+twelve were.
+"""
+
+CLOSE = 1e-10
+"""Part of the squared distance by which a further vertex must be nearer: rounding at `APART`, a hundred
+times.
+"""
+
+APART = 1e-2
+"""Distance to which solids are moved apart to find what meets, in parts of the smaller one."""
+
+NUDGE = 1e-6
+"""Tilt that tells which of parallel features are taken [rad]."""
+
+ALIKE = 0.9
+"""Cosine up to which normals of further places may lean from that of the first."""
+
+FACES_OF_TETRAHEDRON = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]).T
+
+
+class Solid(NamedTuple):
+    """Vertices (3, n) in the axes of the ground, places (k, 3) of those of its faces, radius around it."""
+
+    points: Array
+    faces: Any
+    radius: Any
+
+
+class Simplex(NamedTuple):
+    """Vertices (3,) of both solids by their places, the first ``size`` of which are met; the vector between
+    the nearest points.
+    """
+
+    first: Array
+    second: Array
+    size: Array
+    apart: Array
+
+
+class Near(NamedTuple):
+    """Features that meet, of k places.
+
+    Args:
+        first, second: (3, k) vertices of both solids, by their places.
+        kind: (k,) 0.0 vertices or an edge and a vertex, 1.0 a vertex on a face of the second, 2.0 a face of
+            the first on a vertex, 3.0 two edges.
+        edge: (2, k) whether an edge of the first, and of the second, meets a vertex.
+        normal: (3, k) from the second to the first.
+        outside: (k,) whether they were apart.
+        back: (k,) by how far places without a contact stand back.
+    """
+
+    first: Array
+    second: Array
+    kind: Array
+    edge: Array
+    normal: Array
+    outside: Array
+    back: Array
+
+
+def _box_faces() -> Faces:
+    """Three corners of every face of a box, outward by right hand."""
+    signs, found = CORNERS[3], []
+    for axis in range(3):
+        for way in (-1.0, 1.0):
+            a, b, c = (int(k) for k in np.flatnonzero(signs[:, axis] == way)[:3])
+            out = np.cross(signs[b] - signs[a], signs[c] - signs[a])[axis] * way > 0.0
+            found.append((a, b, c) if out else (a, c, b))
+    return tuple(found)
+
+
+BOX_FACES = _box_faces()
+
+
+def _solid(scene: Scene, body: str, kind: str, x: Any) -> Solid:
+    if kind == "hull":
+        return Solid(vertices_of(scene, body, x), x.faces, 0.0)
+    points = scene.algebra.array(POINTS[kind](scene, body, x))
+    if kind == "box":
+        return Solid(points, BOX_FACES, 0.0)
+    return Solid(points, (), x.radius)
+
+
+def _solids(scene: Scene, part: Part, numbers: Any) -> tuple[Solid, Solid]:
+    both = zip(part.bodies, part.option("shapes"), (numbers.first, numbers.second), strict=True)
+    one, other = (_solid(scene, *x) for x in both)
+    return one, other
+
+
+def _least_deep(one: Solid, other: Solid) -> tuple[Array, Array]:
+    """Separation along the normals of all faces, the largest one, and its direction to the first solid."""
+    found = []
+    for solid, against, way in ((other, one, 1.0), (one, other, -1.0)):
+        if len(solid.faces):
+            a, b, c = (solid.points[:, k] for k in np.array(solid.faces).T)
+            _, normal = lengthened(space.cross(b - a, c - a), jnp.zeros((3, 1)))
+            heights = jnp.sum(normal[:, :, None] * against.points[:, None, :], axis=0)
+            found.append((jnp.min(heights, axis=1) - dot(normal, a), way * normal))
+    room, normal = (jnp.concatenate(x, axis=-1) for x in zip(*found, strict=True))
+    which = first_of(room >= jnp.max(room))
+    return jnp.max(room), jnp.sum(normal * which, axis=1)
+
+
+def _along(one: Array, other: Array, normal: Array) -> Array:
+    """Separation of points along a direction."""
+    return jnp.min(dot(normal[:, None], one)) - jnp.max(dot(normal[:, None], other))
+
+
+def _column(points: Array, place: Array) -> Array:
+    made: Array = jnp.sum(jnp.where(jnp.arange(points.shape[1]) == place, points, 0.0), axis=1)
+    return made
+
+
+def _reduced(one: Array, other: Array, first: Array, second: Array) -> Simplex:
+    """The feature of a tetrahedron of differences that is nearest to the origin, outside of it."""
+    y = jnp.stack([_column(one, i) - _column(other, j) for i, j in zip(first, second, strict=True)], axis=1)
+    look = triangles.seen([y[:, k] for k in FACES_OF_TETRAHEDRON], jnp.zeros(3))
+    over = jnp.where(look.over, look.height**2, jnp.inf)
+    flat = jnp.min(over) <= jnp.min(look.squares)
+    edge = first_of(look.squares.reshape(-1) <= jnp.min(look.squares)).reshape(3, 4)
+    which = jnp.where(flat, first_of(over <= jnp.min(over)), jnp.sum(edge, axis=0))
+    turns, size = triangles.first_vertex(flat, jnp.sum(edge, axis=1), jnp.sum(edge * look.shares))
+    place = jnp.sum(FACES_OF_TETRAHEDRON * which[None].astype(int), axis=1)
+    place = sum((turns[k].astype(int) * jnp.roll(place, -k) for k in range(3)), 0 * place)
+    # what is not met is the first vertex again
+    place = jnp.where(jnp.arange(3) < size, place, place[0])
+    away, way = triangles.from_feature([_column(y, k) for k in place], size, jnp.zeros(3))
+    first, second = (
+        jnp.sum(jnp.where(place[:, None] == jnp.arange(4), x[None], 0), axis=1) for x in (first, second)
+    )
+    return Simplex(first, second, size, -away * way)
+
+
+def _nearest(one: Array, other: Array, normal: Array) -> Simplex:
+    """The nearest features of points (3, n) and (3, m) that lie apart along ``normal``."""
+
+    def support(way: Array) -> tuple[Array, Array]:
+        return jnp.argmin(dot(way[:, None], one)), jnp.argmax(dot(way[:, None], other))
+
+    def far(x: tuple[Array, Simplex, Array]) -> Array:
+        return (x[0] < STEPS) & x[2]
+
+    def step(x: tuple[Array, Simplex, Array]) -> tuple[Array, Simplex, Array]:
+        k, now, _ = x
+        i, j = support(now.apart)
+        square = dot(now.apart, now.apart)
+        gain = square - dot(now.apart, _column(one, i) - _column(other, j))
+        new = _reduced(one, other, jnp.append(now.first, i), jnp.append(now.second, j))
+        better = (gain > CLOSE * square) & (dot(new.apart, new.apart) < square)
+        return k + 1, jax.tree.map(lambda a, b: jnp.where(better, a, b), new, now), better
+
+    i, j = support(normal)
+    start = Simplex(jnp.full(3, i), jnp.full(3, j), jnp.ones(()), _column(one, i) - _column(other, j))
+    made: Simplex = lax.while_loop(far, step, (jnp.zeros((), int), start, jnp.ones((), bool)))[1]
+    return made
+
+
+def _second(x: Array) -> Array:
+    """The first of three places that differs from the first one."""
+    return jnp.where(x[1] != x[0], x[1], x[2])
+
+
+def _features(x: Simplex) -> tuple[Array, Array, Array, Array]:
+    """Vertices of both, kind, and which has an edge, of `Near`."""
+    whole = x.size > 2.5
+    many = [1 + (y[1] != y[0]) + ((y[2] != y[0]) & (y[2] != y[1])) for y in (x.first, x.second)]
+    face = jnp.where(many[0] == 3, 2.0, jnp.where(many[1] == 3, 1.0, 3.0))
+    kind = jnp.where(whole, face, 0.0)
+    edge = jnp.stack([many[0] > 1, (many[1] > 1) & (many[0] == 1)])
+    first, second = (
+        jnp.where(kind == 3.0, jnp.stack([y[0], _second(y), y[2]]), y) for y in (x.first, x.second)
+    )
+    return first, second, kind, edge
+
+
+def _tilts(normal: Array, along: Array | None) -> Array:
+    """Rotation vectors (3, k): one that tells parallel features apart, and those by which a solid is
+    tilted: all round, or of a segment both ways.
+    """
+    one, other = (jnp.asarray(x) for x in space.tangents(normal))
+    nudge = NUDGE * (0.8 * one + 0.6 * other)
+    if along is None:
+        ways = [TILT * (float(np.cos(x)) * one + float(np.sin(x)) * other) for x in ROUND]
+    else:
+        _, across = lengthened(space.cross(normal, along), one)
+        ways = [TILT * across, -TILT * across]
+    return jnp.stack([nudge, *ways], axis=1)
+
+
+def _held(scene: Scene, part: Part, numbers: Any) -> Near:
+    one, other = _solids(scene, part, numbers)
+    a, b = lax.stop_gradient((one.points, other.points))
+    sizes = [jnp.sqrt(jnp.sum((jnp.max(x, axis=1) - jnp.min(x, axis=1)) ** 2)) for x in (a, b)]
+    size = jnp.where(sizes[0] < sizes[1], sizes[0], sizes[1])
+    room, normal = _least_deep(one._replace(points=a), other._replace(points=b))
+
+    def moved(points: Array, room: Array, normal: Array) -> Array:
+        lack = APART * size - room
+        return points + jnp.where(lack > 0.0, lack, 0.0) * normal[:, None]
+
+    for _ in range(2):
+        found = _nearest(moved(a, room, normal), b, normal)
+        _, way = lengthened(found.apart, normal)
+        deep = _along(a, b, way)
+        better = deep > room
+        room, normal = jnp.where(better, deep, room), jnp.where(better, way, normal)
+    middle = _column(a, found.first[0])
+
+    def tilted(turn: Array) -> Simplex:
+        arm = a - middle[:, None]
+        points = middle[:, None] + arm + space.cross(turn[:, None], arm)
+        return _nearest(moved(points, _along(points, b, normal), normal), b, normal)
+
+    turns = _tilts(normal, a[:, 1] - a[:, 0] if one.faces == () else None)
+    places = jax.vmap(tilted, 1, 0)(turns)
+    first, second, kind, edge = jax.vmap(_features, 0, -1)(places)
+    many = kind.shape[0]
+    near = Near(
+        first, second, kind, edge, jnp.broadcast_to(normal[:, None], (3, many)),
+        jnp.full(many, room > CLOSE * size), jnp.zeros(many),
+    )  # fmt: skip
+    met = _between(one._replace(points=a), other._replace(points=b), near)
+    lean = (dot(met.normal, normal[:, None]) < ALIKE) & (np.arange(many) > 0)
+    back = set_back(jnp.concatenate([met.here, met.there]), size) | lean
+    wide = sizes[0] + sizes[1] + one.radius
+    return near._replace(back=lax.stop_gradient(jnp.where(back, wide - met.gap, 0.0)))
+
+
+def _between(one: Solid, other: Solid, near: Near) -> Met:
+    """Where features meet."""
+
+    def place(near: Near) -> tuple[Array, Array, Array, Array]:
+        a, b = (
+            [_column(points, k) for k in own]
+            for points, own in ((one.points, near.first), (other.points, near.second))
+        )
+        ways = []
+        for x in (b, a):
+            _, way = lengthened(space.cross(x[1] - x[0], x[2] - x[0]), near.normal)
+            ways.append(sign(dot(way, near.normal)) * way)
+        # a vertex and an edge, or two vertices
+        shares = []
+        for x, point, edge in ((a, b[0], near.edge[0]), (b, a[0], near.edge[1])):
+            along = x[1] - x[0]
+            share = dot(point - x[0], along) / jnp.where(edge, dot(along, along), 1.0)
+            share = jnp.where(near.outside, share, lax.stop_gradient(share))
+            shares.append(x[0] + jnp.where(edge, share, 0.0) * along)
+        length, way = lengthened(shares[0] - shares[1], near.normal)
+        way = jnp.where(near.outside, way, near.normal)
+        gap = jnp.where(near.outside, length, dot(near.normal, shares[0] - shares[1]))
+        # two edges
+        lines = [lengthened(x[1] - x[0], near.normal)[1] for x in (a, b)]
+        skew = boxes.skewed(lines[0], lines[1], near.normal)
+        crossed = boxes.nearest_points(a[0], lines[0], b[0], lines[1], skew)
+        heights = [dot(n, a[0] - b[0]) for n in (*ways, skew)]
+        kinds = [near.kind == k for k in (0.0, 1.0, 2.0)]
+
+        def chosen(*given: Array) -> Array:
+            return jnp.select(kinds, given[:3], given[3])
+
+        return (
+            chosen(gap, heights[0], heights[1], heights[2]),
+            chosen(shares[0], a[0], b[0] + heights[1] * ways[1], crossed[0]),
+            chosen(shares[1], a[0] - heights[0] * ways[0], b[0], crossed[1]),
+            chosen(way, *ways, skew),
+        )
+
+    gap, here, there, normal = jax.vmap(place, -1, -1)(near)
+    return Met(gap - one.radius + near.back, here - one.radius * normal, there, normal)
+
+
+def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
+    near = _held(scene, part, numbers) if near is None else near
+    return _between(*_solids(scene, part, numbers), near)
+
+
+KINDS = (
+    *(PairKind(x, "hull", _meet, ROWS, _held, follows=True) for x in ("hull", "box")),
+    PairKind("capsule", "hull", _meet, 3, _held, follows=True),
+)

@@ -1,0 +1,83 @@
+"""Points against triangles in space: which of their faces, edges and vertices is the nearest, and the
+distance from it [Ericson, *Real-Time Collision Detection*, 5.1.5].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.multibody.contacts.closest_points import dot, lengthened
+from nsjax.multibody.coordinates.spatial_vectors import cross
+from nsjax.types import Array
+
+
+class Seen(NamedTuple):
+    """Triangles as a point sees them.
+
+    Args:
+        height: (n,) above their planes.
+        over: (n,) whether its foot lies in the triangle.
+        shares: (3, n) where on their edges the nearest points are, from 0 to 1.
+        squares: (3, n) squared distances from their edges.
+    """
+
+    height: Array
+    over: Array
+    shares: Array
+    squares: Array
+
+
+def seen(corner: Sequence[Array], centre: Array) -> Seen:
+    """Triangles with the vertices ``corner``, three (3, n), from a point (3,); one without an area has
+    edges alone.
+    """
+    edges = [corner[(k + 1) % 3] - corner[k] for k in range(3)]
+    _, normal = lengthened(cross(edges[0], edges[1]), jnp.zeros((3, 1)))
+    away = [centre[:, None] - x for x in corner]
+    over = [dot(cross(normal, e), x) >= 0.0 for e, x in zip(edges, away, strict=True)]
+    wide = [dot(e, e) for e in edges]
+    shares = [
+        jnp.clip(dot(x, e) / jnp.where(k > 0.0, k, 1.0), 0.0, 1.0)
+        for e, x, k in zip(edges, away, wide, strict=True)
+    ]
+    gone = [x - s * e for x, s, e in zip(away, shares, edges, strict=True)]
+    return Seen(
+        dot(normal, away[0]), over[0] & over[1] & over[2] & (dot(normal, normal) > 0.5), jnp.stack(shares),
+        jnp.stack([dot(x, x) for x in gone]),
+    )  # fmt: skip
+
+
+def first_vertex(flat: Array, edge: Array, share: Array) -> tuple[Array, Array]:
+    """Which vertex (3,) of a triangle comes first, as ones and zeros, and the size of the feature: 1.0 a
+    vertex, 2.0 an edge from it to the next one, 3.0 the face.
+
+    Args:
+        flat: whether the face is nearest.
+        edge: (3,) one at the nearest edge.
+        share: where on it the nearest point is.
+    """
+    start = jnp.where(share >= 1.0, jnp.roll(edge, 1), edge)
+    between = (share > 0.0) & (share < 1.0)
+    size = jnp.where(flat, 3.0, jnp.where(between, 2.0, 1.0))
+    return jnp.where(flat, np.array([1.0, 0.0, 0.0]), start), size
+
+
+def from_feature(corner: Sequence[Array], size: Array, centre: Array) -> tuple[Array, Array]:
+    """Distance of a point from a feature of a triangle, of a face negative behind it, and its direction.
+
+    Args:
+        corner: three vertices (3,), those of the feature first.
+        size: of the feature, see `first_vertex`.
+        centre: the point (3,).
+    """
+    a, b, c = corner
+    _, normal = lengthened(cross(b - a, c - a), jnp.zeros(3))
+    edge, away = b - a, centre - a
+    share = jnp.where(size > 1.5, dot(away, edge) / dot(edge, edge), 0.0)
+    length, out = lengthened(away - share * edge, normal)
+    flat = size > 2.5
+    return jnp.where(flat, dot(normal, away), length), jnp.where(flat, normal, out)

@@ -1,0 +1,255 @@
+"""Hulls, boxes and capsules on hulls: distances by minimisation over the points of both, depths of MuJoCo,
+faces that lie on each other, what comes to rest, and derivatives by sizes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import optimize
+from scipy.spatial import ConvexHull
+from scipy.spatial.transform import Rotation
+
+import nsjax
+from nsjax import schemes
+from nsjax.core.operators import prepared
+from nsjax.multibody import assemble, body, box, capsule, contact, hull, read_mjcf
+
+CLOUD = np.random.default_rng(3).normal(size=(40, 3)) * (0.3, 0.2, 0.1)
+ROCK = np.random.default_rng(8).normal(size=(25, 3)) * (0.2, 0.2, 0.25)
+HALF = (0.2, 0.15, 0.1)
+CORNERS = np.array(np.meshgrid(*[(-1.0, 1.0)] * 3, indexing="ij")).reshape(3, -1).T * HALF
+RADIUS, SEGMENT = 0.05, np.array([(-0.2, 0.0, 0.0), (0.2, 0.0, 0.0)])
+FIRST = {
+    "hull": (lambda: hull("a", ROCK), ROCK, 0.0), "box": (lambda: box("a", *HALF), CORNERS, 0.0),
+    "capsule": (lambda: capsule("a", RADIUS, 0.2), SEGMENT, RADIUS),
+}  # fmt: skip
+WEDGE = 0.1 * np.array(
+    [
+        (-1.5, -1.0, 0.0),
+        (1.5, -1.0, 0.0),
+        (1.5, 1.0, 0.0),
+        (-1.5, 1.0, 0.0),
+        (-1.0, 0.5, 1.0),
+        (1.2, 0.4, 1.0),
+    ]
+)
+"""A block with a rectangle below."""
+
+
+def massive(name: str) -> Any:
+    return body(name, mass=1.0, inertia=(0.01, 0.012, 0.015))
+
+
+class Program:
+    """Gaps of a mechanism, their rates along a velocity with features held, forward and reverse."""
+
+    def __init__(self, problem: Any) -> None:
+        system, zero = problem.system, jnp.zeros(())
+        p = prepared(system, jax.tree.map(lambda x: jnp.asarray(x, float), problem.params))
+
+        def run(q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
+            fresh = system.refresh(zero, q, p)
+            gap = lambda x: system.gap(zero, system.retract(q, x * v), fresh)  # noqa: E731
+            value, rate = jax.jvp(gap, (zero,), (jnp.ones(()),))
+            return value, rate, jax.jacrev(gap)(zero)
+
+        self.run = jax.jit(run)
+        names = [x.split(".")[0] for x in system.labels.contacts]
+        self.rows = {name: np.array([x == name for x in names]) for name in dict.fromkeys(names)}
+
+
+def distance(one: np.ndarray, other: np.ndarray) -> float:
+    """Of two hulls: weights of their points, not negative, that sum to one for each, by non-negative least
+    squares with the sums as heavy rows; zero where they are in each other.
+    """
+    heavy, n, m = 1e3, len(one), len(other)
+    sums = np.array([[heavy] * n + [0.0] * m, [0.0] * n + [heavy] * m])
+    rows = np.vstack([np.hstack([one.T, -other.T]), sums])
+    weights = optimize.nnls(rows, np.array([0.0, 0.0, 0.0, heavy, heavy]), maxiter=3000)[0]
+    a, b = one[weights[:n] > 1e-9], other[weights[n:] > 1e-9]
+    apart, span = a[0] - b[0], np.vstack([a[1:] - a[0], b[0] - b[1:]]).T
+    if span.size:
+        apart = apart - span @ np.linalg.lstsq(span, apart, rcond=None)[0]
+    return float(np.linalg.norm(apart))
+
+
+@pytest.mark.parametrize(
+    "kinds", [("hull", "capsule"), pytest.param(("box",), marks=pytest.mark.slow)], ids="_".join
+)
+def test_distances_by_minimisation(kinds: tuple[str, ...]) -> None:
+    both = [contact(x, FIRST[x][0](), hull("b", CLOUD), friction=0.3) for x in kinds]
+    program = Program(assemble(massive("a"), massive("b"), *both))
+    draw, compared = np.random.default_rng(8), 0
+    for k in range(30):
+        turns = Rotation.random(random_state=k), Rotation.random(random_state=100 + k)
+        place, way = draw.normal(size=(2, 3))
+        other = place + way / np.linalg.norm(way) * draw.uniform(0.5, 1.4)
+        ends = [
+            np.concatenate([x, y.as_quat(scalar_first=True)])
+            for x, y in zip((place, other), turns, strict=True)
+        ]
+        gap, rate, reverse = (
+            np.asarray(x) for x in program.run(np.concatenate(ends), draw.normal(size=12))
+        )
+        assert np.all(np.isfinite(gap))
+        assert np.max(np.abs(rate - reverse)) < 1e-12
+        for kind in kinds:
+            asked = distance(place + turns[0].apply(FIRST[kind][1]), other + turns[1].apply(CLOUD))
+            if asked > 1e-3:
+                compared += 1
+                found = gap[program.rows[kind]] + FIRST[kind][2]
+                assert abs(found[0] - asked) < 1e-8
+    assert compared > 20 * len(kinds)
+
+
+def axes_of(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Normals of the faces of a hull, and its edges."""
+    found = ConvexHull(points)
+    beside: dict[tuple[int, int], list[int]] = {}
+    for k, face in enumerate(found.simplices):
+        for i in range(3):
+            one, other = sorted((int(face[i]), int(face[(i + 1) % 3])))
+            beside.setdefault((one, other), []).append(k)
+    normals = found.equations[:, :3]
+    sharp = [x for x, (k, m) in beside.items() if normals[k] @ normals[m] < 1.0 - 1e-9]
+    return normals, np.array([points[i] - points[j] for i, j in sharp])
+
+
+def depth(one: np.ndarray, other: np.ndarray) -> float:
+    """Separation of two hulls, negative in each other: the largest along normals of faces and directions
+    across two edges.
+    """
+    (m, d), (n, e) = axes_of(one), axes_of(other)
+    across = np.cross(d[:, None], e[None]).reshape(-1, 3)
+    sizes = np.linalg.norm(across, axis=1)
+    across = across[sizes > 1e-9] / sizes[sizes > 1e-9, None]
+    ways = np.vstack([m, -m, n, -n, across, -across])
+    return float(np.max(np.min(one @ ways.T, axis=0) - np.max(other @ ways.T, axis=0)))
+
+
+@pytest.mark.parametrize("kind", ["box", pytest.param("hull", marks=pytest.mark.slow)])
+def test_depths_by_all_axes(kind: str) -> None:
+    """Of bodies that are in each other by up to two centimetres."""
+    problem = assemble(massive("a"), massive("b"), contact("c", FIRST[kind][0](), hull("b", CLOUD)))
+    system, p = problem.system, prepared(problem.system, problem.params)
+    gap = jax.jit(lambda q: system.gap(0.0, q, p))
+    draw, compared = np.random.default_rng(3), 0
+    for k in range(200):
+        turns = [Rotation.random(random_state=7 * k + i) for i in (0, 1)]
+        way = draw.normal(size=3)
+        place = draw.uniform(0.1, 0.6) * way / np.linalg.norm(way)
+        asked = depth(turns[0].apply(FIRST[kind][1]), place + turns[1].apply(CLOUD))
+        if -0.02 < asked < -1e-4:
+            compared += 1
+            ends = [(0.0, 0.0, 0.0), turns[0].as_quat(scalar_first=True)]
+            ends += [place, turns[1].as_quat(scalar_first=True)]
+            assert abs(float(gap(np.concatenate(ends))[0]) - asked) < 1e-10, k
+    assert compared > 5
+
+
+def scene_of(points: np.ndarray, other: str) -> str:
+    """A model of MuJoCo with two free bodies."""
+    words = " ".join(f"{x:.17g}" for x in points.reshape(-1))
+    return f"""<mujoco><option ccd_tolerance="1e-13" ccd_iterations="200" gravity="0 0 0"/>
+<asset><mesh name="m" vertex="{words}"/></asset><worldbody>
+<body name="a"><freejoint name="fa"/><geom name="ga" {other}/></body>
+<body name="b"><freejoint name="fb"/><geom name="gb" type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param('type="box" size="0.2 0.15 0.1"', marks=pytest.mark.slow),
+        pytest.param('type="capsule" size="0.05 0.2"', marks=pytest.mark.slow),
+        pytest.param('type="mesh" mesh="m"', marks=pytest.mark.slow),
+    ],
+)
+def test_depths_of_mujoco(other: str) -> None:
+    """Of bodies that are in each other by some millimetres; those of MuJoCo are up to 4e-5 m larger than
+    the least.
+    """
+    mujoco = pytest.importorskip("mujoco")
+    text = scene_of(CLOUD, other)
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    problem = read_mjcf(text).problem()
+    system, p = problem.system, prepared(problem.system, problem.params)
+    gap = jax.jit(lambda q: system.gap(0.0, q, p))
+    draw, compared = np.random.default_rng(3), 0
+    for k in range(400):
+        turns = [Rotation.random(random_state=7 * k + i).as_quat(scalar_first=True) for i in (0, 1)]
+        way = draw.normal(size=3)
+        place = draw.uniform(0.1, 0.6) * way / np.linalg.norm(way)
+        q = np.concatenate([np.zeros(3), turns[0], place, turns[1]])
+        data.qpos[:] = q
+        mujoco.mj_forward(model, data)
+        depths = [x.dist for x in data.contact]
+        if depths and -0.01 < min(depths) < -1e-4:
+            compared += 1
+            found = float(gap(q)[0])
+            assert abs(found - min(depths)) < 1e-4, k
+    assert compared > 10
+
+
+def test_faces_that_lie_on_each_other() -> None:
+    """A block on a larger one of other axes, and over its edge: the corners of what both share are at its
+    height, other places stand back.
+    """
+    wide = CORNERS * (3.0, 3.0, 1.0)
+    program = Program(assemble(massive("a"), massive("b"), contact("c", hull("a", WEDGE), hull("b", wide))))
+    for place, angle in (((0.0, 0.0), 0.3), ((0.0, 0.0), 0.0), ((0.58, 0.1), 0.2), ((0.6, 0.45), 0.0)):
+        for height in (0.02, 0.0, -1e-4):
+            turn = Rotation.from_rotvec((0.0, 0.0, angle))
+            q = np.array([*place, 0.1 + height, *turn.as_quat(scalar_first=True), 0, 0, 0, 1, 0, 0, 0])
+            gap, rate, _ = (np.asarray(x) for x in program.run(q, np.ones(12)))
+            near = gap < 0.05
+            assert np.all(np.isfinite(rate))
+            assert 4 <= np.sum(near) <= 8
+            np.testing.assert_allclose(gap[near], height, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=pytest.mark.slow)])
+def test_a_hull_comes_to_rest_on_a_box(coordinates: str) -> None:
+    turn = Rotation.from_rotvec((0.1, -0.15, 0.3)).as_quat(scalar_first=True)
+    table = hull("ground", CORNERS * (3.0, 3.0, 1.0))
+    rests = contact("table", hull("a", WEDGE - np.mean(WEDGE, axis=0)), table, friction=0.5)
+    problem = assemble(massive("a"), rests, gravity=(0.0, 0.0, -9.81), coordinates=coordinates)
+    q = jnp.asarray([0.5, 0.1, 0.22, *turn])
+    problem = dataclasses.replace(problem, state=dataclasses.replace(problem.state, q=q))
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=2e-3, steps=1000)
+    traj.raise_for_status()
+    assert abs(float(traj.body("a").position[-1, 2]) - 0.1 - np.mean(WEDGE[:, 2])) < 2e-3
+    assert float(jnp.max(jnp.abs(traj.v[-1]))) < 1e-8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+def test_derivatives_by_size(coordinates: str) -> None:
+    """Of a hull that strikes another: forward, reverse, and secants of the same steps."""
+    strikes = contact("c", hull("a", ROCK), hull("ground", CLOUD), friction=0.3, restitution=0.2)
+    problem = assemble(
+        massive("a"), strikes, gravity=(0.0, 0.0, -9.81), coordinates=coordinates,
+        start={"a": ((0.0, 0.0, 0.75), (0.1, 0.2, 0.3))},
+    )  # fmt: skip
+
+    def end(size: jax.Array) -> jax.Array:
+        own = problem.params["c"]
+        first = dataclasses.replace(own.first, vertices=size * own.first.vertices)
+        params = {**problem.params, "c": dataclasses.replace(own, first=first)}
+        moved = dataclasses.replace(problem, params=params)
+        run = nsjax.simulate(*moved, schemes.moreau(), dt=2e-3, steps=120, gradient="discrete")
+        made: jax.Array = run.q[-1, 2]
+        return made
+
+    one = jnp.ones(())
+    forward = float(jax.jit(lambda x: jax.jvp(end, (x,), (one,))[1])(one))
+    assert abs(forward) > 1e-3
+    assert abs(forward - float(jax.jit(jax.grad(end))(one))) < 1e-9 * max(1.0, abs(forward))
+    near = (float(jax.jit(end)(one + 1e-8)) - float(jax.jit(end)(one - 1e-8))) / 2e-8
+    assert abs(near - forward) < 1e-5 * max(1.0, abs(forward))
