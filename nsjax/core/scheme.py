@@ -88,11 +88,49 @@ class Accelerations:
     algorithmic: str = "algorithmic"
 
 
+@record()
+class PartEnd:
+    """The end of a part of a step without an impulse.
+
+    Args:
+        q, v, a: position, velocity, acceleration.
+        force, impulse: (rows,) of all rows [N], [N s], contacts first.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    force: Array
+    impulse: Array
+
+
+Answer = Callable[[Array, Array], Array]
+"""``(delassus, free) -> impulses`` of the rows whose velocities are ``free + delassus impulses``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class InModes:
+    """Steps of a scheme in which closed contacts keep to what they do: equations of the caller take the
+    place of the contact laws.
+
+    Args:
+        fits: ``scheme -> bool``, whether its options allow it.
+        advance: ``(step, held, answer) -> PartEnd`` with the closed contacts ``held`` (nc,) bool.
+        held: ``memory -> (nc,)`` bool, contacts that are closed and at rest.
+        remembered: ``(memory, end, held, met, struck) -> memory`` after a step.
+    """
+
+    fits: Callable[[Any], bool]
+    advance: Callable[[Any, Array, Answer], PartEnd]
+    held: Callable[[Any], Array]
+    remembered: Callable[[Any, PartEnd, Array, Array, Array], Any]
+
+
 @record(
     static=(
         "name", "options", "prepare", "init", "step", "gradient", "singular_mass", "stores_solutions",
         "criteria", "accelerations", "impulses", "joints_inside",
-        "node_contacts", "pair_contacts", "locates",
+        "node_contacts", "pair_contacts", "locates", "in_modes",
     )
 )  # fmt: skip
 class Scheme:
@@ -123,6 +161,7 @@ class Scheme:
             solves by one (`nsjax.linalg.ConjugateGradients`).
         locates: whether it finds the times of impacts inside its steps.
         pair_contacts: whether it takes contacts between changing bodies (`System.pairs`).
+        in_modes: how it steps while contacts keep to what they do; None: it cannot.
     """
 
     name: str
@@ -141,6 +180,7 @@ class Scheme:
     node_contacts: bool = False
     pair_contacts: bool = False
     locates: bool = False
+    in_modes: InModes | None = None
 
     @property
     def unsure(self) -> float:

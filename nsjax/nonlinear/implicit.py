@@ -104,3 +104,55 @@ def implicit_solution(
         return x, lax.stop_gradient(aux)
 
     return without_tangents
+
+
+def event_solution(
+    solver: Callable[[PyTree], tuple[Array, PyTree]],
+    flown: Callable[[Array, PyTree], tuple[PyTree, Array, PyTree]],
+) -> Callable[[PyTree], tuple[Array, PyTree, PyTree]]:
+    """Wraps the motion to an event so that its time ``s``, at which ``g(s, data) = 0``, and its end
+    ``x(s, data)`` differentiate by the implicit function theorem. One linearised motion serves both:
+    ``ds = -g_data / g_s`` and ``dx = x_data + x_s ds``.
+
+    Args:
+        solver: ``data -> (s, found)``, without derivatives.
+        flown: ``(s, data) -> (x, g, aux)``; ``aux`` has no derivative.
+
+    Returns:
+        ``data -> (s, x, (aux, found))``, with forward and reverse derivatives of any order.
+    """
+
+    @jax.custom_jvp
+    def solution(data: PyTree) -> tuple[Array, PyTree, PyTree]:
+        s, found = solver(lax.stop_gradient(data))
+        x, _, aux = flown(s, data)
+        return s, x, (aux, found)
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        (data,), (change,) = primals, tangents
+        s, x, aux = solution(data)
+        s, x = checkpoint_name((s, x), SOLUTION)
+        tree: Any
+        leaves, tree = jax.tree.flatten(data)
+        slopes = tree.flatten_up_to(change)
+        live = [k for k, dy in enumerate(slopes) if not isinstance(dy, SymbolicZero)]
+
+        def near(s: Array, some: list[Array]) -> tuple[PyTree, Array]:
+            every = [some[live.index(k)] if k in live else y for k, y in enumerate(leaves)]
+            return flown(s, tree.unflatten(every))[:2]
+
+        given = [leaves[k] for k in live]
+        _, along = jax.linearize(near, s, given)
+        dx, dg = along(jnp.zeros_like(s), [slopes[k] for k in live])
+        ahead, rate = along(jnp.ones_like(s), [jnp.zeros_like(y) for y in given])
+        ds = -dg / jnp.where(rate < 0.0, rate, -1.0)
+        dx = jax.tree.map(lambda a, b: a + b * ds, dx, ahead)
+        return (s, x, aux), (ds, dx, jax.tree.map(_no_tangent, aux))
+
+    solution.defjvp(rule, symbolic_zeros=True)
+
+    def without_tangents(data: PyTree) -> tuple[Array, PyTree, PyTree]:
+        s, x, aux = solution(data)
+        return s, x, lax.stop_gradient(aux)
+
+    return without_tangents

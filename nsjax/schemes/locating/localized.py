@@ -9,25 +9,28 @@ import jax.numpy as jnp
 from jax import lax
 
 from nsjax import notes
-from nsjax.contact import Jump, SolverSettings, events, saltation, velocity_jump
-from nsjax.contact.acceleration import SlidingRule
-from nsjax.contact.criteria import criteria_of
-from nsjax.contact.event_motion import EventMotion, accelerate, near_border, shift_back
-from nsjax.contact.links import struck_with
+from nsjax.contact import Jump
 from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed
 from nsjax.core.quantities import ROWS, accumulated
 from nsjax.core.scheme import Carry, Event, Output, Scheme
-from nsjax.core.step import SystemState, formed
+from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
-from nsjax.nonlinear import only_tangent
 from nsjax.schemes.choices import within
-from nsjax.schemes.locating.modes import forces_in, no_modes
-from nsjax.schemes.locating.trial_steps import DEPTH, FAR, Masked, Start, Stepper, inside, locate
+from nsjax.schemes.locating.blow import Struck, blow, merged
+from nsjax.schemes.locating.mode_step import step_in_modes
+from nsjax.schemes.locating.modes import kept
+from nsjax.schemes.locating.trial_steps import (
+    CUTS,
+    DEPTH,
+    FAR,
+    Masked,
+    Start,
+    Stepper,
+    inside,
+    locate,
+)
 from nsjax.types import Array, PyTree, record
-
-CUTS = 3
-"""Instants of events in one step that are located; a step with more is one of an accumulation."""
 
 
 @record()
@@ -80,9 +83,9 @@ def localized(
         tolerance: bound on the natural-map residual of the contact problem of an impact.
         max_iterations: plain Newton steps of that problem.
         max_roots: trial steps that locate an impact; usually five or six are made.
-        changes: whether times are found at which closed contacts leave, stop or begin to slide. For states:
-            derivatives through sticking, slipping and turning are not tested, and with friction their
-            programs are large and compile for minutes.
+        changes: whether times are found at which closed contacts leave, stop or begin to slide. The
+            program is then smaller, too: parts of steps are taken by equations of the modes, without
+            contact problems.
 
     Returns:
         A `Scheme` with the registered name of the scheme inside, in brackets. Where it locates nothing it
@@ -156,13 +159,21 @@ def _step(
     if not system.nc:
         inner = inside(scheme)
         return inner.step(inner, system, params, constants, carry, dt)
-    stepper, none = Stepper(system, scheme, params), jnp.zeros(system.nc, bool)
+    if kept(scheme, system, params):
+        step = Step(
+            scheme=scheme,
+            system=system,
+            params=params,
+            constants=constants,
+            carry=carry,
+            dt=jnp.asarray(dt),
+        )
+        return step_in_modes(step)
+    stepper, none = Stepper(system), jnp.zeros(system.nc, bool)
     state = State(t=jnp.asarray(carry.state.t), q=carry.state.q, v=carry.state.v)
     d = Start(
         scheme=scheme, params=params, constants=constants, dt=jnp.asarray(dt), may=none,
-        carry=dataclasses.replace(carry, state=state), hit=jnp.zeros((stepper.kinds, system.nc), bool),
-        depth=jnp.zeros(()), base=jnp.zeros(system.nc), gone=none, begun=jnp.zeros(system.nc),
-        modes=no_modes(system.nc) if stepper.keeps else None,
+        carry=dataclasses.replace(carry, state=state), hit=none, depth=jnp.zeros(()),
     )  # fmt: skip
     aimed, flight = stepper.trial(d)
     return branch(jnp.any(aimed.hit), lambda: _strike(stepper, d, aimed, flight[1]), lambda: flight)
@@ -177,8 +188,6 @@ class _PartialStep:
     output: Output
     done: Array
     failed: Array
-    gone: Array
-    begun: Array
 
 
 def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple[Carry, Output]:
@@ -186,10 +195,7 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
     zero = jax.tree.map(jnp.zeros_like, like)
     zero = dataclasses.replace(zero, contact=like.contact)
     no = jnp.asarray(False)
-    part = _PartialStep(
-        carry=whole.carry, left=whole.dt, output=zero, done=no, failed=no, gone=whole.gone,
-        begun=whole.begun,
-    )  # fmt: skip
+    part = _PartialStep(carry=whole.carry, left=whole.dt, output=zero, done=no, failed=no)
 
     def cut(part: _PartialStep, _: None) -> tuple[_PartialStep, None]:
         return branch(part.done, lambda p: p, lambda p: _advance_part(stepper, whole, p), part), None
@@ -197,8 +203,8 @@ def _strike(stepper: Stepper, whole: Start, first: Start, like: Output) -> tuple
     part, _ = lax.scan(cut, part, None, length=CUTS + 1)
 
     def plain() -> tuple[Carry, Output]:
-        carry, output = stepper.advance(whole, whole.dt, jnp.ones_like(whole.may), None)
-        bits = output.notes | jnp.where(jnp.any(first.hit, axis=0), notes.UNLOCATED, 0)
+        carry, output = stepper.advance(whole, whole.carry, whole.dt, jnp.ones_like(whole.may))
+        bits = output.notes | jnp.where(first.hit, notes.UNLOCATED, 0)
         return carry, dataclasses.replace(output, notes=bits)
 
     return branch(part.done & ~part.failed, lambda: (part.carry, part.output), plain)
@@ -208,17 +214,15 @@ def _advance_part(stepper: Stepper, whole: Start, part: _PartialStep) -> _Partia
     """Steps to the end of the step if nothing is hit, else to the next impact and through it."""
     state = part.carry.state
     fresh = refreshed(stepper.system, state.t, state.q, whole.params)
-    d = dataclasses.replace(
-        whole, carry=part.carry, dt=part.left, params=fresh, gone=part.gone, begun=part.begun
-    )
+    d = dataclasses.replace(whole, carry=part.carry, dt=part.left, params=fresh)
     d, (end, output) = stepper.trial(d)
 
     def rest() -> _PartialStep:
         # a contact that hits again right after its impact is left to the scheme inside
         again = jnp.any(output.event.impact)
         whole_output = _added(part.output, output, output.event)
-        return dataclasses.replace(
-            part, carry=end, left=jnp.zeros_like(part.left), output=whole_output, done=jnp.asarray(True),
+        return _PartialStep(
+            carry=end, left=jnp.zeros_like(part.left), output=whole_output, done=jnp.asarray(True),
             failed=part.failed | again,
         )  # fmt: skip
 
@@ -226,79 +230,30 @@ def _advance_part(stepper: Stepper, whole: Start, part: _PartialStep) -> _Partia
 
 
 def _through(stepper: Stepper, d: Start, part: _PartialStep) -> _PartialStep:
-    """Steps to the next event and through it."""
+    """Steps to the next impact and through it."""
     system = stepper.system
     sigma, located = locate(stepper)(d)
-    before, first = stepper.advance(d, sigma, d.may, d.modes)
+    before, first = stepper.advance(d, d.carry, sigma, d.may)
     at = before.state
-    told = stepper.told(d, at)
+    gap = stepper.gaps(d, at)
     # contacts that strike at one instant lie equally deep, to the rounding of their gaps
-    now = d.hit & (told <= jnp.min(jnp.where(d.hit, told, FAR)) + 0.1 * DEPTH)
-    there = refreshed(system, at.t, at.q, d.params)
-    impact = lambda _: _blow(stepper, d, SystemState(system=system, params=there, state=at), first, now[0])  # noqa: E731
-    change = lambda _: _changed(stepper, d, at, first)  # noqa: E731
-    if stepper.keeps:
-        state, own, event, bad = branch(jnp.any(now[0]), impact, change, None)
-    else:
-        state, own, event, bad = impact(None)
-    gone, begun = part.gone, part.begun
-    if d.modes is not None:
-        gone = (gone | now[1]) & ~now[0]
-    if d.modes is not None and system.nt:
-        ahead = -jnp.sign(forces_in(stepper.at(d, at), d.modes)[0][:, 1])
-        begun = jnp.where(now[3], events.frozen(ahead), jnp.where(now[2], 0.0, begun))
-    inner = inside(d.scheme)
-    p = Masked(params=there, may=(now[0] | d.may) & ~gone)
-    after = inner.init(inner, stepper.masked, p, d.constants, state)
-    bad = bad | ~located | jnp.any(first.event.impact)
+    now = d.hit & (gap <= jnp.min(jnp.where(d.hit, gap, FAR)) + 0.1 * DEPTH)
+    there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)
+    struck = Struck(now=now, resting=d.may, active=first.event.active | now, dt=d.dt)
+    met = blow(d.scheme, there, struck)
+    jump, inner = met.jump, inside(d.scheme)
+    p = Masked(params=there.params, may=now | d.may)
+    after = inner.init(inner, stepper.masked, p, d.constants, met.state)
+    event = Event(
+        gap=jnp.where(now, -DEPTH, gap), active=struck.active, impact=now, rate_before=jump.before,
+        rate_after=jump.after, shift=jnp.where(now, at.t - (d.carry.state.t + d.dt), 0.0), timed=now,
+    )  # fmt: skip
+    own = _with_jump(first, jump, met.notes)
+    bad = ~located | met.failed | jnp.any(first.event.impact)
     return _PartialStep(
         carry=after, left=d.dt - sigma, output=_added(part.output, own, event),
-        done=part.done, failed=part.failed | bad, gone=gone, begun=begun,
+        done=part.done, failed=part.failed | bad,
     )  # fmt: skip
-
-
-_Met = tuple[State, Output, Event, Array]
-"""What an event makes of the motion: state, books, contact decision, and whether it failed."""
-
-
-def _changed(stepper: Stepper, d: Start, at: State, first: Output) -> _Met:
-    """A closed contact leaves, stops or begins to slide: the motion goes on from the same state."""
-    event = first.event
-    zero = jnp.zeros(stepper.system.nc)
-    rates = {"rate_before": zero, "rate_after": zero, "shift": zero}
-    none = jnp.zeros(stepper.system.nc, bool)
-    event = dataclasses.replace(event, gap=stepper.gaps(d, at), impact=none, timed=none, **rates)
-    return at, first, event, jnp.asarray(False)
-
-
-def _blow(stepper: Stepper, d: Start, there: SystemState, first: Output, struck: Array) -> _Met:
-    """The impact of the contacts ``struck`` (nc,)."""
-    system, coef, at = stepper.system, d.scheme.coef, there.state
-    gap = stepper.gaps(d, at)
-    f = formed(there)
-    active = first.event.active | struck
-    settings = SolverSettings(tolerance=coef.tolerance, max_iterations=d.scheme.options.max_iterations)
-    jump = velocity_jump(f, active, settings)
-    inner = inside(d.scheme)
-    limit, _ = events.gate(criteria_of(inner), f, d.dt)
-    slow = jnp.any(struck & (jump.before >= -limit))
-    links = events.linked(criteria_of(inner), f, active)
-    pairs = struck_with(links, struck)
-    state, near = State(t=at.t, q=at.q, v=at.v + jump.dv), jnp.zeros(system.nc, bool)
-    if d.scheme.gradient != "discrete":
-        apart = (jnp.sum(struck) > 1) & ~jnp.any(pairs)
-        around = _around(inner, f.at, state, jump, struck, d.may)
-        if system.nt:
-            near = struck & near_border(around, events.frozen(d.dt))
-        state = branch(
-            apart, lambda s: _each_in_time(around, s, jump, struck, gap, d.dt), lambda s: s, state
-        )
-    event = Event(
-        gap=jnp.where(struck, -DEPTH, gap), active=active, impact=struck, rate_before=jump.before,
-        rate_after=jump.after, shift=jnp.where(struck, at.t - (d.carry.state.t + d.dt), 0.0), timed=struck,
-    )  # fmt: skip
-    own = _with_jump(first, jump, jnp.where(pairs, notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0))
-    return state, own, event, slow | ~(jump.residual <= coef.tolerance)
 
 
 def _with_jump(output: Output, jump: Jump, bits: Array) -> Output:
@@ -314,47 +269,9 @@ def _with_jump(output: Output, jump: Jump, bits: Array) -> Output:
     )
 
 
-def _around(
-    inner: Scheme, at: SystemState, end: State, jump: Jump, struck: Array, resting: Array
-) -> EventMotion:
-    """Data of the motion around a located impact."""
-    criteria = criteria_of(inner)
-    here, there, still = events.frozen((at, end, jump))
-    rule, system = SlidingRule(criteria=criteria), at.system
-    a, _ = accelerate(here, resting, rule)
-    return EventMotion(
-        at=here, a=a, aside=jnp.zeros((system.nv, system.nc)), end=there, resting=resting,
-        after=(resting | struck) & events.at_rest(criteria, still.after, there.v), rule=rule,
-        active=struck | resting,
-        impulses=jnp.concatenate([still.contacts.reshape(-1), still.constraints]),
-    )  # fmt: skip
-
-
-def _each_in_time(
-    around: EventMotion, end: State, jump: Jump, struck: Array, gap: Array, dt: Array
-) -> State:
-    """``end`` whose derivative has every impact at its own time. Impacts of one instant that know nothing
-    of each other are located as the deepest of them, whose time moves with a mean of their data.
-    """
-    tau = jnp.where(struck, -only_tangent(gap, refuse=False) / jnp.where(struck, jump.before, -1.0), 0.0)
-    shift = saltation.Shift(tau=tau, mean=jnp.zeros(()), events=struck, apart=jnp.asarray(True))
-    return shift_back(around, end, shift, events.frozen(dt))[0]
-
-
 def _added(so_far: Output, now: Output, event: Event) -> Output:
     """Books of a step with those of its next part added."""
-    old = so_far.event
-    fresh = event.impact & ~old.impact
-    merged = Event(
-        gap=jnp.where(old.impact & ~event.impact, old.gap, event.gap),
-        active=old.active | event.active,
-        impact=old.impact | event.impact,
-        rate_before=jnp.where(fresh, event.rate_before, old.rate_before),
-        rate_after=jnp.where(fresh, event.rate_after, old.rate_after),
-        shift=jnp.where(fresh, event.shift, old.shift),
-        timed=old.timed | event.timed,
-    )
     books = {name: getattr(so_far, name) for name in ROWS if getattr(so_far, name) is not None}
     return dataclasses.replace(
-        now, **accumulated(books, now), event=merged, status=so_far.status | now.status
+        now, **accumulated(books, now), event=merged(so_far.event, event), status=so_far.status | now.status
     )

@@ -41,6 +41,7 @@ from nsjax.schemes.mixed.base_step import (
     split_rows,
 )
 from nsjax.schemes.mixed.impact import end_with_impact, resting_contacts, through_reversal
+from nsjax.schemes.mixed.in_modes import EXPLICIT
 from nsjax.types import Array, PyTree, record
 
 __all__ = ["BaseEnd", "Memory", "Options", "Tolerances", "mixed_scheme"]
@@ -171,6 +172,7 @@ def mixed_scheme(
         criteria=told_by(name, criteria),
         accelerations=None if carries is None else Accelerations(carries),
         joints_inside=joints_inside and options.constraint_form == "index_2",
+        in_modes=EXPLICIT if carries == "none" and not joints_inside else None,
     )
 
 

@@ -1,0 +1,105 @@
+"""The impact at a located instant."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from nsjax import notes
+from nsjax.contact import Jump, SolverSettings, events, saltation, velocity_jump
+from nsjax.contact.acceleration import SlidingRule
+from nsjax.contact.criteria import criteria_of
+from nsjax.contact.event_motion import EventMotion, accelerate, near_border, shift_back
+from nsjax.contact.links import struck_with
+from nsjax.core.branches import branch
+from nsjax.core.scheme import Event, Scheme
+from nsjax.core.step import SystemState, formed
+from nsjax.core.system import State
+from nsjax.nonlinear import only_tangent
+from nsjax.schemes.locating.trial_steps import inside
+from nsjax.types import Array, record
+
+
+@record()
+class Struck:
+    """Contacts at an impact: which strike, which rest, and the length of the step that is left.
+
+    Args:
+        now, resting, active: (nc,) bool, those that strike, that are closed before, that share the impulse.
+        dt: () [s].
+    """
+
+    now: Array
+    resting: Array
+    active: Array
+    dt: Array
+
+
+@record()
+class Blow:
+    """State after an impact, its jump, notes (nc,) on it, and whether it is left to the scheme inside."""
+
+    state: State
+    jump: Jump
+    notes: Array
+    failed: Array
+
+
+def blow(scheme: Scheme, there: SystemState, struck: Struck) -> Blow:
+    """The impact of the contacts ``struck.now`` at a state."""
+    system, coef, at = there.system, scheme.coef, there.state
+    f, inner = formed(there), inside(scheme)
+    settings = SolverSettings(tolerance=coef.tolerance, max_iterations=scheme.options.max_iterations)
+    jump = velocity_jump(f, struck.active, settings)
+    limit, _ = events.gate(criteria_of(inner), f, struck.dt)
+    slow = jnp.any(struck.now & (jump.before >= -limit))
+    links = events.linked(criteria_of(inner), f, struck.active)
+    pairs = struck_with(links, struck.now)
+    state, near = State(t=at.t, q=at.q, v=at.v + jump.dv), jnp.zeros(system.nc, bool)
+    if scheme.gradient != "discrete" and (system.nt or system.nc > 1):
+        around = _around(inner, f.at, state, jump, struck)
+        if system.nt:
+            near = struck.now & near_border(around, events.frozen(struck.dt))
+        if system.nc > 1:
+            apart = (jnp.sum(struck.now) > 1) & ~jnp.any(pairs)
+            own = lambda s: _each_in_time(around, s, jump, struck, there.gap())  # noqa: E731
+            state = branch(apart, own, lambda s: s, state)
+    bits = jnp.where(pairs, notes.TOGETHER, 0) | jnp.where(near, notes.KINK, 0)
+    return Blow(state=state, jump=jump, notes=bits, failed=slow | ~(jump.residual <= coef.tolerance))
+
+
+def _around(inner: Scheme, at: SystemState, end: State, jump: Jump, struck: Struck) -> EventMotion:
+    """Data of the motion around a located impact."""
+    criteria, resting = criteria_of(inner), struck.resting
+    here, there, still = events.frozen((at, end, jump))
+    rule, system = SlidingRule(criteria=criteria), at.system
+    a, _ = accelerate(here, resting, rule)
+    return EventMotion(
+        at=here, a=a, aside=jnp.zeros((system.nv, system.nc)), end=there, resting=resting,
+        after=(resting | struck.now) & events.at_rest(criteria, still.after, there.v), rule=rule,
+        active=struck.now | resting,
+        impulses=jnp.concatenate([still.contacts.reshape(-1), still.constraints]),
+    )  # fmt: skip
+
+
+def _each_in_time(around: EventMotion, end: State, jump: Jump, struck: Struck, gap: Array) -> State:
+    """``end`` whose derivative has every impact at its own time. Impacts of one instant that know nothing
+    of each other are located as the deepest of them, whose time moves with a mean of their data.
+    """
+    now = struck.now
+    tau = jnp.where(now, -only_tangent(gap, refuse=False) / jnp.where(now, jump.before, -1.0), 0.0)
+    shift = saltation.Shift(tau=tau, mean=jnp.zeros(()), events=now, apart=jnp.asarray(True))
+    return shift_back(around, end, shift, events.frozen(struck.dt))[0]
+
+
+def merged(old: Event, event: Event) -> Event:
+    """The contact decisions of a step with those of its next part."""
+    fresh = event.impact & ~old.impact
+    return Event(
+        gap=jnp.where(old.impact & ~event.impact, old.gap, event.gap),
+        active=old.active | event.active,
+        impact=old.impact | event.impact,
+        rate_before=jnp.where(fresh, event.rate_before, old.rate_before),
+        rate_after=jnp.where(fresh, event.rate_after, old.rate_after),
+        shift=jnp.where(fresh, event.shift, old.shift),
+        timed=old.timed | event.timed,
+    )

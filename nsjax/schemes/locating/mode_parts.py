@@ -1,0 +1,143 @@
+"""Parts of a step in which closed contacts keep to their modes, and the times at which one ends."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.contact import events
+from nsjax.contact.criteria import criteria_of
+from nsjax.core.branches import branch
+from nsjax.core.operators import acting
+from nsjax.core.scheme import Carry, PartEnd, Scheme
+from nsjax.core.step import Step, SystemState
+from nsjax.core.system import State, System
+from nsjax.nonlinear import event_solution
+from nsjax.schemes.locating.modes import Modes, held_answer, modes_at, signals
+from nsjax.schemes.locating.trial_steps import DEPTH, FAR, inside, root
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class Part:
+    """Everything that a part of a step depends on.
+
+    Args:
+        scheme: that locates.
+        params, constants: of the system, refreshed at the start of the part, and of the scheme inside.
+        state: at the start. left: time to the end of the step [s].
+        modes: of closed contacts.
+        base: (nc,) gaps from which contacts count as penetrated, zero unless they leave [m].
+        hit: (kinds, nc) bool, what comes to an end: gaps, then what `signals` tells.
+        low: its least value at the end of the step.
+    """
+
+    scheme: Scheme
+    params: PyTree
+    constants: PyTree
+    state: State
+    left: Array
+    modes: Modes
+    base: Array
+    hit: Array
+    low: Array
+
+
+@record()
+class Arrival:
+    """Where a part ends: time, motion, signals (kinds, nc), forces (nc, 1 + nt), whether it was found."""
+
+    sigma: Array
+    end: PartEnd
+    told: Array
+    force: Array
+    found: Array
+
+
+def advance(system: System, d: Part, dt: Array) -> PartEnd:
+    """The motion in the modes of the part after ``dt``."""
+    inner = inside(d.scheme)
+    step = Step(
+        scheme=inner, system=system, params=d.params, constants=d.constants, carry=Carry(state=d.state),
+        dt=dt,
+    )  # fmt: skip
+    friction = step.start.friction()
+
+    def answer(g: Array, c: Array) -> Array:
+        own = friction if c.shape[0] > system.nb else friction[:0]
+        return held_answer(g, c, d.modes, own, system.nt)
+
+    found: PartEnd = inner.in_modes.advance(step, d.modes.held, answer)  # type: ignore[union-attr]
+    return found
+
+
+def state_of(d: Part, dt: Array, end: PartEnd) -> State:
+    """The state after ``dt``."""
+    return State(t=d.state.t + dt, q=end.q, v=end.v)
+
+
+def look(system: System, d: Part, state: State) -> tuple[Array, Array]:
+    """Signals (kinds, nc) of what may come to an end, zero where it does, and forces (nc, 1 + nt)."""
+    at = SystemState(system=system, params=d.params, state=state)
+    # gaps of closed contacts stay closed, whatever positions drift
+    gap = jnp.where(d.modes.held, 1.0, at.gap() - d.base + DEPTH)
+    quiet = jnp.ones((1 + 2 * system.nt, system.nc)), jnp.zeros((system.nc, 1 + system.nt))
+    own = lambda s: signals(at.moved(t=s.t, q=s.q, v=s.v), d.modes)  # noqa: E731
+    others, force = branch(jnp.any(d.modes.held), own, lambda _: quiet, state)
+    return jnp.concatenate([gap[None], others]), force
+
+
+def begin(system: System, d: Part, held: Array, gone: Array, begun: Array) -> tuple[Part, Array]:
+    """The part with its modes, and whether a contact is closed that neither rests nor leaves.
+
+    Args:
+        held: (nc,) bool, contacts closed at rest.
+        gone: (nc,) bool, contacts released in this step.
+        begun: (nc,) sign in which contacts begin to slide.
+    """
+    at = events.frozen(SystemState(system=system, params=d.params, state=d.state))
+    modes = modes_at(inside(d.scheme), at, held, begun)
+    gap = at.gap()
+    released = gone | (held & ~modes.held)
+    low = acting(system, at.t, at.q, at.params, (gap <= 0.0) & ~modes.held)
+    rates = branch(jnp.any(low), lambda _: events.gap_rates(at), lambda _: jnp.zeros(gap.shape), None)
+    leaves = low & ((rates > 0.0) & ~events.at_rest(criteria_of(d.scheme), rates, at.v) | released)
+    base = jnp.where(leaves, jnp.minimum(gap, 0.0), 0.0)
+    return dataclasses.replace(d, modes=modes, base=base), jnp.any(low & ~leaves)
+
+
+def trial(system: System, d: Part) -> tuple[Part, PartEnd]:
+    """The motion to the end of the step, and what would come to an end before."""
+    end = advance(system, d, d.left)
+    at, still = events.frozen((state_of(d, d.left, end), d))
+    told = look(system, still, at)[0]
+    hit = acting(system, at.t, at.q, still.params, told[0] < 0.0)
+    hit = jnp.concatenate([hit[None], told[1:] < -DEPTH])
+    return dataclasses.replace(d, hit=hit, low=jnp.min(jnp.where(hit, told, FAR))), end
+
+
+def arrival(system: System) -> Callable[[Part], Arrival]:
+    """The end of a part at the first of its events. Its time is found without derivatives, and has those
+    of the equation that defines it, of any order.
+    """
+
+    def flown(sigma: Array, d: Part) -> Any:
+        end = advance(system, d, sigma)
+        told, force = look(system, d, state_of(d, sigma, end))
+        return end, jnp.min(jnp.where(d.hit, told, FAR)), (told, force)
+
+    def solver(d: Part) -> tuple[Array, Array]:
+        start = jnp.min(jnp.where(d.hit, look(system, d, d.state)[0], FAR))
+        depth = lambda s: flown(s, d)[1]  # noqa: E731
+        return root(depth, (start, d.low), d.left, jnp.any(d.hit), d.scheme.options.max_roots)
+
+    solution = event_solution(solver, flown)
+
+    def arrive(d: Part) -> Arrival:
+        sigma, end, ((told, force), found) = solution(d)
+        return Arrival(sigma=sigma, end=end, told=told, force=force, found=found)
+
+    return arrive

@@ -1,0 +1,179 @@
+"""A step in which closed contacts keep to their modes, cut at the instants at which these change."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax.numpy as jnp
+from jax import lax
+
+from nsjax import notes
+from nsjax.contact import events
+from nsjax.contact.criteria import criteria_of
+from nsjax.core.branches import branch
+from nsjax.core.operators import refreshed
+from nsjax.core.scheme import Carry, Event, Output, PartEnd
+from nsjax.core.step import Step, SystemState
+from nsjax.core.system import State
+from nsjax.schemes.books import step_status
+from nsjax.schemes.locating.blow import Blow, Struck, blow, merged
+from nsjax.schemes.locating.mode_parts import Arrival, Part, arrival, begin, state_of, trial
+from nsjax.schemes.locating.modes import no_modes
+from nsjax.schemes.locating.trial_steps import CUTS, DEPTH, inside
+from nsjax.types import Array, record
+
+
+@record()
+class _Partial:
+    """A step that is partly done.
+
+    Args:
+        state, left: where it stands, and the time that is left [s].
+        held, gone, begun: (nc,) contacts closed at rest; released in this step; sign in which they begin
+            to slide.
+        end: of the last part, its impulses summed over the parts and impacts.
+        event: contact decisions.
+        met: (nc,) bool, contacts of which something came to an end.
+        bits: (nc,) notes.
+        iterations, residual: of the contact problems of impacts.
+        done, failed: whether it has ended; whether it is left to the scheme inside.
+    """
+
+    state: State
+    left: Array
+    held: Array
+    gone: Array
+    begun: Array
+    end: PartEnd
+    event: Event
+    met: Array
+    bits: Array
+    iterations: Array
+    residual: Array
+    done: Array
+    failed: Array
+
+
+def step_in_modes(step: Step) -> tuple[Carry, Output]:
+    """The step in parts, or, where that fails, by the scheme inside."""
+
+    def cut(part: _Partial, _: None) -> tuple[_Partial, None]:
+        return branch(part.done, lambda p: p, lambda p: _part(step, p), part), None
+
+    part, _ = lax.scan(cut, _nothing(step), None, length=CUTS + 1)
+
+    def plain(part: _Partial) -> tuple[Carry, Output]:
+        inner = inside(step.scheme)
+        carry, output = dataclasses.replace(step, scheme=inner).take()
+        bits = output.notes | jnp.where(part.met, notes.UNLOCATED, 0)
+        return carry, dataclasses.replace(output, notes=bits)
+
+    return branch(part.done & ~part.failed, lambda p: _finished(step, p), plain, part)
+
+
+def _nothing(step: Step) -> _Partial:
+    """The step before its first part."""
+    system, rules = step.system, inside(step.scheme).in_modes
+    assert rules is not None
+    none, zero, no = jnp.zeros(system.nc, bool), jnp.zeros(system.nc), jnp.asarray(False)
+    rows, v = jnp.zeros(system.nc * (1 + system.nt) + system.nb), step.state.v
+    event = Event(gap=zero, active=none, impact=none, rate_before=zero, rate_after=zero, shift=zero,
+                  timed=none)  # fmt: skip
+    state = State(t=jnp.asarray(step.state.t), q=step.state.q, v=v)
+    return _Partial(
+        state=state, left=step.dt, held=rules.held(step.carry.memory), gone=none, begun=zero,
+        end=PartEnd(q=state.q, v=v, a=jnp.zeros_like(v), force=rows, impulse=rows), event=event, met=none,
+        bits=jnp.zeros(system.nc, int), iterations=jnp.asarray(0), residual=jnp.zeros(()), done=no,
+        failed=no,
+    )  # fmt: skip
+
+
+def _part(step: Step, part: _Partial) -> _Partial:
+    """Goes on to the end of the step, or to the next event and through it."""
+    system, state = step.system, part.state
+    d = Part(
+        scheme=step.scheme, params=refreshed(system, state.t, state.q, step.params),
+        constants=step.constants, state=state, left=part.left, modes=no_modes(system.nc),
+        base=jnp.zeros(system.nc), hit=jnp.zeros((2 + 2 * system.nt, system.nc), bool), low=jnp.zeros(()),
+    )  # fmt: skip
+    d, rattles = begin(system, d, part.held & ~part.gone, part.gone, part.begun)
+    part = dataclasses.replace(
+        part, failed=part.failed | rattles, gone=part.gone | part.held & ~d.modes.held
+    )
+    d, end = trial(system, d)
+
+    def rest(both: tuple[_Partial, PartEnd]) -> _Partial:
+        part, end = both
+        done = dataclasses.replace(part, done=jnp.asarray(True), held=d.modes.held)
+        return _gone_on(done, d, d.left, end)
+
+    through = lambda both: _through(step, d, both[0])  # noqa: E731
+    return branch(jnp.any(d.hit), through, rest, (part, end))
+
+
+def _gone_on(part: _Partial, d: Part, sigma: Array, end: PartEnd) -> _Partial:
+    """The step after the motion of a part."""
+    summed = dataclasses.replace(end, impulse=part.end.impulse + end.impulse)
+    event = dataclasses.replace(part.event, active=part.event.active | d.modes.held)
+    return dataclasses.replace(
+        part, state=state_of(d, sigma, end), left=part.left - sigma, end=summed, event=event
+    )
+
+
+def _through(step: Step, d: Part, part: _Partial) -> _Partial:
+    """Goes on to the next event and through it."""
+    system = step.system
+    x: Arrival = arrival(system)(d)
+    # contacts that strike at one instant lie equally deep, to the rounding of their gaps
+    lowest = jnp.min(jnp.where(d.hit, x.told, jnp.inf))
+    now = d.hit & (x.told <= lowest + 0.1 * DEPTH)
+    part = _gone_on(part, d, x.sigma, x.end)
+    part = dataclasses.replace(part, met=part.met | jnp.any(d.hit, axis=0), failed=part.failed | ~x.found)
+    held = d.modes.held
+    begun = part.begun
+    if system.nt:
+        begun = jnp.where(now[3], -jnp.sign(x.force[:, 1]), jnp.where(now[2], 0.0, begun))
+    part = dataclasses.replace(part, held=held, gone=(part.gone | now[1]) & ~now[0], begun=begun)
+    hit = lambda p: _struck(step, d, p, now[0])  # noqa: E731
+    return branch(jnp.any(now[0]), hit, lambda p: p, part)
+
+
+def _struck(step: Step, d: Part, part: _Partial, now: Array) -> _Partial:
+    """The step after the impact of the contacts ``now`` (nc,)."""
+    system, at, held = step.system, part.state, d.modes.held
+    there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)
+    met: Blow = blow(step.scheme, there, Struck(now=now, resting=held, active=held | now, dt=d.left))
+    jump = met.jump
+    event = Event(
+        gap=jnp.where(now, -DEPTH, 0.0), active=held | now, impact=now, rate_before=jump.before,
+        rate_after=jump.after, shift=jnp.where(now, at.t - (step.state.t + step.dt), 0.0), timed=now,
+    )  # fmt: skip
+    rests = events.at_rest(criteria_of(inside(step.scheme)), jump.after, met.state.v)
+    impulse = part.end.impulse + jnp.concatenate([jump.contacts.reshape(-1), jump.constraints])
+    return dataclasses.replace(
+        part, state=met.state, held=events.frozen((held | now) & rests), failed=part.failed | met.failed,
+        end=dataclasses.replace(part.end, impulse=impulse), event=merged(part.event, event),
+        bits=part.bits | met.notes, iterations=part.iterations + jump.iterations,
+        residual=jnp.maximum(part.residual, jump.residual),
+    )  # fmt: skip
+
+
+def _finished(step: Step, part: _Partial) -> tuple[Carry, Output]:
+    """Carry and books of a step that is done."""
+    system, rules = step.system, inside(step.scheme).in_modes
+    assert rules is not None
+    d, n, event = 1 + system.nt, system.nc * (1 + system.nt), part.event
+    gap = step.at(part.state).gap()
+    event = dataclasses.replace(event, gap=jnp.where(event.impact, -DEPTH, gap))
+    state = step.state
+    ahead = step.at(State(t=part.state.t, q=system.retract(state.q, step.dt * state.v), v=state.v))
+    status = step_status(ahead, part.state, gap, jnp.asarray(True), part.residual)
+    force, impulse = ((x[:n].reshape(system.nc, d), x[n:]) for x in (part.end.force, part.end.impulse))
+    memory = rules.remembered(step.carry.memory, part.end, part.held, event.active, event.impact)
+    output = Output(
+        force_normal=force[0][:, 0], force_tangential=force[0][:, 1:], constraint_force=force[1],
+        impulse_normal=impulse[0][:, 0], impulse_tangential=impulse[0][:, 1:],
+        constraint_impulse=impulse[1], event=event, iterations=part.iterations, residual=part.residual,
+        status=status, contact=jnp.asarray(-1, int), notes=part.bits,
+    )  # fmt: skip
+    return Carry(state=part.state, memory=memory), output

@@ -1,0 +1,64 @@
+"""Steps of an explicit base scheme in which closed contacts keep to what they do, without contact laws."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax.numpy as jnp
+
+from nsjax.core.scheme import Answer, InModes, PartEnd, Scheme
+from nsjax.core.step import Step
+from nsjax.schemes.mixed.base_step import BaseEnd, Memory, Runner, on_contacts
+from nsjax.types import Array
+
+
+class _Told(Runner):
+    """Runs a base scheme with row impulses that equations give in the place of the laws."""
+
+    def __init__(self, step: Step, closed: Array, contacts: bool, answer: Answer) -> None:
+        super().__init__(step, closed, contacts)
+        self.answer = answer
+
+    def velocity_level(self, delassus: Array, free: Array) -> Array:
+        """Impulses of the rows by the equations of their modes."""
+        return self.answer(delassus, free)
+
+
+def _advance(step: Step, held: Array, answer: Answer) -> PartEnd:
+    """The base step without an impulse at its end."""
+    options, coef = step.scheme.options, step.scheme.coef
+
+    def base(contacts: bool) -> PartEnd:
+        run = _Told(step, held, contacts, answer)
+        end: BaseEnd = options.base(coef, step.state, None, step.dt, run)
+        return PartEnd(q=end.q, v=end.v, a=end.a, force=end.force, impulse=end.impulse)
+
+    found: PartEnd = on_contacts(step.system, held, base)
+    return found
+
+
+def _fits(scheme: Scheme) -> bool:
+    """Base steps that hold velocities of rows, and report the forces of their own."""
+    options = scheme.options
+    plain = options.starting_force is None and not options.leaving_is_open
+    return bool(plain and options.constraint_form == "index_2")
+
+
+def _held(memory: Memory) -> Array:
+    return memory.resting
+
+
+def _remembered(memory: Memory, end: PartEnd, held: Array, met: Array, struck: Array) -> Memory:
+    """The memory after a step in which the contacts ``met`` took part and ``struck`` had impacts."""
+    old = memory.touch
+    touch = dataclasses.replace(
+        old, held=held, off=jnp.where(met, 0, old.off + 1), bounced=(old.bounced | struck) & ~held
+    )
+    return dataclasses.replace(
+        memory, a=end.a, algorithmic=end.a, force=end.force, algorithmic_force=end.force, closed=held,
+        touch=touch, stale=jnp.asarray(False),
+    )  # fmt: skip
+
+
+EXPLICIT = InModes(fits=_fits, advance=_advance, held=_held, remembered=_remembered)
+"""Of base schemes that start from position and velocity alone and solve no stages."""
