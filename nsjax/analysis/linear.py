@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.analysis.held_contacts import chosen_contacts
+from nsjax.analysis.rows import check_positioned
 from nsjax.analysis.statics import null_space
 from nsjax.core import InputError, Problem, State, System
 from nsjax.core.checks import canonical, check_precision, check_shapes
@@ -120,6 +121,7 @@ def linearise(
         [[0.0, 1.0], [-4.0, 0.0]]
     """
     check_precision()
+    check_positioned(problem.system, "linearise")
     system = bordered(problem.system)
     wanted = input_places(problem, tuple(inputs)) if inputs else Inputs(problem.system, ())
     state = canonical(problem.state if at is None else at, "state")

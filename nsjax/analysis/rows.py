@@ -21,6 +21,20 @@ CHUNK_NUMBERS = 2**22
 """Rows of one compiled call, fewer where their matrices would hold more numbers than this."""
 
 
+def check_positioned(system: System, who: str) -> None:
+    """Refuses constraints that velocities alone fulfil.
+
+    Raises:
+        InputError: naming them.
+    """
+    if system.nh:
+        names = ", ".join(system.labels.constraints[-system.nh :]) or f"the last {system.nh} constraints"
+        raise InputError(
+            f"{who}: {names} hold velocities alone (wheels that roll), so that positions at rest are not "
+            "isolated; hold the wheel by a joint, or leave these constraints out"
+        )
+
+
 def check_run(
     traj: Trajectory, who: str, needed: tuple[str, ...] = (), *, every_step: bool = False
 ) -> None:

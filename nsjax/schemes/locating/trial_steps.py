@@ -138,7 +138,9 @@ SPECIAL: dict[str, Any] = {"gap": _Gap, "slip": _Slip, "rows": _Directions, "law
 
 def maskable(system: System) -> System:
     """The same system with `Masked` parameters."""
-    names = "mass", "inertia", "potential", "gap", "slip", "rows", "constraint", "law"
+    names = (
+        "mass", "inertia", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint", "law",
+    )  # fmt: skip
     taken = {name: getattr(system, name) for name in names}
     wrapped: Any = {name: SPECIAL.get(name, _Unmasked)(f) for name, f in taken.items() if f is not None}
     none: Any = dict.fromkeys(("prepare", "observe"))  # they belong to the whole step
