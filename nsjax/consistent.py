@@ -17,7 +17,7 @@ from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.operators import position_gradient, prepared, refreshed, touching
 from nsjax.core.step import SystemState
-from nsjax.core.system import bordered
+from nsjax.core.system import bordered, positioned
 from nsjax.linalg import matvec
 from nsjax.types import Array, PyTree
 
@@ -116,8 +116,10 @@ def _solve(system: System, params: PyTree, state: State, kinetic: bool) -> tuple
     p = refreshed(system, t, state.q, p)
     at = SystemState(system=system, params=p, state=State(t=t, q=state.q, v=jnp.zeros(system.nv)))
     settings = StageSettings(tolerance=1e-13, contact_tolerance=1e-11, max_passes=50, max_iterations=50)
-    along = Directions(at=at, contacts=system.nc > 0, kinetic=kinetic)
-    position = project_position(at, along, jnp.ones(()), settings)
+    # a start may slip to where it holds
+    where = dataclasses.replace(at, system=positioned(system))
+    along = Directions(at=where, contacts=system.nc > 0, kinetic=kinetic)
+    position = project_position(where, along, jnp.ones(()), settings)
     v, residual = _velocity(at.moved(q=position.q, v=state.v))
     return position.q, v, jnp.max(jnp.stack([position.residual, position.estimate, residual]))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsjax.analysis.rows import by_rows, check_run
 from nsjax.core.errors import InputError
-from nsjax.core.operators import refreshed, row_rates
+from nsjax.core.operators import refreshed, residuals, row_rates
 from nsjax.core.system import System
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree, record
@@ -103,7 +103,7 @@ def _residuals(
     """Gaps, their rates, constraints, their rates."""
     none, p = jnp.zeros(0), refreshed(system, t, q, p)
     gap = system.gap(t, q, p) if system.gap is not None else none
-    constraint = system.constraint(t, q, p) if system.constraint is not None else none
+    constraint = residuals(system, t, q, p) if system.nb else none
     rates = row_rates(system, t, q, v, p)
     split = system.nc * (1 + system.nt)
     # an empty slice of a computed array makes the compiler of jaxlib 0.10.2 abort

@@ -28,7 +28,7 @@ from nsjax.core.system import bordered, contact_names
 from nsjax.linalg.independent import independent
 from nsjax.sensors import place_of, read, row_output
 from nsjax.statics.equilibria import null_space
-from nsjax.statics.held_contacts import chosen_contacts
+from nsjax.statics.held_contacts import check_positioned, chosen_contacts
 from nsjax.types import Array, PyTree
 
 TOUCHING = 1e-6
@@ -120,6 +120,7 @@ def linearise(
         [[0.0, 1.0], [-4.0, 0.0]]
     """
     check_precision()
+    check_positioned(problem.system, "linearise")
     system = bordered(problem.system)
     wanted = input_places(problem, tuple(inputs)) if inputs else Inputs(problem.system, ())
     state = canonical(problem.state if at is None else at, "state")

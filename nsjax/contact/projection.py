@@ -10,7 +10,7 @@ import numpy as np
 
 from nsjax.contact.stage import StageSettings, StageStart, solve_stage
 from nsjax.core.branches import branch
-from nsjax.core.operators import acting, position_gradient
+from nsjax.core.operators import acting, position_gradient, slid
 from nsjax.core.step import SystemState
 from nsjax.core.system import System
 from nsjax.linalg import BlockTridiagonal, Structure, matvec
@@ -85,7 +85,7 @@ class _Equations:
 
     def rates(self, d: Any, z: Array) -> Array:
         """Gaps, with the depth allowed, and constraint residuals over ``dt``."""
-        rows = position_rows(self.system, d.t, self.system.retract(d.q, d.dt * z), d.params, self.nc)
+        rows = position_rows(self.system, d.t, (d.q, d.dt * z), d.params, self.nc)
         return (rows + d.depth * (np.arange(self.nc + self.nb) < self.nc)) / d.dt
 
     def friction(self, d: Any) -> Array:
@@ -96,13 +96,18 @@ class _Equations:
         """Nothing is given on position level."""
 
 
-def position_rows(system: System, t: Array, q: Array, p: PyTree, nc: int) -> Array:
-    """Gaps, if contacts count, and constraint residuals (nc + nb,) [m]."""
-    parts = []
+def position_rows(system: System, t: Array, moved: tuple[Array, Array | None], p: PyTree, nc: int) -> Array:
+    """Gaps, if contacts count, and constraint residuals (nc + nb,) [m] at ``q`` moved along ``xi``, both of
+    which are ``moved``. Constraints that velocities alone fulfil ask that ``xi`` does not slip.
+    """
+    (q, xi), parts = moved, []
+    end = q if xi is None else system.retract(q, xi)
     if nc:
-        parts.append(system.gap(t, q, p))
-    if system.nb:
-        parts.append(system.constraint(t, q, p))
+        parts.append(system.gap(t, end, p))
+    if system.nb > system.nh:
+        parts.append(system.constraint(t, end, p))
+    if system.nh:
+        parts.append(jnp.zeros(system.nh) if xi is None else slid(system, t, q, xi, p))
     return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 

@@ -158,7 +158,8 @@ def _check_functions(system: System, tree: Any, leaves: tuple[tuple[Any, str], .
         "potential": ((t, q, p), ()),
         "gap": ((t, q, p), (s.nc,)),
         "slip": ((t, q, v, p), (s.nc, s.nt)),
-        "constraint": ((t, q, p), (s.nb,)),
+        "constraint": ((t, q, p), (s.nb - s.nh,)),
+        "velocity_constraint": ((t, q, v, p), (s.nh,)),
         "drag": ((t, q, v, p), (s.nd,)),
         "retract": ((q, v), (s.nq,)),
         "difference": ((q, q), (s.nv,)),
@@ -237,7 +238,7 @@ def check_numbers(system: System, found: dict[str, np.ndarray], scheme: Scheme |
         raise InputError(f"friction = {found['friction'].tolist()}; it must not be negative")
     if "drag_bound" in found and not np.all(found["drag_bound"] >= 0):
         raise InputError(f"drag_bound = {found['drag_bound'].tolist()}; bounds must not be negative")
-    for name in ("slip", "drag"):
+    for name in ("slip", "drag", "velocity_constraint"):
         if found.get(f"{name}: bend", 0.0) > RATE_TOLERANCE:
             raise InputError(
                 f"{name} is not affine in v: its second difference along v is "

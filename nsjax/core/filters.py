@@ -107,6 +107,13 @@ class Filters:
         found: Array = self.system.slip(t, q, self.split(v)[0], self.ready(p))
         return found
 
+    def velocity_constraint(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
+        """The rates of the system that vanish."""
+        found: Array = self.system.velocity_constraint(  # type: ignore[misc]
+            t, q, self.split(v)[0], self.ready(p)
+        )
+        return found
+
     def drag(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
         """The drag of the system."""
         found: Array = self.system.drag(t, q, self.split(v)[0], self.ready(p))
@@ -214,7 +221,7 @@ class FilteredChoice:
 
 
 STILL = ("potential", "gap", "constraint", "allowed", "shapes", "law", "drag_bound")
-MOVING = ("slip", "drag", "rows", "observe")
+MOVING = ("slip", "velocity_constraint", "drag", "rows", "observe")
 
 
 def with_filters(system: System, filters: Filters) -> System:

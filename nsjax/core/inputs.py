@@ -134,7 +134,10 @@ def depends(function: Fn, values: PyTree) -> tuple[bool, ...]:
     return tuple(found)
 
 
-TIMED = ("force", "potential", "gap", "slip", "rows", "constraint", "drag", "allowed", "observe", "shapes")
+TIMED = (
+    "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint", "drag", "allowed",
+    "observe", "shapes",
+)  # fmt: skip
 STILL = ("mass", "inertia", "law", "drag_bound")
 """Functions of a system whose first argument is the time, and others, that take params as the last one."""
 

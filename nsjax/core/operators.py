@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.core.system import System, is_local
+from nsjax.core.system import System, is_local, positioned
 from nsjax.linalg import Blocks, Local, Paired, block_jacobian, local_jacobian, magnitude, matmul, matvec
 from nsjax.types import Array, PyTree, record
 
@@ -153,6 +153,11 @@ def gap_rows(system: System, function: str, t: Array, q: Array, p: PyTree, first
         wt, offset = system.rows(t, q, p)
         return Rows(wt=wt[:, 0], offset=offset[:, 0])
 
+    if function == "constraint" and system.nh:
+        rows = [velocity_rows(system, t, q, p)]
+        if system.nb - system.nh > first:
+            rows = [gap_rows(positioned(system), function, t, q, p, first), *rows]
+        return joined_rows(rows)
     count = (system.nc if function == "gap" else system.nb) - first
 
     def f(t: Array, q: Array, p: PyTree) -> Array:
@@ -167,6 +172,29 @@ def slip_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     rest = jnp.zeros(system.nv, q.dtype)
     slip = lambda v: system.slip(t, q, v, p)  # noqa: E731
     return Rows(wt=jacobian(slip, rest, system.nc * system.nt), offset=slip(rest))
+
+
+def velocity_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
+    """Rows of the constraints that velocities alone fulfil."""
+    rest = jnp.zeros(system.nv, q.dtype)
+    rate = lambda v: system.velocity_constraint(t, q, v, p)  # type: ignore[misc] # noqa: E731
+    return Rows(wt=jacobian(rate, rest, system.nh), offset=rate(rest))
+
+
+def residuals(system: System, t: Array, q: Array, p: PyTree) -> Array:
+    """Residuals of all constraints (nb,); zero of those that velocities alone fulfil."""
+    found = [] if system.constraint is None else [system.constraint(t, q, p)]
+    found += [jnp.zeros(system.nh)] if system.nh else []
+    return found[0] if len(found) == 1 else jnp.concatenate(found)
+
+
+def slid(system: System, t: Array, q: Array, xi: Array, p: PyTree) -> Array:
+    """How far an increment ``xi`` (nv,) of the position slips along the constraints (nh,) that velocities
+    alone fulfil [m].
+    """
+    rate: Any = system.velocity_constraint
+    found: Array = rate(t, q, xi, p) - rate(t, q, jnp.zeros_like(xi), p)
+    return found
 
 
 def island_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
@@ -254,9 +282,17 @@ def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, function:
     def along(s: Array) -> Array:
         return getattr(system, function)(t + s, system.retract(q, s * v), p)
 
-    rate = lambda s: jax.jvp(along, (s,), (jnp.ones_like(s),))[1]  # noqa: E731
+    def rates(s: Array) -> Array:
+        parts = []
+        if getattr(system, function) is not None:
+            parts.append(jax.jvp(along, (s,), (jnp.ones_like(s),))[1])
+        if function == "constraint" and system.nh:
+            hold: Any = system.velocity_constraint
+            parts.append(hold(t + s, system.retract(q, s * v), v, p))
+        return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
+
     zero = jnp.zeros_like(t)
-    return jax.jvp(rate, (zero,), (jnp.ones_like(zero),))[1]
+    return jax.jvp(rates, (zero,), (jnp.ones_like(zero),))[1]
 
 
 def joined_rows(parts: list[Rows]) -> Rows:
@@ -341,8 +377,10 @@ def row_rates(system: System, t: Array, q: Array, v: Array, p: PyTree, contacts:
             slip = system.slip(t, q, v, p)
             normal = jnp.concatenate([normal[:, None], slip], axis=1).reshape(-1)
         parts.append(normal)
-    if system.nb:
+    if system.nb > system.nh:
         parts.append(along("constraint"))
+    if system.nh:
+        parts.append(system.velocity_constraint(t, q, v, p))  # type: ignore[misc]
     return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
@@ -371,8 +409,11 @@ def row_forces(system: System, t: Array, q: Array, x: Array, p: PyTree, contacts
             total = total + jnp.sum(block[:, 0] * system.gap(t, moved, p))
         if nc and nt:
             total = total + jnp.sum(block[:, 1:] * system.slip(t, q, v, p))
-        if system.nb:
-            total = total + jnp.sum(x[nc * (1 + nt) :] * system.constraint(t, moved, p))
+        first, last = nc * (1 + nt), x.shape[0] - system.nh
+        if system.nb > system.nh:
+            total = total + jnp.sum(x[first:last] * system.constraint(t, moved, p))
+        if system.nh:
+            total = total + jnp.sum(x[last:] * system.velocity_constraint(t, q, v, p))  # type: ignore[misc]
         return total
 
     by_position, by_velocity = jax.grad(work, argnums=(0, 1))(rest, rest)

@@ -8,8 +8,9 @@ from nsjax.core.errors import InputError
 from nsjax.linalg import BlockDiagonal
 
 FUNCTIONS = (
-    "mass", "inertia", "force", "potential", "gap", "slip", "rows", "constraint", "law", "drag",
-    "drag_bound", "retract", "difference", "prepare", "refresh", "allowed", "observe", "shapes",
+    "mass", "inertia", "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint",
+    "law", "drag", "drag_bound", "retract", "difference", "prepare", "refresh", "allowed", "observe",
+    "shapes",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from nsjax.core.inertia import mass_matrix, saddle
-from nsjax.core.operators import Joints, gap_rows, prepared, refreshed, touching
+from nsjax.core.operators import Joints, gap_rows, prepared, refreshed, residuals, touching
 from nsjax.core.promises import sampled
 from nsjax.core.system import State, System
 from nsjax.linalg import interleaving
@@ -39,10 +39,10 @@ def probe(system: System, params: PyTree, state: State) -> dict[str, Any]:
         gap = system.gap(state.t, state.q, p)
         # contacts that may not act count as open, whatever their gaps
         found["gap"] = jnp.where(touching(system, state.t, state.q, p, gap, 0.0), gap, jnp.abs(gap))
-    if system.constraint is not None:
-        found["constraint"] = system.constraint(state.t, state.q, p)
+    if system.nb:
+        found["constraint"] = residuals(system, jnp.asarray(state.t), state.q, p)
         found |= _constraint_rates(system, state, p)
-    for name in ("slip", "drag"):
+    for name in ("slip", "drag", "velocity_constraint"):
         if getattr(system, name) is not None:
             found[f"{name}: bend"] = _bend(getattr(system, name), state, p)
     if system.drag_bound is not None:

@@ -32,7 +32,7 @@ def _within(what: str, x: np.ndarray, found: dict[str, np.ndarray]) -> np.ndarra
         return (x >= 0) & (x <= 1)
     if what in ("friction", "drag_bound"):
         return x >= 0
-    if what in ("slip", "drag"):
+    if what in ("slip", "drag", "velocity_constraint"):
         return x <= RATE_TOLERANCE
     if what in ("outside", "changes", "skew"):
         return x <= promises.TOLERANCE

@@ -50,6 +50,7 @@ class System:
         nt: tangential directions per contact: 0 frictionless, 1 planar, 2 spatial.
         nb: number of bilateral constraints.
         nd: number of bounded rows.
+        nh: number of bilateral constraints, the last of ``nb``, that velocities alone fulfil.
         smooth: number of contacts, the last of all, that are without friction whatever the parameters, such
             as limits of joints. It need not be told: steps are faster with one row each, not ``1 + nt``.
         mass: ``(q, p) -> (nv, nv)`` symmetric positive definite. Mass or inertia must be given.
@@ -62,7 +63,10 @@ class System:
         rows: ``(t, q, p) -> (W, w)`` with ``W`` (nc, 1 + nt, nv) and ``w`` (nc, 1 + nt), for mechanisms
             that know them: ``W v + w`` are rates of gap and slip. None: gap and slip are differentiated.
             Looked at before a run.
-        constraint: ``(t, q, p) -> (nb,)``, zero when fulfilled.
+        constraint: ``(t, q, p) -> (nb - nh,)``, zero when fulfilled.
+        velocity_constraint: ``(t, q, v, p) -> (nh,)`` rates that vanish, affine in ``v``: wheels that roll.
+            No position tells whether they hold (nonholonomic constraints); where schemes correct positions,
+            the corrections do not slip either.
         law: ``(p) -> ContactLaw`` with restitution and friction.
         drag: ``(t, q, v, p) -> (nd,)`` rates that set-valued forces of given bounds oppose, affine in
             ``v``: dry friction of joints, brakes, clutches, motors that stall (with the wanted speed as
@@ -134,6 +138,7 @@ class System:
     nt: int = 0
     nb: int = 0
     nd: int = 0
+    nh: int = 0
     smooth: int = 0
     mass: Promised = None
     inertia: Fn | None = None
@@ -143,6 +148,7 @@ class System:
     slip: Promised = None
     rows: Fn | None = None
     constraint: Promised = None
+    velocity_constraint: Fn | None = None
     law: Promised = None
     drag: Promised = None
     drag_bound: Promised = None
@@ -183,7 +189,9 @@ class System:
 
     def __repr__(self) -> str:
         sizes = (
-            f"{x}={getattr(self, x)}" for x in ("nq", "nv", "nc", "nt", "nb", "nd") if getattr(self, x)
+            f"{x}={getattr(self, x)}"
+            for x in ("nq", "nv", "nc", "nt", "nb", "nd", "nh")
+            if getattr(self, x)
         )
         return f"System({', '.join([*([repr(self.name)] if self.name else []), *sizes])})"
 
@@ -206,12 +214,16 @@ class System:
     def _check(self) -> None:
         if self.mass is None and self.inertia is None:
             raise InputError("System: give mass or inertia")
-        for size in ("nq", "nv", "nc", "nt", "nb", "nd", "smooth"):
+        for size in ("nq", "nv", "nc", "nt", "nb", "nd", "nh", "smooth"):
             value = getattr(self, size)
             if not isinstance(value, int) or value < (1 if size in ("nq", "nv") else 0):
                 raise InputError(f"System: {size} = {value!r}; it must be a whole number of entries")
         if self.smooth > self.nc:
             raise InputError(f"System: smooth = {self.smooth} of nc = {self.nc} contacts; give fewer")
+        if self.nh > self.nb:
+            raise InputError(
+                f"System: nh = {self.nh} of nb = {self.nb} constraints on velocities; count them in nb, too"
+            )
         if self.nt > 2:
             raise InputError(f"System: nt = {self.nt}; a contact has 0, 1 or 2 tangents")
         check_functions(self)
@@ -226,10 +238,10 @@ class System:
             misfit = "mass, a dense matrix, with a structure; give inertia"
         if misfit is not None:
             raise InputError(f"System: {misfit}")
-        if self.inside > self.nb:
+        if self.inside > self.nb - self.nh:
             raise InputError(
-                f"System: nb = {self.nb} with a structure that interleaves {self.inside} constraints; give "
-                "constraint that many rows, node by node, or grounded=False"
+                f"System: nb = {self.nb - self.nh} with a structure that interleaves {self.inside} "
+                "constraints; give constraint that many rows, node by node, or grounded=False"
             )
         check_islands(self)
         check_pairs(self)
@@ -252,7 +264,8 @@ class System:
             "gap": self.nc > 0,
             "law": self.nc > 0,
             "slip": self.nc > 0 and self.nt > 0,
-            "constraint": self.nb > 0,
+            "constraint": self.nb > self.nh,
+            "velocity_constraint": self.nh > 0,
             "drag": self.nd > 0,
             "drag_bound": self.nd > 0,
         }
@@ -260,7 +273,7 @@ class System:
             given = getattr(self, function) is not None
             if given != wanted:
                 verb = "is missing" if wanted else "is given but never used"
-                sizes = f"nc = {self.nc}, nt = {self.nt}, nb = {self.nb}, nd = {self.nd}"
+                sizes = f"nc = {self.nc}, nt = {self.nt}, nb = {self.nb}, nd = {self.nd}, nh = {self.nh}"
                 raise InputError(f"System: {function} {verb} with {sizes}")
 
 
@@ -289,6 +302,17 @@ def bordered(system: System) -> System:
     if not system.inside:
         return system
     return dataclasses.replace(system, structure=interleaving(system.structure).free)
+
+
+@functools.cache
+def positioned(system: System) -> System:
+    """The system without the constraints that velocities alone fulfil."""
+    if not system.nh:
+        return system
+    labels = dataclasses.replace(system.labels, constraints=system.labels.constraints[: -system.nh])
+    return dataclasses.replace(
+        system, nb=system.nb - system.nh, nh=0, velocity_constraint=None, labels=labels
+    )
 
 
 @functools.cache

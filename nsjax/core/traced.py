@@ -10,7 +10,17 @@ import jax
 
 from nsjax.core.system import System
 
-_EVALUATED = ("mass", "inertia", "force", "gap", "slip", "rows", "constraint", "drag")
+_EVALUATED = (
+    "mass",
+    "inertia",
+    "force",
+    "gap",
+    "slip",
+    "rows",
+    "constraint",
+    "velocity_constraint",
+    "drag",
+)
 """Functions that a step evaluates and differentiates in many places."""
 
 

@@ -91,7 +91,8 @@ def _guarded(run: Fn, name: str, function: Fn, arguments: tuple[Any, ...]) -> An
 
 _CALLS = {
     "mass": "q, p", "inertia": "q, w, p", "force": "t, q, v, p", "potential": "t, q, p", "gap": "t, q, p",
-    "slip": "t, q, v, p", "constraint": "t, q, p", "law": "p", "drag": "t, q, v, p", "drag_bound": "p",
+    "slip": "t, q, v, p", "constraint": "t, q, p", "velocity_constraint": "t, q, v, p",
+    "law": "p", "drag": "t, q, v, p", "drag_bound": "p",
     "retract": "q, xi", "difference": "q0, q1", "prepare": "p", "refresh": "t, q, p", "allowed": "t, q, p",
     "observe": "t, q, v, output, p", "shapes": "t, q, p",
 }  # fmt: skip

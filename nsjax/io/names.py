@@ -36,6 +36,7 @@ PLACES = {
     "multibody.tendon": "nsjax.multibody.loads.lines:Tendon",
     "multibody.coupling": "nsjax.multibody.numbers:Coupling",
     "multibody.pitch": "nsjax.multibody.joints.screw:Pitch",
+    "multibody.wheel": "nsjax.multibody.joints.rolling:Wheel",
     "multibody.contact": "nsjax.multibody.numbers:Contact",
     "multibody.points": "nsjax.multibody.numbers:Points",
     "multibody.corners": "nsjax.multibody.numbers:Corners",

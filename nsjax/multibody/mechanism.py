@@ -252,7 +252,7 @@ class Mechanism:
         return ContactLaw(**dict(zip(LAW, made, strict=True)))
 
     def constraint(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Joints that close loops, then prescribed motions, then couplings (nb,)."""
+        """Joints that close loops, then prescribed motions, then couplings (nb - nh,)."""
         scene, found = self.scene(t, q, None, p), []
         batched = self.topology.coordinates == "absolute"
         for name in () if batched else self.topology.closures:
@@ -269,8 +269,17 @@ class Mechanism:
         if batched:
             own = self.tree.rows(t, q, p)
             rows = jnp.concatenate([own, gap_functions.flat(found)]) if found else own
-            return rows if self.kept is None else taken(rows, np.array(self.kept))
-        return gap_functions.flat(found if self.kept is None else [found[k] for k in self.kept])
+            return rows if self.kept is None else taken(rows, np.array(self.kept_apart[0]))
+        return gap_functions.flat(found if self.kept is None else [found[k] for k in self.kept_apart[0]])
+
+    def velocity_constraint(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
+        """Rates of the rows that velocities alone fulfil (nh,)."""
+        scene, found = self.scene(t, q, v, p), []
+        for name in self.topology.closures:
+            part = self.topology.of[name]
+            rates = kind_of(part).rates
+            found += [] if rates is None else rates(scene, part, p[name])
+        return gap_functions.flat(found if self.kept is None else [found[k] for k in self.kept_apart[1]])
 
     @functools.cached_property
     def rows(self) -> tuple[str, ...]:
@@ -278,7 +287,20 @@ class Mechanism:
         of, closures = self.topology.of, self.topology.closures
         found = [x for name in closures for x in kind_of(of[name]).row_names(of[name], self.dimension)]
         motions = (f"{name}.motion" for name in self.presence.motions)
-        return (*found, *motions, *self.presence.couplings)
+        return (*found, *motions, *self.presence.couplings, *self.rate_rows)
+
+    @functools.cached_property
+    def rate_rows(self) -> tuple[str, ...]:
+        """Names of those that velocities alone fulfil, the last of all."""
+        parts = [self.topology.of[name] for name in self.topology.closures]
+        return tuple(x for part in parts for x in kind_of(part).rate_names(part, self.dimension))
+
+    @property
+    def kept_apart(self) -> tuple[list[int], list[int]]:
+        """Rows of positions that are not left out, and rows of velocities, each counted from its first."""
+        kept = range(len(self.rows)) if self.kept is None else self.kept
+        first = len(self.rows) - len(self.rate_rows)
+        return [k for k in kept if k < first], [k - first for k in kept if k >= first]
 
     @functools.cached_property
     def kept(self) -> tuple[int, ...] | None:
@@ -362,7 +384,7 @@ class Mechanism:
         if self.few:
             nc, smooth = (x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.smooth))
             names = dataclasses.replace(names, contacts=(), gaps=())
-        nt = self.presence.tangents if nc else 0
+        nt, nh = self.presence.tangents if nc else 0, len(self.kept_apart[1])
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = {"mass": self.mass}
         if self.knows_rows:
@@ -377,10 +399,11 @@ class Mechanism:
         stiff = self.topology.all_of("beam")  # their stiffness belongs into the tangent
         hint = "kept" if stiff else "mass" if spatial or nv > PLANAR_FULL else "full"
         return System(
-            name=titled(self.topology), nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, smooth=smooth,
+            name=titled(self.topology), nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, nh=nh, smooth=smooth,
             force=self.force, potential=self.potential,
             gap=self.gap if nc else None, slip=self.slip if nc and nt else None,
-            law=self.law if nc else None, constraint=self.constraint if nb else None,
+            law=self.law if nc else None, constraint=self.constraint if nb > nh else None,
+            velocity_constraint=self.velocity_constraint if nh else None,
             drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,

@@ -136,7 +136,11 @@ class Instant:
         for name in topology.closures:
             part = topology.of[name]
             count = len(kind_of(part).rows[scene.dimension])
-            yield from joint_pushes(scene, part, self.p[name], given.constraint[first : first + count])
+            if count:
+                rows = given.constraint[first : first + count]
+                yield from joint_pushes(scene, part, self.p[name], rows)
+            if kind_of(part).rates is not None:
+                yield from rate_pushes(scene, part, self.p[name], self.slips(name, given))
             first += count
         for name, effort in self.efforts(given):
             if name in topology.closures:
@@ -147,8 +151,8 @@ class Instant:
     def efforts(self, given: Loads) -> Iterator[tuple[str, Array]]:
         """Moments and forces on the coordinates of joints and tendons: drives, limits, dry friction."""
         presence = self.mechanism.presence
-        count = given.constraint.shape[0] - len(presence.motions) - len(presence.couplings)
-        drives = given.constraint[count:]
+        rows = given.constraint.shape[0] - len(self.mechanism.rate_rows)
+        drives = given.constraint[rows - len(presence.motions) - len(presence.couplings) : rows]
         for k, name in enumerate(presence.motions):
             yield name, drives[k]
         for k, name in enumerate(presence.couplings, len(presence.motions)):
@@ -164,6 +168,13 @@ class Instant:
             yield name, stops[k] if which == "lower" else -stops[k]
         for k, name in enumerate(presence.drags):
             yield name, given.drag[k]
+
+    def slips(self, joint: str, given: Loads) -> Array:
+        """Multipliers of the rows of a joint that velocities alone fulfil."""
+        part, names = self.mechanism.topology.of[joint], self.mechanism.rate_rows
+        own = kind_of(part).rate_names(part, self.scene.dimension)
+        first = given.constraint.shape[0] - len(names) + names.index(own[0])
+        return given.constraint[first : first + len(own)]
 
     def carried(self, joint: str) -> tuple[Array, Array]:
         """Force [N] and moment about its point [N m] of a joint on its second body, in the axes of the
@@ -206,7 +217,9 @@ class Instant:
             first += count
         part, numbers = topology.of[joint], self.p[joint]
         rows = given.constraint[first : first + count]
-        found = list(joint_pushes(self.scene, part, numbers, rows))
+        found = list(joint_pushes(self.scene, part, numbers, rows)) if count else []
+        if kind_of(part).rates is not None:
+            found += rate_pushes(self.scene, part, numbers, self.slips(joint, given))
         for name, effort in self.efforts(given):
             if name == joint:
                 found += loads.joint_effort(self.scene, part, numbers, effort)
@@ -298,6 +311,29 @@ def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[l
         return jnp.sum(x * jnp.stack([plane.value(r) for r in rows]))
 
     force, turning = jax.grad(work, argnums=(0, 1))(jnp.zeros(scene.dimension), _no_moment(scene))
+    rest = one if moved == other else other
+    yield moved, a.vector(force), a.vector(point), turning
+    yield rest, a.vector(-force), a.vector(point), -turning
+
+
+def rate_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
+    """Pushes of the multipliers of rows that velocities alone fulfil, by virtual power."""
+    a, (one, other) = scene.algebra, part.bodies
+    rates: Any = kind_of(part).rates
+    moved = other if other != GROUND else one
+    point, frame = scene.position(other, numbers.on), scene.frame(moved)
+
+    def power(shift: Array, turn: Array) -> Array:
+        arm = a.subtract(frame.origin, a.vector(point))
+        along = a.add(a.vector(shift), a.swing(turn, arm))
+        there = dataclasses.replace(frame, velocity=along, spin=turn)
+        rest = {
+            x: dataclasses.replace(y, velocity=a.ZERO, spin=None) for x, y in _both(scene, part).items()
+        }
+        rows = rates(dataclasses.replace(scene, frames={**rest, moved: there}), part, numbers)
+        return jnp.sum(x * jnp.stack([plane.value(r) for r in rows]))
+
+    force, turning = jax.grad(power, argnums=(0, 1))(jnp.zeros(scene.dimension), _no_moment(scene))
     rest = one if moved == other else other
     yield moved, a.vector(force), a.vector(point), turning
     yield rest, a.vector(-force), a.vector(point), -turning

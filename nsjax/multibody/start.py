@@ -230,9 +230,9 @@ def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
     kept: tuple[int, ...] = ()
     for trial in range(SAMPLES):
         xi = seeded.uniform(-ASIDE, ASIDE, still.shape[0]) * (trial > 0)
-        moved, left = searched(
-            loops, p, system.retract(jnp.asarray(q), jnp.asarray(xi)), np.ones(still.shape[0])
-        )
+        moved, left = system.retract(jnp.asarray(q), jnp.asarray(xi)), jnp.zeros(1)
+        if system.constraint is not None:
+            moved, left = searched(loops, p, moved, np.ones(still.shape[0]))
         if trial and not float(jnp.max(jnp.abs(left))) <= CLOSED:
             continue
         found = independent(np.asarray(directions(loops, p, moved)))

@@ -20,7 +20,7 @@ from nsjax.core import InputError, Problem, System
 from nsjax.core.checks import canonical, check_precision
 from nsjax.core.operators import prepared
 from nsjax.core.system import bordered
-from nsjax.statics.held_contacts import held_closed
+from nsjax.statics.held_contacts import check_positioned, held_closed
 from nsjax.types import Array, PyTree
 
 SETTLED = 1e-9
@@ -127,6 +127,7 @@ def _tangents(
 def ramp_of(problem: Problem, to: Mapping[str, Any] | None) -> tuple[Ramp, np.ndarray]:
     """The ramp, and where it starts."""
     check_precision()
+    check_positioned(problem.system, "analysis at rest")
     other = problem.replace(dict(to)) if to else problem
     start, end = (jax.tree.map(jnp.asarray, canonical(x.params, "params")) for x in (problem, other))
     state = canonical(problem.state, "state")
@@ -238,6 +239,7 @@ def equilibrium(
         >>> float(found.positions[-1, -6].round(2))
         0.5
     """
+    check_positioned(problem.system, "equilibrium")
     system = held_closed(problem.system, contacts, "equilibrium")
     ramp, q = ramp_of(dataclasses.replace(problem, system=system), to)
     x, base = np.zeros(ramp.system.nb), 1.0 / steps

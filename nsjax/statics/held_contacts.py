@@ -55,3 +55,17 @@ def held_closed(system: System, names: Sequence[str], who: str) -> System:
         labels = dataclasses.replace(labels, constraints=(*own, *(f"{x}.closed" for x in names)))
     function = HeldClosed(system, contacts).constraint
     return dataclasses.replace(system, nb=system.nb + len(contacts), constraint=function, labels=labels)
+
+
+def check_positioned(system: System, who: str) -> None:
+    """Refuses constraints that velocities alone fulfil.
+
+    Raises:
+        InputError: naming them.
+    """
+    if system.nh:
+        names = ", ".join(system.labels.constraints[-system.nh :]) or f"the last {system.nh} constraints"
+        raise InputError(
+            f"{who}: {names} hold velocities alone (wheels that roll), so that positions at rest are not "
+            "isolated; hold the wheel by a joint, or leave these constraints out"
+        )

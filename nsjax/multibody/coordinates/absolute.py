@@ -64,11 +64,12 @@ class Bodies:
 
     @functools.cached_property
     def groups(self) -> tuple[tuple[Part, ...], ...]:
-        """Joints alike: of one kind and, if they prescribe one, of one path."""
+        """Joints alike: of one kind, with the same numbers given, and of one path if they have one."""
         found: dict[Any, list[Part]] = {}
         for name in self.topology.closures:
             part = self.topology.of[name]
-            found.setdefault((part.kind, part.option("path")), []).append(part)
+            if kind_of(part).rows[self.dimension]:
+                found.setdefault((part.kind, part.option("path"), part.option("alike")), []).append(part)
         return tuple(tuple(parts) for parts in found.values())
 
     @functools.cached_property
@@ -83,7 +84,7 @@ class Bodies:
                 first += rows
         if not places:
             return None
-        order = np.concatenate([places[name] for name in self.topology.closures])
+        order = np.concatenate([places[name] for name in self.topology.closures if name in places])
         return None if np.array_equal(order, np.arange(len(order))) else order
 
     def folded(self, p: PyTree) -> Folded:

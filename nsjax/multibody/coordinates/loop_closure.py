@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.core.checks import is_traced
+from nsjax.core.operators import gap_rows
 from nsjax.multibody.mechanism import Mechanism
 from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree
@@ -88,9 +89,8 @@ def closing_rates(mechanism: Mechanism, p: PyTree, q: Array, v: Array, ways: Arr
     is left.
     """
     system = mechanism.system()
-    rest, zero = jnp.zeros(system.nv), jnp.zeros(())
-    rows = jax.jacrev(lambda xi: mechanism.constraint(zero, system.retract(q, xi), p))(rest)
-    offset = jax.jvp(lambda t: mechanism.constraint(t, q, p), (zero,), (jnp.ones(()),))[1]
+    found = gap_rows(system, "constraint", jnp.zeros(()), q, p)
+    rows, offset = found.jacobian(), found.offset
     moved = v - ways @ (jnp.linalg.pinv(rows @ ways, rtol=1e-10) @ (rows @ v + offset))
     return moved, rows @ moved + offset
 
@@ -98,6 +98,8 @@ def closing_rates(mechanism: Mechanism, p: PyTree, q: Array, v: Array, ways: Arr
 def closed_position(mechanism: Mechanism, p: PyTree, near: Any, free: np.ndarray) -> tuple[Array, Array]:
     """A position in which the loops are closed, the first that trials find, and what is left of them."""
     seeded, system = np.random.default_rng(0), mechanism.system()
+    if system.constraint is None:  # velocities alone have rows
+        return jnp.asarray(near), jnp.zeros(1)
     for trial in range(TRIALS):
         xi = seeded.uniform(-1.5, 1.5, len(free)) * free * (trial > 0)
         begun = near if trial == 0 else system.retract(jnp.asarray(near), jnp.asarray(xi))
@@ -128,10 +130,5 @@ def told_dropped(names: tuple[str, ...], kept: tuple[int, ...], where: str) -> t
 @functools.partial(jax.jit, static_argnames=("mechanism",))
 def directions(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
     """Directions of the constraints (nb, nv)."""
-    system = mechanism.system()
-    still = jnp.zeros(system.nv)
-    # by rows: a chain has many more velocities than rows
-    made: Array = jax.jacrev(lambda xi: mechanism.constraint(jnp.zeros(()), system.retract(q, xi), p))(
-        still
-    )
+    made: Array = gap_rows(mechanism.system(), "constraint", jnp.zeros(()), q, p).jacobian()
     return made

@@ -198,8 +198,10 @@ def _openings(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> tuple[Arra
         made: Array = mechanism.constraint(s, mechanism.tree.retract(q, s * v), p)
         return made
 
-    made: tuple[Array, Array] = jax.jvp(rows, (jnp.zeros(()),), (jnp.ones(()),))
-    return made
+    left, rate = jax.jvp(rows, (jnp.zeros(()),), (jnp.ones(()),))
+    if mechanism.rate_rows:
+        rate = jnp.concatenate([rate, mechanism.velocity_constraint(jnp.zeros(()), q, v, p)])
+    return left, rate
 
 
 def dependent_beam_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from nsjax.multibody.joints.free import FREE
 from nsjax.multibody.joints.hinge import HINGE, hinge, pin
 from nsjax.multibody.joints.joint_kind import JointKind
 from nsjax.multibody.joints.revolute_spherical import REVOLUTE_SPHERICAL, revolute_spherical
+from nsjax.multibody.joints.rolling import ALONE, ROLLING, rolling
 from nsjax.multibody.joints.screw import SCREW, screw
 from nsjax.multibody.joints.slide import SLIDE, slide
 from nsjax.multibody.joints.universal import UNIVERSAL, universal
@@ -17,13 +18,25 @@ from nsjax.multibody.parts import Part
 
 KINDS: dict[str, JointKind] = {
     x.name: x
-    for x in (HINGE, SLIDE, BALL, UNIVERSAL, CYLINDRICAL, SCREW, FIXED, DISTANCE, REVOLUTE_SPHERICAL)
+    for x in (
+        HINGE,
+        SLIDE,
+        BALL,
+        UNIVERSAL,
+        CYLINDRICAL,
+        SCREW,
+        FIXED,
+        DISTANCE,
+        REVOLUTE_SPHERICAL,
+        ROLLING,
+        ALONE,
+    )
 }
 """Kinds of joints by the kinds of their parts."""
 
 __all__ = [
     "FREE", "KINDS", "JointKind", "ball", "cylindrical", "distance", "fixed", "hinge", "kind_of", "pin",
-    "revolute_spherical", "screw", "slide", "universal",
+    "revolute_spherical", "rolling", "screw", "slide", "universal",
 ]  # fmt: skip
 
 

@@ -59,6 +59,8 @@ class JointKind:
             to its first.
         check: ``(part, dimension)``, raises for numbers that do not fit.
         rigid: whether both bodies move as one.
+        rate_rows: names of its rows that velocities alone fulfil, by dimension; empty: there are none.
+        rates: ``(scene, part, numbers) -> list``, these rates [m/s].
         drawn: as a ``"dot"``, or as the ``"line"`` between its points that a link is.
 
     Example:
@@ -85,6 +87,8 @@ class JointKind:
     back: Callable[[Any, Any, Any], tuple[Any, Any]] | None = None
     check: Callable[[Part, int], None] | None = None
     rigid: bool = False
+    rate_rows: Mapping[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    rates: Callable[[Scene, Part, Any], list[Any]] | None = None
     drawn: str = "dot"
 
     @property
@@ -104,6 +108,10 @@ class JointKind:
     def row_names(self, part: Part, dimension: int) -> list[str]:
         """Names of its rows as a constraint."""
         return [f"{part.name}.{x}" if x else part.name for x in self.rows[dimension]]
+
+    def rate_names(self, part: Part, dimension: int) -> list[str]:
+        """Names of its rows that velocities alone fulfil."""
+        return [f"{part.name}.{x}" for x in self.rate_rows.get(dimension, ())]
 
     def coordinate_names(self, body: str, joint: str, dimension: int) -> tuple[list[str], list[str]]:
         """Labels of the coordinates and of the velocities of a body that hangs on it."""

@@ -249,8 +249,12 @@ class _PositionLevel(FrozenRowEquations):
     def rates(self, d: Any, z: Array) -> Array:
         """``u^+ + e u^-`` of the contacts, ``g_B(q_{i+1}) / dt`` of the constraints."""
         q1 = self.system.retract(d.state.q, 0.5 * d.dt * (2.0 * d.state.v + z))
-        g = self.system.constraint(d.state.t + d.dt, q1, d.params) / d.dt
-        return self.replaced(super().rates(d, z), bilateral=g)
+        rates, found = super().rates(d, z), []
+        if self.system.nb > self.system.nh:
+            found.append(self.system.constraint(d.state.t + d.dt, q1, d.params) / d.dt)
+        if self.system.nh:  # they have no position level
+            found.append(rates[-self.system.nh :])
+        return self.replaced(rates, bilateral=found[0] if len(found) == 1 else jnp.concatenate(found))
 
 
 def _end(run: ImpulseRun, dv: Array, jump: Jump, estimate: Array) -> Stepped:

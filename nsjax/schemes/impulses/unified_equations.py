@@ -13,7 +13,7 @@ import numpy as np
 from nsjax.contact import Given
 from nsjax.contact.projection import Directions, position_rows
 from nsjax.core.inertia import Inertia
-from nsjax.core.operators import row_forces, row_rates
+from nsjax.core.operators import row_forces, row_rates, slid
 from nsjax.core.step import SystemState
 from nsjax.core.system import State, System
 from nsjax.linalg import Structure
@@ -179,13 +179,15 @@ class UnifiedEquations:
         if not self.position:
             return velocity
         if self.linearised:
-            start = position_rows(system, d.state.t, d.state.q, d.params, nc) / d.dt
+            start = position_rows(system, d.state.t, (d.state.q, None), d.params, nc) / d.dt
             along = rate(xi / d.dt)
             count = nc * (1 + self.nt)
             position = start + jnp.concatenate([along[: count : 1 + self.nt], along[count:]])
         else:
-            end = system.retract(d.state.q, xi)
-            position = position_rows(system, d.state.t + d.dt, end, d.params, nc) / d.dt
+            position = position_rows(system, d.state.t + d.dt, (d.state.q, xi), d.params, nc) / d.dt
+        if system.nh:
+            own = slid(system, t, q, z[system.nv :], d.params)
+            position = jnp.concatenate([position[: -system.nh], own])
         return self.join(velocity, position)
 
     def friction(self, d: Any) -> Array:

@@ -76,7 +76,10 @@ class _Allowed:
 
 def maskable(system: System) -> System:
     """The same system with `Masked` parameters."""
-    names = "mass", "inertia", "force", "potential", "gap", "slip", "rows", "constraint", "law"
+    names = (
+        "mass", "inertia", "force", "potential", "gap", "slip", "rows", "constraint", "velocity_constraint",
+        "law",
+    )  # fmt: skip
     taken = {name: getattr(system, name) for name in names}
     wrapped: Any = {name: _Unmasked(f) for name, f in taken.items() if f is not None}
     none: Any = dict.fromkeys(("prepare", "observe"))  # they belong to the whole step

@@ -13,7 +13,7 @@ from jax import lax
 from nsjax.contact import Given
 from nsjax.contact.projection import Directions
 from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
+from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates, slid
 from nsjax.core.step import SystemState
 from nsjax.core.system import State, System, joined
 from nsjax.linalg import Structure, matvec, solve
@@ -221,18 +221,23 @@ class StageEquations:
                 corrections.append(self._correction(t, q, x[self._forces_end :], params))
         return jnp.concatenate(parts + corrections)
 
-    def _rates(self, params: Any, dt: Array, t: Array, q: Array, v: Array, a: Array) -> Array:
-        system = self.system
+    def _rates(self, params: Any, dt: Array, at: tuple[Array, ...], x: Array) -> Array:
+        """Of a stage ``at = (t, q, v, a)`` with the correction ``x`` of its position."""
+        system, (t, q, v, a) = self.system, at
         if self.form == "index_2" or not system.nb:
             return row_rates(system, t, q, v, params, self.contacts)
-        position = system.constraint(t, q, params) / dt
+        position = [] if system.constraint is None else [system.constraint(t, q, params) / dt]
         if self.corrects:
-            return jnp.concatenate([row_rates(system, t, q, v, params, self.contacts), position])
+            if system.nh:
+                position.append(slid(system, t, q, x, params))
+            return jnp.concatenate([row_rates(system, t, q, v, params, self.contacts), *position])
         contacts = jnp.zeros(0)
         if self.contacts:
             contacts = row_rates(system, t, q, v, params)[: system.nc * (1 + self.nt)]
         if self.form == "index_3":
-            return jnp.concatenate([contacts, position])
+            if system.nh:  # they have no position level
+                position.append(system.velocity_constraint(t, q, v, params))  # type: ignore[misc]
+            return jnp.concatenate([contacts, *position])
         normal = gap_rows(system, "constraint", t, q, params).jacobian()
         second = matvec(normal, a) + gap_drift(system, t, q, v, params, "constraint")
         return jnp.concatenate([contacts, dt * second])
@@ -240,7 +245,10 @@ class StageEquations:
     def rates(self, data: Any, z: Array) -> Array:
         """Right-hand sides of the rows of every stage, all as velocities."""
         params, maps = data
-        return self._stack([self._rates(params, maps.dt, *at) for at in maps.at(self.system, z)])
+        corrections = z[self.stages * self.system.nv :].reshape(-1, self.system.nv)
+        own = corrections if self.corrects else [jnp.zeros(0)] * self.stages
+        stages = zip(maps.at(self.system, z), own, strict=True)
+        return self._stack([self._rates(params, maps.dt, at, x) for at, x in stages])
 
     def directions(self, data: Any, z: Array) -> Any:
         """``W`` and ``D`` (unknowns, rows), block by block."""

@@ -172,7 +172,7 @@ class PositionLevel(Level):
         if not self.rows:
             return jnp.zeros(0)
         s = d[0]
-        g = position_rows(self.system, s.t, self.total(d, w), s.params, self.system.nc)
+        g = position_rows(self.system, s.t, (d[1].q, w), s.params, self.system.nc)
         return self._with_tangents(g, jnp.zeros(self.tangents))
 
     def on(self, d: Any, sigma: Array) -> Array:
@@ -208,16 +208,12 @@ class PositionLevel(Level):
         if not self.rows:
             return jnp.zeros((n, 0)), jnp.zeros((0, n))
         rest = jnp.zeros(n)
-        f = lambda xi: position_rows(  # noqa: E731
-            self.system, s.t, self.system.retract(q, xi), s.params, self.system.nc
-        )
+        f = lambda xi: position_rows(self.system, s.t, (q, xi), s.params, self.system.nc)  # noqa: E731
         count = self.rows - self.tangents
         wt = y = jacobian(f, rest, count)
-        if self.system.retract is not add:
+        if self.system.retract is not add or self.system.nh:
             nc = self.system.nc
-            y = jacobian(
-                lambda w: position_rows(self.system, s.t, self.total(d, w), s.params, nc), w, count
-            )
+            y = jacobian(lambda w: position_rows(self.system, s.t, (d[1].q, w), s.params, nc), w, count)
         slip = jnp.zeros((0, n))
         if self.tangents:
             slip = slip_rows(self.system, s.t - s.dt, s.q, s.params).jacobian().reshape(-1, n)

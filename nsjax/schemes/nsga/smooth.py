@@ -112,7 +112,7 @@ class SmoothLevel(Level):
         system, p = self.system, s.params
         names = [name for name, count in (("gap", system.nc), ("constraint", system.nb)) if count]
         drift = jnp.concatenate([gap_drift(system, s.t, q, v, p, name) for name in names])
-        along = lambda xi: position_rows(system, s.t, system.retract(q, xi), p, system.nc)  # noqa: E731
+        along = lambda xi: position_rows(system, s.t, (q, xi), p, system.nc)  # noqa: E731
         return drift + jax.jvp(along, (jnp.zeros(system.nv),), (a,))[1]
 
     def state(self, s: Prediction, delta: Array, x: Array) -> Smooth:

@@ -120,6 +120,12 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
             f"{scheme.name}: smooth = 'full' takes contacts without friction, {system.name} has nt = "
             f"{system.nt}: Coulomb's law acts on velocity level; use smooth = 'constrained'"
         )
+    if smooth in ("free", "zero") and system.nh:
+        raise InputError(
+            f"{scheme.name}: smooth = {smooth!r} leaves constraints to corrections of the position, and "
+            f"{system.name} has nh = {system.nh} without position level (wheels that roll); use smooth = "
+            "'constrained'"
+        )
     n, nb = system.nv, 0 if smooth in ("free", "zero") else system.nb
     scale = scheme.coef.mass_scale
     if scale is None:
