@@ -30,10 +30,14 @@ MOST_RESIDENT = 3 * 2**29
 """Bytes of a process beyond which a file of tests forgets its programs: few are used by the next one."""
 
 LEVEL = "--xla_backend_optimization_level"
+QUICK = f"{LEVEL}=0 --xla_cpu_use_fusion_emitters=false"
+"""Options under which XLA compiles a run in a quarter of the time: no optimisation, and the fusions of a
+program emitted into one module of LLVM instead of one module each.
+"""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Quick tests compile without optimisation: their time is compiling, in a quarter of the seconds then.
+    """Quick tests compile under ``QUICK``: most of their time is compiling and tracing.
 
     Full-size checks (``-m slow``) run long loops and take the users' programs, as everything does under
     ``NSJAX_TEST_OPTIMISED=1`` or with a level in ``XLA_FLAGS``. JAX's key of a kept program holds the
@@ -42,7 +46,10 @@ def pytest_configure(config: pytest.Config) -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if LEVEL in flags or _full_size(config) or os.environ.get("NSJAX_TEST_OPTIMISED", "0") != "0":
         return
-    os.environ["XLA_FLAGS"] = f"{flags} {LEVEL}=0".strip()
+    os.environ["XLA_FLAGS"] = f"{flags} {QUICK}".strip()
+    # a trace makes millions of objects and few cycles: looking for these takes a tenth of the time
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _full_size(config: pytest.Config) -> bool:
