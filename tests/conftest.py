@@ -13,7 +13,8 @@ import jax
 import pytest
 
 import nsjax
-from nsjax.startup import machine_key
+from nsjax.startup import lowered, machine_key
+from nsjax.startup.once import UNOPTIMISED
 
 # One program is asked for by many tests, by both test processes, and by the kernels of notebooks, which
 # inherit the environment: compile it once.
@@ -30,9 +31,12 @@ MOST_RESIDENT = 3 * 2**29
 """Bytes of a process beyond which a file of tests forgets its programs: few are used by the next one."""
 
 LEVEL = "--xla_backend_optimization_level"
-QUICK = f"{LEVEL}=0 --xla_cpu_use_fusion_emitters=false"
-"""Options under which XLA compiles a run in a quarter of the time: no optimisation, and the fusions of a
-program emitted into one module of LLVM instead of one module each.
+QUICK = " ".join(f"--{name}={str(value).lower()}" for name, value in UNOPTIMISED.items())
+"""Options of the programs of quick tests: a quarter of the time to compile, ten times as long to run."""
+
+KEEP_LOWERED = "startup"
+"""Folder of the quick tests whose processes keep lowered programs: few programs serve a second test, and to
+export a program and to read the package for its name costs a fifth of a test's time.
 """
 
 
@@ -97,6 +101,15 @@ def reference_data() -> pathlib.Path:
     if not folder.is_dir():
         pytest.skip(f"reference data not found in {folder}; set NSJAX_DATA to its folder")
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trace_programs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Traces the programs of quick tests, outside `KEEP_LOWERED`, as where none is kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not _full_size(request.config) and request.path.parent.name != KEEP_LOWERED:
+            patch.setattr(lowered, "_folder", lambda: None)
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
