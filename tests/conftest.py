@@ -13,7 +13,8 @@ import jax
 import pytest
 
 import nsjax
-from nsjax.startup import machine_key
+from nsjax.startup import lowered, machine_key
+from nsjax.startup.once import UNOPTIMISED
 
 # One program is asked for by many tests, by both test processes, and by the kernels of notebooks, which
 # inherit the environment: compile it once.
@@ -30,10 +31,17 @@ MOST_RESIDENT = 3 * 2**29
 """Bytes of a process beyond which a file of tests forgets its programs: few are used by the next one."""
 
 LEVEL = "--xla_backend_optimization_level"
+QUICK = " ".join(f"--{name}={str(value).lower()}" for name, value in UNOPTIMISED.items())
+"""Options of the programs of quick tests: a quarter of the time to compile, ten times as long to run."""
+
+KEEP_LOWERED = "startup"
+"""Folder of the quick tests whose processes keep lowered programs: few programs serve a second test, and to
+export a program and to read the package for its name costs a fifth of a test's time.
+"""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Quick tests compile without optimisation: their time is compiling, in a quarter of the seconds then.
+    """Quick tests compile under ``QUICK``: most of their time is compiling and tracing.
 
     Full-size checks (``-m slow``) run long loops and take the users' programs, as everything does under
     ``NSJAX_TEST_OPTIMISED=1`` or with a level in ``XLA_FLAGS``. JAX's key of a kept program holds the
@@ -42,7 +50,10 @@ def pytest_configure(config: pytest.Config) -> None:
     flags = os.environ.get("XLA_FLAGS", "")
     if LEVEL in flags or _full_size(config) or os.environ.get("NSJAX_TEST_OPTIMISED", "0") != "0":
         return
-    os.environ["XLA_FLAGS"] = f"{flags} {LEVEL}=0".strip()
+    os.environ["XLA_FLAGS"] = f"{flags} {QUICK}".strip()
+    # a trace makes millions of objects and few cycles: looking for these takes a tenth of the time
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def _full_size(config: pytest.Config) -> bool:
@@ -90,6 +101,15 @@ def reference_data() -> pathlib.Path:
     if not folder.is_dir():
         pytest.skip(f"reference data not found in {folder}; set NSJAX_DATA to its folder")
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _trace_programs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Traces the programs of quick tests, outside `KEEP_LOWERED`, as where none is kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not _full_size(request.config) and request.path.parent.name != KEEP_LOWERED:
+            patch.setattr(lowered, "_folder", lambda: None)
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
