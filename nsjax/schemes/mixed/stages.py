@@ -13,9 +13,10 @@ from jax import lax
 from nsjax.contact import Given
 from nsjax.contact.projection import Directions
 from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates, slid
+from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
 from nsjax.core.step import SystemState
 from nsjax.core.system import State, System, joined
+from nsjax.core.velocity_rows import slid
 from nsjax.linalg import Structure, matvec, solve
 from nsjax.schemes.choices import kinetic_metric
 from nsjax.types import Array, record
