@@ -17,7 +17,8 @@ from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.operators import position_gradient, prepared, refreshed, touching
 from nsjax.core.step import SystemState
-from nsjax.core.system import bordered, positioned
+from nsjax.core.system import bordered
+from nsjax.core.velocity_rows import positioned
 from nsjax.linalg import matvec
 from nsjax.types import Array, PyTree
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from nsjax.analysis.rows import by_rows, check_run
 from nsjax.core.errors import InputError
-from nsjax.core.operators import refreshed, residuals, row_rates
+from nsjax.core.operators import refreshed, row_rates
 from nsjax.core.system import System
+from nsjax.core.velocity_rows import residuals
 from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree, record
 

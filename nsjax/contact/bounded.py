@@ -7,7 +7,9 @@ row (`System.drag`) is its law::
 
 so that every scheme, the contact solver with its certificate, and the driver of derivatives (stick, slip,
 reversal) meet bounded rows as contacts that are always closed. The bound is a force: it makes ``bound dt``
-in a step and nothing in an impact.
+in a step and nothing in an impact. The bound of a row that follows a contact (`System.drag_contact`) is a
+multiple of its normal impulse, in impacts, too: the normal impulse of the row is that of the contact, and
+``mu`` the multiple.
 """
 
 from __future__ import annotations
@@ -77,6 +79,10 @@ class _Loaded:
             return jnp.concatenate([first, jnp.full(s.nd, last)])
 
         friction = every("friction", 1.0)
+        if s.drag_contact:
+            follows = np.array(s.drag_contact) >= 0
+            friction = jnp.concatenate([friction[: s.nc], jnp.where(follows, bound, 1.0)])
+            bound = jnp.where(follows, 0.0, bound)
         if not s.nt:  # the tangents of contacts are there for the bounded rows alone
             friction = jnp.where(np.arange(s.nc + s.nd) < s.nc, 0.0, friction)
         return ContactLaw(
@@ -84,6 +90,7 @@ class _Loaded:
             restitution_tangential=every("restitution_tangential", 0.0),
             friction=friction,
             load=bound,
+            follow=s.drag_contact,
         )
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
@@ -99,7 +106,7 @@ def working(system: System) -> System:
     loaded = _Loaded(system)
     return dataclasses.replace(
         system, nc=system.nc + system.nd, nt=max(system.nt, 1), nd=0, drag=None, drag_bound=None,
-        smooth=system.smooth if system.nt else system.nc,
+        drag_contact=(), smooth=system.smooth if system.nt else system.nc,
         gap=loaded.gap, slip=loaded.slip, law=loaded.law, rows=None if system.rows is None else loaded.rows,
         allowed=None if system.allowed is None else loaded.allowed,
         labels=dataclasses.replace(system.labels, contacts=(), drags=(), gaps=()),

@@ -65,7 +65,7 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array, answer: bool
     z = problem.contacts(x - r * u)
     push, given = z[:, 0], problem.given
     if given is not None:
-        push = given.where(given.normal, push)
+        push = given.normals(push, problem.mask)
     least, slowest = _rounding(problem, x, r) if answer else (0.0, 0.0)
     on = problem.mask & (push > least)
     if given is not None:  # a bound of zero slides, so that there is a derivative by it
@@ -102,13 +102,21 @@ def _normal_columns(problem: ContactProblem) -> Any:
     large ones, as `unit_matrix` is.
     """
     d, m = 1 + problem.nt, problem.free.shape[0]
-    if m > CONSTANT_LIMIT:
+    if m > CONSTANT_LIMIT and not problem.leading:
         row = indices(m)
         tangents = (lax.rem(row, d) != 0) & (row < problem.rough * d)
         return jnp.where(tangents[:, None] & ((row - lax.rem(row, d))[:, None] == row), 1.0, 0.0)
     pattern = np.zeros((m, m))
     for k in range(problem.rough):
         pattern[k * d + 1 : (k + 1) * d, k * d] = 1.0
+    if problem.leading:
+        assert problem.given is not None
+        rough, (first, second, _) = problem.rough, problem.ends
+        for k, lead in enumerate(problem.given.leads):
+            if lead >= 0:
+                own = k * d + 1 if k < rough else second + k - problem.nc + problem.bounded
+                pattern[own] = 0.0
+                pattern[own, lead * d if lead < rough else first + lead - rough] = 1.0
     return pattern
 
 

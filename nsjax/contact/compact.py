@@ -23,7 +23,7 @@ def places(problem: ContactProblem) -> tuple[int, int]:
 
 def gathers(problem: ContactProblem) -> bool:
     """Whether active contacts of a problem are gathered: there are more than places."""
-    return places(problem) != (problem.rough, problem.smooth)
+    return places(problem) != (problem.rough, problem.smooth) and not problem.leading
 
 
 def fits(problem: ContactProblem) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -9,7 +11,7 @@ from nsjax.contact.problem import Given
 from nsjax.types import Array, record
 
 
-@record()
+@record(static=("follow",))
 class ContactLaw:
     """Coefficients of all contacts, each a scalar or one number per contact (nc,).
 
@@ -20,6 +22,7 @@ class ContactLaw:
         friction: Coulomb's ``mu >= 0``.
         load: (k,) normal forces [N] of the last k contacts, which are given instead of found: see
             `nsjax.contact.bounded`. None: none is.
+        follow: of these, which contact's normal force each has, -1: that of ``load``; (): of all ``load``.
 
     Example:
         >>> from nsjax import ContactLaw
@@ -31,6 +34,7 @@ class ContactLaw:
     restitution_tangential: Array | float = 0.0
     friction: Array | float = 0.0
     load: Array | None = None
+    follow: Any = ()
 
     @property
     def loads(self) -> int:
@@ -43,7 +47,8 @@ class ContactLaw:
             return None
         others = nc - self.loads
         impulses = jnp.concatenate([jnp.zeros(others), self.load * duration])
-        return Given(on=np.arange(nc) >= others, normal=impulses)
+        leads = (-1,) * others + self.follow if self.follow else ()
+        return Given(on=np.arange(nc) >= others, normal=impulses, leads=leads)
 
     def row_restitution(self, nc: int, nt: int) -> Array:
         """Restitution of every contact row (nc (1 + nt),), contact by contact."""

@@ -119,6 +119,8 @@ class Rows:
         closed = jnp.any(problem.contacts(b.use), axis=1)
         if problem.given is not None:
             closed = closed | (problem.given.on & (np.arange(problem.nc) < problem.rough))
+        if problem.given is not None and problem.leading:  # their bounds are no constants
+            closed = closed | jnp.asarray(problem.given.follows)
         return -solve_rows(a, f, per_contact(problem, closed, jnp.ones(problem.nb, bool)))
 
 

@@ -37,17 +37,35 @@ class Factored:
         return Factored(wt=self.wt.values, response=self.response.values)
 
 
-@record()
+@record(static=("leads",))
 class Given:
     """Normal impulses that are given instead of found: ``x_N = normal`` whatever ``u_N``.
 
     Args:
         on: (nc,) bool, contacts with a given one; an array of numpy where it is known without data.
         normal: (nc,) [N s], zero elsewhere.
+        leads: per contact, which other one's normal impulse is its own, too; -1: none. (): of all none.
     """
 
     on: Any
     normal: Array
+    leads: tuple[int, ...] = ()
+
+    @property
+    def follows(self) -> np.ndarray:
+        """Contacts (nc,) bool whose normal impulse is that of another one."""
+        return np.array(self.leads) >= 0
+
+    def normals(self, found: Array, mask: Array) -> Array:
+        """Normal impulses (nc,): what is given, what those that follow have of the others, among which
+        ``mask`` (nc,) bool takes part, and ``found`` elsewhere.
+        """
+        normal = self.where(self.normal, found)
+        if not self.leads:
+            return normal
+        whose = np.array(self.leads)[:, None] == np.arange(len(self.leads))
+        others = jnp.sum(jnp.where(whose & mask, found, 0.0), axis=1)
+        return jnp.where(self.follows, others, normal)
 
     def where(self, given: Array | float, found: Array) -> Array:
         """``given`` at contacts with a given normal impulse, ``found`` elsewhere."""
@@ -116,11 +134,20 @@ class ContactProblem:
     def impulses(self, x: Array) -> Array:
         """`contacts`, with the normal impulses that are given of those without a normal row."""
         found = self.contacts(x)
+        if self.leading:
+            assert self.given is not None
+            normal = self.given.normals(found[:, 0], self.mask)
+            return jnp.concatenate([normal[:, None], found[:, 1:]], axis=1)
         if not self.bounded:
             return found
         assert self.given is not None
         normal = jnp.where(np.arange(self.nc) < self.nc - self.bounded, found[:, 0], self.given.normal)
         return jnp.concatenate([normal[:, None], found[:, 1:]], axis=1)
+
+    @property
+    def leading(self) -> bool:
+        """Whether normal impulses of some contacts are those of others."""
+        return self.given is not None and bool(self.given.leads)
 
     def bilateral(self, x: Array) -> Array:
         """The bilateral part of a row vector (nb,)."""
@@ -207,7 +234,7 @@ class ContactProblem:
         z = xc - self.contacts(r * u)
         normal = jnp.where(self.mask & (z[:, 0] > 0.0), z[:, 0], 0.0)
         if self.given is not None:
-            normal = self.given.where(self.given.normal, normal)
+            normal = self.given.normals(normal, self.mask)
         rows = [(xc[:, 0] - normal)[:, None]]
         if self.nt:
             radius = self.friction * jnp.where(self.mask & (xc[:, 0] > 0.0), xc[:, 0], 0.0)

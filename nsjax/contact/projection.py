@@ -10,9 +10,10 @@ import numpy as np
 
 from nsjax.contact.stage import StageSettings, StageStart, solve_stage
 from nsjax.core.branches import branch
-from nsjax.core.operators import acting, position_gradient, slid
+from nsjax.core.operators import acting, position_gradient
 from nsjax.core.step import SystemState
 from nsjax.core.system import System
+from nsjax.core.velocity_rows import slid
 from nsjax.linalg import BlockTridiagonal, Structure, matvec
 from nsjax.types import Array, PyTree, record
 

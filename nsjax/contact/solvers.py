@@ -125,7 +125,7 @@ def _automatic(data: Data, rare: bool = False) -> ContactSolution:
 
     def solved(one: ContactProblem, begin: Array | None) -> ContactSolution:
         start, unseen = beginning(one, begin), begin is not None
-        if not rare and not unseen and one.nt < 2 and 2 * PAIR <= one.nc == one.rough:
+        if not rare and not unseen and one.nt < 2 and 2 * PAIR <= one.nc == one.rough and not one.leading:
             start = branch(jnp.sum(one.mask) <= PAIR, pair, lambda one: start, one)
         end = newton_by_compliance(one, start, tolerance=tolerance, max_iterations=cap, unseen=unseen)
         return _solution_of(*end)
@@ -367,6 +367,11 @@ def solve(
         raise InputError(
             f"solve: method {method!r} with smooth = {problem.smooth}, bounded = {problem.bounded}; it "
             'needs all rows of every contact, take method="auto"'
+        )
+    if problem.leading and method in ("gauss_seidel", "admm"):
+        raise InputError(
+            f"solve: method {method!r} with bounds that follow normal impulses, which go by Newton's "
+            'method alone; take method="auto"'
         )
     settings = jnp.asarray(tolerance), jnp.asarray(max_iterations), start
     if problem.paired:

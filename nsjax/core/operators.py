@@ -13,7 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from nsjax.core.system import System, is_local, positioned
+from nsjax.core.system import System, is_local
+from nsjax.core.velocity_rows import positioned
 from nsjax.linalg import Blocks, Local, Paired, block_jacobian, local_jacobian, magnitude, matmul, matvec
 from nsjax.types import Array, PyTree, record
 
@@ -154,7 +155,9 @@ def gap_rows(system: System, function: str, t: Array, q: Array, p: PyTree, first
         return Rows(wt=wt[:, 0], offset=offset[:, 0])
 
     if function == "constraint" and system.nh:
-        rows = [velocity_rows(system, t, q, p)]
+        hold: Any = system.velocity_constraint
+        at, rest = lambda v: hold(t, q, v, p), jnp.zeros(system.nv, q.dtype)
+        rows = [Rows(wt=jacobian(at, rest, system.nh), offset=at(rest))]
         if system.nb - system.nh > first:
             rows = [gap_rows(positioned(system), function, t, q, p, first), *rows]
         return joined_rows(rows)
@@ -172,29 +175,6 @@ def slip_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
     rest = jnp.zeros(system.nv, q.dtype)
     slip = lambda v: system.slip(t, q, v, p)  # noqa: E731
     return Rows(wt=jacobian(slip, rest, system.nc * system.nt), offset=slip(rest))
-
-
-def velocity_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
-    """Rows of the constraints that velocities alone fulfil."""
-    rest = jnp.zeros(system.nv, q.dtype)
-    rate = lambda v: system.velocity_constraint(t, q, v, p)  # type: ignore[misc] # noqa: E731
-    return Rows(wt=jacobian(rate, rest, system.nh), offset=rate(rest))
-
-
-def residuals(system: System, t: Array, q: Array, p: PyTree) -> Array:
-    """Residuals of all constraints (nb,); zero of those that velocities alone fulfil."""
-    found = [] if system.constraint is None else [system.constraint(t, q, p)]
-    found += [jnp.zeros(system.nh)] if system.nh else []
-    return found[0] if len(found) == 1 else jnp.concatenate(found)
-
-
-def slid(system: System, t: Array, q: Array, xi: Array, p: PyTree) -> Array:
-    """How far an increment ``xi`` (nv,) of the position slips along the constraints (nh,) that velocities
-    alone fulfil [m].
-    """
-    rate: Any = system.velocity_constraint
-    found: Array = rate(t, q, xi, p) - rate(t, q, jnp.zeros_like(xi), p)
-    return found
 
 
 def island_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
@@ -283,9 +263,7 @@ def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, function:
         return getattr(system, function)(t + s, system.retract(q, s * v), p)
 
     def rates(s: Array) -> Array:
-        parts = []
-        if getattr(system, function) is not None:
-            parts.append(jax.jvp(along, (s,), (jnp.ones_like(s),))[1])
+        parts = [] if getattr(system, function) is None else [jax.jvp(along, (s,), (jnp.ones_like(s),))[1]]
         if function == "constraint" and system.nh:
             hold: Any = system.velocity_constraint
             parts.append(hold(t + s, system.retract(q, s * v), v, p))

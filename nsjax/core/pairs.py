@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from nsjax.core.errors import InputError
+from nsjax.core.parts import check_follower
 from nsjax.core.system import System
 from nsjax.types import Array, PyTree, record
 
@@ -49,11 +50,12 @@ REFUSED_GRADIENT = (
 
 
 def check_run(system: System, scheme: Any, events: int, gradient: str | None) -> None:
-    """Refuses what runs with pairs cannot do.
+    """Refuses what runs with pairs, and with bounds that follow contacts, cannot do.
 
     Raises:
         InputError: naming it.
     """
+    check_follower(system, scheme)
     if system.pairs is None:
         return
     if not scheme.pair_contacts:

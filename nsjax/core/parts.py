@@ -91,6 +91,35 @@ def check_islands(system: Any) -> None:
         )
 
 
+def check_followed(system: Any) -> None:
+    """Refuses bounded rows that follow contacts which there are not.
+
+    Raises:
+        InputError: with what is given.
+    """
+    which = system.drag_contact
+    if not which:
+        return
+    if len(which) != system.nd or not all(-1 <= k < system.nc for k in which):
+        raise InputError(
+            f"System: drag_contact = {which} of nd = {system.nd} bounded rows and nc = {system.nc} "
+            "contacts; give the number of a contact for each row, or -1"
+        )
+
+
+def check_follower(system: Any, scheme: Any) -> None:
+    """Refuses other schemes where bounds follow contacts.
+
+    Raises:
+        InputError: naming the scheme.
+    """
+    if any(k >= 0 for k in system.drag_contact) and (scheme.impulses != "step" or scheme.locates):
+        raise InputError(
+            f"scheme {scheme.name!r} with drag_contact = {system.drag_contact} (bounds that follow normal "
+            "forces: rolling resistance, friction against spinning); schemes.moreau() takes them"
+        )
+
+
 def check_pairs(system: Any) -> None:
     """Refuses what contacts between changing bodies cannot stand beside.
 

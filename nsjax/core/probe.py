@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 
 from nsjax.core.inertia import mass_matrix, saddle
-from nsjax.core.operators import Joints, gap_rows, prepared, refreshed, residuals, touching
+from nsjax.core.operators import Joints, gap_rows, prepared, refreshed, touching
 from nsjax.core.promises import sampled
 from nsjax.core.system import State, System
+from nsjax.core.velocity_rows import residuals
 from nsjax.linalg import interleaving
 from nsjax.startup.lowered import kept_call
 from nsjax.startup.once import compiled_once

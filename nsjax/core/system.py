@@ -11,7 +11,7 @@ from typing import Any
 from nsjax.core.changes import changed
 from nsjax.core.errors import InputError
 from nsjax.core.labels import Labels
-from nsjax.core.parts import check_functions, check_islands, check_labels, check_pairs
+from nsjax.core.parts import check_followed, check_functions, check_islands, check_labels, check_pairs
 from nsjax.linalg import Dense, Structure, interleaving
 from nsjax.short import as_html
 from nsjax.types import Array, Fn, Promised, PyTree, record
@@ -73,6 +73,11 @@ class System:
             offset). Units of a velocity, or [rad/s] where the force is a torque.
         drag_bound: ``(p) -> (nd,)`` their bounds [N] or [N m]: ``|lambda| <= bound`` at rest, and
             ``lambda = -bound sign(rate)`` else. Impacts cannot be answered by bounded forces.
+        drag_contact: of every bounded row the number of the contact that it follows, -1: of none; (): none
+            follows any. Its bound is ``drag_bound`` times the normal force of the contact, and in impacts
+            times the normal impulse: rolling resistance and friction against spinning, with the relative
+            angular velocity as ``drag`` and a lever arm [m] as ``drag_bound``. Schemes whose
+            unknown of a step is an impulse take them (Moreau, theta, Gear-Gupta-Leimkuhler).
         retract: ``(q, xi) -> q`` moves ``q`` along an increment ``xi`` (nv,).
         difference: ``(q0, q1) -> xi``, inverse of `retract`.
         prepare: ``(p) -> p`` derived constants, evaluated once per run inside the trace.
@@ -152,6 +157,7 @@ class System:
     law: Promised = None
     drag: Promised = None
     drag_bound: Promised = None
+    drag_contact: tuple[int, ...] = ()
     retract: Fn = add
     difference: Fn = subtract
     prepare: Fn | None = None
@@ -233,6 +239,7 @@ class System:
                 "as many positions as velocities"
             )
         check_labels(self)
+        check_followed(self)
         misfit = self.structure.misfit(self.nv)
         if misfit is None and self.inertia is None and not self.structure.dense:
             misfit = "mass, a dense matrix, with a structure; give inertia"
@@ -302,17 +309,6 @@ def bordered(system: System) -> System:
     if not system.inside:
         return system
     return dataclasses.replace(system, structure=interleaving(system.structure).free)
-
-
-@functools.cache
-def positioned(system: System) -> System:
-    """The system without the constraints that velocities alone fulfil."""
-    if not system.nh:
-        return system
-    labels = dataclasses.replace(system.labels, constraints=system.labels.constraints[: -system.nh])
-    return dataclasses.replace(
-        system, nb=system.nb - system.nh, nh=0, velocity_constraint=None, labels=labels
-    )
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from nsjax.core import Labels, System, add, subtract
 from nsjax.math import taken
 from nsjax.multibody import pictures
 from nsjax.multibody.body_sensors import Sensor, sensed
+from nsjax.multibody.constraint_rows import ConstraintRows
 from nsjax.multibody.contacts import gap_functions, screw_rows
 from nsjax.multibody.contacts.heaps import STACKED, Contacts
 from nsjax.multibody.contacts.named_contacts import BESIDE, CHOSEN, NEAREST, Named
@@ -269,52 +270,20 @@ class Mechanism:
         if batched:
             own = self.tree.rows(t, q, p)
             rows = jnp.concatenate([own, gap_functions.flat(found)]) if found else own
-            return rows if self.kept is None else taken(rows, np.array(self.kept_apart[0]))
-        return gap_functions.flat(found if self.kept is None else [found[k] for k in self.kept_apart[0]])
+            return taken(rows, np.array(self.rows.apart[0])) if self.rows.dropped else rows
+        return gap_functions.flat([found[k] for k in self.rows.apart[0]])
 
     def velocity_constraint(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Rates of the rows that velocities alone fulfil (nh,)."""
-        scene, found = self.scene(t, q, v, p), []
-        for name in self.topology.closures:
-            part = self.topology.of[name]
-            rates = kind_of(part).rates
-            found += [] if rates is None else rates(scene, part, p[name])
-        return gap_functions.flat(found if self.kept is None else [found[k] for k in self.kept_apart[1]])
+        scene, of = self.scene(t, q, v, p), self.topology.of
+        parts = [of[name] for name in self.topology.closures if kind_of(of[name]).rates is not None]
+        found = [x for part in parts for x in kind_of(part).rates(scene, part, p[part.name])]  # type: ignore[misc]
+        return gap_functions.flat([found[k] for k in self.rows.apart[1]])
 
     @functools.cached_property
-    def rows(self) -> tuple[str, ...]:
-        """Names of all constraints, those left out among them."""
-        of, closures = self.topology.of, self.topology.closures
-        found = [x for name in closures for x in kind_of(of[name]).row_names(of[name], self.dimension)]
-        motions = (f"{name}.motion" for name in self.presence.motions)
-        return (*found, *motions, *self.presence.couplings, *self.rate_rows)
-
-    @functools.cached_property
-    def rate_rows(self) -> tuple[str, ...]:
-        """Names of those that velocities alone fulfil, the last of all."""
-        parts = [self.topology.of[name] for name in self.topology.closures]
-        return tuple(x for part in parts for x in kind_of(part).rate_names(part, self.dimension))
-
-    @property
-    def kept_apart(self) -> tuple[list[int], list[int]]:
-        """Rows of positions that are not left out, and rows of velocities, each counted from its first."""
-        kept = range(len(self.rows)) if self.kept is None else self.kept
-        first = len(self.rows) - len(self.rate_rows)
-        return [k for k in kept if k < first], [k - first for k in kept if k >= first]
-
-    @functools.cached_property
-    def kept(self) -> tuple[int, ...] | None:
-        """Which of them are not left out; None: all."""
-        if not self.presence.dropped:
-            return None
-        return tuple(k for k, name in enumerate(self.rows) if name not in self.presence.dropped)
-
-    def all_rows(self, x: Array) -> Array:
-        """Multipliers of all constraints, zero for those left out."""
-        if self.kept is None:
-            return x
-        places = [self.kept.index(k) if k in self.kept else len(self.kept) for k in range(len(self.rows))]
-        return taken(jnp.concatenate([x, jnp.zeros(1)]), np.array(places))
+    def rows(self) -> ConstraintRows:
+        """Names of all constraints, and which are left out."""
+        return ConstraintRows(self.topology, self.presence)
 
     def drag(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Rates of the joints with dry friction (nd,)."""
@@ -370,7 +339,7 @@ class Mechanism:
     def labels(self) -> Labels:
         """Names and units."""
         q, v, observables = coordinate_labels(self.topology)
-        rows = tuple(x for x in self.rows if x not in self.presence.dropped)
+        rows = self.rows.kept
         shapes, limits = self.presence.contacts, tuple(".".join(x) for x in self.presence.limits)
         return Labels(
             q=q, v=v, contacts=shapes + limits, constraints=rows, drags=self.presence.drags,
@@ -384,7 +353,7 @@ class Mechanism:
         if self.few:
             nc, smooth = (x + len(self.presence.limits) for x in (sum(self.named.rows), self.named.smooth))
             names = dataclasses.replace(names, contacts=(), gaps=())
-        nt, nh = self.presence.tangents if nc else 0, len(self.kept_apart[1])
+        nt, nh = self.presence.tangents if nc else 0, len(self.rows.apart[1])
         absolute, spatial = self.topology.coordinates == "absolute", self.dimension == 3
         given: dict[str, Any] = {"mass": self.mass}
         if self.knows_rows:

@@ -100,7 +100,7 @@ class Instant:
     def acting(self) -> Loads:
         """All forces of rows at the instant."""
         s, x = self.system, self.balance[1]
-        x = self.mechanism.all_rows(x)
+        x = self.mechanism.rows.all_of(x)
         if self.forces is None:
             return Loads(jnp.zeros(s.nc), jnp.zeros((s.nc, s.nt)), x, jnp.zeros(s.nd))
         return dataclasses.replace(self.forces, constraint=x)
@@ -151,7 +151,7 @@ class Instant:
     def efforts(self, given: Loads) -> Iterator[tuple[str, Array]]:
         """Moments and forces on the coordinates of joints and tendons: drives, limits, dry friction."""
         presence = self.mechanism.presence
-        rows = given.constraint.shape[0] - len(self.mechanism.rate_rows)
+        rows = given.constraint.shape[0] - len(self.mechanism.rows.rates)
         drives = given.constraint[rows - len(presence.motions) - len(presence.couplings) : rows]
         for k, name in enumerate(presence.motions):
             yield name, drives[k]
@@ -171,7 +171,7 @@ class Instant:
 
     def slips(self, joint: str, given: Loads) -> Array:
         """Multipliers of the rows of a joint that velocities alone fulfil."""
-        part, names = self.mechanism.topology.of[joint], self.mechanism.rate_rows
+        part, names = self.mechanism.topology.of[joint], self.mechanism.rows.rates
         own = kind_of(part).rate_names(part, self.scene.dimension)
         first = given.constraint.shape[0] - len(names) + names.index(own[0])
         return given.constraint[first : first + len(own)]
@@ -389,7 +389,7 @@ def joint_row(instant: Instant, joint: str, impulses: Loads | None) -> dict[str,
         found |= {"coordinate": plane.value(x), "rate": plane.value(rate)}
     if impulses is None:
         return found
-    impulses = dataclasses.replace(impulses, constraint=instant.mechanism.all_rows(impulses.constraint))
+    impulses = dataclasses.replace(impulses, constraint=instant.mechanism.rows.all_of(impulses.constraint))
     link = topology.link_of_joint.get(joint)
     if link is None:
         own, _ = instant.of_constraint(joint, impulses)

@@ -199,7 +199,7 @@ def _openings(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> tuple[Arra
         return made
 
     left, rate = jax.jvp(rows, (jnp.zeros(()),), (jnp.ones(()),))
-    if mechanism.rate_rows:
+    if mechanism.rows.rates:
         rate = jnp.concatenate([rate, mechanism.velocity_constraint(jnp.zeros(()), q, v, p)])
     return left, rate
 

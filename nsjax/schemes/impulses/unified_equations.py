@@ -13,9 +13,10 @@ import numpy as np
 from nsjax.contact import Given
 from nsjax.contact.projection import Directions, position_rows
 from nsjax.core.inertia import Inertia
-from nsjax.core.operators import row_forces, row_rates, slid
+from nsjax.core.operators import row_forces, row_rates
 from nsjax.core.step import SystemState
 from nsjax.core.system import State, System
+from nsjax.core.velocity_rows import slid
 from nsjax.linalg import Structure
 from nsjax.types import Array, PyTree, record
 
@@ -205,4 +206,5 @@ class UnifiedEquations:
         if one is None or not self.position:
             return one
         on = np.concatenate([one.on, np.zeros(nc, bool)])
-        return Given(on=on, normal=jnp.concatenate([one.normal, jnp.zeros(nc)]))
+        leads = one.leads + (-1,) * nc if one.leads else ()
+        return Given(on=on, normal=jnp.concatenate([one.normal, jnp.zeros(nc)]), leads=leads)

@@ -13,9 +13,10 @@ from jax import lax
 from nsjax.contact import Given
 from nsjax.contact.projection import Directions
 from nsjax.core.inertia import inertia_at
-from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates, slid
+from nsjax.core.operators import gap_drift, gap_rows, momentum, row_forces, row_rates
 from nsjax.core.step import SystemState
 from nsjax.core.system import State, System, joined
+from nsjax.core.velocity_rows import slid
 from nsjax.linalg import Structure, matvec, solve
 from nsjax.schemes.choices import kinetic_metric
 from nsjax.types import Array, record
@@ -221,7 +222,7 @@ class StageEquations:
                 corrections.append(self._correction(t, q, x[self._forces_end :], params))
         return jnp.concatenate(parts + corrections)
 
-    def _rates(self, params: Any, dt: Array, at: tuple[Array, ...], x: Array) -> Array:
+    def _rates(self, params: Any, dt: Array, at: tuple[Array, ...], x: Any) -> Array:
         """Of a stage ``at = (t, q, v, a)`` with the correction ``x`` of its position."""
         system, (t, q, v, a) = self.system, at
         if self.form == "index_2" or not system.nb:
@@ -245,8 +246,9 @@ class StageEquations:
     def rates(self, data: Any, z: Array) -> Array:
         """Right-hand sides of the rows of every stage, all as velocities."""
         params, maps = data
-        corrections = z[self.stages * self.system.nv :].reshape(-1, self.system.nv)
-        own = corrections if self.corrects else [jnp.zeros(0)] * self.stages
+        own: Any = [None] * self.stages
+        if self.corrects and self.system.nh:
+            own = z[self.stages * self.system.nv :].reshape(-1, self.system.nv)
         stages = zip(maps.at(self.system, z), own, strict=True)
         return self._stack([self._rates(params, maps.dt, at, x) for at, x in stages])
 

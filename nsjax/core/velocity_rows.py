@@ -1,0 +1,39 @@
+"""Constraints that velocities alone fulfil, `System.velocity_constraint`: what positions know of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+
+from nsjax.core.system import System
+from nsjax.types import Array, PyTree
+
+
+@functools.cache
+def positioned(system: System) -> System:
+    """The system without the constraints that velocities alone fulfil."""
+    if not system.nh:
+        return system
+    labels = dataclasses.replace(system.labels, constraints=system.labels.constraints[: -system.nh])
+    return dataclasses.replace(
+        system, nb=system.nb - system.nh, nh=0, velocity_constraint=None, labels=labels
+    )
+
+
+def residuals(system: System, t: Array, q: Array, p: PyTree) -> Array:
+    """Residuals of all constraints (nb,); zero of those that velocities alone fulfil."""
+    found = [] if system.constraint is None else [system.constraint(t, q, p)]
+    found += [jnp.zeros(system.nh)] if system.nh else []
+    return found[0] if len(found) == 1 else jnp.concatenate(found)
+
+
+def slid(system: System, t: Array, q: Array, xi: Array, p: PyTree) -> Array:
+    """How far an increment ``xi`` (nv,) of the position slips along the constraints (nh,) that velocities
+    alone fulfil [m].
+    """
+    rate: Any = system.velocity_constraint
+    found: Array = rate(t, q, xi, p) - rate(t, q, jnp.zeros_like(xi), p)
+    return found

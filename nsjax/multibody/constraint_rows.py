@@ -1,0 +1,61 @@
+"""Rows of the constraints of a mechanism: their names, and those that are left out."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.math import taken
+from nsjax.multibody.joints import kind_of
+from nsjax.multibody.presence import Presence
+from nsjax.multibody.topology import Topology
+from nsjax.types import Array
+
+
+@dataclasses.dataclass(frozen=True)
+class ConstraintRows:
+    """Joints that close loops, prescribed motions, couplings, then what velocities alone fulfil."""
+
+    topology: Topology
+    presence: Presence
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of all constraints, those left out among them."""
+        of, closures, d = self.topology.of, self.topology.closures, self.topology.dimension
+        found = [x for name in closures for x in kind_of(of[name]).row_names(of[name], d)]
+        motions = (f"{name}.motion" for name in self.presence.motions)
+        return (*found, *motions, *self.presence.couplings, *self.rates)
+
+    @functools.cached_property
+    def rates(self) -> tuple[str, ...]:
+        """Names of those that velocities alone fulfil, the last of all."""
+        parts = [self.topology.of[name] for name in self.topology.closures]
+        return tuple(x for part in parts for x in kind_of(part).rate_names(part, self.topology.dimension))
+
+    @property
+    def dropped(self) -> bool:
+        """Whether any is left out."""
+        return bool(self.presence.dropped)
+
+    @functools.cached_property
+    def kept(self) -> tuple[str, ...]:
+        """Names of those that are not left out."""
+        return tuple(x for x in self.names if x not in self.presence.dropped)
+
+    @functools.cached_property
+    def apart(self) -> tuple[list[int], list[int]]:
+        """Those of positions that are not left out, and those of velocities, both counted from zero."""
+        first = len(self.names) - len(self.rates)
+        kept = [k for k, name in enumerate(self.names) if name in self.kept]
+        return [k for k in kept if k < first], [k - first for k in kept if k >= first]
+
+    def all_of(self, x: Array) -> Array:
+        """Multipliers of all constraints, zero for those left out."""
+        if not self.dropped:
+            return x
+        places = [self.kept.index(x) if x in self.kept else len(self.kept) for x in self.names]
+        return taken(jnp.concatenate([x, jnp.zeros(1)]), np.array(places))

@@ -1,0 +1,228 @@
+"""Bounded rows whose bounds follow normal impulses: rolling resistance and friction against spinning."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import ContactLaw, State, System, schemes
+from nsjax.contact import ContactProblem, Given, natural_residual, solve
+from nsjax.core import InputError, Problem
+
+SLOW = pytest.mark.slow
+
+
+def pushed(free, multiple, bounded):
+    """A contact with friction and a row that follows it, uncoupled; of all rows or of its tangent alone."""
+    given = Given(on=np.array([False, True]), normal=jnp.zeros(2), leads=(-1, 0))
+    own = jnp.asarray(free[2:] if bounded else [0.0, *free[2:]])
+    rows = jnp.concatenate([jnp.asarray(free[:2]), own])
+    weights = jnp.array([1.0, 2.0, 4.0] if bounded else [1.0, 2.0, 0.0, 4.0])
+    return ContactProblem(
+        nc=2, nt=1, nb=0, delassus=jnp.diag(weights), free=rows, friction=jnp.array([0.3, multiple]),
+        mask=jnp.ones(2, bool), given=given, bounded=int(bounded),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_row_at_and_within_its_bound(bounded) -> None:
+    for spin, wanted in ((10.0, -0.4), (-10.0, 0.4), (0.8, -0.2)):
+        problem = pushed((-2.0, 0.1, spin), 0.2, bounded)
+        answer = solve(problem)
+        assert float(answer.residual) < 1e-12
+        np.testing.assert_allclose(problem.impulses(answer.x), [[2.0, -0.05], [2.0, wanted]], atol=1e-12)
+        assert float(natural_residual(problem, answer.x * 1.01)) > 1e-3
+    # an open contact bears no moment, and neither does one that takes no part
+    for changes in ({"free": problem.free.at[0].set(1.0)}, {"mask": jnp.array([False, True])}):
+        answer = solve(dataclasses.replace(problem, **changes))
+        assert float(answer.residual) < 1e-12
+        assert not np.any(np.asarray(answer.x))
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_derivatives_by_all_data(bounded) -> None:
+    """Of a coupled problem, forward, reverse and by differences."""
+    m = 3 if bounded else 4
+    w = np.random.default_rng(3).normal(size=(m, 5))
+    if not bounded:
+        w[2] = 0.0
+    for spin in (9.0, 0.02):
+        problem = pushed((-2.0, 3.0, spin), 0.2, bounded)
+        problem = dataclasses.replace(problem, delassus=jnp.asarray(w @ w.T * 0.02) + problem.delassus)
+
+        def end(s, problem=problem):
+            return solve(dataclasses.replace(
+                problem, free=problem.free * (1.0 + s),
+                friction=problem.friction + jnp.array([0.1, 0.3]) * s,
+            )).x  # fmt: skip
+
+        forward = jax.jacfwd(end)(0.0)
+        difference = (end(1e-6) - end(-1e-6)) / 2e-6
+        np.testing.assert_allclose(forward, difference, atol=1e-7)
+        np.testing.assert_allclose(jax.jacrev(end)(0.0), forward, atol=1e-12)
+    with pytest.raises(
+        InputError, match="method 'admm' with bounds that follow normal impulses, which go by"
+    ):
+        solve(dataclasses.replace(pushed((-2.0, 3.0, 1.0), 0.2, False)), method="admm")
+
+
+# a disc of mass 1 and radius 0.5 on an incline: x along the slope, y from it, angle; moments of rolling
+
+
+def mass(q, p):
+    return jnp.diag(jnp.array([1.0, 1.0, 0.5 * 0.5**2]))
+
+
+def force(t, q, v, p):
+    return jnp.stack([9.0 * jnp.sin(p["slope"]), -9.0 * jnp.cos(p["slope"]), jnp.zeros(())])
+
+
+def gap(t, q, p):
+    return (q[1] - 0.5)[None]
+
+
+def slip(t, q, v, p):
+    return (v[0] + 0.5 * v[2])[None, None]
+
+
+def turning(t, q, v, p):
+    return v[2:]
+
+
+def law(p):
+    return ContactLaw(friction=p["friction"])
+
+
+def arm(p):
+    return p["arm"]
+
+
+DISC = System(
+    nq=3, nv=3, nc=1, nt=1, nd=1, mass=mass, force=force, gap=gap, slip=slip, law=law, drag=turning,
+    drag_bound=arm, drag_contact=(0,), name="disc",
+)  # fmt: skip
+
+
+def disc(slope, arm, speed=0.0):
+    start = State(t=0.0, q=np.array([0.0, 0.5, 0.0]), v=np.array([speed, 0.0, -2.0 * speed]))
+    return Problem(system=DISC, params={"slope": slope, "friction": 2.0, "arm": arm}, state=start)
+
+
+TAKEN = [
+    schemes.moreau(), schemes.moreau_theta(),
+    *(pytest.param(x, marks=SLOW) for x in (
+        schemes.moreau_theta(0.7), schemes.ggl_decoupled(), schemes.ggl_unified(),
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", TAKEN)
+def test_a_disc_with_rolling_resistance(scheme) -> None:
+    """It rolls where ``tan slope > arm / r``, by ``(g sin - g cos arm / r) / (1 + 1/2)``; else it stays."""
+    problem = disc(0.3, 0.02)
+    traj = nsjax.simulate(*problem, scheme, dt=1e-2, steps=50)
+    traj.raise_for_status()
+    wanted = 0.5 * 9.0 * (np.sin(0.3) - np.cos(0.3) * 0.04) / 1.5
+    np.testing.assert_allclose(traj.v[-1], [wanted, 0.0, -2.0 * wanted], atol=1e-9)
+    np.testing.assert_allclose(traj.drag_force[-1], [0.02 * 9.0 * np.cos(0.3)], atol=1e-9)
+    stays = nsjax.simulate(*disc(0.3, 0.16), scheme, dt=1e-2, steps=50)
+    assert np.max(np.abs(stays.v)) < 1e-12
+    # the moment that holds is that of the weight about the point of contact
+    np.testing.assert_allclose(np.abs(stays.drag_force[-1]), [0.5 * 9.0 * np.sin(0.3)], atol=1e-9)
+
+
+def test_a_disc_rolls_to_a_stop() -> None:
+    """On the level, after ``v^2 / (2 a)``, ``a = g (arm / r) / (1 + 1/2)``; with derivative by the arm."""
+
+    def end(arm):
+        problem = disc(0.0, 0.05, 1.0)
+        moved = dataclasses.replace(problem, params={**problem.params, "arm": arm})
+        return nsjax.simulate(*moved, schemes.moreau(), dt=1e-3, steps=2500).q[-1, 0]
+
+    x = jnp.asarray(0.05)
+    value, forward = jax.jit(lambda x: jax.jvp(end, (x,), (jnp.ones(()),)))(x)
+    way = 1.0 / (2.0 * 9.0 * 0.1 / 1.5)
+    assert abs(float(value) - way) < 1e-3
+    assert abs(float(forward) + way / 0.05) < 0.02 * way / 0.05
+    assert abs(float(jax.jit(jax.grad(end))(x)) - float(forward)) < 1e-8
+
+
+# a ball that spins about the vertical on the ground, pressed by its weight: spin and height alone
+
+
+def ball_mass(q, p):
+    return jnp.diag(jnp.array([2.0, 0.4 * 2.0 * 0.1**2]))
+
+
+def ball_force(t, q, v, p):
+    return jnp.stack([-2.0 * 9.0 + 0.0 * q[0], jnp.zeros(())])
+
+
+def ball_gap(t, q, p):
+    return q[:1] - 0.1
+
+
+def smooth(p):
+    return ContactLaw(restitution=p["restitution"])
+
+
+def spinning(t, q, v, p):
+    return v[1:]
+
+
+BALL = System(
+    nq=2, nv=2, nc=1, nd=1, mass=ball_mass, force=ball_force, gap=ball_gap, law=smooth, drag=spinning,
+    drag_bound=arm, drag_contact=(0,), name="ball",
+)  # fmt: skip
+
+
+def test_the_spin_of_a_ball_goes_down() -> None:
+    """After ``J w / (arm m g)``; in an impact by ``arm`` times its impulse."""
+    start = State(t=0.0, q=np.array([0.1, 0.0]), v=np.array([0.0, 5.0]))
+    problem = Problem(system=BALL, params={"arm": 0.001, "restitution": 0.5}, state=start)
+    traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-3, steps=2500)
+    traj.raise_for_status()
+    down = 0.4 * 0.1**2 * 5.0 / (0.001 * 9.0)
+    spin = np.maximum(5.0 * (1.0 - np.asarray(traj.t) / down), 0.0)
+    np.testing.assert_allclose(traj.v[:, 1], spin, atol=1e-2)
+    assert abs(float(traj.v[-1, 1])) < 1e-12
+    thrown = State(t=0.0, q=np.array([0.6, 0.0]), v=np.array([0.0, 5.0]))
+    traj = nsjax.simulate(*dataclasses.replace(problem, state=thrown), schemes.moreau(), dt=1e-3, steps=400)
+    impulse = float(np.sum(traj.impulse_normal))
+    assert impulse > 2.0 * 1.5 * 2.9
+    np.testing.assert_allclose(traj.v[-1, 1], 5.0 - 0.001 * impulse / (0.4 * 2.0 * 0.1**2), atol=1e-10)
+
+
+def test_what_is_refused() -> None:
+    words = (
+        r"drag_contact = \(1,\) of nd = 1 bounded rows and nc = 1 contacts; give the number of a contact"
+    )
+    with pytest.raises(InputError, match=words):
+        dataclasses.replace(DISC, drag_contact=(1,))
+    words = (
+        r"scheme 'bathe' with drag_contact = \(0,\) \(bounds that follow normal forces: rolling "
+        r"resistance, friction against spinning\); schemes.moreau\(\) takes them"
+    )
+    with pytest.raises(InputError, match=words):
+        nsjax.simulate(*disc(0.3, 0.1), schemes.bathe(), dt=1e-2, steps=1)
+
+
+def test_a_row_follows_a_contact_without_friction_behind_one_with() -> None:
+    """Rows of three sizes beside each other: normal and tangent, normal alone, tangent alone."""
+    w = np.random.default_rng(1).normal(size=(4, 6))
+    problem = ContactProblem(
+        nc=3, nt=1, nb=0, delassus=jnp.asarray(w @ w.T * 0.05 + np.eye(4)),
+        free=jnp.array([-1.0, 0.2, -2.0, 9.0]), friction=jnp.array([0.3, 0.0, 0.25]),
+        mask=jnp.ones(3, bool), smooth=1, bounded=1,
+        given=Given(on=np.array([False, False, True]), normal=jnp.zeros(3), leads=(-1, -1, 1)),
+    )  # fmt: skip
+    answer = solve(problem)
+    assert float(answer.residual) < 1e-12
+    assert int(answer.iterations) <= 6
+    assert abs(float(answer.x[3]) + 0.25 * float(answer.x[2])) < 1e-12
+    assert float(answer.x[2]) > 0.5
