@@ -24,8 +24,9 @@ from nsjax.multibody import loads
 from nsjax.multibody.contacts import gap_functions
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.coordinates.frames import Frame, Scene
+from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.couplings import kind_of as coupling_kind
+from nsjax.multibody.joint_pushes import joint_pushes, no_moment, rate_pushes
 from nsjax.multibody.joints import kind_of
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import BODIES
@@ -188,7 +189,7 @@ class Instant:
             return self.of_constraint(joint, self.acting)
         outer = self.total(self.pushes(self.acting), loads.pushes(scene, topology, self.p))
         behind = [x.body for x in topology.links if link.body in self.path(x.body)]
-        force, turning = jnp.zeros(scene.dimension), _no_moment(scene)
+        force, turning = jnp.zeros(scene.dimension), no_moment(scene)
         for name in behind:
             push, about = outer[name]
             centre = scene.position(name, self.p[name].com)
@@ -230,7 +231,7 @@ class Instant:
     def total(self, *found: Iterator[loads.Push]) -> dict[str, tuple[Array, Array]]:
         """Force on each body and moment about the origin of the ground."""
         scene, names = self.scene, [part.name for part in self.bodies]
-        start = jnp.zeros(scene.dimension), _no_moment(scene)
+        start = jnp.zeros(scene.dimension), no_moment(scene)
         result = dict.fromkeys((*names, GROUND), start)
         for body, force, point, turning in (x for source in found for x in source):
             push, about = result[body]
@@ -256,10 +257,6 @@ def momentum(scene: Scene, part: Part, p: PyTree) -> tuple[Array, Array]:
     own = turn.T @ spin
     own = inertia @ own if inertia.ndim == 2 else inertia * own
     return linear, turn @ own
-
-
-def _no_moment(scene: Scene) -> Array:
-    return jnp.zeros(()) if scene.dimension == 2 else jnp.zeros(3)
 
 
 def _array(scene: Scene, x: Any) -> Array:
@@ -296,67 +293,6 @@ def contact_pushes(scene: Scene, topology: Any, p: PyTree, given: Loads) -> Iter
             yield first_body, force, where, None
             yield met.second, -force, where, None
         first += n
-
-
-def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
-    """Pushes of the multipliers of a joint, by virtual work of its second body."""
-    a, (one, other) = scene.algebra, part.bodies
-    moved = other if other != GROUND else one
-    point = scene.position(other, numbers.on)
-
-    def work(shift: Array, turn: Array) -> Array:
-        frame = _displaced(scene, scene.frame(moved), shift, turn, point)
-        there = dataclasses.replace(scene, frames={**_both(scene, part), moved: frame})
-        rows = kind_of(part).residuals(there, part, numbers)
-        return jnp.sum(x * jnp.stack([plane.value(r) for r in rows]))
-
-    force, turning = jax.grad(work, argnums=(0, 1))(jnp.zeros(scene.dimension), _no_moment(scene))
-    rest = one if moved == other else other
-    yield moved, a.vector(force), a.vector(point), turning
-    yield rest, a.vector(-force), a.vector(point), -turning
-
-
-def rate_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
-    """Pushes of the multipliers of rows that velocities alone fulfil, by virtual power."""
-    a, (one, other) = scene.algebra, part.bodies
-    rates: Any = kind_of(part).rates
-    moved = other if other != GROUND else one
-    point, frame = scene.position(other, numbers.on), scene.frame(moved)
-
-    def power(shift: Array, turn: Array) -> Array:
-        arm = a.subtract(frame.origin, a.vector(point))
-        along = a.add(a.vector(shift), a.swing(turn, arm))
-        there = dataclasses.replace(frame, velocity=along, spin=turn)
-        rest = {
-            x: dataclasses.replace(y, velocity=a.ZERO, spin=None) for x, y in _both(scene, part).items()
-        }
-        rows = rates(dataclasses.replace(scene, frames={**rest, moved: there}), part, numbers)
-        return jnp.sum(x * jnp.stack([plane.value(r) for r in rows]))
-
-    force, turning = jax.grad(power, argnums=(0, 1))(jnp.zeros(scene.dimension), _no_moment(scene))
-    rest = one if moved == other else other
-    yield moved, a.vector(force), a.vector(point), turning
-    yield rest, a.vector(-force), a.vector(point), -turning
-
-
-def _both(scene: Scene, part: Part) -> dict[str, Frame]:
-    return {name: scene.frame(name) for name in part.bodies}
-
-
-def _displaced(scene: Scene, frame: Frame, shift: Array, turn: Array, point: Array) -> Frame:
-    """A frame after a small displacement, and a small turn about a point."""
-    origin = _array(scene, frame.origin)
-    if scene.dimension == 2:
-        s, c = (0.0, 1.0) if frame.turn is None else frame.turn
-        arm = origin - point
-        place = origin + shift + turn * jnp.stack([-arm[1], arm[0]])
-        angle = plane.plus(frame.angle, turn)
-        return dataclasses.replace(
-            frame, origin=(place[0], place[1]), turn=(s + c * turn, c - s * turn), angle=angle
-        )
-    place = origin + shift + jnp.cross(turn, origin - point)
-    body = jnp.eye(3) if frame.turn is None else frame.turn
-    return dataclasses.replace(frame, origin=place, turn=body + space.skew(turn) @ body)
 
 
 def row_loads(output: Any) -> tuple[Loads | None, Loads | None]:

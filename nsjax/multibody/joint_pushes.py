@@ -1,0 +1,84 @@
+"""Forces and moments on two bodies of the multipliers of a joint that is a constraint."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from nsjax.multibody import loads
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Frame, Scene
+from nsjax.multibody.joints import kind_of
+from nsjax.multibody.parts import GROUND, Part
+from nsjax.types import Array
+
+
+def no_moment(scene: Scene) -> Array:
+    """Zero: a number in the plane, a vector in space."""
+    return jnp.zeros(()) if scene.dimension == 2 else jnp.zeros(3)
+
+
+def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
+    """Pushes of the multipliers of a joint, by virtual work of its second body."""
+    a, (one, other) = scene.algebra, part.bodies
+    moved = other if other != GROUND else one
+    point = scene.position(other, numbers.on)
+
+    def work(shift: Array, turn: Array) -> Array:
+        frame = _displaced(scene, scene.frame(moved), shift, turn, point)
+        there = dataclasses.replace(scene, frames={**_both(scene, part), moved: frame})
+        rows = kind_of(part).residuals(there, part, numbers)
+        return jnp.sum(x * jnp.stack([plane.value(r) for r in rows]))
+
+    force, turning = jax.grad(work, argnums=(0, 1))(jnp.zeros(scene.dimension), no_moment(scene))
+    rest = one if moved == other else other
+    yield moved, a.vector(force), a.vector(point), turning
+    yield rest, a.vector(-force), a.vector(point), -turning
+
+
+def rate_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
+    """Pushes of the multipliers of rows that velocities alone fulfil, by virtual power."""
+    a, (one, other) = scene.algebra, part.bodies
+    rates: Any = kind_of(part).rates
+    moved = other if other != GROUND else one
+    point, frame = scene.position(other, numbers.on), scene.frame(moved)
+
+    def power(shift: Array, turn: Array) -> Array:
+        arm = a.subtract(frame.origin, a.vector(point))
+        along = a.add(a.vector(shift), a.swing(turn, arm))
+        there = dataclasses.replace(frame, velocity=along, spin=turn)
+        rest = {
+            x: dataclasses.replace(y, velocity=a.ZERO, spin=None) for x, y in _both(scene, part).items()
+        }
+        rows = rates(dataclasses.replace(scene, frames={**rest, moved: there}), part, numbers)
+        return jnp.sum(x * jnp.stack([plane.value(r) for r in rows]))
+
+    force, turning = jax.grad(power, argnums=(0, 1))(jnp.zeros(scene.dimension), no_moment(scene))
+    rest = one if moved == other else other
+    yield moved, a.vector(force), a.vector(point), turning
+    yield rest, a.vector(-force), a.vector(point), -turning
+
+
+def _both(scene: Scene, part: Part) -> dict[str, Frame]:
+    return {name: scene.frame(name) for name in part.bodies}
+
+
+def _displaced(scene: Scene, frame: Frame, shift: Array, turn: Array, point: Array) -> Frame:
+    """A frame after a small displacement, and a small turn about a point."""
+    origin = scene.algebra.array(frame.origin)
+    if scene.dimension == 2:
+        s, c = (0.0, 1.0) if frame.turn is None else frame.turn
+        arm = origin - point
+        place = origin + shift + turn * jnp.stack([-arm[1], arm[0]])
+        angle = plane.plus(frame.angle, turn)
+        return dataclasses.replace(
+            frame, origin=(place[0], place[1]), turn=(s + c * turn, c - s * turn), angle=angle
+        )
+    place = origin + shift + jnp.cross(turn, origin - point)
+    body = jnp.eye(3) if frame.turn is None else frame.turn
+    return dataclasses.replace(frame, origin=place, turn=body + space.skew(turn) @ body)
