@@ -93,6 +93,7 @@ def test_derivative_of_a_rope() -> None:
     assert abs(float(jax.jit(jax.grad(speed))(x) - exact)) < 1e-10
 
 
+@SLOW
 def test_lengths_that_follow_one_another() -> None:
     """The sum of two angles is held to twice a third one by a polynomial, at the start and in motion."""
     parts = [y for k, x in enumerate("abc") for y in (

@@ -77,8 +77,9 @@ def _of_joints(source: Source) -> Iterator[tuple[str, str]]:
         curved = getattr(model, "jnt_stiffnesspoly", None)
         if (poly is not None and np.any(poly[dof])) or (curved is not None and np.any(curved[k])):
             yield "joints whose stiffness or damping of higher order is left out", who
-        if model.jnt_actgravcomp[k] and model.jnt_actfrclimited[k]:
-            yield "joints whose gravity compensation is not in the bound of their actuators", who
+        still = source.off("actuation") or not source.actuators
+        if model.jnt_actgravcomp[k] and (model.jnt_actfrclimited[k] or still):
+            yield "joints whose gravity compensation acts without their actuators and their bound", who
         if model.jnt_actfrclimited[k] and len(acting_on(source, k)) > 1:
             yield "joints whose bound of the sum of all actuators is left out", who
 

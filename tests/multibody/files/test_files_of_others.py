@@ -226,11 +226,11 @@ def moved(mocap: str) -> str:
 
 
 def test_what_else_a_key_frame_gives() -> None:
-    said = read(moved("mpos='0 1 2' act='0.3'")).left_out
-    assert "poses of mocap bodies of key frames are left out: 'k'" in said
-    assert "activations of actuators of key frames are left out: 'k'" in said
+    file = read(moved("mpos='0 1 2' act='0.3'"))
+    assert "poses of mocap bodies of key frames are left out: 'k'" in file.left_out
+    assert float(file.problem("k").state.v[-1]) == 0.3  # the activation
     assert not any("key frames" in x for x in read(moved("mpos='0 0 1'")).left_out)
-    assert read(moved("")).controls == {"k": {}}
+    assert read(moved("")).controls == {"k": {"commands.m": 0.0}}
 
 
 MASS = "<inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' iyz='0'/></inertial>"
