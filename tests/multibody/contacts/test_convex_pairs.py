@@ -80,7 +80,7 @@ def distance(one: np.ndarray, other: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(
-    "kinds", [("hull", "capsule"), pytest.param(("box",), marks=pytest.mark.slow)], ids="_".join
+    "kinds", [("hull",), pytest.param(("capsule", "box"), marks=pytest.mark.slow)], ids="_".join
 )
 def test_distances_by_minimisation(kinds: tuple[str, ...]) -> None:
     both = [contact(x, FIRST[x][0](), hull("b", CLOUD), friction=0.3) for x in kinds]
@@ -214,7 +214,8 @@ def test_faces_that_lie_on_each_other() -> None:
             np.testing.assert_allclose(gap[near], height, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
 def test_a_hull_comes_to_rest_on_a_box(coordinates: str) -> None:
     turn = Rotation.from_rotvec((0.1, -0.15, 0.3)).as_quat(scalar_first=True)
     table = hull("ground", CORNERS * (3.0, 3.0, 1.0))
@@ -253,3 +254,24 @@ def test_derivatives_by_size(coordinates: str) -> None:
     assert abs(forward - float(jax.jit(jax.grad(end))(one))) < 1e-9 * max(1.0, abs(forward))
     near = (float(jax.jit(end)(one + 1e-8)) - float(jax.jit(end)(one - 1e-8))) / 2e-8
     assert abs(near - forward) < 1e-5 * max(1.0, abs(forward))
+
+
+@pytest.mark.slow
+def test_several_alike_are_those_one_by_one() -> None:
+    """Hulls of one number of vertices on a table, evaluated at once."""
+
+    def fallen(names: list[str]) -> Any:
+        table = hull("ground", CORNERS * (3.0, 3.0, 1.0))
+        rests = [contact(f"c{x}", hull(x, WEDGE), table, friction=0.3) for x in names]
+        return Program(assemble(*(massive(x) for x in names), *rests, gravity=(0.0, 0.0, -9.81)))
+
+    names, draw = ["a", "b", "c", "d"], np.random.default_rng(1)
+    several, single = fallen(names), fallen(["a"])
+    turns = draw.normal(size=(4, 4)) * 0.1 + (1.0, 0.0, 0.0, 0.0)
+    turns /= np.linalg.norm(turns, axis=1)[:, None]
+    q = np.concatenate([draw.uniform(-0.5, 0.5, size=(4, 2)), np.full((4, 1), 0.25), turns], axis=1)
+    v = draw.normal(size=(4, 6))
+    found = several.run(q.reshape(-1), v.reshape(-1))
+    for k, name in enumerate(names):
+        for x, y in zip(found, single.run(q[k], v[k]), strict=True):
+            np.testing.assert_allclose(x[several.rows[f"c{name}"]], y, rtol=0, atol=1e-14)
