@@ -10,10 +10,12 @@ from nsjax.multibody.contacts.shape import ShapeKind
 
 
 def _never(x: Any) -> bool:
+    """Borders and points say nothing of their body."""
     return False
 
 
 def _with_radius(x: Any) -> bool:
+    """A ball does, a point does not."""
     return x.radius is not None
 
 

@@ -40,6 +40,11 @@ times.
 APART = 1e-2
 """Distance to which solids are moved apart to find what meets, in parts of the smaller one."""
 
+ROUNDS = 4
+"""Directions that are tried one after the other, each the one between the nearest points of the solids that
+were moved apart along the last one.
+"""
+
 NUDGE = 1e-6
 """Tilt that tells which of parallel features are taken [rad]."""
 
@@ -230,13 +235,16 @@ def _held(scene: Scene, part: Part, numbers: Any) -> Near:
         lack = APART * size - room
         return points + jnp.where(lack > 0.0, lack, 0.0) * normal[:, None]
 
-    for _ in range(2):
+    def nearer(_: Array, x: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        room, normal, _ = x
         found = _nearest(moved(a, room, normal), b, normal)
         _, way = lengthened(found.apart, normal)
         deep = _along(a, b, way)
         better = deep > room
-        room, normal = jnp.where(better, deep, room), jnp.where(better, way, normal)
-    middle = _column(a, found.first[0])
+        return jnp.where(better, deep, room), jnp.where(better, way, normal), found.first[0]
+
+    room, normal, vertex = lax.fori_loop(0, ROUNDS, nearer, (room, normal, jnp.zeros((), int)))
+    middle = _column(a, vertex)
 
     def tilted(turn: Array) -> Simplex:
         arm = a - middle[:, None]

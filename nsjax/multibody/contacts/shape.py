@@ -34,6 +34,7 @@ class Shape:
 
 
 def _always(numbers: Any) -> bool:
+    """Shapes of most kinds do."""
     return True
 
 

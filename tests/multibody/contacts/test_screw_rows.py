@@ -20,6 +20,7 @@ from nsjax.multibody import (
     contact,
     corners,
     cylinder,
+    heightfield,
     hinge,
     hole,
     hull,
@@ -39,6 +40,7 @@ SHAPES = {
     "cylinder": lambda x: cylinder(x, 0.1, 0.3, axis=(0.6, 0.0, 0.8)),
     "hole": lambda x: hole(x, 2.0, axis=(1.0, 0.0, 0.0)),
     "hull": lambda x: hull(x, 0.2 * np.random.default_rng(4).normal(size=(20, 3))),
+    "heightfield": lambda x: heightfield(x, 0.4 * np.random.default_rng(5).normal(size=(6, 5)), 1.5, 1.5),
     "plane": lambda x: plane(x, normal=(0.0, 0.6, 0.8)),
 }
 OURS = {x: kind for x, kind in all_pairs.KINDS.items() if set(x) <= set(SHAPES)}
@@ -63,7 +65,18 @@ def test_rows_of_all_pairs(pair) -> None:
     rows_by_screws_are_those_by_hand(pair)
 
 
-@pytest.mark.parametrize("pair", sorted(FOLLOWING), ids="-".join)
+ALIKE = {
+    *((x, "heightfield") for x in ("points", "corners", "box", "capsule")),
+    *((x, "hull") for x in ("hull", "box", "capsule")),
+}
+"""Pairs that are evaluated as others are, or take long to compile."""
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [pytest.param(x, marks=pytest.mark.slow) if x in ALIKE else x for x in sorted(FOLLOWING)],
+    ids="-".join,
+)
 def test_rows_of_features_that_a_step_holds(pair) -> None:
     """The same away from where features were found: as far as a step goes, and farther."""
     assert FOLLOWING
