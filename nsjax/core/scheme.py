@@ -115,13 +115,14 @@ class InModes:
 
     Args:
         fits: ``scheme -> bool``, whether its options allow it.
-        advance: ``(step, held, answer) -> PartEnd`` with the closed contacts ``held`` (nc,) bool.
+        advance: ``(step, held, answer) -> PartEnd`` with the closed contacts ``held`` (nc,) bool; None:
+            all are open.
         held: ``memory -> (nc,)`` bool, contacts that are closed and at rest.
         remembered: ``(memory, end, held, met, struck) -> memory`` after a step.
     """
 
     fits: Callable[[Any], bool]
-    advance: Callable[[Any, Array, Answer], PartEnd]
+    advance: Callable[[Any, Array | None, Answer], PartEnd]
     held: Callable[[Any], Array]
     remembered: Callable[[Any, PartEnd, Array, Array, Array], Any]
 

@@ -76,7 +76,8 @@ def localized(
         leaves or slips:  lambda_N  or  mu lambda_N - |lambda_T|,  the forces of the mode
         stops or turns:   the sliding velocity in its direction at the start of the part
 
-    The motion goes on in the mode that the laws on acceleration level choose.
+    The motion goes on in the mode that the laws on acceleration level choose. Parts of steps are taken by
+    the formulas of the scheme with linear equations of the modes in the place of the contact laws.
 
     Args:
         scheme: any scheme of the package.

@@ -57,8 +57,8 @@ class Arrival:
     found: Array
 
 
-def advance(system: System, d: Part, dt: Array) -> PartEnd:
-    """The motion in the modes of the part after ``dt``."""
+def advance(system: System, d: Part, dt: Array, flies: bool = False) -> PartEnd:
+    """The motion in the modes of the part after ``dt``; with ``flies`` all contacts are open."""
     inner = inside(d.scheme)
     step = Step(
         scheme=inner, system=system, params=d.params, constants=d.constants, carry=Carry(state=d.state),
@@ -70,7 +70,8 @@ def advance(system: System, d: Part, dt: Array) -> PartEnd:
         own = friction if c.shape[0] > system.nb else friction[:0]
         return held_answer(g, c, d.modes, own, system.nt)
 
-    found: PartEnd = inner.in_modes.advance(step, d.modes.held, answer)  # type: ignore[union-attr]
+    held = None if flies else d.modes.held
+    found: PartEnd = inner.in_modes.advance(step, held, answer)  # type: ignore[union-attr]
     return found
 
 

@@ -11,13 +11,13 @@ from nsjax import notes
 from nsjax.contact import events
 from nsjax.contact.criteria import criteria_of
 from nsjax.core.branches import branch
-from nsjax.core.operators import refreshed
+from nsjax.core.operators import acting, refreshed
 from nsjax.core.scheme import Carry, Event, Output, PartEnd
 from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State
 from nsjax.schemes.books import step_status
 from nsjax.schemes.locating.blow import Blow, Struck, blow, merged
-from nsjax.schemes.locating.mode_parts import Arrival, Part, arrival, begin, state_of, trial
+from nsjax.schemes.locating.mode_parts import Arrival, Part, advance, arrival, begin, state_of, trial
 from nsjax.schemes.locating.modes import no_modes
 from nsjax.schemes.locating.trial_steps import CUTS, DEPTH, inside
 from nsjax.types import Array, record
@@ -60,7 +60,13 @@ def step_in_modes(step: Step) -> tuple[Carry, Output]:
     def cut(part: _Partial, _: None) -> tuple[_Partial, None]:
         return branch(part.done, lambda p: p, lambda p: _part(step, p), part), None
 
-    part, _ = lax.scan(cut, _nothing(step), None, length=CUTS + 1)
+    begin, flown = _flight(step, _nothing(step))
+
+    def parts(both: tuple[_Partial, _Partial]) -> _Partial:
+        last: _Partial = lax.scan(cut, both[0], None, length=CUTS + 1)[0]
+        return last
+
+    part = branch(flown.done, lambda both: both[1], parts, (begin, flown))
 
     def plain(part: _Partial) -> tuple[Carry, Output]:
         inner = inside(step.scheme)
@@ -88,14 +94,29 @@ def _nothing(step: Step) -> _Partial:
     )  # fmt: skip
 
 
-def _part(step: Step, part: _Partial) -> _Partial:
-    """Goes on to the end of the step, or to the next event and through it."""
+def _starting(step: Step, part: _Partial) -> Part:
+    """The next part, its contacts open."""
     system, state = step.system, part.state
-    d = Part(
+    return Part(
         scheme=step.scheme, params=refreshed(system, state.t, state.q, step.params),
         constants=step.constants, state=state, left=part.left, modes=no_modes(system.nc),
         base=jnp.zeros(system.nc), hit=jnp.zeros((2 + 2 * system.nt, system.nc), bool), low=jnp.zeros(()),
     )  # fmt: skip
+
+
+def _flight(step: Step, part: _Partial) -> tuple[_Partial, _Partial]:
+    """The step before its first part, and done if all contacts are open in it."""
+    system, d = step.system, _starting(step, part)
+    end = advance(system, d, d.left, flies=True)
+    there = state_of(d, d.left, end)
+    gaps = [step.at(x).gap() for x in events.frozen((part.state, there))]
+    low = acting(system, there.t, there.q, step.params, (gaps[0] <= 0.0) | (gaps[1] + DEPTH < 0.0))
+    return part, dataclasses.replace(_gone_on(part, d, d.left, end), done=~jnp.any(part.held | low))
+
+
+def _part(step: Step, part: _Partial) -> _Partial:
+    """Goes on to the end of the step, or to the next event and through it."""
+    system, d = step.system, _starting(step, part)
     d, rattles = begin(system, d, part.held & ~part.gone, part.gone, part.begun)
     part = dataclasses.replace(
         part, failed=part.failed | rattles, gone=part.gone | part.held & ~d.modes.held

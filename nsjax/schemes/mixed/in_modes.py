@@ -24,15 +24,17 @@ class _Told(Runner):
         return self.answer(delassus, free)
 
 
-def _advance(step: Step, held: Array, answer: Answer) -> PartEnd:
+def _advance(step: Step, held: Array | None, answer: Answer) -> PartEnd:
     """The base step without an impulse at its end."""
     options, coef = step.scheme.options, step.scheme.coef
 
     def base(contacts: bool) -> PartEnd:
-        run = _Told(step, held, contacts, answer)
+        run = _Told(step, jnp.zeros(step.system.nc, bool) if held is None else held, contacts, answer)
         end: BaseEnd = options.base(coef, step.state, None, step.dt, run)
         return PartEnd(q=end.q, v=end.v, a=end.a, force=end.force, impulse=end.impulse)
 
+    if held is None:
+        return base(False)
     found: PartEnd = on_contacts(step.system, held, base)
     return found
 
