@@ -1,0 +1,1 @@
+"""Optimal control of mechanisms with impacts: gradients and curvature of located runs."""

@@ -1,0 +1,192 @@
+"""An arm throws a ball into a cup after one bounce: Newton's method beside Adam.
+
+Two torques, the instant of the release and the time of the flight are sought that bring the ball to the cup
+and stay near a first guess, which misses it. The bounce is located (`nsjax.schemes.localized`), so that end
+and derivatives are of second order in the step size and smooth, and differences of derivatives are second
+derivatives. They are compared with those of the motion, by Runge and Kutta's method and closed forms.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from .. import common
+from . import throw
+
+CUP = (2.3, 0.45)
+"""Middle of its rim [m]."""
+GUESS, SCALE, MISS = (4.0, -0.5, 0.35, 1.1), (5.0, 2.0, 0.1, 0.3), 0.02
+STEPS = (20, 40, 80, 160)
+QUICK = 40
+TRIES = 300
+"""Gradients that Adam takes."""
+
+WIDTH = 1e-3
+"""Of differences of derivatives, in `SCALE`."""
+
+Curves = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@functools.partial(jax.jit, static_argnames=("end", "steps"))
+def sloped(numbers: jax.Array, end: Callable[..., jax.Array], steps: int) -> tuple[jax.Array, jax.Array]:
+    """End (2,) and its first derivatives (2, 4)."""
+
+    def value(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        found = end(x, steps)
+        return found, found
+
+    slopes, found = jax.jacfwd(value, has_aux=True)(numbers)
+    return found, slopes
+
+
+def curved(numbers: Any, end: Callable[..., jax.Array], steps: int) -> Curves:
+    """End (2,), first (2, 4) and second derivatives (2, 4, 4).
+
+    The second ones are central differences of the first. A located run is smooth, so that narrow ones do:
+    the program of `jax.hessian` takes the compiler many minutes.
+    """
+    x = np.asarray(numbers, float)
+    found, slopes = (np.asarray(y) for y in sloped(jnp.asarray(x), end, steps))
+    second = np.empty((2, len(x), len(x)))
+    for k, by in enumerate(WIDTH * np.array(SCALE)):
+        along = by * np.eye(len(x))[k]
+        ahead, behind = (sloped(jnp.asarray(x + sign * along), end, steps)[1] for sign in (1, -1))
+        second[:, :, k] = np.asarray(ahead - behind) / (2 * by)
+    return found, slopes, 0.5 * (second + second.transpose(0, 2, 1))
+
+
+def cost(numbers: Any, curves: Any) -> tuple[float, np.ndarray, np.ndarray]:
+    """Cost, gradient and Hessian: half the squares of misses over `MISS` and of changes over `SCALE`."""
+    found, slopes, second = curves
+    miss, change = (found - CUP) / MISS**2, (np.asarray(numbers) - GUESS) / np.array(SCALE) ** 2
+    value = 0.5 * miss @ (found - CUP) + 0.5 * change @ (np.asarray(numbers) - GUESS)
+    hessian = slopes.T @ slopes / MISS**2 + np.einsum("i,ijk->jk", miss, second)
+    return float(value), slopes.T @ miss + change, hessian + np.diag(1 / np.array(SCALE) ** 2)
+
+
+def newton(
+    steps: int, most: int = 60, end: Callable[..., jax.Array] = throw.end
+) -> tuple[np.ndarray, list[float], list[float]]:
+    """Newton's method; where the Hessian is not positive or the cost would rise, with a shifted one.
+
+    Returns:
+        Numbers, and costs and sizes of the scaled gradient by the number of Hessians.
+    """
+    x, scale, shift = np.array(GUESS), np.array(SCALE), 0.0
+    value, slope, hessian = cost(x, curved(x, end, steps))
+    costs, sizes = [value], [float(np.linalg.norm(scale * slope))]
+    while sizes[-1] > 1e-8 and len(costs) <= most:
+        scaled = hessian * np.outer(scale, scale)
+        least = np.linalg.eigvalsh(scaled)[0]
+        shifted = scaled + (max(shift, 1e-3 - least) if least < 1e-3 else shift) * np.eye(len(x))
+        tried = x - scale * np.linalg.solve(shifted, scale * slope)
+        after = cost(tried, curved(tried, end, steps))
+        if after[0] <= value + 1e-12:
+            x, (value, slope, hessian), shift = tried, after, 0.0 if shift < 1e-2 else shift / 10
+        else:
+            shift = 10 * shift if shift else 1.0
+        costs.append(value)
+        sizes.append(float(np.linalg.norm(scale * slope)))
+    return x, costs, sizes
+
+
+def adam(steps: int, tries: int) -> list[float]:
+    """Costs of optax's Adam in scaled numbers, with a rate that falls from 0.1."""
+    rule = optax.adam(optax.cosine_decay_schedule(0.1, tries))
+    scale, z = np.array(SCALE), jnp.zeros(len(GUESS))
+    memory, costs = rule.init(z), []
+    for _ in range(tries):
+        x = np.array(GUESS) + scale * np.asarray(z)
+        found, slopes = (np.asarray(y) for y in sloped(jnp.asarray(x), throw.end, steps))
+        value, slope, _ = cost(x, (found, slopes, np.zeros((2, 4, 4))))
+        costs.append(value)
+        change, memory = rule.update(jnp.asarray(scale * slope), memory)
+        z = z + jnp.asarray(change)
+    return costs
+
+
+def errors(x: np.ndarray, steps: int) -> list[float]:
+    """Of end [m], first and second derivatives (relative), from those of the motion."""
+    ours = curved(x, throw.end, steps)
+    theirs = curved(x, throw.motion_end, 400)
+    ends = [float(np.linalg.norm(ours[0] - theirs[0]))]
+    scale = np.array(SCALE)
+    for k, weight in ((1, scale), (2, np.outer(scale, scale))):
+        apart = np.linalg.norm((ours[k] - theirs[k]) * weight)
+        ends.append(float(apart / np.linalg.norm(theirs[k] * weight)))
+    return ends
+
+
+def paths(x: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Links of the arm (rows, 3, 2), and path of the ball (rows, 2) until the cup."""
+    swung = throw.swing(jnp.asarray(x), steps, steps // 10)
+    shoulder = np.array([0.0, throw.SHOULDER])
+    elbow = shoulder + throw.LENGTH[0] * np.stack([np.cos(swung.q[:, 0]), np.sin(swung.q[:, 0])], axis=1)
+    tip = elbow + throw.LENGTH[1] * np.stack([np.cos(swung.q[:, 1]), np.sin(swung.q[:, 1])], axis=1)
+    place, speed = throw.hand(swung.q[-1], swung.v[-1])
+    flown = throw.flight(jnp.asarray(x), place, speed, steps, 1)
+    ball = np.stack([place[0] + speed[0] * np.asarray(flown.t), np.asarray(flown.q[:, 0])], axis=1)
+    return np.stack([np.broadcast_to(shoulder, tip.shape), elbow, tip], axis=1), ball
+
+
+@common.experiment
+def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
+    """Computes, saves, draws and compares; ``quick`` takes large steps, and no order is measured."""
+    steps = QUICK if quick else STEPS[-1]
+    found, costs, sizes = newton(steps)
+    tried = adam(steps, TRIES)
+    apart = np.array([errors(found, n) for n in ((QUICK,) if quick else STEPS)])
+    numbers = {
+        "Newton: Hessians": float(len(costs) - 1),
+        "Newton: size of the gradient at the end": sizes[-1],
+        "Adam: cost after 300 gradients over Newton's": tried[-1] / costs[-1],
+        "first derivatives, from the motion's": float(apart[-1, 1]),
+        "second derivatives, from the motion's": float(apart[-1, 2]),
+    }
+    if not quick:
+        for k, what in enumerate(("end", "first derivatives", "second derivatives")):
+            numbers[f"order of the {what}"] = float(np.polyfit(np.log(STEPS), -np.log(apart[:, k]), 1)[0])
+        end = np.asarray(throw.motion_end(jnp.asarray(found)))
+        numbers["the motion's distance from the cup [m]"] = float(np.linalg.norm(end - CUP))
+    links, ball = paths(found, steps)
+    _, missed = paths(np.array(GUESS), steps)
+
+    def paint(figure: Any) -> None:
+        scene, search = figure.subplots(1, 2, width_ratios=(3, 2))
+        for k, link in enumerate(links):
+            scene.plot(*link.T, color=str(0.8 - 0.07 * k))
+        scene.plot(*missed.T, "--", color="0.6", label="first guess")
+        scene.plot(*ball.T, "C0", label="found")
+        scene.plot([CUP[0] - 0.05, CUP[0] - 0.04, CUP[0] + 0.04, CUP[0] + 0.05],
+                   [CUP[1], CUP[1] - 0.12, CUP[1] - 0.12, CUP[1]], "k")  # fmt: skip
+        scene.axhline(0.0, color="0.5")
+        scene.set(aspect="equal", xlabel="x [m]", ylabel="y [m]")
+        scene.legend(loc="upper right")
+        search.semilogy(np.array(costs) - costs[-1] + 1e-16, "o-", markersize=3, label="Newton")
+        search.semilogy(np.array(tried) - costs[-1] + 1e-16, label="Adam")
+        search.set(xscale="symlog", xlabel="Hessians, gradients", ylabel="cost above the least")
+        search.legend()
+
+    place = common.results_folder("control", folder)
+    arrays = {
+        "numbers": found,
+        "newton": costs,
+        "gradients": sizes,
+        "adam": tried,
+        "errors": apart,
+        "ball": ball,
+    }
+    expected = common.load_expected(__file__, "fig_throw")
+    return common.finish(place / "fig_throw", numbers, arrays, (16, 6), paint, expected, computed=not quick)
+
+
+if __name__ == "__main__":
+    common.command(main)

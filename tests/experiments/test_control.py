@@ -1,0 +1,42 @@
+"""Optimal control through a bounce."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments import common
+from experiments.control import fig_throw, throw
+
+
+def missed(numbers):
+    rows = common.compare(numbers, common.load_expected(fig_throw.__file__, "fig_throw"))
+    return [row.name for row in rows if row.name in numbers and not row.passed]
+
+
+def test_newton_brings_the_motion_itself_into_the_cup():
+    """Closed forms in place of the run: costs, slopes and curvature belong together."""
+    found, costs, sizes = fig_throw.newton(200, end=throw.motion_end)
+    assert sizes[-1] < 1e-8
+    assert len(costs) < 60
+    assert costs[-1] < 1e-3 * costs[0]
+    assert np.linalg.norm(throw.motion_end(found) - np.array(fig_throw.CUP)) < 0.002
+    at, along = np.array(fig_throw.GUESS), 1e-4 * np.array(fig_throw.SCALE)
+    _, slope, hessian = fig_throw.cost(at, fig_throw.curved(at, throw.motion_end, 200))
+    ends = [fig_throw.cost(x, fig_throw.curved(x, throw.motion_end, 200)) for x in (at + along, at - along)]
+    np.testing.assert_allclose(ends[0][0] - ends[1][0], 2 * slope @ along, rtol=1e-5)
+    np.testing.assert_allclose(ends[0][1] - ends[1][1], 2 * hessian @ along, rtol=1e-4)
+
+
+def test_an_arm_throws_a_ball_into_a_cup(tmp_path):
+    numbers = fig_throw.main(quick=True, folder=tmp_path)
+    assert len(numbers) == 5
+    assert missed(numbers) == []
+    assert (tmp_path / "fig_throw.png").stat().st_size > 2_000
+
+
+@pytest.mark.slow
+def test_end_and_derivatives_are_of_second_order(tmp_path):
+    numbers = fig_throw.main(folder=tmp_path)
+    assert len(numbers) == 9
+    assert missed(numbers) == []
