@@ -45,7 +45,7 @@ def test_a_servo_does_not_go_beyond_its_limit() -> None:
     assert np.max(run.load("servo").force[:, 0]) == 4.0
 
 
-QUICK = ((SCHEMES[0], "joint", 2), (SCHEMES[1], "absolute", 2))
+QUICK = ((SCHEMES[0], "joint", 2), (SCHEMES[1], "joint", 2))
 CASES = [(x, c, n) for x in SCHEMES for c in ("joint", "absolute") for n in (2, 3)]
 
 
