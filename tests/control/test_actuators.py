@@ -87,7 +87,8 @@ def test_a_command_is_an_input_and_has_derivatives() -> None:
         ).q[-1, 0]  # fmt: skip
 
     at, h = jnp.array([0.03, 2.0]), 1e-6
-    forward, reverse = jax.jacfwd(end)(at), jax.grad(end)(at)
+    forward, reverse = jax.jit(jax.jacfwd(end))(at), jax.jit(jax.grad(end))(at)
+    end = jax.jit(end)
     secants = np.array([(end(at + h * e) - end(at - h * e)) / (2 * h) for e in np.eye(2)])
     assert np.max(np.abs(forward - reverse)) < 1e-9
     assert np.max(np.abs(reverse - secants)) < 1e-6 * np.max(np.abs(secants))
