@@ -16,7 +16,7 @@ from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, frozen, no_touch
 from nsjax.contact.few_contacts import seen, told, told_of_all
 from nsjax.contact.friction_decisions import jammed, jammed_at_start
-from nsjax.core.blocks import Blocks, scan_blocks
+from nsjax.core.blocks import StepBlocks, scan_blocks
 from nsjax.core.branches import repeat_for
 from nsjax.core.chosen import Whole, widened
 from nsjax.core.operators import prepared, refreshed
@@ -351,7 +351,7 @@ def no_tally(program: LoopProgram) -> dict[str, Array]:
 
 
 def run_row(
-    setup: RunSetup, run: Run, count: Array | int, blocks: Blocks | None = None
+    setup: RunSetup, run: Run, count: Array | int, blocks: StepBlocks | None = None
 ) -> tuple[Run, dict[str, Array | None]]:
     """``count`` steps and the row saved after them. A traced count serves any number of steps; a
     static one allows reverse mode, which stores what ``blocks`` says, by default all carries and
@@ -369,7 +369,7 @@ def run_row(
     if not isinstance(count, int):
         both = repeat_for(count, lambda _, both: step(both)[0], both)
     elif count:
-        size, solutions = blocks or Blocks(count, True)
+        size, solutions = blocks or StepBlocks(count, True)
         once = keep_solutions(step) if solutions else jax.checkpoint(step, prevent_cse=False)
         both, _ = scan_blocks(once, both, count, size)
     run, tally = both

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import checks
-from nsjax.core.blocks import Blocks
+from nsjax.core.blocks import StepBlocks
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import (
     DrivenParams,
@@ -157,7 +157,7 @@ class Stepper:
             params = dataclasses.replace(params, signals=self._segments(carry, last))
         elif u is not None and np.size(u):
             raise InputError("step: u is given, but the stepper has no inputs; name them in inputs=")
-        blocks = Blocks(self.substeps, self.scheme.stores_solutions)
+        blocks = StepBlocks(self.substeps, self.scheme.stores_solutions)
         run, row = run_row(self._setup(params, constants), carry.run, self.substeps, blocks)
         return StepperCarry(run=run, last=last, own=carry.own), self._made(params, run, row)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import collections
 import doctest
 import importlib
 import inspect
@@ -55,6 +57,21 @@ def failed(modules: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, int
     )  # which shows pictures as text outside of notebooks
     found = {name: doctest.testmod(importlib.import_module(name)).failed for name in modules}
     return {name: count for name, count in found.items() if count}
+
+
+TWICE = {
+    "Box", "Chain", "Coefficients", "Contacts", "Folded", "Held", "Memory", "Met", "Modes", "Motion",
+    "Near", "Numbers", "Options", "Place", "Places", "Rows", "Run", "Scene", "Section", "Shape", "Solid",
+    "Stepper", "Table", "Tolerances", "Tree", "Watch", "_Data", "_Equations",
+}  # fmt: skip
+"""Names that several classes of the package still have; the list gets shorter, never longer."""
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    names: collections.Counter[str] = collections.Counter()
+    for file in (ROOT / "nsjax").rglob("*.py"):
+        names.update(x.name for x in ast.walk(ast.parse(file.read_text())) if isinstance(x, ast.ClassDef))
+    assert {name for name, count in names.items() if count > 1} <= TWICE
 
 
 @pytest.mark.parametrize("package", sorted({part(name) for name in MODULES}))

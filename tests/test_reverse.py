@@ -17,6 +17,7 @@ from nsjax.core.memory import check_rows, seen_around, tree_bytes
 from nsjax.loop import LoopProgram
 from nsjax.simulate import row_bytes
 from nsjax.trajectory import ROWS
+from tests.common.kernel import USERS
 
 AT = jnp.array([0.8, 9.81])
 
@@ -86,7 +87,7 @@ def test_runs_in_blocks_have_the_same_derivative(
 def test_both_modes_agree_in_one_kernel_each() -> None:
     """All mechanisms with friction: tests/experiments/test_gradient_cost.py, which is slow."""
     reverse, forward = (
-        jax.jit(mode(objective), static_argnums=(1, 2)).lower(AT, 998, 499).compile()
+        jax.jit(mode(objective), static_argnums=(1, 2)).lower(AT, 998, 499).compile(USERS)
         for mode in (jax.grad, jax.jacfwd)
     )
     # the same derivative in another order of sums, through three impacts

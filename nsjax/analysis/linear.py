@@ -133,7 +133,7 @@ def linearise(
     whole = np.concatenate([*u, np.zeros(0)])
     shapes = tuple(shape_of(problem, key) for _, key in wanted.keys)
     held = _held(given, contacts)
-    point = Point(system, wanted, shapes, tuple(outputs), held.rows, held.drags)
+    point = OperatingPoint(system, wanted, shapes, tuple(outputs), held.rows, held.drags)
     G = np.asarray(point.directions(params, state, whole))
     kept = independent(G)
     point = dataclasses.replace(point, kept=kept)
@@ -153,7 +153,7 @@ def linearise(
 
 
 @dataclasses.dataclass(frozen=True)
-class Held:
+class HeldContacts:
     """Contacts and bounded rows that do not move: their names, rows among all, and bounded rows."""
 
     names: tuple[str, ...]
@@ -161,7 +161,7 @@ class Held:
     drags: tuple[int, ...]
 
 
-def _held(problem: Problem, wanted: Sequence[str] | None) -> Held:
+def _held(problem: Problem, wanted: Sequence[str] | None) -> HeldContacts:
     """Rows of contacts that are held closed."""
     system, state, d = problem.system, problem.state, 1 + problem.system.nt
     p, t = _ready(system, problem.params, state), jnp.asarray(state.t)
@@ -171,7 +171,7 @@ def _held(problem: Problem, wanted: Sequence[str] | None) -> Held:
         drags = tuple(int(k) for k in np.flatnonzero(np.abs(rates) <= TOUCHING))
     if not system.nc:
         chosen_contacts(system, wanted or (), "linearise")
-        return Held((), (), drags)
+        return HeldContacts((), (), drags)
     names = contact_names(system)
     gap = np.asarray(system.gap(t, state.q, p))
     rates = np.asarray(row_rates(system, t, jnp.asarray(state.q), jnp.asarray(state.v), p))
@@ -195,10 +195,10 @@ def _held(problem: Problem, wanted: Sequence[str] | None) -> Held:
                 "contacts"
             )
         rows += [k * d + i for i in range(d if friction[k] > 0.0 else 1)]
-    return Held(tuple(names[k] for k in chosen), tuple(rows), drags)
+    return HeldContacts(tuple(names[k] for k in chosen), tuple(rows), drags)
 
 
-def _check_pressed(system: System, normal: np.ndarray, held: Held) -> None:
+def _check_pressed(system: System, normal: np.ndarray, held: HeldContacts) -> None:
     """Refuses contacts that would have to pull."""
     names = contact_names(system)
     for k in (names.index(x) for x in held.names):
@@ -214,7 +214,7 @@ def _ready(system: System, params: PyTree, state: State) -> PyTree:
 
 
 @dataclasses.dataclass(frozen=True)
-class Point:
+class OperatingPoint:
     """What is differentiated.
 
     Args:

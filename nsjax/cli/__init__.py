@@ -14,7 +14,7 @@ from typing import Any
 import nsjax
 from nsjax import io, models, schemes
 from nsjax.cli import checkpoints, documents, identify, sweep
-from nsjax.cli.inputs import ROWS, Plan, make_plan
+from nsjax.cli.inputs import ROWS, RunPlan, make_plan
 from nsjax.cli.report import Progress, tell
 from nsjax.cli.reproduce import reproduce
 from nsjax.core import InputError
@@ -242,6 +242,6 @@ def _simulate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _run(plan: Plan, **options: Any) -> Trajectory:
+def _run(plan: RunPlan, **options: Any) -> Trajectory:
     system, params, state = plan.problem
     return nsjax.simulate(system, params, state, plan.scheme, dt=plan.dt, **options)

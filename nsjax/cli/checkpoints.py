@@ -6,7 +6,7 @@ import argparse
 import time
 
 from nsjax import io, models
-from nsjax.cli.inputs import Plan, check_drawn, check_files, read_problem, read_settings
+from nsjax.cli.inputs import RunPlan, check_drawn, check_files, read_problem, read_settings
 from nsjax.cli.report import Progress, tell
 from nsjax.core import InputError
 from nsjax.trajectory import Trajectory
@@ -20,7 +20,7 @@ def add_arguments(add: argparse.ArgumentParser) -> None:
     add.add_argument("--quiet", action="store_true", help="print nothing but failures")
 
 
-def begin(args: argparse.Namespace, plan: Plan, progress: Progress) -> Trajectory:
+def begin(args: argparse.Namespace, plan: RunPlan, progress: Progress) -> Trajectory:
     """Runs a plan into the file of ``--checkpoint``, which notes how the problem was made.
 
     Raises:
@@ -60,7 +60,7 @@ def resume(args: argparse.Namespace) -> int:
     assert saved.scheme is not None  # the command line takes those of the package alone
     every = saved.metadata["every_asked"]
     steps = (len(traj.t) - 1) * every
-    plan = Plan(saved.problem, saved.scheme, float(traj.carry.dt), steps, every)
+    plan = RunPlan(saved.problem, saved.scheme, float(traj.carry.dt), steps, every)
     args.output = None
     tell(args, plan, traj, 0.0, time.perf_counter() - begin)
     return 0

@@ -29,7 +29,7 @@ MODEL_FILES = (".urdf", ".xml", ".mjcf")
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """A run that has passed all checks that can be made before it; ``shown`` are keywords of the model that
     the command line chose.
     """
@@ -42,7 +42,7 @@ class Plan:
     shown: tuple[tuple[str, Any], ...] = ()
 
 
-def make_plan(args: argparse.Namespace) -> Plan:
+def make_plan(args: argparse.Namespace) -> RunPlan:
     """Reads the arguments of ``nsjax simulate``.
 
     Raises:
@@ -64,7 +64,7 @@ def make_plan(args: argparse.Namespace) -> Plan:
     if args.animate is not None:
         check_drawn(problem, args.model)
     every = default_every(steps) if args.every is None else args.every
-    return Plan(problem, scheme, dt, steps, every, tuple(shown.items()))
+    return RunPlan(problem, scheme, dt, steps, every, tuple(shown.items()))
 
 
 def read_steps(

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from nsjax import io, plot
-from nsjax.cli.inputs import Plan
+from nsjax.cli.inputs import RunPlan
 from nsjax.report import contact_lines, energy_line
 from nsjax.trajectory import RunError, Trajectory
 
@@ -66,7 +66,7 @@ class Progress:
             self.written = False
 
 
-def summary(plan: Plan, traj: Trajectory, start_seconds: float, run_seconds: float) -> str:
+def summary(plan: RunPlan, traj: Trajectory, start_seconds: float, run_seconds: float) -> str:
     """What a run did, for a reader.
 
     Args:
@@ -98,7 +98,7 @@ def summary(plan: Plan, traj: Trajectory, start_seconds: float, run_seconds: flo
 
 
 def tell(
-    args: argparse.Namespace, plan: Plan, traj: Trajectory, start_seconds: float, run_seconds: float
+    args: argparse.Namespace, plan: RunPlan, traj: Trajectory, start_seconds: float, run_seconds: float
 ) -> None:
     """Writes the files that were asked for and says what the run did.
 
@@ -123,7 +123,7 @@ def failure_of(traj: Trajectory) -> str:
     return ""
 
 
-def _write(args: argparse.Namespace, plan: Plan, traj: Trajectory, failed: bool) -> list[str]:
+def _write(args: argparse.Namespace, plan: RunPlan, traj: Trajectory, failed: bool) -> list[str]:
     """The files that were asked for. A failed run is saved too, since its rows show what went wrong;
     a figure of it would only mislead.
     """

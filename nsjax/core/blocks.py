@@ -18,7 +18,7 @@ REVERSE_BYTES = 6 * 10**6
 a third copy of the step in the compiled program."""
 
 
-class Blocks(NamedTuple):
+class StepBlocks(NamedTuple):
     """How reverse mode stores a run.
 
     Args:
@@ -36,7 +36,7 @@ def tree_shapes(tree: PyTree) -> tuple[Any, tuple[tuple[Any, Any], ...]]:
     return structure, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves)
 
 
-def plan_blocks(steps: int, carry_bytes: int, solution_bytes: int, budget: int | None = None) -> Blocks:
+def plan_blocks(steps: int, carry_bytes: int, solution_bytes: int, budget: int | None = None) -> StepBlocks:
     """Every step by itself if that fits into the budget, else blocks of about the square root of their
     number: ``steps / size`` carries over the whole run, and ``size`` more in the block at hand.
 
@@ -49,15 +49,15 @@ def plan_blocks(steps: int, carry_bytes: int, solution_bytes: int, budget: int |
     Example:
         >>> from nsjax.core.blocks import plan_blocks
         >>> plan_blocks(1000, 100, 50), plan_blocks(100_000, 100, 50)
-        (Blocks(size=1000, solutions=True), Blocks(size=316, solutions=True))
+        (StepBlocks(size=1000, solutions=True), StepBlocks(size=316, solutions=True))
     """
     budget = REVERSE_BYTES if budget is None else budget
     if steps * (carry_bytes + solution_bytes) > budget:
-        return Blocks(max(1, int(np.sqrt(steps))), True)
-    return Blocks(steps, solution_bytes > 0)
+        return StepBlocks(max(1, int(np.sqrt(steps))), True)
+    return StepBlocks(steps, solution_bytes > 0)
 
 
-def kept_bytes(steps: int, carry_bytes: int, solution_bytes: int, blocks: Blocks) -> int:
+def kept_bytes(steps: int, carry_bytes: int, solution_bytes: int, blocks: StepBlocks) -> int:
     """Bytes that reverse mode stores of a run in these blocks."""
     own = carry_bytes + (solution_bytes if blocks.solutions else 0)
     return blocks.size * own + (steps // blocks.size * carry_bytes if blocks.size < steps else 0)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nsjax.identify import solve
-from nsjax.identify.objective import Objective, Point
+from nsjax.identify.objective import CostPoint, Objective
 from nsjax.identify.statistics import Statistics
 
 KINDS = ("noise", "recordings", "bootstrap")
@@ -59,7 +59,7 @@ def kind_of(objective: Objective, asked: str | None) -> str:
     return "recordings" if objective.shared and objective.fitted >= FEWEST else "noise"
 
 
-def _parts(objective: Objective, point: Point, bend_of: Bend) -> tuple[np.ndarray, np.ndarray]:
+def _parts(objective: Objective, point: CostPoint, bend_of: Bend) -> tuple[np.ndarray, np.ndarray]:
     """Second derivatives (K, g, g) and gradients (K, g) of the cost of each recording in the shared
     numbers, its own ones eliminated; ``bend_of`` a residual: the second derivative of its loss, or what
     stands for it.
@@ -77,7 +77,7 @@ def _parts(objective: Objective, point: Point, bend_of: Bend) -> tuple[np.ndarra
     return np.stack(hessian), np.stack(gradient)
 
 
-def _in_tails(objective: Objective, point: Point, free: np.ndarray) -> str:
+def _in_tails(objective: Objective, point: CostPoint, free: np.ndarray) -> str:
     """Why the cost is no square near its minimum: most residuals have no curvature. Its minimum is then
     that of a median, whose scatter no derivative tells.
     """
@@ -94,7 +94,7 @@ def _in_tails(objective: Objective, point: Point, free: np.ndarray) -> str:
     )
 
 
-def left_out(objective: Objective, point: Point, found: Statistics) -> Scatter:
+def left_out(objective: Objective, point: CostPoint, found: Statistics) -> Scatter:
     """Covariance from leaving out one recording after the other, to first order (a sandwich estimate)::
 
         cov = (K - 1) / K  sum_k d_k d_k',      d_k = (A - H_k)^-1 g_k,   A = sum_k H_k
@@ -130,7 +130,7 @@ def left_out(objective: Objective, point: Point, found: Statistics) -> Scatter:
 
 
 def _with(
-    objective: Objective, point: Point, found: Statistics, free: np.ndarray, inner: np.ndarray
+    objective: Objective, point: CostPoint, found: Statistics, free: np.ndarray, inner: np.ndarray
 ) -> Statistics:
     """Statistics with another covariance of these coordinates; beside own numbers none is known."""
     slope = objective.slope(point.z)
@@ -143,7 +143,7 @@ def _with(
 
 
 def resampled(
-    objective: Objective, point: Point, found: Statistics, *, level: float, resamples: int, seed: int,
+    objective: Objective, point: CostPoint, found: Statistics, *, level: float, resamples: int, seed: int,
     tolerance: float, most: int,
 ) -> Scatter:  # fmt: skip
     """Quantiles and covariance of fits to as many recordings, drawn with replacement (bootstrap).

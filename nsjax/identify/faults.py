@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from nsjax.identify.plan import Plan
+from nsjax.identify.plan import FitPlan
 
 FAILED = "the run failed"
 """What is said of a run whose status is not zero."""
 
 
 def fault_of(
-    plan: Plan, trained: Sequence[Any], status: np.ndarray, residual: np.ndarray, jacobian: np.ndarray
+    plan: FitPlan, trained: Sequence[Any], status: np.ndarray, residual: np.ndarray, jacobian: np.ndarray
 ) -> str:
     """A sentence, empty if nothing is wrong.
 
@@ -60,7 +60,7 @@ def _first(x: np.ndarray) -> tuple[int, ...] | None:
     return tuple(int(k) for k in first)
 
 
-def _place(plan: Plan, k: int, i: int) -> str:
+def _place(plan: FitPlan, k: int, i: int) -> str:
     """Recording and time."""
     recording = plan.recordings[k]
     who = f" of {recording.name or f'recording {k}'}" if plan.fitted > 1 else ""

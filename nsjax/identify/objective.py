@@ -11,13 +11,13 @@ import numpy as np
 
 from nsjax.identify import faults
 from nsjax.identify.losses import Loss
-from nsjax.identify.plan import Plan, padded
-from nsjax.identify.program import Found, evaluate
+from nsjax.identify.plan import FitPlan, padded
+from nsjax.identify.program import Predicted, evaluate
 from nsjax.identify.transforms import Transform
 
 
 @dataclasses.dataclass(frozen=True)
-class Point:
+class CostPoint:
     """Value, gradient and matrix of the cost at ``z`` (p,).
 
     Args:
@@ -55,7 +55,7 @@ class Objective:
     recordings, then those of each recording. ``weights`` (K,): how often each recording counts.
     """
 
-    def __init__(self, plan: Plan, loss: Loss, starts: int) -> None:
+    def __init__(self, plan: FitPlan, loss: Loss, starts: int) -> None:
         self.plan, self.loss, self.starts = plan, loss, starts
         self.shared = [x for x in plan.trained if not x.own]
         self.own = [x for x in plan.trained if x.own]
@@ -123,14 +123,14 @@ class Objective:
             rows.append(np.concatenate([x[:g], np.asarray(own, float)]))
         return np.stack(rows)
 
-    def run(self, x: Sequence[np.ndarray], tracks: Sequence[int]) -> Found:
+    def run(self, x: Sequence[np.ndarray], tracks: Sequence[int]) -> Predicted:
         """These recordings with each of these sets of numbers; first axis: sets times recordings."""
         lanes = np.concatenate([self.lanes(one, tracks) for one in x])
         room = padded(self.starts * len(self.plan.recordings), 8)
         self.calls += 1
         return evaluate(self.plan.program, self.plan.common, np.tile(tracks, len(x)), lanes, room)
 
-    def points(self, z: Sequence[np.ndarray]) -> list[Point]:
+    def points(self, z: Sequence[np.ndarray]) -> list[CostPoint]:
         """The search's knowledge at several places, all in one compiled call."""
         tracks = list(range(self.fitted))
         found = self.run([self.to_x(one) for one in z], tracks)
@@ -138,7 +138,7 @@ class Objective:
         parts = [jax.tree.map(lambda a, i=i: a[i * k : (i + 1) * k], found) for i in range(len(z))]
         return [self._point(one, part) for one, part in zip(z, parts, strict=True)]
 
-    def _point(self, z: np.ndarray, found: Found) -> Point:
+    def _point(self, z: np.ndarray, found: Predicted) -> CostPoint:
         plan, k = self.plan, self.fitted
         mask, noise = plan.mask[:k], plan.noise[:k]
         residual = np.where(mask, (np.asarray(found.values) - plan.values[:k]) / noise, 0.0)
@@ -155,7 +155,7 @@ class Objective:
         cost = 0.5 * float(np.sum(times * self.loss.rho(residual))) if ok else np.inf
         root = np.sqrt(times * self.loss.weight(residual)) if ok else np.zeros_like(residual)
         matrix, rest = self.compress(np.nan_to_num(jacobian) * root[..., None], residual * root)
-        return Point(
+        return CostPoint(
             z=z, cost=cost, gradient=matrix.T @ rest, matrix=matrix, rest=rest, residual=residual,
             jacobian=jacobian, fault=fault, status=status, impacts=np.asarray(found.impacts),
             notes=np.asarray(found.notes),

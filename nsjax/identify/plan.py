@@ -16,7 +16,7 @@ from nsjax.core.keys import Key, find, parse_parameter, put, refuse_twice
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import System
 from nsjax.identify.data import Recording
-from nsjax.identify.program import Common, RunProgram, Start, Tracks
+from nsjax.identify.program import FitData, InitialState, RunProgram, Tracks
 from nsjax.identify.transforms import Transform
 from nsjax.sensors import ENERGIES, label_name
 from nsjax.trajectory import label_names
@@ -43,7 +43,7 @@ class Trained:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class FitPlan:
     """An identification that has passed all checks.
 
     Args:
@@ -54,7 +54,7 @@ class Plan:
 
     problem: Problem
     program: RunProgram
-    common: Common
+    common: FitData
     trained: tuple[Trained, ...]
     recordings: tuple[Recording, ...]
     fitted: int
@@ -67,7 +67,7 @@ class Plan:
 def make_plan(
     problem: Problem, scheme: Scheme, data: Any, train: Mapping[str, Transform], dt: float,
     gradient: str | None, holdout: Any,
-) -> Plan:  # fmt: skip
+) -> FitPlan:  # fmt: skip
     """Checks and lays out everything; arguments as in `nsjax.identify`.
 
     Raises:
@@ -93,9 +93,9 @@ def make_plan(
         checks.check_shapes(problem.system, params, start)
         checks.check_values(problem.system, params, start, scheme, size)
     program = RunProgram(problem.system, entries, names, _needs_rows(problem.system, params, names))
-    common = Common(params=params, scheme=scheme, dt=size, tracks=tracks)
+    common = FitData(params=params, scheme=scheme, dt=size, tracks=tracks)
     values, noise, mask, known = _measured(recordings, names, shape)
-    return Plan(problem, program, common, trained, recordings, len(fitted), values, noise, mask, known)
+    return FitPlan(problem, program, common, trained, recordings, len(fitted), values, noise, mask, known)
 
 
 def _recordings(given: Any, what: str) -> tuple[Recording, ...]:
@@ -179,7 +179,7 @@ def _read_train(
     return params, trained, tuple((key, shape) for key, shape, _ in found)
 
 
-def _values(key: Key, params: Any, starts: Sequence[Start]) -> np.ndarray:
+def _values(key: Key, params: Any, starts: Sequence[InitialState]) -> np.ndarray:
     """The number or array of a key, first axis: one for all, or one per recording."""
     bases: list[dict[str, Any]] = [{"params": params, "state": start} for start in starts]
     found = []
@@ -210,10 +210,10 @@ def _state(problem: Problem, recording: Recording) -> Any:
     return checks.canonical(problem.state if recording.start is None else recording.start, "state")
 
 
-def _start(problem: Problem, recording: Recording) -> Start:
+def _start(problem: Problem, recording: Recording) -> InitialState:
     state = _state(problem, recording)
     still: Any = np.zeros(problem.system.nv)
-    return Start(q=state.q, v=state.v, xi=still)
+    return InitialState(q=state.q, v=state.v, xi=still)
 
 
 def padded(size: int, step: int) -> int:

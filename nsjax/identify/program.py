@@ -27,7 +27,7 @@ from nsjax.types import Array, PyTree, record
 
 
 @record()
-class Start:
+class InitialState:
     """Start of a run without its time; ``xi`` (nv,) moves ``q`` along `System.retract`, zero unless
     trained.
     """
@@ -61,14 +61,14 @@ class Tracks:
     """
 
     time: Array
-    start: Start
+    start: InitialState
     counts: Array
     place: Array
     weight: Array
 
 
 @record()
-class Common:
+class FitData:
     """Data common to all lanes."""
 
     params: PyTree
@@ -78,7 +78,7 @@ class Common:
 
 
 @record()
-class Lane:
+class FitLane:
     """Number of the recording, and the trained numbers (p,)."""
 
     track: Array
@@ -86,7 +86,7 @@ class Lane:
 
 
 @record()
-class Found:
+class Predicted:
     """Results of one lane: ``values`` (n, m) at the measured times, ``jacobian`` (n, m, p), status bits,
     number of impacts, and notes about the derivative.
     """
@@ -111,7 +111,7 @@ def with_numbers(
     return base
 
 
-def predict(program: RunProgram, common: Common, track: Tracks, x: Array) -> tuple[Array, Any]:
+def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tuple[Array, Any]:
     """Values at the measured times (n, m), linear between steps; and what happened on the way."""
     base = with_numbers(program, {"params": common.params, "state": track.start}, x)
     params, start, system = base["params"], base["state"], program.system
@@ -132,23 +132,25 @@ def predict(program: RunProgram, common: Common, track: Tracks, x: Array) -> tup
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
-def run_lane(program: RunProgram, common: Common, lane: Lane) -> Found:
+def run_lane(program: RunProgram, common: FitData, lane: FitLane) -> Predicted:
     """One lane."""
     track = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, lane.track, keepdims=False), common.tracks)
     jacobian, (values, status, impacts, notes) = jax.jacfwd(
         functools.partial(predict, program, common, track), has_aux=True
     )(lane.x)
-    return Found(values=values, jacobian=jacobian, status=status, impacts=impacts, notes=notes)
+    return Predicted(values=values, jacobian=jacobian, status=status, impacts=impacts, notes=notes)
 
 
 @functools.partial(jax.jit, static_argnames=("program", "devices"))
 def _call(
-    program: RunProgram, devices: tuple[Any, ...], common: Common, lanes: Lane, counts: Array
-) -> Found:
+    program: RunProgram, devices: tuple[Any, ...], common: FitData, lanes: FitLane, counts: Array
+) -> Predicted:
     return spread(functools.partial(run_lane, program), devices, common, lanes, counts)
 
 
-def evaluate(program: RunProgram, common: Common, tracks: np.ndarray, x: np.ndarray, room: int) -> Found:
+def evaluate(
+    program: RunProgram, common: FitData, tracks: np.ndarray, x: np.ndarray, room: int
+) -> Predicted:
     """Lanes (L,) with numbers (L, p) on all devices of the process; numpy arrays, lanes first.
 
     Args:
@@ -157,5 +159,5 @@ def evaluate(program: RunProgram, common: Common, tracks: np.ndarray, x: np.ndar
     devices = tuple(jax.local_devices())
     pick, counts, order = lay_out(np.arange(len(tracks)), len(devices), -(-room // len(devices)))
     own: dict[str, Any] = {"track": np.asarray(tracks)[pick], "x": np.asarray(x, float)[pick]}
-    found = _call(program, devices, common, Lane(**own), counts)
+    found = _call(program, devices, common, FitLane(**own), counts)
     return jax.tree.map(lambda a: np.asarray(a)[order], found)

@@ -15,7 +15,7 @@ from nsjax.core.errors import nearest
 from nsjax.identify import clusters, faults, losses, solve
 from nsjax.identify.data import Recording
 from nsjax.identify.estimate import Estimate, Fit, Run
-from nsjax.identify.objective import Objective, Point
+from nsjax.identify.objective import CostPoint, Objective
 from nsjax.identify.plan import make_plan
 from nsjax.identify.program import with_numbers
 from nsjax.identify.statistics import (
@@ -172,7 +172,7 @@ def _sample(objective: Objective, spread: float, rng: np.random.Generator) -> np
 
 
 def _intervals(
-    objective: Objective, best: Point, level: float, kind: str, draw: dict[str, Any]
+    objective: Objective, best: CostPoint, level: float, kind: str, draw: dict[str, Any]
 ) -> tuple[Statistics, np.ndarray, str]:
     """Statistics, intervals (p, 2) and why they have not their level, empty if they have."""
     plan, found, why = objective.plan, describe(objective, best), ""
@@ -198,7 +198,7 @@ def _intervals(
 
 
 def _report(
-    objective: Objective, ended: list[solve.Search], best: Point, level: float, kind: str,
+    objective: Objective, ended: list[solve.Search], best: CostPoint, level: float, kind: str,
     draw: dict[str, Any],
 ) -> Estimate:  # fmt: skip
     plan = objective.plan
@@ -253,7 +253,7 @@ def _walls(objective: Objective, x: np.ndarray) -> list[str]:
     return found
 
 
-def _quality(objective: Objective, best: Point, found: Statistics) -> list[str]:
+def _quality(objective: Objective, best: CostPoint, found: Statistics) -> list[str]:
     """Sentences about residuals and derivatives."""
     plan, sentences = objective.plan, []
     if plan.known:

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.errors import nearest
-from nsjax.identify.objective import Objective, Point
+from nsjax.identify.objective import CostPoint, Objective
 
 METHODS = ("levenberg_marquardt", "gauss_newton")
 
@@ -33,24 +33,24 @@ class Search:
         self.low, self.high = objective.walls(z)
         self.known = objective.plan.known
         self.freedom = objective.freedom
-        self.best: Point | None = None
+        self.best: CostPoint | None = None
         self.done = self.converged = False
         self.why = ""
         self.history: list[tuple[float, np.ndarray]] = []
         self.told = 0
 
-    def tell(self, point: Point) -> None:
+    def tell(self, point: CostPoint) -> None:
         """Takes note of what is at ``trial`` and chooses the next."""
         raise NotImplementedError
 
     def _stop(self, converged: bool, why: str) -> None:
         self.done, self.converged, self.why = True, converged, why
 
-    def _take(self, point: Point) -> None:
+    def _take(self, point: CostPoint) -> None:
         self.best = point
         self.history.append((point.cost, point.z))
 
-    def _free(self, point: Point) -> np.ndarray:
+    def _free(self, point: CostPoint) -> np.ndarray:
         """Coordinates that are not pressed against a wall."""
         at_low = (point.z <= self.low) & (point.gradient > 0.0)
         at_high = (point.z >= self.high) & (point.gradient < 0.0)
@@ -80,7 +80,7 @@ class Levenberg(Search):
         self.scale = np.zeros_like(z)
         self.predicted, self.length, self.fault = 0.0, np.inf, ""
 
-    def tell(self, point: Point) -> None:
+    def tell(self, point: CostPoint) -> None:
         """Takes note of what is at ``trial`` and chooses the next."""
         self.told += 1
         self.fault = point.fault
@@ -106,7 +106,7 @@ class Levenberg(Search):
             return self._propose()
         return self._accept(point, length)
 
-    def _accept(self, point: Point, length: float) -> None:
+    def _accept(self, point: CostPoint, length: float) -> None:
         self.growth, self.part, self.length = 2.0, 1.0, length
         self._take(point)
         self._propose()
@@ -120,11 +120,11 @@ class Levenberg(Search):
         assert self.best is not None
         return 1.0 if self.known else float(np.sqrt(2.0 * self.best.cost / self.freedom)) or 1e-300
 
-    def _length(self, point: Point) -> float:
+    def _length(self, point: CostPoint) -> float:
         """Length of the undamped step, in standard deviations if the noise is one."""
         return float(np.linalg.norm(point.matrix @ self._step(point, 0.0)))
 
-    def _step(self, point: Point, damping: float) -> np.ndarray:
+    def _step(self, point: CostPoint, damping: float) -> np.ndarray:
         free = self._free(point)
         d = np.where(self.scale > 0.0, self.scale, 1.0)[free]
         # columns of unit length: the least-squares solver judges rank relative to the largest
@@ -134,7 +134,7 @@ class Levenberg(Search):
         step[free] = np.linalg.lstsq(np.concatenate(rows), right, rcond=1e-12)[0] / d
         return np.clip(point.z + step, self.low, self.high) - point.z
 
-    def _downhill(self, point: Point) -> np.ndarray:
+    def _downhill(self, point: CostPoint) -> np.ndarray:
         """The next step. A wall can bend a long one uphill; a shorter or a more damped one points down."""
         while True:
             step = self._step(point, self.damping if self.damped else 0.0)
@@ -185,7 +185,7 @@ class Descent(Search):
         self.optimiser, self.memory = optimiser, optimiser.init(z / self.unit)
         self.costs: list[float] = []
 
-    def tell(self, point: Point) -> None:
+    def tell(self, point: CostPoint) -> None:
         """Takes note of what is at ``trial`` and steps on."""
         self.told += 1
         if not point.ok:

@@ -7,7 +7,7 @@ import statistics
 
 import numpy as np
 
-from nsjax.identify.objective import Objective, Point
+from nsjax.identify.objective import CostPoint, Objective
 
 NULL = 1e-7
 """A direction of relative changes whose singular value is this small beside the largest moves nothing:
@@ -49,7 +49,7 @@ class Statistics:
         return np.asarray(self.singular_values <= NULL * self.largest)
 
 
-def describe(objective: Objective, point: Point) -> Statistics:
+def describe(objective: Objective, point: CostPoint) -> Statistics:
     """Statistics at a point.
 
     With squares the covariance is ``s^2 (J'J)^-1``, ``s^2 = 1`` for a known noise level and the variance
@@ -90,7 +90,7 @@ def describe(objective: Objective, point: Point) -> Statistics:
     )
 
 
-def _shared(objective: Objective, point: Point, scale: np.ndarray) -> np.ndarray | None:
+def _shared(objective: Objective, point: CostPoint, scale: np.ndarray) -> np.ndarray | None:
     """Sensitivity (r, g) to the numbers common to several recordings, times ``scale``: what the numbers of
     each recording leave of it. None where there are no such numbers, or no others.
     """
@@ -119,7 +119,7 @@ def _padded(matrix: np.ndarray) -> np.ndarray:
     return np.pad(matrix, ((0, short), (0, 0)))
 
 
-def _held(objective: Objective, point: Point) -> np.ndarray:
+def _held(objective: Objective, point: CostPoint) -> np.ndarray:
     low, high = objective.walls(objective.to_z(objective.begin))
     box = np.asarray([t.kind == "box" for t in objective.transforms])
     return box & ((point.z <= low) | (point.z >= high))
@@ -166,7 +166,7 @@ def quantile(level: float, freedom: int | None) -> float:
     return low
 
 
-def noise_alone(objective: Objective, point: Point, found: Statistics) -> str:
+def noise_alone(objective: Objective, point: CostPoint, found: Statistics) -> str:
     """Why residuals are not the independent noise that intervals from the noise level rest on, empty if
     nothing shows.
 

@@ -104,7 +104,7 @@ def _colours(near: list[np.ndarray], order: np.ndarray) -> np.ndarray:
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class EliminationPlan:
     """How a pattern is eliminated: ordered to a narrow band, cut into blocks as wide as the band.
 
     Args:
@@ -128,8 +128,8 @@ class Plan:
 
 
 @functools.cache
-def plan(pattern: Pattern) -> Plan:
-    """`Plan` of a pattern."""
+def plan(pattern: Pattern) -> EliminationPlan:
+    """`EliminationPlan` of a pattern."""
     near, n = pattern.neighbours(), pattern.size
     order = _ordering(near)
     place = np.argsort(order)
@@ -145,4 +145,4 @@ def plan(pattern: Pattern) -> Plan:
     index[j - i + 1, i, a, b] = colours[column] * n + row
     inside[j - i + 1, i, a, b] = True
     filled = (np.arange(blocks * width) >= n).reshape(blocks, width)
-    return Plan(order, place, width, colours, index, inside, filled)
+    return EliminationPlan(order, place, width, colours, index, inside, filled)

@@ -211,10 +211,10 @@ def _one(plan: Plan, k: int, parameters: int) -> tuple[Array, Array, Array]:
 @functools.partial(jax.jit, static_argnames=("one", "parameters"))
 def _differentiated(
     one: program.LaneProgram, common: program.Common, lane: program.Lane, parameters: int
-) -> tuple[Array, Array, Array, program.Found]:
+) -> tuple[Array, Array, Array, program.LaneResults]:
     """Outputs and their derivatives by the varied numbers behind the step size, in forward mode."""
 
-    def run(x: tuple[Array, ...]) -> tuple[Array, tuple[Array, Array, program.Found]]:
+    def run(x: tuple[Array, ...]) -> tuple[Array, tuple[Array, Array, program.LaneResults]]:
         found = program.run_lane(one, common, dataclasses.replace(lane, values=(lane.values[0], *x)))
         values, impacts = found.values
         return values, (values, impacts, dataclasses.replace(found, values=None))

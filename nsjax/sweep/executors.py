@@ -95,8 +95,8 @@ def _arguments(plan: Plan, some: np.ndarray, chunk: int) -> Any:
 
 def parts(
     plan: Plan, left: np.ndarray, size: int, memory_bytes: int, executor: futures.Executor,
-    shapes: program.Found,
-) -> Generator[tuple[np.ndarray, program.Found], None, None]:  # fmt: skip
+    shapes: program.LaneResults,
+) -> Generator[tuple[np.ndarray, program.LaneResults], None, None]:  # fmt: skip
     """Lanes with their results, in the order in which workers finish them.
 
     Args:

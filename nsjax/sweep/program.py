@@ -68,7 +68,7 @@ class Lane:
 
 
 @record()
-class Found:
+class LaneResults:
     """Results of one lane."""
 
     values: PyTree
@@ -95,7 +95,7 @@ traced_row = jax.jit(run_row)
 
 
 @functools.partial(jax.jit, static_argnames=("program",))
-def run_lane(program: LaneProgram, common: Common, lane: Lane) -> Found:
+def run_lane(program: LaneProgram, common: Common, lane: Lane) -> LaneResults:
     """One lane from its start to its reduced values."""
     params, state, scheme, _ = apply(program.keys, common, lane.values)
     book = LoopProgram(system=program.system, keep=ROWS, events=program.events)
@@ -109,7 +109,7 @@ def run_lane(program: LaneProgram, common: Common, lane: Lane) -> Found:
         counts = count(jnp.arange((program.rows or 0) + 1))
         run, columns = lax.scan(row, run, counts)
         values = program.reduce(trajectory(program.system, params, run, columns))
-        return Found(values=values, status=run.status, first_failure=run.first_failure)
+        return LaneResults(values=values, status=run.status, first_failure=run.first_failure)
     fold = program.reduce
 
     def one(run: Any, columns: dict[str, Any]) -> Trajectory:
@@ -122,12 +122,12 @@ def run_lane(program: LaneProgram, common: Common, lane: Lane) -> Found:
     shapes = jax.eval_shape(row, run, count(jnp.asarray(0)))[1]
     zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     run, kept = lax.fori_loop(0, common.rows + 1, step, (run, fold.start(one(run, zeros))))
-    return Found(values=fold.finish(kept), status=run.status, first_failure=run.first_failure)
+    return LaneResults(values=fold.finish(kept), status=run.status, first_failure=run.first_failure)
 
 
-def lane_shapes(program: LaneProgram, common: Common, lane: Lane) -> Found:
+def lane_shapes(program: LaneProgram, common: Common, lane: Lane) -> LaneResults:
     """Shapes and types of what one lane gives, without computing it."""
-    shapes: Found = jax.eval_shape(functools.partial(run_lane, program), common, lane)
+    shapes: LaneResults = jax.eval_shape(functools.partial(run_lane, program), common, lane)
     return shapes
 
 
@@ -184,6 +184,6 @@ def spread(
 @functools.partial(jax.jit, static_argnames=("program", "devices"))
 def call(
     program: LaneProgram, devices: tuple[Any, ...], common: Common, lanes: Lane, counts: Array
-) -> Found:
+) -> LaneResults:
     """One compiled call: on each device the first ``counts[d]`` of its share of the lanes."""
     return spread(functools.partial(run_lane, program), devices, common, lanes, counts)

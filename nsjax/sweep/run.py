@@ -159,7 +159,7 @@ def sweep(
     return _result(plan, _run(plan, lanes, memory_bytes, progress, checkpoint, executor), refused)
 
 
-def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.Found]:
+def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.LaneResults]:
     """Lanes of one compiled call on each device, a power of two, and the shapes of what a lane gives."""
     one = plan.one
     lane = jax.tree.map(lambda x: x[0], plan.lanes(np.zeros(1, int)))
@@ -186,7 +186,7 @@ def _chunk(plan: Plan, memory_bytes: int, devices: int) -> tuple[int, program.Fo
 def _run(
     plan: Plan, lanes: np.ndarray, memory_bytes: int, progress: bool | Callable[[int, int], None],
     checkpoint: PathLike | None, executor: futures.Executor | None,
-) -> program.Found:  # fmt: skip
+) -> program.LaneResults:  # fmt: skip
     """All lanes that can start, dealt to processes and devices; numpy arrays with one entry per lane."""
     devices = tuple(jax.local_devices())[: None if executor is None else 1]
     chunk, shapes = _chunk(plan, memory_bytes, len(devices))
@@ -216,7 +216,7 @@ def _run(
 
 def _parts(
     plan: Plan, left: np.ndarray, size: int, devices: tuple[Any, ...], chunk: int
-) -> Generator[tuple[np.ndarray, program.Found], None, None]:
+) -> Generator[tuple[np.ndarray, program.LaneResults], None, None]:
     """Lanes with their results, ``size`` at a time, by the devices of this process."""
     for start in range(0, len(left), size):
         some = left[start : start + size]
@@ -231,7 +231,7 @@ def _blank(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 def deal(
     plan: Plan, some: np.ndarray, devices: tuple[Any, ...], chunk: int
-) -> tuple[program.Found, np.ndarray]:
+) -> tuple[program.LaneResults, np.ndarray]:
     """Some lanes in one compiled call, and the places at which the result holds them."""
     table, counts, order = lay_out(some, len(devices), chunk)
     return program.call(plan.one, devices, plan.common, plan.lanes(table), counts), order
@@ -249,7 +249,7 @@ def lay_out(some: np.ndarray, devices: int, chunk: int) -> tuple[np.ndarray, np.
     return table.reshape(-1), counts, (k % devices) * chunk + k // devices
 
 
-def _result(plan: Plan, found: program.Found, refused: dict[int, str] | None = None) -> SweepResult:
+def _result(plan: Plan, found: program.LaneResults, refused: dict[int, str] | None = None) -> SweepResult:
     axes = plan.axes
     refused = refused or {}
     if refused:
@@ -264,7 +264,7 @@ def _result(plan: Plan, found: program.Found, refused: dict[int, str] | None = N
     )  # fmt: skip
 
 
-def _traced(plan: Plan, gradient: str | None) -> program.Found:
+def _traced(plan: Plan, gradient: str | None) -> program.LaneResults:
     """The sweep inside a transformation: lengths static, every lane recomputed in its backward pass."""
     one, lengths, count = plan.one, plan.lengths, plan.axes.count
     every = int(lengths.every[0])
@@ -274,16 +274,18 @@ def _traced(plan: Plan, gradient: str | None) -> program.Found:
             "instead of time, or sweep outside jit and grad"
         )
 
-    def lane(common: program.Common, own: program.Lane) -> program.Found:
+    def lane(common: program.Common, own: program.Lane) -> program.LaneResults:
         return jax.checkpoint(functools.partial(whole, common))(own)
 
-    def whole(common: program.Common, own: program.Lane) -> program.Found:
+    def whole(common: program.Common, own: program.Lane) -> program.LaneResults:
         params, state, scheme, _ = program.apply(one.keys, common, own.values)
         traj = simulate(
             one.system, params, state, scheme, dt=own.dt, steps=every * lengths.rows, every=every,
             events=one.events, gradient=gradient,
         )  # fmt: skip
-        return program.Found(values=one.reduce(traj), status=traj.status, first_failure=traj.first_failure)
+        return program.LaneResults(
+            values=one.reduce(traj), status=traj.status, first_failure=traj.first_failure
+        )
 
     devices = tuple(jax.local_devices())
     full = -(-count // len(devices)) * len(devices)

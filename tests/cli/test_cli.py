@@ -75,7 +75,7 @@ def test_quiet_says_nothing(capsys) -> None:
 
 
 def test_lengths(monkeypatch) -> None:
-    def plan(*argv: str) -> inputs.Plan:
+    def plan(*argv: str) -> inputs.RunPlan:
         return inputs.make_plan(cli._parser().parse_args([*BALL, *argv]))
 
     entry = models.REGISTRY["bouncing_ball"]

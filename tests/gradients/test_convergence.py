@@ -30,7 +30,10 @@ QUICK = {
     ],
     "nsga_decoupled": ["balls, equal times"],
 }
+EVERY = "ball e=0.8 impacts=3"
+"""A case that each scheme does among the quick tests."""
 PAIRS = [(scheme, name) for scheme, names in QUICK.items() for name in names]
+PAIRS += [(scheme, EVERY) for scheme in SCHEMES if (scheme, EVERY) not in PAIRS]
 REST = [(scheme, name) for scheme in SCHEMES for name in ALL if (scheme, name) not in PAIRS]
 
 

@@ -38,8 +38,12 @@ FURTHER = (("absolute", 3), ("absolute", 2), ("joint", 3))
 
 def both_ways(end, x):
     """Derivative of a run's end, forward and reverse."""
-    forward = jax.jit(lambda x: jax.jvp(end, (x,), (jnp.ones(()),))[1])(x)
-    return float(forward), float(jax.jit(jax.grad(end))(x))
+    return forwards(end, x), float(jax.jit(jax.grad(end))(x))
+
+
+def forwards(end, x):
+    """Derivative of a run's end, forward."""
+    return float(jax.jit(lambda x: jax.jvp(end, (x,), (jnp.ones(()),))[1])(x))
 
 
 # a joint: a pin in a slot, which moves along the axis of the first body and turns about a second one
@@ -250,7 +254,8 @@ def cable_energy(own, points, poses, part):
 CABLE = ElementKind(name="cable", piece=cable_piece, forces=cable_forces, energy=cable_energy)
 
 
-def test_a_new_element(monkeypatch) -> None:
+@pytest.mark.parametrize("reverse_too", [False, pytest.param(True, marks=SLOW)])
+def test_a_new_element(monkeypatch, reverse_too: bool) -> None:
     """A cable of two elements that is stretched and let go: both free nodes swing as masses on springs."""
     monkeypatch.setitem(elements.KINDS, CABLE.name, CABLE)
     axial, line, pulled = 50.0, 0.4, 0.01
@@ -275,8 +280,9 @@ def test_a_new_element(monkeypatch) -> None:
         moved = problem.replace(**{"wire.section.EA": stiff})
         return nsjax.simulate(*moved, schemes.generalized_alpha(rho_inf=1.0), dt=1e-3, steps=20).q[-1, 14]
 
-    forward, reverse = both_ways(end, jnp.asarray(axial))
-    assert abs(forward - reverse) < 1e-12
+    forward = forwards(end, jnp.asarray(axial))
+    if reverse_too:
+        assert abs(forward - float(jax.jit(jax.grad(end))(jnp.asarray(axial)))) < 1e-12
     rest = 0.02 * np.sqrt(squares)  # d cos(w t) / d EA = -t sin(w t) w / (2 EA)
     wanted = -float((ways @ (parts * np.sin(rest) * rest / (2.0 * axial)))[1])
     assert abs(forward - wanted) < 1e-3 * abs(wanted)

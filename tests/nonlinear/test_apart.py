@@ -11,7 +11,7 @@ import pytest
 import nsjax
 from nsjax import models, schemes
 from nsjax.nonlinear import piecewise_loops
-from tests.common.kernel import is_one_kernel
+from tests.common.kernel import USERS, is_one_kernel
 
 LEAN = sys.modules["nsjax.nonlinear.lean"]
 
@@ -28,10 +28,10 @@ def _end(restitution):
 @pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
 def test_the_derivative_is_the_same_in_pieces(monkeypatch, mode) -> None:
     """Through some impacts of the slider-crank; rounding differs, as of any two programs."""
-    whole = jax.jit(mode(_end)).lower(0.4).compile()
+    whole = jax.jit(mode(_end)).lower(0.4).compile(USERS)
     monkeypatch.setattr(LEAN, "LARGE", 0)
     jax.clear_caches()  # else what has been traced is taken
-    pieces = jax.jit(mode(_end)).lower(0.4).compile()
+    pieces = jax.jit(mode(_end)).lower(0.4).compile(USERS)
     found = np.asarray(whole(0.4))
     assert np.any(np.abs(found) > 1e-6)
     np.testing.assert_allclose(pieces(0.4), found, rtol=1e-9, atol=1e-12 * np.max(np.abs(found)))

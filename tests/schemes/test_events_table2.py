@@ -40,7 +40,7 @@ DURATION = 0.0335
 MIDPOINT = ("moreau", "moreau_theta", "ggl_decoupled", "ggl_unified")
 BOTH_ENDS = ("half_explicit", "generalized_alpha", "hht", "newmark", "bathe", "ed_alpha")
 # One program per scheme is compiled; these serve other tests of the same mechanism as well.
-QUICK = ("moreau", "half_explicit", "generalized_alpha", "bathe", "ed_alpha")
+QUICK = ("moreau", "half_explicit", "generalized_alpha")
 SCHEMES = [
     pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
     for name, entry in schemes.REGISTRY.items()

@@ -44,7 +44,7 @@ from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga.fallback import by_contact_solver, has_fallback
 from nsjax.schemes.nsga.levels import Level
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised, regularisation
-from nsjax.schemes.nsga.residual import Residual, Tolerances, Unknown, evaluate, no_unknown, sigma
+from nsjax.schemes.nsga.residual import LevelUnknowns, Residual, Tolerances, evaluate, no_unknown, sigma
 from nsjax.types import Array, PyTree, record
 
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
@@ -112,8 +112,8 @@ def _all_linear(c: Subproblems, s: PyTree, z: Any, held: Any, p: Array, bilatera
     n, sizes = system.nv, [level.rows for level in c.levels]
     ends, x = np.cumsum(sizes)[:-1], [y.x for y in z]
 
-    def unknowns(w: Array) -> tuple[Unknown, ...]:
-        return tuple(Unknown(w=w[i * n : (i + 1) * n], x=x[i]) for i in range(3))
+    def unknowns(w: Array) -> tuple[LevelUnknowns, ...]:
+        return tuple(LevelUnknowns(w=w[i * n : (i + 1) * n], x=x[i]) for i in range(3))
 
     def stacked(f: Callable[..., Array], w: Array, *more: Any) -> Array:
         now = unknowns(w)
@@ -188,7 +188,7 @@ def _moved(
         dynamic, rows = (jnp.concatenate([getattr(y, f) for y in r]) for f in ("dynamic", "rows"))
         dw, dx = correction(x, dynamic, rows, derivative)
         parts = jnp.split(dw, len(levels)), jnp.split(dx, np.cumsum([v.rows for v in levels])[:-1])
-    moved = tuple(Unknown(w=y.w + a, x=y.x + b) for y, a, b in zip(z, *parts, strict=True))
+    moved = tuple(LevelUnknowns(w=y.w + a, x=y.x + b) for y, a, b in zip(z, *parts, strict=True))
     return moved, jnp.max(jnp.abs(dw))
 
 
@@ -200,14 +200,14 @@ def _in_turn(c: Subproblems, s: PyTree, z: Any, tolerances: Tolerances, late: Ar
     for i, level in enumerate(c.levels):
         d = c.data(c, s, tuple(now))[i]
 
-        def corrected(z: Unknown, level: Level = level, d: PyTree = d) -> tuple[Unknown, Array]:
+        def corrected(z: LevelUnknowns, level: Level = level, d: PyTree = d) -> tuple[LevelUnknowns, Array]:
             r = evaluate(level, d, z, tolerances)
             (moved,), size = _moved((level,), tangent(level, d, z.w, r.sigma, r.held), (z,), [r])
             return moved, size
 
-        def solved(z: Unknown, level: Level = level, d: PyTree = d) -> tuple[Unknown, Array]:
+        def solved(z: LevelUnknowns, level: Level = level, d: PyTree = d) -> tuple[LevelUnknowns, Array]:
             w, x = by_contact_solver(level, d, z.w)
-            return Unknown(w=w, x=x), jnp.max(jnp.abs(w - z.w))
+            return LevelUnknowns(w=w, x=x), jnp.max(jnp.abs(w - z.w))
 
         falls_back = has_fallback(level)
         now[i], size = branch(late, solved, corrected, now[i]) if falls_back else corrected(now[i])
@@ -272,7 +272,12 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
         def fall_back(_: None) -> tuple[Any, Array, Array, Any]:
             w, x = by_contact_solver(c.levels[-1], data[-1], z[-1].w)
             anew = None if passes is None else dataclasses.replace(passes, anew=jnp.asarray(True))
-            return (*z[:-1], Unknown(w=w, x=x)), jnp.asarray(False), jnp.full_like(scale, jnp.inf), anew
+            return (
+                (*z[:-1], LevelUnknowns(w=w, x=x)),
+                jnp.asarray(False),
+                jnp.full_like(scale, jnp.inf),
+                anew,
+            )
 
         def more(_: None) -> tuple[Any, Array, Array, Any]:
             if not c.monolithic:
@@ -336,7 +341,7 @@ def _solver(c: Subproblems) -> Callable[[Any], Any]:
 def solve_levels(
     c: Subproblems, s: PyTree, tolerances: Tolerances, kept: StageTangent | None = None,
     carried: Carried | None = None,
-) -> tuple[tuple[Unknown, ...], Array, Array, Carried | None]:  # fmt: skip
+) -> tuple[tuple[LevelUnknowns, ...], Array, Array, Carried | None]:  # fmt: skip
     """Solves subproblems from zero; unknowns, linear solves, converged, the last tangent if one was given.
 
     Args:

@@ -44,31 +44,31 @@ class Residual:
 
 
 @record()
-class Unknown:
+class LevelUnknowns:
     """Increment (nv,) and scaled multipliers (rows,) of a subproblem."""
 
     w: Array
     x: Array
 
 
-def no_unknown(level: Level) -> Unknown:
+def no_unknown(level: Level) -> LevelUnknowns:
     """The start of every iteration."""
-    return Unknown(w=jnp.zeros(level.system.nv), x=jnp.zeros(level.rows))
+    return LevelUnknowns(w=jnp.zeros(level.system.nv), x=jnp.zeros(level.rows))
 
 
-def sigma(level: Level, d: PyTree, z: Unknown) -> Array:
+def sigma(level: Level, d: PyTree, z: LevelUnknowns) -> Array:
     """Augmented multipliers ``k x - p y`` (rows,)."""
     k, p = level.factors(d)
     return k * z.x - p * level.values(d, z.w)
 
 
-def acting(level: Level, d: PyTree, z: Unknown) -> Array:
+def acting(level: Level, d: PyTree, z: LevelUnknowns) -> Array:
     """What of an answer acts (rows,): forces [N] or impulses [N s], with the derivative of ``k x``."""
     k, _ = level.factors(d)
     return with_tangent(lax.stop_gradient(level.law(d, sigma(level, d, z))), k * z.x)
 
 
-def evaluate(level: Level, d: PyTree, z: Unknown, tolerances: Tolerances) -> Residual:
+def evaluate(level: Level, d: PyTree, z: LevelUnknowns, tolerances: Tolerances) -> Residual:
     """Residual of a subproblem, and whether it meets [C (51)]."""
     k, p = level.factors(d)
     s = sigma(level, d, z)

@@ -20,7 +20,7 @@ from nsjax.schemes.choices import tangent_of
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
 from nsjax.schemes.nsga.linear import linearised
 from nsjax.schemes.nsga.newton import Subproblems, blank_tangent, own_data, solve_levels
-from nsjax.schemes.nsga.residual import Tolerances, Unknown, acting, sigma
+from nsjax.schemes.nsga.residual import LevelUnknowns, Tolerances, acting, sigma
 from nsjax.schemes.nsga.smooth import SmoothLevel
 from nsjax.schemes.nsga.states import Prediction, Smooth, Total, rows_at, total_state
 from nsjax.types import Array, PyTree, record
@@ -67,7 +67,7 @@ def decoupled(
     """The three subproblems one after the other, [C Algorithm 1]."""
     levels = levels_of(system, options)
 
-    def solve(k: int, d: PyTree) -> tuple[Unknown, Array, Array, Any]:
+    def solve(k: int, d: PyTree) -> tuple[LevelUnknowns, Array, Array, Any]:
         kept, carried = constants[k] if constants else None, tangents[k] if tangents else None
         c = Subproblems((levels[k],), own_data)
         (z,), count, solved, after = solve_levels(c, d, tolerances, kept, carried)
@@ -119,7 +119,7 @@ def levels_of(system: System, options: Options) -> tuple[SmoothLevel, PositionLe
     )
 
 
-def _total(level: PositionLevel, d: Any, z: Unknown) -> Total:
+def _total(level: PositionLevel, d: Any, z: LevelUnknowns) -> Total:
     """The corrected position, its rows, and the contacts that it holds."""
     active = level.on(d, sigma(level, d, z))
     at = total_state(level.system, d[0], level.total(d, z.w), active)
