@@ -243,25 +243,3 @@ def test_several_alike_are_those_one_by_one() -> None:
         asked = distance(placed(own, CLOUD), q[28:31]) - 0.1
         if asked > 0.0:
             assert abs(float(gap[several.rows[f"s{name}"]][0]) - asked) < 1e-9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dt", [1e-3, 2.5e-4])
-def test_how_deep_a_ball_comes(dt: float) -> None:
-    """A scheme that holds velocities leaves a ball as deep as it came within a step, at most its speed
-    times the step; one that holds positions leaves none.
-    """
-    draw = np.random.default_rng(0).normal(size=(30, 3))
-    rock = 0.3 * draw / np.linalg.norm(draw, axis=1)[:, None]
-    problem = assemble(
-        body("b", mass=1.0, inertia=(0.004,) * 3),
-        contact("c", sphere("b", 0.1), hull("ground", rock), friction=0.3),
-        gravity=(0.0, 0.0, -9.81), start={"b": ((0.02, 0.01, 1.4),)},
-    )  # fmt: skip
-    deepest = []
-    for scheme in (schemes.moreau(), schemes.ggl_decoupled()):
-        traj = nsjax.simulate(*problem, scheme, dt=dt, time=0.5)
-        speed = float(jnp.max(jnp.linalg.norm(traj.body("b").velocity, axis=1)))
-        deepest.append(-float(jnp.min(traj.contact("c").gap)) / (speed * dt))
-    assert 0.0 < deepest[0] < 1.0
-    assert deepest[1] < 1e-9
