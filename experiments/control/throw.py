@@ -58,13 +58,17 @@ def hand(angles: Any, rates: Any) -> tuple[jax.Array, jax.Array]:
 def swing(numbers: Any, steps: int, every: int) -> nsjax.Trajectory:
     """The arm until it lets go."""
     arm: Any = parts()[0].replace({"lift.value": numbers[0], "flick.value": numbers[1]})
-    return nsjax.simulate(*arm, SWING, dt=numbers[2] / steps, steps=steps, every=every)
+    return nsjax.simulate(
+        arm.system, arm.params, arm.state, SWING, dt=numbers[2] / steps, steps=steps, every=every
+    )
 
 
 def flight(numbers: Any, place: Any, speed: Any, steps: int, every: int) -> nsjax.Trajectory:
     """Height of the ball from the hand on; the floor is smooth, so that it keeps its speed along it."""
     ball: Any = parts()[1].replace(initial_q=place[1:], initial_v=speed[1:])
-    return nsjax.simulate(*ball, BOUNCE, dt=numbers[3] / steps, steps=steps, every=every)
+    return nsjax.simulate(
+        ball.system, ball.params, ball.state, BOUNCE, dt=numbers[3] / steps, steps=steps, every=every
+    )
 
 
 def end(numbers: Any, steps: int) -> jax.Array:
