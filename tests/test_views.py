@@ -12,7 +12,7 @@ import pytest
 
 import nsjax
 from nsjax import InputError, models, multibody, schemes
-from nsjax.cli.inputs import Plan
+from nsjax.cli.inputs import RunPlan
 from nsjax.cli.report import summary
 from nsjax.report import with_unit
 from nsjax.short import short
@@ -28,7 +28,7 @@ def run():
 def test_a_run_is_printed_as_the_command_line_reports_it() -> None:
     traj = run()
     told = str(traj).splitlines()
-    plan = Plan(BALLS, schemes.moreau(), 1e-3, 500, 5)
+    plan = RunPlan(BALLS, schemes.moreau(), 1e-3, 500, 5)
     reported = summary(plan, traj, 1.0, 1.0).splitlines()
     assert set(reported) & set(told) >= {
         x for x in told if x.startswith(("model", "scheme", "contact", "ball"))
