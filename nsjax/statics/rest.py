@@ -36,7 +36,7 @@ def _mass(system: System, q: Array, p: PyTree) -> Array:
 
 
 @dataclasses.dataclass
-class _Search:
+class _RestSearch:
     """Where the search stands: position, multipliers, and ``a``."""
 
     ramp: Ramp
@@ -88,7 +88,7 @@ def rest(problem: Problem, who: str) -> Problem:
         InputError: if it does not come to rest.
     """
     ramp, q = ramp_of(problem, None)
-    search, before = _Search(ramp, q, np.zeros(ramp.system.nb)), 0.0
+    search, before = _RestSearch(ramp, q, np.zeros(ramp.system.nb)), 0.0
     for _ in range(STEPS):
         xi, rate, unstable = search.step()
         if not np.all(np.isfinite(search.q)):

@@ -12,7 +12,7 @@ from nsjax.multibody.contacts.pair_kind import PairKind
 Kinds = tuple[str, str]
 
 
-class Pairs(collections.UserDict[Kinds, PairKind]):
+class PairTable(collections.UserDict[Kinds, PairKind]):
     """Kinds of pairs by those of their shapes: the entries of this file, and those that kinds of shapes
     bring.
     """
@@ -33,7 +33,7 @@ class Pairs(collections.UserDict[Kinds, PairKind]):
         return len({**self.data, **self._brought()})
 
 
-KINDS = Pairs(
+KINDS = PairTable(
     {
         x.kinds: x
         for x in (

@@ -22,7 +22,7 @@ from nsjax.types import Array, PyTree, record
 
 
 @record()
-class Part:
+class StepPart:
     """Everything that a part of a step depends on.
 
     Args:
@@ -57,7 +57,7 @@ class Arrival:
     found: Array
 
 
-def advance(system: System, d: Part, dt: Array, flies: bool = False) -> PartEnd:
+def advance(system: System, d: StepPart, dt: Array, flies: bool = False) -> PartEnd:
     """The motion in the modes of the part after ``dt``; with ``flies`` all contacts are open."""
     inner = inside(d.scheme)
     step = Step(
@@ -75,12 +75,12 @@ def advance(system: System, d: Part, dt: Array, flies: bool = False) -> PartEnd:
     return found
 
 
-def state_of(d: Part, dt: Array, end: PartEnd) -> State:
+def state_of(d: StepPart, dt: Array, end: PartEnd) -> State:
     """The state after ``dt``."""
     return State(t=d.state.t + dt, q=end.q, v=end.v)
 
 
-def look(system: System, d: Part, state: State) -> tuple[Array, Array]:
+def look(system: System, d: StepPart, state: State) -> tuple[Array, Array]:
     """Signals (kinds, nc) of what may come to an end, zero where it does, and forces (nc, 1 + nt)."""
     at = SystemState(system=system, params=d.params, state=state)
     # gaps of closed contacts stay closed, whatever positions drift
@@ -91,7 +91,7 @@ def look(system: System, d: Part, state: State) -> tuple[Array, Array]:
     return jnp.concatenate([gap[None], others]), force
 
 
-def begin(system: System, d: Part, held: Array, gone: Array, begun: Array) -> tuple[Part, Array]:
+def begin(system: System, d: StepPart, held: Array, gone: Array, begun: Array) -> tuple[StepPart, Array]:
     """The part with its modes, and whether a contact is closed that neither rests nor leaves.
 
     Args:
@@ -110,7 +110,7 @@ def begin(system: System, d: Part, held: Array, gone: Array, begun: Array) -> tu
     return dataclasses.replace(d, modes=modes, base=base), jnp.any(low & ~leaves)
 
 
-def trial(system: System, d: Part) -> tuple[Part, PartEnd]:
+def trial(system: System, d: StepPart) -> tuple[StepPart, PartEnd]:
     """The motion to the end of the step, and what would come to an end before."""
     end = advance(system, d, d.left)
     at, still = events.frozen((state_of(d, d.left, end), d))
@@ -120,24 +120,24 @@ def trial(system: System, d: Part) -> tuple[Part, PartEnd]:
     return dataclasses.replace(d, hit=hit, low=jnp.min(jnp.where(hit, told, FAR))), end
 
 
-def arrival(system: System) -> Callable[[Part], Arrival]:
+def arrival(system: System) -> Callable[[StepPart], Arrival]:
     """The end of a part at the first of its events. Its time is found without derivatives, and has those
     of the equation that defines it, of any order.
     """
 
-    def flown(sigma: Array, d: Part) -> Any:
+    def flown(sigma: Array, d: StepPart) -> Any:
         end = advance(system, d, sigma)
         told, force = look(system, d, state_of(d, sigma, end))
         return end, jnp.min(jnp.where(d.hit, told, FAR)), (told, force)
 
-    def solver(d: Part) -> tuple[Array, Array]:
+    def solver(d: StepPart) -> tuple[Array, Array]:
         start = jnp.min(jnp.where(d.hit, look(system, d, d.state)[0], FAR))
         depth = lambda s: flown(s, d)[1]  # noqa: E731
         return root(depth, (start, d.low), d.left, jnp.any(d.hit), d.scheme.options.max_roots)
 
     solution = event_solution(solver, flown)
 
-    def arrive(d: Part) -> Arrival:
+    def arrive(d: StepPart) -> Arrival:
         sigma, end, ((told, force), found) = solution(d)
         return Arrival(sigma=sigma, end=end, told=told, force=force, found=found)
 

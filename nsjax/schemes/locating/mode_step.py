@@ -17,7 +17,7 @@ from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State
 from nsjax.schemes.books import step_status
 from nsjax.schemes.locating.blow import Blow, Struck, blow, merged
-from nsjax.schemes.locating.mode_parts import Arrival, Part, advance, arrival, begin, state_of, trial
+from nsjax.schemes.locating.mode_parts import Arrival, StepPart, advance, arrival, begin, state_of, trial
 from nsjax.schemes.locating.modes import no_modes
 from nsjax.schemes.locating.trial_steps import CUTS, DEPTH, inside
 from nsjax.types import Array, record
@@ -94,10 +94,10 @@ def _nothing(step: Step) -> _Partial:
     )  # fmt: skip
 
 
-def _starting(step: Step, part: _Partial) -> Part:
+def _starting(step: Step, part: _Partial) -> StepPart:
     """The next part, its contacts open."""
     system, state = step.system, part.state
-    return Part(
+    return StepPart(
         scheme=step.scheme, params=refreshed(system, state.t, state.q, step.params),
         constants=step.constants, state=state, left=part.left, modes=no_modes(system.nc),
         base=jnp.zeros(system.nc), hit=jnp.zeros((2 + 2 * system.nt, system.nc), bool), low=jnp.zeros(()),
@@ -132,7 +132,7 @@ def _part(step: Step, part: _Partial) -> _Partial:
     return branch(jnp.any(d.hit), through, rest, (part, end))
 
 
-def _gone_on(part: _Partial, d: Part, sigma: Array, end: PartEnd) -> _Partial:
+def _gone_on(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partial:
     """The step after the motion of a part."""
     summed = dataclasses.replace(end, impulse=part.end.impulse + end.impulse)
     event = dataclasses.replace(part.event, active=part.event.active | d.modes.held)
@@ -141,7 +141,7 @@ def _gone_on(part: _Partial, d: Part, sigma: Array, end: PartEnd) -> _Partial:
     )
 
 
-def _through(step: Step, d: Part, part: _Partial) -> _Partial:
+def _through(step: Step, d: StepPart, part: _Partial) -> _Partial:
     """Goes on to the next event and through it."""
     system = step.system
     x: Arrival = arrival(system)(d)
@@ -159,7 +159,7 @@ def _through(step: Step, d: Part, part: _Partial) -> _Partial:
     return branch(jnp.any(now[0]), hit, lambda p: p, part)
 
 
-def _struck(step: Step, d: Part, part: _Partial, now: Array) -> _Partial:
+def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
     """The step after the impact of the contacts ``now`` (nc,)."""
     system, at, held = step.system, part.state, d.modes.held
     there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)
