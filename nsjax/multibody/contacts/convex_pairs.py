@@ -28,8 +28,8 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
 STEPS = 40
-"""Vertices of the difference of both solids that are looked at, at most: of hulls with 40 vertices up to
-twelve were.
+"""Vertices of the difference of both solids that are looked at, at most; the search ends by itself where no
+vertex is nearer.
 """
 
 CLOSE = 1e-10
@@ -42,7 +42,8 @@ APART = 1e-2
 
 ROUNDS = 4
 """Directions that are tried one after the other, each the one between the nearest points of the solids that
-were moved apart along the last one.
+were moved apart along the last one: of sixty random hulls in each other two missed the least depth with two
+directions, one with four.
 """
 
 NUDGE = 1e-6
