@@ -230,7 +230,7 @@ def test_sentences() -> None:
         (lambda: assemble(a, first, b, second, rod, gear("g", "A", "d", ratio=1.0)),
          "'d' is a distance joint, which has not one coordinate"),
         (lambda: assemble(a, first, b, second, mesh, dataclasses.replace(mesh, name="h", numbers=shifted)),
-         "does not close"),
+         "misses by 0.5 in every position that is found: it contradicts a loop, another coupling"),
         (lambda: screw("s", "ground", "a", pitch=0.1, axis=(0.0, 0.0, 2.0)), "is no unit vector"),
         (lambda: assemble(a, screw("s", "ground", "a", pitch=0.1, axis=None), gravity=(0.0, -9.81)),
          "joint of space"),

@@ -199,14 +199,17 @@ def test_names_welds_and_what_is_left_out() -> None:
         "equality1": "coupling",
         "floor_big": "contact",
         "floor_tool_tip_mesh": "contact",
+        "tool_tip_mesh_big": "contact",
     }
     assert file.names["body", "2nd"] == "_2nd"
     assert [(x.kind, x.of) for x in file.sensors.values()] == [("coordinate", ("hinge_joint",))]
-    for words in (
-        "those of 'hinge': 'tool tip'", "softness of contact",
-        "contact of box and mesh is not known",
-    ):  # fmt: skip
+    for words in ("those of 'hinge': 'tool tip'", "softness of contact"):
         assert sum(words in x for x in file.left_out) == 1, words
+    with pytest.warns(LeftOutWarning):
+        round_one = read_mjcf(
+            WELDED.replace('type="box" size="0.1 0.2 0.3"', 'type="cylinder" size="0.1 0.3"')
+        )
+    assert sum("contact of cylinder and mesh is not known" in x for x in round_one.left_out) == 1
     model, glue = mujoco.MjModel.from_xml_string(WELDED), next(x for x in file if x.name == "glue")
     pose = mujoco.MjData(model)
     mujoco.mj_forward(model, pose)
@@ -217,7 +220,8 @@ def test_names_welds_and_what_is_left_out() -> None:
     assert np.allclose(
         turns[0] @ Rotation.from_rotvec(glue.numbers.turned).as_matrix(), turns[1], atol=1e-15
     )
-    bare = [part for part in file if part.name not in ("glue", "equality1", "floor_tool_tip_mesh")]
+    apart_from = ("glue", "equality1", "floor_tool_tip_mesh", "tool_tip_mesh_big")
+    bare = [part for part in file if part.name not in apart_from]
     problem = assemble(*bare, gravity=file.gravity, start=file.start)
     system, p = problem.system, prepared(problem.system, problem.params)
     assert problem.params["floor_big"].friction == 1.0  # the larger one of both
