@@ -67,7 +67,7 @@ def exudyn_end(exudyn: Any, links: int, steps: int, dt: float) -> np.ndarray:
 def our_end(problem: nsjax.Problem, steps: int, dt: float) -> np.ndarray:
     """The same of `nsjax`."""
     traj = plain_run(problem, schemes.generalized_alpha(RHO), dt, steps)
-    return np.array([float(traj[f"rod{LINKS - 1}.{x}"][-1]) for x in "xyz"])
+    return np.asarray(traj.body(f"rod{LINKS - 1}").position[-1])
 
 
 def _exudyn(quick: bool) -> Iterator[Row]:
