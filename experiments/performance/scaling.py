@@ -40,38 +40,39 @@ EXPORTED = 0.5
 BARS, CONTACTS, BODIES = (100, 1_000, 10_000), (2, 4, 8, 16, 32), (2, 4, 8, 16, 32)
 
 
-def lane_calls(name: str, lanes: int) -> dict[str, tuple[Callable[[], Any], int]]:
-    """A batch whose lanes start along a run, and that run, as calls with their steps."""
-    problem, scheme = models.slider_crank(), schemes.REGISTRY[name].factory()
-    long = 20_000
-    each = max(LANE_STEPS, long // lanes)
+def over_single(name: str, lanes: int, rounds: int) -> tuple[float, float]:
+    """Microseconds of a step-lane of a batch whose lanes start along a run, and of a step of that run.
 
-    def single() -> Any:
-        return plain_run(problem, scheme, steps.STEP, long, each)
+    Both are measured in turn; of the run, a long one beside a short one, without what a call costs.
+    """
+    problem, scheme = models.slider_crank(), schemes.REGISTRY[name].factory()
+    short, long = 20_000, 100_000
+    each = max(LANE_STEPS, short // lanes)
+
+    def single(count: int) -> Callable[[], Any]:
+        return lambda: plain_run(problem, scheme, steps.STEP, count, each)
 
     q, v = child.lane_states(lanes, steps.simulate(long, 20))
     batch = jax.jit(child.lane_program(problem, steps.STEP, each, each, scheme=scheme))
-    return {
-        "single": (single, long),
+    calls: dict[str, tuple[Callable[[], Any], int]] = {
+        "short": (single(short), 1),
+        "long": (single(long), 1),
         "lanes": (lambda: jax.block_until_ready(batch(problem.params, q, v)), lanes * each),
     }
+    found = interleaved(calls, rounds)
+    return found["lanes"], (found["long"] - found["short"]) / (long - short)
 
 
 def throughput(quick: bool) -> Iterator[Row]:
     """Step-lanes of many slider-cranks, started along one run, beside a run over the same motion."""
     nsjax.configure()
-    for lanes in LANES[:2] if quick else LANES:
-        found = interleaved(lane_calls("moreau", lanes), 3)
+    others = [x for x in gradients.schemes_with_friction() if x != "moreau"]
+    asked_for = [("moreau", lanes) for lanes in (LANES[:2] if quick else LANES)]
+    for name, lanes in [*asked_for, *((x, LANES[-1]) for x in (() if quick else others))]:
+        lane, single = over_single(name, lanes, 3 if name == "moreau" else 1)
+        note = f"{lane:.3f} over {single:.3f} us: {1.0 / lane:.2f} million step-lanes/s on one core"
         asked = OVER_SINGLE if lanes == LANES[-1] else None
-        note = f"{1.0 / found['lanes']:.2f} million step-lanes/s on one core"
-        yield Row(
-            f"moreau, {lanes:,} lanes over a single run", found["lanes"] / found["single"], asked, note=note
-        )
-    for name in [] if quick else [x for x in gradients.schemes_with_friction() if x != "moreau"]:
-        found = interleaved(lane_calls(name, LANES[-1]), 1)
-        note = f"{1.0 / found['lanes']:.2f} million step-lanes/s on one core"
-        what = f"{name}, {LANES[-1]:,} lanes over a single run"
-        yield Row(what, found["lanes"] / found["single"], OVER_SINGLE, note=note)
+        yield Row(f"{name}, {lanes:,} lanes over a single run", lane / single, asked, note=note)
 
 
 def cores(quick: bool) -> Iterator[Row]:
