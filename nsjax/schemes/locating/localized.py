@@ -24,6 +24,7 @@ from nsjax.schemes.locating.trial_steps import (
     CUTS,
     DEPTH,
     FAR,
+    SAME_INSTANT,
     Masked,
     Start,
     Stepper,
@@ -238,7 +239,7 @@ def _through(stepper: Stepper, d: Start, part: _PartialStep) -> _PartialStep:
     at = before.state
     gap = stepper.gaps(d, at)
     # contacts that strike at one instant lie equally deep, to the rounding of their gaps
-    now = d.hit & (gap <= jnp.min(jnp.where(d.hit, gap, FAR)) + 0.1 * DEPTH)
+    now = d.hit & (gap <= jnp.min(jnp.where(d.hit, gap, FAR)) + SAME_INSTANT)
     there = SystemState(system=system, params=refreshed(system, at.t, at.q, d.params), state=at)
     struck = Struck(now=now, resting=d.may, active=first.event.active | now, dt=d.dt)
     met = blow(d.scheme, there, struck)

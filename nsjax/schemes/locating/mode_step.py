@@ -19,7 +19,7 @@ from nsjax.schemes.books import step_status
 from nsjax.schemes.locating.blow import Blow, Struck, blow, merged
 from nsjax.schemes.locating.mode_parts import Arrival, StepPart, advance, arrival, begin, state_of, trial
 from nsjax.schemes.locating.modes import no_modes
-from nsjax.schemes.locating.trial_steps import CUTS, DEPTH, inside
+from nsjax.schemes.locating.trial_steps import CUTS, DEPTH, SAME_INSTANT, inside
 from nsjax.types import Array, record
 
 
@@ -147,7 +147,7 @@ def _through(step: Step, d: StepPart, part: _Partial) -> _Partial:
     x: Arrival = arrival(system)(d)
     # contacts that strike at one instant lie equally deep, to the rounding of their gaps
     lowest = jnp.min(jnp.where(d.hit, x.told, jnp.inf))
-    now = d.hit & (x.told <= lowest + 0.1 * DEPTH)
+    now = d.hit & (x.told <= lowest + SAME_INSTANT)
     part = _gone_on(part, d, x.sigma, x.end)
     part = dataclasses.replace(part, met=part.met | jnp.any(d.hit, axis=0), failed=part.failed | ~x.found)
     held = d.modes.held

@@ -20,6 +20,9 @@ from nsjax.types import Array, PyTree, record
 DEPTH = 1e-12
 """Gap at a located impact is minus this [m]: a contact that stays there is closed for any scheme."""
 
+SAME_INSTANT = 0.1 * DEPTH
+"""Gaps that differ by less are those of one instant [m]; the search for an instant ends there."""
+
 FAR = 1e6
 """Stands for the gap of contacts that are not looked for [m]."""
 
@@ -173,7 +176,7 @@ def root(
     """
 
     def wide(s: Any) -> Array:
-        return run & (jnp.abs(s[6]) > 0.1 * DEPTH) & (s[7] < most)
+        return run & (jnp.abs(s[6]) > SAME_INSTANT) & (s[7] < most)
 
     def narrow(s: Any) -> Any:
         low, f_low, high, f_high, side, _, _, count = s

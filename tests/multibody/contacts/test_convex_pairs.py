@@ -18,7 +18,8 @@ from scipy.spatial.transform import Rotation
 import nsjax
 from nsjax import schemes
 from nsjax.core.operators import prepared
-from nsjax.multibody import assemble, body, box, capsule, contact, hull, read_mjcf
+from nsjax.multibody import assemble, box, capsule, contact, hull, read_mjcf
+from tests.multibody.contacts.held_features import Program, massive
 
 CLOUD = np.random.default_rng(3).normal(size=(40, 3)) * (0.3, 0.2, 0.1)
 ROCK = np.random.default_rng(8).normal(size=(25, 3)) * (0.2, 0.2, 0.25)
@@ -39,29 +40,8 @@ WEDGE = 0.1 * np.array(
         (1.2, 0.4, 1.0),
     ]
 )
+
 """A block with a rectangle below."""
-
-
-def massive(name: str) -> Any:
-    return body(name, mass=1.0, inertia=(0.01, 0.012, 0.015))
-
-
-class Program:
-    """Gaps of a mechanism, their rates along a velocity with features held, forward and reverse."""
-
-    def __init__(self, problem: Any) -> None:
-        system, zero = problem.system, jnp.zeros(())
-        p = prepared(system, jax.tree.map(lambda x: jnp.asarray(x, float), problem.params))
-
-        def run(q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
-            fresh = system.refresh(zero, q, p)
-            gap = lambda x: system.gap(zero, system.retract(q, x * v), fresh)  # noqa: E731
-            value, rate = jax.jvp(gap, (zero,), (jnp.ones(()),))
-            return value, rate, jax.jacrev(gap)(zero)
-
-        self.run = jax.jit(run)
-        names = [x.split(".")[0] for x in system.labels.contacts]
-        self.rows = {name: np.array([x == name for x in names]) for name in dict.fromkeys(names)}
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> float:
@@ -94,7 +74,7 @@ def test_distances_by_minimisation(kinds: tuple[str, ...]) -> None:
             np.concatenate([x, y.as_quat(scalar_first=True)])
             for x, y in zip((place, other), turns, strict=True)
         ]
-        gap, rate, reverse = (
+        gap, rate, reverse, _ = (
             np.asarray(x) for x in program.run(np.concatenate(ends), draw.normal(size=12))
         )
         assert np.all(np.isfinite(gap))
@@ -212,7 +192,7 @@ def test_faces_that_lie_on_each_other() -> None:
         for height in (0.02, 0.0, -1e-4):
             turn = Rotation.from_rotvec((0.0, 0.0, angle))
             q = np.array([*place, 0.1 + height, *turn.as_quat(scalar_first=True), 0, 0, 0, 1, 0, 0, 0])
-            gap, rate, _ = (np.asarray(x) for x in program.run(q, np.ones(12)))
+            gap, rate, _, _ = (np.asarray(x) for x in program.run(q, np.ones(12)))
             near = gap < 0.05
             assert np.all(np.isfinite(rate))
             assert 4 <= np.sum(near) <= 8

@@ -31,8 +31,8 @@ from nsjax.multibody import (
     read_mjcf,
     sphere,
 )
+from tests.multibody.contacts.held_features import Program, massive
 
-INERTIA = (0.01, 0.012, 0.015)
 SIZES, HALF = (9, 7), (1.6, 1.2)
 X, Y = (np.linspace(-h, h, n) for h, n in zip(HALF, SIZES, strict=True))
 WAVES = 0.25 * np.sin(2.0 * X)[:, None] * np.cos(3.0 * Y)[None, :]
@@ -41,28 +41,6 @@ AT, TURNED = (0.2, -0.1, 0.3), (0.2, -0.4, 0.3)
 NORMAL = Rotation.from_rotvec(TURNED).apply(np.array([-0.3, 0.4, 1.0]) / np.sqrt(1.25))
 FOOT = Rotation.from_rotvec(TURNED).apply((0.0, 0.0, 0.1)) + AT
 LIST = 0.1 * np.array([(1.0, 0.0, 0.0), (0.0, 1.0, 0.5), (0.0, -0.5, -1.0)])
-
-
-def massive(name: str) -> Any:
-    return body(name, mass=1.0, inertia=INERTIA)
-
-
-class Program:
-    """Gaps of a mechanism, their rates along a velocity with features held, forward and reverse, slips."""
-
-    def __init__(self, problem: Any) -> None:
-        system, zero = problem.system, jnp.zeros(())
-        p = prepared(system, jax.tree.map(lambda x: jnp.asarray(x, float), problem.params))
-
-        def run(q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
-            fresh = system.refresh(zero, q, p)
-            gap = lambda x: system.gap(zero, system.retract(q, x * v), fresh)  # noqa: E731
-            value, rate = jax.jvp(gap, (zero,), (jnp.ones(()),))
-            return value, rate, jax.jacrev(gap)(zero), system.slip(zero, q, v, fresh)
-
-        self.run = jax.jit(run)
-        names = [x.split(".")[0] for x in system.labels.contacts]
-        self.rows = {name: np.array([x == name for x in names]) for name in dict.fromkeys(names)}
 
 
 SHAPES = {

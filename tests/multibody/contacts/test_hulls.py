@@ -19,40 +19,13 @@ from nsjax import schemes
 from nsjax.core import InputError
 from nsjax.core.operators import prepared
 from nsjax.multibody import assemble, body, contact, hull, plane, point, read_mjcf, sphere
+from tests.multibody.contacts.held_features import Program, massive
 
 NORMAL = (0.0, 0.6, 0.8)
 CLOUD = np.random.default_rng(3).normal(size=(40, 3)) * (0.3, 0.2, 0.1)
 CUBE = np.array(np.meshgrid(*[(-0.5, 0.5)] * 3, indexing="ij")).reshape(3, -1).T
 TETRAHEDRON = 0.1 * np.array([(1.0, 1.0, 1.0), (1.0, -1.0, -1.0), (-1.0, 1.0, -1.0), (-1.0, -1.0, 1.0)])
-RADIUS, INERTIA = 0.15, (0.01, 0.012, 0.015)
-
-
-def massive(name: str) -> Any:
-    return body(name, mass=1.0, inertia=INERTIA)
-
-
-class Program:
-    """Gaps of a mechanism, their rates along a velocity, and rates from gaps held at a state, forward and
-    reverse.
-    """
-
-    def __init__(self, problem: Any) -> None:
-        system, zero = problem.system, jnp.zeros(())
-        p = prepared(system, jax.tree.map(lambda x: jnp.asarray(x, float), problem.params))
-
-        def run(q: jax.Array, v: jax.Array) -> tuple[jax.Array, ...]:
-            fresh = system.refresh(zero, q, p)
-            gap = lambda x: system.gap(zero, system.retract(q, x * v), fresh)  # noqa: E731
-            value, rate = jax.jvp(gap, (zero,), (jnp.ones(()),))
-            return value, rate, jax.jacrev(gap)(zero), system.slip(zero, q, v, fresh)
-
-        def anew(q: jax.Array, v: jax.Array) -> jax.Array:
-            made: jax.Array = system.gap(zero, system.retract(q, v), p)
-            return made
-
-        self.run, self.anew = jax.jit(run), jax.jit(anew)
-        names = [x.split(".")[0] for x in system.labels.contacts]
-        self.rows = {name: np.array([x == name for x in names]) for name in dict.fromkeys(names)}
+RADIUS = 0.15
 
 
 @pytest.fixture(scope="module")
