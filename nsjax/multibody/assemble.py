@@ -12,6 +12,7 @@ import numpy as np
 
 from nsjax.core import InputError, Problem, State
 from nsjax.core.checks import is_traced
+from nsjax.multibody.contacts import turning_friction
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.groups import MANY_ROWS, UNASKED, stand_ins, with_candidates, with_groups
 from nsjax.multibody.contacts.named_contacts import Named
@@ -319,6 +320,7 @@ def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
             )
         if part.kind == "contact":
             _check_shapes(part, dimension)
+            turning_friction.check(part, dimension)
 
 
 def _check_shapes(part: Part, dimension: int) -> None:

@@ -16,7 +16,7 @@ from nsjax.math import taken
 from nsjax.multibody import pictures
 from nsjax.multibody.body_sensors import Sensor, sensed
 from nsjax.multibody.constraint_rows import ConstraintRows
-from nsjax.multibody.contacts import gap_functions, screw_rows
+from nsjax.multibody.contacts import gap_functions, screw_rows, turning_friction
 from nsjax.multibody.contacts.heaps import STACKED, Contacts
 from nsjax.multibody.contacts.named_contacts import BESIDE, CHOSEN, NEAREST, Named
 from nsjax.multibody.contacts.selection import Selection
@@ -286,15 +286,20 @@ class Mechanism:
         return ConstraintRows(self.topology, self.presence)
 
     def drag(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Rates of the joints with dry friction (nd,)."""
-        if self.own.hold_drags:
+        """Rates of the joints with dry friction, then of contacts with friction against turning (nd,)."""
+        turning = self.presence.turning
+        if self.own.hold_drags and not turning:
             return self.own.rates(v)
         scene = self.scene(t, q, v, p)
-        return gap_functions.flat([scene.coordinates(name)[1] for name in self.presence.drags])
+        found: list[Any] = [scene.coordinates(name)[1] for name in self.presence.drags]
+        if turning:
+            found.append(turning_friction.rates(turning, scene, self.named, self.met(scene, p)))
+        return gap_functions.flat(found)
 
     def drag_bound(self, p: PyTree) -> Array:
         """Their bounds (nd,)."""
-        return jnp.stack([jnp.asarray(p[name].friction, float) for name in self.presence.drags])
+        own = [jnp.asarray(p[name].friction, float) for name in self.presence.drags]
+        return jnp.stack(own + turning_friction.bounds(self.presence.turning, p))
 
     def observe(self, t: Array, q: Array, v: Array, output: Any, p: PyTree) -> dict[str, Array]:
         """Positions of the bodies by name."""
@@ -342,7 +347,7 @@ class Mechanism:
         rows = self.rows.kept
         shapes, limits = self.presence.contacts, tuple(".".join(x) for x in self.presence.limits)
         return Labels(
-            q=q, v=v, contacts=shapes + limits, constraints=rows, drags=self.presence.drags,
+            q=q, v=v, contacts=shapes + limits, constraints=rows, drags=self.presence.bounded,
             observables=observables, gaps=units_of_gaps(len(shapes), self.presence.limits, self.topology),
         )  # fmt: skip
 
@@ -359,7 +364,7 @@ class Mechanism:
         if self.knows_rows:
             given["rows"] = self.contact_rows
         if absolute:
-            given = self.tree.structure(self, self.presence.touching)
+            given = self.tree.structure(self, self.presence.touching, bool(self.presence.turning))
         given |= Selection(self).promises()
         if self.contacts is not None:
             given = {"inertia": self.inertia} | self.contacts.promises()
@@ -374,6 +379,7 @@ class Mechanism:
             law=self.law if nc else None, constraint=self.constraint if nb > nh else None,
             velocity_constraint=self.velocity_constraint if nh else None,
             drag=self.drag if nd else None, drag_bound=self.drag_bound if nd else None,
+            drag_contact=self.presence.followed,
             retract=add if flat else self.tree.retract,
             difference=subtract if flat else self.tree.difference,
             prepare=self.prepare if spatial or absolute or self.named.many else None,

@@ -187,13 +187,15 @@ LAW = ("restitution", "restitution_tangential", "friction")
 
 @record()
 class Contact:
-    """Law and shapes of a contact."""
+    """Law and shapes of a contact; torsional and rolling friction are lengths [m]."""
 
     first: Any
     second: Any
     restitution: Number = 0.0
     restitution_tangential: Number = 0.0
     friction: Number | None = None
+    torsional: Number | None = None
+    rolling: Number | None = None
 
 
 @record()
@@ -207,6 +209,8 @@ class ContactGroup:
     restitution: Number = 0.0
     restitution_tangential: Number = 0.0
     friction: Number | None = None
+    torsional: Number | None = None
+    rolling: Number | None = None
 
 
 @record()

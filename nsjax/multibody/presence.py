@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from nsjax.multibody.contacts import gap_functions
+from nsjax.multibody.contacts import gap_functions, turning_friction
 from nsjax.multibody.contacts.batches import Batch
 from nsjax.multibody.contacts.heaps import batches_of
 from nsjax.multibody.contacts.named_contacts import Named, named
+from nsjax.multibody.contacts.turning_friction import TurningRow
 from nsjax.multibody.couplings import KINDS as COUPLINGS
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.loads import has_line
@@ -24,6 +25,7 @@ class Presence:
         touching: the body of each that touches the ground, "" for contacts between two bodies.
         limits: joints and tendons with limits, and which: ``(name, "lower")``.
         drags: joints and tendons with dry friction.
+        turning: bounded rows of contacts with friction against turning, which stand behind those.
         motions: joints with a prescribed motion.
         couplings: names of the couplings of joints.
         tangents: per contact.
@@ -45,6 +47,19 @@ class Presence:
     order: tuple[int, ...] | None = None
     smooth: int = 0
     couplings: tuple[str, ...] = ()
+    turning: tuple[TurningRow, ...] = ()
+
+    @property
+    def bounded(self) -> tuple[str, ...]:
+        """Names of all bounded rows."""
+        return (*self.drags, *(row.name for row in self.turning))
+
+    @property
+    def followed(self) -> tuple[int, ...]:
+        """Contact that each bounded row follows, -1: none; () where none follows any."""
+        if not self.turning:
+            return ()
+        return (*(-1 for _ in self.drags), *(row.contact for row in self.turning))
 
 
 def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
@@ -67,6 +82,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     tangents = topology.dimension - 1 if rough else 0
     batches, order = batches_of(parts, topology)
     alike = named(parts, topology.dimension)
+    turning_friction.check_capacity(parts)
     if alike.chosen:  # which bodies those of a step join is not known
         touching = [""] * len(touching)
     for batch in batches:
@@ -75,4 +91,5 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
         tuple(contacts), tuple(touching), tuple(limits), tuple(drags), motions, tangents,
         alike, batches=batches, order=order, smooth=0 if batches else smooth + len(limits),
         couplings=tuple(x.name for x in parts if x.kind in COUPLINGS),
+        turning=turning_friction.rows_of(parts, topology.dimension),
     )  # fmt: skip

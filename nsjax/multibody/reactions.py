@@ -21,7 +21,7 @@ from nsjax.core.operators import contact_rows, gap_drift, gap_rows
 from nsjax.core.system import System, bordered
 from nsjax.linalg import solve
 from nsjax.multibody import loads
-from nsjax.multibody.contacts import gap_functions
+from nsjax.multibody.contacts import gap_functions, turning_friction
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
@@ -133,6 +133,10 @@ class Instant:
         """
         topology, scene = self.mechanism.topology, self.scene
         yield from contact_pushes(scene, topology, self.p, given)
+        mechanism, turning = self.mechanism, self.mechanism.presence.turning
+        if turning:
+            moments, met = given.drag[-len(turning) :], mechanism.met(scene, self.p)
+            yield from turning_friction.pushes(turning, scene, mechanism.named, met, moments)
         first = 0
         for name in topology.closures:
             part = topology.of[name]

@@ -16,6 +16,7 @@ from nsjax.multibody.contacts import gap_functions, shape_parts
 from nsjax.multibody.contacts.all_pairs import KINDS
 from nsjax.multibody.contacts.candidates import REACH, SOLIDS, radius_of
 from nsjax.multibody.contacts.shape_parts import Shape
+from nsjax.multibody.contacts.turning_friction import coefficients, turns
 from nsjax.multibody.coordinates.frames import ALGEBRA
 from nsjax.multibody.joints import KINDS as JOINTS
 from nsjax.multibody.loads import KINDS as LOADS
@@ -62,7 +63,8 @@ def contact_group(
         first: shapes.
         second: shapes that meet each of ``first``; None: those of ``first`` meet each other.
         exclude: pairs of bodies that do not meet, ``[("hand", "box")]`` for instance.
-        restitution, restitution_tangential, friction: of each contact, see `contact`.
+        restitution, restitution_tangential, friction: of each contact, see `contact`; with friction against
+            spinning or rolling, all contacts are looked at, and a capacity is refused.
         capacity: so many pairs of each two kinds of shapes, those with the ground apart, are looked at in a
             step: the first ones that are nearer than ``reach`` at its start. More set the status bit
             `nsjax.status.CANDIDATES_LOST`. As many as there are pairs: all are. None: all up to 60
@@ -246,7 +248,7 @@ def few_of(name: str, capacity: int | None, reach: Any, contacts: list[Part]) ->
 def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Part]:
     """With the capacity of every group of contacts, or without the group where all are looked at."""
     found: list[Part | None] = list(parts)
-    heap = coordinates == "absolute" and free(parts)
+    all_known = (coordinates == "absolute" and free(parts)) or any(turns(x.numbers) for x in parts)
     for part in [x for x in parts if x.kind == "selection"]:
         own = [x for x in parts if x.kind == "contact" and x.option("group") == part.name]
         capacity, count = (
@@ -254,7 +256,7 @@ def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Pa
             sum(gap_functions.count(x, x.numbers, dimension) for x in own),
         )
         more: tuple[tuple[str, Any], ...] = ()
-        if capacity is not None or (count > MANY_ROWS and not heap):
+        if capacity is not None or (count > MANY_ROWS and not all_known):
             more = (
                 ("group", part.name),
                 ("capacity", capacity or UNASKED),
@@ -370,7 +372,8 @@ def _as_numbers(part: Part, dimension: int) -> Part:
     reach = group.reach
     if reach is None:
         reach = _reach([(x.kind, x.numbers) for x in group.shapes], name)
-    made_of = numbers.ContactGroup(shapes=stacks, reach=reach, **group.law)
+    law = group.law | coefficients(name, group.friction)
+    made_of = numbers.ContactGroup(shapes=stacks, reach=reach, **law)
     options = {
         "capacity": part.option("capacity"), "members": tuple((x.kind, x.body) for x in group.shapes),
         "split": None if group.second is None else len(group.first), "apart": group.exclude,

@@ -12,6 +12,7 @@ from nsjax.multibody import numbers
 from nsjax.multibody.contacts import hulls, profiles
 from nsjax.multibody.contacts.all_pairs import KINDS
 from nsjax.multibody.contacts.shape import Shape
+from nsjax.multibody.contacts.turning_friction import coefficients
 from nsjax.multibody.parts import GROUND, Part, made, number, unit
 
 
@@ -334,6 +335,9 @@ def contact(
         first, second: two shapes in an order of the table; where it has none, the other order may.
         restitution, restitution_tangential: ``e_N``, ``e_T`` in [0, 1]; numbers, or one per point.
         friction: Coulomb's ``mu``; None: smooth, which makes a smaller problem where all contacts are.
+            ``(sliding, torsional, rolling)``: ``mu``, and the lengths ``mu_s`` and ``mu_r`` [m] of
+            friction against spinning about the normal and against rolling; a plain zero leaves its rows
+            out.
 
     Raises:
         InputError: for shapes that do not meet, or stand on one body.
@@ -360,8 +364,9 @@ def contact(
     if first.body == second.body:
         raise InputError(f"contact {name!r}: both shapes stand on {first.body!r}; name two bodies")
     law = {
-        "restitution": restitution, "restitution_tangential": restitution_tangential, "friction": friction,
+        "restitution": restitution, "restitution_tangential": restitution_tangential,
     }  # fmt: skip
     kept = {k: number("contact", name, k, v, 0.0) for k, v in law.items()}
+    kept |= coefficients(name, friction)
     both = numbers.Contact(first=first.numbers, second=second.numbers, **kept)
     return made("contact", name, (first.body, second.body), both, shapes=(first.kind, second.kind))

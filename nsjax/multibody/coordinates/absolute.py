@@ -353,8 +353,10 @@ class Bodies:
         places = [[self.places[x] for x in pair if x != GROUND] for pair in ends]
         return len(self.names) > 1 and all(max(x) - min(x) <= 1 for x in places)
 
-    def structure(self, functions: Any, touching: tuple[str, ...]) -> dict[str, Any]:
-        """Inertia and structure for the system."""
+    def structure(self, functions: Any, touching: tuple[str, ...], bounded: bool = False) -> dict[str, Any]:
+        """Inertia and structure for the system; ``bounded``: contacts have bounded rows, which islands do
+        not know.
+        """
         block = FREE.sizes[self.dimension][1]
         if self.topology.all_of("beam"):
             if not self.near:
@@ -365,7 +367,7 @@ class Bodies:
             return {"inertia": functions.inertia, "structure": structure}
         chain = self.chain()
         if self.loose(touching):
-            islands = len(self.names) if touching else 0
+            islands = len(self.names) if touching and not bounded else 0
             given = {"inertia": functions.inertia, "structure": BlockDiagonal(block)}
             return given | {"islands": islands}
         if chain is None:
