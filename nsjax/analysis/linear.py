@@ -165,13 +165,9 @@ def _held(problem: Problem, wanted: Sequence[str] | None) -> HeldContacts:
     """Rows of contacts that are held closed."""
     system, state, d = problem.system, problem.state, 1 + problem.system.nt
     p, t = _ready(system, problem.params, state), jnp.asarray(state.t)
-    drags: tuple[int, ...] = ()
-    if system.nd:
-        rates = np.asarray(system.drag(t, state.q, state.v, p))
-        drags = tuple(int(k) for k in np.flatnonzero(np.abs(rates) <= TOUCHING))
     if not system.nc:
         chosen_contacts(system, wanted or (), "linearise")
-        return HeldContacts((), (), drags)
+        return HeldContacts((), (), _bounded_at_rest(problem, p, []))
     names = contact_names(system)
     gap = np.asarray(system.gap(t, state.q, p))
     rates = np.asarray(row_rates(system, t, jnp.asarray(state.q), jnp.asarray(state.v), p))
@@ -195,7 +191,32 @@ def _held(problem: Problem, wanted: Sequence[str] | None) -> HeldContacts:
                 "contacts"
             )
         rows += [k * d + i for i in range(d if friction[k] > 0.0 else 1)]
+    drags = _bounded_at_rest(problem, p, chosen)
     return HeldContacts(tuple(names[k] for k in chosen), tuple(rows), drags)
+
+
+def _bounded_at_rest(problem: Problem, p: PyTree, held: Sequence[int]) -> tuple[int, ...]:
+    """Bounded rows that do not move; of those that follow a contact, those of contacts that are held."""
+    system, state = problem.system, problem.state
+    if not system.nd:
+        return ()
+    rates = np.asarray(system.drag(jnp.asarray(state.t), state.q, state.v, p))
+    bounds = np.broadcast_to(np.asarray(system.drag_bound(p)), rates.shape)
+    leads = system.drag_contact or (-1,) * system.nd
+    names = system.labels.drags or tuple(f"{k}" for k in range(system.nd))
+    found = []
+    for k, lead in enumerate(leads):
+        still = abs(rates[k]) <= TOUCHING
+        if lead >= 0 and (lead not in held or not bounds[k] > 0.0):
+            continue  # an open contact bears no moment, and neither does one without friction
+        if lead >= 0 and not still:
+            raise InputError(
+                f"linearise: bounded row {names[k]!r} of contact {contact_names(system)[lead]!r} moves at "
+                f"{rates[k]:.3g}, and its bound {bounds[k]:.3g} follows the normal force; give a state in "
+                "which it rests, set its coefficient to zero, or leave the contact out of contacts"
+            )
+        found += [k] if still else []
+    return tuple(found)
 
 
 def _check_pressed(system: System, normal: np.ndarray, held: HeldContacts) -> None:
@@ -278,7 +299,8 @@ class OperatingPoint:
         s = self.system
         push = s.force(t, q, v, p)
         if s.nd:
-            moving = np.array([k not in self.drags for k in range(s.nd)])
+            leads = s.drag_contact or (-1,) * s.nd
+            moving = np.array([k not in self.drags and leads[k] < 0 for k in range(s.nd)])
             rate, back = jax.vjp(lambda v: s.drag(t, q, v, p), v)
             push = push - back(jnp.where(moving, s.drag_bound(p) * jnp.sign(rate), 0.0))[0]
         mass = mass_matrix(s, q, p)

@@ -337,15 +337,27 @@ def contact(
         friction: Coulomb's ``mu``; None: smooth, which makes a smaller problem where all contacts are.
             ``(sliding, torsional, rolling)``: ``mu``, and the lengths ``mu_s`` and ``mu_r`` [m] of
             friction against spinning about the normal and against rolling; a plain zero leaves its rows
-            out.
+            out. They are ``friction``, ``torsional`` and ``rolling`` of ``params[name]``.
 
     Raises:
-        InputError: for shapes that do not meet, or stand on one body.
+        InputError: for shapes that do not meet, or stand on one body, and negative coefficients.
 
     Which shapes meet, and in how many contacts, stands in the guide's table of pairs. One contact is at the
     nearest points, others hold what lies on a face or along a side.
 
-    Limits: those of the pairs, in the same place.
+    With the angular velocity ``w`` of the first body against the second, the moments about the normal
+    ``n`` and about both tangents ``t`` follow the normal force ``lambda_N``, and in impacts its impulse::
+
+        |m_n| <= mu_s lambda_N,   m_n = -mu_s lambda_N sign(w . n)   where it spins
+        |m_t| <= mu_r lambda_N,   m_t = -mu_r lambda_N sign(w . t)   where it rolls
+
+    They stand in ``traj.drag_force`` and ``traj.drag_impulse`` as ``"floor.spin"``, ``"floor.roll1"`` and
+    ``"floor.roll2"``; in the plane as ``"floor.roll"``.
+
+    Limits: those of the pairs, in the same place. Torsional and rolling friction are taken by the schemes
+    of Moreau, theta and Gear, Gupta, Leimkuhler, between rigid bodies, without a capacity of groups. Each
+    row has a bound of its own: a ball that rolls between both tangents is held by up to
+    ``sqrt(2) mu_r lambda_N``.
 
     Example:
         >>> from nsjax.multibody import contact, plane, sphere

@@ -15,6 +15,9 @@ from nsjax.multibody.contacts.heightfields import heightfield
 from nsjax.multibody.files.source import Source, listed
 from nsjax.multibody.parts import Part
 
+Friction = float | tuple[float, float, float] | None
+"""Coefficient of friction, or sliding, torsional and rolling ones; None: none."""
+
 GEOMETRIES = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}
 """Kinds that are shapes, by the numbers of `mujoco.mjtGeom`."""
 
@@ -99,8 +102,8 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
     return parts, said
 
 
-def pairs(source: Source) -> Iterator[tuple[int, int, float | None]]:
-    """Geometries that may meet, with their coefficient of friction; None: none."""
+def pairs(source: Source) -> Iterator[tuple[int, int, Friction]]:
+    """Geometries that may meet, with their friction."""
     if source.off("contact"):
         return
     model = source.model
@@ -110,28 +113,42 @@ def pairs(source: Source) -> Iterator[tuple[int, int, float | None]]:
     for pair in itertools.combinations(range(model.ngeom), 2):
         if pair in given:
             k = given[pair]
-            own = _overridden(source, float(model.pair_friction[k][0]))
-            yield *pair, own if model.pair_dim[k] > 1 else None
+            yield *pair, _law(source, int(model.pair_dim[k]), model.pair_friction[k][[0, 2, 3]])
         elif _may_meet(source, *pair):
             yield *pair, _friction(source, *pair)
 
 
-def _friction(source: Source, one: int, other: int) -> float | None:
-    """The coefficient of the geometry of higher priority, else the larger one."""
+def _friction(source: Source, one: int, other: int) -> Friction:
+    """The coefficients of the geometry of higher priority, else the larger ones."""
     model, chosen = source.model, [one, other]
     first, second = (int(model.geom_priority[g]) for g in chosen)
     if first != second:
         chosen = [one if first > second else other]
-    if max(int(model.geom_condim[g]) for g in chosen) == 1:
+    dimension = max(int(model.geom_condim[g]) for g in chosen)
+    return _law(source, dimension, np.max([model.geom_friction[g] for g in chosen], axis=0))
+
+
+def _law(source: Source, dimension: int, own: np.ndarray) -> Friction:
+    """The friction of a contact of 1, 3, 4 or 6 dimensions.
+
+    Args:
+        source: what is read; its coefficients of all contacts, where it has some, are taken.
+        dimension: 1: none, 3: sliding, 4: torsional, too, 6: rolling, too.
+        own: sliding, torsional and rolling coefficients (3,) of the pair.
+    """
+    if dimension == 1:
         return None
-    return _overridden(source, max(float(model.geom_friction[g][0]) for g in chosen))
+    override, option = int(source.mujoco.mjtEnableBit.mjENBL_OVERRIDE), source.model.opt
+    given = option.o_friction[[0, 2, 3]] if int(option.enableflags) & override else own
+    sliding, torsional, rolling = (float(x) for x in given)
+    if dimension == 3 or source.capacity is not None:  # a capacity knows no friction against turning
+        return sliding
+    return sliding, torsional, rolling if dimension == 6 else 0.0
 
 
-def _overridden(source: Source, friction: float) -> float:
-    """The coefficient of friction of all contacts, where the file has one; else the pair's."""
-    override = int(source.mujoco.mjtEnableBit.mjENBL_OVERRIDE)
-    option = source.model.opt
-    return float(option.o_friction[0]) if int(option.enableflags) & override else friction
+def twisting(source: Source, g: int) -> bool:
+    """Whether a geometry asks for friction against spinning or rolling."""
+    return int(source.model.geom_condim[g]) > 3
 
 
 def _may_meet(source: Source, one: int, other: int) -> bool:

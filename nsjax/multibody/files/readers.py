@@ -140,9 +140,10 @@ def read_mjcf(
     Args:
         path_or_text: a file, or what stands in one.
         restitution: of contacts and limits, in [0, 1].
-        friction: of all contacts; None: the sliding friction of the file (1 where it says nothing).
+        friction: of all contacts, see `contact`; None: that of the file (1 where it says nothing), with
+            torsional friction of ``condim="4"`` and rolling friction, too, of ``condim="6"``.
         contact: whether geometries become contacts.
-        capacity: pairs that a step looks at, as of `contact_group`.
+        capacity: pairs that a step looks at, as of `contact_group`, without torsional and rolling friction.
 
     Returns:
         A list of parts with the attributes ``gravity``, ``start``, ``starts``, ``controls``, ``names``,

@@ -187,7 +187,7 @@ WELDED = """<mujoco><compiler angle="radian"/><worldbody>
 
 def test_names_welds_and_what_is_left_out() -> None:
     """A weld through a body without mass is closed in the reference position; everything else is told."""
-    with pytest.warns(LeftOutWarning, match=r"rolling of .*big") as told:
+    with pytest.warns(LeftOutWarning, match="softness of contact") as told:
         file = read_mjcf(WELDED, restitution=0.3)
     assert str(told[0].message).count(";") + 1 >= len(file.left_out)
     names = {part.name: part.kind for part in file}
@@ -226,6 +226,10 @@ def test_names_welds_and_what_is_left_out() -> None:
     system, p = problem.system, prepared(problem.system, problem.params)
     assert problem.params["floor_big"].friction == 1.0  # the larger one of both
     assert problem.params["floor_big"].restitution == 0.3
+    assert problem.params["floor_big"].torsional == 0.005
+    assert problem.params["floor_big"].rolling is None
+    with pytest.warns(LeftOutWarning, match=r"rolling of .*big.* left out beside capacity = 4"):
+        assert all(getattr(x.numbers, "torsional", None) is None for x in read_mjcf(WELDED, capacity=4))
     size = np.array([0.1, 0.2, 0.3])
     corners = np.array(np.meshgrid(*[(-1, 1)] * 3, indexing="ij")).reshape(3, -1).T * size
     world = pose.geom("big").xpos + corners @ pose.geom("big").xmat.reshape(3, 3).T
