@@ -250,8 +250,8 @@ def test_moments_in_joints_names_and_files(tmp_path) -> None:
     traj = nsjax.simulate(*problem, schemes.moreau(), dt=1e-2, steps=5)
     io.save(tmp_path / "run.npz", problem, traj)
     again = io.load(tmp_path / "run.npz", problem)
-    np.testing.assert_array_equal(again.drag_impulse, traj.drag_impulse)
-    assert again.params["road"].rolling == 0.02
+    np.testing.assert_array_equal(again.traj.drag_impulse, traj.drag_impulse)
+    assert again.problem.params["road"].rolling == 0.02
 
 
 @pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
