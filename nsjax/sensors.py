@@ -32,6 +32,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
 OF_CONTACTS = ("gap", "force", "impulse", "impacts")
 """Quantities of contacts, see `Trajectory.contact`."""
 
+OF_DRAGS = ("force", "impulse")
+"""Quantities of bounded rows: force or moment [N], [N m], and impulse."""
+
 FORCES = (("joint", "force"), ("joint", "torque"), ("body", "acceleration"))
 """Quantities of parts that need forces of contacts and constraints."""
 
@@ -42,7 +45,7 @@ class Place:
 
     Args:
         kind: ``"q"``, ``"v"``, ``"observable"``, ``"energy"``, ``"body"``, ``"joint"``, ``"load"``,
-            ``"contact"`` or ``"sensor"``.
+            ``"contact"``, ``"drag"`` (a bounded row) or ``"sensor"``.
         of: entry of q or v, name of the part, entries of the contacts, or the sensor.
         field: which quantity of it.
     """
@@ -56,7 +59,7 @@ class Place:
         """Whether forces, or what happened since the row before, are in it."""
         if self.kind == "sensor":
             return bool(self.of.needs_forces)
-        return self.kind == "contact" or (self.kind, self.field) in FORCES
+        return self.kind in ("contact", "drag") or (self.kind, self.field) in FORCES
 
 
 def label_name(entry: str) -> str:
@@ -88,6 +91,8 @@ def place_of(system: System, name: Any) -> Place:
             return Place(kind, part, field)
     if field in OF_CONTACTS and (found := contacts_called(system, part)) is not None:
         return Place("contact", found, field)
+    if field in OF_DRAGS and part in labels.drags:
+        return Place("drag", labels.drags.index(part), field)
     raise InputError(f"sensor: unknown quantity {name!r}; {nearest(name, known(system))}")
 
 
@@ -121,7 +126,8 @@ def known(system: System) -> list[str]:
     for kind, fields in FIELDS.items() if system.parts is not None else ():
         found += [f"{part}.{field}" for part in system.parts.part_names(kind) for field in fields]
     contacts = dict.fromkeys(x.split(".")[0] for x in labels.contacts)
-    return found + [f"{x}.{field}" for x in (*contacts, *labels.contacts) for field in OF_CONTACTS]
+    found += [f"{x}.{field}" for x in (*contacts, *labels.contacts) for field in OF_CONTACTS]
+    return found + [f"{x}.{field}" for x in labels.drags for field in OF_DRAGS]
 
 
 def needed_rows(system: System, names: Sequence[Any]) -> tuple[str, ...]:
@@ -175,6 +181,8 @@ def read(system: System, name: Any, *row: Any) -> Array:
         raise InputError(f"sensor: {name} needs forces, which are not saved; run simulate with save=None")
     if place.kind == "contact":
         return _of_contact(output, np.array(place.of), place.field)
+    if place.kind == "drag":
+        return jnp.asarray(getattr(output, f"drag_{place.field}")[place.of])
     if place.kind == "sensor":
         return jnp.asarray(system.parts.part_row("sensor", place.of, t, q, v, output, p)["value"])
     if place.field == "acceleration":

@@ -181,6 +181,8 @@ def test_an_impact_takes_spin(coordinates) -> None:
     assert impulse > MASS * 1.5 * np.sqrt(2.0 * G * 0.1) * 0.99
     np.testing.assert_allclose(traj.v[-1, 5], 5.0 - 0.004 * impulse / BALL, atol=1e-10)
     np.testing.assert_allclose(np.sum(traj.drag_impulse), -0.004 * impulse, atol=1e-10)
+    np.testing.assert_array_equal(traj.sensor("floor.spin.impulse"), traj.drag_impulse[:, 0])
+    np.testing.assert_array_equal(traj.sensor("floor.spin.force"), traj.drag_force[:, 0])
 
 
 @pytest.mark.parametrize(("dimension", "coordinates"), SPACES)
