@@ -39,7 +39,10 @@ SCHEMES = {
     "ggl_unified": schemes.ggl_unified(),
 }  # fmt: skip
 SPACES = [(2, "joint"), (2, "absolute"), (3, "joint"), (3, "absolute")]
-DEARER = [pytest.param(*x, marks=SLOW) for x in SPACES[1:]]
+ONE, BOTH, OTHER = (
+    [x if k in quick else pytest.param(*x, marks=SLOW) for k, x in enumerate(SPACES)]
+    for quick in ((0,), (0, 3), (1, 2))
+)
 OTHERS = [pytest.param(x, marks=SLOW) for x in list(SCHEMES)[1:]]
 
 
@@ -77,7 +80,7 @@ def rolling_at(dimension, speed, spin=0.0):
 
 
 @pytest.mark.parametrize("scheme", ["moreau", *OTHERS])
-@pytest.mark.parametrize(("dimension", "coordinates"), SPACES)
+@pytest.mark.parametrize(("dimension", "coordinates"), BOTH)
 def test_on_an_incline(dimension, coordinates, scheme) -> None:
     """It stays where ``tan a <= b = mu_r / R``, else goes by ``g (sin a - b cos a) / (1 + J / m R^2)``."""
     slope = 0.3
@@ -103,7 +106,7 @@ def test_on_an_incline(dimension, coordinates, scheme) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["moreau", *OTHERS])
-@pytest.mark.parametrize(("dimension", "coordinates"), [SPACES[0], *DEARER])
+@pytest.mark.parametrize(("dimension", "coordinates"), ONE)
 def test_it_rolls_to_a_stop(dimension, coordinates, scheme) -> None:
     """After ``v^2 (1 + J / m R^2) R / (2 g mu_r)``; derivatives of the way by ``mu_r`` and ``v``, forward,
     reverse, and closed.
@@ -185,7 +188,7 @@ def test_an_impact_takes_spin(coordinates) -> None:
     np.testing.assert_array_equal(traj.sensor("floor.spin.force"), traj.drag_force[:, 0])
 
 
-@pytest.mark.parametrize(("dimension", "coordinates"), SPACES)
+@pytest.mark.parametrize(("dimension", "coordinates"), OTHER)
 def test_zeros(dimension, coordinates) -> None:
     """Plain zeros make no rows; a zero that may be varied makes rows without a moment."""
     plain = rolling_body(dimension, coordinates, friction=(0.3, 0.0, 0))
@@ -204,7 +207,7 @@ def test_zeros(dimension, coordinates) -> None:
         assert np.max(np.abs(still.v)) < 1e-13
 
 
-@pytest.mark.parametrize("coordinates", ["joint", "absolute"])
+@pytest.mark.parametrize("coordinates", [pytest.param("joint", marks=SLOW), "absolute"])
 def test_balls_side_by_side(coordinates) -> None:
     """Five, of which four are alike and evaluated at once, with coefficients of their own; one without."""
     arms = [0.001, 0.002, None, 0.004, 0.005]
