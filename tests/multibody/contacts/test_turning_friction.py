@@ -155,7 +155,7 @@ def test_order_while_it_rolls(scheme, least) -> None:
     parts = [
         body("wheel", mass=MASS, inertia=DISC),
         contact("floor", sphere("wheel", RADIUS), plane(), friction=(2.0, 0.0, 0.05)),
-        spring("coil", "ground", "wheel", at=(-2.0, RADIUS), stiffness=8.0, rest=2.0),
+        spring("coil", ("ground", (-2.0, RADIUS)), "wheel", stiffness=8.0, length=2.0),
     ]
     problem = assemble(*parts, gravity=G, start={"wheel": (0.0, RADIUS, 0.0)})
     problem = moving(problem, rolling_at(2, jnp.asarray(1.5)))
@@ -369,7 +369,7 @@ def test_linear_motions(coordinates) -> None:
     """A disc on a spring does not move where its rolling resistance holds it, and swings without it."""
     parts = [
         body("wheel", mass=MASS, inertia=DISC),
-        spring("coil", "ground", "wheel", at=(-2.0, RADIUS), stiffness=8.0, rest=2.0),
+        spring("coil", ("ground", (-2.0, RADIUS)), "wheel", stiffness=8.0, length=2.0),
     ]
     floor = contact("floor", sphere("wheel", RADIUS), plane(), friction=(2.0, 0.0, 0.05))
     problem = assemble(
