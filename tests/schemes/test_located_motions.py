@@ -1,0 +1,101 @@
+"""Located runs: orders of states, of instants of impacts, and of their derivatives."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from nsjax import notes, schemes
+from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
+from tests.gradients import mechanism, walls
+from tests.gradients.hybrid import secants
+from tests.gradients.program import floats, off, primes_near, slope
+from tests.references.slider_crank import START, Data, event_driven
+
+SCHEME = schemes.localized(schemes.half_explicit(), changes=True)
+GRID = primes_near(151, 5, 10)
+
+
+@functools.cache
+def program(system, build, impacts: int, derivatives: bool = True):
+    """``(p, time, steps) -> (x, times of impacts), their derivatives, notes`` in one compiled program."""
+    keep = LoopProgram(system=system, keep=("notes",), events=impacts)
+
+    def final(p, dt, steps):
+        params, state = floats(build(p))
+        run = begin_run(keep, SCHEME, params, state, dt, None)
+        run, row = run_row(prepare_run(keep, SCHEME, params, dt), run, steps)
+        found = jnp.concatenate([row["q"], row["v"]]), run.events.time
+        return found, (found, run.status, row["notes"])
+
+    one = jax.jacfwd(final, has_aux=True) if derivatives else lambda *x: ((), final(*x)[1])
+    compiled = jax.jit(one)
+
+    def run(p, time: float, steps: int):
+        slopes, (found, status, bits) = compiled(jnp.asarray(p), time / int(steps), int(steps))
+        assert not int(status)
+        bits = int(np.bitwise_or.reduce(np.ravel(bits)))
+        return jax.tree.map(np.asarray, found), jax.tree.map(np.asarray, slopes), bits
+
+    return run
+
+
+def instants(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Instants of a list that holds as many impacts as there are."""
+    assert np.sum(~np.isnan(found)) == len(exact)
+    return found[: len(exact)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("motion", [walls.Oscillator, walls.Ledge, walls.Rods])
+def test_states_instants_and_their_derivatives(motion) -> None:
+    """Fifty numbers of steps. Errors of derivatives scatter with the places of events in their steps: they
+    follow how the errors of a cut change as it moves.
+    """
+
+    def times_of(p):
+        return np.array([t for t, kind, _ in motion.motion(p, motion.TIME)[1] if kind == "impact"])
+
+    def state_of(p):
+        return motion.motion(p, motion.TIME)[0]
+
+    exact = state_of(motion.VALUES), times_of(motion.VALUES)
+    slopes = secants(state_of, motion.VALUES), secants(times_of, motion.VALUES)
+    run = program(motion.SYSTEM, motion.build, 8)
+    errors = []
+    for steps in GRID.ravel():
+        (x, times), (dx, dt), bits = run(motion.VALUES, motion.TIME, steps)
+        assert not bits & ~notes.KINK
+        times, dt = instants(times, exact[1]), dt[: len(exact[1])]
+        errors.append([off(x, exact[0]), off(times, exact[1]), off(dx, slopes[0]), off(dt, slopes[1])])
+    orders = [slope(np.reshape(e, GRID.shape), GRID) for e in np.transpose(errors)]
+    assert 1.9 < orders[0] < 2.1
+    assert 1.9 < orders[1] < 2.1
+    assert 1.8 < orders[2] < 2.2
+    assert 1.8 < orders[3] < 2.2
+
+
+@pytest.mark.slow
+def test_the_slider_crank_through_two_accumulations() -> None:
+    """Bounces come to rest, slide, turn and leave. What is faster than the gate is located; the state is of
+    second order all the way.
+    """
+    end, steps = 0.05, (1000, 2500, 5000)
+    exact = event_driven(Data(), (end,), start=START)
+    fast = np.array([x.time for x in exact.events if x.kind == "impact" and x.before < -1e-3])
+    run = program(mechanism.SYSTEM, mechanism.build, 64, derivatives=False)
+    errors = []
+    for n in steps:
+        (x, times), _, _ = run(mechanism.BASE, end, n)
+        errors.append(abs(x[1] - exact.x[-1][1]))
+    assert 1.9 < -np.polyfit(np.log(steps), np.log(errors), 1)[0] < 2.1
+    # both corners of a wall strike together, and nothing chatters: at most a few slow bounces more
+    listed = times[~np.isnan(times)]
+    np.testing.assert_array_equal(listed[::2], listed[1::2])
+    assert len(fast) <= len(listed) // 2 <= len(fast) + 3
+    late = np.array([np.min(np.abs(listed - t)) for t in fast]) / (end / n)
+    assert np.sort(late)[-2] < 0.02
