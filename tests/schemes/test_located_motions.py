@@ -11,13 +11,14 @@ import pytest
 
 from nsjax import notes, schemes
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
-from tests.gradients import box, mechanism, walls
+from tests.gradients import box, mechanism, sphere, walls
 from tests.gradients.hybrid import secants
 from tests.gradients.program import floats, off, primes_near, slope
 from tests.references.slider_crank import START, Data, event_driven
 
 SCHEME = schemes.localized(schemes.half_explicit(), changes=True)
 GRID = primes_near(151, 5, 10)
+EXACT = 1e-9
 IMPACTS = "impact", "stick impact", "slip impact"
 
 
@@ -73,7 +74,9 @@ def orders(motion, p, end: float, impacts: int, columns=None) -> tuple[list[floa
         dx, dt = dx[:, list(columns)], dt[: len(exact[1]), list(columns)]
         times = instants(times, exact[1])
         errors.append([off(x, exact[0]), off(times, exact[1]), off(dx, slopes[0]), off(dt, slopes[1])])
-    return [slope(np.reshape(e, GRID.shape), GRID) for e in np.transpose(errors)], bits
+    # parabolas are exact, and have no order
+    one = lambda e: 2.0 if np.max(e) < EXACT else slope(np.reshape(e, GRID.shape), GRID)  # noqa: E731
+    return [one(e) for e in np.transpose(errors)], bits
 
 
 @pytest.mark.slow
@@ -118,3 +121,35 @@ def test_the_slider_crank_through_two_accumulations() -> None:
     assert len(fast) <= len(listed) // 2 <= len(fast) + 3
     late = np.array([np.min(np.abs(listed - t)) for t in fast]) / (end / n)
     assert np.sort(late)[-2] < 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_random_boxes_on_a_rough_floor(seed: int) -> None:
+    """Thrown on a tilted, shaken floor they strike, slide, turn, stick and slip."""
+    p, end, _ = box.draw(seed)
+    found, bits = orders(box, p, end, 12, box.columns(p))
+    assert not bits & notes.SERIOUS
+    assert np.all(np.abs(np.array(found[:2]) - 2.0) < 0.1)
+    assert np.all(np.abs(np.array(found[2:]) - 2.0) < 0.2)
+
+
+@pytest.mark.slow
+def test_a_spinning_ball_between_planes_in_space() -> None:
+    """Impacts are located in space, too; changes of closed contacts are not."""
+    found, bits = orders(sphere, sphere.VALUES, sphere.TIME, 8)
+    assert not bits
+    assert np.all(np.abs(np.array(found) - 2.0) < 0.2)
+
+
+@pytest.mark.slow
+def test_a_flat_box_strikes_with_both_corners() -> None:
+    """Both corners at one instant, noted: which would come first decides the derivative by angle and spin.
+    Those by what keeps the box flat are right.
+    """
+    p = np.array([0.2, 0.3, 0.3, 0.4, 0.1, 4.0, 15.0, 0.05, 0.0, 0.3, 0.0, 0.0])
+    kept = [i for i, name in enumerate(box.NAMES) if name not in ("angle", "spin")]
+    assert [k for _, _, k in box.motion(p, 0.2)[1]] == [0, 1, 0, 1]
+    found, bits = orders(box, p, 0.2, 12, kept)
+    assert bits == notes.TOGETHER
+    assert np.all(np.abs(np.array(found[:1] + found[2:3]) - 2.0) < 0.2)
