@@ -127,9 +127,11 @@ def test_second_derivatives_of_bounces_in_a_bowl() -> None:
 
 
 @pytest.mark.slow
-def test_forward_equals_reverse() -> None:
+@pytest.mark.parametrize("motion", [table, belt])
+def test_forward_equals_reverse(motion) -> None:
+    p, end = (table.VALUES, table.TIME) if motion is table else belt.draw(5)[:2]
     one, other = (
-        sensitivity(table.SYSTEM, table.build, SCHEME, table.VALUES, table.TIME, 211, mode=mode).jacobian
+        sensitivity(motion.SYSTEM, motion.build, SCHEME, p, end, 211, mode=mode).jacobian
         for mode in ("forward", "reverse")
     )
     assert off(one, other) < 1e-13
