@@ -81,8 +81,10 @@ def enter_impacts(
 
     def enter(listed: Impacts) -> Impacts:
         event = output.event
-        instant = crossings(start, event.rate_before, dt)
         shift = jnp.broadcast_to(event.shift, impact.shape)
+        # an instant that was located is known; others follow from gaps and their rates
+        known = frozen(shift)
+        instant = jnp.where(known < 0.0, dt + known, crossings(start, event.rate_before, dt))
         values: dict[str, Any] = {
             "time": with_tangent(end + frozen(instant - dt), shift),
             "contact": np.arange(system.nc),

@@ -74,9 +74,9 @@ class Impacts:
 
     Args:
         count: number of impacts seen, which may exceed the K kept.
-        time (K,), contact (K,): instant at which the gap closes, by its own rate inside the step [s]
-            (`nsjax.impacts.crossings`), with the derivative of the time of the impact; contact -1 marks an
-            unused place, whose numbers are NaN.
+        time (K,), contact (K,): instant at which the gap closes [s], as `nsjax.schemes.localized` found it,
+            else by the gap's own rate inside the step (`nsjax.impacts.crossings`), with the derivative of
+            the time of the impact; contact -1 marks an unused place, whose numbers are NaN.
         rate_before, rate_after (K,): normal gap rates around the impact [m/s].
         impulse_normal (K,), impulse_tangential (K, nt): over the step [N s].
     """

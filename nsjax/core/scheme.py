@@ -41,7 +41,8 @@ class Event:
             them from closed contacts that chatter. A contact that only passes on the
             impulse of another one is not counted.
         rate_before, rate_after: (nc,) normal gap rates around the step [m/s], zero where not active.
-        shift: (nc,) zero, with the derivative of the time of each impact [s].
+        shift: (nc,) with the derivative of the time of each impact; its value is zero, or where that time
+            was located inside the step, the time from the end of the step to the impact, negative [s].
         timed: (nc,) bool, impacts that have one; it is zero for those too slow for the gate.
     """
 

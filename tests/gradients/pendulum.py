@@ -121,6 +121,11 @@ def _struck(x, p):
 
 def end_state(values, time: float) -> tuple[np.ndarray, tuple[str, ...]]:
     """State at ``time`` and the kinds of the impacts."""
+    return motion(values, time)[:2]
+
+
+def motion(values, time: float) -> tuple[np.ndarray, tuple[str, ...], list[float]]:
+    """State at ``time``, kinds and times of the impacts."""
     p, x, t = values[4:], np.array(values[:4]), 0.0
 
     def rate(t, x):
@@ -130,7 +135,8 @@ def end_state(values, time: float) -> tuple[np.ndarray, tuple[str, ...]]:
         return p[3] - math.sin(x[0]) - p[4] * math.sin(x[1])
 
     distance.terminal, distance.direction = True, -1
-    kinds = []
+    kinds: list[str] = []
+    times: list[float] = []
     while True:
         # steps so short that the event of the dense output (order 7) is exact to rounding
         run = solve_ivp(
@@ -138,9 +144,10 @@ def end_state(values, time: float) -> tuple[np.ndarray, tuple[str, ...]]:
         )
         t, x = run.t[-1], run.y[:, -1]
         if run.status == 0:
-            return x, tuple(kinds)
+            return x, tuple(kinds), times
         x, kind = _struck(x, p)
         kinds.append(kind)
+        times.append(float(t))
 
 
 @functools.cache

@@ -21,21 +21,22 @@ def order(grid, errors) -> float:
     return -float(np.polyfit(np.log(grid), np.log(errors), 1)[0])
 
 
-def forward(system, build, p, time: float):
-    """``steps -> (q, v), notes`` in one program without derivatives."""
-    keep = LoopProgram(system=system, keep=("notes",), events=0)
+def forward(system, build, p, time: float, impacts: int = 0):
+    """``steps -> (q, v), notes, times of impacts`` in one program without derivatives."""
+    keep = LoopProgram(system=system, keep=("notes",), events=impacts)
 
     @jax.jit
     def end(dt, steps):
         params, state = floats(build(jnp.asarray(p)))
         run = begin_run(keep, SCHEME, params, state, dt, None)
         run, row = run_row(prepare_run(keep, SCHEME, params, dt), run, steps)
-        return jnp.concatenate([row["q"], row["v"]]), row["notes"], run.status
+        times = run.events.time if impacts else ()
+        return jnp.concatenate([row["q"], row["v"]]), row["notes"], run.status, times
 
     def found(steps: int):
-        x, notes, status = end(time / steps, steps)
+        x, notes, status, times = end(time / steps, steps)
         assert not int(status)
-        return np.asarray(x), int(np.bitwise_or.reduce(np.ravel(notes)))
+        return np.asarray(x), int(np.bitwise_or.reduce(np.ravel(notes))), np.asarray(times)
 
     return found
 
@@ -43,13 +44,16 @@ def forward(system, build, p, time: float):
 def test_a_table_that_throws_and_catches() -> None:
     exact, changes = table.motion(table.VALUES, table.TIME)
     assert [kind for _, kind in changes] == ["release", "landing"] * 2 + ["release"]
-    run, grid = forward(table.SYSTEM, table.build, table.VALUES, table.TIME), (101, 211, 409, 809)
-    errors = []
+    run, grid = forward(table.SYSTEM, table.build, table.VALUES, table.TIME, 3), (101, 211, 409, 809)
+    errors, late = [], []
     for steps in grid:
-        x, notes = run(steps)
+        x, notes, times = run(steps)
         assert notes == 0
         errors.append(off(x, exact))
+        late.append(off(times[:2], np.array([t for t, kind in changes if kind == "landing"])))
+        assert np.isnan(times[2])
     assert order(grid, errors) > 1.8
+    assert order(grid, late) > 1.8
 
 
 def derivatives(motion, p, end: float, steps) -> list:
@@ -123,9 +127,11 @@ def test_second_derivatives_of_bounces_in_a_bowl() -> None:
 
 
 @pytest.mark.slow
-def test_forward_equals_reverse() -> None:
+@pytest.mark.parametrize("motion", [table, belt])
+def test_forward_equals_reverse(motion) -> None:
+    p, end = (table.VALUES, table.TIME) if motion is table else belt.draw(5)[:2]
     one, other = (
-        sensitivity(table.SYSTEM, table.build, SCHEME, table.VALUES, table.TIME, 211, mode=mode).jacobian
+        sensitivity(motion.SYSTEM, motion.build, SCHEME, p, end, 211, mode=mode).jacobian
         for mode in ("forward", "reverse")
     )
     assert off(one, other) < 1e-13

@@ -110,14 +110,19 @@ def begin(system: System, d: StepPart, held: Array, gone: Array, begun: Array) -
     return dataclasses.replace(d, modes=modes, base=base), jnp.any(low & ~leaves)
 
 
-def trial(system: System, d: StepPart) -> tuple[StepPart, PartEnd]:
-    """The motion to the end of the step, and what would come to an end before."""
+def trial(system: System, d: StepPart) -> tuple[StepPart, PartEnd, Array]:
+    """The motion to the end of the step, what would come to an end before, and whether a contact that was
+    penetrated hops: it leaves and comes back without having been open at the end of the step.
+    """
     end = advance(system, d, d.left)
     at, still = events.frozen((state_of(d, d.left, end), d))
     told = look(system, still, at)[0]
     hit = acting(system, at.t, at.q, still.params, told[0] < 0.0)
     hit = jnp.concatenate([hit[None], told[1:] < -DEPTH])
-    return dataclasses.replace(d, hit=hit, low=jnp.min(jnp.where(hit, told, FAR))), end
+    low = (d.base < 0.0) & (told[0] + d.base <= DEPTH)
+    there = SystemState(system=system, params=still.params, state=at)
+    hops = branch(jnp.any(low), lambda _: low & (events.gap_rates(there) <= 0.0), lambda _: low, None)
+    return dataclasses.replace(d, hit=hit, low=jnp.min(jnp.where(hit, told, FAR))), end, jnp.any(hops)
 
 
 def arrival(system: System) -> Callable[[StepPart], Arrival]:

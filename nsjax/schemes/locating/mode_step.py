@@ -121,11 +121,13 @@ def _part(step: Step, part: _Partial) -> _Partial:
     part = dataclasses.replace(
         part, failed=part.failed | rattles, gone=part.gone | part.held & ~d.modes.held
     )
-    d, end = trial(system, d)
+    d, end, hops = trial(system, d)
 
     def rest(both: tuple[_Partial, PartEnd]) -> _Partial:
         part, end = both
-        done = dataclasses.replace(part, done=jnp.asarray(True), held=d.modes.held)
+        # the scheme inside brings to rest what hops
+        failed = part.failed | hops
+        done = dataclasses.replace(part, done=jnp.asarray(True), held=d.modes.held, failed=failed)
         return _gone_on(done, d, d.left, end)
 
     through = lambda both: _through(step, d, both[0])  # noqa: E731
@@ -170,9 +172,11 @@ def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
         rate_after=jump.after, shift=jnp.where(now, at.t - (step.state.t + step.dt), 0.0), timed=now,
     )  # fmt: skip
     rests = events.at_rest(criteria_of(inside(step.scheme)), jump.after, met.state.v)
+    # the books of a step hold one impact of a contact
+    failed = part.failed | met.failed | jnp.any(now & part.event.impact)
     impulse = part.end.impulse + jnp.concatenate([jump.contacts.reshape(-1), jump.constraints])
     return dataclasses.replace(
-        part, state=met.state, held=events.frozen((held | now) & rests), failed=part.failed | met.failed,
+        part, state=met.state, held=events.frozen((held | now) & rests), failed=failed,
         end=dataclasses.replace(part.end, impulse=impulse), event=merged(part.event, event),
         bits=part.bits | met.notes, iterations=part.iterations + jump.iterations,
         residual=jnp.maximum(part.residual, jump.residual),
