@@ -95,8 +95,9 @@ def check_accuracy(
         scheme: for instance ``schemes.moreau()``.
         dt: the step size whose accuracy is asked for [s].
         steps, time: of the run with dt, see `simulate`.
-        outputs: labels of the trajectory whose last value counts (``"theta1"``, ``"energy"``), or a
-            module-level function ``traj -> (k,)`` of the first and last row; None: all of ``q`` and ``v``.
+        outputs: numbers whose last value counts, by their names as of `Trajectory.sensor` (``"theta1"``,
+            ``"energy"``, ``"rod.position[0]"``, ``"foot.force[0]"``), or a module-level function
+            ``traj -> (k,)`` of the first and last row; None: all of ``q`` and ``v``.
         parameters: names of scalars, as of `check_gradient`, by which the outputs are differentiated.
         gradient: ``"saltation"`` or ``"discrete"``, as in `simulate`.
 

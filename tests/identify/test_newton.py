@@ -178,7 +178,7 @@ def of_angles(data: list[nsjax.Recording], **options: object) -> nsjax.Estimate:
 
 
 def test_observed_information_covers_where_the_linearised_does_not() -> None:
-    """1,200 fits. Of data whose sum is short, the angle is known less well; the exact curvature alone sees it
+    """1,200 fits. Of data whose sum is short, the angle is known less well; the exact curvature sees it
     (Fisher's problem of the normal mean on a circle).
     """
     linear, inside, theory = len(TURNED) * LENGTH**2 / NOISE**2, [], []
