@@ -12,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from nsjax.startup.once import compiled_once
+
 Curves = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -52,7 +54,7 @@ def _slopes(numbers: Any, end: Callable[..., jax.Array], steps: Any) -> tuple[ja
     return slopes, (found, slopes)
 
 
-@functools.partial(jax.jit, static_argnames=("end", "fixed"))
+@functools.partial(compiled_once, static_argnames=("end", "fixed"))
 def _bent(
     numbers: jax.Array, steps: Any, end: Callable[..., jax.Array], fixed: int | None
 ) -> tuple[Any, Any]:
@@ -63,7 +65,8 @@ def _bent(
 def curved(numbers: Any, end: Callable[..., jax.Array], steps: Any) -> Curves:
     """End (m,), first (m, n) and second derivatives (m, n, n), exact: forward over forward.
 
-    Whole numbers of steps make a program each, others enter one.
+    Whole numbers of steps make a program each, others enter one. It is compiled without optimisation: a
+    run takes milliseconds, compiling it some minutes with.
     """
     fixed = steps if isinstance(steps, int) else None
     second, (found, slopes) = _bent(jnp.asarray(numbers, float), 1.0 * steps, end, fixed)

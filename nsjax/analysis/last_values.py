@@ -39,9 +39,11 @@ class _Last:
         plain, index = _entry(name)
         value = jnp.asarray(traj.sensor(plain))[-1]
         if index is None and value.ndim:
-            raise InputError(f"outputs: {name!r} has shape {value.shape}; name one entry: '{name}[0]'")
+            raise InputError(
+                f"outputs: {name!r} is an array {value.shape}; take an entry of it, '{name}[0]'"
+            )
         if index is not None and (value.ndim != 1 or index >= value.shape[0]):
-            raise InputError(f"outputs: {plain!r} has shape {value.shape}; there is no entry {index}")
+            raise InputError(f"outputs: {name!r} asks for an entry of an array {value.shape}; take another")
         return value if index is None else value[index]
 
 

@@ -17,7 +17,7 @@ from nsjax.identify import solve
 from nsjax.identify.objective import CostPoint, Objective
 from nsjax.identify.statistics import Statistics
 
-KINDS = ("noise", "recordings", "bootstrap")
+KINDS = ("noise", "profile", "recordings", "bootstrap")
 
 FEWEST = 10
 """Recordings from which intervals are taken from their scatter, unless one is asked for: with fewer,

@@ -81,7 +81,7 @@ class Estimate:
         problem: the problem with the estimated parameters (and, of one recording, its start).
         calls: compiled calls, of one program.
         level: of the intervals.
-        intervals: what they are made from: ``"noise"``, ``"recordings"`` or ``"bootstrap"``.
+        intervals: what they are made from: ``"noise"``, ``"profile"``, ``"recordings"`` or ``"bootstrap"``.
         holds: whether they hold the truth with the probability ``level``, as far as the fit can tell; a
             sentence says why not, and the level is then not printed.
         hessian: (p, p) exact second derivatives of the cost by the numbers, with ``curvature="exact"``: the

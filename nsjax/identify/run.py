@@ -12,7 +12,7 @@ import numpy as np
 from nsjax import notes
 from nsjax.core import InputError, Problem, Scheme, State
 from nsjax.core.errors import nearest
-from nsjax.identify import clusters, faults, losses, solve
+from nsjax.identify import clusters, faults, losses, profile, solve
 from nsjax.identify import curvature as bends
 from nsjax.identify.data import Recording
 from nsjax.identify.estimate import Estimate, Fit, Run
@@ -85,8 +85,10 @@ def identify(
         intervals: what they are made from. ``"noise"``: the linearised model and the noise level; right if
             nothing but independent noise lies between model and data. ``"recordings"``: the scatter between
             recordings (each left out in turn, to first order); holds under model error and robust losses
-            as well. ``"bootstrap"``: fits to recordings drawn with replacement. None: recordings if there
-            are at least ten, else noise. Numbers that a recording has of its own keep those of the noise.
+            as well. ``"profile"``: as from the noise, but to where the cost itself, least over all other
+            numbers, has risen as far; some runs for every end. ``"bootstrap"``: fits to recordings drawn
+            with replacement. None: recordings if there are at least ten, else noise. Numbers that a
+            recording has of its own keep those of the noise.
         resamples: fits of the bootstrap, each some runs of all recordings.
         curvature: what intervals of ``"noise"`` and ``"recordings"`` take for the second derivatives of
             the cost. ``"linear"``: those of the linearised model (Gauss and Newton's). ``"exact"``: with
@@ -106,6 +108,7 @@ def identify(
     Second derivatives, for ``method="newton"`` and ``curvature="exact"``, are taken forward over forward
     in a program of their own: ``p^2`` tangents for ``p`` numbers of a recording. Impacts must be located
     inside their step (`nsjax.schemes.localized`), or there must be none.
+    Intervals with either curvature are ellipses; those of a profile are not.
 
     Limits: a run of a time-stepping scheme is a saw-tooth in the parameters (an impact stays in its step
         until they move it into the next), and carries the error of its step: choose ``dt`` so small that
@@ -174,10 +177,15 @@ def _check_intervals(objective: Objective, intervals: str | None, resamples: int
     if intervals is not None and intervals not in clusters.KINDS:
         hint = nearest(str(intervals), clusters.KINDS)
         raise InputError(f"identify: intervals = {intervals!r}; {hint}")
-    if intervals in clusters.KINDS[1:] and (objective.fitted < 2 or not objective.shared):
+    if intervals in clusters.KINDS[2:] and (objective.fitted < 2 or not objective.shared):
         raise InputError(
             f"identify: intervals = {intervals!r} needs several recordings with a number in common; there "
             f"are {objective.fitted}: give more, or intervals='noise'"
+        )
+    if intervals == "profile" and objective.loss.kind != "squares":
+        raise InputError(
+            f"identify: intervals = 'profile' with loss = {objective.loss.kind!r}, whose rise has no known "
+            "distribution; take loss='squares', or intervals='noise'"
         )
     if not isinstance(resamples, int | np.integer) or resamples < 2:
         raise InputError(f"identify: resamples = {resamples!r}; it must be a whole number, at least 2")
@@ -206,6 +214,9 @@ def _intervals(
         wide = quantile(level, objective.fitted - 1) * found.deviation_z
         half[:shared] = wide[:shared]
     else:
+        if kind == "profile":
+            effort = draw["tolerance"], draw["most"]
+            ends, why = profile.ends_of(objective, best, found, half, *effort)
         why = why or noise_alone(objective, best, found)
     low, high = objective.walls(objective.to_z(objective.begin))
     walled = np.asarray([t.kind in ("free", "box") for t in objective.transforms])

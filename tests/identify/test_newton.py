@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import least_squares
 from scipy.stats import vonmises
 
 import nsjax
@@ -201,6 +202,46 @@ def test_observed_information_covers_where_the_linearised_does_not() -> None:
     exact, other = np.mean(inside, axis=0)
     assert exact > 0.92
     assert other < 0.89
+
+
+def test_a_profile_ends_where_the_cost_has_risen() -> None:
+    """The cost of an angle is a cosine; where the mean is too short, it never rises to the level."""
+    for seed in range(3):
+        data, sums = seen(1, seed=seed)
+        narrow = LENGTH * abs(sums[0]) / NOISE**2
+        found = of_angles(data, intervals="profile")
+        half = np.arccos(1.0 - 1.959964**2 / 2.0 / narrow)
+        np.testing.assert_allclose(found.interval[0] - found.values[0], [-half, half], rtol=3e-3)
+        assert found.intervals == "profile"
+    data, sums = seen(1, seed=0)
+    values = {"x": np.full(8, 1e-3), "y": np.zeros(8)}
+    lost = of_angles([nsjax.Recording(times=TURNED, values=values, noise=NOISE)], intervals="profile")
+    assert not lost.holds
+    assert np.all(np.isinf(lost.interval))
+    assert any("the cost does not rise to the level on a side of state.q[0]" in m for m in lost.messages)
+    with pytest.raises(
+        nsjax.InputError, match="identify: intervals = 'profile' with loss = 'huber', whose rise"
+    ):
+        of_angles(data, intervals="profile", loss="huber")
+
+
+def test_a_profile_of_two_numbers(monkeypatch) -> None:
+    """Against scipy's minimisation of the closed form; both by one program."""
+    monkeypatch.setattr(solve.Levenberg, "curved", True)
+    y = recording(seed=3).values["y"]
+    loud = nsjax.Recording(times=TIMES, values={"y": y}, noise=0.1)
+    found = nsjax.identify(PROBLEM, SCHEME, loud, TRAIN, dt=DT, tolerance=1e-12, intervals="profile")
+    x = found.values
+    least = float(cost(jnp.asarray(x), y, 0.1))
+    for k in range(3):
+        others = [j for j in range(3) if j != k]
+        for end in found.interval[k]:
+
+            def pinned(rest: np.ndarray, k: int = k, end: float = end) -> np.ndarray:
+                return np.asarray((height(jnp.insert(jnp.asarray(rest), k, end)) - y) / 0.1)
+
+            fit = least_squares(pinned, x[others], x_scale=found.deviation[others], xtol=1e-12, ftol=1e-12)
+            assert np.sqrt(2.0 * (fit.cost - least)) == pytest.approx(1.959964, rel=3e-3)
 
 
 def test_newton_leaves_a_maximum() -> None:

@@ -147,10 +147,12 @@ def test_outputs_of_parts() -> None:
     assert found["block.position[1]"] == found["rail.coordinate"]
     assert found["foot.force[0]"] == pytest.approx(2.0 * 9.81, rel=1e-6)
     with pytest.raises(
-        nsjax.InputError, match=r"outputs: 'block.position' has shape .2,.; name one entry: "
+        nsjax.InputError, match=r"outputs: 'block.position' is an array .*; take an entry of it"
     ):
         nsjax.check_accuracy(block, schemes.moreau(), time=0.1, **(run | {"outputs": ["block.position"]}))
-    with pytest.raises(nsjax.InputError, match=r"outputs: 'rail.speed' has shape .*; there is no entry 0"):
+    with pytest.raises(
+        nsjax.InputError, match=r"outputs: .* asks for an entry of an array .*; take another"
+    ):
         nsjax.check_accuracy(block, schemes.moreau(), time=0.1, **(run | {"outputs": ["rail.speed[0]"]}))
     with pytest.raises(nsjax.InputError, match="is not set in this problem; what is set beside it: value"):
         nsjax.check_accuracy(block, schemes.moreau(), time=0.1, parameters=["push.own"], **run)
