@@ -12,6 +12,7 @@ import pytest
 import nsjax
 from nsjax import models, schemes
 from nsjax import multibody as mb
+from nsjax.sweep.accuracy import _rows
 
 GRAVITY, HEIGHT, RADIUS = 9.81, 1.0, 0.05
 TIMES = {"between impacts": 0.8, "after four": 1.9}
@@ -156,3 +157,15 @@ def test_outputs_of_parts() -> None:
         nsjax.check_accuracy(block, schemes.moreau(), time=0.1, **(run | {"outputs": ["rail.speed[0]"]}))
     with pytest.raises(nsjax.InputError, match="is not set in this problem; what is set beside it: value"):
         nsjax.check_accuracy(block, schemes.moreau(), time=0.1, parameters=["push.own"], **run)
+
+
+def test_a_motion_that_is_not_resolved_is_said() -> None:
+    """A spring beyond the longest stable step of an explicit scheme."""
+    chain = models.mass_spring_chain()
+    check = nsjax.check_accuracy(chain, schemes.moreau(), dt=10.0, steps=10)
+    assert check.worst >= 1.0
+    assert "steps of this size do not resolve the motion" in str(check)
+    rows = _rows(("x", "y"), "", np.array([[np.nan, 1.0], [1.0, 1.1], [1.0, 1.0], [np.inf, 1.0]]))
+    assert rows[0].error == rows[0].relative == np.inf
+    assert rows[1].error == pytest.approx(0.2)
+    assert rows[1].relative == pytest.approx(0.2 / 1.1)
