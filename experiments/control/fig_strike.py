@@ -12,7 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+
+from nsjax.startup.once import compiled_once
 
 from .. import common
 from . import strike
@@ -56,10 +60,16 @@ def errors(x: np.ndarray, steps: float, theirs: tuple[np.ndarray, ...]) -> list[
     return found
 
 
+@compiled_once
+def _rows(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    found = strike.run(x, strike.END / strike.MOST, strike.MOST, 1)
+    return jnp.asarray(found.t), jnp.asarray(found.gap)
+
+
 def gaps(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Instants [s] and distances of the slider from the upper wall [m]."""
-    found = strike.run(x, strike.END / strike.MOST, strike.MOST, 1)
-    return np.asarray(found.t), np.asarray(found.gap)[:, :2].min(axis=1)
+    t, gap = (np.asarray(rows) for rows in _rows(jnp.asarray(x)))
+    return t, gap[:, :2].min(axis=1)
 
 
 @common.experiment

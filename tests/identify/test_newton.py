@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import least_squares
 from scipy.stats import vonmises
 
 import nsjax
@@ -144,7 +143,7 @@ def _still(t, q, v, p):
 
 def _look(t, q, v, output, p):
     angle = q[0] + p["angle"]
-    return {"x": LENGTH * jnp.cos(angle), "y": LENGTH * jnp.sin(angle)}
+    return {"x": p["length"] * jnp.cos(angle), "y": p["length"] * jnp.sin(angle)}
 
 
 TABLE = nsjax.System(
@@ -155,7 +154,7 @@ TABLE = nsjax.System(
 
 def table(angle: float = 0.0) -> nsjax.Problem:
     state = nsjax.State(t=0.0, q=np.zeros(1), v=np.array([RATE]))
-    return nsjax.Problem(system=TABLE, params={"angle": angle}, state=state)
+    return nsjax.Problem(system=TABLE, params={"angle": angle, "length": LENGTH}, state=state)
 
 
 def seen(count: int, seed: int, angle: float = 0.0) -> tuple[list[nsjax.Recording], np.ndarray]:
@@ -225,23 +224,22 @@ def test_a_profile_ends_where_the_cost_has_risen() -> None:
         of_angles(data, intervals="profile", loss="huber")
 
 
-def test_a_profile_of_two_numbers(monkeypatch) -> None:
-    """Against scipy's minimisation of the closed form; both by one program."""
-    monkeypatch.setattr(solve.Levenberg, "curved", True)
-    y = recording(seed=3).values["y"]
-    loud = nsjax.Recording(times=TIMES, values={"y": y}, noise=0.1)
-    found = nsjax.identify(PROBLEM, SCHEME, loud, TRAIN, dt=DT, tolerance=1e-12, intervals="profile")
-    x = found.values
-    least = float(cost(jnp.asarray(x), y, 0.1))
-    for k in range(3):
-        others = [j for j in range(3) if j != k]
-        for end in found.interval[k]:
-
-            def pinned(rest: np.ndarray, k: int = k, end: float = end) -> np.ndarray:
-                return np.asarray((height(jnp.insert(jnp.asarray(rest), k, end)) - y) / 0.1)
-
-            fit = least_squares(pinned, x[others], x_scale=found.deviation[others], xtol=1e-12, ftol=1e-12)
-            assert np.sqrt(2.0 * (fit.cost - least)) == pytest.approx(1.959964, rel=3e-3)
+def test_a_profile_of_two_numbers() -> None:
+    """Angle and radius: with the mean ``m`` of the data turned back, the cost least over the radius is
+    ``n |m|^2 sin^2(angle - best) / (2 noise^2)``, that least over the angle ``n (radius - |m|)^2 / ...``.
+    """
+    (data,), (total,) = seen(1, seed=4)
+    mean = total / len(TURNED)
+    found = nsjax.identify(
+        table(), schemes.moreau_theta(0.5), data,
+        {"angle": transforms.free(), "length": transforms.free()}, dt=0.01, tolerance=1e-14,
+        intervals="profile",
+    )  # fmt: skip
+    half = 1.959964 * NOISE / np.sqrt(len(TURNED))
+    np.testing.assert_allclose(found.values, [np.angle(mean), np.abs(mean)], rtol=1e-6)
+    wide = np.array([np.arcsin(half / np.abs(mean)), half])
+    np.testing.assert_allclose(found.interval - found.values[:, None], np.outer(wide, [-1, 1]), rtol=3e-3)
+    assert wide[0] > 1.02 * half / np.abs(mean)  # that of the linearised model
 
 
 def test_newton_leaves_a_maximum() -> None:
