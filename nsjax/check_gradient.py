@@ -153,8 +153,9 @@ def check_gradient(
         parameters: names of scalars as `Problem.replace` takes them: ``"friction"``; entries of
             vectors with their index: ``"initial_v[0]"``.
         dt, steps, time, every: of the run, see `simulate`; ``every`` is all steps unless given.
-        outputs: labels of the trajectory whose last value is compared (``"theta1"``, ``"energy"``), or a
-            module-level function ``traj -> (k,)``; None: all of ``q`` and ``v`` at the end.
+        outputs: numbers whose last value is compared, by their names as of `Trajectory.sensor`
+            (``"theta1"``, ``"energy"``, ``"rod.position[0]"``, ``"foot.force[0]"``), or a module-level
+            function ``traj -> (k,)``; None: all of ``q`` and ``v`` at the end.
         gradient: ``"saltation"`` or ``"discrete"``, as in `simulate`.
         widths: half widths of secants by parameter. Not given: doubled until the impact that moves most
             moves by `TEETH` steps, at most `WIDEST` of the parameter (or of one, if it is zero), both of

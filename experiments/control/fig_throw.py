@@ -2,13 +2,12 @@
 
 Two torques, the instant of the release and the time of the flight are sought that bring the ball to the cup
 and stay near a first guess, which misses it. The bounce is located (`nsjax.schemes.localized`), so that end
-and derivatives are of second order in the step size and smooth, and differences of derivatives are second
-derivatives. They are compared with those of the motion, by Runge and Kutta's method and closed forms.
+and derivatives, second ones too, are of second order in the step size and smooth. They are compared with
+those of the motion, by Runge and Kutta's method and closed forms.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from .. import common
 from . import throw
+from .search import Aim, adam, curved, newton
 
 CUP = (2.3, 0.45)
 """Middle of its rim [m]."""
@@ -29,88 +28,10 @@ QUICK = 40
 TRIES = 300
 """Gradients that Adam takes."""
 
-WIDTH = 1e-3
-"""Of differences of derivatives, in `SCALE`."""
 
-Curves = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-@functools.partial(jax.jit, static_argnames=("end", "steps"))
-def sloped(numbers: jax.Array, end: Callable[..., jax.Array], steps: int) -> tuple[jax.Array, jax.Array]:
-    """End (2,) and its first derivatives (2, 4)."""
-
-    def value(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        found = end(x, steps)
-        return found, found
-
-    slopes, found = jax.jacfwd(value, has_aux=True)(numbers)
-    return found, slopes
-
-
-def curved(numbers: Any, end: Callable[..., jax.Array], steps: int) -> Curves:
-    """End (2,), first (2, 4) and second derivatives (2, 4, 4).
-
-    The second ones are central differences of the first. A located run is smooth, so that narrow ones do:
-    the program of `jax.hessian` takes the compiler many minutes.
-    """
-    x = np.asarray(numbers, float)
-    found, slopes = (np.asarray(y) for y in sloped(jnp.asarray(x), end, steps))
-    second = np.empty((2, len(x), len(x)))
-    for k, by in enumerate(WIDTH * np.array(SCALE)):
-        along = by * np.eye(len(x))[k]
-        ahead, behind = (sloped(jnp.asarray(x + sign * along), end, steps)[1] for sign in (1, -1))
-        second[:, :, k] = np.asarray(ahead - behind) / (2 * by)
-    return found, slopes, 0.5 * (second + second.transpose(0, 2, 1))
-
-
-def cost(numbers: Any, curves: Any) -> tuple[float, np.ndarray, np.ndarray]:
-    """Cost, gradient and Hessian: half the squares of misses over `MISS` and of changes over `SCALE`."""
-    found, slopes, second = curves
-    miss, change = (found - CUP) / MISS**2, (np.asarray(numbers) - GUESS) / np.array(SCALE) ** 2
-    value = 0.5 * miss @ (found - CUP) + 0.5 * change @ (np.asarray(numbers) - GUESS)
-    hessian = slopes.T @ slopes / MISS**2 + np.einsum("i,ijk->jk", miss, second)
-    return float(value), slopes.T @ miss + change, hessian + np.diag(1 / np.array(SCALE) ** 2)
-
-
-def newton(
-    steps: int, most: int = 60, end: Callable[..., jax.Array] = throw.end
-) -> tuple[np.ndarray, list[float], list[float]]:
-    """Newton's method; where the Hessian is not positive or the cost would rise, with a shifted one.
-
-    Returns:
-        Numbers, and costs and sizes of the scaled gradient by the number of Hessians.
-    """
-    x, scale, shift = np.array(GUESS), np.array(SCALE), 0.0
-    value, slope, hessian = cost(x, curved(x, end, steps))
-    costs, sizes = [value], [float(np.linalg.norm(scale * slope))]
-    while sizes[-1] > 1e-8 and len(costs) <= most:
-        scaled = hessian * np.outer(scale, scale)
-        least = np.linalg.eigvalsh(scaled)[0]
-        shifted = scaled + (max(shift, 1e-3 - least) if least < 1e-3 else shift) * np.eye(len(x))
-        tried = x - scale * np.linalg.solve(shifted, scale * slope)
-        after = cost(tried, curved(tried, end, steps))
-        if after[0] <= value + 1e-12:
-            x, (value, slope, hessian), shift = tried, after, 0.0 if shift < 1e-2 else shift / 10
-        else:
-            shift = 10 * shift if shift else 1.0
-        costs.append(value)
-        sizes.append(float(np.linalg.norm(scale * slope)))
-    return x, costs, sizes
-
-
-def adam(steps: int, tries: int) -> list[float]:
-    """Costs of optax's Adam in scaled numbers, with a rate that falls from 0.1."""
-    rule = optax.adam(optax.cosine_decay_schedule(0.1, tries))
-    scale, z = np.array(SCALE), jnp.zeros(len(GUESS))
-    memory, costs = rule.init(z), []
-    for _ in range(tries):
-        x = np.array(GUESS) + scale * np.asarray(z)
-        found, slopes = (np.asarray(y) for y in sloped(jnp.asarray(x), throw.end, steps))
-        value, slope, _ = cost(x, (found, slopes, np.zeros((2, 4, 4))))
-        costs.append(value)
-        change, memory = rule.update(jnp.asarray(scale * slope), memory)
-        z = z + jnp.asarray(change)
-    return costs
+def aim(steps: int, end: Callable[..., jax.Array] = throw.end) -> Aim:
+    """What the throw is to fulfil."""
+    return Aim(end=end, steps=steps, guess=GUESS, scale=SCALE, want=CUP, miss=(MISS, MISS))
 
 
 def errors(x: np.ndarray, steps: int) -> list[float]:
@@ -141,8 +62,8 @@ def paths(x: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
 def main(quick: bool = False, folder: str | Path | None = None) -> common.Numbers:
     """Computes, saves, draws and compares; ``quick`` takes large steps, and no order is measured."""
     steps = QUICK if quick else STEPS[-1]
-    found, costs, sizes = newton(steps)
-    tried = adam(steps, TRIES)
+    found, costs, sizes = newton(aim(steps))
+    tried = adam(aim(steps), TRIES)
     apart = np.array([errors(found, n) for n in ((QUICK,) if quick else STEPS)])
     numbers = {
         "Newton: Hessians": float(len(costs) - 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,21 +12,44 @@ import jax.numpy as jnp
 from nsjax.core import InputError, nearest
 from nsjax.core.system import Problem
 from nsjax.sensors import ENERGIES, label_name
+from nsjax.sensors import known as sensed
 from nsjax.trajectory import Trajectory, label_names
 from nsjax.types import Array
 
 Outputs = Sequence[str] | Callable[[Trajectory], Array] | None
-"""Labels of quantities whose last value counts, a function ``traj -> (k,)``, or None: all of q and v."""
+"""Names of quantities whose last value counts, a function ``traj -> (k,)``, or None: all of q and v."""
+
+ENTRY = re.compile(r"(.+)\[(\d+)\]")
+"""An entry of a vector: its name and number."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Last:
-    """Reads the last value of labelled quantities."""
+    """Reads the last values of quantities: labels, and what `Trajectory.sensor` knows."""
 
     names: tuple[str, ...]
+    labels: tuple[str, ...]
 
     def __call__(self, traj: Trajectory) -> Array:
-        return jnp.stack([jnp.asarray(traj[name])[-1] for name in self.names])
+        return jnp.stack([self._value(traj, name) for name in self.names])
+
+    def _value(self, traj: Trajectory, name: str) -> Array:
+        if name in self.labels:
+            return jnp.asarray(traj[name])[-1]
+        plain, index = _entry(name)
+        value = jnp.asarray(traj.sensor(plain))[-1]
+        if index is None and value.ndim:
+            raise InputError(
+                f"outputs: {name!r} is an array {value.shape}; take an entry of it, '{name}[0]'"
+            )
+        if index is not None and (value.ndim != 1 or index >= value.shape[0]):
+            raise InputError(f"outputs: {name!r} asks for an entry of an array {value.shape}; take another")
+        return value if index is None else value[index]
+
+
+def _entry(name: str) -> tuple[str, int | None]:
+    found = ENTRY.fullmatch(name)
+    return (name, None) if found is None else (found[1], int(found[2]))
 
 
 def _end(traj: Trajectory) -> Array:
@@ -44,7 +68,8 @@ def reader(problem: Problem, outputs: Outputs) -> tuple[tuple[str, ...], Any]:
     if isinstance(outputs, str):
         raise InputError(f"outputs = {outputs!r}; give a list of names, such as [{outputs!r}]")
     known = [*label_names(problem.system), *ENERGIES]
+    every = list(dict.fromkeys([*known, *sensed(problem.system)]))
     for name in outputs:
-        if name not in known:
-            raise InputError(f"outputs: unknown quantity {name!r}; {nearest(name, known)}")
-    return tuple(outputs), _Last(tuple(outputs))
+        if name not in known and _entry(name)[0] not in every:
+            raise InputError(f"outputs: unknown quantity {name!r}; {nearest(name, every)}")
+    return tuple(outputs), _Last(tuple(outputs), tuple(known))

@@ -25,7 +25,7 @@ from nsjax.trajectory import RunError
 TABLES = ("model", "scheme", "dt", "set", "scheme_set", "train", "data", "holdout", "options")
 OPTIONS = (
     "method", "learning_rate", "starts", "spread", "seed", "loss", "gradient", "tolerance", "max_runs",
-    "level",
+    "level", "curvature",
 )  # fmt: skip
 RECORDING = ("file", "noise", "start", "name", "time", "columns")
 WORDS = ("model", "scheme", "file", "name", "time")

@@ -146,12 +146,16 @@ def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
         InputError: for an unknown name, with the nearest known one.
     """
     node: Any = base
+    above: Any = base
     for depth, name in enumerate(key.path):
         known = names(node)
         if name not in known:
             place = ".".join(key.path[:depth])
             raise InputError(f"{who}: {key.text}: {place} has no {name!r}; {_hint(node, name)}")
-        node = child(node, name)
+        above, node = node, child(node, name)
+    if node is None:
+        given = ", ".join(x for x in names(above) if child(above, x) is not None)
+        raise InputError(f"{who}: {key.text} is not set in this problem; what is set beside it: {given}")
     if names(node) or not (hasattr(node, "dtype") or isinstance(node, int | float)):
         parts = dotted(node) or names(node)
         raise InputError(

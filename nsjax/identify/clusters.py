@@ -17,7 +17,7 @@ from nsjax.identify import solve
 from nsjax.identify.objective import CostPoint, Objective
 from nsjax.identify.statistics import Statistics
 
-KINDS = ("noise", "recordings", "bootstrap")
+KINDS = ("noise", "profile", "recordings", "bootstrap")
 
 FEWEST = 10
 """Recordings from which intervals are taken from their scatter, unless one is asked for: with fewer,
@@ -62,7 +62,7 @@ def kind_of(objective: Objective, asked: str | None) -> str:
 def _parts(objective: Objective, point: CostPoint, bend_of: Bend) -> tuple[np.ndarray, np.ndarray]:
     """Second derivatives (K, g, g) and gradients (K, g) of the cost of each recording in the shared
     numbers, its own ones eliminated; ``bend_of`` a residual: the second derivative of its loss, or what
-    stands for it.
+    stands for it. What the model's own curvature adds is in them where the point has it.
     """
     g, loss = len(objective.shared), objective.loss
     hessian, gradient = [], []
@@ -71,6 +71,7 @@ def _parts(objective: Objective, point: CostPoint, bend_of: Bend) -> tuple[np.nd
         r = point.residual[k].reshape(-1)
         bend = bend_of(r)
         h, b = j.T @ (bend[:, None] * j), j.T @ (r * loss.weight(r))
+        h = h if point.bend is None else h + point.bend[k]
         back = h[:g, g:] @ np.linalg.pinv(h[g:, g:])
         hessian.append(h[:g, :g] - back @ h[g:, :g])
         gradient.append(b[:g] - back @ b[g:])
@@ -100,8 +101,9 @@ def left_out(objective: Objective, point: CostPoint, found: Statistics) -> Scatt
         cov = (K - 1) / K  sum_k d_k d_k',      d_k = (A - H_k)^-1 g_k,   A = sum_k H_k
 
     with the gradient ``g_k`` and the second derivative ``H_k`` of the cost of recording ``k``, that of
-    Gauss and Newton with the slope of the pull of the loss; where that has no minimum here, with its
-    weights. Unlike ``A^-1 (sum g g') A^-1`` it is not too small for few recordings (Bell & McCaffrey 2002).
+    Gauss and Newton (or the exact one, where asked for) with the slope of the pull of the loss; where that
+    has no minimum here, with its weights.
+    Unlike ``A^-1 (sum g g') A^-1`` it is not too small for few recordings (Bell & McCaffrey 2002).
     """
     free = np.flatnonzero(np.isfinite(found.deviation_z[: len(objective.shared)]))
     none = np.full((len(found.deviation_z), 2), np.nan)

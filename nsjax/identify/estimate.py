@@ -81,9 +81,13 @@ class Estimate:
         problem: the problem with the estimated parameters (and, of one recording, its start).
         calls: compiled calls, of one program.
         level: of the intervals.
-        intervals: what they are made from: ``"noise"``, ``"recordings"`` or ``"bootstrap"``.
+        intervals: what they are made from: ``"noise"``, ``"profile"``, ``"recordings"`` or ``"bootstrap"``.
         holds: whether they hold the truth with the probability ``level``, as far as the fit can tell; a
             sentence says why not, and the level is then not printed.
+        hessian: (p, p) exact second derivatives of the cost by the numbers, with ``curvature="exact"``: the
+            observed information in units of the noise. None with ``"linear"``.
+        linear_covariance: (p, p) from the noise and the linearised model, beside ``covariance``, with
+            ``curvature="exact"``; else None.
     """
 
     names: tuple[str, ...]
@@ -103,6 +107,8 @@ class Estimate:
     level: float
     intervals: str = "noise"
     holds: bool = True
+    hessian: np.ndarray | None = None
+    linear_covariance: np.ndarray | None = None
 
     def __getitem__(self, name: str) -> float:
         try:

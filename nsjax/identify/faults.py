@@ -12,6 +12,21 @@ from nsjax.identify.plan import FitPlan
 FAILED = "the run failed"
 """What is said of a run whose status is not zero."""
 
+NO_CURVATURE = (
+    "a scheme that holds an impact in its step has first ones only; take "
+    "schemes.localized(schemes.half_explicit(), changes=True), or gradient='discrete' where nothing strikes"
+)
+"""Why a run has no second derivatives, and what has."""
+
+
+def is_unlocated(plan: FitPlan, impacts: np.ndarray) -> bool:
+    """Whether impacts happened whose decisions were held fixed: plain second derivatives of such runs are
+    not those of the motion.
+    """
+    scheme = plan.common.scheme
+    located = scheme.name.startswith("localized(")
+    return scheme.gradient == "discrete" and not located and bool(np.any(impacts))
+
 
 def fault_of(
     plan: FitPlan, trained: Sequence[Any], status: np.ndarray, residual: np.ndarray, jacobian: np.ndarray
@@ -39,6 +54,13 @@ def fault_of(
     k, i, j, c = lost
     what = f"{plan.program.names[j]} by {trained[c].name}"
     return f"the derivative of {what} is not finite {_place(plan, k, i)}, though the run itself is sound"
+
+
+def bent(second: np.ndarray) -> str:
+    """A sentence about second derivatives that are not finite, empty if all are."""
+    if np.all(np.isfinite(second)):
+        return ""
+    return "a second derivative of the model is not finite, though the run and its first ones are sound"
 
 
 def remedy(fault: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from nsjax.core import InputError
 from nsjax.identify import faults
 from nsjax.identify.losses import Loss
 from nsjax.identify.plan import FitPlan, padded
@@ -27,6 +28,9 @@ class CostPoint:
             Gauss-Newton model, up to a constant; all rows of the residuals, compressed.
         residual: (K, n, m) over the noise, zero where masked.
         jacobian: (K, n, m, g + l) of the residuals, the numbers of all recordings first, then own ones.
+        bend: (K, g + l, g + l), where asked for: what curvature of the model itself adds to the second
+            derivatives of the cost of each recording (curvature of the transforms included).
+        hessian: (p, p) of the cost, exact, where asked for.
         fault: what keeps the search from using it, a sentence; empty if all runs went well and everything
             is finite.
         status, impacts, notes: of the runs (K,).
@@ -43,6 +47,8 @@ class CostPoint:
     status: np.ndarray
     impacts: np.ndarray
     notes: np.ndarray
+    bend: np.ndarray | None = None
+    hessian: np.ndarray | None = None
 
     @property
     def ok(self) -> bool:
@@ -53,6 +59,7 @@ class CostPoint:
 class Objective:
     """The cost as a function of the search's coordinates ``z``: first the numbers common to all
     recordings, then those of each recording. ``weights`` (K,): how often each recording counts.
+    ``curved``: whether the program of the last points, which serves other runs, has second derivatives.
     """
 
     def __init__(self, plan: FitPlan, loss: Loss, starts: int) -> None:
@@ -61,6 +68,7 @@ class Objective:
         self.own = [x for x in plan.trained if x.own]
         self.fitted = plan.fitted
         self.calls = 0
+        self.curved = False
         self.weights = np.ones(self.fitted)
 
     @property
@@ -110,6 +118,10 @@ class Objective:
         low, high = self._each("walls", z).T
         return low, high
 
+    def bend(self, z: np.ndarray) -> np.ndarray:
+        """``d2x/dz2``."""
+        return self._each("bend", z)
+
     def _each(self, name: str, values: np.ndarray) -> np.ndarray:
         pairs = zip(self.transforms, values, strict=True)
         return np.asarray([getattr(t, name)(np.asarray(v)) for t, v in pairs], float)
@@ -127,13 +139,24 @@ class Objective:
         """These recordings with each of these sets of numbers; first axis: sets times recordings."""
         lanes = np.concatenate([self.lanes(one, tracks) for one in x])
         room = padded(self.starts * len(self.plan.recordings), 8)
+        program = dataclasses.replace(self.plan.program, curved=self.curved)
         self.calls += 1
-        return evaluate(self.plan.program, self.plan.common, np.tile(tracks, len(x)), lanes, room)
+        return evaluate(program, self.plan.common, np.tile(tracks, len(x)), lanes, room)
 
-    def points(self, z: Sequence[np.ndarray]) -> list[CostPoint]:
-        """The search's knowledge at several places, all in one compiled call."""
+    def points(self, z: Sequence[np.ndarray], curved: bool = False) -> list[CostPoint]:
+        """The search's knowledge at several places, all in one compiled call.
+
+        Raises:
+            InputError: for second derivatives of a run that has none.
+        """
         tracks = list(range(self.fitted))
-        found = self.run([self.to_x(one) for one in z], tracks)
+        self.curved = curved
+        try:
+            found = self.run([self.to_x(one) for one in z], tracks)
+        except NotImplementedError as error:
+            raise InputError(f"identify: exact second derivatives: {faults.NO_CURVATURE}") from error
+        if curved and faults.is_unlocated(self.plan, np.asarray(found.impacts)):
+            raise InputError(f"identify: exact second derivatives through impacts: {faults.NO_CURVATURE}")
         k = self.fitted
         parts = [jax.tree.map(lambda a, i=i: a[i * k : (i + 1) * k], found) for i in range(len(z))]
         return [self._point(one, part) for one, part in zip(z, parts, strict=True)]
@@ -143,23 +166,47 @@ class Objective:
         mask, noise = plan.mask[:k], plan.noise[:k]
         residual = np.where(mask, (np.asarray(found.values) - plan.values[:k]) / noise, 0.0)
         jacobian = np.where(mask[..., None], np.asarray(found.jacobian) / noise[..., None], 0.0)
-        g, n = len(self.shared), len(self.own)
-        slope = self.slope(z)
-        for i in range(k):
-            part = np.concatenate([slope[:g], slope[g + n * i : g + n * (i + 1)]])
-            jacobian[i] = jacobian[i] * part
+        raw, slope = jacobian, self.by_recording(self.slope(z))
+        jacobian = raw * slope[:, None, None]
         status = np.asarray(found.status)
         fault = faults.fault_of(plan, self.shared + self.own, status, residual, jacobian)
+        second = None
+        if found.second is not None:
+            second = np.where(mask[..., None, None], np.asarray(found.second) / noise[..., None, None], 0.0)
+            fault = fault or faults.bent(second)
         ok = not fault
         times = self.weights[:, None, None]
         cost = 0.5 * float(np.sum(times * self.loss.rho(residual))) if ok else np.inf
         root = np.sqrt(times * self.loss.weight(residual)) if ok else np.zeros_like(residual)
         matrix, rest = self.compress(np.nan_to_num(jacobian) * root[..., None], residual * root)
+        bend = hessian = None
+        if second is not None and ok:
+            pull = times * residual * self.loss.weight(residual)
+            bend = np.einsum("knm,knmij,ki,kj->kij", pull, second, slope, slope)
+            own = np.einsum("knm,knmi->ki", pull, raw) * self.by_recording(self.bend(z))
+            bend = bend + own[:, :, None] * np.eye(own.shape[1])
+            knees = times * self.loss.slope_of_pull(residual)
+            hessian = self.assembled(bend + np.einsum("knm,knmi,knmj->kij", knees, jacobian, jacobian))
         return CostPoint(
             z=z, cost=cost, gradient=matrix.T @ rest, matrix=matrix, rest=rest, residual=residual,
             jacobian=jacobian, fault=fault, status=status, impacts=np.asarray(found.impacts),
-            notes=np.asarray(found.notes),
+            notes=np.asarray(found.notes), bend=bend, hessian=hessian,
         )  # fmt: skip
+
+    def by_recording(self, entries: np.ndarray) -> np.ndarray:
+        """Entries of numbers (p,) as those that move each recording (K, g + l)."""
+        g, n = len(self.shared), len(self.own)
+        own = entries[g:].reshape(self.fitted, n)
+        return np.concatenate([np.tile(entries[:g], (self.fitted, 1)), own], axis=1)
+
+    def assembled(self, blocks: np.ndarray) -> np.ndarray:
+        """The matrix (p, p) of a sum over recordings from what each adds to it (K, g + l, g + l)."""
+        g, n = len(self.shared), len(self.own)
+        found = np.zeros((g + n * self.fitted, g + n * self.fitted))
+        for k, block in enumerate(blocks):
+            places = np.concatenate([np.arange(g), g + n * k + np.arange(n)])
+            found[np.ix_(places, places)] += block
+        return found
 
     def compress(self, jacobian: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A small matrix with the same normal equations: the rows of each recording are turned into at

@@ -46,12 +46,14 @@ class RunProgram:
         entries: key and shape of everything that is trained, those common to all recordings first.
         names: observables.
         needs_rows: whether the model's observables look at forces and impulses.
+        curved: whether second derivatives are taken as well, forward over forward: few numbers are trained.
     """
 
     system: System
     entries: tuple[tuple[Key, tuple[int, ...]], ...]
     names: tuple[str, ...]
     needs_rows: bool
+    curved: bool = False
 
 
 @record()
@@ -88,7 +90,8 @@ class FitLane:
 @record()
 class Predicted:
     """Results of one lane: ``values`` (n, m) at the measured times, ``jacobian`` (n, m, p), status bits,
-    number of impacts, and notes about the derivative.
+    number of impacts, notes about the derivative, and, where asked for, second derivatives ``second``
+    (n, m, p, p).
     """
 
     values: Array
@@ -96,6 +99,7 @@ class Predicted:
     status: Array
     impacts: Array
     notes: Array
+    second: Array | None = None
 
 
 def with_numbers(
@@ -135,10 +139,20 @@ def predict(program: RunProgram, common: FitData, track: Tracks, x: Array) -> tu
 def run_lane(program: RunProgram, common: FitData, lane: FitLane) -> Predicted:
     """One lane."""
     track = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, lane.track, keepdims=False), common.tracks)
-    jacobian, (values, status, impacts, notes) = jax.jacfwd(
-        functools.partial(predict, program, common, track), has_aux=True
-    )(lane.x)
-    return Predicted(values=values, jacobian=jacobian, status=status, impacts=impacts, notes=notes)
+
+    def slopes(x: Array) -> tuple[Array, Any]:
+        jacobian, found = jax.jacfwd(functools.partial(predict, program, common, track), has_aux=True)(x)
+        return jacobian, (jacobian, found)
+
+    second = None
+    if program.curved:
+        second, (jacobian, found) = jax.jacfwd(slopes, has_aux=True)(lane.x)
+    else:
+        jacobian, (_, found) = slopes(lane.x)
+    values, status, impacts, notes = found
+    return Predicted(
+        values=values, jacobian=jacobian, status=status, impacts=impacts, notes=notes, second=second
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("program", "devices"))

@@ -12,7 +12,8 @@ import numpy as np
 from nsjax import notes
 from nsjax.core import InputError, Problem, Scheme, State
 from nsjax.core.errors import nearest
-from nsjax.identify import clusters, faults, losses, solve
+from nsjax.identify import clusters, faults, losses, profile, solve
+from nsjax.identify import curvature as bends
 from nsjax.identify.data import Recording
 from nsjax.identify.estimate import Estimate, Fit, Run
 from nsjax.identify.objective import CostPoint, Objective
@@ -46,6 +47,7 @@ def identify(
     level: float = 0.95,
     intervals: str | None = None,
     resamples: int = 200,
+    curvature: str = "linear",
     holdout: Recording | Sequence[Recording] | None = None,
 ) -> Estimate:
     """Estimates numbers of a model from recordings of its motion.
@@ -69,8 +71,9 @@ def identify(
             ``"state.q[0]"``, ``"state.v"``, and ``"state.xi[3]"``, an increment along `System.retract` (for
             rotations), zero at first. Every recording has its own numbers of the start.
         dt: step size [s].
-        method: ``"levenberg_marquardt"``, ``"gauss_newton"`` (undamped, with halved steps), or an
-            optimiser of optax, ``optax.adam(0.02)`` for instance.
+        method: ``"levenberg_marquardt"``, ``"gauss_newton"`` (undamped, with halved steps), ``"newton"``
+            (exact Hessian, in a region of trust), or an optimiser of optax, ``optax.adam(0.02)`` for
+            instance.
         starts: number of searches: from the problem's values, and from values drawn at random, anywhere in
             an interval, else within a factor ``1 + spread``.
         spread, seed: of these.
@@ -82,9 +85,15 @@ def identify(
         intervals: what they are made from. ``"noise"``: the linearised model and the noise level; right if
             nothing but independent noise lies between model and data. ``"recordings"``: the scatter between
             recordings (each left out in turn, to first order); holds under model error and robust losses
-            as well. ``"bootstrap"``: fits to recordings drawn with replacement. None: recordings if there
-            are at least ten, else noise. Numbers that a recording has of its own keep those of the noise.
+            as well. ``"profile"``: as from the noise, but to where the cost itself, least over all other
+            numbers, has risen as far; some runs for every end. ``"bootstrap"``: fits to recordings drawn
+            with replacement. None: recordings if there are at least ten, else noise. Numbers that a
+            recording has of its own keep those of the noise.
         resamples: fits of the bootstrap, each some runs of all recordings.
+        curvature: what intervals of ``"noise"`` and ``"recordings"`` take for the second derivatives of
+            the cost. ``"linear"``: those of the linearised model (Gauss and Newton's). ``"exact"``: with
+            what the model's own curvature times the residuals adds, so that with squares they rest on
+            the observed information; both covariances are then in the estimate.
         holdout: recordings kept from the fit; the model's error for them is reported.
 
     Returns:
@@ -95,6 +104,11 @@ def identify(
     Raises:
         InputError: before any run, for input that cannot be fitted; after the first runs, if the model
             failed at the start of every search.
+
+    Second derivatives, for ``method="newton"`` and ``curvature="exact"``, are taken forward over forward
+    in a program of their own: ``p^2`` tangents for ``p`` numbers of a recording. Impacts must be located
+    inside their step (`nsjax.schemes.localized`), or there must be none.
+    Intervals with either curvature are ellipses; those of a profile are not.
 
     Limits: a run of a time-stepping scheme is a saw-tooth in the parameters (an impact stays in its step
         until they move it into the next), and carries the error of its step: choose ``dt`` so small that
@@ -121,6 +135,8 @@ def identify(
     objective = Objective(plan, kind, starts)
     _check_options(objective, starts, spread, level, max_runs)
     _check_intervals(objective, intervals, resamples)
+    if curvature not in bends.KINDS:
+        raise InputError(f"identify: curvature = {curvature!r}; {nearest(str(curvature), bends.KINDS)}")
     first = objective.to_z(objective.begin)
     rng = np.random.default_rng(seed)
     begins = [first] + [_sample(objective, spread, rng) for _ in range(starts - 1)]
@@ -133,6 +149,10 @@ def identify(
             f"identify: no search could begin: {ended[0].why} (status {best.status.tolist()}); "
             f"{faults.remedy(best.fault)}"
         )
+    if curvature == "linear":
+        best = dataclasses.replace(best, bend=None, hessian=None)
+    elif best.hessian is None:
+        best = objective.points([best.z], curved=True)[0]
     draw = {"resamples": resamples, "seed": seed, "tolerance": tolerance, "most": max_runs}
     return _report(objective, ended, best, level, clusters.kind_of(objective, intervals), draw)
 
@@ -157,10 +177,15 @@ def _check_intervals(objective: Objective, intervals: str | None, resamples: int
     if intervals is not None and intervals not in clusters.KINDS:
         hint = nearest(str(intervals), clusters.KINDS)
         raise InputError(f"identify: intervals = {intervals!r}; {hint}")
-    if intervals in clusters.KINDS[1:] and (objective.fitted < 2 or not objective.shared):
+    if intervals in clusters.KINDS[2:] and (objective.fitted < 2 or not objective.shared):
         raise InputError(
             f"identify: intervals = {intervals!r} needs several recordings with a number in common; there "
             f"are {objective.fitted}: give more, or intervals='noise'"
+        )
+    if intervals == "profile" and objective.loss.kind != "squares":
+        raise InputError(
+            f"identify: intervals = 'profile' with loss = {objective.loss.kind!r}, whose rise has no known "
+            "distribution; take loss='squares', or intervals='noise'"
         )
     if not isinstance(resamples, int | np.integer) or resamples < 2:
         raise InputError(f"identify: resamples = {resamples!r}; it must be a whole number, at least 2")
@@ -177,6 +202,8 @@ def _intervals(
     """Statistics, intervals (p, 2) and why they have not their level, empty if they have."""
     plan, found, why = objective.plan, describe(objective, best), ""
     ends = np.full((len(best.z), 2), np.nan)
+    if best.hessian is not None:
+        found, why = bends.observed(objective, best, found)
     half = quantile(level, None if plan.known else objective.freedom) * found.deviation_z
     if kind == "bootstrap":
         scatter = clusters.resampled(objective, best, found, level=level, **draw)
@@ -187,7 +214,10 @@ def _intervals(
         wide = quantile(level, objective.fitted - 1) * found.deviation_z
         half[:shared] = wide[:shared]
     else:
-        why = noise_alone(objective, best, found)
+        if kind == "profile":
+            effort = draw["tolerance"], draw["most"]
+            ends, why = profile.ends_of(objective, best, found, half, *effort)
+        why = why or noise_alone(objective, best, found)
     low, high = objective.walls(objective.to_z(objective.begin))
     walled = np.asarray([t.kind in ("free", "box") for t in objective.transforms])
     for k, s in enumerate((-1, 1)):
@@ -207,7 +237,10 @@ def _report(
     x = objective.to_x(best.z)
     unknown = identifiability(objective, found, int(best.impacts.sum()))
     messages = [_ending(ended), *_walls(objective, x), *unknown, *_quality(objective, best, found)]
-    walls = bool(_walls(objective, x))
+    walls, linear, hessian = bool(_walls(objective, x)), None, None
+    if best.hessian is not None:
+        messages.append(bends.beside(objective, best))
+        linear, hessian = describe(objective, best).covariance, bends.hessian(objective, best)
     if why:
         messages.append(f"the intervals are no {100 * level:g} % intervals: {why}")
     runs = tuple(
@@ -225,7 +258,7 @@ def _report(
         messages=tuple(messages), chi_squared=found.variance,
         noise=None if plan.known else float(np.sqrt(found.variance)), runs=runs,
         fits=_fits(objective, x), problem=_fitted(objective, x), calls=objective.calls, level=level,
-        intervals=kind, holds=not why and not walls,
+        intervals=kind, holds=not why and not walls, linear_covariance=linear, hessian=hessian,
     )  # fmt: skip
 
 

@@ -8,9 +8,11 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.core.errors import nearest
+from nsjax.identify.newton import Newton
 from nsjax.identify.objective import CostPoint, Objective
+from nsjax.identify.search import SHORTEST, Search
 
-METHODS = ("levenberg_marquardt", "gauss_newton")
+METHODS = ("levenberg_marquardt", "gauss_newton", "newton")
 
 NEAR, TOOTH, FLOOR = 3.0, 0.02, 0.3
 """Lengths of the undamped step in standard deviations of the estimate. Below `NEAR` a trial may raise the
@@ -21,40 +23,7 @@ RISE = 2.0
 """Rise of the cost that such a trial may have, in units of the variance of the residuals."""
 
 STIFFEST = 1e14
-SHORTEST = 2.0**-30
-"""Damping, or the part of a step, at which a search gives up."""
-
-
-class Search:
-    """A search: look at ``trial``, `tell` what is there, until ``done``."""
-
-    def __init__(self, z: np.ndarray, objective: Objective, tolerance: float, most: int) -> None:
-        self.trial, self.tolerance, self.most = z, tolerance, most
-        self.low, self.high = objective.walls(z)
-        self.known = objective.plan.known
-        self.freedom = objective.freedom
-        self.best: CostPoint | None = None
-        self.done = self.converged = False
-        self.why = ""
-        self.history: list[tuple[float, np.ndarray]] = []
-        self.told = 0
-
-    def tell(self, point: CostPoint) -> None:
-        """Takes note of what is at ``trial`` and chooses the next."""
-        raise NotImplementedError
-
-    def _stop(self, converged: bool, why: str) -> None:
-        self.done, self.converged, self.why = True, converged, why
-
-    def _take(self, point: CostPoint) -> None:
-        self.best = point
-        self.history.append((point.cost, point.z))
-
-    def _free(self, point: CostPoint) -> np.ndarray:
-        """Coordinates that are not pressed against a wall."""
-        at_low = (point.z <= self.low) & (point.gradient > 0.0)
-        at_high = (point.z >= self.high) & (point.gradient < 0.0)
-        return ~(at_low | at_high)
+"""Damping at which a search gives up."""
 
 
 class Levenberg(Search):
@@ -110,15 +79,6 @@ class Levenberg(Search):
         self.growth, self.part, self.length = 2.0, 1.0, length
         self._take(point)
         self._propose()
-
-    @staticmethod
-    def _arrived(length: float) -> str:
-        return f"converged, to {length:.1g} standard deviations: below lie the teeth of the discrete map"
-
-    def _root(self) -> float:
-        """Standard deviation of the residuals over their noise: one for a known noise level."""
-        assert self.best is not None
-        return 1.0 if self.known else float(np.sqrt(2.0 * self.best.cost / self.freedom)) or 1e-300
 
     def _length(self, point: CostPoint) -> float:
         """Length of the undamped step, in standard deviations if the noise is one."""
@@ -218,6 +178,8 @@ def make(method: Any, z: np.ndarray, objective: Objective, tolerance: float, mos
         if method not in METHODS:
             hint = nearest(method, METHODS)
             raise InputError(f"identify: method = {method!r}; {hint}; or give an optimiser of optax")
+        if method == "newton":
+            return Newton(z, objective, tolerance, most)
         return Levenberg(z, objective, tolerance, most, damped=method == METHODS[0])
     if not (hasattr(method, "init") and hasattr(method, "update")):
         raise InputError(
@@ -235,5 +197,6 @@ def search(
         active = [s for s in searches if not s.done]
         if not active:
             return searches
-        for one, point in zip(active, objective.points([s.trial for s in active]), strict=True):
+        points = objective.points([s.trial for s in active], active[0].curved)
+        for one, point in zip(active, points, strict=True):
             one.tell(point)

@@ -68,6 +68,14 @@ class Transform:
             return (self.high - self.low) * part * (1.0 - part)
         return np.ones_like(np.asarray(z, float))
 
+    def bend(self, z: np.ndarray) -> np.ndarray:
+        """``d2x/dz2``."""
+        if self.kind == "positive":
+            return np.exp(z)
+        if self.kind == "interval":
+            return self.slope(z) * np.tanh(-0.5 * z)
+        return np.zeros_like(np.asarray(z, float))
+
     def walls(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ends of the coordinate, for a search that starts at ``z``."""
         one = np.ones_like(z)

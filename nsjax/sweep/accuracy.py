@@ -29,6 +29,9 @@ STEPS = (1.0, 1.3, 1.618, 2.0)
 same part of a step in both, and their difference tells nothing; ratios that are no simple fractions see to
 that."""
 
+UNRESOLVED = 1.0
+"""Relative error from which an estimate says nothing but that the run is none."""
+
 FACTOR = 2.0
 """Error of the longest step, in differences to the shortest: an error of order one is twice that."""
 
@@ -41,7 +44,7 @@ class Accuracy:
         output: its name.
         parameter: by which the output is differentiated, empty for the output itself.
         value: with the step size that is checked.
-        error: estimate of its distance from the motion.
+        error: estimate of its distance from the motion; infinite where a run has no finite number.
         relative: the same beside the largest value of the runs, of all outputs where this one rests.
     """
 
@@ -76,6 +79,12 @@ class AccuracyCheck:
         said = f"runs of {steps} steps have {impacts} impacts"
         if len(set(self.impacts)) > 1:
             said += ": shorter steps meet impacts that longer ones miss, or resolve an accumulation"
+        if not self.worst < UNRESOLVED:
+            said += (
+                ".\nAn error is as large as its value, or a value is not finite: steps of this size do "
+                "not resolve the motion, or a mode is faster than they allow. Take smaller ones, or a "
+                "scheme that damps fast modes"
+            )
         return f"{self.table}\n{said}"
 
 
@@ -95,8 +104,9 @@ def check_accuracy(
         scheme: for instance ``schemes.moreau()``.
         dt: the step size whose accuracy is asked for [s].
         steps, time: of the run with dt, see `simulate`.
-        outputs: labels of the trajectory whose last value counts (``"theta1"``, ``"energy"``), or a
-            module-level function ``traj -> (k,)`` of the first and last row; None: all of ``q`` and ``v``.
+        outputs: numbers whose last value counts, by their names as of `Trajectory.sensor` (``"theta1"``,
+            ``"energy"``, ``"rod.position[0]"``, ``"foot.force[0]"``), or a module-level function
+            ``traj -> (k,)`` of the first and last row; None: all of ``q`` and ``v``.
         parameters: names of scalars, as of `check_gradient`, by which the outputs are differentiated.
         gradient: ``"saltation"`` or ``"discrete"``, as in `simulate`.
 
@@ -146,8 +156,12 @@ def _rows(names: Sequence[str], parameter: str, values: np.ndarray) -> list[Accu
     """Estimates from the values of the runs, that of the longest step first."""
     errors = FACTOR * np.ptp(values, axis=0)
     sizes = np.max(np.abs(values), axis=0)
-    sizes = np.where(sizes < RESTING * np.max(sizes), np.max(sizes), sizes)
-    relative = np.divide(errors, sizes, out=np.zeros_like(errors), where=sizes > 0.0)
+    largest = np.max(sizes, initial=0.0, where=np.isfinite(sizes))
+    sizes = np.where(sizes < RESTING * largest, largest, sizes)
+    lost = ~np.all(np.isfinite(values), axis=0)
+    errors = np.where(lost, np.inf, errors)
+    relative = np.divide(errors, sizes, out=np.zeros_like(errors), where=(sizes > 0.0) & ~lost)
+    relative = np.where(lost, np.inf, relative)
     return [
         Accuracy(name, parameter, *map(float, numbers))
         for name, *numbers in zip(names, values[0], errors, relative, strict=True)

@@ -6,24 +6,25 @@ import numpy as np
 import pytest
 
 from experiments import common
-from experiments.control import fig_throw, throw
+from experiments.control import fig_strike, fig_throw, search, strike, throw
 
 
-def missed(numbers):
-    rows = common.compare(numbers, common.load_expected(fig_throw.__file__, "fig_throw"))
+def missed(numbers, name="fig_throw"):
+    rows = common.compare(numbers, common.load_expected(fig_throw.__file__, name))
     return [row.name for row in rows if row.name in numbers and not row.passed]
 
 
 def test_newton_brings_the_motion_itself_into_the_cup():
     """Closed forms in place of the run: costs, slopes and curvature belong together."""
-    found, costs, sizes = fig_throw.newton(200, end=throw.motion_end)
+    aim = fig_throw.aim(200, throw.motion_end)
+    found, costs, sizes = search.newton(aim)
     assert sizes[-1] < 1e-8
     assert len(costs) < 60
     assert costs[-1] < 1e-3 * costs[0]
     assert np.linalg.norm(throw.motion_end(found) - np.array(fig_throw.CUP)) < 0.002
     at, along = np.array(fig_throw.GUESS), 1e-4 * np.array(fig_throw.SCALE)
-    _, slope, hessian = fig_throw.cost(at, fig_throw.curved(at, throw.motion_end, 200))
-    ends = [fig_throw.cost(x, fig_throw.curved(x, throw.motion_end, 200)) for x in (at + along, at - along)]
+    _, slope, hessian = aim.cost(at, search.curved(at, throw.motion_end, 200))
+    ends = [aim.cost(x, search.curved(x, throw.motion_end, 200)) for x in (at + along, at - along)]
     np.testing.assert_allclose(ends[0][0] - ends[1][0], 2 * slope @ along, rtol=1e-5)
     np.testing.assert_allclose(ends[0][1] - ends[1][1], 2 * hessian @ along, rtol=1e-4)
 
@@ -40,3 +41,12 @@ def test_end_and_derivatives_are_of_second_order(tmp_path):
     numbers = fig_throw.main(folder=tmp_path)
     assert len(numbers) == 9
     assert missed(numbers) == []
+
+
+@pytest.mark.slow
+def test_a_slider_strikes_when_and_as_fast_as_it_is_wanted(tmp_path):
+    numbers = fig_strike.main(folder=tmp_path)
+    assert missed(numbers, "fig_strike") == []
+    assert (tmp_path / "fig_strike.png").stat().st_size > 2_000
+    times = [strike.motion_strike(x)[0] for x in ((0.0, 0.0), (-1.0, 2.0))]
+    assert times[1] < times[0]

@@ -118,7 +118,7 @@ REFUSED = [
     ({"data": Recording(times=[0.1, 0.2], values=Y, start=State(t=0.0, q=np.zeros(1), v=np.zeros(1)))},
      "overlap|penetrat|gap"),
     ({"dt": 0.0}, "dt = 0"),
-    ({"method": "newton"}, "did you mean 'gauss_newton'"),
+    ({"method": "gauss_newten"}, "did you mean 'gauss_newton'"),
     ({"method": 3}, "optax"),
     ({"loss": "hubert"}, "did you mean 'huber'"),
     ({"loss": losses.Loss("cauchy", -1.0)}, "positive scale"),

@@ -11,6 +11,8 @@ import pytest
 
 import nsjax
 from nsjax import models, schemes
+from nsjax import multibody as mb
+from nsjax.sweep.accuracy import _rows
 
 GRAVITY, HEIGHT, RADIUS = 9.81, 1.0, 0.05
 TIMES = {"between impacts": 0.8, "after four": 1.9}
@@ -129,3 +131,41 @@ def test_refusals() -> None:
             run(**words)
     with pytest.raises(nsjax.InputError, match="restitution = nan"):
         nsjax.check_accuracy(ball.replace(restitution=np.nan), schemes.moreau(), dt=1e-3, time=0.1)
+
+
+def test_outputs_of_parts() -> None:
+    """Names that `Trajectory.sensor` knows: of bodies, joints and contacts."""
+    block = mb.assemble(
+        mb.body("block", mass=2.0, inertia=1.0), mb.slide("rail", "ground", "block", axis=(0.0, 1.0)),
+        mb.force("push", "block", value=(0.0, 0.0)), mb.contact("foot", mb.point("block"), mb.plane()),
+        gravity=9.81, start={"rail": 0.1},
+    )  # fmt: skip
+    outputs = ["block.position[1]", "rail.speed", "rail.coordinate", "foot.force[0]"]
+    run = {"dt": 1e-3, "outputs": outputs}
+    check = nsjax.check_accuracy(block, schemes.moreau(), time=0.3, **run)
+    found = {x.output: x.value for x in check.table}
+    assert abs(found["block.position[1]"]) < 1e-2  # it landed after 0.143 s
+    assert found["block.position[1]"] == found["rail.coordinate"]
+    assert found["foot.force[0]"] == pytest.approx(2.0 * 9.81, rel=1e-6)
+    with pytest.raises(
+        nsjax.InputError, match=r"outputs: 'block.position' is an array .*; take an entry of it"
+    ):
+        nsjax.check_accuracy(block, schemes.moreau(), time=0.1, **(run | {"outputs": ["block.position"]}))
+    with pytest.raises(
+        nsjax.InputError, match=r"outputs: .* asks for an entry of an array .*; take another"
+    ):
+        nsjax.check_accuracy(block, schemes.moreau(), time=0.1, **(run | {"outputs": ["rail.speed[0]"]}))
+    with pytest.raises(nsjax.InputError, match="is not set in this problem; what is set beside it: value"):
+        nsjax.check_accuracy(block, schemes.moreau(), time=0.1, parameters=["push.own"], **run)
+
+
+def test_a_motion_that_is_not_resolved_is_said() -> None:
+    """A spring beyond the longest stable step of an explicit scheme."""
+    chain = models.mass_spring_chain()
+    check = nsjax.check_accuracy(chain, schemes.moreau(), dt=10.0, steps=10)
+    assert check.worst >= 1.0
+    assert "steps of this size do not resolve the motion" in str(check)
+    rows = _rows(("x", "y"), "", np.array([[np.nan, 1.0], [1.0, 1.1], [1.0, 1.0], [np.inf, 1.0]]))
+    assert rows[0].error == rows[0].relative == np.inf
+    assert rows[1].error == pytest.approx(0.2)
+    assert rows[1].relative == pytest.approx(0.2 / 1.1)

@@ -1,0 +1,140 @@
+"""Newton's method with the exact Hessian of the cost, in a region that it trusts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsjax.identify.objective import CostPoint, Objective
+from nsjax.identify.search import SHORTEST, Search
+
+ROUNDING = 1e-11
+"""Eigenvalues of the Hessian this small beside the largest are zero: nothing is known along them."""
+
+NEAR = 0.02
+"""Length of Newton's step in standard deviations of the estimate, below which a cost that does not fall is
+that of a step too small to be seen in it."""
+
+
+def trusted_step(gradient: np.ndarray, hessian: np.ndarray, radius: float) -> tuple[np.ndarray, bool]:
+    """The least value of ``g's + s'Hs / 2`` with ``|s| <= radius``, and whether it lies inside.
+
+    Newton's step where the Hessian is positive and the step short enough. Else ``(H + m) s = -g`` with the
+    shift ``m > -lambda_min`` that gives the length ``radius``; where ``g`` does not see the most negative
+    direction (at a saddle), that direction is added (Moré & Sorensen 1983).
+
+    Args:
+        gradient, hessian: (n,), (n, n), symmetric.
+        radius: in the same coordinates; may be infinite.
+    """
+    values, vectors = np.linalg.eigh(hessian)
+    along = vectors.T @ gradient
+    small = ROUNDING * max(float(np.max(np.abs(values))), np.finfo(float).tiny)
+    null = np.abs(values) <= small
+    if values[0] >= -small:
+        step = -along / np.where(null, np.inf, values)
+        if np.linalg.norm(step) <= radius:
+            return vectors @ step, True
+    least = max(0.0, -float(values[0]))
+    if not np.isfinite(radius):
+        radius = 1.0
+
+    def shifted(shift: float) -> np.ndarray:
+        bottom = values + least + shift
+        return -along / np.where(bottom > 0.0, bottom, np.inf)
+
+    low, high = small * 1e-4, float(np.linalg.norm(along)) / radius + small
+    if np.linalg.norm(shifted(low)) < radius:
+        step = shifted(low)
+        step[0] = np.copysign(np.sqrt(radius**2 - step[1:] @ step[1:]), step[0])
+        return vectors @ step, False
+    for _ in range(100):
+        middle = float(np.sqrt(low * high))
+        longer = np.linalg.norm(shifted(middle)) > radius
+        low, high = (middle, high) if longer else (low, middle)
+    return vectors @ shifted(high), False
+
+
+class Newton(Search):
+    """Newton's method inside a box: ``H s = -g`` with the exact Hessian, in a region of trust.
+
+    ``H`` holds what the model's own curvature adds to that of Gauss and Newton, so that the search ends
+    quadratically whatever the residuals are. Where it is not positive, or the step leaves the region, the
+    model is minimised on the region's edge, `trusted_step`, which goes down from saddles and maxima, too.
+    The region is a ball in ``|D s|``, ``D`` the largest roots of curvatures so far, those of Gauss and
+    Newton or exact ones; its radius begins at the norm of the residuals, shrinks to a quarter of a step
+    that does not reduce the cost as it promised, and doubles where it did. Coordinates pressed against a
+    wall rest, trials are brought back into the box.
+    """
+
+    curved = True
+
+    def __init__(self, z: np.ndarray, objective: Objective, tolerance: float, most: int) -> None:
+        super().__init__(z, objective, tolerance, most)
+        self.scale = np.zeros_like(z)
+        self.radius, self.length, self.predicted = np.inf, np.inf, 0.0
+        self.inside, self.fault = False, ""
+
+    def tell(self, point: CostPoint) -> None:
+        """Takes note of what is at ``trial`` and chooses the next."""
+        self.told += 1
+        self.fault = point.fault
+        if self.best is None:
+            if not point.ok:
+                return self._stop(False, f"at the start of the search {point.fault}")
+            self.radius = float(np.sqrt(2.0 * point.cost))
+            self._take(point)
+            return self._propose()
+        gain = (self.best.cost - point.cost) / self.predicted if point.ok else -np.inf
+        if gain < 0.25 and self.inside and np.sqrt(2.0 * self.predicted) <= NEAR * self._root():
+            if gain > 0.0:
+                self._take(point)
+            return self._stop(True, "converged")
+        if gain < 0.25:
+            self.radius = 0.25 * self.length
+        elif gain > 0.75:
+            self.radius = max(self.radius, 2.0 * self.length)
+        if gain > 1e-4:
+            self._take(point)
+        self._propose()
+
+    def _propose(self) -> None:
+        point = self.best
+        assert point is not None
+        assert point.hessian is not None
+        bends = np.sqrt(np.abs(np.diag(point.hessian)))
+        self.scale = np.maximum(self.scale, np.maximum(np.linalg.norm(point.matrix, axis=0), bends))
+        if not np.any(point.matrix) and not np.any(point.hessian):
+            return self._stop(False, "the data do not depend on anything that is trained (zero gradient)")
+        free = self._free(point)
+        if not np.any(free):
+            return self._stop(True, "every trained number is at a bound")
+        step = self._downhill(point, free)
+        small = np.all(np.abs(step) <= 1e-12 * (np.abs(point.z) + 1e-12))
+        if self.inside and (small or self.predicted <= self.tolerance * point.cost):
+            return self._stop(True, "converged")
+        if self.told >= self.most:
+            return self._stop(
+                False, f"stopped after {self.most} runs of the model; give more, or a better start"
+            )
+        if small or self.predicted < 0.0:
+            why = self.fault or "the model's derivative may be wrong here"
+            return self._stop(False, f"no step reduces the cost; {why}")
+        self.trial = np.clip(point.z + step, self.low, self.high)
+
+    def _downhill(self, point: CostPoint, free: np.ndarray) -> np.ndarray:
+        """The next step. A wall can bend a long one uphill; one in a smaller region points down."""
+        d = np.where(self.scale > 0.0, self.scale, 1.0)[free]
+        slope = point.gradient[free] / d
+        hessian = np.asarray(point.hessian)
+        bent = hessian[np.ix_(free, free)] / np.outer(d, d)
+        least = SHORTEST * self.radius
+        while True:
+            step = np.zeros_like(point.z)
+            inner, self.inside = trusted_step(slope, bent, self.radius)
+            step[free] = inner / d
+            step = np.clip(point.z + step, self.low, self.high) - point.z
+            self.length = float(np.linalg.norm(step[free] * d))
+            self.predicted = -float(point.gradient @ step + 0.5 * step @ hessian @ step)
+            if self.predicted >= 0.0 or self.radius <= least:
+                return step
+            self.radius = 0.25 * min(self.radius, float(np.linalg.norm(inner)))

@@ -1,0 +1,78 @@
+"""Intervals where the cost itself has risen by what the level allows: profiles of the likelihood."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsjax.identify.objective import CostPoint, Objective
+from nsjax.identify.search import Search
+from nsjax.identify.solve import Levenberg
+from nsjax.identify.statistics import Statistics
+
+NEAR = 1e-3
+"""Relative miss of the wanted rise, in standard deviations, at which an end counts as found."""
+
+TRIALS = 15
+"""Places of a number at which the others are fitted, for one end."""
+
+FARTHEST = 4.0
+"""Longest step to the next place, in those to the present one."""
+
+
+def _pinned(objective: Objective, z: np.ndarray, k: int, tolerance: float, most: int) -> CostPoint | None:
+    """The least cost with this coordinate where it is; None if the model fails there."""
+    search: Search = Levenberg(z, objective, tolerance, most, damped=True)
+    search.low, search.high = search.low.copy(), search.high.copy()
+    search.low[k] = search.high[k] = z[k]
+    while not search.done:
+        search.tell(objective.points([search.trial], search.curved)[0])
+    return search.best
+
+
+def ends_of(
+    objective: Objective, best: CostPoint, found: Statistics, half: np.ndarray, tolerance: float, most: int
+) -> tuple[np.ndarray, str]:
+    """Ends (p, 2) in coordinates of the search, and why some are none, empty if all are.
+
+    An end of number ``k`` is where the least cost over all others is above that of the estimate by as much
+    as a quadratic one would be at ``half[k]``, ``(half / deviation)^2 s^2 / 2``. The root of the rise is
+    nearly linear: its zero is found by secants. Where the rise is not reached, the end is infinite, or the
+    wall.
+    """
+    ends, missed = np.full((len(best.z), 2), np.nan), []
+    for k in np.flatnonzero(np.isfinite(found.deviation_z) & (found.deviation_z > 0.0)):
+        for side, sign in enumerate((-1.0, 1.0)):
+            ends[k, side] = _end(objective, best, found, (int(k), sign * half[k]), (tolerance, most))
+            if not np.isfinite(ends[k, side]):
+                missed.append(objective.names[k])
+    names = ", ".join(dict.fromkeys(missed))
+    return ends, f"the cost does not rise to the level on a side of {names}" if missed else ""
+
+
+def _end(
+    objective: Objective, best: CostPoint, found: Statistics, asked: tuple[int, float],
+    effort: tuple[float, int],
+) -> float:  # fmt: skip
+    """One end; ``asked``: coordinate and signed half width of the linearised interval."""
+    k, half = asked
+    sign, deviation = float(np.sign(half)), float(found.deviation_z[k])
+    wanted = abs(half) / deviation
+    size = 1.0 if objective.plan.known else found.variance
+    low, high = objective.walls(objective.to_z(objective.begin))
+    room = float(high[k] - best.z[k] if sign > 0 else best.z[k] - low[k])
+    z, here, before = best.z, min(abs(half), room), (0.0, 0.0)
+    for _ in range(TRIALS):
+        z = z.copy()
+        z[k] = best.z[k] + sign * here
+        point = _pinned(objective, z, k, *effort)
+        if point is None:
+            here = 0.5 * (here + before[0])
+            continue
+        z = point.z
+        rise = float(np.sqrt(2.0 * max(point.cost - best.cost, 0.0) / size))
+        if abs(rise - wanted) <= NEAR * wanted or (here >= room and rise < wanted):
+            return float(z[k])
+        slope = (rise - before[1]) / (here - before[0])
+        ahead = here + (wanted - rise) / slope if slope > 0.0 else np.inf
+        before, here = (here, rise), min(max(ahead, here / FARTHEST), FARTHEST * here, room)
+    return sign * np.inf
