@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,8 @@ from nsjax.startup.lowered import kept_call
 from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import Array, PyTree
 
+P = ParamSpec("P")
+
 CHUNK_BYTES = 2**23
 CHUNK_ROWS = 4096
 PROGRESS_STEPS = 400_000
@@ -38,6 +40,22 @@ SOLVED = 4
 """Solutions of a step, in sizes of its velocities and rows: 1 to 4, most for Bathe with two solves."""
 
 
+def _unpacked(run: Callable[P, Trajectory]) -> Callable[P, Trajectory]:
+    """A run that answers a whole problem in place of its three values with what to write."""
+
+    @functools.wraps(run)
+    def asked(*args: P.args, **kwargs: P.kwargs) -> Trajectory:
+        if args and isinstance(args[0], Problem):
+            raise InputError(
+                "simulate: the first argument is a problem, which is three values here; unpack it with a "
+                "star: simulate(*problem, scheme, dt=1e-3, time=1.0)"
+            )
+        return run(*args, **kwargs)
+
+    return asked
+
+
+@_unpacked
 def simulate(
     system: System,
     params: PyTree,
