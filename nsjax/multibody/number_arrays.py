@@ -19,7 +19,7 @@ from nsjax.types import Array, PyTree, record
 
 
 @record()
-class Folded:
+class NumberArrays:
     """Numbers of all bodies and joints side by side.
 
     Args:
@@ -37,7 +37,7 @@ class Folded:
     chains: tuple[Any, ...] = ()
 
 
-def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) -> Folded:
+def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) -> NumberArrays:
     """Numbers of a mechanism in absolute coordinates, side by side.
 
     Args:
@@ -52,7 +52,7 @@ def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) 
             continue
         pieces.append(_alone(x, d))
         coms.append(ALGEBRA[d].array(ALGEBRA[d].vector(x.com))[None])
-    return Folded(
+    return NumberArrays(
         mass=jnp.concatenate([x.mass for x in pieces]),
         inertia=jnp.concatenate([x.inertia for x in pieces]),
         com=jnp.concatenate(coms),

@@ -44,7 +44,14 @@ from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga.fallback import by_contact_solver, has_fallback
 from nsjax.schemes.nsga.levels import Level
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised, regularisation
-from nsjax.schemes.nsga.residual import LevelUnknowns, Residual, Tolerances, evaluate, no_unknown, sigma
+from nsjax.schemes.nsga.residual import (
+    IterationBounds,
+    LevelUnknowns,
+    Residual,
+    evaluate,
+    no_unknown,
+    sigma,
+)
 from nsjax.types import Array, PyTree, record
 
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
@@ -168,7 +175,7 @@ def _tangent(c: Subproblems, s: PyTree, z: Any, data: Any, r: Any, kept: StageTa
     return tangent(c.levels[0], data[0], z[0].w, sigma, held, kept)
 
 
-def _evaluate(c: Subproblems, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Any, list[Residual]]:
+def _evaluate(c: Subproblems, s: PyTree, z: Any, tolerances: IterationBounds) -> tuple[Any, list[Residual]]:
     """Data and residuals of all subproblems."""
     data = c.data(c, s, z)
     return data, [evaluate(v, d, y, tolerances) for v, d, y in zip(c.levels, data, z, strict=True)]
@@ -192,7 +199,9 @@ def _moved(
     return moved, jnp.max(jnp.abs(dw))
 
 
-def _in_turn(c: Subproblems, s: PyTree, z: Any, tolerances: Tolerances, late: Array) -> tuple[Any, Array]:
+def _in_turn(
+    c: Subproblems, s: PyTree, z: Any, tolerances: IterationBounds, late: Array
+) -> tuple[Any, Array]:
     """One correction of each subproblem; their sizes together. In ``late`` rounds jumps with friction are
     those of the contact solver: corrections that cycle leave its answer again while the others move.
     """
@@ -339,7 +348,7 @@ def _solver(c: Subproblems) -> Callable[[Any], Any]:
 
 
 def solve_levels(
-    c: Subproblems, s: PyTree, tolerances: Tolerances, kept: StageTangent | None = None,
+    c: Subproblems, s: PyTree, tolerances: IterationBounds, kept: StageTangent | None = None,
     carried: Carried | None = None,
 ) -> tuple[tuple[LevelUnknowns, ...], Array, Array, Carried | None]:  # fmt: skip
     """Solves subproblems from zero; unknowns, linear solves, converged, the last tangent if one was given.

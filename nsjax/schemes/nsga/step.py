@@ -29,7 +29,7 @@ from nsjax.schemes.books import contact_event, impulse_output, step_status
 from nsjax.schemes.nsga.books import jump_of
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised
 from nsjax.schemes.nsga.newton import tangent
-from nsjax.schemes.nsga.residual import Tolerances
+from nsjax.schemes.nsga.residual import IterationBounds
 from nsjax.schemes.nsga.solve import blank_tangents, coupled, data_of, decoupled, levels_of
 from nsjax.schemes.nsga.states import Prediction
 from nsjax.schemes.parameters import chung_hulbert
@@ -237,7 +237,7 @@ def _respond(step: Step) -> Stepped:
     """The whole step."""
     scheme, system, dt, memory = step.scheme, step.system, step.dt, step.carry.memory
     coef, s = scheme.coef, _predicted(step)
-    tolerances = Tolerances(
+    tolerances = IterationBounds(
         relative=coef.tolerance, force=coef.force_tolerance, scale=1.0 + jnp.max(jnp.abs(s.v)),
         max_iterations=scheme.options.max_iterations,
     )  # fmt: skip
