@@ -54,8 +54,8 @@ class LoopProgram:
 
 @record()
 class RunState:
-    """What the time loop carries from step to step for the whole run; ``closed``: (nc,) bool, contacts that
-    touch at its start, none if it goes on from an earlier one.
+    """State of the time loop, carried from step to step. ``closed`` (nc,) bool: contacts that touch at the
+    start of the run, none in a run that continues an earlier one.
     """
 
     next: Continuation

@@ -31,14 +31,15 @@ Vector = plane.Vector
 
 @dataclasses.dataclass(frozen=True)
 class PlanarPlacement:
-    """A body in its group: vectors in the axes of the group, from the point that the group turns about.
+    """Where a body lies in its group, the bodies that turn together. Vectors are in the axes of the group,
+    from the point about which the group turns.
 
     Args:
-        hang: where the body hangs on its parent, in the group of the parent.
+        hang: the body's joint point on its parent, in the group of the parent.
         joint: the same point in the body's own group: zero where the group begins.
-        com: its centre of mass.
-        turn, tilt: of the body's axes against the group's: sine and cosine, and the angle.
-        axis: of its slide.
+        com: centre of mass of the body.
+        turn, tilt: turn of the body's axes against the group's, as sine and cosine and as an angle.
+        axis: axis of the slide on which the body hangs.
     """
 
     hang: Vector = plane.ZERO

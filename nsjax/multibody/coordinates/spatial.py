@@ -36,14 +36,14 @@ FOLDED = ""
 
 @record()
 class TreeConstants:
-    """Constants of the tree, generation by generation.
+    """What a tree of space derives from its parameters once: joints by generation, and inertias of bodies.
 
     Args:
-        joints: of each generation.
-        mass: (n,) of all bodies.
-        com: mass centres (3, n) in body axes.
-        inertia: about them (3, 3, n).
-        armature: driven with the coordinates (nv,).
+        joints: geometry of the joints of each generation.
+        mass: masses of all bodies (n,) [kg].
+        com: mass centres (3, n) in body axes [m].
+        inertia: inertias about the mass centres (3, 3, n) [kg m^2].
+        armature: inertias that are driven with the coordinates (nv,).
     """
 
     joints: tuple[Geometry, ...]

@@ -226,9 +226,14 @@ def _in_turn(
 
 @record()
 class _TangentState:
-    """What the next correction takes: the tangent of the last one, whether it is to be formed anew, whether
-    such a tangent has led astray (then each one is), and whether this one was formed in this step or has
-    shrunk an update by ten (then updates that stagnate are rounding, not its doing).
+    """The tangent that the next correction uses, and what is known of its quality.
+
+    Args:
+        tangent: tangent of the last correction.
+        anew: whether the next correction forms it anew.
+        astray: whether an old tangent has made an update grow; every correction then forms its own.
+        proven: whether the tangent was formed in this step, or has shrunk an update by ten. Updates that
+            stagnate are then rounding and no fault of the tangent.
     """
 
     tangent: StageTangent
@@ -251,8 +256,10 @@ def _kept_linear(
 def _judged(
     passes: _TangentState, linear: StageTangent, size: Array, before: Array, z: Any, start: Any
 ) -> tuple[Any, Array, _TangentState]:
-    """The next iterate after an update of this size, whether one that stagnates is rounding, and what the
-    next correction takes.
+    """Judges a tangent by the size of its update.
+
+    Returns:
+        The next iterate, whether an update that stagnates is rounding, and the next tangent.
     """
     formed = passes.anew | passes.astray
     slow, proven = size > CONTRACTION * before, passes.proven | formed

@@ -177,7 +177,12 @@ def _held(step: Step) -> Array | None:
 
 
 def _filtered(scheme: Scheme, true: Array, old: Array, new: Array | float) -> Array:
-    """The algorithmic value after a step, from the true one and it before, and the true one after."""
+    """The algorithmic value at the end of a step.
+
+    Args:
+        true, old: true and algorithmic value at the start of the step.
+        new: true value at its end.
+    """
     alpha_m, alpha_f, _, _ = scheme.coef.parameters()
     return (alpha_f * true - alpha_m * old) / (1 - alpha_m) + (1 - alpha_f) / (1 - alpha_m) * new
 
@@ -215,9 +220,17 @@ def _predicted(step: Step) -> Prediction:
 
 @record()
 class _StepRest:
-    """What a step leaves beside the jump: accelerations, the forces that belong to them (`Memory`), the
-    bilateral ones ``lam`` of the step with the time integral of those of the smooth motion, the position
-    ``free`` to which that leads, contacts, solves, solved, tangents.
+    """Results of a step beside its velocity jump.
+
+    Args:
+        a, acceleration: algorithmic and true acceleration.
+        algorithmic_force, force: the forces that belong to them, see `Memory`.
+        lam: bilateral forces of the step.
+        impulse: time integral of the bilateral forces of the smooth motion.
+        free: position to which the smooth motion leads.
+        active: contacts that act.
+        solves, solved: number of linear solutions, and whether the iterations ended.
+        tangents: tangents for the next step.
     """
 
     a: Array
@@ -281,8 +294,9 @@ def _closing(step: Step, at: SystemState) -> Array:
 
 
 def _listed(step: Step, r: Stepped, report: ContactReport, pushed: Array) -> ContactReport:
-    """The books of contacts by those that have acted: closed contacts do not chatter here, so that every
-    one that comes back from a flight is an impact, however slow. Those ``pushed`` are noted.
+    """Updates the records of contacts from those that have acted. Closed contacts do not chatter in this
+    family: every contact that comes back from a flight is an impact, however slow. Contacts in ``pushed``
+    get a note.
     """
     criteria, state, touch = criteria_of(step.scheme), step.state, step.carry.memory.touch
     x: _StepRest = events.frozen(r.more)
