@@ -53,9 +53,9 @@ class LoopProgram:
 
 
 @record()
-class Run:
-    """What the time loop carries from step to step for the whole run; ``closed``: (nc,) bool, contacts that
-    touch at its start, none if it goes on from an earlier one.
+class RunState:
+    """State of the time loop, carried from step to step. ``closed`` (nc,) bool: contacts that touch at the
+    start of the run, none in a run that continues an earlier one.
     """
 
     next: Continuation
@@ -75,7 +75,7 @@ def begin_run(
     state: State,
     dt: Array,
     carry: Continuation | None,
-) -> Run:
+) -> RunState:
     """The loop's carry at the start of a run, or at the continuation of an earlier one."""
     system = program.system
     if system.pairs is not None:
@@ -113,7 +113,7 @@ def begin_run(
     closing = begin_closing(_bare(follow.carry), timed)
     if closing is not None:
         closing = dataclasses.replace(closing, shift=made_live(closing.shift, follow.carry.state.q))
-    run = Run(
+    run = RunState(
         next=follow, status=jnp.asarray(0, int), first_failure=failure,
         events=no_impacts(system, program.events), closed=closed, watch=watch, closing=closing,
     )  # fmt: skip
@@ -219,7 +219,7 @@ def prepare_run(program: LoopProgram, scheme: Scheme, params: PyTree, dt: Array)
     return RunSetup(program=program, scheme=scheme, params=params, constants=constants, dt=dt)
 
 
-def _one_step(setup: RunSetup, run: Run, tally: dict[str, Array]) -> tuple[Run, dict[str, Array]]:
+def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[RunState, dict[str, Array]]:
     """One step of the scheme, and the books kept around it."""
     follow, dt, program = run.next, setup.dt, setup.program
     state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
@@ -245,7 +245,7 @@ def _one_step(setup: RunSetup, run: Run, tally: dict[str, Array]) -> tuple[Run, 
     if moves is not None:
         tally["closed_time"] = with_tangent(tally["closed_time"], moves[: program.system.nc])
     at = SystemState(system=program.system, params=params, state=state)
-    return Run(
+    return RunState(
         next=dataclasses.replace(follow, carry=carry, index=index, dt=dt),
         status=run.status | output.status,
         first_failure=jax.tree.map(lambda a, b: jnp.where(failed, a, b), now, run.first_failure),
@@ -351,15 +351,15 @@ def no_tally(program: LoopProgram) -> dict[str, Array]:
 
 
 def run_row(
-    setup: RunSetup, run: Run, count: Array | int, blocks: StepBlocks | None = None
-) -> tuple[Run, dict[str, Array | None]]:
+    setup: RunSetup, run: RunState, count: Array | int, blocks: StepBlocks | None = None
+) -> tuple[RunState, dict[str, Array | None]]:
     """``count`` steps and the row saved after them. A traced count serves any number of steps; a
     static one allows reverse mode, which stores what ``blocks`` says, by default all carries and
     solutions. No steps at all give the row of the start.
     """
     program, system = setup.program, setup.program.system
 
-    def step(both: tuple[Run, dict[str, Array]], _: Any = None) -> tuple[Any, None]:
+    def step(both: tuple[RunState, dict[str, Array]], _: Any = None) -> tuple[Any, None]:
         return _one_step(setup, *both), None
 
     tally = no_tally(program)
@@ -390,7 +390,7 @@ def run_row(
     return run, {"t": jnp.asarray(state.t), "q": state.q, "v": state.v, **kept}
 
 
-def trajectory(system: System, params: PyTree, run: Run, rows: dict[str, Any]) -> Trajectory:
+def trajectory(system: System, params: PyTree, run: RunState, rows: dict[str, Any]) -> Trajectory:
     """What a run returns that has saved these ``rows``."""
     return Trajectory(
         system=system, params=params, **rows, status=run.status, first_failure=run.first_failure,

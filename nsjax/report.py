@@ -31,8 +31,13 @@ def report(traj: Any) -> str:
         *contact_lines(traj),
         energy_line(traj),
     ]
-    what = "; then ".join(words for words, _ in status.describe(int(traj.status)))
+    causes = status.describe(int(traj.status))
+    what = "; then ".join(words for words, _ in causes)
     lines.append(f"status           {what or 'all steps went well'}")
+    if causes:
+        first = traj.first_failure
+        lines.append(f"first            step {int(first.step)}, t = {float(first.time):.9g} s")
+        lines.append(f"remedy           {causes[0][1]}")
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -40,7 +40,7 @@ FORCES = (("joint", "force"), ("joint", "torque"), ("body", "acceleration"))
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class QuantitySource:
     """Where a quantity comes from.
 
     Args:
@@ -68,7 +68,7 @@ def label_name(entry: str) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def place_of(system: System, name: Any) -> Place:
+def place_of(system: System, name: Any) -> QuantitySource:
     """Where a quantity comes from, by its name.
 
     Raises:
@@ -80,23 +80,23 @@ def place_of(system: System, name: Any) -> Place:
     for kind, entries in (("q", labels.q), ("v", labels.v)):
         for k, entry in enumerate(entries):
             if label_name(entry) == name:
-                return Place(kind, k)
+                return QuantitySource(kind, k)
     if name in map(label_name, labels.observables):
-        return Place("observable", name)
+        return QuantitySource("observable", name)
     if name in ENERGIES:
-        return Place("energy", name)
+        return QuantitySource("energy", name)
     part, _, field = name.rpartition(".")
     for kind, fields in FIELDS.items() if system.parts is not None else ():
         if field in fields and part in system.parts.part_names(kind):
-            return Place(kind, part, field)
+            return QuantitySource(kind, part, field)
     if field in OF_CONTACTS and (found := contacts_called(system, part)) is not None:
-        return Place("contact", found, field)
+        return QuantitySource("contact", found, field)
     if field in OF_DRAGS and part in labels.drags:
-        return Place("drag", labels.drags.index(part), field)
+        return QuantitySource("drag", labels.drags.index(part), field)
     raise InputError(f"sensor: unknown quantity {name!r}; {nearest(name, known(system))}")
 
 
-def _of_sensor(system: System, sensor: Any) -> Place:
+def _of_sensor(system: System, sensor: Any) -> QuantitySource:
     if not hasattr(sensor, "needs_forces"):
         raise InputError(f"sensor: {sensor!r} is no name and no nsjax.multibody.sensor")
     if system.parts is None:
@@ -108,7 +108,7 @@ def _of_sensor(system: System, sensor: Any) -> Place:
                 f"sensor {sensor.name!r} looks at the {kind} {name!r}, which is not there; "
                 f"{nearest(name, names)}"
             )
-    return Place("sensor", sensor)
+    return QuantitySource("sensor", sensor)
 
 
 def contacts_called(system: System, name: str) -> int | tuple[int, ...] | None:

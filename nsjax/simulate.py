@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import jax
 import jax.numpy as jnp
@@ -22,12 +22,14 @@ from nsjax.core.pairs import check_run
 from nsjax.core.quantities import NOTES, ROWS, row_numbers
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State, System
-from nsjax.loop import LoopProgram, Run, begin_run, no_tally, prepare_run, run_row, trajectory
+from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, run_row, trajectory
 from nsjax.stability import judged, warn_of_step
 from nsjax.startup.fingerprint import package_held
 from nsjax.startup.lowered import kept_call
 from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import Array, PyTree
+
+P = ParamSpec("P")
 
 CHUNK_BYTES = 2**23
 CHUNK_ROWS = 4096
@@ -38,6 +40,22 @@ SOLVED = 4
 """Solutions of a step, in sizes of its velocities and rows: 1 to 4, most for Bathe with two solves."""
 
 
+def _unpacked(run: Callable[P, Trajectory]) -> Callable[P, Trajectory]:
+    """A run that answers a whole problem in place of its three values with what to write."""
+
+    @functools.wraps(run)
+    def asked(*args: P.args, **kwargs: P.kwargs) -> Trajectory:
+        if args and isinstance(args[0], Problem):
+            raise InputError(
+                "simulate: the first argument is a problem, which is three values here; unpack it with a "
+                "star: simulate(*problem, scheme, dt=1e-3, time=1.0)"
+            )
+        return run(*args, **kwargs)
+
+    return asked
+
+
+@_unpacked
 def simulate(
     system: System,
     params: PyTree,
@@ -140,7 +158,7 @@ class Call:
     params: PyTree
     state: State
     dt: Array
-    run: Run
+    run: RunState
     rows: int
     every: int
     traced: bool
@@ -231,15 +249,15 @@ def _memory(program: LoopProgram, structure: Any, leaves: tuple[tuple[Any, Any],
 
 @functools.partial(jax.jit, static_argnames=("program",))
 def _advance(
-    program: LoopProgram, scheme: Scheme, params: PyTree, run: Run, dt: Array, counts: Array
-) -> tuple[Run, dict[str, Array | None]]:
+    program: LoopProgram, scheme: Scheme, params: PyTree, run: RunState, dt: Array, counts: Array
+) -> tuple[RunState, dict[str, Array | None]]:
     """One compiled call for some rows: entry ``k`` of ``counts`` is the number of steps of row ``k``."""
     return kept_call(_rows, program, scheme, params, run, dt, counts)
 
 
 def _rows(
-    program: LoopProgram, scheme: Scheme, params: PyTree, run: Run, dt: Array, counts: Array
-) -> tuple[Run, dict[str, Array | None]]:
+    program: LoopProgram, scheme: Scheme, params: PyTree, run: RunState, dt: Array, counts: Array
+) -> tuple[RunState, dict[str, Array | None]]:
     """The rows of that call."""
     return lax.scan(functools.partial(run_row, prepare_run(program, scheme, params, dt)), run, counts)
 
@@ -259,7 +277,7 @@ def most_rows(call: Call) -> int:
     return max(1, min(_chunk_rows(call.program.system), PROGRESS_STEPS // call.every))
 
 
-def some_rows(call: Call, run: Run, done: int, count: int) -> tuple[Run, dict[str, Any]]:
+def some_rows(call: Call, run: RunState, done: int, count: int) -> tuple[RunState, dict[str, Any]]:
     """The next ``count`` rows, at most `most_rows`, after ``done``; -1 of them before that of the start,
     which takes no steps. One program serves any number of them.
     """
@@ -276,7 +294,7 @@ def joined_rows(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return dict(jax.tree.map(lambda *x: np.concatenate(x), *parts))
 
 
-def _run_eager(call: Call, progress: Callable[[int, int], None] | None) -> tuple[Run, dict[str, Any]]:
+def _run_eager(call: Call, progress: Callable[[int, int], None] | None) -> tuple[RunState, dict[str, Any]]:
     """Calls of `_advance` until all rows are there."""
     check_rows(call.rows, row_bytes(call.program), traced=False)
     parts: list[dict[str, Any]] = []
@@ -291,7 +309,7 @@ def _run_eager(call: Call, progress: Callable[[int, int], None] | None) -> tuple
     return run, joined_rows(parts)
 
 
-def _run_traced(call: Call) -> tuple[Run, dict[str, Any]]:
+def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     """The same rows with static lengths, for use inside transformations.
 
     Reverse mode keeps the carries and solutions of the steps if they fit into a budget
@@ -313,7 +331,7 @@ def _run_traced(call: Call) -> tuple[Run, dict[str, Any]]:
     kept = kept_bytes(steps, carry, solution, blocks) if differentiated else 0
     check_rows(rows, tree_bytes(first), traced=True, lanes=lanes, kept=kept)
 
-    def body(run: Run, _: None) -> tuple[Run, dict[str, Array | None]]:
+    def body(run: RunState, _: None) -> tuple[RunState, dict[str, Array | None]]:
         return row(run, every, blocks)
 
     group = rows if blocks.size < every else max(1, blocks.size // every)

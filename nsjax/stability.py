@@ -28,7 +28,7 @@ from nsjax.core.inertia import inertia_at, mass_matrix
 from nsjax.core.operators import gap_rows, momentum, prepared, refreshed
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System
-from nsjax.loop import Run
+from nsjax.loop import RunState
 from nsjax.schemes.amplification import spectral_radius
 from nsjax.schemes.registry import REGISTRY
 from nsjax.startup.lowered import kept_call
@@ -303,7 +303,9 @@ def diverged_row(system: System, params: PyTree, rows: dict[str, Any], dt: float
     return int(some[np.argmax(far)]) if far.any() else None
 
 
-def judged(system: System, params: PyTree, every: int, warned: bool, rows: dict[str, Any], run: Run) -> Run:
+def judged(
+    system: System, params: PyTree, every: int, warned: bool, rows: dict[str, Any], run: RunState
+) -> RunState:
     """An eager run after its end, with `nsjax.status.DIVERGED` where its rows show it.
 
     Args:

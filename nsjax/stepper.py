@@ -29,7 +29,7 @@ from nsjax.core.quantities import ROWS, RowQuantities
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem, State
 from nsjax.core.tables import KINDS, Segment
-from nsjax.loop import LoopProgram, Run, RunSetup, begin_run, prepare_run, run_row
+from nsjax.loop import LoopProgram, RunSetup, RunState, begin_run, prepare_run, run_row
 from nsjax.sensors import needed_rows, read, row_output
 from nsjax.types import Array, PyTree, record
 
@@ -44,7 +44,7 @@ class StepperCarry:
         own: params and constants, where `Stepper.reset` was given params of its own.
     """
 
-    run: Run
+    run: RunState
     last: Array
     own: PyTree = None
 
@@ -175,7 +175,7 @@ class Stepper:
             program=self.program, scheme=self.scheme, params=params, constants=constants, dt=self.dt
         )
 
-    def _made(self, params: PyTree, run: Run, row: dict[str, Any]) -> StepRow:
+    def _made(self, params: PyTree, run: RunState, row: dict[str, Any]) -> StepRow:
         system, (t, q, v) = self.program.system, (row.pop(x) for x in ("t", "q", "v"))
         found: dict[str, Array] = {}
         if self.outputs:

@@ -40,6 +40,14 @@ def test_a_run_is_printed_as_the_command_line_reports_it() -> None:
     assert traj._repr_html_() == f"<pre>{traj}</pre>"
 
 
+def test_a_run_that_failed_prints_its_first_step_and_a_remedy() -> None:
+    with pytest.warns(UserWarning, match="largest stable step"):
+        traj = nsjax.simulate(*models.mass_spring_chain(), schemes.moreau(), dt=3e-3, time=0.9)
+    step, remedy = str(traj).splitlines()[-2:]
+    assert step.startswith(f"first            step {int(traj.first_failure.step)}, t = ")
+    assert remedy.startswith("remedy           take a smaller dt")
+
+
 def test_runs_of_any_kind_can_be_printed() -> None:
     bare = nsjax.simulate(*BALLS, schemes.moreau(), dt=1e-3, steps=50, save=[])
     assert "contact" not in str(bare)

@@ -112,10 +112,11 @@ def _vibrations(K: np.ndarray, none: np.ndarray, symmetric: bool) -> tuple[np.nd
 def _motions(
     C: np.ndarray, K: np.ndarray, none: np.ndarray, across: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Values and shapes of any damping and stiffness, the mass being 1, from the equations of first order,
-    without the directions of no stiffness, which are zero once. Those that are not damped either are zero
-    twice, a displacement that stays and one that goes on: the second is left out. Real and imaginary parts
-    that are rounding are zero.
+    """Values and shapes for any damping and stiffness and the mass 1, from the equations of first order.
+
+    A direction without stiffness has the value zero once. Without damping, too, it has it twice, for a
+    displacement that stays and for one that grows in time: the second is left out. Real and imaginary parts
+    of the size of rounding become zero.
 
     Args:
         none: directions without stiffness, ``K none = 0``, orthonormal.

@@ -27,24 +27,24 @@ class Criteria:
             ``r = 2 h a_N`` takes four steps, the fewest in which its flight is one. Slower ones are no
             events: their shifts ``dg / r`` vanish with the step (the end of an accumulation), while
             ``1 / r`` does not.
-        cancellation: 0.02, chosen. Where forces and curvature cancel (a contact about to be released),
-            ``|a_N|`` is taken as at least this part of their magnitudes, since bounces there are rounding.
-        floor: 0.05, chosen. Bodies that fall together have no relative acceleration; this part of the
-            single ones stands for it.
+        cancellation: 0.02, chosen. ``|a_N|`` is taken as at least this part of the magnitudes of forces and
+            curvature. Where both cancel (a contact about to be released), bounces are rounding.
+        floor: 0.05, chosen. The relative acceleration of two bodies is taken as at least this part of the
+            accelerations of each: bodies that fall together have none.
         hop: 2. Steps that a contact at rest must have been off before it has left. Hops of one step are
             those of a pivot under Moreau's rule; of curved or lightly loaded contacts hops of 8 to 30 steps
             were seen, which this does not cover.
         flight: 3. Steps that a contact must have been off before an approach is an impact: those between
-            the first and the last of the four that a bounce as fast as the gate takes. What comes back
-            sooner has hopped or, faster than the gate, was thrown back by another contact or by a
-            correction of positions: it rattles. What turns sooner without closing has not grazed, either:
-            a corner on which a body pivots hops.
-        long: 8. Gated approaches after more steps off than this graze, if they are slower than half of what
-            a flight from the surface and back would make: a bounce as slow as the gate is back after
-            four, twice that tells them apart.
+            the first and the last of the four that a bounce as fast as the gate takes. A contact that
+            comes back sooner has hopped; if it is faster than the gate, it rattles: another contact or a
+            correction of positions threw it back. A contact that turns sooner without closing has not
+            grazed: the corner on which a body pivots hops.
+        long: 8. An approach below the gate is a graze if the contact was off for more steps than this and
+            comes slower than half of the rate that a flight from the surface and back would give it. A
+            bounce as slow as the gate is back after four steps; twice that number separates the two.
         turn: 2. Sliding reverses if its velocity would pass zero within this many steps of its
-            acceleration. One is needed; seen too early, the shifts forth and back cancel, so that a second
-            one is free, while a reversal that is missed is not.
+            acceleration. One step is needed. A reversal seen too early does no harm, since its shifts forth
+            and back cancel; a reversal that is missed does.
         slow: 3, chosen, above ``turn``. Reversals are looked for only where sliding is slower than this
             many of its last changes, which saves the look elsewhere.
         slide: 1e-9, chosen. Contacts with tangential velocities up to this, relative to ``1 + |v|``, stick.
@@ -65,8 +65,8 @@ class Criteria:
             the tolerance of `nsjax.check_gradient`; where it meets them up to a step late, two. Hits with
             less, or less than twice as much, below those of a sequence of bounces, are nearly grazing.
         early: 0.25, chosen. A scheme that finds its contacts at the end of the step is looked at ahead, at
-            gaps known to a step of ``a_N``: contacts count as closing with up to this part of a step's
-            approach left. One seen too early does no harm.
+            gaps known to a step of ``a_N``: a contact counts as closing if at most this part of a step's
+            approach is left. A contact seen too early does no harm.
 
     Example:
         >>> from nsjax import Criteria, schemes

@@ -60,7 +60,10 @@ def parse(text: str, who: str) -> Key:
     if path == ("dt",) and index is None:
         return Key(text, path, None)
     if path[0] not in ROOTS or len(path) < 2:
-        hints = {"params": "params.NAME", "state": "state.q", "scheme": "scheme.NAME"}
+        hints = {
+            "params": "params.NAME", "state": "state.q", "scheme": "scheme.NAME", "start": "state.q[0]",
+            "initial_q": "state.q", "initial_v": "state.v", "initial_time": "state.t",
+        }  # fmt: skip
         hint = hints.get(path[0], f"params.{text}")
         raise InputError(
             f"{who}: {text!r} is no key; did you mean {hint!r}? Known: params.*, state.*, scheme.*, dt"

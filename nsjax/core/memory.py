@@ -62,8 +62,8 @@ def refuse_more(what: str, needed: float, remedy: str, *, limit: float | None = 
 
 
 def seen_around(tree: PyTree) -> tuple[int, bool]:
-    """Lanes of the batches (`jax.vmap`) that a tree of tracers stands in, and whether it is differentiated,
-    as far as can be seen: what is outside of a `jax.jit` cannot.
+    """Number of lanes of all `jax.vmap` around a tree of tracers, and whether the tree is differentiated.
+    Transformations outside of a `jax.jit` cannot be seen.
     """
     most, differentiated = 1, False
     for leaf in jax.tree.leaves(tree):

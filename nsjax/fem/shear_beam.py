@@ -17,7 +17,7 @@ from nsjax.types import Array, record
 
 
 @record()
-class Section:
+class BeamStiffness:
     """Stiffness of elements, scalars or (n,): ``axial = E A`` [N], ``shear = G A_s`` [N], ``bending = E I``
     [N m^2].
     """
@@ -65,7 +65,7 @@ def beam_strains(nodes: Array, lengths: Array) -> BeamStrains:
     )
 
 
-def beam_resultants(strains: BeamStrains, section: Section) -> tuple[Array, Array, Array]:
+def beam_resultants(strains: BeamStrains, section: BeamStiffness) -> tuple[Array, Array, Array]:
     """Axial force [N], shear force [N] and bending moment [N m] of elements (n,)."""
     return (
         section.axial * strains.epsilon,
@@ -74,7 +74,7 @@ def beam_resultants(strains: BeamStrains, section: Section) -> tuple[Array, Arra
     )
 
 
-def beam_energy(nodes: Array, lengths: Array, section: Section) -> Array:
+def beam_energy(nodes: Array, lengths: Array, section: BeamStiffness) -> Array:
     """Strain energy of all elements: ``sum l/2 (E A epsilon^2 + G A_s gamma^2 + E I kappa^2)`` [J]."""
     s = beam_strains(nodes, lengths)
     n, q, m = beam_resultants(s, section)

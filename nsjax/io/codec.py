@@ -119,7 +119,7 @@ def rebuild(
 
 
 def _check_fields(name: str, cls: type[Any], fields: Mapping[str, Any]) -> None:
-    """Refuses fields that do not fit; one that was added later with a default value may be absent."""
+    """Refuses fields that do not fit the record; a field with a default value may be absent."""
     if dataclasses.is_dataclass(cls):
         missing = dataclasses.MISSING
         known = {

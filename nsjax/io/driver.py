@@ -20,7 +20,7 @@ from nsjax.core.memory import check_rows
 from nsjax.core.quantities import ROWS
 from nsjax.io.archive import load, read_unfinished, write_run
 from nsjax.io.files import PathLike, check_writable
-from nsjax.loop import Run, trajectory
+from nsjax.loop import RunState, trajectory
 from nsjax.simulate import Call, checked, joined_rows, most_rows, row_bytes, some_rows
 from nsjax.stability import judged, warn_of_step
 from nsjax.trajectory import Trajectory
@@ -149,7 +149,7 @@ def _said(path: PathLike) -> Iterator[None]:
         raise InputError(f"{path} is damaged: it lacks {error}") from None
 
 
-def _refilled(path: PathLike, start: Run, leaves: Sequence[Any]) -> Run:
+def _refilled(path: PathLike, start: RunState, leaves: Sequence[Any]) -> RunState:
     """What the time loop carries, as it was at the checkpoint."""
     fresh, tree = jax.tree.flatten(start)
     kinds = [[(np.shape(x), np.asarray(x).dtype) for x in some] for some in (fresh, leaves)]
@@ -158,7 +158,7 @@ def _refilled(path: PathLike, start: Run, leaves: Sequence[Any]) -> Run:
             f"{path} is a checkpoint of another version or system: what the run carries has other shapes. "
             "Its rows are whole (nsjax.load); start anew from the last of them"
         )
-    found: Run = jax.tree.unflatten(tree, list(leaves))
+    found: RunState = jax.tree.unflatten(tree, list(leaves))
     return found
 
 
@@ -222,7 +222,7 @@ class _File:
     warned: bool
     metadata: dict[str, Any]
 
-    def checkpoint(self, run: Run, rows: dict[str, Any]) -> None:
+    def checkpoint(self, run: RunState, rows: dict[str, Any]) -> None:
         """Writes what is done and what goes on with it."""
         call = self.call
         unfinished = {
@@ -233,7 +233,7 @@ class _File:
         traj = trajectory(self.problem.system, call.params, run, rows)
         write_run(self.path, self.problem, traj, self.scheme, self.metadata, unfinished)
 
-    def finish(self, run: Run, rows: dict[str, Any]) -> Trajectory:
+    def finish(self, run: RunState, rows: dict[str, Any]) -> Trajectory:
         """Writes the whole run."""
         call, system = self.call, self.problem.system
         run = judged(system, call.params, call.every, self.warned, rows, run)
@@ -243,7 +243,7 @@ class _File:
 
 
 def _drive(
-    file: _File, run: Run, parts: list[dict[str, Any]], done: int,
+    file: _File, run: RunState, parts: list[dict[str, Any]], done: int,
     progress: Callable[[int, int], None] | None,
 ) -> Trajectory:  # fmt: skip
     """The rows that are left, in pieces, with checkpoints between them."""
@@ -272,7 +272,7 @@ def _drive(
         raise OSError(_lost(file, "the finished run", error)) from error
 
 
-def _write(file: _File, run: Run, rows: dict[str, Any], done: int) -> None:
+def _write(file: _File, run: RunState, rows: dict[str, Any], done: int) -> None:
     try:
         file.checkpoint(run, rows)
     except OSError as error:

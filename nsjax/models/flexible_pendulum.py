@@ -15,7 +15,7 @@ from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.core.checks import is_traced
 from nsjax.fem.bar import bar_weight
-from nsjax.fem.shear_beam import Section, beam_energy, beam_inertia, beam_resultants, beam_strains
+from nsjax.fem.shear_beam import BeamStiffness, beam_energy, beam_inertia, beam_resultants, beam_strains
 from nsjax.linalg import BlockTridiagonal
 from nsjax.models.common import constructor, vector
 from nsjax.types import Array, record
@@ -70,9 +70,9 @@ class SwingingBeam:
         """Masses of the elements [kg]."""
         return p.density * p.area * self._lengths(p)
 
-    def _section(self, p: FlexiblePendulum) -> Section:
+    def _section(self, p: FlexiblePendulum) -> BeamStiffness:
         shear = 0.5 * p.young / (1.0 + p.poisson)
-        return Section(
+        return BeamStiffness(
             axial=jnp.asarray(p.young * p.area),
             shear=jnp.asarray(shear * p.shear_factor * p.area),
             bending=jnp.asarray(p.young * p.second_moment),

@@ -316,7 +316,7 @@ def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
         if dimension == 3 and scalar:
             raise InputError(
                 f"body {part.name!r}: inertia = {x.inertia} in a spatial mechanism; give three moments "
-                "about body axes, or a matrix"
+                "about body axes, or a matrix; for a plane mechanism give all vectors two entries"
             )
         if part.kind == "contact":
             _check_shapes(part, dimension)

@@ -25,10 +25,9 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import turn_counts
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.coordinates.frames import ALGEBRA, Scene, still_frames
-from nsjax.multibody.coordinates.planar import Tree as PlanarTree
+from nsjax.multibody.coordinates.planar import PlanarTree
 from nsjax.multibody.coordinates.planar_dynamics import Dynamics
-from nsjax.multibody.coordinates.spatial import FOLDED
-from nsjax.multibody.coordinates.spatial import Tree as SpatialTree
+from nsjax.multibody.coordinates.spatial import FOLDED, SpatialTree
 from nsjax.multibody.coordinates.tree_joints import OWN, JointNumbers, OwnJoints
 from nsjax.multibody.couplings import kind_of as coupling_kind
 from nsjax.multibody.joints import kind_of

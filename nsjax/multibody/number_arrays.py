@@ -19,14 +19,15 @@ from nsjax.types import Array, PyTree, record
 
 
 @record()
-class Folded:
-    """Numbers of all bodies and joints side by side.
+class NumberArrays:
+    """Numbers of all bodies, joints and beam elements as arrays.
 
     Args:
-        mass (n,), inertia (n,) or (n, 3, 3), com (n, 2 or 3): of the bodies.
-        joints: of each group of joints alike, every number with the joints as first axis.
-        elastic: elements of beams; None without any.
-        chains: numbers of elements with forces of their own, beam by beam.
+        mass, inertia, com: masses (n,) [kg], inertias (n,) or (n, 3, 3) [kg m^2] and mass centres (n, 2) or
+            (n, 3) [m] of the bodies.
+        joints: numbers of each group of equal joints; the first axis of each number counts the joints.
+        elastic: beam elements; None without beams.
+        chains: numbers of elements of other kinds, beam by beam.
     """
 
     mass: Array
@@ -37,7 +38,7 @@ class Folded:
     chains: tuple[Any, ...] = ()
 
 
-def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) -> Folded:
+def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) -> NumberArrays:
     """Numbers of a mechanism in absolute coordinates, side by side.
 
     Args:
@@ -52,7 +53,7 @@ def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) 
             continue
         pieces.append(_alone(x, d))
         coms.append(ALGEBRA[d].array(ALGEBRA[d].vector(x.com))[None])
-    return Folded(
+    return NumberArrays(
         mass=jnp.concatenate([x.mass for x in pieces]),
         inertia=jnp.concatenate([x.inertia for x in pieces]),
         com=jnp.concatenate(coms),

@@ -100,9 +100,11 @@ def position_of(link: Link, value: Any, who: str, xp: Any) -> Any:
         place, turn = flat[:first], flat[first:]
         if flat.shape[0] not in ((3, 6, 7) if first else (3, 4)):
             turning = "a rotation vector or quaternion"
+            pose = f"(x, y, z) and {turning}" if first else turning
+            nested = "((x, y, z), turn), ((vx, vy, vz), (wx, wy, wz))" if first else "turn, (wx, wy, wz)"
             raise InputError(
-                f"{who}: position of {link.body!r} has {flat.shape[0]} entries; give "
-                + (f"(x, y, z) and {turning}" if first else turning)
+                f"{who}: position of {link.body!r} has {flat.shape[0]} entries; give {pose}, with "
+                f"velocities as the pair ({nested})"
             )
         if turn.shape[0] == 3:
             turn = rotations.exponential(jnp.asarray(turn))

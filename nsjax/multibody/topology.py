@@ -22,6 +22,9 @@ from nsjax.multibody.parts import GROUND, Part
 BODIES = ("body", "node")
 """What has a pose of its own: rigid bodies, and nodes of beams."""
 
+WHOLES = ("beam", "contact", "contact_group", "selection")
+"""Kinds of parts that stand in no registry, beside bodies."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Link:
@@ -169,6 +172,7 @@ def check_names(parts: Sequence[Part]) -> None:
         InputError: naming the first.
     """
     seen: dict[str, Part] = {}
+    known = (*BODIES, *WHOLES, *JOINTS, *LOADS, *COUPLINGS)
     for part in parts:
         if not isinstance(part, Part):
             hint = "; write assemble(*parts) for a list of parts" if isinstance(part, list | tuple) else ""
@@ -177,6 +181,11 @@ def check_names(parts: Sequence[Part]) -> None:
             other = "the gravity" if part.name == "gravity" else f"a {seen[part.name].kind}"
             raise InputError(f"assemble: {part.kind} {part.name!r}: {other} has that name; choose another")
         seen[part.name] = part
+        if part.kind not in known:
+            raise InputError(
+                f"assemble: part {part.name!r} is of the kind {part.kind!r}, which no registry holds; "
+                f"add its record to KINDS of joints, loads or couplings first; {nearest(part.kind, known)}"
+            )
     bodies = [GROUND, *(x.name for x in parts if x.kind in BODIES)]
     joints = [x.name for x in parts if x.kind in JOINTS]
     lines = [x.name for x in parts if has_line(x)]

@@ -77,7 +77,7 @@ def write(figure: dict[str, Any], path: str | os.PathLike[str], pace: int) -> No
     ):
         whole = pathlib.Path(folder) / f"film{suffix}"
         writer = writers[WRITERS[suffix]](fps=round(1e3 / pace))
-        scene = Scene(figure)
+        scene = FilmAxes(figure)
         with writer.saving(scene.figure, str(whole), DPI):
             for row in range(len(figure["frames"])):
                 scene.show(row)
@@ -85,7 +85,7 @@ def write(figure: dict[str, Any], path: str | os.PathLike[str], pace: int) -> No
         file.write(whole.read_bytes())
 
 
-class Scene:
+class FilmAxes:
     """Axes, title and time of a film, and the traces of the frame that is shown.
 
     Args:

@@ -54,7 +54,7 @@ def label_time(axes: Axes, traj: Trajectory) -> None:
 def _curves(
     axes: Axes, x: np.ndarray, values: np.ndarray, names: Sequence[str], colors: Sequence[str]
 ) -> None:
-    """One curve per column; one that covers an earlier curve is dashed, so that both can be seen."""
+    """Draws one curve per column; a curve that covers an earlier one is dashed, so that both are seen."""
     reach = np.nanmax(values) - np.nanmin(values)
     for k, name in enumerate(names):
         # a hundredth of the panel is about the width of a curve

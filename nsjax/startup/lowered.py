@@ -93,7 +93,7 @@ def _folder() -> pathlib.Path | None:
 
 
 def _made(file: pathlib.Path, function: Any, static: Any, leaves: Any, tree: Any) -> Any:
-    """Program and outline, just traced and kept; None if the program is not one that can be exported."""
+    """Traces and saves a program; returns it with its outline, or None if it cannot be exported."""
     said: list[Any] = []
 
     def flat(*leaves: Any) -> Any:
@@ -119,7 +119,7 @@ def _made(file: pathlib.Path, function: Any, static: Any, leaves: Any, tree: Any
 
 
 def _read(file: pathlib.Path) -> Any:
-    """What `_made` kept; None for no file or one that is not whole."""
+    """Reads what `_made` saved; None if the file is missing or not whole."""
     try:
         data = file.read_bytes()
     except OSError:

@@ -48,7 +48,7 @@ def interactive() -> bool:
         return False
 
 
-class Watch:
+class CompileListener:
     """Listens to JAX's announcements of the parts of compiling.
 
     Args:
@@ -160,7 +160,7 @@ def _print(sentence: str) -> None:
         print(f"{sentence}{kept}", file=sys.stderr, flush=True)
 
 
-_watch = Watch(None)
+_watch = CompileListener(None)
 _listening = False
 
 

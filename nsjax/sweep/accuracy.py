@@ -180,7 +180,7 @@ def _key(problem: Problem, name: str) -> Key:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Kept:
+class _RunOutputs:
     """Outputs and number of impacts of a run."""
 
     read: Any
@@ -202,7 +202,7 @@ def _plan(
         over[key.text] = np.full(len(sizes), value if key.index is None else value[key.index])
     length = float(sizes[0]) * counts[0]
     plan = make_plan(
-        problem, scheme, over, "zip", _Kept(read), None, None, length, None, 1, 0
+        problem, scheme, over, "zip", _RunOutputs(read), None, None, length, None, 1, 0
     )  # fmt: skip
     wrong = refusals(plan)
     if wrong:

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError
+from nsjax.core.errors import InputError, nearest
 from nsjax.core.keys import Key
 from nsjax.core.system import System
 from nsjax.short import as_html
@@ -52,6 +52,13 @@ class SweepResult:
     refused: tuple[tuple[int, str], ...] = ()
 
     def __getitem__(self, name: str) -> Any:
+        if not isinstance(self.values, dict):
+            raise KeyError(f"this sweep has one result; take found.values in place of found[{name!r}]")
+        if name not in self.values:
+            raise KeyError(
+                f"this sweep kept no {name!r}; {nearest(name, self.values)}. Others are kept by "
+                "reduce=: a function of the trajectory, lambda traj: traj['rod.x'][-1] for one"
+            )
         return self.values[name]
 
     def __str__(self) -> str:

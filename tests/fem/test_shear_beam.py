@@ -9,10 +9,10 @@ import pytest
 
 from nsjax import models
 from nsjax.core.inertia import mass_matrix
-from nsjax.fem.shear_beam import Section, beam_energy, beam_inertia
+from nsjax.fem.shear_beam import BeamStiffness, beam_energy, beam_inertia
 
 LENGTH, ELEMENTS = 1.0, 8
-SECTION = Section(axial=2.1e7, shear=6.730769e6, bending=174.93)
+SECTION = BeamStiffness(axial=2.1e7, shear=6.730769e6, bending=174.93)
 LENGTHS = jnp.full(ELEMENTS, LENGTH / ELEMENTS)
 RNG = np.random.default_rng(5)
 

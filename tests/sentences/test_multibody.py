@@ -12,6 +12,7 @@ import pytest
 
 from nsjax import InputError
 from nsjax import multibody as mb
+from nsjax.multibody.joints.joint_kind import joint
 
 SECTION = mb.circular(0.01, E=1e9, rho=1e3)
 SPACE = mb.body("rod", mass=1.0, inertia=(1.0, 1.0, 1.0))
@@ -176,6 +177,10 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: mb.assemble(SPACE, start={"rod": (1.0, 2.0)}),
         r"start: position of 'rod' has 2 entries; give \(x, y, z\) and",
     ),
+    "start of a pose that is flat": (
+        lambda: mb.assemble(SPACE, start={"rod": ((0, 0, 1), (0, 0, 0), (1, 0, 0), (0, 0, 0))}),
+        r"position of 'rod' has 12 entries; give .*, with velocities as the pair",
+    ),
     "start of nothing": (
         lambda: mb.assemble(bar(), gravity=9.81, start={"rood": 1.0}),
         "start: 'rood' has no coordinates; did you mean 'rod'",
@@ -199,6 +204,15 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "assemble: body 'gravity': the gravity has that name; choose another",
     ),
     "no body": (lambda: mb.assemble(), r"assemble: no body; add body\(name, mass=...\)"),
+    "kind without a record": (
+        lambda: mb.assemble(bar(), joint("slot", "s", "ground", "rod", None, False)),
+        "part 's' is of the kind 'slot', which no registry holds; add its record to KINDS of joints, loads",
+    ),
+    "scalar inertia in space": (
+        lambda: mb.assemble(bar(), mb.hinge("pin", "ground", "rod", axis=(0.0, 1.0, 0.0))),
+        "inertia = 0.1 in a spatial mechanism; give three moments about body axes, or a matrix; for a "
+        "plane mechanism give all vectors two entries",
+    ),
     "no part": (lambda: mb.assemble(3), "assemble: 3 is no part"),  # type: ignore[arg-type]
     "points": (
         lambda: mb.points("rod", (1.0, 2.0)),

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from nsjax.startup import watch
-from nsjax.startup.watch import COMPILE, Watch
+from nsjax.startup.watch import COMPILE, CompileListener
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 
@@ -23,7 +23,7 @@ def levels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def part(listener: Watch, event: str, name: str, seconds: float) -> None:
+def part(listener: CompileListener, event: str, name: str, seconds: float) -> None:
     listener.begin(event, 0.0, fun_name=name)
     time.sleep(seconds)
     listener.end(event, seconds, fun_name=name)
@@ -31,7 +31,7 @@ def part(listener: Watch, event: str, name: str, seconds: float) -> None:
 
 def test_a_long_program_is_named_once_and_a_short_one_is_not(levels: list[int]) -> None:
     said: list[str] = []
-    listener = Watch(said.append, patience=0.3)
+    listener = CompileListener(said.append, patience=0.3)
     part(listener, COMPILE, "jit(short)", 0.01)
     part(listener, TRACE, "_advance", 0.2)
     part(listener, COMPILE, "jit(_advance)", 0.2)  # together longer than the patience
@@ -41,14 +41,14 @@ def test_a_long_program_is_named_once_and_a_short_one_is_not(levels: list[int]) 
 
 def test_many_short_programs_are_not_taken_for_a_long_one(levels: list[int]) -> None:
     said: list[str] = []
-    listener = Watch(said.append, patience=0.2)
+    listener = CompileListener(said.append, patience=0.2)
     for k in range(6):
         part(listener, COMPILE, f"jit(f{k})", 0.06)
     assert said == []
 
 
 def test_the_compiler_is_silent_while_it_works(levels: list[int]) -> None:
-    listener = Watch(None)
+    listener = CompileListener(None)
     listener.begin(COMPILE, 0.0, fun_name="outer")
     listener.begin(COMPILE, 0.0, fun_name="inner")
     assert levels == [watch.SILENT]
@@ -61,7 +61,7 @@ def test_the_compiler_is_silent_while_it_works(levels: list[int]) -> None:
 
 def test_a_chosen_level_stays(levels: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
-    part(Watch(None), COMPILE, "f", 0.0)
+    part(CompileListener(None), COMPILE, "f", 0.0)
     assert levels == []
 
 

@@ -27,6 +27,7 @@ def plan(over, scheme=None, **options):
         ({"state.v[7]": [0.1]}, {}, "state.v has shape (2,); there is no such entry"),
         ({"scheme.rho_inf": [0.1]}, {}, "scheme has no 'rho_inf'"),
         ({"state": [0.1]}, {}, "'state' is no key"),
+        ({"start.rod": [0.1]}, {}, "'start.rod' is no key; did you mean 'state.q[0]'"),
         ({3: [0.1]}, {}, "3 is no key"),
         ({}, {}, "give a mapping such as"),
         ({FRICTION: []}, {}, "there is no lane"),
@@ -69,3 +70,14 @@ def test_the_problem_itself_is_checked() -> None:
             BALL.replace(gravity=np.nan), schemes.generalized_alpha(), {"scheme.rho_inf": [0.5]}, dt=1e-3,
             steps=1,
         )  # fmt: skip
+
+
+def test_a_result_that_was_not_kept_is_answered_with_what_was() -> None:
+    found = plan({RESTITUTION: [0.1, 0.5]})
+    with pytest.raises(
+        KeyError, match=r"this sweep kept no 'p'; Known: q, t, v\. Others are kept by reduce=: a"
+    ):
+        found["p"]
+    total = plan({RESTITUTION: [0.1, 0.5]}, reduce=reductions.total("impacts"))
+    with pytest.raises(KeyError, match=r"this sweep has one result; take found\.values in place of found"):
+        total["impacts"]

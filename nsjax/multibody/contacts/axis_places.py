@@ -38,7 +38,9 @@ FOOT_STEPS = 3
 """Newton steps of the foot on a second curve for each of them."""
 
 BESIDE = 0.05
-"""Distance from a neighbour's place, in elements, below which one that a bound holds stands back for it."""
+"""Distance between two neighbouring places, in elements. Below it the place that lies at a bound of its
+interval makes no contact: the other one does.
+"""
 
 
 class Axis(NamedTuple):

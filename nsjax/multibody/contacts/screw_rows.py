@@ -17,14 +17,14 @@ from nsjax.linalg import matmul
 from nsjax.multibody.contacts.gap_functions import Meeting
 from nsjax.multibody.contacts.named_contacts import Named
 from nsjax.multibody.coordinates import spatial_vectors as space
-from nsjax.multibody.coordinates.spatial import Tree
+from nsjax.multibody.coordinates.spatial import SpatialTree
 from nsjax.multibody.coordinates.tree_joints import OwnJoints
 from nsjax.multibody.parts import GROUND
 from nsjax.types import Array, PyTree
 
 
 def rows(
-    tree: Tree, named: Named, met: list[Meeting], own: OwnJoints, tangents: int,
+    tree: SpatialTree, named: Named, met: list[Meeting], own: OwnJoints, tangents: int,
     screws: tuple[Array, Array], p: PyTree,
 ) -> Array:  # fmt: skip
     """Rows (nc, 1 + tangents, nv) of meetings, then of limits.
@@ -49,7 +49,9 @@ def rows(
     return found[0] if len(found) == 1 else jnp.concatenate(found)
 
 
-def _of_meetings(tree: Tree, named: Named, met: list[Meeting], d: int, columns: Array, p: PyTree) -> Array:
+def _of_meetings(
+    tree: SpatialTree, named: Named, met: list[Meeting], d: int, columns: Array, p: PyTree
+) -> Array:
     """Rows (k, d, nv) from the columns (6, nv) of all screws."""
     counts = [jnp.size(x.gap) for x in met]
     both, total = list(zip(met, counts, strict=True)), sum(counts)
@@ -67,7 +69,7 @@ def _of_meetings(tree: Tree, named: Named, met: list[Meeting], d: int, columns: 
     return jnp.asarray(made)
 
 
-def _moved(tree: Tree, named: Named, met: list[Meeting], side: str, p: PyTree) -> Any:
+def _moved(tree: SpatialTree, named: Named, met: list[Meeting], side: str, p: PyTree) -> Any:
     """Whether velocities move the bodies on a side of the contacts (k, nv); None: all are the ground."""
     bodies = [x.bodies(side) for x in met]
     if all(name == GROUND for own in bodies for name in own):

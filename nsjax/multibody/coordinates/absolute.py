@@ -29,7 +29,7 @@ from nsjax.multibody.flexible.elements import kind_of as element_kind
 from nsjax.multibody.flexible.elements.pieces import coupled_momenta, elastic_energy, elastic_forces
 from nsjax.multibody.joints import FREE, kind_of
 from nsjax.multibody.loads import ends_of
-from nsjax.multibody.number_arrays import Folded, folded
+from nsjax.multibody.number_arrays import NumberArrays, folded
 from nsjax.multibody.parts import GROUND, Part
 from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree
@@ -87,7 +87,7 @@ class Bodies:
         order = np.concatenate([places[name] for name in self.topology.closures if name in places])
         return None if np.array_equal(order, np.arange(len(order))) else order
 
-    def folded(self, p: PyTree) -> Folded:
+    def folded(self, p: PyTree) -> NumberArrays:
         """Numbers side by side."""
         return folded(self.topology, self.groups, p)
 
@@ -128,9 +128,9 @@ class Bodies:
         own = [(element_kind(part).placed, part, nodes) for part, nodes, _ in self.spans]
         return jnp.concatenate([q, *(place(poses[nodes], part) for place, part, nodes in own if place)])
 
-    def ready(self, p: PyTree) -> Folded:
+    def ready(self, p: PyTree) -> NumberArrays:
         """Numbers side by side, as prepared params hold them or from plain ones."""
-        found: Folded = p[FOLDED] if FOLDED in p else self.folded(p)
+        found: NumberArrays = p[FOLDED] if FOLDED in p else self.folded(p)
         return found
 
     def all_frames(self, q: Array, v: Array | None, p: PyTree) -> tuple[Any, ...]:

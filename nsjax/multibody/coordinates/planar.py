@@ -30,15 +30,16 @@ Vector = plane.Vector
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
-    """A body in its group: vectors in the axes of the group, from the point that the group turns about.
+class PlanarPlacement:
+    """Where a body lies in its group, the bodies that turn together. Vectors are in the axes of the group,
+    from the point about which the group turns.
 
     Args:
-        hang: where the body hangs on its parent, in the group of the parent.
+        hang: the body's joint point on its parent, in the group of the parent.
         joint: the same point in the body's own group: zero where the group begins.
-        com: its centre of mass.
-        turn, tilt: of the body's axes against the group's: sine and cosine, and the angle.
-        axis: of its slide.
+        com: centre of mass of the body.
+        turn, tilt: turn of the body's axes against the group's, as sine and cosine and as an angle.
+        axis: axis of the slide on which the body hangs.
     """
 
     hang: Vector = plane.ZERO
@@ -50,7 +51,7 @@ class Place:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tree:
+class PlanarTree:
     """Functions of the tree of a planar `Topology`."""
 
     topology: Topology
@@ -91,28 +92,28 @@ class Tree:
         """Entries that are displacements: link, entry, and which (0, 1; of a slide 0)."""
         return tuple((x, x.v + k, k) for x in self.links for k in range(x.kind.slides))
 
-    def places(self, q: Array, p: PyTree) -> dict[str, Place]:
+    def places(self, q: Array, p: PyTree) -> dict[str, PlanarPlacement]:
         """Every body in its group."""
-        found = {GROUND: Place()}
+        found = {GROUND: PlanarPlacement()}
         for link in self.links:
             found[link.body] = self._place(link, found[link.parent], q, p)
         return found
 
-    def _place(self, link: Link, parent: Place, q: Array, p: PyTree) -> Place:
+    def _place(self, link: Link, parent: PlanarPlacement, q: Array, p: PyTree) -> PlanarPlacement:
         at, on, axis, tilt = self._geometry(link, p)
         com = plane.subtract(plane.vector(p[link.body].com), on)
         if link.free:
-            return Place(com=com)
+            return PlanarPlacement(com=com)
         at = plane.subtract(at, self._on(link.parent, p))
         hang = plane.add(parent.joint, plane.turned(parent.turn, at))
         if link.kind.slides:
             axis = plane.turned(parent.turn, axis)
             hang = plane.add(hang, plane.scale(q[link.v], axis))
         if link.kind.turns:
-            return Place(hang=hang, com=com, axis=axis)
+            return PlanarPlacement(hang=hang, com=com, axis=axis)
         turn = parent.turn if tilt is None else plane.both(parent.turn, (jnp.sin(tilt), jnp.cos(tilt)))
         com = plane.add(hang, plane.turned(turn, com))
-        return Place(
+        return PlanarPlacement(
             hang=hang, joint=hang, com=com, turn=turn, tilt=plane.plus(parent.tilt, tilt), axis=axis
         )
 
@@ -163,7 +164,7 @@ class Tree:
         return frames
 
     def _joint_point(
-        self, link: Link, places: dict[str, Place], turns: dict[str, plane.Turn],
+        self, link: Link, places: dict[str, PlanarPlacement], turns: dict[str, plane.Turn],
         joints: dict[str, tuple[Vector, Vector]], q: Array, v: Array | None,
     ) -> tuple[Vector, Vector]:  # fmt: skip
         """Where the joint of a body is, and its velocity."""

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.multibody.coordinates import planar_vectors as plane
-from nsjax.multibody.coordinates.planar import Place, Tree
+from nsjax.multibody.coordinates.planar import PlanarPlacement, PlanarTree
 from nsjax.multibody.parts import GROUND
 from nsjax.multibody.topology import Link
 from nsjax.types import Array, PyTree
@@ -28,12 +28,12 @@ class Dynamics:
         q, p: where, and numbers.
     """
 
-    tree: Tree
+    tree: PlanarTree
     q: Array
     p: PyTree
 
     @functools.cached_property
-    def places(self) -> dict[str, Place]:
+    def places(self) -> dict[str, PlanarPlacement]:
         """Bodies in their groups."""
         return self.tree.places(self.q, self.p)
 

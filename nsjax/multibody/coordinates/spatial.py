@@ -35,15 +35,15 @@ FOLDED = ""
 
 
 @record()
-class Folded:
-    """Constants of the tree, generation by generation.
+class TreeConstants:
+    """What a tree of space derives from its parameters once: joints by generation, and inertias of bodies.
 
     Args:
-        joints: of each generation.
-        mass: (n,) of all bodies.
-        com: mass centres (3, n) in body axes.
-        inertia: about them (3, 3, n).
-        armature: driven with the coordinates (nv,).
+        joints: geometry of the joints of each generation.
+        mass: masses of all bodies (n,) [kg].
+        com: mass centres (3, n) in body axes [m].
+        inertia: inertias about the mass centres (3, 3, n) [kg m^2].
+        armature: inertias that are driven with the coordinates (nv,).
     """
 
     joints: tuple[Geometry, ...]
@@ -108,24 +108,24 @@ def _square(inertia: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tree:
+class SpatialTree:
     """Functions of the tree of a spatial `Topology`."""
 
     topology: Topology
 
-    def folded(self, p: PyTree) -> Folded:
+    def folded(self, p: PyTree) -> TreeConstants:
         """Constants of all joints, with rotations multiplied out, and of the bodies."""
         joints = tuple(_geometry(g, p) for g in self.steps.generations)
         bodies = [p[x.body] for x in self.steps.order]
-        return Folded(
+        return TreeConstants(
             joints=joints, mass=jnp.stack([jnp.asarray(x.mass, float) for x in bodies]),
             com=_beside([space.vector(x.com) for x in bodies], np.zeros(3)),
             inertia=_beside([_square(x.inertia) for x in bodies], np.zeros((3, 3))),
             armature=self._armature(p),
         )  # fmt: skip
 
-    def _ready(self, p: PyTree) -> Folded:
-        found: Folded = p[FOLDED] if FOLDED in p else self.folded(p)
+    def _ready(self, p: PyTree) -> TreeConstants:
+        found: TreeConstants = p[FOLDED] if FOLDED in p else self.folded(p)
         return found
 
     @functools.cached_property
@@ -161,7 +161,7 @@ class Tree:
         return found
 
     def walk(
-        self, q: Array, v: Array | None, x: Folded, gravity: Any = None
+        self, q: Array, v: Array | None, x: TreeConstants, gravity: Any = None
     ) -> tuple[tuple[Motion, ...], Array, Array]:
         """Motion of all bodies, and the screws of all velocities: spins and velocities (nv, 3)."""
         up = None if gravity is None else -gravity[:, None]
@@ -214,7 +214,7 @@ class Tree:
             wide.append(jnp.broadcast_to(x, (*x.shape[:-1], len(g.links))))
         return jnp.concatenate(wide, axis=-1)
 
-    def _centres(self, moving: tuple[Motion, ...], x: Folded) -> Motion:
+    def _centres(self, moving: tuple[Motion, ...], x: TreeConstants) -> Motion:
         """Motion of the centres of mass of all bodies, in the order of the steps."""
         every = Motion(**{f.name: self._all(moving, f.name) for f in dataclasses.fields(Motion)})
         return every.at(space.turned(every.turn, x.com))

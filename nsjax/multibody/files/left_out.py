@@ -90,7 +90,7 @@ def _of_bodies(source: Source) -> Iterator[tuple[str, str]]:
         if source.merged(b) and source.own_name("body", b):
             home = source.place(b).body
             yield (
-                f"bodies without mass and joint whose shapes are those of {home!r}",
+                f"bodies without mass and joint, which are part of {home!r} here",
                 source.called("body", b),
             )
 

@@ -135,8 +135,8 @@ def searched(x: Curve, nodes: Array, tangents: Array, point: Array, closed: bool
 
 
 def closest(x: Curve, nodes: Array, tangents: Array, point: Array, near: Array, closed: bool) -> Array:
-    """Parameter of the nearest point, from one nearby by a Newton step and one that carries its
-    derivatives, as `nsjax.multibody.contacts.profiles.closest`.
+    """Parameter of the nearest point on the curve: a Newton step from a nearby parameter, then a second
+    step that carries the derivatives, as in `nsjax.multibody.contacts.profiles.closest`.
     """
     u = lax.stop_gradient(_stepped(*lax.stop_gradient((x, nodes, tangents, point, near)), closed))
     residual, slope = condition(point, *evaluated(x, nodes, tangents, u))

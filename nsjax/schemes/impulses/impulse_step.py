@@ -106,8 +106,10 @@ class ImpulseRun(Step):
     def answer(
         self, equations: FrozenRowEquations, data: Any, kept: Any = None, carried: Carried | None = None
     ) -> tuple[Jump, StageAnswer]:
-        """Jump, and the answer of the stage solver: `solve` with a tangent for all steps, or one that is
-        carried from step to step.
+        """Solves as `solve` does, with a tangent ``kept`` for all steps or ``carried`` from step to step.
+
+        Returns:
+            The jump, and the answer of the stage solver.
         """
         start = StageStart(z=jnp.zeros(self.system.nv), kept=kept, carried=carried)
         return solve_frozen(self.scheme, equations, data, self.acting, start)

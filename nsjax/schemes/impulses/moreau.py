@@ -223,7 +223,7 @@ def _settings(run: ImpulseRun, method: str = "auto_rare") -> SolverSettings:
 
 
 @record()
-class _Data:
+class _MidpointData:
     """What the equations of index 3 read: start of the step, mass, force and rows of the midpoint."""
 
     params: PyTree
@@ -234,8 +234,10 @@ class _Data:
     frozen: FrozenRows
 
 
-def _data(run: ImpulseRun, b: Balance, frozen: FrozenRows) -> _Data:
-    return _Data(params=run.params, state=run.state, mass=b.inertia, force=b.push, dt=run.dt, frozen=frozen)
+def _data(run: ImpulseRun, b: Balance, frozen: FrozenRows) -> _MidpointData:
+    return _MidpointData(
+        params=run.params, state=run.state, mass=b.inertia, force=b.push, dt=run.dt, frozen=frozen
+    )
 
 
 @dataclasses.dataclass(frozen=True)

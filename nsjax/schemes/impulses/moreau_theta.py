@@ -43,7 +43,7 @@ class Options:
 
 
 @record()
-class _Data:
+class _StepData:
     """Everything live that the equations of a step read."""
 
     params: PyTree
@@ -55,7 +55,7 @@ class _Data:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Equations(FrozenRowEquations):
+class _MomentumBalance(FrozenRowEquations):
     """``M(q_bar) z - dt ((1 - theta) h_i + theta h_{i+1}) - W P = 0``."""
 
     def residual(self, d: Any, z: Array) -> Array:
@@ -146,10 +146,10 @@ def moreau_theta(
     )
 
 
-def _problem(run: ImpulseRun, contacts: bool) -> tuple[_Equations, _Data, int]:
+def _problem(run: ImpulseRun, contacts: bool) -> tuple[_MomentumBalance, _StepData, int]:
     """Equations of a step, what they read, and how many unknowns they have."""
     system = run.system
-    data = _Data(
+    data = _StepData(
         params=run.params,
         state=run.state,
         theta=jnp.asarray(run.scheme.coef.theta),
@@ -157,7 +157,7 @@ def _problem(run: ImpulseRun, contacts: bool) -> tuple[_Equations, _Data, int]:
         start_force=run.start.force(),
         frozen=frozen_rows(run.midpoint, contacts),
     )
-    equations = _Equations(system, contacts, tangent_of(run.scheme.options.tangent, system))
+    equations = _MomentumBalance(system, contacts, tangent_of(run.scheme.options.tangent, system))
     return equations, data, system.nv
 
 

@@ -12,7 +12,7 @@ from nsjax.schemes.mixed.base_step import BaseEnd, Memory, Runner, on_contacts
 from nsjax.types import Array
 
 
-class _Told(Runner):
+class _GivenImpulses(Runner):
     """Runs a base scheme with row impulses that equations give in the place of the laws."""
 
     def __init__(self, step: Step, closed: Array, contacts: bool, answer: Answer) -> None:
@@ -29,7 +29,9 @@ def _advance(step: Step, held: Array | None, answer: Answer) -> PartEnd:
     options, coef = step.scheme.options, step.scheme.coef
 
     def base(contacts: bool) -> PartEnd:
-        run = _Told(step, jnp.zeros(step.system.nc, bool) if held is None else held, contacts, answer)
+        run = _GivenImpulses(
+            step, jnp.zeros(step.system.nc, bool) if held is None else held, contacts, answer
+        )
         end: BaseEnd = options.base(coef, step.state, None, step.dt, run)
         return PartEnd(q=end.q, v=end.v, a=end.a, force=end.force, impulse=end.impulse)
 

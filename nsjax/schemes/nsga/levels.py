@@ -274,8 +274,8 @@ class VelocityLevel(Level):
         return at.rows.rate(smooth.v + w) + s.restitution
 
     def on(self, d: Any, sigma: Array) -> Array:
-        """Contacts (nc,) that the position holds and that take an impulse; that of the smooth motion, if
-        any, counts.
+        """Contacts (nc,) that are closed on position level and carry an impulse, that of the smooth motion
+        included.
         """
         whole = sigma[: self.system.nc * (1 + self.system.nt) : 1 + self.system.nt]
         if d[1].contacts is not None:

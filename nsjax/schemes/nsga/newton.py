@@ -44,7 +44,14 @@ from nsjax.nonlinear import implicit_solution
 from nsjax.schemes.nsga.fallback import by_contact_solver, has_fallback
 from nsjax.schemes.nsga.levels import Level
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised, regularisation
-from nsjax.schemes.nsga.residual import LevelUnknowns, Residual, Tolerances, evaluate, no_unknown, sigma
+from nsjax.schemes.nsga.residual import (
+    IterationBounds,
+    LevelUnknowns,
+    Residual,
+    evaluate,
+    no_unknown,
+    sigma,
+)
 from nsjax.types import Array, PyTree, record
 
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
@@ -168,7 +175,7 @@ def _tangent(c: Subproblems, s: PyTree, z: Any, data: Any, r: Any, kept: StageTa
     return tangent(c.levels[0], data[0], z[0].w, sigma, held, kept)
 
 
-def _evaluate(c: Subproblems, s: PyTree, z: Any, tolerances: Tolerances) -> tuple[Any, list[Residual]]:
+def _evaluate(c: Subproblems, s: PyTree, z: Any, tolerances: IterationBounds) -> tuple[Any, list[Residual]]:
     """Data and residuals of all subproblems."""
     data = c.data(c, s, z)
     return data, [evaluate(v, d, y, tolerances) for v, d, y in zip(c.levels, data, z, strict=True)]
@@ -192,7 +199,9 @@ def _moved(
     return moved, jnp.max(jnp.abs(dw))
 
 
-def _in_turn(c: Subproblems, s: PyTree, z: Any, tolerances: Tolerances, late: Array) -> tuple[Any, Array]:
+def _in_turn(
+    c: Subproblems, s: PyTree, z: Any, tolerances: IterationBounds, late: Array
+) -> tuple[Any, Array]:
     """One correction of each subproblem; their sizes together. In ``late`` rounds jumps with friction are
     those of the contact solver: corrections that cycle leave its answer again while the others move.
     """
@@ -217,9 +226,14 @@ def _in_turn(c: Subproblems, s: PyTree, z: Any, tolerances: Tolerances, late: Ar
 
 @record()
 class _TangentState:
-    """What the next correction takes: the tangent of the last one, whether it is to be formed anew, whether
-    such a tangent has led astray (then each one is), and whether this one was formed in this step or has
-    shrunk an update by ten (then updates that stagnate are rounding, not its doing).
+    """The tangent that the next correction uses, and what is known of its quality.
+
+    Args:
+        tangent: tangent of the last correction.
+        anew: whether the next correction forms it anew.
+        astray: whether an old tangent has made an update grow; every correction then forms its own.
+        proven: whether the tangent was formed in this step, or has shrunk an update by ten. Updates that
+            stagnate are then rounding and no fault of the tangent.
     """
 
     tangent: StageTangent
@@ -242,8 +256,10 @@ def _kept_linear(
 def _judged(
     passes: _TangentState, linear: StageTangent, size: Array, before: Array, z: Any, start: Any
 ) -> tuple[Any, Array, _TangentState]:
-    """The next iterate after an update of this size, whether one that stagnates is rounding, and what the
-    next correction takes.
+    """Judges a tangent by the size of its update.
+
+    Returns:
+        The next iterate, whether an update that stagnates is rounding, and the next tangent.
     """
     formed = passes.anew | passes.astray
     slow, proven = size > CONTRACTION * before, passes.proven | formed
@@ -339,7 +355,7 @@ def _solver(c: Subproblems) -> Callable[[Any], Any]:
 
 
 def solve_levels(
-    c: Subproblems, s: PyTree, tolerances: Tolerances, kept: StageTangent | None = None,
+    c: Subproblems, s: PyTree, tolerances: IterationBounds, kept: StageTangent | None = None,
     carried: Carried | None = None,
 ) -> tuple[tuple[LevelUnknowns, ...], Array, Array, Carried | None]:  # fmt: skip
     """Solves subproblems from zero; unknowns, linear solves, converged, the last tangent if one was given.

@@ -14,7 +14,7 @@ from nsjax.types import Array, PyTree, record
 
 
 @record(static=("max_iterations",))
-class Tolerances:
+class IterationBounds:
     """When iterations end.
 
     Args:
@@ -68,7 +68,7 @@ def acting(level: Level, d: PyTree, z: LevelUnknowns) -> Array:
     return with_tangent(lax.stop_gradient(level.law(d, sigma(level, d, z))), k * z.x)
 
 
-def evaluate(level: Level, d: PyTree, z: LevelUnknowns, tolerances: Tolerances) -> Residual:
+def evaluate(level: Level, d: PyTree, z: LevelUnknowns, tolerances: IterationBounds) -> Residual:
     """Residual of a subproblem, and whether it meets [C (51)]."""
     k, p = level.factors(d)
     s = sigma(level, d, z)

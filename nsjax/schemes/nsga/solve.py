@@ -20,7 +20,7 @@ from nsjax.schemes.choices import tangent_of
 from nsjax.schemes.nsga.levels import PositionLevel, VelocityLevel
 from nsjax.schemes.nsga.linear import linearised
 from nsjax.schemes.nsga.newton import Subproblems, blank_tangent, own_data, solve_levels
-from nsjax.schemes.nsga.residual import LevelUnknowns, Tolerances, acting, sigma
+from nsjax.schemes.nsga.residual import IterationBounds, LevelUnknowns, acting, sigma
 from nsjax.schemes.nsga.smooth import SmoothLevel
 from nsjax.schemes.nsga.states import Prediction, Smooth, Total, rows_at, total_state
 from nsjax.types import Array, PyTree, record
@@ -60,7 +60,7 @@ def decoupled(
     options: Options,
     system: System,
     s: Prediction,
-    tolerances: Tolerances,
+    tolerances: IterationBounds,
     constants: PyTree,
     tangents: Any,
 ) -> Answer:
@@ -176,7 +176,7 @@ def coupled(
     criteria: Criteria,
     system: System,
     s: Prediction,
-    tolerances: Tolerances,
+    tolerances: IterationBounds,
     tangents: Any,
 ) -> Answer:
     """All subproblems together, [B14]; by the criteria contacts are at rest."""

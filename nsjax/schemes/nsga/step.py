@@ -29,7 +29,7 @@ from nsjax.schemes.books import contact_event, impulse_output, step_status
 from nsjax.schemes.nsga.books import jump_of
 from nsjax.schemes.nsga.linear import Tangent, correction, linearised
 from nsjax.schemes.nsga.newton import tangent
-from nsjax.schemes.nsga.residual import Tolerances
+from nsjax.schemes.nsga.residual import IterationBounds
 from nsjax.schemes.nsga.solve import blank_tangents, coupled, data_of, decoupled, levels_of
 from nsjax.schemes.nsga.states import Prediction
 from nsjax.schemes.parameters import chung_hulbert
@@ -177,7 +177,12 @@ def _held(step: Step) -> Array | None:
 
 
 def _filtered(scheme: Scheme, true: Array, old: Array, new: Array | float) -> Array:
-    """The algorithmic value after a step, from the true one and it before, and the true one after."""
+    """The algorithmic value at the end of a step.
+
+    Args:
+        true, old: true and algorithmic value at the start of the step.
+        new: true value at its end.
+    """
     alpha_m, alpha_f, _, _ = scheme.coef.parameters()
     return (alpha_f * true - alpha_m * old) / (1 - alpha_m) + (1 - alpha_f) / (1 - alpha_m) * new
 
@@ -215,9 +220,17 @@ def _predicted(step: Step) -> Prediction:
 
 @record()
 class _StepRest:
-    """What a step leaves beside the jump: accelerations, the forces that belong to them (`Memory`), the
-    bilateral ones ``lam`` of the step with the time integral of those of the smooth motion, the position
-    ``free`` to which that leads, contacts, solves, solved, tangents.
+    """Results of a step beside its velocity jump.
+
+    Args:
+        a, acceleration: algorithmic and true acceleration.
+        algorithmic_force, force: the forces that belong to them, see `Memory`.
+        lam: bilateral forces of the step.
+        impulse: time integral of the bilateral forces of the smooth motion.
+        free: position to which the smooth motion leads.
+        active: contacts that act.
+        solves, solved: number of linear solutions, and whether the iterations ended.
+        tangents: tangents for the next step.
     """
 
     a: Array
@@ -237,7 +250,7 @@ def _respond(step: Step) -> Stepped:
     """The whole step."""
     scheme, system, dt, memory = step.scheme, step.system, step.dt, step.carry.memory
     coef, s = scheme.coef, _predicted(step)
-    tolerances = Tolerances(
+    tolerances = IterationBounds(
         relative=coef.tolerance, force=coef.force_tolerance, scale=1.0 + jnp.max(jnp.abs(s.v)),
         max_iterations=scheme.options.max_iterations,
     )  # fmt: skip
@@ -281,8 +294,9 @@ def _closing(step: Step, at: SystemState) -> Array:
 
 
 def _listed(step: Step, r: Stepped, report: ContactReport, pushed: Array) -> ContactReport:
-    """The books of contacts by those that have acted: closed contacts do not chatter here, so that every
-    one that comes back from a flight is an impact, however slow. Those ``pushed`` are noted.
+    """Updates the records of contacts from those that have acted. Closed contacts do not chatter in this
+    family: every contact that comes back from a flight is an impact, however slow. Contacts in ``pushed``
+    get a note.
     """
     criteria, state, touch = criteria_of(step.scheme), step.state, step.carry.memory.touch
     x: _StepRest = events.frozen(r.more)

@@ -26,7 +26,7 @@ QUADRATIC = np.array([[4.0, 2.0, -1.0], [2.0, 16.0, 2.0], [-1.0, 2.0, 4.0]]) / 3
 
 
 @record()
-class Chain:
+class BeamElements:
     """Elements of one beam.
 
     Args:
@@ -81,7 +81,7 @@ def summed(f: Array) -> Array:
     return jnp.concatenate([inner, ends[-1:]])
 
 
-def chain_of(x: Beam, nodes: int, stiffness: Array, consistent: bool) -> tuple[Chain, Array, Array]:
+def chain_of(x: Beam, nodes: int, stiffness: Array, consistent: bool) -> tuple[BeamElements, Array, Array]:
     """Elements of a beam; their lengths (e,), and axes of the section (e, nodes, 3, 3) at their nodes."""
     places = by_element(jnp.asarray(x.points, float), nodes)
     first = jnp.asarray(x.first_axis, float)
@@ -96,7 +96,7 @@ def chain_of(x: Beam, nodes: int, stiffness: Array, consistent: bool) -> tuple[C
     if nodes == 3 and consistent and x.section.line_mass is not None:
         far = QUADRATIC[0, 2] * jnp.asarray(x.section.line_mass, float) * lengths
     damping = None if x.damping is None else jnp.asarray(x.damping, float)
-    made = Chain(drawn=drawn, stiffness=stiffness, damping=damping, far=far)
+    made = BeamElements(drawn=drawn, stiffness=stiffness, damping=damping, far=far)
     return made, lengths, jax.vmap(lambda y: node_axes(y, first))(places)
 
 
@@ -115,7 +115,7 @@ def _placed(poses: Array, part: Part) -> Array:
     return jax.vmap(placed)(by_element(poses, part.option("per"))).reshape(-1)
 
 
-def _forces(x: Chain, points: Array, poses: Array, rates: Array, part: Part) -> Array:
+def _forces(x: BeamElements, points: Array, poses: Array, rates: Array, part: Part) -> Array:
     """Forces in the axes of the ground, and moments in those of the nodes (n, 6)."""
     each = by_element(poses, part.option("per"))
     points = _points(points, len(each))
@@ -129,14 +129,14 @@ def _forces(x: Chain, points: Array, poses: Array, rates: Array, part: Part) -> 
     return summed(found)
 
 
-def _energy(x: Chain, points: Array, poses: Array, part: Part) -> Array:
+def _energy(x: BeamElements, points: Array, poses: Array, part: Part) -> Array:
     """Strain energy [J]."""
     each = by_element(poses, part.option("per"))
     strains = jax.vmap(point_strains)(each, _points(points, len(each)), x.drawn)
     return 0.5 * jnp.sum(x.drawn.weight[:, :, None] * x.stiffness * strains * strains)
 
 
-def _momenta(x: Chain, velocities: Array) -> Array | None:
+def _momenta(x: BeamElements, velocities: Array) -> Array | None:
     """What consistent masses add to momenta of the nodes (n, 3), between the ends of elements of three."""
     if x.far is None:
         return None
@@ -145,7 +145,7 @@ def _momenta(x: Chain, velocities: Array) -> Array | None:
     return summed(jnp.stack([gone, jnp.zeros_like(gone), -gone], axis=1))
 
 
-def _line(x: Chain, values: Array) -> Array:
+def _line(x: BeamElements, values: Array) -> Array:
     """Forces on nodes (n, 3) of a force per length given by its values (n, 3) at them."""
     lengths = jnp.sum(x.drawn.weight, axis=1)
     if x.drawn.weight.shape[1] == 1:
