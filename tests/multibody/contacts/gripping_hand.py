@@ -30,10 +30,14 @@ def bone(name: str, length: float) -> Any:
     """Along -z from its joint, 10 to 20 g."""
     mass = 0.4 * length
     across = mass * length**2 / 3.0
-    return body(name, mass=mass, inertia=(across, across, 0.5 * mass * THICK**2), com=(0.0, 0.0, -0.5 * length))
+    return body(
+        name, mass=mass, inertia=(across, across, 0.5 * mass * THICK**2), com=(0.0, 0.0, -0.5 * length)
+    )
 
 
-def finger(name: str, at: tuple[float, float, float], inward: float, swing: bool) -> tuple[list[Any], list[Any]]:
+def finger(
+    name: str, at: tuple[float, float, float], inward: float, swing: bool
+) -> tuple[list[Any], list[Any]]:
     """Parts and shapes of a finger that bends towards -x (``inward`` 1) or x (-1); with ``swing`` it moves
     sideways, too.
     """
@@ -81,7 +85,10 @@ def hand(
         slide("wrist", "ground", "palm", at=(0.0, 0.0, PALM), axis=Z, motion=raised),
         body("crate", mass=0.1, inertia=(1e-4, 8e-5, 1e-4)),
     ]
-    shapes: list[Any] = [box("palm", 0.055, 0.06, 0.01, at=(0.0, 0.0, 0.02)), capsule("palm", 0.02, 0.04, at=(0.0, 0.0, 0.06), axis=Z)]
+    shapes: list[Any] = [
+        box("palm", 0.055, 0.06, 0.01, at=(0.0, 0.0, 0.02)),
+        capsule("palm", 0.02, 0.04, at=(0.0, 0.0, 0.06), axis=Z),
+    ]
     for k, y in enumerate((-0.04, -0.014, 0.012, 0.038)):
         made = finger(f"f{k}", (0.05, y, 0.0), 1.0, True)
         parts += made[0]
