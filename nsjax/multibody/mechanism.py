@@ -13,7 +13,7 @@ from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import Labels, System, add, subtract
 from nsjax.math import taken
-from nsjax.multibody import pictures
+from nsjax.multibody import joint_limits, pictures
 from nsjax.multibody.body_sensors import Sensor, sensed
 from nsjax.multibody.constraint_rows import ConstraintRows
 from nsjax.multibody.contacts import gap_functions, screw_rows, turning_friction
@@ -104,7 +104,8 @@ class Mechanism:
         """Joints whose coordinates stand in ``q``, in space."""
         return OwnJoints(self.topology, self.presence.limits, self.presence.drags)
 
-    def _stacked(self, p: PyTree) -> JointNumbers:
+    def own_numbers(self, p: PyTree) -> JointNumbers:
+        """Numbers of joints side by side."""
         found: JointNumbers = p[OWN] if OWN in p else self.own.stacked(p)
         return found
 
@@ -154,7 +155,7 @@ class Mechanism:
         if self.topology.coordinates == "absolute" or self.dimension == 3:
             made: Array = self.tree.force(q, v, self.gravity(p), p, loads)
             if self.own.loads:
-                made = made + self.own.efforts(t, q, v, p, self._stacked(p))
+                made = made + self.own.efforts(t, q, v, p, self.own_numbers(p))
             for part in self.topology.line_loads:
                 along: Any = load_kind(part).along
                 made = made + along(self.topology, self.tree, part, t, q, p).reshape(-1)
@@ -179,16 +180,18 @@ class Mechanism:
         """Rows of the contacts (nc, 1 + nt, nv), and their rates at rest (nc, 1 + nt)."""
         frames, spins, velocities = self.tree.seen(q, None, p)
         met = self.met(self.scene_of(t, q, None, p, frames), p)
-        wt = screw_rows.rows(
-            self.tree, self.named, met, self.own, self.presence.tangents, (spins, velocities), p
-        )
-        return wt, jnp.zeros(wt.shape[:2])
+        wt = screw_rows.rows(self.tree, self.named, met, self.presence.tangents, (spins, velocities), p)
+        offset = jnp.zeros(wt.shape[:2])
+        if not self.presence.limits:
+            return wt, offset
+        limits = joint_limits.rows(self, t, q, p, wt.shape[1])
+        return jnp.concatenate([wt, limits[0]]), jnp.concatenate([offset, limits[1]])
 
     @property
     def knows_rows(self) -> bool:
-        """Whether rows of contacts follow from points that meet, and those of limits from ``q`` itself."""
+        """Whether rows of contacts follow from points that meet."""
         met = bool(self.presence.contacts or self.presence.limits) and self.named.rates_at_points
-        return met and self.own.hold_limits and isinstance(self.tree, SpatialTree)
+        return met and isinstance(self.tree, SpatialTree)
 
     @functools.cached_property
     def named(self) -> Named:
@@ -220,14 +223,7 @@ class Mechanism:
         if self.contacts is not None:
             return self.contacts.gap(t, q, p)
         scene = self.scene(t, q, None, p)
-        found = self.named.gaps(scene, p)
-        if self.presence.limits and self.own.hold_limits:
-            return gap_functions.flat([*found, self.own.gaps(q, self._stacked(p))])
-        for name, which in self.presence.limits:
-            x, _ = scene.coordinates(name)
-            bound = getattr(p[name], which)
-            found.append(plane.plus(x, -bound) if which == "lower" else plane.plus(bound, plane.minus(x)))
-        return gap_functions.flat(found)
+        return gap_functions.flat([*self.named.gaps(scene, p), *joint_limits.gaps(self, scene, q, p)])
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
         """Slips of the contacts, zero for limits (nc, nt)."""

@@ -36,6 +36,11 @@ bodies, one by one and at once, for 1, 2, 4, 8, 16 pairs of sphere and plane, th
 capsule and plane 1.0, 1.6 and 2.0 (0.7, 1.3 and 1.4): the gate is set by the size of programs.
 """
 
+SEARCHED_AT_ONCE = 2
+"""The same of pairs whose features are searched for, a larger program. A run of three boxes on each other
+has 10,578 operations in place of 13,791 and compiles in 9.8 s in place of 12.1; a step takes as long.
+"""
+
 BESIDE = "contacts side by side"
 """Key of the numbers of such pairs in prepared params; no part has it, since names are words."""
 
@@ -328,12 +333,19 @@ def _first(piece: Batch) -> Choice:
     )  # fmt: skip
 
 
+def _enough(batch: Batch, at_once: int) -> bool:
+    """Whether those alike are evaluated at once."""
+    return len(batch.names) >= (min(at_once, SEARCHED_AT_ONCE) if batch.searched else at_once)
+
+
 def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) -> Named:
-    """Contacts by name of parts, those of which there are ``at_once`` alike together; None: none are."""
+    """Contacts by name of parts, those of which there are ``at_once`` alike together, or as many as
+    `SEARCHED_AT_ONCE` where features are searched for; None: none are.
+    """
     contacts = [x for x in parts if x.kind == "contact"]
     counts = [gap_functions.count(x, x.numbers, dimension) for x in contacts]
     rigid = [x for x in contacts if gap_functions.rigid(x)]
-    groups = [] if at_once is None else [x for x in alike(rigid, dimension) if len(x.names) >= at_once]
+    groups = [] if at_once is None else [x for x in alike(rigid, dimension) if _enough(x, at_once)]
     of = {name: x for x in groups for name in x.names}
     places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))
     pieces: list[Part | Batch] = []

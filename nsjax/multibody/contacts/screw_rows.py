@@ -1,4 +1,4 @@
-"""Rows of contacts and joint limits of a spatial tree, from the screws of its velocities.
+"""Rows of contacts of a spatial tree, from the screws of its velocities.
 
 A velocity with the screw ``(w, u)`` moves the point ``x`` of a body behind it by ``u + w x x``: along the
 direction ``n`` by ``n . u + (x x n) . w``. The rate of a gap between closest points of rigid bodies is the
@@ -18,35 +18,26 @@ from nsjax.multibody.contacts.gap_functions import Meeting
 from nsjax.multibody.contacts.named_contacts import Named
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.spatial import SpatialTree
-from nsjax.multibody.coordinates.tree_joints import OwnJoints
 from nsjax.multibody.parts import GROUND
 from nsjax.types import Array, PyTree
 
 
 def rows(
-    tree: SpatialTree, named: Named, met: list[Meeting], own: OwnJoints, tangents: int,
-    screws: tuple[Array, Array], p: PyTree,
+    tree: SpatialTree, named: Named, met: list[Meeting], tangents: int, screws: tuple[Array, Array], p: PyTree
 ) -> Array:  # fmt: skip
-    """Rows (nc, 1 + tangents, nv) of meetings, then of limits.
+    """Rows (nc, 1 + tangents, nv) of meetings.
 
     Args:
         tree: whose bodies meet.
         named: contacts by name.
         met: where they do, piece by piece.
-        own: joints with the limits.
         tangents: of each contact.
         screws: spins and velocities (nv, 3).
         p: refreshed params.
     """
     (spins, velocities), d = screws, 1 + tangents
     columns = jnp.concatenate([velocities, spins], axis=1).T
-    found = [_of_meetings(tree, named, met, d, columns, p)] if met else []
-    limits = np.zeros((len(own.limits), d, spins.shape[0]))
-    for k, (name, which) in enumerate(own.limits):
-        limits[k, 0, own.links[name].v] = 1.0 if which == "lower" else -1.0
-    if len(limits):
-        found.append(jnp.asarray(limits))
-    return found[0] if len(found) == 1 else jnp.concatenate(found)
+    return _of_meetings(tree, named, met, d, columns, p) if met else jnp.zeros((0, d, spins.shape[0]))
 
 
 def _of_meetings(

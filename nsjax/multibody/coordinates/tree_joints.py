@@ -63,10 +63,22 @@ class OwnJoints:
         every = self.topology.link_of_joint.items()
         return {name: link for name, link in every if link.kind.measure is not None}
 
-    @property
-    def hold_limits(self) -> bool:
-        """Whether all limits are theirs."""
-        return all(name in self.links for name, _ in self.limits)
+    @functools.cached_property
+    def limits_held(self) -> tuple[tuple[str, str], ...]:
+        """Limits of theirs."""
+        return tuple(x for x in self.limits if x[0] in self.links)
+
+    @functools.cached_property
+    def limits_apart(self) -> tuple[tuple[str, str], ...]:
+        """Limits of other joints, and of tendons."""
+        return tuple(x for x in self.limits if x[0] not in self.links)
+
+    @functools.cached_property
+    def order(self) -> np.ndarray | None:
+        """Place of every limit among those held, then those apart; None if they stand so."""
+        both = [*self.limits_held, *self.limits_apart]
+        found = np.array([both.index(x) for x in self.limits], int)
+        return None if np.array_equal(found, np.arange(len(both))) else found
 
     @property
     def hold_drags(self) -> bool:
@@ -101,9 +113,8 @@ class OwnJoints:
         efforts = []
         for alike in self._alike(p):
             efforts.append(side_by_side([p[x.name] for x in alike]) if _at_once(alike[0]) else None)
-        bounds = [jnp.asarray(getattr(p[name], which), float) for name, which in self.limits]
-        held = bool(bounds) and self.hold_limits
-        return JointNumbers(efforts=tuple(efforts), bounds=jnp.stack(bounds) if held else None)
+        bounds = [jnp.asarray(getattr(p[name], which), float) for name, which in self.limits_held]
+        return JointNumbers(efforts=tuple(efforts), bounds=jnp.stack(bounds) if bounds else None)
 
     def efforts(self, t: Array, q: Array, v: Array, p: PyTree, stacked: JointNumbers) -> Array:
         """Forces (nv,) of springs and motors on the velocities of their joints."""
@@ -125,9 +136,9 @@ class OwnJoints:
         return jnp.sum(jnp.where(here, jnp.concatenate(found), 0.0), axis=1)
 
     def gaps(self, q: Array, stacked: JointNumbers) -> Array:
-        """Gaps of the limits (k,)."""
-        sides = np.array([1.0 if which == "lower" else -1.0 for _, which in self.limits])
-        x = picked(q, np.array([self.links[name].q for name, _ in self.limits]))
+        """Gaps of the limits that they hold (k,)."""
+        sides = np.array([1.0 if which == "lower" else -1.0 for _, which in self.limits_held])
+        x = picked(q, np.array([self.links[name].q for name, _ in self.limits_held]))
         return sides * (x - stacked.bounds)
 
     def rates(self, v: Array) -> Array:
