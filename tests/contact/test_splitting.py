@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nsjax.contact import ContactProblem, Factored, natural_residual, solve
+from nsjax.contact.cone_newton import cone_newton
 from nsjax.contact.proximal import proximal_newton
 from nsjax.linalg import Paired
 
@@ -166,6 +167,32 @@ def test_wedged_contacts() -> None:
         swept, stepped = made(given)
         assert natural_residual(dense, swept) <= 1.01e-11, seed
         assert natural_residual(dense, stepped) <= 1.01e-11, seed
+
+
+def test_cones_alone() -> None:
+    """Without sweeps: the certificate of the matrix; kinetic energy does not grow; without friction the
+    velocities of a quadratic program, by scipy.
+    """
+
+    def found(x: ContactProblem) -> tuple[jax.Array, jax.Array, jax.Array]:
+        return cone_newton(x, jnp.zeros_like(x.free), tolerance=jnp.asarray(1e-11), cap=jnp.asarray(50))
+
+    made, optimize = jax.jit(found), pytest.importorskip("scipy.optimize")
+    for seed in range(1, 21):
+        for friction in (0.0, 0.4):
+            given = problem(friction, seed)
+            g = given.delassus.wt.dense() @ given.delassus.response.dense()
+            x, steps, residual = made(given)
+            assert residual <= 1e-11, (seed, friction)
+            assert steps <= 100, (seed, friction)
+            assert natural_residual(dataclasses.replace(given, delassus=g), x) <= 1.01e-11, (seed, friction)
+            assert x @ (given.free + 0.5 * g @ x) <= 0.0
+            if friction:
+                continue
+            on = 3 * np.flatnonzero(np.asarray(given.mask))
+            root = np.linalg.cholesky(np.asarray(g)[np.ix_(on, on)]).T
+            wanted, _ = optimize.nnls(root, -np.linalg.solve(root.T, np.asarray(given.free)[on]))
+            np.testing.assert_allclose(root @ np.asarray(x)[on], root @ wanted, atol=1e-9)
 
 
 def test_derivatives_are_refused() -> None:
