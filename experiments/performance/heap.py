@@ -1,8 +1,8 @@
 """Heaps of spheres in a box, with friction: a step beside MuJoCo's on the same scene.
 
 The scene is that of `experiments.contact.table_spheres`: spheres of slightly different radii that fall
-into a box. MuJoCo's contacts are soft, its friction cones elliptic, and its solver takes as many iterations as it
-is set to by default. Ours are rigid, and every step has a certificate.
+into a box. MuJoCo's contacts are soft, its friction cones elliptic, and its solver takes as many iterations
+as it is set to by default. Ours are rigid, and every step has a certificate.
 """
 
 from __future__ import annotations
