@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.split_sweeps import warn_of_sweeps
 from nsjax.core import checks
 from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
@@ -207,8 +206,6 @@ def checked(
         _check_carry(program, scheme, params, step, carry)
     check_run(system, scheme, events, gradient)
     check_constants(params, lambda p: prepare_run(program, scheme, p, step).constants)
-    if system.pairs is not None and not traced:
-        warn_of_sweeps(system.nc, system.nt, float(scheme.coef.tolerance))
     run = begin_run(program, scheme, params, state, step, carry)
     return Call(program, scheme, params, state, step, run, steps // every, every, traced)
 

@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 
 from ..common import Numbers, results_folder
-from . import breadth, crank, drawing, lanes, last, peers, robots, scaling
+from . import breadth, crank, drawing, heap, lanes, last, peers, robots, scaling
 from .side_by_side import Row, shown
 
 TITLES = {
@@ -46,6 +46,7 @@ TITLES = {
     "unknowns": "cost over unknowns: bar, flexible rod",
     "contacts": "cost over contacts: balls on each other",
     "bodies": "cost over bodies: chains of rods in space",
+    "heap": "heaps of spheres: a step beside mj_step, certificate",
     "exported": "an exported gradient in a new process",
     "peers": "a chain of rods beside Exudyn and Siconos",
     "pairs": "every scheme on every model",
@@ -79,6 +80,7 @@ def sections(
         "unknowns": partial(scaling.unknowns, quick),
         "contacts": partial(scaling.contacts, quick),
         "bodies": partial(scaling.bodies, quick),
+        "heap": partial(heap.heap, quick),
         "exported": partial(scaling.exported, quick),
         "peers": partial(peers.peers, quick),
         "pairs": partial(breadth.pairs, quick),

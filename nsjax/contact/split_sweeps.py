@@ -20,14 +20,15 @@ arrive. Cost and memory of a sweep are in proportion to the contacts.
 from __future__ import annotations
 
 import functools
-import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from nsjax.contact.certificate import impulse_scale, relative_residual
+from nsjax.contact.certificate import impulse_scale, natural_residual, relative_residual
+from nsjax.contact.cone_newton import cone_newton
 from nsjax.contact.problem import ContactProblem, Factored, Given, project_disk
 from nsjax.contact.proximal import proximal_newton
 from nsjax.linalg import Paired, solve
@@ -60,16 +61,13 @@ SHARES, FEW = (2, 1), 16
 group at least so many.
 """
 
-SWEEPS, STEPS = 200, 40
-"""Sweeps, and steps of Newton's method with a matrix, for every Newton step allowed."""
+SWEEPS, PATIENCE = 200, 50
+"""Sweeps for every Newton step allowed, and at most: then Newton's method goes on."""
 
-PATIENCE, LARGEST = 400, 1100
-"""Sweeps after which a matrix is made for Newton's method, of parts of all slots as in `SHARES`; its most
+STEPS, LARGEST = 40, 1100
+"""Steps with a matrix for every Newton step allowed, where cones do not lead to an answer, and its most
 rows.
 """
-
-MET = 1e-4
-"""Tolerance that boxes of up to 200 spheres, friction 0.3, restitution 0, meet by sweeps alone."""
 
 LOOK = 5
 """Steps from one look at the certificate to the next: it costs as much as a step."""
@@ -266,68 +264,63 @@ def split_steps(
     Args:
         problem: whose operator is `Factored` into `Paired` rows.
         tolerance: of the relative natural-map residual.
-        cap: most Newton steps over `STEPS`, and most sweeps over `SWEEPS`.
+        cap: most sweeps over `SWEEPS`; of Newton's method see `cone_newton`.
         start: (m,) impulses to begin with; None: zeros.
 
     Limits: sweeps converge linearly; where wedged contacts slide slowly along directions in which hardly
     anything moves (a heap that comes together), or bodies differ by orders of magnitude, they creep. After
-    `PATIENCE` of them `nsjax.contact.proximal` goes on from there with the matrix of the contacts that take
-    part, if that has at most `LARGEST` rows. With more the cap may come first: the certificate says so.
+    `PATIENCE` of them `nsjax.contact.cone_newton` goes on from there. Where friction is so large that it
+    does not end, `nsjax.contact.proximal` does with the matrix of the contacts that take part, if that has
+    at most `LARGEST` rows. With more the cap may come first: the certificate says so.
     """
     first = jnp.zeros_like(problem.free) if start is None else start
-    count = jnp.sum(problem.mask)
-    dense = _dense(problem.nc, problem.nt)
-    few = count <= GROUPS * max(dense, default=0)
-    most = jnp.where(few, jnp.minimum(PATIENCE, SWEEPS * cap), SWEEPS * cap)
-    widths = _widths(problem.nc, SHARES, FEW)
+    count, most = jnp.sum(problem.mask), jnp.minimum(PATIENCE, SWEEPS * cap)
+    widths = _widths(problem.nc)
+    which = jnp.sum(count > GROUPS * np.array(widths[:-1], int))
 
     def among(width: int) -> tuple[Array, Array, Array]:
         dealt = _dealt(problem, width)
         x, steps, residual = _mixed_sweeps(dealt.problem, tolerance, most, dealt.rows(first))
         return dealt.spread(x, problem.mask), steps, residual
 
-    def smallest(widths: list[int]) -> Array:
-        return jnp.sum(count > GROUPS * np.array(widths, int))
+    end = lax.switch(which, [functools.partial(among, width) for width in widths])
 
-    sweeps = [functools.partial(among, width) for width in widths]
-    x, steps, residual = lax.switch(smallest(widths[:-1]), sweeps)
-
-    def by_newton(width: int) -> tuple[Array, Array, Array]:
-        dealt = _dealt(problem, width)
+    def newton(method: Any, end: Any, width: int) -> tuple[Array, Array, Array]:
+        dealt, (x, steps, _) = _dealt(problem, width), end
         own = jnp.swapaxes(dealt.rows(x), 1, 2).reshape(-1)
-        end = proximal_newton(dealt.problem.dense(), own, tolerance=tolerance, cap=STEPS * cap)
-        new = jnp.swapaxes(end.x.reshape(GROUPS, -1, 1 + problem.nt), 1, 2)
-        return dealt.spread(new, problem.mask), steps + end.steps, end.residual
+        own, more, residual = method(dealt.problem, own, tolerance=tolerance, cap=cap)
+        new = jnp.swapaxes(own.reshape(GROUPS, -1, 1 + problem.nt), 1, 2)
+        return dealt.spread(new, problem.mask), steps + more, residual
 
-    solved = jnp.where(residual <= tolerance, len(dense), smallest(dense))
-    more = [functools.partial(by_newton, width) for width in dense]
-    return lax.switch(solved, [*more, lambda: (x, steps, residual)])
-
-
-def _widths(contacts: int, shares: tuple[int, ...], least: int) -> list[int]:
-    """Widths of a group, for each share of all contacts, at least ``least``; the last holds all of them."""
-    every = [-(-contacts // (share * GROUPS)) for share in shares]
-    return [k for k in every[:-1] if k >= least] + every[-1:]
-
-
-def _dense(contacts: int, tangents: int) -> list[int]:
-    """Widths of a group for which there is a matrix."""
-    rows = GROUPS * (1 + tangents)
-    return [k for k in _widths(contacts, SHARES, FEW // 4) if k * rows <= LARGEST]
-
-
-def warn_of_sweeps(contacts: int, tangents: int, tolerance: float) -> None:
-    """Warns before a run whose heaps have too many contacts with friction for a matrix, and a tolerance
-    that sweeps miss. Heaps carry a load in up to half of the places that they have by default.
-    """
-    held = GROUPS * max(_dense(contacts, tangents), default=0)
-    if tangents and 2 * held < contacts and tolerance < MET:
-        warnings.warn(
-            f"simulate: {contacts} places for contacts of many bodies and tolerance = {tolerance:g}: so "
-            "many with friction are solved by sweeps alone, which miss that where bodies are wedged; take "
-            "schemes.moreau(tolerance=1e-3), or fewer bodies (a hundred spheres)",
-            stacklevel=4,
+    for method, sizes in ((cone_newton, widths), (_by_matrix, _dense(widths, 1 + problem.nt))):
+        solved = jnp.where(
+            end[2] <= tolerance, len(sizes), jnp.sum(count > GROUPS * np.array(sizes[:-1], int))
         )
+        solved = jnp.where(count > GROUPS * max(sizes, default=0), len(sizes), solved)
+        ways = [functools.partial(newton, method, end, width) for width in sizes]
+        end = lax.switch(solved, [*ways, functools.partial(lambda end: end, end)])
+    return end
+
+
+def _by_matrix(
+    problem: ContactProblem, x: Array, *, tolerance: Array, cap: Array
+) -> tuple[Array, Array, Array]:
+    """By `nsjax.contact.proximal`, where cones with shifts do not lead to an answer; the better of both."""
+    before = natural_residual(problem, x)
+    end = proximal_newton(problem.dense(), x, tolerance=tolerance, cap=STEPS * cap)
+    better = end.residual < before
+    return jnp.where(better, end.x, x), end.steps, jnp.where(better, end.residual, before)
+
+
+def _widths(contacts: int) -> list[int]:
+    """Widths of a group, for each share of all contacts, at least `FEW`; the last holds all of them."""
+    every = [-(-contacts // (share * GROUPS)) for share in SHARES]
+    return [k for k in every[:-1] if k >= FEW] + every[-1:]
+
+
+def _dense(widths: list[int], rows: int) -> list[int]:
+    """Widths of a group for which there is a matrix."""
+    return [k for k in widths if k * rows * GROUPS <= LARGEST]
 
 
 def _mixed_sweeps(

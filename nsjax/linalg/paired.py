@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 
@@ -21,6 +23,8 @@ class Paired:
         of: (n, 2) int, the blocks, two different ones; the number ``blocks`` is what does not move.
         blocks: how many there are.
         across: whether the matrix is the transpose of that.
+        inverse: (blocks, c, c) of the block-diagonal matrix that was multiplied to such a transpose, as the
+            inverse mass to directions; None: there was none.
 
     Example:
         >>> import jax.numpy as jnp
@@ -34,6 +38,7 @@ class Paired:
     of: Array
     blocks: int
     across: bool = False
+    inverse: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -44,7 +49,7 @@ class Paired:
     @property
     def T(self) -> Paired:
         """Transposed."""
-        return Paired(values=self.values, of=self.of, blocks=self.blocks, across=not self.across)
+        return dataclasses.replace(self, across=not self.across)
 
     def times(self, x: Array) -> Array:
         """Product with a vector."""
@@ -57,9 +62,7 @@ class Paired:
 
     def taken(self, groups: Array) -> Paired:
         """The rows of these groups (k,) alone."""
-        return Paired(
-            values=self.values[groups], of=self.of[groups], blocks=self.blocks, across=self.across
-        )
+        return dataclasses.replace(self, values=self.values[groups], of=self.of[groups])
 
     def gathered(self, x: Array) -> Array:
         """Sums (blocks + 1, ...) of numbers (n, 2, ...) by blocks, that of what does not move last."""

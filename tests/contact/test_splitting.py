@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import warnings
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +9,8 @@ import numpy as np
 import pytest
 
 from nsjax.contact import ContactProblem, Factored, natural_residual, solve
+from nsjax.contact.cone_newton import cone_newton
 from nsjax.contact.proximal import proximal_newton
-from nsjax.contact.split_sweeps import warn_of_sweeps
 from nsjax.linalg import Paired
 
 BODIES, CONTACTS, NT, BLOCK = 4, 6, 2, 6
@@ -34,7 +33,10 @@ def problem(friction: float, seed: int = 1) -> ContactProblem:
     weight = np.concatenate([np.full(3, 1.0), np.full(3, 250.0)])
     wt = Paired(values=jnp.asarray(values), of=jnp.asarray(of), blocks=BODIES)
     fixed = (of < BODIES)[:, :, None, None]
-    response = Paired(values=jnp.asarray(values * weight * fixed), of=wt.of, blocks=BODIES, across=True)
+    inverse = jnp.broadcast_to(jnp.diag(jnp.asarray(weight)), (BODIES, BLOCK, BLOCK))
+    response = Paired(
+        values=jnp.asarray(values * weight * fixed), of=wt.of, blocks=BODIES, across=True, inverse=inverse
+    )
     free = draw.normal(size=(CONTACTS, 1 + NT))
     free[:, 0] = -np.abs(free[:, 0])
     return ContactProblem(
@@ -131,8 +133,12 @@ def wedged(seed: int) -> ContactProblem:
     values, of = values[repeated], of[repeated]
     weight = np.concatenate([np.ones(3), np.full(3, 250.0)])
     wt = Paired(values=jnp.asarray(values), of=jnp.asarray(of), blocks=BODIES)
-    light = np.append(10.0 ** draw.uniform(-2.0, 2.0, BODIES), 0.0)[of][:, :, None, None]
-    response = Paired(values=jnp.asarray(values * weight * light), of=wt.of, blocks=BODIES, across=True)
+    each = 10.0 ** draw.uniform(-2.0, 2.0, BODIES)
+    light = np.append(each, 0.0)[of][:, :, None, None]
+    response = Paired(
+        values=jnp.asarray(values * weight * light), of=wt.of, blocks=BODIES, across=True,
+        inverse=jnp.asarray(each[:, None, None] * np.diag(weight)),
+    )  # fmt: skip
     speed = draw.normal(size=(BODIES, BLOCK))
     free = jnp.asarray(wt.times(speed.reshape(-1)))
     return ContactProblem(
@@ -163,19 +169,30 @@ def test_wedged_contacts() -> None:
         assert natural_residual(dense, stepped) <= 1.01e-11, seed
 
 
-def test_heaps_without_a_matrix_are_told() -> None:
-    """Before the run; not without friction, with a tolerance that sweeps meet, or with few bodies."""
-    with pytest.warns(UserWarning, match=r"1400 places .* tolerance = 1e-11: so many with friction"):
-        warn_of_sweeps(1400, 2, 1e-11)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for contacts, tangents, tolerance in (
-            (1400, 0, 1e-11),
-            (1400, 2, 1e-3),
-            (700, 2, 1e-11),
-            (8, 2, 1e-11),
-        ):
-            warn_of_sweeps(contacts, tangents, tolerance)
+def test_cones_alone() -> None:
+    """Without sweeps: the certificate of the matrix; kinetic energy does not grow; without friction the
+    velocities of a quadratic program, by scipy.
+    """
+
+    def found(x: ContactProblem) -> tuple[jax.Array, jax.Array, jax.Array]:
+        return cone_newton(x, jnp.zeros_like(x.free), tolerance=jnp.asarray(1e-11), cap=jnp.asarray(50))
+
+    made, optimize = jax.jit(found), pytest.importorskip("scipy.optimize")
+    for seed in range(1, 21):
+        for friction in (0.0, 0.4):
+            given = problem(friction, seed)
+            g = given.delassus.wt.dense() @ given.delassus.response.dense()
+            x, steps, residual = made(given)
+            assert residual <= 1e-11, (seed, friction)
+            assert steps <= 100, (seed, friction)
+            assert natural_residual(dataclasses.replace(given, delassus=g), x) <= 1.01e-11, (seed, friction)
+            assert x @ (given.free + 0.5 * g @ x) <= 0.0
+            if friction:
+                continue
+            on = 3 * np.flatnonzero(np.asarray(given.mask))
+            root = np.linalg.cholesky(np.asarray(g)[np.ix_(on, on)]).T
+            wanted, _ = optimize.nnls(root, -np.linalg.solve(root.T, np.asarray(given.free)[on]))
+            np.testing.assert_allclose(root @ np.asarray(x)[on], root @ wanted, atol=1e-9)
 
 
 def test_derivatives_are_refused() -> None:
