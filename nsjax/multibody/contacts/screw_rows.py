@@ -23,7 +23,8 @@ from nsjax.types import Array, PyTree
 
 
 def rows(
-    tree: SpatialTree, named: Named, met: list[Meeting], tangents: int, screws: tuple[Array, Array], p: PyTree
+    tree: SpatialTree, named: Named, met: list[Meeting], tangents: int, screws: tuple[Array, Array],
+    p: PyTree,
 ) -> Array:  # fmt: skip
     """Rows (nc, 1 + tangents, nv) of meetings.
 
