@@ -61,8 +61,14 @@ SHARES, FEW = (2, 1), 16
 group at least so many.
 """
 
-SWEEPS, PATIENCE = 200, 50
-"""Sweeps for every Newton step allowed, and at most: then Newton's method goes on."""
+SWEEPS = 200
+"""Sweeps for every Newton step allowed."""
+
+MET, PATIENCE = 1e-4, (50, 400)
+"""Sweeps after which Newton's method goes on: for tolerances below that which boxes of up to 200 spheres,
+friction 0.3, restitution 0, meet by sweeps alone, and for larger ones. A hundred spheres that fall and
+lie take 5.6 CPU s for 600 steps and 1e-3 with 400, and 8.9 with 50.
+"""
 
 STEPS, LARGEST = 40, 1100
 """Steps with a matrix for every Newton step allowed, where cones do not lead to an answer, and its most
@@ -274,7 +280,8 @@ def split_steps(
     at most `LARGEST` rows. With more the cap may come first: the certificate says so.
     """
     first = jnp.zeros_like(problem.free) if start is None else start
-    count, most = jnp.sum(problem.mask), jnp.minimum(PATIENCE, SWEEPS * cap)
+    count, patience = jnp.sum(problem.mask), jnp.where(tolerance < MET, *PATIENCE)
+    most = jnp.minimum(patience, SWEEPS * cap)
     widths = _widths(problem.nc)
     which = jnp.sum(count > GROUPS * np.array(widths[:-1], int))
 
