@@ -116,8 +116,8 @@ def check_follower(system: Any, scheme: Any) -> None:
     if any(k >= 0 for k in system.drag_contact) and (scheme.impulses != "step" or scheme.locates):
         raise InputError(
             f"scheme {scheme.name!r} with drag_contact = {system.drag_contact} (bounds that follow normal "
-            "forces: rolling resistance, friction against spinning); schemes.moreau() takes them, or give contacts "
-            "a coefficient of sliding alone"
+            "forces: rolling resistance, friction against spinning); schemes.moreau() takes them, or "
+            "give contacts a coefficient of sliding alone"
         )
 
 
