@@ -133,6 +133,12 @@ def slowing(criteria: Criteria, slide: Array, touch: Touch, active: Array) -> Ar
     return lasting(criteria, touch, active) & slow
 
 
+def may_turn(criteria: Criteria, slide: Array, touch: Touch, active: Array, v: Array) -> Array:
+    """`slowing` contacts (nc,) bool that slide: one that sticks, or does not slide, has stopped already."""
+    slides = ~touch.stuck & sliding(criteria, slide, v)
+    return slides & slowing(criteria, slide, touch, active)
+
+
 def reversal(
     criteria: Criteria, tangential: Array, change: Array, held: Array, v: Array, dt: Array
 ) -> Array:

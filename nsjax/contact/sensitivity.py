@@ -217,7 +217,7 @@ class _ContactView:
         shifts, rate = found.impacts, found.rates
         if self.turns:
             v, dt, slide = self.step.state.v, self.step.dt, self.slide
-            may = self.slow & ~contacts.touch.stuck & ~jnp.any(found.impacts)
+            may = self.slow & ~jnp.any(found.impacts)
             turns = friction_decisions.reversal(self.criteria, slide, turning, may, v, dt)
             shifts, rate = (
                 shifts | turns,
@@ -304,7 +304,8 @@ def through_events(
     slide, slow = known.touch.slide, jnp.zeros(system.nc, bool)
     if family.turns and system.nt and family.derivative:
         slide = family.slip(still.start, still.dt)
-        slow = friction_decisions.slowing(criteria_of(step.scheme), slide, known.touch, contacts.active)
+        criteria, v = criteria_of(step.scheme), still.state.v
+        slow = friction_decisions.may_turn(criteria, slide, known.touch, contacts.active, v)
     ahead = still.at(family.predict(still))
     new = contacts.active & ~known.touch.held
     at = step.at(family.predict(step))
