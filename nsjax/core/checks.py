@@ -18,7 +18,7 @@ from nsjax.core.overshoot import overshoot
 from nsjax.core.probe import probed
 from nsjax.core.promises import check_promises
 from nsjax.core.scheme import Scheme
-from nsjax.core.system import Problem, State, System
+from nsjax.core.system import State, System
 from nsjax.core.user_functions import nones, shapes_of
 from nsjax.startup.cache import CONFIG
 from nsjax.types import Array, PyTree
@@ -96,8 +96,6 @@ def canonical(tree: PyTree, what: str) -> PyTree:
 
 def check_kind(system: Any, scheme: Any) -> None:
     """Refuses arguments of the wrong kind, with a hint for the common slips."""
-    if isinstance(system, Problem):
-        raise InputError("simulate: got a Problem as first argument; write simulate(*problem, ...)")
     if not isinstance(system, System):
         raise InputError(f"simulate: system = {system!r}; it must be an nsjax.System")
     if not isinstance(scheme, Scheme):

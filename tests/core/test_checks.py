@@ -126,7 +126,7 @@ def test_unknown_names_get_the_nearest_known_one() -> None:
 def test_wrong_kinds_of_arguments() -> None:
     with pytest.raises(InputError, match=r"scheme = moreau; .*did you forget the brackets: moreau\(\)"):
         nsjax.simulate(*BALL, schemes.moreau, dt=1e-3, steps=1)
-    with pytest.raises(InputError, match=r"write simulate\(\*problem"):
+    with pytest.raises(InputError, match=r"unpack it with a star: simulate\(\*problem"):
         nsjax.simulate(BALL, None, None, schemes.moreau(), dt=1e-3, steps=1)
     with pytest.raises(InputError, match=r"it must be an nsjax\.System"):
         nsjax.simulate(None, None, None, schemes.moreau(), dt=1e-3, steps=1)

@@ -203,7 +203,7 @@ def test_names_welds_and_what_is_left_out() -> None:
     }
     assert file.names["body", "2nd"] == "_2nd"
     assert [(x.kind, x.of) for x in file.sensors.values()] == [("coordinate", ("hinge_joint",))]
-    for words in ("those of 'hinge': 'tool tip'", "softness of contact"):
+    for words in ("which are part of 'hinge' here: 'tool tip'", "softness of contact"):
         assert sum(words in x for x in file.left_out) == 1, words
     with pytest.warns(LeftOutWarning):
         round_one = read_mjcf(
