@@ -28,10 +28,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact import mixing
 from nsjax.contact.certificate import impulse_scale, relative_residual
 from nsjax.contact.problem import ContactProblem
 from nsjax.contact.velocity_step import ConeDescent, Cones, descend
-from nsjax.linalg import solve
 from nsjax.types import Array, record
 
 FIRST, SMALLER, USUAL = 0.01, 0.3, 3e-3
@@ -43,8 +43,8 @@ LEAST = 1e-5
 """The smallest ``c``. It falls below the usual one where impulses, not shifts, are what changes: wedged
 contacts whose impulses grow with every step until one slides."""
 
-REMEMBERED, DEPENDENT = 10, 1e-13
-"""Steps that are mixed, and the weight of the least change in the mixing."""
+REMEMBERED = 10
+"""Steps that are mixed."""
 
 MIXES = 1e-2
 """Certificate below which steps are mixed."""
@@ -142,8 +142,8 @@ def _onwards(s: _ShiftSearch, end: Array, weights: Array, residual: Array) -> _S
         lax.dynamic_update_slice_in_dim(old, new[None], place, 0)
         for old, new in ((s.moves, end - s.end), (s.changes, step - s.step))
     )
-    mixed = jnp.minimum(count, REMEMBERED)
-    known = end - jnp.tensordot(_mixing(weights * changes, weights * step, mixed), moves, 1)
+    used = np.arange(REMEMBERED)[:, None, None] < count
+    known = end - mixing.added(moves, _weights(jnp.where(used, weights * changes, 0.0), weights * step))
     known = jnp.concatenate([known[:, :-1], jnp.where(known[:, -1:] > 0.0, known[:, -1:], 0.0)], axis=1)
     return dataclasses.replace(
         s, known=jnp.where(plain, end, known), resistance=c, moves=moves, changes=changes, end=end,
@@ -151,12 +151,7 @@ def _onwards(s: _ShiftSearch, end: Array, weights: Array, residual: Array) -> _S
     )  # fmt: skip
 
 
-def _mixing(changes: Array, step: Array, count: Array) -> Array:
-    """Weights of the first ``count`` changes, with which they cancel the step best (REMEMBERED,)."""
-    flat = jnp.where(np.arange(REMEMBERED)[:, None] < count, changes.reshape(REMEMBERED, -1), 0.0)
-    size = jnp.sum(flat * flat, axis=1)
-    on = size > 0.0
-    unit = flat / jnp.sqrt(jnp.where(on, size, 1.0))[:, None]
-    square = unit @ unit.T + jnp.diag(jnp.where(on, DEPENDENT, 1.0))
-    found = solve(square, (unit @ step.reshape(-1))[:, None])[:, 0]
-    return jnp.where(on, found / jnp.sqrt(jnp.where(on, size, 1.0)), 0.0)
+def _weights(changes: Array, step: Array) -> Array:
+    """Weights of the changes, with which they cancel the step best (REMEMBERED,)."""
+    square = jnp.stack([mixing.products(changes, x) for x in changes])
+    return mixing.weights(square, mixing.products(changes, step))

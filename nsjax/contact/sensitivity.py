@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from nsjax import notes
 from nsjax.contact import events, friction_decisions, saltation
 from nsjax.contact.acceleration import SlidingRule
+from nsjax.contact.contact_report import ContactReport
 from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.event_motion import EventMotion, accelerate, shift_back
 from nsjax.contact.events import Approach, Touch, frozen
@@ -44,32 +45,6 @@ class Stepped:
     jump: Jump
     estimate: Array
     more: PyTree = ()
-
-
-@record()
-class ContactReport:
-    """What the driver reports of the contacts of a step.
-
-    Args:
-        touch: what is remembered of the contacts.
-        notes: (nc,) bits of `nsjax.notes`.
-        impact: (nc,) bool, impacts: approaches faster than the gate that met an impulse.
-        tau: (nc,) zero, with the derivative of the time of each impact [s].
-        timed: (nc,) bool, impacts that have one, whatever a scheme lists as impacts.
-    """
-
-    touch: Touch
-    notes: Array
-    impact: Array
-    tau: Array
-    timed: Array
-
-
-def no_report(touch: Touch) -> ContactReport:
-    """The report of a step in which no contact takes part."""
-    zero = jnp.zeros(touch.held.shape)
-    none = jnp.zeros(zero.shape, bool)
-    return ContactReport(touch=touch, notes=jnp.zeros(zero.shape, int), impact=none, tau=zero, timed=none)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,11 +27,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact import mixing
 from nsjax.contact.certificate import impulse_scale, natural_residual, relative_residual
 from nsjax.contact.cone_newton import cone_newton
 from nsjax.contact.problem import ContactProblem, Factored, Given, project_disk
 from nsjax.contact.proximal import proximal_newton
-from nsjax.linalg import Paired, solve
+from nsjax.linalg import Paired
 from nsjax.types import Array, record
 
 REMEMBERED = 6
@@ -40,11 +41,6 @@ REMEMBERED = 6
 WORSE, LEAST = 2.0, 0.01
 """A mixed step whose own plain step would be longer than ``WORSE`` of the last one's is not taken, but half
 of the mixing is tried: across a kink only the way up to it helps. Below ``LEAST`` of it plain steps follow.
-"""
-
-DEPENDENT = 1e-12
-"""Weight of the least change in the mixing, relative to that of the steps: beside rounding of their
-products, which are squares.
 """
 
 SPAN, GAIN = 50, 0.5
@@ -105,19 +101,6 @@ class _Mixing:
     since: Array
 
 
-def _added(a: Array, x: Array) -> Array:
-    """Sum of ``a_i x_i`` over the first axis, written out: as a reduction in front of others XLA takes
-    twenty times as long.
-    """
-    return functools.reduce(jnp.add, (a[i] * x[i] for i in range(a.shape[0])))
-
-
-def _products(a: Array, x: Array) -> Array:
-    """Scalar products of ``x`` with each ``a_i``."""
-    made: Array = a.reshape(a.shape[0], -1) @ x.reshape(-1)
-    return made
-
-
 @record(static=("blocks",))
 class _Group:
     """Contacts that are stepped at once, on arrays whose last axis they are."""
@@ -133,7 +116,7 @@ class _Group:
 
     def pushed(self, x: Array) -> Array:
         """Velocities (blocks + 1, c) of all bodies by the impulses ``x``."""
-        pushed = jnp.concatenate([_added(a, x) for a in self.response], axis=1)
+        pushed = jnp.concatenate([mixing.added(a, x) for a in self.response], axis=1)
         return jax.ops.segment_sum(pushed.T, self.of, num_segments=self.blocks + 1)
 
     def change(self, x: Array, moved: Array) -> Array:
@@ -141,7 +124,7 @@ class _Group:
         first, then friction in the disks of the new ones.
         """
         sides = jnp.split(moved[self.of].T, 2, axis=1)
-        pulls = (_added(jnp.swapaxes(a, 0, 1), v) for a, v in zip(self.wt, sides, strict=True))
+        pulls = (mixing.added(jnp.swapaxes(a, 0, 1), v) for a, v in zip(self.wt, sides, strict=True))
         z = x - self.length * functools.reduce(jnp.add, pulls, self.free)
         normal = jnp.where(self.mask & (z[0] > 0.0), z[0], 0.0)
         new = normal[None]
@@ -337,7 +320,7 @@ def _mixed_sweeps(
     rows = _Sweeps(problem)
 
     def step(s: _Mixing) -> _Mixing:
-        x = s.x + s.f - s.share * _added(s.moves, _weights(s))
+        x = s.x + s.f - s.share * mixing.added(s.moves, _weights(s))
         f = rows.plain(x)
         size = jnp.sum(f * f)
         # a mixed step that leads astray is forgotten; its place holds nothing
@@ -347,7 +330,7 @@ def _mixed_sweeps(
             lax.dynamic_update_slice_in_dim(old, new[None], s.place, 0)
             for old, new in ((s.moves, x - s.x + change), (s.changes, change))
         )
-        row = _products(changes, change)
+        row = mixing.products(changes, change)
         steps, place = s.steps + 1, jnp.where(bad, s.place, (s.place + 1) % REMEMBERED)
         known = jnp.where(bad, jnp.minimum(s.known, REMEMBERED - 1), jnp.minimum(s.known + 1, REMEMBERED))
         share = jnp.where(bad, 0.5 * s.share, jnp.minimum(1.0, 2.0 * s.share))
@@ -387,8 +370,4 @@ def _weights(s: _Mixing) -> Array:
     """Weights of the last changes, with which they cancel the plain step best (REMEMBERED,)."""
     known = (s.place - 1 - np.arange(REMEMBERED)) % REMEMBERED < s.known
     square = jnp.where(known[:, None] & known, s.products, 0.0)
-    diagonal = jnp.sum(square * np.eye(REMEMBERED), axis=1)
-    on = diagonal > 0.0
-    scale = jnp.where(on, 1.0 / jnp.sqrt(jnp.where(on, diagonal, 1.0)), 0.0)
-    unit = scale[:, None] * square * scale + jnp.where(on, DEPENDENT, 1.0)[:, None] * np.eye(REMEMBERED)
-    return scale * solve(unit, (scale * _products(s.changes, s.f))[:, None])[:, 0]
+    return mixing.weights(square, mixing.products(s.changes, s.f))

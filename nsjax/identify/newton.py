@@ -72,15 +72,13 @@ class Newton(Search):
         super().__init__(z, objective, tolerance, most)
         self.scale = np.zeros_like(z)
         self.radius, self.length, self.predicted = np.inf, np.inf, 0.0
-        self.inside, self.fault = False, ""
+        self.inside = False
 
     def tell(self, point: CostPoint) -> None:
         """Takes note of what is at ``trial`` and chooses the next."""
-        self.told += 1
-        self.fault = point.fault
+        if not self._begun(point):
+            return None
         if self.best is None:
-            if not point.ok:
-                return self._stop(False, f"at the start of the search {point.fault}")
             self.radius = float(np.sqrt(2.0 * point.cost))
             self._take(point)
             return self._propose()
@@ -103,22 +101,17 @@ class Newton(Search):
         assert point.hessian is not None
         bends = np.sqrt(np.abs(np.diag(point.hessian)))
         self.scale = np.maximum(self.scale, np.maximum(np.linalg.norm(point.matrix, axis=0), bends))
-        if not np.any(point.matrix) and not np.any(point.hessian):
-            return self._stop(False, "the data do not depend on anything that is trained (zero gradient)")
         free = self._free(point)
-        if not np.any(free):
-            return self._stop(True, "every trained number is at a bound")
+        if not self._moves(bool(np.any(point.matrix) or np.any(point.hessian)), free):
+            return None
         step = self._downhill(point, free)
         small = np.all(np.abs(step) <= 1e-12 * (np.abs(point.z) + 1e-12))
         if self.inside and (small or self.predicted <= self.tolerance * point.cost):
             return self._stop(True, "converged")
-        if self.told >= self.most:
-            return self._stop(
-                False, f"stopped after {self.most} runs of the model; give more, or a better start"
-            )
+        if self._spent():
+            return None
         if small or self.predicted < 0.0:
-            why = self.fault or "the model's derivative may be wrong here"
-            return self._stop(False, f"no step reduces the cost; {why}")
+            return self._stuck()
         self.trial = np.clip(point.z + step, self.low, self.high)
 
     def _downhill(self, point: CostPoint, free: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ class Search:
         self.done = self.converged = False
         self.why = ""
         self.history: list[tuple[float, np.ndarray]] = []
-        self.told = 0
+        self.told, self.fault = 0, ""
 
     def tell(self, point: CostPoint) -> None:
         """Takes note of what is at ``trial`` and chooses the next."""
@@ -34,6 +34,32 @@ class Search:
 
     def _stop(self, converged: bool, why: str) -> None:
         self.done, self.converged, self.why = True, converged, why
+
+    def _begun(self, point: CostPoint) -> bool:
+        """Counts a point; whether the search goes on from it: a fault at the start is its end."""
+        self.told, self.fault = self.told + 1, point.fault
+        if self.best is None and not point.ok:
+            self._stop(False, f"at the start of the search {point.fault}")
+        return not self.done
+
+    def _moves(self, depends: bool, free: np.ndarray) -> bool:
+        """Whether anything can move: the data depend on it, and it is ``free`` of walls."""
+        if not depends:
+            self._stop(False, "the data do not depend on anything that is trained (zero gradient)")
+        elif not np.any(free):
+            self._stop(True, "every trained number is at a bound")
+        return not self.done
+
+    def _spent(self, remedy: str = "a better start") -> bool:
+        """Whether no run of the model is left; the search ends then."""
+        if self.told >= self.most:
+            self._stop(False, f"stopped after {self.most} runs of the model; give more, or {remedy}")
+        return self.done
+
+    def _stuck(self) -> None:
+        """Ends a search that finds no way down."""
+        why = self.fault or "the model's derivative may be wrong here"
+        self._stop(False, f"no step reduces the cost; {why}")
 
     def _take(self, point: CostPoint) -> None:
         self.best = point

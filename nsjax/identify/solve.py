@@ -47,15 +47,13 @@ class Levenberg(Search):
         self.damped = damped
         self.damping, self.growth, self.part = 1e-3, 2.0, 1.0
         self.scale = np.zeros_like(z)
-        self.predicted, self.length, self.fault = 0.0, np.inf, ""
+        self.predicted, self.length = 0.0, np.inf
 
     def tell(self, point: CostPoint) -> None:
         """Takes note of what is at ``trial`` and chooses the next."""
-        self.told += 1
-        self.fault = point.fault
+        if not self._begun(point):
+            return None
         if self.best is None:
-            if not point.ok:
-                return self._stop(False, f"at the start of the search {point.fault}")
             return self._accept(point, self._length(point))
         here, root = self.length, self._root()
         length = self._length(point) if point.ok else np.inf
@@ -109,25 +107,20 @@ class Levenberg(Search):
         point = self.best
         assert point is not None
         self.scale = np.maximum(self.scale, np.linalg.norm(point.matrix, axis=0))
-        if not np.any(point.matrix):
-            return self._stop(False, "the data do not depend on anything that is trained (zero gradient)")
-        if not np.any(self._free(point)):
-            return self._stop(True, "every trained number is at a bound")
+        if not self._moves(bool(np.any(point.matrix)), self._free(point)):
+            return None
         step = self._downhill(point)
         small = np.all(np.abs(step) <= 1e-12 * (np.abs(point.z) + 1e-12))
         little = self.predicted <= self.tolerance * point.cost
         # a short step is no sign of convergence where the damping is high
         if small or (little and self.damping <= 1.0):
             return self._stop(True, "converged")
-        if self.told >= self.most:
-            return self._stop(
-                False, f"stopped after {self.most} runs of the model; give more, or a better start"
-            )
+        if self._spent():
+            return None
         if self.damping > STIFFEST or self.part < SHORTEST:
             if self.length <= FLOOR * self._root():
                 return self._stop(True, self._arrived(self.length / self._root()))
-            why = self.fault or "the model's derivative may be wrong here"
-            return self._stop(False, f"no step reduces the cost; {why}")
+            return self._stuck()
         self.trial = np.clip(point.z + step, self.low, self.high)
 
 
@@ -153,15 +146,13 @@ class Descent(Search):
         if self.best is None or point.cost < self.best.cost:
             self._take(point)
         self.costs.append(point.cost)
-        if not np.any(point.matrix):
-            return self._stop(False, "the data do not depend on anything that is trained (zero gradient)")
+        if not self._moves(bool(np.any(point.matrix)), np.ones(1)):
+            return None
         recent = self.costs[-self.QUIET :]
         if len(recent) == self.QUIET and max(recent) - min(recent) <= self.tolerance * max(recent):
             return self._stop(True, "converged: the cost has come to rest")
-        if self.told >= self.most:
-            return self._stop(
-                False, f"stopped after {self.most} runs of the model; give more, or longer steps"
-            )
+        if self._spent("longer steps"):
+            return None
         change, self.memory = self.optimiser.update(
             point.gradient * self.unit, self.memory, point.z / self.unit
         )

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 
 from nsjax import status
 from nsjax.contact import Jump, no_jump
-from nsjax.contact.sensitivity import ContactReport, Stepped
+from nsjax.contact.contact_report import ContactReport
+from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer
 from nsjax.core.branches import branch
 from nsjax.core.scheme import Event, Output

@@ -14,9 +14,10 @@ from typing import Any
 import jax.numpy as jnp
 
 from nsjax.contact import Jump, events
+from nsjax.contact.contact_report import no_report
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.equations import Carried
-from nsjax.contact.sensitivity import Contacts, Family, Stepped, no_report, through_events
+from nsjax.contact.sensitivity import Contacts, Family, Stepped, through_events
 from nsjax.contact.stage import StageAnswer, StageStart
 from nsjax.core.branches import branch
 from nsjax.core.operators import touching

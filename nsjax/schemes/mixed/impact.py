@@ -11,10 +11,11 @@ import jax.numpy as jnp
 
 from nsjax.contact import Jump, events, friction_decisions, no_jump, saltation, velocity_jump
 from nsjax.contact.acceleration import SlidingRule
+from nsjax.contact.contact_report import ContactReport, no_report
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.event_motion import accelerate
 from nsjax.contact.events import Approach, Touch, frozen
-from nsjax.contact.sensitivity import ContactReport, Contacts, Family, Stepped, no_report, through_events
+from nsjax.contact.sensitivity import Contacts, Family, Stepped, through_events
 from nsjax.core.branches import branch
 from nsjax.core.step import Formed, Step, SystemState, formed
 from nsjax.core.system import State

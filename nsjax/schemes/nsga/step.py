@@ -13,9 +13,10 @@ from jax import lax
 from nsjax import notes
 from nsjax.contact import events
 from nsjax.contact.at_nodes import without_responses
+from nsjax.contact.contact_report import ContactReport, no_report
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, gap_rates
-from nsjax.contact.sensitivity import ContactReport, Contacts, Family, Stepped, no_report, through_events
+from nsjax.contact.sensitivity import Contacts, Family, Stepped, through_events
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import NO_RESPONSES
