@@ -18,6 +18,8 @@ import numpy as np
 from jax import lax
 
 from nsjax.contact.problem import ContactProblem
+from nsjax.linalg import solve
+from nsjax.linalg.krylov import conjugate_gradients
 from nsjax.math import direction, norm
 from nsjax.types import Array, record
 
@@ -98,9 +100,9 @@ class Cones:
 
     def __init__(self, problem: ContactProblem, r: Array) -> None:
         g = problem.delassus
-        self.of, self.blocks = g.wt.of, g.wt.blocks
+        self.pairs = g.wt
         roots = _roots(g.response.inverse)
-        held = jnp.concatenate([roots, jnp.zeros_like(roots[:1])])[self.of]
+        held = jnp.concatenate([roots, jnp.zeros_like(roots[:1])])[g.wt.of]
         rows = jnp.sum(g.wt.values[..., None] * held[:, :, None], axis=3)
         self.rows = jnp.where(problem.mask[:, None, None, None], rows, 0.0)
         self.free, self.mask = problem.contacts(problem.free), problem.mask
@@ -110,13 +112,11 @@ class Cones:
 
     def rates(self, y: Array) -> Array:
         """``L y`` (n, 1 + nt)."""
-        return jnp.sum(self.rows * y[self.of][:, :, None, :], axis=(1, 3))
+        return jnp.sum(self.rows * y[self.pairs.of][:, :, None, :], axis=(1, 3))
 
     def pushed(self, x: Array) -> Array:
         """``L' x`` (bodies + 1, block)."""
-        pushes = jnp.sum(self.rows * x[:, None, :, None], axis=2)
-        flat = pushes.reshape(-1, pushes.shape[2])
-        return jax.ops.segment_sum(flat, self.of.reshape(-1), num_segments=self.blocks + 1)
+        return self.pairs.gathered(jnp.sum(self.rows * x[:, None, :, None], axis=2))
 
     def begin(self, x: Array) -> ConeDescent:
         """Where impulses alone move the bodies."""
@@ -211,11 +211,8 @@ def _solved(cones: Cones, d: Array, b: Array) -> Array:
     """``(1 + L' D L)^-1 b`` by conjugate gradients, to `INEXACT`; preconditioned by blocks of bodies."""
     soft = jnp.sum(d[:, None, :, :, None] * cones.rows[:, :, None], axis=3)
     own = jnp.sum(cones.rows[:, :, :, :, None] * soft[:, :, :, None, :], axis=2)
-    size = b.shape[1]
-    own = jax.ops.segment_sum(
-        own.reshape(-1, size, size), cones.of.reshape(-1), num_segments=cones.blocks + 1
-    )
-    inverse = _inverses(own + np.eye(size))
+    one = jnp.eye(b.shape[1])
+    inverse = jax.vmap(lambda a: solve(a, one))(cones.pairs.gathered(own) + one)
 
     def product(y: Array) -> Array:
         return y + cones.pushed(jnp.sum(d * cones.rates(y)[:, None, :], axis=2))
@@ -223,21 +220,7 @@ def _solved(cones: Cones, d: Array, b: Array) -> Array:
     def conditioned(r: Array) -> Array:
         return jnp.sum(inverse * r[:, None, :], axis=2)
 
-    def more(c: Any) -> Array:
-        return (c[3] > INEXACT * INEXACT * begin) & (c[4] < PRODUCTS)
-
-    def step(c: Any) -> Any:
-        x, r, way, size, k = c
-        along = product(way)
-        t = size / jnp.sum(way * along)
-        x, r = x + t * way, r - t * along
-        z = conditioned(r)
-        new = jnp.sum(r * z)
-        return x, r, z + new / size * way, new, k + 1
-
-    z = conditioned(b)
-    begin = jnp.sum(b * z)
-    return lax.while_loop(more, step, (jnp.zeros_like(b), b, z, begin, jnp.asarray(0, int)))[0]
+    return conjugate_gradients(product, conditioned, b, INEXACT, PRODUCTS).x
 
 
 def _roots(a: Array) -> Array:
@@ -248,15 +231,3 @@ def _roots(a: Array) -> Array:
         a = a - column[:, :, None] * column[:, None, :]
         columns.append(column)
     return jnp.stack(columns, axis=2)
-
-
-def _inverses(a: Array) -> Array:
-    """Inverses of symmetric positive blocks (n, k, k), by elimination without exchange of rows."""
-    for k in range(a.shape[1]):
-        pivot, here = 1.0 / a[:, k, k], np.arange(a.shape[1]) == k
-        row = a[:, k] * pivot[:, None]
-        column = jnp.where(here, 0.0, a[:, :, k])
-        swept = jnp.where(here[:, None], row[:, None], a - column[:, :, None] * row[:, None, :])
-        pivots = jnp.where(here[:, None], pivot[:, None, None], -column[:, :, None] * pivot[:, None, None])
-        a = jnp.where(here, pivots, swept)
-    return a
