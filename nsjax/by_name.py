@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core.checks import is_traced
-from nsjax.core.errors import InputError, nearest
+from nsjax.core.errors import InputError, NamedRows, nearest
 from nsjax.core.operators import prepared, refreshed
 from nsjax.core.system import System
 from nsjax.types import Array, PyTree, record
 
 
 @record()
-class BodyRows:
+class BodyRows(NamedRows):
     """Motion of a body.
 
     Args:
@@ -30,6 +31,8 @@ class BodyRows:
             of half of the elements beside it.
     """
 
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {"angle": "rotation", "omega": "spin", "energy": "kinetic"}
+
     position: Array
     rotation: Array
     velocity: Array
@@ -39,7 +42,7 @@ class BodyRows:
 
 
 @record()
-class JointRows:
+class JointRows(NamedRows):
     """What a joint carries, on its second body, in the axes of the ground.
 
     Args:
@@ -52,6 +55,11 @@ class JointRows:
         coordinate, rate (rows,): of a hinge or slide [rad] or [m]; None for others.
     """
 
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {
+        "angle": "coordinate", "displacement": "coordinate", "position": "coordinate", "speed": "rate",
+        "velocity": "rate", "moment": "torque",
+    }  # fmt: skip
+
     force: Array
     torque: Array
     impulse: Array | None = None
@@ -60,7 +68,7 @@ class JointRows:
 
 
 @record()
-class LoadRows:
+class LoadRows(NamedRows):
     """What a spring, motor, force or torque does, on its second (or only) body, in the axes of the ground.
 
     Args:
@@ -70,6 +78,8 @@ class LoadRows:
         energy (rows,): stored in a spring [J], zero for others.
     """
 
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {"effort": "torque", "tension": "force", "moment": "torque"}
+
     force: Array
     torque: Array
     power: Array
@@ -77,7 +87,7 @@ class LoadRows:
 
 
 @record()
-class ContactRows:
+class ContactRows(NamedRows):
     """A contact, or all contacts of a part as last but one axis.
 
     Args:
@@ -86,6 +96,12 @@ class ContactRows:
         impulse: the same since the row before, impacts included [N s].
         impacts: since the row before.
     """
+
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {
+        "distance": "gap",
+        "force_normal": "force",
+        "impulse_normal": "impulse",
+    }
 
     gap: Array
     force: Array

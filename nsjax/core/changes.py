@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,19 +19,38 @@ WHO = "replace"
 
 
 def as_number(value: Any) -> Any:
-    """A list or tuple of numbers as one array, so that it is one parameter and not many."""
-    if isinstance(value, list | tuple) and not any(isinstance(x, jax.core.Tracer) for x in value):
-        return np.asarray(value, float)
-    return jnp.asarray(value) if isinstance(value, list | tuple) else value
+    """A list or tuple of numbers as one array, so that it is one parameter and not many; one of anything
+    else as it is.
+    """
+    if not isinstance(value, list | tuple):
+        return value
+    traced = any(isinstance(x, jax.core.Tracer) for x in value)
+    with contextlib.suppress(TypeError, ValueError):  # of words, None, and rows of several lengths
+        return jnp.asarray(value) if traced else np.asarray(value, float)
+    return value
 
 
-def changed(base: dict[str, PyTree], changes: Iterable[tuple[str, Any]]) -> dict[str, PyTree]:
+def all_changes(numbers: Mapping[str, Any] | None, named: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Pairs of name and value, of a mapping and of keywords.
+
+    Raises:
+        InputError: for what is no mapping.
+    """
+    if not isinstance(numbers, Mapping | None):
+        raise InputError(f"{WHO}: {numbers!r} is no mapping; give {{name: value}}, or name=value")
+    return [*(numbers or {}).items(), *named.items()]
+
+
+def changed(
+    base: dict[str, PyTree], changes: Iterable[tuple[str, Any]], *, fixed: bool = False
+) -> dict[str, PyTree]:
     """The numbers with some of them replaced, by name.
 
     Args:
         base: ``params`` and ``state`` of a problem.
         changes: pairs of a name, in which ``params.`` may be left out, and a value; ``params`` or ``state``
             for all of them.
+        fixed: whether what is None stays None, as in mechanisms of parts: their equations do not read it.
 
     Raises:
         InputError: for an unknown name, a name given twice, and a value that is no number where a number
@@ -46,6 +66,10 @@ def changed(base: dict[str, PyTree], changes: Iterable[tuple[str, Any]]) -> dict
         key = _key(base, text)
         refuse_twice(key, seen, WHO, "give it once")
         node = _found(base, key)
+        if fixed and value is None and node is not None:
+            raise InputError(f"{WHO}: {text} = None; its equations read it: give a number")
+        if fixed and node is None and value is not None:
+            raise InputError(f"{WHO}: {text} is not set, and nothing reads it; {_beside(base, key)}")
         if key.index is None:
             base = put(base, key, _fitting(node, value, text))
         elif np.ndim(node) == 1 and key.index < np.shape(node)[0]:
@@ -74,6 +98,22 @@ def _found(base: Mapping[str, PyTree], key: Key) -> Any:
     for name in key.path:
         if name not in names(node):
             raise InputError(f"{WHO}: unknown parameter {key.text!r}; {_hint(base, key.text)}")
+        node = child(node, name)
+    return node
+
+
+def _beside(base: Mapping[str, PyTree], key: Key) -> str:
+    """What may be changed in place of a number that is not set."""
+    above: Any = base
+    for name in key.path[:-1]:
+        above = child(above, name)
+    whole = ".".join(key.path[1:-1])
+    given = [f"{whole}.{x}".lstrip(".") for x in dotted(above) if _at(above, x) is not None]
+    return f"give it where the part is made, or change one of {', '.join(given) or 'its other numbers'}"
+
+
+def _at(node: PyTree, path: str) -> Any:
+    for name in path.split("."):
         node = child(node, name)
     return node
 

@@ -118,10 +118,16 @@ def check_state(state: Any) -> None:
             raise InputError(f"state.{name} = {value!r}; give {wanted}")
 
 
+OPTIONAL = ("gamma", "mass_scale")
+"""Numbers of schemes for which None is a choice."""
+
+
 def check_tolerances(scheme: Scheme) -> None:
-    """Refuses tolerances below zero; a gap below which contacts act may be negative."""
-    for path, value in jax.tree_util.tree_flatten_with_path(scheme.coef)[0]:
+    """Refuses None and tolerances below zero; a gap below which contacts act may be negative."""
+    for path, value in jax.tree_util.tree_flatten_with_path(scheme.coef, is_leaf=lambda x: x is None)[0]:
         name = jax.tree_util.keystr(path)
+        if value is None and name.rpartition(".")[2] not in OPTIONAL:
+            raise InputError(f"scheme{name} = None; give a number, or leave it out of {scheme.name}()")
         if "tolerance" in name and "gap" not in name and not is_traced(value) and not np.all(value >= 0.0):
             raise InputError(f"scheme{name} = {np.asarray(value).tolist()}; it must not be negative")
 

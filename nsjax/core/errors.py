@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 LISTED = 20
 """Most names in a sentence."""
@@ -22,7 +24,7 @@ class InputError(ValueError):
     """
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: object, known: Iterable[object]) -> str:
     """``"did you mean 'x'? known: ..."`` for an unknown ``name``.
 
     Example:
@@ -30,8 +32,36 @@ def nearest(name: str, known: Iterable[str]) -> str:
         >>> nearest("fricton", ["friction", "mass"])
         "did you mean 'friction'? Known: friction, mass"
     """
-    names = list(known)
-    match = difflib.get_close_matches(name, names, n=1)
+    names = [str(x) for x in known]
+    match = difflib.get_close_matches(str(name), names, n=1)
     hint = f"did you mean {match[0]!r}? " if match else ""
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f"{hint}Known: {', '.join(names[:LISTED]) if names else 'none'}{more}"
+
+
+class NamedRows:
+    """Results whose unknown fields are answered with the nearest known one.
+
+    Example:
+        >>> from nsjax.core.errors import NamedRows
+        >>> class Rows(NamedRows):
+        ...     OTHER_NAMES = {"angle": "coordinate"}
+        ...     coordinate: float = 0.0
+        >>> Rows().angle
+        Traceback (most recent call last):
+            ...
+        AttributeError: Rows has no field 'angle'; did you mean 'coordinate'?
+    """
+
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {}
+    """Names that users try, and fields that hold what they mean."""
+
+    if not TYPE_CHECKING:  # so that mypy still knows the fields
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):  # what numpy, JAX and Python look for
+                raise AttributeError(name)
+            whose, other = type(self).__name__, type(self).OTHER_NAMES.get(name)
+            known = [x.name for x in dataclasses.fields(self)] if dataclasses.is_dataclass(self) else ()
+            meant = nearest(name, known) if other is None else f"did you mean {other!r}?"
+            raise AttributeError(f"{whose} has no field {name!r}; {meant}")

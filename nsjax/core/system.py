@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nsjax.core.changes import changed
+from nsjax.core.changes import all_changes, changed
 from nsjax.core.errors import InputError
 from nsjax.core.labels import Labels
 from nsjax.core.parts import check_followed, check_functions, check_islands, check_labels, check_pairs
@@ -394,5 +394,5 @@ class Problem:
             >>> ball.params.restitution, ball.params.gravity
             (0.5, 1.62)
         """
-        given = [*dict(numbers or {}).items(), *changes.items()]
-        return dataclasses.replace(self, **changed({"params": self.params, "state": self.state}, given))
+        base, fixed = {"params": self.params, "state": self.state}, self.system.parts is not None
+        return dataclasses.replace(self, **changed(base, all_changes(numbers, changes), fixed=fixed))

@@ -15,6 +15,7 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.coordinates.spatial_vectors import quaternion
 from nsjax.multibody.loads import kind_of
+from nsjax.multibody.number_checks import number
 from nsjax.multibody.reactions import Instant, row_loads
 from nsjax.types import Array
 
@@ -99,13 +100,14 @@ def sensor(
         >>> str(sensor("tip", "position", "arm", at=(0.5, 0.0)))
         'tip'
     """
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"sensor {name!r}: unknown kind {kind!r}; {nearest(kind, list(KINDS))}")
-    names = (of,) if isinstance(of, str) else tuple(of)
+    names = (of,) if isinstance(of, str) else tuple(of) if isinstance(of, tuple | list) else ()
     count = 2 if kind == "distance" else None if kind == "mass_centre" else 1
-    if not names or (count is not None and len(names) != count):
+    words = bool(names) and all(isinstance(x, str) for x in names)
+    if not words or (count is not None and len(names) != count):
         raise InputError(
-            f"sensor {name!r}: {kind} of {names}; give the names of {count or 'its'} parts, each a "
+            f"sensor {name!r}: {kind} of {of!r}; give the names of {count or 'its'} parts, each a "
             f"{KINDS[kind]}"
         )
     if frame is not None and kind not in RELATIVE:
@@ -115,6 +117,7 @@ def sensor(
         )
     if is_traced((at, axes, on, scale, frame)):
         raise InputError(f"sensor {name!r}: its place is traced; give numbers")
+    at, on, scale = (number("sensor", name, k, x) for k, x in (("at", at), ("on", on), ("scale", scale)))
     against = None if frame is None else (frame[0], _tuple(frame[1]), _rows(frame[2]))
     return Sensor(
         name, kind, names, _tuple(at), _rows(axes), _tuple(on), float(scale), bool(proper), against,

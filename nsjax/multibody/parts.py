@@ -5,19 +5,21 @@ together; a sub-mechanism is a list of parts.
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import numpy as np
 
 from nsjax.core import InputError
-from nsjax.core.changes import as_number
 from nsjax.core.checks import is_traced
 from nsjax.multibody import numbers
+from nsjax.multibody.number_checks import number
 from nsjax.types import PyTree
 
 GROUND = "ground"
 """The body that does not move."""
+
+FUNCTIONS = ("motion", "law", "potential")
+"""Options that are functions of the user."""
 
 UNIT_TOLERANCE = 1e-6
 """An axis may miss unit length by this much: six printed digits."""
@@ -68,29 +70,14 @@ def made(kind: str, name: str, bodies: tuple[str, ...], given: Any, **options: A
             raise InputError(
                 f"{kind} {name!r}: {body_name!r} is no name of a body; give 'ground' or a name"
             )
+    for what in FUNCTIONS:
+        if options.get(what) is not None and not callable(options[what]):
+            raise InputError(f"{kind} {name!r}: {what} = {options[what]!r}; it must be a function")
+    for joint in (*(options.get("joints") or ()), *((options["joint"],) if "joint" in options else ())):
+        if not isinstance(joint, str):
+            raise InputError(f"{kind} {name!r}: {joint!r} is no name of a joint; give its name")
     chosen = tuple((k, v) for k, v in options.items() if v is not None and v is not False)
     return Part(kind, name, bodies, given, chosen)
-
-
-def number(kind: str, name: str, what: str, value: Any, least: float = -math.inf) -> Any:
-    """A number or array as params hold it.
-
-    Raises:
-        InputError: for what is not finite, or below ``least``.
-    """
-    if value is None:
-        return None
-    value = as_number(value)
-    if isinstance(value, bool | str) or not (hasattr(value, "dtype") or isinstance(value, int | float)):
-        raise InputError(f"{kind} {name!r}: {what} = {value!r}; give a number or an array of numbers")
-    if not is_traced(value):
-        plain = np.asarray(value, float)
-        if not np.all(np.isfinite(plain)):
-            raise InputError(f"{kind} {name!r}: {what} = {plain.tolist()}; it must be finite")
-        if not np.all(plain >= least):
-            raise InputError(f"{kind} {name!r}: {what} = {plain.tolist()}; it must be at least {least:g}")
-        return float(plain) if plain.ndim == 0 else plain
-    return value
 
 
 def unit(kind: str, name: str, what: str, value: Any) -> Any:
@@ -103,7 +90,7 @@ def unit(kind: str, name: str, what: str, value: Any) -> Any:
     if value is None or is_traced(value):
         return value
     length = float(np.linalg.norm(value))
-    if np.ndim(value) != 1 or abs(length - 1.0) > UNIT_TOLERANCE:
+    if np.ndim(value) > 1 or abs(length - 1.0) > UNIT_TOLERANCE:
         remedy = f"; {(value / length).tolist()} is" if np.ndim(value) == 1 and length > 0 else ""
         raise InputError(
             f"{kind} {name!r}: {what} = {np.asarray(value).tolist()} is no unit vector{remedy}"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nsjax.contact.criteria import Criteria
+from nsjax.core.changes import as_number
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.system import TANGENTS, System, add
@@ -42,7 +43,12 @@ def known_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
 
 def within(name: str, option: str, value: Any, low: float, high: float = np.inf) -> Any:
     """``value`` if it lies in ``[low, high]``, or is traced; otherwise a sentence."""
-    if not is_traced(value) and not np.all((low <= np.asarray(value)) & (np.asarray(value) <= high)):
+    if is_traced(value):
+        return value
+    plain = as_number(value)
+    if isinstance(plain, list | tuple) or np.asarray(plain).dtype.kind not in "iuf" or not np.size(plain):
+        raise InputError(f"{name}: {option} = {value!r} is no number; give one")
+    if not np.all((low <= np.asarray(plain)) & (np.asarray(plain) <= high)):
         range_ = f"be at least {low:g}" if high == np.inf else f"lie in [{low:g}, {high:g}]"
         raise InputError(f"{name}: {option} = {value}; it must {range_}")
     return value

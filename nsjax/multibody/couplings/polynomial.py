@@ -9,6 +9,7 @@ import numpy as np
 
 from nsjax.core import InputError
 from nsjax.multibody.couplings.coupling_kind import CouplingKind, coupled
+from nsjax.multibody.number_checks import number
 from nsjax.multibody.numbers import Coupling
 from nsjax.multibody.parts import Part
 
@@ -35,6 +36,7 @@ def coupling(name: str, joint: str, of: str | None = None, *, polynomial: Any) -
         >>> coupling("tip", "distal", "proximal", polynomial=(0.0, 0.7, 0.1)).option("joints")
         ('distal', 'proximal')
     """
+    polynomial = number("coupling", name, "polynomial", polynomial)
     if np.ndim(polynomial) != 1 or not np.shape(polynomial)[0]:
         raise InputError(
             f"coupling {name!r}: polynomial has shape {np.shape(polynomial)}; give coefficients (n,), "

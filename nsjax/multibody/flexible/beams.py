@@ -80,6 +80,8 @@ def beam(
         (9, 3)
     """
     _check_element(name, element, element_nodes)
+    if not isinstance(stations, Mapping | None):
+        raise InputError(f"beam {name!r}: stations = {stations!r}; give a dict of arc lengths [m]")
     points = _points(name, start, end, elements, element_nodes - 1)
     points, table = _with_stations(name, points, stations or {})
     if mass not in MASSES:

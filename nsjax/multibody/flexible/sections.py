@@ -57,7 +57,8 @@ def section(
 
 def _positive(who: str, **given: Any) -> None:
     for name, value in given.items():
-        if not is_traced(value) and not (np.ndim(value) == 0 and value > 0.0):
+        value = number(who, "of a beam", name, value)
+        if not is_traced(value) and not (value is not None and np.ndim(value) == 0 and value > 0.0):
             raise InputError(f"{who}: {name} = {value}; give a number above zero")
 
 
@@ -78,6 +79,9 @@ def circular(radius: Any, *, E: Any, nu: Any = 0.3, rho: Any = None, inner: Any 
         103.0835
     """
     _positive("circular", radius=radius, E=E)
+    given = {"inner": inner, "nu": nu, "rho": rho}
+    inner, nu, rho = (number("circular", "of a beam", k, x) for k, x in given.items())
+    _positive("circular", **{"1 + nu": 1.0 + nu})
     area = math.pi * (radius**2 - inner**2)
     second = 0.25 * math.pi * (radius**4 - inner**4)
     tube = not is_traced(inner) and inner != 0.0
@@ -110,6 +114,8 @@ def rectangular(width: Any, height: Any, *, E: Any, nu: Any = 0.3, rho: Any = No
         [350.0, 1400.0]
     """
     _positive("rectangular", width=width, height=height, E=E)
+    nu, rho = (number("rectangular", "of a beam", k, x) for k, x in (("nu", nu), ("rho", rho)))
+    _positive("rectangular", **{"1 + nu": 1.0 + nu})
     area, G = width * height, E / (2.0 * (1.0 + nu))
     first, second = width * height**3 / 12.0, height * width**3 / 12.0
     xp = jnp if is_traced((width, height)) else np

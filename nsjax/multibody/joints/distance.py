@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, joint
+from nsjax.multibody.number_checks import number
 from nsjax.multibody.parts import Part
 
 
@@ -28,7 +27,8 @@ def distance(name: str, first: str, second: str, *, length: Any, at: Any = None,
         >>> distance("link", "crank", "rocker", at=0.1, on=0.2, length=0.4).numbers.length
         0.4
     """
-    if not is_traced(length) and not np.all(np.asarray(length, float) > 0.0):
+    length = number("distance", name, "length", length)
+    if not is_traced(length) and not length > 0.0:
         raise InputError(
             f"distance {name!r}: length = {length!r}; it must be positive, or use a pin or ball"
         )

@@ -33,7 +33,8 @@ def hinge(
         axis: unit vector in the axes of the first body; None in the plane.
         turned: in space, rotation vector (3,) of the second body's axes against the first's where the angle
             is zero.
-        limits, restitution: lower and upper of the angle [rad], and with what it rebounds there.
+        limits, restitution: lower and upper of the angle [rad], None for none, and with what it rebounds
+            there.
         friction: bound of its dry friction [N m].
         armature: inertia driven with the angle [kg m^2].
         motion: prescribed angle ``(t) -> [rad]``; the joint exerts the moment that it takes.

@@ -8,16 +8,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 
 from nsjax.core import InputError
-from nsjax.core.checks import is_traced
 from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.motion import At, Motion, Screws, stepped
-from nsjax.multibody.parts import Part, made, number, unit
+from nsjax.multibody.number_checks import limits_of, number
+from nsjax.multibody.parts import Part, made, unit
 from nsjax.types import Array, Fn
 
 Push = tuple[str, Any, Any, Any]
@@ -133,15 +132,13 @@ def joint(
 ) -> Part:
     """A part that is a joint, whose numbers are checked."""
     limits, turns, own = (given.pop(k, None) for k in ("limits", "turns", "own"))
+    given["lower"], given["upper"] = limits_of(kind, name, limits)
     if limits is not None:
-        given["lower"], given["upper"] = limits
-        if not is_traced(limits) and not given["lower"] < given["upper"]:
-            raise InputError(f"{kind} {name!r}: limits = {limits}; the lower must be below the upper")
         given.setdefault("restitution", 0.0)
     else:
         given.pop("restitution", None)
     for what in ("axis", "second_axis"):
-        if given.get(what) is not None and np.ndim(given[what]) > 0:
+        if given.get(what) is not None:
             given[what] = unit(kind, name, what, given[what])
     kept = {k: number(kind, name, k, v, LEAST.get(k, -math.inf)) for k, v in given.items()}
     if first == second:

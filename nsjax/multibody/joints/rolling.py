@@ -85,9 +85,10 @@ def rolling(
         >>> round(float(traj.body("ball").velocity[-1, 0]), 6)  # 5/7 of 3 m/s^2
         2.142857
     """
-    if not is_traced(radius) and not np.all(np.asarray(radius, float) > 0.0):
+    radius = number("rolling", name, "radius", radius)
+    if not is_traced(radius) and not radius > 0.0:
         raise InputError(f"rolling {name!r}: radius = {radius!r}; it must be positive [m]")
-    own = Wheel(radius=number("rolling", name, "radius", radius))
+    own = Wheel(radius=radius)
     kind = ROLLING if contact else ALONE
     part = joint(
         kind.name, name, first, second, None, True, own=own, axis=normal, second_axis=axis, at=at, on=on

@@ -13,7 +13,8 @@ from nsjax.math import rotations
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, axis_of, components, joint
-from nsjax.multibody.parts import UNIT_TOLERANCE, Part
+from nsjax.multibody.number_checks import number
+from nsjax.multibody.parts import UNIT_TOLERANCE, Part, unit
 
 
 def universal(
@@ -35,6 +36,10 @@ def universal(
         >>> universal("cross", "ground", "shaft", axis=(0, 1, 0), second_axis=(0, 0, 1)).kind
         'universal'
     """
+    axis = unit("universal", name, "axis", axis)
+    second_axis, turned = (
+        unit("universal", name, "second_axis", second_axis), number("universal", name, "turned", turned),
+    )  # fmt: skip
     if not is_traced((axis, second_axis, turned)):
         by = jnp.zeros(3) if turned is None else jnp.asarray(turned, float)
         frame = rotations.matrix(rotations.exponential(by))

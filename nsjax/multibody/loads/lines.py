@@ -16,7 +16,8 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import LEAST, Push
 from nsjax.multibody.loads.load_kind import Driven
-from nsjax.multibody.parts import Part, number
+from nsjax.multibody.number_checks import limits_of, number
+from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
 
 
@@ -66,10 +67,8 @@ def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, An
         InputError: for limits or free lengths in the wrong order, and for numbers that are none.
     """
     limits, rest = given.pop("limits"), given["rest"]
-    lower, upper = (None, None) if limits is None else limits
-    least = -math.inf if lower is None else lower
-    if not is_traced(limits) and upper is not None and not least < upper:
-        raise InputError(f"{kind} {name!r}: limits = {limits}; the lower must be below the upper")
+    lower, upper = limits_of(kind, name, limits)
+    given["rest"] = rest = number(kind, name, "length", rest)
     ranged = rest is not None and not is_traced(rest) and np.ndim(rest) > 0
     if ranged and (np.shape(rest) != (2,) or not rest[0] <= rest[1]):
         raise InputError(

@@ -104,7 +104,8 @@ def _limits(name: str, limit: Any) -> Any:
         return None
     if is_traced(limit):
         return jnp.stack([-limit, limit]) if jnp.ndim(limit) == 0 else limit
-    bounds = np.array([-limit, limit], float) if np.ndim(limit) == 0 else np.asarray(limit, float)
+    limit = number("servo", name, "limit", limit)
+    bounds = np.array([-limit, limit]) if np.ndim(limit) == 0 else limit
     if bounds.shape != (2,) or not bounds[0] < bounds[1]:
         raise InputError(
             f"servo {name!r}: limit = {limit}; give a positive number, or the least and the largest effort"

@@ -71,6 +71,8 @@ def tendon(
         if isinstance(x, str | tuple):
             branches[-1].append(end_of("tendon", name, x))
             continue
+        if isinstance(x, list):
+            raise InputError(f"tendon {name!r}: a list in its path; give its points one by one, *points")
         ratio = number("tendon", name, "pulley", x)
         if isinstance(ratio, float) and not ratio > 0.0:
             raise InputError(f"tendon {name!r}: pulley = {ratio}; give a positive divisor of the length")
