@@ -118,5 +118,5 @@ def test_the_derivative_by_a_bound_starts_at_zero(bound: float, speed: float) ->
         )  # fmt: skip
         return solve(problem).x
 
-    for derivative in (jax.jacfwd(force), jax.jacrev(force)):
+    for derivative in (jax.jit(jax.jacfwd(force)), jax.jit(jax.jacrev(force))):
         np.testing.assert_allclose(derivative(jnp.asarray(bound)), [1.0, -np.sign(speed)], atol=1e-8)
