@@ -25,6 +25,7 @@ from nsjax.loop import LoopProgram, RunState, begin_run, no_tally, prepare_run, 
 from nsjax.stability import judged, warn_of_step
 from nsjax.startup.fingerprint import package_held
 from nsjax.startup.lowered import kept_call
+from nsjax.startup.watch import INSIDE, tracing
 from nsjax.trajectory import Continuation, Trajectory
 from nsjax.types import Array, PyTree
 
@@ -306,6 +307,7 @@ def _run_eager(call: Call, progress: Callable[[int, int], None] | None) -> tuple
     return run, joined_rows(parts)
 
 
+@tracing(INSIDE)
 def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
     """The same rows with static lengths, for use inside transformations.
 

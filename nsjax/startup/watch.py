@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 import jax
@@ -21,15 +21,27 @@ PAUSE = 5.0
 """Longest break between tracing, lowering and compiling that still belong to one program [s]."""
 
 COMPILE = "/jax/core/compile/backend_compile_duration"
+TRACE = "/jax/core/compile/jaxpr_trace_duration"
 PHASES = {
-    "/jax/core/compile/jaxpr_trace_duration": "tracing",
+    TRACE: "tracing",
     "/jax/core/compile/jaxpr_to_mlir_module_duration": "lowering",
     COMPILE: "compiling",
 }
 """JAX's names of the parts of making a program; it tells the beginning and the end of each."""
 
-PROGRAMS = {"_advance": "the time loop", "begin_run": "the start of the run"}
+INSIDE = "scan"
+"""JAX's name of a loop outside compiled functions: that of a run in a gradient, for instance."""
+
+PROGRAMS = {
+    "_advance": "the time loop", "begin_run": "the start of the run",
+    INSIDE: "the time loop inside a transformation",
+}  # fmt: skip
 """What functions of the package are to the reader."""
+
+USUAL_TIMES = (
+    "first runs of mechanisms take seconds to half a minute, first gradients half a minute to minutes"
+)
+"""Measured on two cores: robots of 3 to 20 joints, with contacts."""
 
 JAX_LEVEL = "1"  # what importing JAX puts into TF_CPP_MIN_LOG_LEVEL where nothing is there
 SILENT, USUAL = 3, 1  # of the compiler's own messages: fatal ones only; warnings and errors
@@ -140,16 +152,16 @@ def _bare(name: str) -> str:
 
 def _sentence(name: str, frame: FrameType | None) -> str:
     """What is compiled, in the words of the one who asked for it."""
-    words = PROGRAMS.get(name, name)
     model = scheme = None
     while frame is not None and (model is None or scheme is None):
         if frame.f_globals.get("__name__", "").startswith("nsjax."):
             model = model or getattr(frame.f_locals.get("system"), "name", None)
             scheme = scheme or getattr(frame.f_locals.get("scheme"), "name", None)
         frame = frame.f_back
+    words = PROGRAMS.get(name, name) if model or name != INSIDE else "a loop"
     model = f" of {model}" if model else ""
     scheme = f" with {scheme}" if scheme else ""
-    return f"nsjax: compiling {words}{model}{scheme} takes longer than {PATIENCE:g} s"
+    return f"nsjax: compiling {words}{model}{scheme} takes longer than {PATIENCE:g} s; {USUAL_TIMES}"
 
 
 def _print(sentence: str) -> None:
@@ -162,6 +174,20 @@ def _print(sentence: str) -> None:
 
 _watch = CompileListener(None)
 _listening = False
+
+
+@contextlib.contextmanager
+def tracing(name: str) -> Iterator[None]:
+    """Tells the listener of work of Python that belongs to a program, of which JAX says nothing.
+
+    Args:
+        name: JAX's name of the program.
+    """
+    _watch.begin(TRACE, 0.0, fun_name=name)
+    try:
+        yield
+    finally:
+        _watch.end(TRACE, 0.0, fun_name=name)
 
 
 def watch_compiling(announce: bool | None = None) -> None:

@@ -36,7 +36,7 @@ def test_a_long_program_is_named_once_and_a_short_one_is_not(levels: list[int]) 
     part(listener, TRACE, "_advance", 0.2)
     part(listener, COMPILE, "jit(_advance)", 0.2)  # together longer than the patience
     part(listener, COMPILE, "jit(_advance)", 0.4)
-    assert said == ["nsjax: compiling the time loop takes longer than 3 s"]
+    assert said == [f"nsjax: compiling the time loop takes longer than 3 s; {watch.USUAL_TIMES}"]
 
 
 def test_many_short_programs_are_not_taken_for_a_long_one(levels: list[int]) -> None:
@@ -67,22 +67,29 @@ def test_a_chosen_level_stays(levels: list[int], monkeypatch: pytest.MonkeyPatch
 
 def test_model_and_scheme_are_named() -> None:
     code = """
-import nsjax, sys
+import jax, nsjax, sys
 from nsjax import models, schemes
 nsjax.configure(cache=False, announce=True)
 nsjax.configure(announce=True)
 watch = sys.modules["nsjax.startup.watch"]
 watch._watch.patience, set_level, levels = 0.0, watch._set_level, []
 watch._set_level = lambda level: (levels.append(level), set_level(level))
-nsjax.simulate(*models.bouncing_ball(), schemes.moreau(), dt=1e-3, steps=1)
+ball = models.bouncing_ball()
+nsjax.simulate(*ball, schemes.moreau(), dt=1e-3, steps=1)
+def fall(h):
+    return nsjax.simulate(*ball.replace(initial_q=[h]), schemes.moreau(), dt=1e-3, steps=1).q
+jax.jvp(fall, (1.0,), (1.0,))
 assert {watch.SILENT, watch.USUAL} == set(levels), levels
 assert levels[-1] == watch.USUAL
 """
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "TF_CPP"))}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    line = "nsjax: compiling the time loop of bouncing_ball with moreau takes longer than 3 s"
-    assert done.stderr.splitlines().count(line) == 1
+    line = "nsjax: compiling the time loop{} of bouncing_ball with moreau takes longer than 3 s; "
+    for inside in ("", " inside a transformation"):
+        said = line.format(inside) + watch.USUAL_TIMES
+        assert [x for x in done.stderr.splitlines() if said in x], (inside, done.stderr)
+    assert done.stderr.splitlines().count(line.format("") + watch.USUAL_TIMES) == 1
     assert "finds it ready" not in done.stderr
 
 
