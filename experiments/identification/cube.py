@@ -19,7 +19,7 @@ from jax import lax
 import nsjax
 from nsjax import State, schemes
 from nsjax.math import rotations
-from nsjax.models.box import Box, cross
+from nsjax.models.box import BoxDynamics, cross
 from nsjax.types import Array, record
 
 from .tosses import GRAVITY, HALF, SAMPLE, Measured, lowest, matrices, turns
@@ -73,7 +73,7 @@ def prepare(p: Toss) -> Cube:
 
 
 @dataclasses.dataclass(frozen=True)
-class RoundedCube(Box):
+class RoundedCube(BoxDynamics):
     """A box whose corners are spheres; its pose is that of the mass centre."""
 
     def levers(self, q: Array, p: Any) -> Array:

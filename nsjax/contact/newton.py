@@ -77,7 +77,7 @@ def beginning(problem: ContactProblem, start: Array | None = None) -> Iterate:
     )  # fmt: skip
 
 
-class Rows:
+class ProxRows:
     """The prox rows of a problem around an iterate: certificate and Newton direction.
 
     With a ``compliance`` (m,) they are those of the problem with ``u = F + (G + compliance / r) x``.
@@ -136,7 +136,7 @@ def newton(
     """Semismooth Newton from zero: up to ``max_iterations`` plain steps; one or two are enough in most
     contact steps of a simulation. With all scales of branches in turn, if ``scaled``.
     """
-    rows, cap = Rows(problem), jnp.asarray(max_iterations, int)
+    rows, cap = ProxRows(problem), jnp.asarray(max_iterations, int)
 
     def step(now: Iterate) -> Iterate:
         turn = now.steps if scaled else None
@@ -202,7 +202,7 @@ def newton_by_compliance(
     fulfilled the better, the larger the impulses. It returns those of compliances about ten instead, of the
     size of single rows, with an infinite residual.
     """
-    rows, cap = Rows(problem), jnp.asarray(max_iterations, int)
+    rows, cap = ProxRows(problem), jnp.asarray(max_iterations, int)
     most = cap + max(WORK // problem.free.shape[0], LEAST_WORK)
 
     def over(s: _Search) -> Array:
@@ -263,7 +263,7 @@ def _drawn(problem: ContactProblem, k: Array) -> Array:
     return turns - jnp.floor(turns)
 
 
-def _onwards(s: _Search, rows: Rows, tolerance: Array) -> _Way:
+def _onwards(s: _Search, rows: ProxRows, tolerance: Array) -> _Way:
     """Where to go on: with the next compliance from here, a nearer one from the last answer, or another way
     from the beginning.
     """

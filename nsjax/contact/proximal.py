@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from nsjax.contact.newton import Iterate, Rows
+from nsjax.contact.newton import Iterate, ProxRows
 from nsjax.contact.problem import ContactProblem
 from nsjax.types import Array, record
 
@@ -69,12 +69,12 @@ def proximal_newton(problem: ContactProblem, x: Array, *, tolerance: Array, cap:
     Limits: with restitution wedged contacts may have laws that almost contradict each other: impulses along
     which nothing moves then grow from step to step, and 1e-6 may be left.
     """
-    whole = Rows(problem)
+    whole = ProxRows(problem)
 
-    def near(known: Array, resistance: Array) -> tuple[Rows, Array]:
+    def near(known: Array, resistance: Array) -> tuple[ProxRows, Array]:
         each = jnp.broadcast_to(resistance, known.shape)
         free = problem.free - each / whole.r * known
-        return Rows(dataclasses.replace(problem, free=free)), each
+        return ProxRows(dataclasses.replace(problem, free=free)), each
 
     def at(x: Array, steps: Array, known: Array, resistance: Array) -> Iterate:
         rows, each = near(known, resistance)

@@ -18,7 +18,7 @@ from jax.custom_batching import custom_vmap
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.keys import Key, child, dotted, names, parse_parameter, put, refuse_twice
 from nsjax.core.system import Problem, System
-from nsjax.core.tables import Segment, Table, constant, first_value
+from nsjax.core.tables import SampledSignal, Segment, constant, first_value
 from nsjax.types import Array, Fn, PyTree, record
 
 
@@ -28,7 +28,7 @@ class DrivenParams:
 
     Args:
         model: of the system itself, with the inputs at their first values after `System.prepare`.
-        signals: by name, a `Table`, or a `Segment` once a step has begun.
+        signals: by name, a `SampledSignal`, or a `Segment` once a step has begun.
         ready: the model's, prepared.
         now: those of the step.
         moving: which of their leaves depend on inputs.
@@ -220,7 +220,7 @@ def driven(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
     places = input_places(problem, tuple(inputs))
     signals = {}
     for (name, key), value in zip(places.keys, inputs.values(), strict=True):
-        signals[name] = value if isinstance(value, Table | Segment) else constant(name, value)
+        signals[name] = value if isinstance(value, SampledSignal | Segment) else constant(name, value)
         shape = np.shape(first_value(signals[name]))
         wanted = shape_of(problem, key)
         if shape != wanted:

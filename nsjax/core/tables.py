@@ -39,7 +39,7 @@ class Segment:
 
 
 @record(static=("kind", "even"))
-class Table:
+class SampledSignal:
     """Values over time, see `table`."""
 
     times: Array
@@ -78,7 +78,7 @@ class Table:
         return None if self.kind == "held" else jnp.zeros(self.values.shape[1:])
 
 
-def table(times: Any, values: Any, kind: str = "held") -> Table:
+def table(times: Any, values: Any, kind: str = "held") -> SampledSignal:
     """An input over time, for ``inputs`` of `nsjax.simulate`.
 
     Args:
@@ -122,10 +122,10 @@ def table(times: Any, values: Any, kind: str = "held") -> Table:
         even = len(steps) > 0 and bool(np.ptp(times - times[0] - steps[0] * np.arange(len(times))) <=
                                        0.1 * SLACK * steps[0])  # fmt: skip
     values = values if is_traced(values) else np.asarray(values, float)
-    return Table(times=times, values=values, kind=kind, even=even)
+    return SampledSignal(times=times, values=values, kind=kind, even=even)
 
 
-def constant(name: str, value: Any) -> Table:
+def constant(name: str, value: Any) -> SampledSignal:
     """An input that keeps its value.
 
     Raises:
@@ -139,6 +139,6 @@ def constant(name: str, value: Any) -> Table:
     return table(np.zeros(1), value[None])
 
 
-def first_value(signal: Table | Segment) -> Any:
+def first_value(signal: SampledSignal | Segment) -> Any:
     """The value of an input before any step."""
     return signal.value if isinstance(signal, Segment) else jnp.asarray(signal.values)[0]

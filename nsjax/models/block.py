@@ -11,11 +11,11 @@ import numpy as np
 from nsjax.core import InputError, Problem, State
 from nsjax.core.checks import is_traced
 from nsjax.models.block_forms import NaturalBox, NodalBox
-from nsjax.models.box import SIZE, Block, Box
+from nsjax.models.box import SIZE, Block, BoxDynamics
 from nsjax.models.common import constructor, vector
 
-FORMULATIONS: MappingProxyType[str, type[Box]] = MappingProxyType(
-    {"rotation": Box, "natural": NaturalBox, "nodes": NodalBox}
+FORMULATIONS: MappingProxyType[str, type[BoxDynamics]] = MappingProxyType(
+    {"rotation": BoxDynamics, "natural": NaturalBox, "nodes": NodalBox}
 )
 """Coordinates of the spatial block."""
 

@@ -1,6 +1,6 @@
 """The spatial block in other coordinates: directors, and corner nodes without mass.
 
-Two of the three formulations of [C section 4.1]; the third is `nsjax.models.block.Box`. They describe
+Two of the three formulations of [C section 4.1]; the third is `nsjax.models.box.BoxDynamics`. They describe
 the same motion, but ask for other things of a scheme: six nonlinear constraints and no gyroscopic
 forces, or 24 constraints, gyroscopic forces and a singular mass matrix.
 """
@@ -17,7 +17,7 @@ from nsjax import shapes
 from nsjax.core import Labels, add, subtract
 from nsjax.core.checks import is_traced
 from nsjax.math import rotations
-from nsjax.models.box import Block, Box, cross
+from nsjax.models.box import Block, BoxDynamics, cross
 from nsjax.types import Array
 
 
@@ -40,7 +40,7 @@ def _spun(turn: Any, spin: Any, xp: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class NaturalBox(Box):
+class NaturalBox(BoxDynamics):
     """Natural coordinates: ``q = (centre, d1, d2, d3)`` with directors of unit length at right angles."""
 
     formulation: str = "natural"
@@ -98,7 +98,7 @@ class NaturalBox(Box):
 
 
 @dataclasses.dataclass(frozen=True)
-class NodalBox(Box):
+class NodalBox(BoxDynamics):
     """Pose and eight corner nodes without mass, tied to the body: ``q = (centre, quaternion, nodes)``."""
 
     formulation: str = "nodes"

@@ -42,7 +42,7 @@ def cross(a: Array, b: Array) -> Array:
 
 
 @dataclasses.dataclass(frozen=True)
-class Box:
+class BoxDynamics:
     """Topology: dimension, coordinates, friction. Its methods are the functions of the system.
 
     Space: ``q = (x, y, z, quaternion wxyz)``, ``v = (velocity in the plane's axes, angular velocity

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsjax.schemes.mixed.framework import Options as Mixed
+from nsjax.schemes.mixed.framework import MixedOptions
 from tests.gradients import mechanism
 from tests.gradients.convergence import SCHEMES
 from tests.gradients.program import Answer, primes_near, sensitivity, slope
@@ -64,7 +64,7 @@ def test_through_accumulations(scheme: str) -> None:
     (mixed schemes) and 1.2e-4 s (impulsive ones) at 1e-6 s, both of first order, while the sensitivity
     itself changes by a hundredth in 1e-5 s: two per cent are reached at 7.5e-7 s and below 1e-7 s.
     """
-    mixed = isinstance(SCHEMES[scheme].options, Mixed)
+    mixed = isinstance(SCHEMES[scheme].options, MixedOptions)
     # the next impact, at 0.05026 s in the motion, is before 0.05 s in impulsive schemes of more than
     # 9e-7 s: their sensitivities are those after another impact, and steps must be smaller, but not below
     # 1.2e-7 s (next test)

@@ -17,7 +17,7 @@ import numpy as np
 from nsjax.math import picked, sin_cos
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.joints import JointKind
-from nsjax.multibody.joints.motion import At, Geometry, Motion
+from nsjax.multibody.joints.motion import At, FrameMotion, Geometry
 from nsjax.multibody.parts import GROUND
 from nsjax.multibody.topology import Link
 from nsjax.types import Array
@@ -102,13 +102,13 @@ class Walk:
 
     def __call__(
         self, q: Array, v: Array | None, joints: tuple[Geometry, ...], gravity: Any
-    ) -> tuple[tuple[Motion, ...], Array, Array]:
+    ) -> tuple[tuple[FrameMotion, ...], Array, Array]:
         """Motion of all generations, and the screws of all velocities: spins and velocities (nv, 3)."""
         x = picked(q, self.entries)
         turned = self._turned(x)
         rates = None if v is None else picked(v, self.rates)
-        ground = Motion(acceleration=gravity)
-        made: list[Motion] = []
+        ground = FrameMotion(acceleration=gravity)
+        made: list[FrameMotion] = []
         spins, velocities, first, entry = [], [], 0, 0
         for g, joint in zip(self.generations, joints, strict=True):
             base = ground if g.parent is None else made[g.parent].of(g.of_parents)

@@ -24,7 +24,7 @@ from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Frame, Frames, ground
 from nsjax.multibody.coordinates.generations import Generation, Walk
 from nsjax.multibody.joints import FREE
-from nsjax.multibody.joints.motion import Geometry, Motion
+from nsjax.multibody.joints.motion import FrameMotion, Geometry
 from nsjax.multibody.numbers import side_by_side
 from nsjax.multibody.parts import GROUND
 from nsjax.multibody.topology import Topology
@@ -162,7 +162,7 @@ class SpatialTree:
 
     def walk(
         self, q: Array, v: Array | None, x: TreeConstants, gravity: Any = None
-    ) -> tuple[tuple[Motion, ...], Array, Array]:
+    ) -> tuple[tuple[FrameMotion, ...], Array, Array]:
         """Motion of all bodies, and the screws of all velocities: spins and velocities (nv, 3)."""
         up = None if gravity is None else -gravity[:, None]
         return self.steps(q, v, x.joints, up)
@@ -182,7 +182,7 @@ class SpatialTree:
         still, order = np.zeros(len(self.moves)), {x.body: k for k, x in enumerate(self.steps.order)}
         return np.stack([still if x == GROUND else self.moves[:, order[x]] for x in bodies])
 
-    def _frames(self, moving: Callable[[], tuple[Motion, ...]]) -> Frames:
+    def _frames(self, moving: Callable[[], tuple[FrameMotion, ...]]) -> Frames:
         def frame(name: str) -> Frame:
             if name == GROUND:
                 return ground(3)
@@ -203,7 +203,7 @@ class SpatialTree:
 
         return Frames((GROUND, *self.places), frame, every=every)
 
-    def _all(self, moving: tuple[Motion, ...], name: str) -> Any:
+    def _all(self, moving: tuple[FrameMotion, ...], name: str) -> Any:
         """Values (3, n) or (3, 3, n) of all bodies; None: zero, or no turn."""
         found = [getattr(x, name) for x in moving]
         if all(x is None for x in found):
@@ -214,9 +214,9 @@ class SpatialTree:
             wide.append(jnp.broadcast_to(x, (*x.shape[:-1], len(g.links))))
         return jnp.concatenate(wide, axis=-1)
 
-    def _centres(self, moving: tuple[Motion, ...], x: TreeConstants) -> Motion:
+    def _centres(self, moving: tuple[FrameMotion, ...], x: TreeConstants) -> FrameMotion:
         """Motion of the centres of mass of all bodies, in the order of the steps."""
-        every = Motion(**{f.name: self._all(moving, f.name) for f in dataclasses.fields(Motion)})
+        every = FrameMotion(**{f.name: self._all(moving, f.name) for f in dataclasses.fields(FrameMotion)})
         return every.at(space.turned(every.turn, x.com))
 
     def mass(self, q: Array, p: PyTree) -> Array:

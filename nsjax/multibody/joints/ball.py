@@ -8,7 +8,7 @@ from typing import Any
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, components, joint
-from nsjax.multibody.joints.motion import At, Motion, Screws, spun
+from nsjax.multibody.joints.motion import At, FrameMotion, Screws, spun
 from nsjax.multibody.parts import Part
 
 
@@ -37,7 +37,7 @@ def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
     return components(scene, apart(scene, part, numbers))
 
 
-def _step(at: At) -> tuple[Motion, Screws]:
+def _step(at: At) -> tuple[FrameMotion, Screws]:
     point = at.joint_point()
     turn = space.both(point.turn, at.quaternions(0))
     screws = [(turn[:, k], space.cross(point.origin, turn[:, k])) for k in range(3)]

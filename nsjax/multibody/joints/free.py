@@ -11,7 +11,7 @@ import numpy as np
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind
-from nsjax.multibody.joints.motion import At, Motion, Screws
+from nsjax.multibody.joints.motion import At, FrameMotion, Screws
 from nsjax.multibody.parts import Part
 
 
@@ -19,12 +19,12 @@ def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
     return []
 
 
-def _step(at: At) -> tuple[Motion, Screws]:
+def _step(at: At) -> tuple[FrameMotion, Screws]:
     turn, links = at.quaternions(3), at.links
     origin = jnp.stack([at.q[x.q : x.q + 3] for x in links], axis=1)
     screws: Screws = [(None, jnp.asarray(np.eye(3)[:, k : k + 1])) for k in range(3)]
     screws += [(turn[:, k], space.cross(origin, turn[:, k])) for k in range(3)]
-    moved = Motion(turn=turn, origin=origin, acceleration=at.base.acceleration)
+    moved = FrameMotion(turn=turn, origin=origin, acceleration=at.base.acceleration)
     if at.rate is not None:
         spin = space.turned(turn, at.rate[3:])
         moved = dataclasses.replace(moved, spin=spin, velocity=at.rate[:3])

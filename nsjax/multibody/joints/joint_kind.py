@@ -14,7 +14,7 @@ from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
-from nsjax.multibody.joints.motion import At, Motion, Screws, stepped
+from nsjax.multibody.joints.motion import At, FrameMotion, Screws, stepped
 from nsjax.multibody.number_checks import limits_of, number
 from nsjax.multibody.parts import Part, made, unit
 from nsjax.types import Array, Fn
@@ -74,7 +74,7 @@ class JointKind:
     sizes: Mapping[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
     slides: int = 0
     turns: tuple[str, ...] = ()
-    step: Callable[[At], tuple[Motion, Screws]] = stepped
+    step: Callable[[At], tuple[FrameMotion, Screws]] = stepped
     turn_at: int | None = None
     measure: Callable[[Scene, Part, Any], tuple[Any, Any]] | None = None
     effort: Callable[[Scene, Part, Any, Any], Iterator[Push]] | None = None

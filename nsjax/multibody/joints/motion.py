@@ -41,7 +41,7 @@ class Geometry:
 
 
 @record()
-class Motion:
+class FrameMotion:
     """Turns, origins, spins, velocities, and their rates at constant velocities of the coordinates."""
 
     turn: Any = None
@@ -51,7 +51,7 @@ class Motion:
     turning: Any = None
     acceleration: Any = None
 
-    def at(self, arm: Any) -> Motion:
+    def at(self, arm: Any) -> FrameMotion:
         """The same for points of the bodies at ``arm``."""
         add, cross = space.add, space.cross
         swing = cross(self.spin, arm)
@@ -61,7 +61,7 @@ class Motion:
             acceleration=add(self.acceleration, change),
         )  # fmt: skip
 
-    def of(self, places: np.ndarray | None) -> Motion:
+    def of(self, places: np.ndarray | None) -> FrameMotion:
         """That of some of the bodies; None: of all."""
         if places is None:
             return self
@@ -85,7 +85,7 @@ class At:
 
     kind: Any
     links: tuple[Any, ...]
-    base: Motion
+    base: FrameMotion
     joint: Geometry
     q: Array
     x: Array
@@ -99,11 +99,11 @@ class At:
             return rotations.matrix(own[0])[:, :, None]
         return jnp.moveaxis(jax.vmap(rotations.matrix)(jnp.stack(own)), 0, -1)
 
-    def joint_point(self) -> Motion:
+    def joint_point(self) -> FrameMotion:
         """The parents at the joint points."""
         return self.base.at(space.turned(self.base.turn, self.joint.at))
 
-    def body(self, point: Motion) -> Motion:
+    def body(self, point: FrameMotion) -> FrameMotion:
         """The bodies at their origins, from their joint points."""
         if self.joint.on is None:
             return point
@@ -114,7 +114,7 @@ Screws = list[tuple[Any, Any]]
 """Spins and velocities (3, n) of each of the joints' velocities; None: zero."""
 
 
-def moved_along(at: At, point: Motion, x: Any, rate: Any) -> tuple[Motion, Screws]:
+def moved_along(at: At, point: FrameMotion, x: Any, rate: Any) -> tuple[FrameMotion, Screws]:
     """Joint points moved along ``axis`` by displacements, and their rates (None: not asked for)."""
     along = space.turned(at.base.turn, at.joint.axis)
     point = point.at(x * along)
@@ -128,7 +128,7 @@ def moved_along(at: At, point: Motion, x: Any, rate: Any) -> tuple[Motion, Screw
     return point, [(None, along)]
 
 
-def spun(point: Motion, own: Array) -> Motion:
+def spun(point: FrameMotion, own: Array) -> FrameMotion:
     """With a spin of the joint."""
     spin = space.add(point.spin, own)
     return dataclasses.replace(
@@ -136,7 +136,7 @@ def spun(point: Motion, own: Array) -> Motion:
     )
 
 
-def turned_about(at: At, point: Motion, first: int) -> tuple[Motion, Screws]:
+def turned_about(at: At, point: FrameMotion, first: int) -> tuple[FrameMotion, Screws]:
     """Turned about one axis or two by the coordinates from ``first`` on."""
     screws: Screws = []
     turn = point.turn
@@ -151,7 +151,7 @@ def turned_about(at: At, point: Motion, first: int) -> tuple[Motion, Screws]:
     return dataclasses.replace(point, turn=turn), screws
 
 
-def stepped(at: At) -> tuple[Motion, Screws]:
+def stepped(at: At) -> tuple[FrameMotion, Screws]:
     """Bodies on joints that displace them along an axis, then turn them about one axis or two."""
     point = at.joint_point()
     screws: Screws = []

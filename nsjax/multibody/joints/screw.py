@@ -18,7 +18,7 @@ from nsjax.multibody.joints.joint_kind import (
     relative_angle,
     tilts,
 )
-from nsjax.multibody.joints.motion import At, Motion, Screws, moved_along, turned_about
+from nsjax.multibody.joints.motion import At, FrameMotion, Screws, moved_along, turned_about
 from nsjax.multibody.parts import Part, number
 from nsjax.types import Array, Fn, record
 
@@ -85,7 +85,7 @@ def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:
     return [*off, *tilts(scene, part, numbers), advanced - _advance(numbers.own) * angle]
 
 
-def _step(at: At) -> tuple[Motion, Screws]:
+def _step(at: At) -> tuple[FrameMotion, Screws]:
     point, k = at.joint_point(), _advance(at.joint.own)
     rate = None if at.rate is None else k * at.rate[0]
     point, [(_, along)] = moved_along(at, point, k * at.x[0], rate)

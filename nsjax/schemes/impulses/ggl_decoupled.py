@@ -5,7 +5,7 @@ from __future__ import annotations
 from nsjax.contact.criteria import Criteria
 from nsjax.core.scheme import Scheme
 from nsjax.schemes.choices import within
-from nsjax.schemes.impulses.moreau import Coefficients, Options, moreau_family
+from nsjax.schemes.impulses.moreau import Coefficients, MoreauOptions, moreau_family
 from nsjax.types import Array
 
 
@@ -64,7 +64,7 @@ def ggl_decoupled(
         tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance,
         penetration_tolerance=within("ggl_decoupled", "penetration_tolerance", penetration_tolerance, 0.0),
     )  # fmt: skip
-    options = Options(
+    options = MoreauOptions(
         force_velocity=force_velocity, max_iterations=max_iterations, project_contacts=True, metric=metric
     )
     return moreau_family("ggl_decoupled", coef, options, criteria)

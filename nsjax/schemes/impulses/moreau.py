@@ -41,7 +41,7 @@ class Coefficients:
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class MoreauOptions:
     """Choices of the family; see `moreau` and `nsjax.schemes.ggl_decoupled`."""
 
     force_velocity: str
@@ -52,7 +52,9 @@ class Options:
     max_passes: int = 20
 
 
-def moreau_family(name: str, coef: Coefficients, options: Options, criteria: Criteria | None) -> Scheme:
+def moreau_family(
+    name: str, coef: Coefficients, options: MoreauOptions, criteria: Criteria | None
+) -> Scheme:
     """A scheme around Moreau's velocity step."""
     choose(name, "force_velocity", options.force_velocity, ("auto", "start", "midpoint"))
     choose(name, "constraint_form", options.constraint_form, FORMS)
@@ -136,7 +138,7 @@ def moreau(
         (101, 1)
     """
     coef = Coefficients(tolerance=tolerance, stage_tolerance=stage_tolerance, gap_tolerance=gap_tolerance)
-    options = Options(
+    options = MoreauOptions(
         force_velocity=force_velocity,
         max_iterations=max_iterations,
         constraint_form=constraint_form,

@@ -23,7 +23,7 @@ from nsjax.types import Array, PyTree, record
 
 
 @record()
-class Coefficients:
+class ThetaCoefficients:
     """Numbers of the scheme; see `moreau_theta`."""
 
     theta: Array | float
@@ -34,7 +34,7 @@ class Coefficients:
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class ThetaOptions:
     """Choices of the scheme; see `moreau_theta`."""
 
     max_passes: int
@@ -121,7 +121,7 @@ def moreau_theta(
         >>> nsjax.simulate(*models.bouncing_ball(), schemes.moreau_theta(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
-    coef = Coefficients(
+    coef = ThetaCoefficients(
         theta=within("moreau_theta", "theta", theta, 0.5, 1.0),
         stage_tolerance=stage_tolerance,
         tolerance=tolerance,
@@ -135,7 +135,7 @@ def moreau_theta(
         gaps=None if gamma is None else _extrapolated_gaps,
         remember=_blank,
         numbers=coef,
-        choices=Options(
+        choices=ThetaOptions(
             max_passes=within("moreau_theta", "max_passes", max_passes, 1),
             max_iterations=within("moreau_theta", "max_iterations", max_iterations, 1),
             tangent=choose_tangent("moreau_theta", tangent),

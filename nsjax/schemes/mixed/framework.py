@@ -44,7 +44,7 @@ from nsjax.schemes.mixed.impact import end_with_impact, resting_contacts, throug
 from nsjax.schemes.mixed.in_modes import EXPLICIT
 from nsjax.types import Array, PyTree, record
 
-__all__ = ["BaseEnd", "Memory", "Options", "Tolerances", "mixed_scheme"]
+__all__ = ["BaseEnd", "Memory", "MixedOptions", "Tolerances", "mixed_scheme"]
 
 
 @record()
@@ -64,7 +64,7 @@ class Tolerances:
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class MixedOptions:
     """Choices common to all mixed schemes; see `mixed_scheme`."""
 
     base: Callable[..., Any]
@@ -148,7 +148,7 @@ def mixed_scheme(
     choose(name, "acceleration_after_change", acceleration_after_change, ("recompute", "keep"))
     choose(name, "constraint_form", constraint_form, FORMS)
     choose(name, "force_at_release", force_at_release, ("keep", "drop"))
-    options = Options(
+    options = MixedOptions(
         base=base,
         consistent_initial_acceleration=consistent_initial_acceleration,
         acceleration_after_change=acceleration_after_change,

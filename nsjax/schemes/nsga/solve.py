@@ -27,7 +27,7 @@ from nsjax.types import Array, PyTree, record
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class NsgaOptions:
     """Choices of the family; ``iteration`` is None for decoupled problems, ``smooth`` one of `SMOOTH`."""
 
     exchange: bool
@@ -57,7 +57,7 @@ class Answer:
 
 
 def decoupled(
-    options: Options,
+    options: NsgaOptions,
     system: System,
     s: Prediction,
     tolerances: IterationBounds,
@@ -107,7 +107,7 @@ def decoupled(
     return branch(jnp.all(gap > 0.0), fly, correct, None)
 
 
-def levels_of(system: System, options: Options) -> tuple[SmoothLevel, PositionLevel, VelocityLevel]:
+def levels_of(system: System, options: NsgaOptions) -> tuple[SmoothLevel, PositionLevel, VelocityLevel]:
     """The three subproblems of a variant."""
     coupled, zero = options.iteration is not None, options.smooth == "zero"
     creep = options.creep_correction and system.nt > 0
@@ -172,7 +172,7 @@ def _coupled_data(c: Subproblems, s: Prediction, z: Any) -> Any:
 
 
 def coupled(
-    options: Options,
+    options: NsgaOptions,
     criteria: Criteria,
     system: System,
     s: Prediction,
@@ -193,13 +193,13 @@ def coupled(
     )  # fmt: skip
 
 
-def _together(options: Options, criteria: Criteria, system: System) -> Subproblems:
+def _together(options: NsgaOptions, criteria: Criteria, system: System) -> Subproblems:
     """All subproblems, of the coupled scheme."""
     monolithic = options.iteration == "monolithic"
     return Subproblems(levels_of(system, options), _coupled_data, monolithic, criteria)
 
 
-def blank_tangents(options: Options, criteria: Criteria, system: System, s: Prediction) -> Any:
+def blank_tangents(options: NsgaOptions, criteria: Criteria, system: System, s: Prediction) -> Any:
     """Tangents for the memory at the start of a run where they are kept from step to step, else none."""
     chosen = tangent_of(options.tangent, system) == "kept" and options.iteration != "block"
     if not chosen or system.structure.constant or without_responses(system):
@@ -212,7 +212,7 @@ def blank_tangents(options: Options, criteria: Criteria, system: System, s: Pred
     )
 
 
-def data_of(options: Options, system: System, s: Prediction) -> tuple[Any, ...]:
+def data_of(options: NsgaOptions, system: System, s: Prediction) -> tuple[Any, ...]:
     """Data of the three subproblems of the decoupled schemes before anything has moved."""
     first, zero = levels_of(system, options)[0], jnp.zeros(system.nv)
     smooth = first.state(s, zero, jnp.zeros(first.rows))

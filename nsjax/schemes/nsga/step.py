@@ -38,7 +38,7 @@ from nsjax.types import Array, PyTree, record
 
 
 @record()
-class Coefficients:
+class NsgaCoefficients:
     """Numbers of the family; see `nsga_decoupled`."""
 
     rho_inf: Array | float
@@ -52,7 +52,7 @@ class Coefficients:
 
 
 @record()
-class Memory:
+class NsgaMemory:
     """What the family remembers.
 
     Args:
@@ -100,10 +100,10 @@ def _step(scheme: Scheme, system: System, params: PyTree, carry: Carry, dt: Arra
     return Step(scheme=scheme, system=system, params=params, constants=(), carry=carry, dt=dt)
 
 
-def _first_memory(scheme: Scheme, system: System, a: Array, force: Array, scale: Array) -> Memory:
+def _first_memory(scheme: Scheme, system: System, a: Array, force: Array, scale: Array) -> NsgaMemory:
     """At the start of a run, from the smooth acceleration and its bilateral forces."""
     force = jnp.concatenate([jnp.zeros(levels_of(system, scheme.options)[0].contacts), force])
-    return Memory(
+    return NsgaMemory(
         a=a, acceleration=a, algorithmic_force=force, force=force, scale=scale,
         tangential=jnp.zeros((system.nc, system.nt)), touch=events.no_touch(system),
         solves=jnp.zeros(3, int),
@@ -225,7 +225,7 @@ class _StepRest:
 
     Args:
         a, acceleration: algorithmic and true acceleration.
-        algorithmic_force, force: the forces that belong to them, see `Memory`.
+        algorithmic_force, force: the forces that belong to them, see `NsgaMemory`.
         lam: bilateral forces of the step.
         impulse: time integral of the bilateral forces of the smooth motion.
         free: position to which the smooth motion leads.
@@ -330,7 +330,7 @@ def nsga_step(
 ) -> tuple[Carry, Output]:
     """One step, with the derivative of the motion around it; see `nsjax.contact.saltation`."""
     step = dataclasses.replace(_step(scheme, system, params, carry, dt), constants=constants)
-    memory: Memory = carry.memory
+    memory: NsgaMemory = carry.memory
     at = step.at(_ahead(step))
     if system.nc:
         r, report = _through_events(step, at)
@@ -345,7 +345,7 @@ def nsga_step(
     )
     # in a step with an impact they are no forces that act on, at contacts that only feel it either
     last = jnp.where(jnp.any(report.impact), memory.tangential, r.jump.contacts[:, 1:])
-    memory = Memory(
+    memory = NsgaMemory(
         a=more.a, acceleration=more.acceleration, algorithmic_force=more.algorithmic_force,
         force=more.force, scale=memory.scale,
         tangential=jnp.where(more.active[:, None], last, 0.0), touch=report.touch,

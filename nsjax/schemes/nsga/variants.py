@@ -7,15 +7,17 @@ from nsjax.core.errors import InputError
 from nsjax.core.scheme import Accelerations, Scheme
 from nsjax.schemes.choices import choose, told_by, within
 from nsjax.schemes.nsga.smooth import SMOOTH
-from nsjax.schemes.nsga.solve import Options
-from nsjax.schemes.nsga.step import Coefficients, nsga_init, nsga_prepare, nsga_step
+from nsjax.schemes.nsga.solve import NsgaOptions
+from nsjax.schemes.nsga.step import NsgaCoefficients, nsga_init, nsga_prepare, nsga_step
 from nsjax.types import Array
 
 ITERATIONS = ("block", "monolithic")
 """Solutions of the coupled scheme."""
 
 
-def _scheme(name: str, numbers: Coefficients, options: Options, criteria: Criteria | None) -> Scheme:
+def _scheme(
+    name: str, numbers: NsgaCoefficients, options: NsgaOptions, criteria: Criteria | None
+) -> Scheme:
     """A variant; its options ``exchange``, ``iteration`` and ``smooth`` make the difference."""
     choose(name, "smooth", options.smooth, SMOOTH)
     choose(name, "tangent", options.tangent, ("auto", "full", "kept"))
@@ -120,10 +122,10 @@ def nsga_decoupled(
             "nsga_decoupled: smooth = 'full' needs the contacts that the later problems of the step find; "
             "use nsga_coupled(smooth='full')"
         )
-    numbers = Coefficients(
+    numbers = NsgaCoefficients(
         rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
     )
-    options = Options(
+    options = NsgaOptions(
         creep_correction=creep_correction,
         max_iterations=max_iterations,
         exchange=True,
@@ -168,10 +170,10 @@ def nsga_neglected(
         >>> nsjax.simulate(*models.bouncing_ball(), schemes.nsga_neglected(), dt=1e-2, time=1.0).q.shape
         (101, 1)
     """
-    numbers = Coefficients(
+    numbers = NsgaCoefficients(
         rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
     )
-    options = Options(
+    options = NsgaOptions(
         creep_correction=creep_correction,
         max_iterations=max_iterations,
         exchange=False,
@@ -238,10 +240,10 @@ def nsga_coupled(
         (101, 1)
     """
     choose("nsga_coupled", "iteration", iteration, ITERATIONS)
-    numbers = Coefficients(
+    numbers = NsgaCoefficients(
         rho_inf=rho_inf, tolerance=tolerance, force_tolerance=force_tolerance, mass_scale=mass_scale
     )
-    options = Options(
+    options = NsgaOptions(
         creep_correction=creep_correction,
         max_iterations=max_iterations,
         exchange=False,
