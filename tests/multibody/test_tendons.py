@@ -205,7 +205,7 @@ WORDS = [
     (lambda: tendon("t", "a", "b", length=(2.0, 1.0)),
      "give the free length, or a pair of the least and the largest length between which it exerts"),
     (lambda: two(tendon("t", "ground", "c")), "tendon 't': unknown body 'c'"),
-    (lambda: two(tendon("t", ("ground", (1.0, 0.0)), ("a", (1.0, 2.0, 0.5, 0.1)))),
+    (lambda: two(tendon("t", ("ground", (1.0, 0.0)), ("a", (1.0, 2.0, 0.5))), gravity=(0.0, -G)),
      "components in a mechanism of 2 dimensions"),
     (lambda: joint_tendon("t", {}), "give a dict of joints with their factors, one or more"),
     (lambda: two(joint_tendon("t", {"B": 1.0})), "joint_tendon 't': unknown joint 'B'"),
