@@ -123,11 +123,11 @@ def correction_at_nodes(x: AtNodes, dynamic: Array, rows: Array) -> tuple[Array,
     s = x.done.structure
 
     def kept(r: Array) -> Array:
-        """What held rows leave free."""
+        """The part of a right-hand side that held rows leave free."""
         return r - x.onto(x.forces(jnp.where(held, _times(x.back, x.at(r)), 0.0)))
 
     def free(w: Array) -> Array:
-        """The same of increments."""
+        """The part of an increment that held rows leave free."""
         return w - x.onto(x.lifted(jnp.where(held, _times(x.wt.values, x.at(w)), 0.0)))
 
     def lawful(rho: Array, w: Array, shift: Array | float = 0.0) -> Array:

@@ -33,7 +33,7 @@ class Factored:
 
     @property
     def values(self) -> Factored:
-        """That of every block, along a leading axis."""
+        """The factors of all blocks, along a leading axis."""
         return Factored(wt=self.wt.values, response=self.response.values)
 
 

@@ -227,7 +227,7 @@ class _GroupedProblem:
 
 
 def _dealt(problem: ContactProblem, width: int) -> _GroupedProblem:
-    """Those of all contacts that take part, up to ``width`` a group, one after the other to each group."""
+    """The contacts that take part, dealt in turn to the groups, up to ``width`` to each."""
     g, nc, order = problem.delassus, problem.nc, jnp.argsort(~problem.mask)
     rank = np.arange(GROUPS * width).reshape(width, GROUPS).T.reshape(-1)
     which = order[np.minimum(rank, nc - 1)]

@@ -141,19 +141,19 @@ class Filters:
         return jnp.concatenate([self.system.difference(q0, q1), jnp.zeros(len(self.names))])
 
     def part_names(self, kind: str) -> tuple[str, ...]:
-        """Those of the system."""
+        """Names of the parts of the system without filters."""
         found: tuple[str, ...] = () if self.system.parts is None else self.system.parts.part_names(kind)
         return found
 
     def part_row(self, kind: str, name: Any, *row: Any) -> dict[str, Array]:
-        """Those of the system at the activations. ``row`` is ``t, q, v, output, p``."""
+        """A part of the system without filters, at the activations. ``row`` is ``t, q, v, output, p``."""
         t, q, v, output, p = row
         w, a = self.split(v)
         found: dict[str, Array] = self.system.parts.part_row(kind, name, t, q, w, output, self.ready(p, a))
         return found
 
     def input_name(self, name: str, params: Any) -> str:
-        """A number that follows is driven by its command."""
+        """Place in params that an input drives: the command of a number with a filter."""
         if name in self.names:
             return f"commands.{name}"
         find = getattr(self.system.parts, "input_name", None)
@@ -170,7 +170,7 @@ class Inner:
     filters: Filters
 
     def __call__(self, *arguments: Any) -> Any:
-        """With the params of the system."""
+        """Calls the function with the params of the system without filters."""
         return self.function(*arguments[:-1], self.filters.ready(arguments[-1]))
 
 
@@ -190,32 +190,32 @@ class FilteredChoice:
 
     @property
     def common(self) -> int:
-        """That of the system."""
+        """Number of the common contacts, those that every choice holds."""
         found: int = self.chosen.common
         return found
 
     def which(self, p: FilteredParams) -> Array:
-        """That of the system."""
+        """Contact of the many that stands in each place."""
         found: Array = self.chosen.which(p.model)
         return found
 
     def used(self, p: FilteredParams) -> Array:
-        """That of the system."""
+        """Places with a contact."""
         found: Array = self.chosen.used(p.model)
         return found
 
     def places(self, p: FilteredParams) -> Array:
-        """That of the system."""
+        """Place of each contact among the few."""
         found: Array = self.chosen.places(p.model)
         return found
 
     def overflow(self, p: FilteredParams) -> Array:
-        """That of the system."""
+        """Whether more contacts were near than there are places."""
         found: Array = self.chosen.overflow(p.model)
         return found
 
     def lost(self, p: FilteredParams) -> dict[str, Array]:
-        """That of the system."""
+        """By the name of a group the number of pairs for which places were missing."""
         found: dict[str, Array] = self.chosen.lost(p.model)
         return found
 

@@ -164,12 +164,12 @@ class ReadParts:
     inputs: Inputs
 
     def part_names(self, kind: str) -> tuple[str, ...]:
-        """Those of the system."""
+        """Names of the parts of the system without inputs."""
         found: tuple[str, ...] = self.parts.part_names(kind)
         return found
 
     def part_row(self, kind: str, name: Any, *row: Any) -> dict[str, Array]:
-        """Those of the system, with its inputs at the time. ``row`` is ``t, q, v, output, p``."""
+        """A part of the system, its inputs read at the time. ``row`` is ``t, q, v, output, p``."""
         t, q, v, output, p = row
         found: dict[str, Array] = self.parts.part_row(kind, name, t, q, v, output, self.inputs.read(p, t))
         return found

@@ -113,10 +113,10 @@ QUANTITIES: dict[str, Quantity] = {
 }
 
 ROWS = tuple(QUANTITIES)
-"""What `simulate` saves beside ``t, q, v``."""
+"""Row quantities that `simulate` saves beside ``t, q, v``."""
 
 NOTES = ("notes", "margin")
-"""Those about derivatives, which a run keeps where it is asked for them: a third of its program."""
+"""Row quantities about derivatives. A run keeps them if asked: they are a third of its program."""
 
 LOADS = tuple(name for name, x in QUANTITIES.items() if x.unit in ("N", "N s"))
 """Forces and impulses."""

@@ -48,7 +48,7 @@ class ConstraintRows:
 
     @functools.cached_property
     def apart(self) -> tuple[list[int], list[int]]:
-        """Those of positions that are not left out, and those of velocities, both counted from zero."""
+        """Numbers of the kept rows of positions, and of velocities, both counted from zero."""
         first = len(self.names) - len(self.rates)
         kept = [k for k, name in enumerate(self.names) if name in self.kept]
         return [k for k in kept if k < first], [k - first for k in kept if k >= first]

@@ -34,7 +34,7 @@ MEANING = {
     "lanes": "over other keys or values",
     "lengths": "with other step sizes or numbers of steps",
 }
-"""What makes a sweep another one, and how a message says it."""
+"""Properties in which two sweeps may differ, and how a message names the difference."""
 
 
 def identity(plan: Plan) -> dict[str, str]:

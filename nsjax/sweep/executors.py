@@ -88,7 +88,7 @@ def exported(plan: Plan, chunk: int) -> bytes:
 
 
 def _arguments(plan: Plan, some: np.ndarray, chunk: int) -> Any:
-    """Those of `program.call` for some lanes; places after them repeat the last and do not run."""
+    """Arguments of `program.call` for some lanes; places after them repeat the last and do not run."""
     table = np.concatenate([some, np.repeat(some[-1:], chunk - len(some))])
     return plan.common, plan.lanes(table), np.asarray([len(some)])
 

@@ -71,7 +71,7 @@ class PlanarTree:
 
     @functools.cached_property
     def children(self) -> dict[str, tuple[Link, ...]]:
-        """What hangs on each body."""
+        """The bodies that hang on each body, by its name."""
         names = [GROUND, *(link.body for link in self.links)]
         return {name: tuple(x for x in self.links if x.parent == name) for name in names}
 

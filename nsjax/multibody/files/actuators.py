@@ -105,7 +105,7 @@ class Activations:
 
 
 def activations(source: Source, driven: set[str], keys: Sequence[str]) -> Activations:
-    """Those of a file.
+    """Activations of the actuators of a file.
 
     Args:
         source: what is read.
@@ -133,7 +133,7 @@ def activations(source: Source, driven: set[str], keys: Sequence[str]) -> Activa
 
 
 def actuators(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
-    """Those that map, and sentences about the others. Those that the file switches off are none.
+    """Actuators as parts, and sentences about those left out. The file may switch all of them off.
 
     Args:
         source: what is read.
@@ -198,7 +198,7 @@ def driven_by(source: Source, k: int) -> str:
 
 
 def _obstacle(source: Source, k: int, lines: set[str]) -> str:
-    """What of an actuator does not map; empty if all does."""
+    """Why an actuator has no equal here; empty if it has one."""
     model, mujoco = source.model, source.mujoco
     in_tendon = int(model.actuator_trntype[k]) == mujoco.mjtTrn.mjTRN_TENDON
     if not in_tendon and int(model.actuator_trntype[k]) != mujoco.mjtTrn.mjTRN_JOINT:
@@ -228,7 +228,7 @@ def _obstacle(source: Source, k: int, lines: set[str]) -> str:
 
 
 def _lost(source: Source, k: int) -> list[str]:
-    """What of an actuator does not act."""
+    """Properties of an actuator that are left out."""
     model, lost = source.model, []
     delay = getattr(model, "actuator_delay", None)
     if delay is not None and np.any(delay[k]):

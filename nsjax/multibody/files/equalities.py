@@ -82,7 +82,7 @@ def _of_tendons(
 
 
 def _pair(source: Source, k: int) -> list[int]:
-    """What an equality couples, one or two."""
+    """Numbers of the one or two joints or tendons that an equality couples."""
     pair = source.model.eq_obj1id[k], source.model.eq_obj2id[k]
     return [int(j) for j in pair if j >= 0]
 

@@ -32,7 +32,7 @@ MOTORS = {"ACTUATORPOS": "coordinate", "ACTUATORVEL": "rate", "ACTUATORFRC": "ef
 
 
 def sensors(source: Source, driven: set[str], lines: set[str]) -> tuple[dict[str, Sensor], list[str]]:
-    """Those that map by name, and sentences about the others.
+    """Sensors that have an equal here, by name, and sentences about the others.
 
     Args:
         source: what is read.

@@ -16,7 +16,7 @@ from nsjax.multibody.parts import GROUND
 
 KINDS = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("equality", "neq"), ("actuator", "nu"),
          ("tendon", "ntendon"))  # fmt: skip
-"""What has names, in the order in which it gets them: bodies keep theirs."""
+"""Things with names, in the order in which names are given: bodies keep theirs."""
 
 SWITCHES = {
     "equality": ("EQUALITY", "CONSTRAINT"), "frictionloss": ("FRICTIONLOSS", "CONSTRAINT"),

@@ -15,7 +15,7 @@ POLYNOMIALS = ("stiffnesspoly", "dampingpoly")
 
 
 def tendons(source: Source) -> tuple[list[Part], list[str]]:
-    """Those that map, and sentences about the others and what they lose."""
+    """Tendons as parts, and sentences about those left out and about numbers that are lost."""
     parts, said = [], []
     for k in range(source.model.ntendon):
         who, why = source.called("tendon", k), _obstacle(source, k)

@@ -62,7 +62,7 @@ class FrameMotion:
         )  # fmt: skip
 
     def of(self, places: np.ndarray | None) -> FrameMotion:
-        """That of some of the bodies; None: of all."""
+        """The motion of some of the bodies; None: of all."""
         if places is None:
             return self
         places = places[:1] if np.all(places == places[0]) else places  # one for all

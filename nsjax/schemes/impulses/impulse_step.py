@@ -94,7 +94,7 @@ class ImpulseRun(Step):
         return jnp.zeros(self.system.nc, bool) if self.active is None else self.active
 
     def data(self, t: Array | float, q: Array) -> StepData:
-        """What equations read, with the rows of contacts and constraints at ``(t, q)``."""
+        """Data of the equations, with the rows of contacts and constraints at ``(t, q)``."""
         at = self.at(State(t=t, q=q, v=self.state.v))
         rows = frozen_rows(at, self.contacts)
         return StepData(params=self.params, state=self.state, memory=self.memory, dt=self.dt, frozen=rows)

@@ -65,4 +65,4 @@ def _remembered(memory: Memory, end: PartEnd, held: Array, met: Array, struck: A
 
 
 EXPLICIT = InModes(fits=_fits, advance=_advance, held=_held, remembered=_remembered)
-"""Of base schemes that start from position and velocity alone and solve no stages."""
+"""Steps in modes of base schemes that start from position and velocity alone and solve no stages."""

@@ -85,7 +85,7 @@ class Level:
         raise NotImplementedError
 
     def law(self, d: Any, sigma: Array) -> Array:
-        """What of ``sigma`` acts (rows,)."""
+        """The part of ``sigma`` (rows,) that acts by the law."""
         return sigma
 
     def slides(self, d: Any, sigma: Array) -> Array | None:

@@ -63,7 +63,7 @@ def _labels(part: Part) -> list[str]:
 
 
 def by_element(x: Array, nodes: int) -> Array:
-    """What nodes have (n, k), element by element (e, nodes, k)."""
+    """Values of the nodes (n, k), gathered by element (e, nodes, k)."""
     if nodes == 2:
         return jnp.stack([x[:-1], x[1:]], axis=1)
     pairs = x[:-1].reshape(-1, 2, x.shape[1])
