@@ -33,7 +33,8 @@ def slide(
         name, first, second, at, on, loop: as of `hinge`.
         axis: unit vector in the axes of the first body; None: its x axis.
         turned: of the second body's axes against the first's: an angle [rad], in space a vector (3,).
-        limits, restitution: lower and upper of the displacement [m], and with what it rebounds there.
+        limits, restitution: lower and upper of the displacement [m], None for none, and with what it
+            rebounds there.
         friction: bound of its dry friction [N].
         armature: mass driven with the displacement [kg].
         motion: prescribed displacement ``(t) -> [m]``; the joint exerts the force that it takes.
