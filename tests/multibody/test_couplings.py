@@ -232,7 +232,7 @@ def test_sentences() -> None:
         (lambda: assemble(a, first, b, second, mesh, dataclasses.replace(mesh, name="h", numbers=shifted)),
          "misses by 0.5 in every position that is found: it contradicts a loop, another coupling"),
         (lambda: screw("s", "ground", "a", pitch=0.1, axis=(0.0, 0.0, 2.0)), "is no unit vector"),
-        (lambda: assemble(a, screw("s", "ground", "a", pitch=0.1, axis=None), gravity=(0.0, -9.81)),
+        (lambda: assemble(a, screw("s", "ground", "a", pitch=0.1, axis=(0, 0, 1)), gravity=(0, -9.81)),
          "joint of space"),
     )  # fmt: skip
     for make, words in cases:
