@@ -11,6 +11,7 @@ import pytest
 from nsjax.contact import ContactProblem, Factored, natural_residual, solve
 from nsjax.contact.cone_newton import cone_newton
 from nsjax.contact.proximal import proximal_newton
+from nsjax.contact.split_sweeps import PATIENCE, SPAN, _creeps
 from nsjax.linalg import Paired
 
 BODIES, CONTACTS, NT, BLOCK = 4, 6, 2, 6
@@ -111,6 +112,21 @@ def test_from_known_impulses() -> None:
 def test_what_is_not_reached_is_said() -> None:
     assert BY_PRODUCTS(problem(0.4), tolerance=1e-11, max_iterations=0).residual > 0.1
     assert np.isfinite(BY_PRODUCTS(problem(0.4), tolerance=0.0, max_iterations=1).residual)
+
+
+def test_when_sweeps_give_way() -> None:
+    """Where more of them are missing than patience has, by the rate of the last ones; of numbers that are
+    none, too; and never in between two looks, nor at the first.
+    """
+    steps, before, tolerance = 2 * SPAN, jnp.asarray(1e-2), jnp.asarray(1e-11)
+    for rate in (1.0, 0.9, 0.5, 0.1, 1e-2, 1e-4):
+        missing = np.log(1e-11 / (1e-2 * rate)) / np.log(rate) * SPAN if rate < 1.0 else np.inf
+        found = _creeps(jnp.asarray(steps), before, rate * before, tolerance)
+        assert bool(found) == (missing > PATIENCE), rate
+    slow = 0.9 * before
+    assert not _creeps(jnp.asarray(steps + 1), before, slow, tolerance)
+    assert not _creeps(jnp.asarray(SPAN), before, slow, tolerance)
+    assert _creeps(jnp.asarray(steps), before, jnp.asarray(jnp.nan), tolerance)
 
 
 def wedged(seed: int) -> ContactProblem:

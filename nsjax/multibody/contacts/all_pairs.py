@@ -5,7 +5,15 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterator
 
-from nsjax.multibody.contacts import beam_pairs, closest_pairs, convex_pairs, cylinders, hulls, point_pairs
+from nsjax.multibody.contacts import (
+    beam_pairs,
+    closest_pairs,
+    convex_pairs,
+    cylinder_hull,
+    cylinders,
+    hulls,
+    point_pairs,
+)
 from nsjax.multibody.contacts.all_shapes import KINDS as SHAPES
 from nsjax.multibody.contacts.pair_kind import PairKind
 
@@ -38,7 +46,7 @@ KINDS = PairTable(
         x.kinds: x
         for x in (
             *point_pairs.KINDS, *closest_pairs.KINDS, *cylinders.KINDS, *beam_pairs.KINDS, *hulls.KINDS,
-            *convex_pairs.KINDS,
+            *convex_pairs.KINDS, *cylinder_hull.KINDS,
         )
     }
 )  # fmt: skip

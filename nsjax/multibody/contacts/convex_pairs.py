@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 
 from nsjax.multibody.contacts import boxes, triangles
-from nsjax.multibody.contacts.closest_points import Met, dot, first_of, lengthened, set_back, sign
+from nsjax.multibody.contacts.closest_points import COINCIDE, Met, dot, first_of, lengthened, set_back, sign
 from nsjax.multibody.contacts.hulls import ROUND, ROWS, TILT, Faces, vertices_of
 from nsjax.multibody.contacts.pair_kind import PairKind
 from nsjax.multibody.contacts.point_pairs import CORNERS, POINTS
@@ -32,13 +32,15 @@ STEPS = 40
 vertex is nearer.
 """
 
-CLOSE = 1e-10
-"""Part of the squared distance by which a further vertex must be nearer: rounding at `APART`, a hundred
-times.
+APART = 1e-2
+"""Distance to which solids are moved apart to find what meets, in parts of the smaller one: a fifth of
+`TILT`, so that a tilt brings corners and edges nearer than the rest of a face; and far enough for `CLOSE`.
 """
 
-APART = 1e-2
-"""Distance to which solids are moved apart to find what meets, in parts of the smaller one."""
+CLOSE = 1e-10
+"""Part of the squared distance by which a further vertex must be nearer. Rounding of the distance leaves
+``eps / APART**2 = 2e-12`` of its square; fifty times that.
+"""
 
 ROUNDS = 4
 """Directions that are tried one after the other, each the one between the nearest points of the solids that
@@ -46,11 +48,17 @@ were moved apart along the last one: of sixty random hulls in each other two mis
 directions, one with four.
 """
 
-NUDGE = 1e-6
-"""Tilt that tells which of parallel features are taken [rad]."""
+NUDGE = COINCIDE
+"""Tilt that tells which of parallel features are taken [rad]. It changes distances of points by as much as
+makes them coincide, in parts of the size of a solid, so that no gap is off by more; of the squared distance
+it is ``2 NUDGE / APART = 2e-4``, far above `CLOSE`.
+"""
 
 ALIKE = 0.9
-"""Cosine up to which normals of further places may lean from that of the first."""
+"""Cosine up to which normals of further places may lean from that of the first, 26 degrees: nine times the
+tilt by which they are looked for. What leans more is another contact of the same solids, which holds
+nothing of this face.
+"""
 
 FACES_OF_TETRAHEDRON = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]).T
 

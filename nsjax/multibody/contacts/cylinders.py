@@ -90,9 +90,11 @@ def _still(x: Any) -> Any:
 
 
 def features(other: Solid, direction: Array) -> Array:
-    """Components of a direction that tell faces of a box, or of a cylinder, from each other."""
+    """Components of a direction that tell faces of a box, a cylinder or a hull from each other."""
     if isinstance(other.numbers[0], boxes.Box):
         return boxes.seen(other.numbers[0].axes, direction)
+    if len(other.numbers) == 1:  # a hull, which has no axis
+        return direction
     return dot(direction, other.numbers[1])[None]
 
 
@@ -136,8 +138,11 @@ def held_rims(rims: Rims, other: Solid) -> Held:
         none = ~jnp.any(over)
         turns = [jnp.cos(angles - 0.5 * np.pi * k) for k in range(4)]
         four = jnp.stack([jnp.sum(_picked(x, over | none) * angles) for x in turns])
-        bends = jax.vmap(lambda x: jax.jvp(lambda y: rate(end, y), (x,), (jnp.ones(()),))[1])
-        return jnp.stack([first, second]), bends(jnp.stack([first, second])), depth, four, none
+        pair = jnp.stack([first, second])
+        rates, bends = jax.vmap(lambda x: jax.jvp(lambda y: rate(end, y), (x,), (jnp.ones(()),)))(pair)
+        # where two faces are as deep the distance has a kink: the point stays there
+        bends = jnp.where(jnp.abs(rates) <= COINCIDE * bends, bends, 0.0)
+        return pair, bends, depth, four, none
 
     ends = jnp.array([0.0, 1.0])
     pair, bend, depth, four, none = jax.vmap(of_end)(ends)
@@ -152,7 +157,7 @@ def held_rims(rims: Rims, other: Solid) -> Held:
     return Held(end, angle, jnp.where(bend > SOUND * radius, bend, 0.0), ~back)
 
 
-def _pointed(points: Array, radius: Any, other: Solid, kept: Array, size: Any) -> Met:
+def pointed(points: Array, radius: Any, other: Solid, kept: Array, size: Any) -> Met:
     """Balls round points (3, k) against a solid; both touch in the middle of the gap."""
     distance, unit = jax.vmap(other.at, 1, (0, 1))(points)
     middle = points - 0.5 * (radius + distance) * unit
@@ -169,7 +174,7 @@ def of_rims(rims: Rims, other: Solid, held: Held, size: Any) -> Met:
         )
 
     points = jax.vmap(one, out_axes=1)(held.end, held.angle, held.bend)
-    return _pointed(points, 0.0, other, held.kept, size)
+    return pointed(points, 0.0, other, held.kept, size)
 
 
 def held_axis(line: tuple[Array, Array, Any], other: Solid) -> tuple[Array, Array]:
@@ -226,7 +231,7 @@ def _capsule_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     places, kept = _held_capsule(scene, part, numbers) if near is None else near
     radius = numbers.first.radius
     points = middle[:, None] + places * along[:, None]
-    return _pointed(points, radius, _other(scene, part, numbers), kept, half + radius)
+    return pointed(points, radius, _other(scene, part, numbers), kept, half + radius)
 
 
 def _facing(box: boxes.Box, direction: Array) -> Array:
@@ -265,8 +270,8 @@ def _cylinder_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     corners = box.centre[:, None] + boxes.through(box.axes, facing * box.half[:, None])
     return joined([
         of_rims(rims_of(scene, part.bodies[0], first), other, rims, size),
-        _pointed(points, first.radius, other, lateral, size),
-        turned_over(_pointed(corners, 0.0, _own(scene, part, numbers), jnp.ones(4, bool), size)),
+        pointed(points, first.radius, other, lateral, size),
+        turned_over(pointed(corners, 0.0, _own(scene, part, numbers), jnp.ones(4, bool), size)),
     ])  # fmt: skip
 
 

@@ -285,20 +285,22 @@ class SpatialTree:
         return jnp.concatenate([_between(*x, q0, q1) for x in self._runs])
 
     @functools.cached_property
-    def _runs(self) -> tuple[tuple[int | None, slice, slice], ...]:
-        """Coordinates that stand side by side, in ``q`` and ``v``: numbers, None; or those of one body, by
-        the entry among them where its quaternion begins.
+    def _runs(self) -> tuple[tuple[int | None, slice, slice, int], ...]:
+        """Coordinates that stand side by side, in ``q`` and ``v``: numbers, None; or those of many bodies
+        alike, by the entry of each where its quaternion begins.
         """
-        made: list[tuple[int | None, slice, slice]] = []
+        made: list[tuple[int | None, slice, slice, int]] = []
         for link in sorted(self.topology.links, key=lambda x: (x.q, x.v)):
             turn_at, own, rates = link.kind.turn_at, link.entries, link.rates
-            if made and turn_at is None and made[-1][0] is None:
-                _, q, v = made[-1]
-                if (q.stop, v.stop) == (own.start, rates.start):
-                    made[-1] = None, slice(q.start, own.stop), slice(v.start, rates.stop)
+            if made and turn_at == made[-1][0]:
+                _, q, v, many = made[-1]
+                alike = turn_at is None or q.stop - q.start == many * (own.stop - own.start)
+                if alike and (q.stop, v.stop) == (own.start, rates.start):
+                    many = 1 if turn_at is None else many + 1
+                    made[-1] = turn_at, slice(q.start, own.stop), slice(v.start, rates.stop), many
                     continue
             if own.stop > own.start:
-                made.append((turn_at, own, rates))
+                made.append((turn_at, own, rates, 1))
         return tuple(made)
 
     @property
@@ -307,18 +309,27 @@ class SpatialTree:
         return all(x.kind.turn_at is None for x in self.topology.links)
 
 
-def _moved(turn_at: int | None, of_q: slice, of_v: slice, q: Array, xi: Array) -> Array:
+def _moved(turn_at: int | None, of_q: slice, of_v: slice, many: int, q: Array, xi: Array) -> Array:
     own, step = q[of_q], xi[of_v]
     if turn_at is None:
         return own + step
-    return rotations.move_pose(own, step) if turn_at else rotations.rotate(own, step)
+    return _body_by_body(rotations.move_pose if turn_at else rotations.rotate, many, own, step)
 
 
-def _between(turn_at: int | None, of_q: slice, of_v: slice, q0: Array, q1: Array) -> Array:
+def _between(turn_at: int | None, of_q: slice, of_v: slice, many: int, q0: Array, q1: Array) -> Array:
     a, b = q0[of_q], q1[of_q]
     if turn_at is None:
         return b - a
-    return rotations.pose_between(a, b) if turn_at else rotations.rotation_between(a, b)
+    return _body_by_body(rotations.pose_between if turn_at else rotations.rotation_between, many, a, b)
+
+
+def _body_by_body(function: Any, many: int, a: Array, b: Array) -> Array:
+    """``function`` of the coordinates of so many bodies alike, at once."""
+    if many == 1:
+        one: Array = function(a, b)
+        return one
+    made: Array = jax.vmap(function)(a.reshape(many, -1), b.reshape(many, -1))
+    return made.reshape(-1)
 
 
 def _diagonal(entries: Array | None, n: int) -> Any:
