@@ -18,6 +18,7 @@ from nsjax.core.branches import repeat_for
 from nsjax.core.step import Formed, SystemState
 from nsjax.core.system import State
 from nsjax.linalg import Blocks, summed
+from nsjax.math import norm
 from nsjax.types import Array, record
 
 # Accelerations scale shifts; plain Newton steps on few contacts find them to rounding.
@@ -100,10 +101,18 @@ def shift_back(
     return saltation.shift_apart(system, back, shift, -dv - x.aside, -da - _moved(x)), force, near
 
 
-def near_border(x: EventMotion, dt: Array) -> Array:
-    """Contacts (nc,) bool whose impact is at the border of sticking and sliding, see `at_border`."""
+def near_border(x: EventMotion, dt: Array, second_order: bool) -> Array:
+    """Contacts (nc,) bool whose impact is at the border of sticking and sliding, see `at_border`; with
+    ``second_order`` the state before it is known to ``dt^2``: to the part of a step that is the
+    part of itself by which the answer changes in a step.
+    """
     end = SystemState(system=x.at.system, params=x.at.params, state=x.end)
-    return _near(x, _alone(x), accelerate(end, x.after, x.rule)[1], dt)
+    alone = (_, p, _), (_, dp, _) = _alone(x)
+    if second_order:
+        bound = x.at.friction() * jnp.abs(p[:, 0])
+        change = dt * (x.at.friction() * jnp.abs(dp[:, 0]) + norm(dp[:, 1:]))
+        dt = dt * jnp.where(change < bound, change / jnp.where(bound > 0.0, bound, 1.0), 1.0)
+    return _near(x, alone, accelerate(end, x.after, x.rule)[1], dt)
 
 
 def _near(x: EventMotion, alone: tuple[Blow, Blow], force: Array, dt: Array) -> Array:

@@ -118,14 +118,15 @@ class InModes:
         fits: ``scheme -> bool``, whether its options allow it.
         advance: ``(step, held, answer) -> PartEnd`` with the closed contacts ``held`` (nc,) bool; None:
             all are open.
-        held: ``memory -> (nc,)`` bool, contacts that are closed and at rest.
-        remembered: ``(memory, end, held, met, struck) -> memory`` after a step.
+        held: ``memory -> (nc,), (nc,)`` bool, contacts that are closed and at rest, and of these those
+            that slide.
+        remembered: ``(memory, end, held, stuck, met, struck) -> memory`` after a step.
     """
 
     fits: Callable[[Any], bool]
     advance: Callable[[Any, Array | None, Answer], PartEnd]
-    held: Callable[[Any], Array]
-    remembered: Callable[[Any, PartEnd, Array, Array, Array], Any]
+    held: Callable[[Any], tuple[Array, Array]]
+    remembered: Callable[[Any, PartEnd, Array, Array, Array, Array], Any]
 
 
 @record(

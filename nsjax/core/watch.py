@@ -52,7 +52,8 @@ class WatchLimits(NamedTuple):
 
     Args:
         resolved: misses with a margin up to this are noted; with ``|c|`` of this step, so that a contact
-            turned by an impact elsewhere just before it closes is.
+            turned by an impact elsewhere just before it closes is. Where that impact is located, the
+            margin alone tells.
         sequence: hits whose flight took up to this many times their margin belong to a sequence of bounces
             and are left out, but for those that come ever more slowly. A miss is no bounce, however short
             its flight: from the surface a ballistic flight comes back to it.
@@ -97,11 +98,19 @@ def watch_gaps(watch: Watch, output: Output, dt: Array, limits: WatchLimits) -> 
     moves = smallest > 0.0
     smaller = jnp.where(moves & (smallest < size), smallest, size)
     least = watch.last - (event.gap - watch.before) ** 2 / (8.0 * size)
+    if limits.locates:
+        located = ~jnp.any(bits & notes.UNLOCATED != 0)
+        # a contact that is turned within the step has gone on as before until then
+        coming = 2.0 * watch.last - watch.before - smaller
+        least = jnp.where(located & (coming > least), coming, least)
     missed = turned & ~event.active & (watch.off >= limits.flight)
     # less than zero where the contact closes and opens between two steps, unseen
     short = jnp.sqrt(jnp.where(missed & (least > 0.0), 2.0 * least / size, 0.0))
     # where an impact elsewhere turns the motion, the acceleration is that of the flight before it
     margin = short * jnp.sqrt(size / smaller)
+    if limits.locates:
+        # by the acceleration of the flight, not by the jump that turned the contact
+        short = jnp.where(located, margin, short)
     margin = jnp.where(hit, jnp.where(moves, jnp.abs(event.rate_before) * dt / smaller, jnp.inf), margin)
     graze = (own != 0) | (slows & (margin < limits.near)) | (limits.sequence * margin < watch.off)
     seen = known & (missed | (hit & graze))

@@ -15,6 +15,7 @@ from scipy.integrate import solve_ivp
 
 from nsjax import State, System
 from nsjax.contact import ContactLaw
+from tests.gradients.hybrid import MOST
 
 NAMES = ("tip", "length", "floor", "stop", "mu", "rebound", "torque", "omega", "stiffness", "a0", "b0")
 GRAVITY, DAMPING = 9.81, 0.6
@@ -59,6 +60,10 @@ def build(p):
 
 
 OPEN, STICK = "open", "stick"
+STRAIGHT = 1e-7
+"""Angle [rad] between the links below which the tip cannot stick: its normal and tangent are one direction.
+At its greatest reach on the floor the tip turns, whatever its friction is (seed 8).
+"""
 
 
 class Motion:
@@ -159,6 +164,8 @@ class Motion:
         for modes in itertools.product(*cases):
             if sum({OPEN: 0, STICK: 2}.get(mode, 1) for mode in modes) > 2:
                 continue
+            if STICK in modes and abs(np.sin(x[0] - x[1])) < STRAIGHT:
+                continue
             _, forces, (up, along) = self.solve(t, x, modes)
             good = True
             for i, mode in enumerate(modes):
@@ -219,7 +226,7 @@ class Motion:
     def run(self, end: float) -> np.ndarray:
         """State at ``end``."""
         t, x = 0.0, np.array([self.p["a0"], self.p["b0"], 0.0, 0.0])
-        while True:
+        while len(self.events) < MOST:
             marks = [(i, kind) for _, i, kind in self.signals(t, x)]
 
             def make(k):
@@ -237,6 +244,7 @@ class Motion:
             k = next(k for k, times in enumerate(found.t_events) if len(times))
             t, x = float(found.t_events[k][0]), found.y_events[k][0].copy()
             self.through(t, x, *marks[k])
+        raise AssertionError("too many events")
 
     def through(self, t, x, i: int, kind: str) -> None:
         """Through an event; ``x`` is changed in place."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +11,9 @@ import pytest
 
 from nsjax import schemes
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
-from tests.gradients import arm, belt, bowl, table
+from tests.gradients import arm, belt, bowl, particle, table
 from tests.gradients import test_row_of_balls as row
+from tests.gradients.cases import REVERSAL
 from tests.gradients.program import floats, off, primes_near, sensitivity
 
 SCHEME = schemes.localized(schemes.half_explicit(), changes=True)
@@ -94,6 +97,21 @@ def test_a_two_link_arm_with_a_stop_and_a_rough_floor(seed: int) -> None:
     runs = derivatives(arm, p, end, grid)
     assert 1.9 < order(grid, [off(run.x, exact) for run in runs]) < 2.1
     assert 1.8 < order(grid, [off(run.jacobian, slopes) for run in runs]) < 2.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ahead", [1e-8, 2e-11, -2e-11])
+def test_a_turn_at_the_border_of_two_steps(ahead: float) -> None:
+    """Sliding that is slower than any tolerance as a step begins still turns at its own time."""
+    x = dict(REVERSAL.values)
+    turn = -x["vx"] / (9.81 * (np.sin(x["slope"]) + x["friction"] * np.cos(x["slope"])))
+    case = dataclasses.replace(REVERSAL, time=100 * (turn - ahead) / 57)
+    run = sensitivity(particle.SYSTEM, particle.build, SCHEME, case.vector(), case.time, 100)
+    end, slopes = particle.reference(case)
+    assert run.notes == 0
+    # parabolas are exact; the turn is located at a speed of 1e-10 m/s
+    assert off(run.x, end) < 1e-9
+    assert off(run.jacobian[:, case.index()], slopes) < 1e-8
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 
 from nsjax import notes, schemes
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
-from tests.gradients import box, mechanism, walls
+from tests.gradients import box, mechanism, sphere, walls
 from tests.gradients.hybrid import secants
 from tests.gradients.program import floats, off, primes_near, slope
 from tests.references.slider_crank import START, Data, event_driven
@@ -19,6 +19,7 @@ from tests.references.slider_crank import START, Data, event_driven
 SCHEME = schemes.localized(schemes.half_explicit(), changes=True)
 GRID = primes_near(151, 5, 10)
 EXACT = 1e-9
+IMPACTS = "impact", "stick impact", "slip impact"
 
 
 @functools.cache
@@ -58,7 +59,7 @@ def orders(motion, p, end: float, impacts: int, columns=None) -> tuple[list[floa
     """
 
     def instants_of(p):
-        return np.array([t for t, kind, _ in motion.motion(p, end)[1] if kind == "impact"])
+        return np.array([t for t, kind, _ in motion.motion(p, end)[1] if kind in IMPACTS])
 
     def state_of(p):
         return motion.motion(p, end)[0]
@@ -83,6 +84,17 @@ def orders(motion, p, end: float, impacts: int, columns=None) -> tuple[list[floa
 def test_states_instants_and_their_derivatives(motion) -> None:
     found, bits = orders(motion, motion.VALUES, motion.TIME, 8)
     assert not bits & ~notes.KINK
+    assert np.all(np.abs(np.array(found[:2]) - 2.0) < 0.1)
+    assert np.all(np.abs(np.array(found[2:]) - 2.0) < 0.2)
+
+
+@pytest.mark.slow
+def test_a_spinning_ball_in_space() -> None:
+    """Between a floor and a wall, bent by its spin: impacts that stick, slip and stick."""
+    kinds = [(kind, k) for _, kind, k in sphere.motion(sphere.VALUES, sphere.TIME)[1]]
+    assert kinds == [("stick impact", 0), ("slip impact", 1), ("stick impact", 0)]
+    found, bits = orders(sphere, sphere.VALUES, sphere.TIME, 8)
+    assert not bits
     assert np.all(np.abs(np.array(found[:2]) - 2.0) < 0.1)
     assert np.all(np.abs(np.array(found[2:]) - 2.0) < 0.2)
 
@@ -128,8 +140,8 @@ def test_random_boxes_on_a_rough_floor(seed: int) -> None:
     """Thrown on a tilted, shaken floor they strike, slide, turn, stick and slip."""
     p, end, _ = box.draw(seed)
     found, bits = orders(box, p, end, 12, box.columns(p))
-    # corners that barely lift are told as grazes, impacts near the border of sticking as kinks
-    assert not bits & ~(notes.GRAZING | notes.NEAR | notes.KINK)
+    # in coarse steps the corner 0 of seed 6 is within a gate of closing when the other one turns it
+    assert not bits & ~(notes.GRAZING if seed == 6 else 0)
     assert np.all(np.abs(np.array(found[:2]) - 2.0) < 0.1)
     assert np.all(np.abs(np.array(found[2:]) - 2.0) < 0.2)
 

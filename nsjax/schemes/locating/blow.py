@@ -58,7 +58,8 @@ def blow(scheme: Scheme, there: SystemState, struck: Struck) -> Blow:
     if scheme.gradient != "discrete" and (system.nt or system.nc > 1):
         around = _around(inner, f.at, state, jump, struck)
         if system.nt:
-            near = struck.now & near_border(around, events.frozen(struck.dt))
+            second_order = inner.in_modes is not None
+            near = struck.now & near_border(around, events.frozen(struck.dt), second_order)
         if system.nc > 1:
             apart = (jnp.sum(struck.now) > 1) & ~jnp.any(pairs)
             own = lambda s: _each_in_time(around, s, jump, struck, there.gap())  # noqa: E731

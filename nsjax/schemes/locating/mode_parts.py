@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from nsjax.contact import events
 from nsjax.contact.criteria import criteria_of
@@ -91,38 +92,41 @@ def look(system: System, d: StepPart, state: State) -> tuple[Array, Array]:
     return jnp.concatenate([gap[None], others]), force
 
 
-def begin(system: System, d: StepPart, held: Array, gone: Array, begun: Array) -> tuple[StepPart, Array]:
-    """The part with its modes, and whether a contact is closed that neither rests nor leaves.
+def begin(
+    system: System, d: StepPart, held: Array, gone: Array, slid: Array, begun: Array
+) -> tuple[StepPart, Array]:
+    """The part with its modes, and contacts (nc,) bool that are closed and neither rest nor leave.
 
     Args:
         held: (nc,) bool, contacts closed at rest.
         gone: (nc,) bool, contacts released in this step.
-        begun: (nc,) sign in which contacts begin to slide.
+        slid, begun: (nc,) bool, contacts that slide already; (nc,) sign in which others begin to.
     """
     at = events.frozen(SystemState(system=system, params=d.params, state=d.state))
-    modes = modes_at(inside(d.scheme), at, held, begun)
+    modes = modes_at(inside(d.scheme), at, held, slid, begun)
     gap = at.gap()
     released = gone | (held & ~modes.held)
     low = acting(system, at.t, at.q, at.params, (gap <= 0.0) & ~modes.held)
     rates = branch(jnp.any(low), lambda _: events.gap_rates(at), lambda _: jnp.zeros(gap.shape), None)
     leaves = low & ((rates > 0.0) & ~events.at_rest(criteria_of(d.scheme), rates, at.v) | released)
     base = jnp.where(leaves, jnp.minimum(gap, 0.0), 0.0)
-    return dataclasses.replace(d, modes=modes, base=base), jnp.any(low & ~leaves)
+    return dataclasses.replace(d, modes=modes, base=base), low & ~leaves
 
 
 def trial(system: System, d: StepPart) -> tuple[StepPart, PartEnd, Array]:
-    """The motion to the end of the step, what would come to an end before, and whether a contact that was
-    penetrated hops: it leaves and comes back without having been open at the end of the step.
+    """The motion to the end of the step, what would come to an end before, and penetrated contacts
+    (nc,) bool that hop: they leave and come back without having been open at the end of the step.
     """
     end = advance(system, d, d.left)
     at, still = events.frozen((state_of(d, d.left, end), d))
     told = look(system, still, at)[0]
     hit = acting(system, at.t, at.q, still.params, told[0] < 0.0)
-    hit = jnp.concatenate([hit[None], told[1:] < -DEPTH])
+    # nothing changes where a force passes zero by rounding
+    hit = jnp.concatenate([hit[None], told[1:] < np.array([-DEPTH, 0.0, -DEPTH])[: len(told) - 1, None]])
     low = (d.base < 0.0) & (told[0] + d.base <= DEPTH)
     there = SystemState(system=system, params=still.params, state=at)
     hops = branch(jnp.any(low), lambda _: low & (events.gap_rates(there) <= 0.0), lambda _: low, None)
-    return dataclasses.replace(d, hit=hit, low=jnp.min(jnp.where(hit, told, FAR))), end, jnp.any(hops)
+    return dataclasses.replace(d, hit=hit, low=jnp.min(jnp.where(hit, told, FAR))), end, hops
 
 
 def arrival(system: System) -> Callable[[StepPart], Arrival]:

@@ -29,11 +29,11 @@ class _Partial:
 
     Args:
         state, left: where it stands, and the time that is left [s].
-        held, gone, begun: (nc,) contacts closed at rest; released in this step; sign in which they begin
-            to slide.
+        held, gone, slid, begun: (nc,) contacts closed at rest; released in this step; that slide since
+            before; sign in which they begin to.
         end: of the last part, its impulses summed over the parts and impacts.
         event: contact decisions.
-        met: (nc,) bool, contacts of which something came to an end.
+        met: (nc,) bool, contacts of which something came to an end, or that keep the step from its modes.
         bits: (nc,) notes.
         iterations, residual: of the contact problems of impacts.
         done, failed: whether it has ended; whether it is left to the scheme inside.
@@ -43,6 +43,7 @@ class _Partial:
     left: Array
     held: Array
     gone: Array
+    slid: Array
     begun: Array
     end: PartEnd
     event: Event
@@ -86,8 +87,9 @@ def _nothing(step: Step) -> _Partial:
     event = Event(gap=zero, active=none, impact=none, rate_before=zero, rate_after=zero, shift=zero,
                   timed=none)  # fmt: skip
     state = State(t=jnp.asarray(step.state.t), q=step.state.q, v=v)
+    held, slid = rules.held(step.carry.memory)
     return _Partial(
-        state=state, left=step.dt, held=rules.held(step.carry.memory), gone=none, begun=zero,
+        state=state, left=step.dt, held=held, gone=none, slid=slid, begun=zero,
         end=PartEnd(q=state.q, v=v, a=jnp.zeros_like(v), force=rows, impulse=rows), event=event, met=none,
         bits=jnp.zeros(system.nc, int), iterations=jnp.asarray(0), residual=jnp.zeros(()), done=no,
         failed=no,
@@ -117,21 +119,24 @@ def _flight(step: Step, part: _Partial) -> tuple[_Partial, _Partial]:
 def _part(step: Step, part: _Partial) -> _Partial:
     """Goes on to the end of the step, or to the next event and through it."""
     system, d = step.system, _starting(step, part)
-    d, rattles = begin(system, d, part.held & ~part.gone, part.gone, part.begun)
-    part = dataclasses.replace(
-        part, failed=part.failed | rattles, gone=part.gone | part.held & ~d.modes.held
-    )
+    d, rattles = begin(system, d, part.held & ~part.gone, part.gone, part.slid, part.begun)
+    gone = part.gone | part.held & ~d.modes.held
+    part = _left_over(dataclasses.replace(part, gone=gone, slid=d.modes.slide != 0.0), rattles)
     d, end, hops = trial(system, d)
 
     def rest(both: tuple[_Partial, PartEnd]) -> _Partial:
         part, end = both
         # the scheme inside brings to rest what hops
-        failed = part.failed | hops
-        done = dataclasses.replace(part, done=jnp.asarray(True), held=d.modes.held, failed=failed)
+        done = dataclasses.replace(_left_over(part, hops), done=jnp.asarray(True), held=d.modes.held)
         return _gone_on(done, d, d.left, end)
 
     through = lambda both: _through(step, d, both[0])  # noqa: E731
     return branch(jnp.any(d.hit), through, rest, (part, end))
+
+
+def _left_over(part: _Partial, contacts: Array) -> _Partial:
+    """The step, left to the scheme inside if there are such ``contacts`` (nc,) bool."""
+    return dataclasses.replace(part, met=part.met | contacts, failed=part.failed | jnp.any(contacts))
 
 
 def _gone_on(part: _Partial, d: StepPart, sigma: Array, end: PartEnd) -> _Partial:
@@ -153,10 +158,12 @@ def _through(step: Step, d: StepPart, part: _Partial) -> _Partial:
     part = _gone_on(part, d, x.sigma, x.end)
     part = dataclasses.replace(part, met=part.met | jnp.any(d.hit, axis=0), failed=part.failed | ~x.found)
     held = d.modes.held
-    begun = part.begun
+    slid, begun = part.slid, part.begun
     if system.nt:
         begun = jnp.where(now[3], -jnp.sign(x.force[:, 1]), jnp.where(now[2], 0.0, begun))
-    part = dataclasses.replace(part, held=held, gone=(part.gone | now[1]) & ~now[0], begun=begun)
+        slid = slid & ~now[2]
+    gone = (part.gone | now[1]) & ~now[0]
+    part = dataclasses.replace(part, held=held, gone=gone, slid=slid, begun=begun)
     hit = lambda p: _struck(step, d, p, now[0])  # noqa: E731
     return branch(jnp.any(now[0]), hit, lambda p: p, part)
 
@@ -177,6 +184,7 @@ def _struck(step: Step, d: StepPart, part: _Partial, now: Array) -> _Partial:
     impulse = part.end.impulse + jnp.concatenate([jump.contacts.reshape(-1), jump.constraints])
     return dataclasses.replace(
         part, state=met.state, held=events.frozen((held | now) & rests), failed=failed,
+        slid=jnp.zeros_like(part.slid), begun=jnp.zeros_like(part.begun),
         end=dataclasses.replace(part.end, impulse=impulse), event=merged(part.event, event),
         bits=part.bits | met.notes, iterations=part.iterations + jump.iterations,
         residual=jnp.maximum(part.residual, jump.residual),
@@ -194,7 +202,8 @@ def _finished(step: Step, part: _Partial) -> tuple[Carry, Output]:
     ahead = step.at(State(t=part.state.t, q=system.retract(state.q, step.dt * state.v), v=state.v))
     status = step_status(ahead, part.state, gap, jnp.asarray(True), part.residual)
     force, impulse = ((x[:n].reshape(system.nc, d), x[n:]) for x in (part.end.force, part.end.impulse))
-    memory = rules.remembered(step.carry.memory, part.end, part.held, event.active, event.impact)
+    stuck = part.held & ~part.slid
+    memory = rules.remembered(step.carry.memory, part.end, part.held, stuck, event.active, event.impact)
     output = Output(
         force_normal=force[0][:, 0], force_tangential=force[0][:, 1:], constraint_force=force[1],
         impulse_normal=impulse[0][:, 0], impulse_tangential=impulse[0][:, 1:],

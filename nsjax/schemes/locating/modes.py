@@ -17,6 +17,7 @@ from nsjax.core.step import SystemState
 from nsjax.core.system import System, at_nodes_alone
 from nsjax.linalg import matvec, solve
 from nsjax.math import norm
+from nsjax.schemes.locating.trial_steps import DEPTH
 from nsjax.types import Array, PyTree, record
 
 SLIP_SCALE = 1e-2
@@ -102,29 +103,33 @@ def signals(at: SystemState, modes: Modes) -> tuple[Array, Array]:
     """Positive as long as modes last, (1, nc), in the plane with friction (3, nc): the normal force, the
     sliding velocity in its own direction, and what is left of the bound of friction; one elsewhere. And the
     forces (nc, 1 + nt) of the held contacts.
+
+    Sliding ends a little behind rest, as gaps close a little below zero: what has not ended in a step
+    is still ahead at the start of the next.
     """
     force = forces_in(at, modes)
     loaded = jnp.where(modes.held, FORCE_SCALE * force[:, 0] / modes.size, 1.0)
     if not at.system.nt:
         return loaded[None], force
     slides = modes.slide != 0.0
-    slip = jnp.where(slides, SLIP_SCALE * modes.slide * at.slip()[:, 0], 1.0)
+    slip = jnp.where(slides, SLIP_SCALE * modes.slide * at.slip()[:, 0] + DEPTH, 1.0)
     spare = at.friction() * force[:, 0] - norm(force[:, 1:])
     grip = jnp.where(modes.stuck, FORCE_SCALE * spare / modes.size, 1.0)
     return jnp.stack([loaded, slip, grip]), force
 
 
-def modes_at(scheme: Scheme, at: SystemState, held: Array, begun: Array) -> Modes:
+def modes_at(scheme: Scheme, at: SystemState, held: Array, slid: Array, begun: Array) -> Modes:
     """Modes in which the motion goes on from a state, without derivatives.
 
     Args:
         held: (nc,) bool, closed contacts whose gap rate is zero.
+        slid: (nc,) bool, contacts that slide since before, however slowly: their turn is still ahead.
         begun: (nc,) sign in which contacts at rest begin to slide, where that is known already.
     """
     criteria, at = criteria_of(scheme), frozen(at)
 
     def closed(_: None) -> Modes:
-        first = _guess(criteria, at, held, begun)
+        first = _guess(criteria, at, held, slid, begun)
         force = forces_in(at, first)
         grip = at.friction() * force[:, 0] >= norm(force[:, 1:])
         stays = (force[:, 0] >= 0.0) & (~first.stuck | grip)
@@ -136,13 +141,13 @@ def modes_at(scheme: Scheme, at: SystemState, held: Array, begun: Array) -> Mode
     return branch(jnp.any(held), closed, lambda _: no_modes(at.system.nc), None)
 
 
-def _guess(criteria: Criteria, at: SystemState, held: Array, begun: Array) -> Modes:
+def _guess(criteria: Criteria, at: SystemState, held: Array, slid: Array, begun: Array) -> Modes:
     """Contacts slide as they do, and stick where they are at rest."""
     none = no_modes(at.system.nc)
     if not at.system.nt:
         return Modes(held=held, slide=none.slide, stuck=none.stuck, size=none.size)
     slip = at.slip()[:, 0]
-    moves = jnp.abs(slip) > criteria.slide * (1.0 + jnp.max(jnp.abs(at.v)))
+    moves = slid | (jnp.abs(slip) > criteria.slide * (1.0 + jnp.max(jnp.abs(at.v))))
     slide = jnp.where(held, jnp.where(moves, jnp.sign(slip), begun), 0.0)
     stuck = held & (slide == 0.0) & (at.friction() > 0.0)
     return Modes(held=held, slide=slide, stuck=stuck, size=none.size)

@@ -48,15 +48,22 @@ def _fits(scheme: Scheme) -> bool:
     return bool(plain and options.constraint_form == "index_2")
 
 
-def _held(memory: Memory) -> Array:
-    return memory.resting
+def _held(memory: Memory) -> tuple[Array, Array]:
+    touch = memory.touch
+    return memory.resting, memory.resting & (touch.off == 0) & ~touch.stuck
 
 
-def _remembered(memory: Memory, end: PartEnd, held: Array, met: Array, struck: Array) -> Memory:
+def _remembered(
+    memory: Memory, end: PartEnd, held: Array, stuck: Array, met: Array, struck: Array
+) -> Memory:
     """The memory after a step in which the contacts ``met`` took part and ``struck`` had impacts."""
     old = memory.touch
     touch = dataclasses.replace(
-        old, held=held, off=jnp.where(met, 0, old.off + 1), bounced=(old.bounced | struck) & ~held
+        old,
+        held=held,
+        stuck=stuck,
+        off=jnp.where(met, 0, old.off + 1),
+        bounced=(old.bounced | struck) & ~held,
     )
     return dataclasses.replace(
         memory, a=end.a, algorithmic=end.a, force=end.force, algorithmic_force=end.force, closed=held,
