@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,10 @@ from nsjax.core.system import State
 from nsjax.lanes import map_lanes
 from nsjax.types import PyTree
 
-if TYPE_CHECKING:
-    from nsjax.stepper import Stepper, StepperCarry, StepRow
+StepperCarry = Any
+"""Of `nsjax.stepper`, which stands above, as `StepRow` does."""
+
+StepRow = Any
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -27,7 +29,7 @@ class StepBatch:
         lanes: number of lanes.
     """
 
-    stepper: Stepper
+    stepper: Any
     lanes: int
 
     def reset(self, params: PyTree = None, state: State | None = None) -> StepperCarry:
