@@ -56,8 +56,8 @@ def environment(
         ImportError: without the package gymnasium, naming the extra.
         InputError: for a stepper without inputs or outputs, and bounds in the wrong order.
 
-    Limits: one environment on one core: for batches and for derivatives take the stepper itself, with
-    `jax.vmap`, `jax.lax.map` and `jax.lax.scan`. Rendering is left to `nsjax.plot`. Of a start the outputs
+    Limits: one environment on one core: for batches take `nsjax.Stepper.batch`, for derivatives the stepper
+    itself, in `jax.lax.scan`. Rendering is left to `nsjax.plot`. Of a start the outputs
     that are forces are zero.
 
     Example:

@@ -31,6 +31,7 @@ from nsjax.core.system import Problem, State
 from nsjax.core.tables import KINDS, Segment
 from nsjax.loop import LoopProgram, RunSetup, RunState, begin_run, prepare_run, run_row
 from nsjax.sensors import needed_rows, read, row_output
+from nsjax.step_batch import StepBatch
 from nsjax.types import Array, PyTree, record
 
 
@@ -169,6 +170,36 @@ class Stepper:
             params = dataclasses.replace(params, signals=still)
         run, row = run_row(self._setup(params, constants), carry.run, 0)
         return self._made(params, run, row)
+
+    def batch(self, lanes: int) -> StepBatch:
+        """Many environments at once: the same functions with ``lanes`` values first in all they take and
+        give, for policies that answer all of them together.
+
+        On a CPU a step takes the lanes one after the other in one kernel: a lane costs what a single step
+        costs, and has its bits. (`jax.vmap` makes every lane pay for contact and search wherever one has
+        them.) On a GPU they run side by side. Derivatives pass, forward and in reverse.
+
+        Args:
+            lanes: their number.
+
+        Raises:
+            InputError: for a number that is not whole or below one.
+
+        Example:
+            >>> import jax, jax.numpy as jnp, nsjax
+            >>> from nsjax import models, schemes
+            >>> crank = nsjax.stepper(
+            ...     models.slider_crank(), schemes.moreau(), 1e-4, inputs=["torque"], outputs=["theta1"]
+            ... )
+            >>> many = crank.batch(3)
+            >>> u = jnp.array([[0.0], [0.05], [0.1]]) * jnp.ones((100, 1, 1))  # steps, lanes, inputs
+            >>> carry, steps = jax.lax.scan(many.step, many.reset(), u)
+            >>> steps.outputs["theta1"].shape
+            (100, 3)
+        """
+        if not isinstance(lanes, int) or lanes < 1:
+            raise InputError(f"batch: lanes = {lanes!r}; give a whole number of at least 1")
+        return StepBatch(self, lanes)
 
     def _setup(self, params: PyTree, constants: PyTree) -> RunSetup:
         return RunSetup(

@@ -11,7 +11,7 @@ import nsjax
 FLOORS = [
     {"short"},
     {"types", "status", "notes", "startup", "version"},
-    {"configure"},
+    {"configure", "lanes"},
     {"math"},
     {"linalg"},
     {"nonlinear"},
@@ -22,7 +22,7 @@ FLOORS = [
     {"schemes", "multibody", "trajectory", "consistent"},
     {"impacts"},
     {"loop"},
-    {"stability"},
+    {"stability", "step_batch"},
     {"simulate", "stepper"},
     {"models", "analysis", "motion", "environment"},
     {"io"},

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from nsjax import status
 from nsjax.contact import Jump, no_jump
 from nsjax.contact.contact_report import ContactReport
+from nsjax.contact.problem import Given
 from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer
 from nsjax.core.branches import branch
@@ -60,20 +61,27 @@ def step_status(
 
 
 def stage_jump(
-    system: System, answer: StageAnswer, dv: Array, rates: tuple[Array, Array], active: Array | None
-) -> Jump:
+    system: System, answer: StageAnswer, dv: Array, rates: tuple[Array, Array], active: Array | None,
+    given: Given | None = None,
+) -> Jump:  # fmt: skip
     """The result of the stage solver as a `Jump`.
 
     Args:
         dv: (nv,) velocity change of the step.
         rates: of the rows before and after the step, contacts (if any) first.
         active: (nc,) bool, contacts that take part; None where contacts have no rows.
+        given: normal impulses of the contacts that are given. A bounded row that follows a contact has the
+            normal impulse of that contact: without it the row would count as unloaded, and the reversal of
+            its sliding would be no event.
     """
     none = no_jump(system)
     count = 0 if active is None else system.nc * (1 + system.nt)
     impulses, *both = (x[:count].reshape(-1, 1 + system.nt) for x in (answer.impulses, *rates))
     before, after = none.before, none.after
     if active is not None:
+        if given is not None and given.leads:
+            normal = given.normals(impulses[:, 0], active)
+            impulses = jnp.concatenate([normal[:, None], impulses[:, 1:]], axis=1)
         before, after = (jnp.where(active, x[:, 0], 0.0) for x in both)
     return Jump(
         dv=dv,

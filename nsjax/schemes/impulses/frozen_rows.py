@@ -149,5 +149,6 @@ def solve_frozen(
     )
     answer = solve_stage(equations, data, active[: equations.nc], settings, start)
     before, after = (data.frozen.rows.all_rates(v + x) for x in (0.0, answer.z))
-    jump = stage_jump(system, answer, answer.z, (before, after), active if equations.contacts else None)
+    acting = active if equations.contacts else None
+    jump = stage_jump(system, answer, answer.z, (before, after), acting, equations.given(data))
     return jump, answer

@@ -182,4 +182,5 @@ def _jump(run: ImpulseRun, answer: StageAnswer, middle: Array, dv: Array) -> Jum
         return stage_jump(run.system, answer, dv, (empty, empty), None)
     rows = run.at(State(t=state.t + 0.5 * run.dt, q=middle, v=state.v)).rows()
     rates = rows.rate(state.v), rows.rate(state.v + dv)
-    return stage_jump(run.system, answer, dv, rates, run.active)
+    given = run.system.law(run.params).given(run.system.nc, run.dt)
+    return stage_jump(run.system, answer, dv, rates, run.active, given)

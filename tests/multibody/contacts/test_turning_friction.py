@@ -132,7 +132,8 @@ def test_it_rolls_to_a_stop(dimension, coordinates, scheme) -> None:
     assert abs(float(way) - stop) <= speed * dt
     assert np.max(np.abs(v[-1])) < 1e-11
     np.testing.assert_allclose(reverse, forward, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(forward, [-stop / arm, 2.0 * stop / speed], rtol=1e-2)
+    # it stops after 1 s: the square of the part of a step that is left, see test_rolling_stops
+    np.testing.assert_allclose(forward, [-stop / arm, 2.0 * stop / speed], rtol=2.0 * dt**2)
 
 
 @pytest.mark.parametrize("scheme", ["moreau", *OTHERS])

@@ -16,6 +16,7 @@ from nsjax.core.operators import prepared
 from nsjax.multibody import LeftOutWarning, read_mjcf
 from nsjax.multibody.body_sensors import sensed
 from nsjax.multibody.contacts.groups import unused
+from nsjax.multibody.files.actuators import acting_on
 from nsjax.multibody.files.model_source import compiled, opened
 from nsjax.multibody.files.source import Source, identifier
 from nsjax.multibody.files.starts import _coordinates, _entry
@@ -55,6 +56,10 @@ class Oracle:
         self.source = Source(mujoco, self.model, "text")
         for flag in SOFT:
             self.model.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
+        # a bound of several actuators together is left out by the reader, which says so
+        for k in range(self.model.njnt):
+            if len(acting_on(self.source, k)) > 1:
+                self.model.jnt_actfrclimited[k] = 0
         self.model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
         self.data = mujoco.MjData(self.model)
 

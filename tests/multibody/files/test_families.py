@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsjax.multibody import read_urdf
+from nsjax.multibody import LeftOutWarning, read_mjcf, read_urdf
 from tests.multibody.files.families import Family, robot
 from tests.multibody.files.oracle import compared
 
@@ -21,10 +21,20 @@ def checked(worst: dict[str, float]) -> None:
         assert error < (1e-8 if "acc" in what else 1e-10), (what, error)
 
 
-@pytest.mark.parametrize("seed", [2, *(pytest.param(k, marks=SLOW) for k in range(FILES) if k != 2)])
+@pytest.mark.parametrize("seed", [2, *(pytest.param(k, marks=SLOW) for k in range(2 * FILES) if k != 2)])
 def test_files(seed: int) -> None:
     """Nested defaults, all joints, springs, tendons, servos, couplings; every other one closes a loop."""
     checked(compared(Family(seed, loops=seed % 2 == 1).text, STATES, seed, 0.3))
+
+
+def test_a_bound_of_several_actuators_together_is_said_to_be_left_out() -> None:
+    """The one thing in which a file of the family differs: in seeds 17, 32 and 39 the bound is reached. The
+    oracle leaves it out, too.
+    """
+    with pytest.warns(
+        LeftOutWarning, match="bound of the sum of all actuators is left out: 'jb00', 'jb10'"
+    ):
+        read_mjcf(Family(17, loops=True).text, contact=False)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=SLOW) for k in range(1, FILES))])

@@ -1,0 +1,137 @@
+"""Batches of a stepper: lanes against single runs, numbers of their own, derivatives, refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import InputError, schemes
+from tests.common.kernel import USERS
+from tests.control.mechanisms import hopper
+
+DT, STEPS, LANES = 1e-3, 200, 5
+COMMAND = (0.5 + 0.1 * np.sin(0.05 * np.arange(STEPS)))[:, None] + np.linspace(-0.05, 0.05, LANES)
+"""Lengths of the legs (steps, lanes): all land, at steps of their own."""
+
+
+def stepper(**more: Any) -> nsjax.Stepper:
+    return nsjax.stepper(
+        hopper(), schemes.moreau(), DT, inputs=["motor"], outputs=["foot.force", "guide.position"], **more
+    )
+
+
+def drops() -> nsjax.State:
+    """Starts of their own."""
+    q = np.array([0.65, 0.5]) + 0.01 * np.arange(LANES)[:, None] * np.array([1.0, -1.0])
+    return nsjax.State(t=0.0, q=q, v=np.zeros(2))
+
+
+def test_lanes_are_single_runs() -> None:
+    own, start = stepper(), drops()
+    many = own.batch(LANES)
+    carry, rows = jax.lax.scan(many.step, many.reset(state=start), COMMAND)
+    assert rows.q.shape == (STEPS, LANES, 2)
+    run = jax.jit(lambda first, u: jax.lax.scan(own.step, first, u))
+    for k in range(LANES):
+        last, alone = run(own.reset(state=dataclasses.replace(start, q=start.q[k])), COMMAND[:, k])
+        assert float(jnp.max(alone.outputs["foot.force"])) > 0.0  # it lands
+        # the same operations; a compiler may round them in another order
+        np.testing.assert_allclose(rows.q[:, k], alone.q, atol=1e-13)
+        np.testing.assert_allclose(
+            rows.outputs["foot.force"][:, k], alone.outputs["foot.force"], rtol=1e-9, atol=1e-9
+        )
+        assert int(carry.status[k]) == int(last.status) == 0
+
+
+def test_a_policy_answers_all_lanes_and_sees_starts() -> None:
+    many = stepper().batch(LANES)
+    start = many.reset(state=drops())
+    seen = many.observe(start)
+    np.testing.assert_allclose(seen.outputs["guide.position"], drops().q[:, 0])
+
+    def policy(state: Any, _: Any) -> Any:
+        carry, seen = state
+        carry, seen = many.step(carry, {"motor": 0.4 + 0.1 * seen.outputs["guide.position"]})
+        return (carry, seen), seen.t
+
+    (carry, _), t = jax.jit(lambda x: jax.lax.scan(policy, x, None, length=30))((start, seen))
+    np.testing.assert_allclose(t[-1], np.full(LANES, 30 * DT))
+    assert not np.any(carry.status)
+
+
+def test_params_of_lanes_and_common_ones() -> None:
+    problem, own = hopper(), stepper()
+    trunk = dataclasses.replace(problem.params["trunk"], mass=np.linspace(2.0, 4.0, LANES))
+    many = own.batch(LANES)
+    carry, _ = jax.lax.scan(many.step, many.reset({**problem.params, "trunk": trunk}), COMMAND)
+    one = dataclasses.replace(trunk, mass=4.0)
+    last, _ = jax.lax.scan(own.step, own.reset({**problem.params, "trunk": one}), COMMAND[:, -1])
+    np.testing.assert_allclose(carry.state.q[-1], last.state.q, atol=1e-13)
+    same = many.reset({**problem.params, "trunk": one})
+    carry, _ = jax.lax.scan(many.step, same, COMMAND)
+    np.testing.assert_allclose(carry.state.q[-1], last.state.q, atol=1e-13)
+
+
+@pytest.mark.slow
+def test_derivatives_of_returns_are_those_of_single_runs() -> None:
+    own = stepper()
+    many = own.batch(LANES)
+
+    def values(u: Any) -> Any:
+        return DT * jnp.sum(jax.lax.scan(many.step, many.reset(), u)[1].q[:, :, 0], axis=0)
+
+    def alone(u: Any) -> Any:
+        return DT * jnp.sum(jax.lax.scan(own.step, own.reset(), u)[1].q[:, 0])
+
+    u, way = jnp.asarray(COMMAND), jnp.asarray(np.cos(0.03 * np.arange(STEPS))[:, None] * np.ones(LANES))
+    reverse = jax.grad(lambda u: jnp.sum(values(u)))(u)
+    forward = jax.jvp(values, (u,), (way,))[1]
+    np.testing.assert_allclose(jnp.sum(reverse * way, axis=0), forward, rtol=1e-10)
+    np.testing.assert_allclose(reverse[:, 2], jax.grad(alone)(u[:, 2]), rtol=1e-10, atol=1e-14)
+
+
+def test_a_lane_skips_what_it_does_not_need() -> None:
+    """Contact and searches are branches of every lane, and the loop over lanes is one kernel: what makes a
+    lane cost what a single step costs. Under `jax.vmap` they are selections, and all lanes pay.
+    """
+    own = stepper()
+    many, u = own.batch(LANES), jnp.asarray(COMMAND)
+
+    def branches(f: Any, *given: Any) -> int:
+        return int(jax.jit(f).lower(*given).as_text().count("stablehlo.case"))
+
+    single = branches(lambda u: jax.lax.scan(own.step, own.reset(), u)[1].q, u[:, 0])
+    batch = jax.jit(lambda u: jax.lax.scan(many.step, many.reset(), u)[1].q).lower(u)
+    assert batch.as_text().count("stablehlo.case") == single > 0
+    assert branches(jax.vmap(lambda u: jax.lax.scan(own.step, own.reset(), u)[1].q, 1), u) < single
+    if jax.default_backend() == "cpu":
+        assert 'xla_cpu_small_call="true"' in batch.compile(USERS).as_text()
+
+
+@pytest.mark.parametrize("lanes", [0, 2.0])
+def test_numbers_of_lanes_that_are_none(lanes: Any) -> None:
+    with pytest.raises(InputError, match=r"batch: lanes = .*; give a whole number of at least 1"):
+        stepper().batch(lanes)
+
+
+def test_other_numbers_of_lanes_and_structures() -> None:
+    many = stepper().batch(LANES)
+    one = r"has shape .*, and the batch 5 lanes; give one entry a lane on its first axis"
+    with pytest.raises(InputError, match="step: u " + one):
+        many.step(many.reset(), np.zeros((3, 1)))
+    with pytest.raises(InputError, match="step: u " + one):
+        many.step(many.reset(), {"motor": 0.5})
+    with pytest.raises(InputError, match="reset: a leaf " + one):
+        many.reset(state=dataclasses.replace(drops(), q=np.zeros((3, 2))))
+    words = (
+        "reset: params or state of a batch have another structure than those of the problem; put other "
+        "numbers into problem.params and problem.state"
+    )
+    with pytest.raises(InputError, match=words):
+        many.reset({"trunk": 1.0})
