@@ -58,7 +58,11 @@ def _filled(body: Any, empty: dict[str, tuple[float, np.ndarray]]) -> bool:
     if mass > 0.0 and np.any(moments):
         return False
     empty[body.name] = mass, moments * 0.0
-    body.explicitinertial, body.mass, body.fullinertia = True, max(mass, 1.0), [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
+    body.explicitinertial, body.mass, body.fullinertia = (
+        True,
+        max(mass, 1.0),
+        [1.0, 1.0, 1.0, 0.0, 0.0, 0.0],
+    )
     return True
 
 
