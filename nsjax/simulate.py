@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.contact.overflow import OVERFLOWED, without_overflow
 from nsjax.core import checks
 from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
@@ -283,8 +284,14 @@ def some_rows(call: Call, run: RunState, done: int, count: int) -> tuple[RunStat
     counts[:count] = call.every
     if done < 0:
         counts[0] = 0
-    run, part = _advance(call.program, call.scheme, call.params, run, call.dt, counts)
-    return run, jax.tree.map(lambda x: np.asarray(x)[:count], part)
+    known = call.program, call.scheme.options
+    swift = None if known in OVERFLOWED else without_overflow(call.program.system, call.scheme, run.closed)
+    for scheme in (call.scheme,) if swift is None else (swift, call.scheme):
+        after, part = _advance(call.program, scheme, call.params, run, call.dt, counts)
+        if scheme is call.scheme or not int(after.status):
+            break
+        OVERFLOWED.add(known)
+    return after, jax.tree.map(lambda x: np.asarray(x)[:count], part)
 
 
 def joined_rows(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from nsjax.contact.branches import Branches
 from nsjax.contact.problem import ContactProblem, Factored, Given
-from nsjax.linalg import matmul
+from nsjax.linalg import LOOP_LIMIT, matmul
 from nsjax.types import Array, record
 
 CAPACITY, MANY = (8, 16), 32
@@ -17,8 +17,24 @@ CAPACITY, MANY = (8, 16), 32
 
 def places(problem: ContactProblem) -> tuple[int, int]:
     """Places for contacts with all rows, and for those with a normal alone."""
-    rough, smooth = (min(n, CAPACITY[n > MANY]) for n in (problem.rough, problem.smooth))
-    return rough, smooth
+    return _room(problem.rough), _room(problem.smooth)
+
+
+def _room(count: int) -> int:
+    """Places for so many contacts of a kind."""
+    return min(count, CAPACITY[count > MANY])
+
+
+def overflows(rough: int, smooth: int, nt: int) -> bool:
+    """Whether contacts of a system may be more than there are places, and so many rows then that the solver
+    of all of them keeps a time loop from being one kernel.
+    """
+    return rough > _room(rough) and rough * (1 + nt) + smooth > LOOP_LIMIT
+
+
+def crowded(rough: int, closed: Array) -> bool:
+    """Whether more contacts (nc,) are closed than there are places."""
+    return int(np.sum(np.asarray(closed)[:rough])) > _room(rough)
 
 
 def gathers(problem: ContactProblem) -> bool:

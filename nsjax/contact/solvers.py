@@ -99,17 +99,25 @@ def _solution_of(end: Iterate, rounds: Array | int = 0) -> ContactSolution:
     )
 
 
+def _unsolved(problem: ContactProblem) -> ContactSolution:
+    """No answer."""
+    none = jnp.asarray(0, int)
+    return ContactSolution(
+        x=jnp.zeros_like(problem.free), iterations=none, rounds=none, residual=jnp.asarray(jnp.inf)
+    )
+
+
 def _newton_only(data: Data, exact: bool) -> ContactSolution:
     problem, (tolerance, cap, _) = data[0].dense(), data[1]
     return _solution_of(newton(problem, tolerance=tolerance, max_iterations=cap, exact=exact))
 
 
-def _automatic(data: Data, rare: bool = False) -> ContactSolution:
+def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolution:
     """Plain Newton; where it fails, by way of compliant contacts.
 
     Where many contacts are possible but few active, all of it runs on the active ones alone, gathered to
-    fixed places; where these are too few, on the whole problem, behind a real branch. Two of a few planar
-    contacts have plain steps of their own, unless they are ``rare``.
+    fixed places; where these are too few, on the whole problem, behind a real branch, unless only ``few``
+    are asked for. Two of a few planar contacts have plain steps of their own, unless they are ``rare``.
     """
     problem, (tolerance, cap, begin) = data
     if not problem.nc:
@@ -136,11 +144,11 @@ def _automatic(data: Data, rare: bool = False) -> ContactSolution:
         return dataclasses.replace(end, x=few.spread(end.x))
 
     def whole(problem: ContactProblem, begin: Array | None) -> ContactSolution:
-        return solved(problem.dense(), begin)
+        return _unsolved(problem) if few else solved(problem.dense(), begin)
 
     def search(problem: ContactProblem, begin: Array | None) -> ContactSolution:
         if not gathers(problem):
-            return whole(problem, begin)
+            return solved(problem.dense(), begin)
         return branch(fits(problem), small, whole, problem, begin)
 
     if begin is None or problem.free.shape[0] < LARGE_ROWS:
@@ -190,6 +198,7 @@ def _admm(data: Data) -> ContactSolution:
 METHODS: dict[str, Callable[[Data], ContactSolution]] = {
     "auto": _automatic,
     "auto_rare": functools.partial(_automatic, rare=True),
+    "auto_few": functools.partial(_automatic, few=True),
     "newton": functools.partial(_newton_only, exact=True),
     "newton_simplified": functools.partial(_newton_only, exact=False),
     "gauss_seidel": _gauss_seidel,
@@ -322,7 +331,8 @@ def solve(
         method: ``"auto"``: semismooth Newton with the exact generalised derivative; if that cycles,
             by way of compliant contacts, whose compliance goes to zero. ``"auto_rare"``: the same where it
             matters more that the program is small than how fast it is: two active contacts of four are not
-            gathered.
+            gathered. ``"auto_few"``: without an answer where more contacts are active than there are
+            places (`nsjax.contact.overflow`).
             ``"newton"``: the first part alone.
             ``"newton_simplified"``: with the derivative of [R&S (43)-(45)], which lags the friction
             force by an iteration: linear with the rate ``mu |G_NT| / G_NN`` for one contact.

@@ -41,6 +41,7 @@ from nsjax.multibody.joints import (
 )
 from nsjax.multibody.loads import (
     actuator,
+    fluid_drag,
     force,
     joint_spring,
     joint_tendon,
@@ -55,8 +56,8 @@ from nsjax.multibody.parts import Part, body
 __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Sensor", "Shape", "actuator", "assemble", "ball", "beam",
     "body", "box", "capsule", "circular", "contact", "contact_group", "corners", "coupling", "cylinder",
-    "cylindrical", "distance", "fixed", "force", "gear", "heightfield", "hinge", "hole", "hull",
-    "joint_spring", "joint_tendon", "line_load", "pairs_of", "pin", "plane", "point", "points", "profile",
+    "cylindrical", "distance", "fixed", "fluid_drag", "force", "gear", "heightfield", "hinge", "hole",
+    "hull", "joint_spring", "joint_tendon", "line_load", "pairs_of", "pin", "plane", "point", "points", "profile",
     "rack_pinion", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "rolling", "screw",
     "section", "sensor", "servo", "slide", "sphere", "spheres", "spring", "tendon", "torque", "tube",
     "universal", "walls",

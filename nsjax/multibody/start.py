@@ -91,10 +91,22 @@ def _wide(x: Any) -> bool:
     return isinstance(x, tuple | list) or np.ndim(x) > 0
 
 
+def _entries(value: Any, what: str, xp: Any) -> Any:
+    """Numbers of a vector, or of several, side by side."""
+    parts = value if isinstance(value, tuple | list) and any(map(_wide, value)) else [value]
+    try:
+        if any(np.asarray(x).dtype.kind not in "biuf" for x in parts if not is_traced(x)):
+            raise TypeError
+        return xp.concatenate([xp.asarray(x, float).reshape(-1) for x in parts])
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{what} = {value!r}; give numbers, as a position or as a pair (position, velocity)"
+        ) from None
+
+
 def position_of(link: Link, value: Any, who: str, xp: Any) -> Any:
     """A position as it is given, as entries of ``q``; rotation vectors become quaternions."""
-    parts = value if isinstance(value, tuple | list) and any(map(_wide, value)) else [value]
-    flat = xp.concatenate([xp.asarray(x, float).reshape(-1) for x in parts])
+    flat = _entries(value, f"{who}: position of {link.body!r}", xp)
     size, first = link.size[0], link.turn_at
     if first is not None:
         place, turn = flat[:first], flat[first:]
@@ -119,8 +131,7 @@ def position_of(link: Link, value: Any, who: str, xp: Any) -> Any:
 
 def rate_of(link: Link, value: Any, who: str, xp: Any) -> Any:
     """A velocity as it is given, as entries of ``v``; a free body's may be that of its place alone."""
-    parts = value if isinstance(value, tuple | list) and any(map(_wide, value)) else [value]
-    flat = xp.concatenate([xp.asarray(x, float).reshape(-1) for x in parts])
+    flat = _entries(value, f"{who}: velocity of {link.body!r}", xp)
     size = link.size[1]
     if link.free and size == 6 and flat.shape[0] == 3:
         flat = xp.concatenate([flat, np.zeros(3)])

@@ -173,6 +173,14 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "position of 'rod' has 2 entries; it needs 1",
     ),
+    "start of no number": (
+        lambda: mb.assemble(SPACE, start={"rod": {"velocity": (1.0, 0.0, 0.0)}}),
+        r"start: position of 'rod' = \{'velocity': .*\}; give numbers, as a position or as a pair",
+    ),
+    "rate of no number": (
+        lambda: mb.assemble(SPACE, start={"rod": ((0.0, 0.0, 0.0), "fast")}),
+        "start: velocity of 'rod' = 'fast'; give numbers",
+    ),
     "start of a pose": (
         lambda: mb.assemble(SPACE, start={"rod": (1.0, 2.0)}),
         r"start: position of 'rod' has 2 entries; give \(x, y, z\) and",

@@ -8,6 +8,7 @@ import numpy as np
 
 from nsjax.multibody.files.actuators import acting_on
 from nsjax.multibody.files.geometries import pairs, twisting
+from nsjax.multibody.files.medium import acts, ellipsoid
 from nsjax.multibody.files.source import SWITCHES, Source, gathered, listed
 from nsjax.multibody.files.tree import BALL, FREE
 
@@ -30,9 +31,6 @@ def left_out(source: Source, contact: bool) -> list[str]:
     said = [f"{getattr(model, n)} {what}" for n, what in COUNTS if getattr(model, n, 0)]
     said += gathered([*_of_joints(source), *_of_bodies(source)])
     said += list(_of_contacts(source)) if contact else []
-    option = model.opt
-    if option.density or option.viscosity:
-        said.append("the medium (density, viscosity, wind) does not act on the bodies")
     return said + _of_flags(source)
 
 
@@ -87,6 +85,8 @@ def _of_joints(source: Source) -> Iterator[tuple[str, str]]:
 def _of_bodies(source: Source) -> Iterator[tuple[str, str]]:
     model = source.model
     for b in range(1, model.nbody):
+        if acts(source) and ellipsoid(source, b):
+            yield "bodies on which no medium acts (fluidshape)", source.called("body", b)
         if source.merged(b) and source.own_name("body", b):
             home = source.place(b).body
             yield (

@@ -12,6 +12,7 @@ from typing import Any
 
 from nsjax.core import InputError
 from nsjax.multibody.files.absent import without_absent_shapes, without_pictures
+from nsjax.multibody.files.moments import compiled_as_given
 from nsjax.multibody.files.refusals import sentence
 
 URDF_TAGS = {
@@ -91,7 +92,10 @@ def compiled(spec: Any, title: str, who: str, free: Collection[str] = ()) -> tup
     try:
         return spec.compile(), said
     except (ValueError, RuntimeError) as error:
-        raise sentence(who, title, error, free) from None
+        found = compiled_as_given(spec, error) if who == "read_urdf" else error
+        if isinstance(found, Exception):
+            raise sentence(who, title, found, free) from None
+        return found[0], [*said, *found[1]]
 
 
 def strange_elements(text: str, followers: int) -> list[str]:

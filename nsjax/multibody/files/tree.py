@@ -10,6 +10,7 @@ import numpy as np
 
 from nsjax.multibody.contacts.groups import unused
 from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.files.medium import resistance
 from nsjax.multibody.files.source import Place, Source
 from nsjax.multibody.joints import ball, fixed, hinge, slide
 from nsjax.multibody.loads import force, joint_spring, torque
@@ -64,6 +65,7 @@ def _body(source: Source, b: int) -> Iterator[Part]:
     passive = not (source.off("spring") and source.off("damper"))  # both switch off all passive forces
     if np.any(carried) and passive and not source.off("gravity"):
         yield force(f"{name}_carried", (name, np.array(model.body_ipos[b])), carried)
+    yield from resistance(source, b, name)
 
 
 def _massive(source: Source, b: int, name: str) -> Part:

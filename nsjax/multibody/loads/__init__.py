@@ -13,6 +13,7 @@ from nsjax.multibody.coordinates.frames import Scene, still_frames
 from nsjax.multibody.joints import kind_of as joint_kind
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.actuator import ACTUATOR, actuator
+from nsjax.multibody.loads.fluid_drag import FLUID_DRAG, fluid_drag
 from nsjax.multibody.loads.force import FORCE, force
 from nsjax.multibody.loads.joint_spring import JOINT_SPRING, joint_spring
 from nsjax.multibody.loads.joint_tendon import JOINT_TENDON, joint_tendon
@@ -27,13 +28,13 @@ from nsjax.types import Array, PyTree
 
 KINDS: dict[str, LoadKind] = {
     x.name: x
-    for x in (SPRING, JOINT_SPRING, ACTUATOR, FORCE, TORQUE, LINE_LOAD, TENDON, JOINT_TENDON)
+    for x in (SPRING, JOINT_SPRING, ACTUATOR, FORCE, TORQUE, FLUID_DRAG, LINE_LOAD, TENDON, JOINT_TENDON)
 }  # fmt: skip
 """Kinds of loads by the kinds of their parts."""
 
 __all__ = [
-    "KINDS", "Line", "LoadKind", "Push", "actuator", "ends_of", "energy_of", "force", "has_line",
-    "joint_effort", "joint_spring", "joint_tendon", "kind_of", "length_of", "line_load", "line_of",
+    "KINDS", "Line", "LoadKind", "Push", "actuator", "ends_of", "energy_of", "fluid_drag", "force",
+    "has_line", "joint_effort", "joint_spring", "joint_tendon", "kind_of", "length_of", "line_load", "line_of",
     "potential", "pushes", "pushes_of", "spring", "tendon", "torque", "wrenches",
 ]  # fmt: skip
 

@@ -46,13 +46,18 @@ def given(scene: Scene, part: Part, numbers: Any) -> Any:
     return numbers.value if law is None else law(scene.time, scene.given(), numbers.own)
 
 
+def refuse_ground(kind: str, name: str, body: str) -> None:
+    """Refuses a load on the ground."""
+    if body == GROUND:
+        raise InputError(f"{kind} {name!r}: acts on the ground, which does not move; name a body")
+
+
 def on_body(kind: str, name: str, end: tuple[str, Any], value: Any, **given: Any) -> Part:
     """A force or moment as a part, checked; ``follower``, ``law`` and ``own`` as given to it."""
     law, own = given["law"], given.pop("own")
     if (value is None) == (law is None):
         raise InputError(f"{kind} {name!r}: give a value or a law, one of them")
-    if end[0] == GROUND:
-        raise InputError(f"{kind} {name!r}: acts on the ground, which does not move; name a body")
+    refuse_ground(kind, name, end[0])
     kept = numbers.Load(
         value=number(kind, name, "value", value), at=number(kind, name, "at", end[1]), own=own
     )

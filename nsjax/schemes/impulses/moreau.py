@@ -42,7 +42,7 @@ class Coefficients:
 
 @dataclasses.dataclass(frozen=True)
 class MoreauOptions:
-    """Choices of the family; see `moreau` and `nsjax.schemes.ggl_decoupled`."""
+    """Choices of the family; see `moreau`, `nsjax.schemes.ggl_decoupled` and `nsjax.contact.overflow`."""
 
     force_velocity: str
     max_iterations: int
@@ -50,6 +50,7 @@ class MoreauOptions:
     project_contacts: bool = False
     metric: str = "auto"
     max_passes: int = 20
+    few: bool = False
 
 
 def moreau_family(
@@ -200,7 +201,13 @@ def _respond(run: ImpulseRun) -> Stepped:
     if run.formed is not None and run.balance is not None:
         drift = run.balance.drift
         forces = StepForces(drift=drift, duration=run.dt)
-        jump = velocity_jump(run.formed, run.acting, _settings(run, "auto"), forces, _impulses_before(run))
+        jump = velocity_jump(
+            run.formed,
+            run.acting,
+            _settings(run, "auto_few" if options.few else "auto"),
+            forces,
+            _impulses_before(run),
+        )
         return _end(run, drift + jump.dv, jump, none)
     b = run.balance or _balance(run)
     if not run.contacts and not system.nb:

@@ -1,0 +1,110 @@
+"""Moments of inertia of a URDF that the package `mujoco` refuses, and that other programs take.
+
+Exports of drawing programs round, and hands type zeros. A link whose largest moment exceeds the sum of the
+two others gets the nearest moments that a body has; a link on a joint may have no mass, or no moments of
+inertia, where others that hang on it have some.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from nsjax.multibody.files.refusals import MASSLESS
+
+IMPOSSIBLE = r"A \+ B >= C"
+"""What the package says about moments that violate the triangle inequality."""
+
+EMPTY = rf"{MASSLESS}|positive eigenvalues"
+"""What it says about links without mass or moments."""
+
+NAMED = r"Element name '([^']+)'"
+
+
+def compiled_as_given(spec: Any, error: Exception) -> tuple[Any, list[str]] | Exception:
+    """The model with the moments that its links may have, and sentences; else what is still wrong.
+
+    Args:
+        spec: `mujoco.MjSpec`, which is changed.
+        error: of its first compilation.
+    """
+    empty: dict[str, tuple[float, np.ndarray]] = {}
+    balanced = False
+    while True:
+        said = str(error)
+        named = re.search(NAMED, said)
+        if re.search(IMPOSSIBLE, said) and not balanced:
+            spec.compiler.balanceinertia, balanced = True, True
+        elif re.search(EMPTY, said) and named and named.group(1) not in empty:
+            if not _filled(spec.body(named.group(1)), empty):
+                return error
+        else:
+            return error
+        try:
+            model = spec.compile()
+        except (ValueError, RuntimeError) as next_error:
+            error = next_error
+            continue
+        return model, [*_emptied(model, empty), *(_nearest(spec, model) if balanced else [])]
+
+
+def _filled(body: Any, empty: dict[str, tuple[float, np.ndarray]]) -> bool:
+    """Gives a link moments for the compilation, and keeps those that it has; whether it had too few."""
+    given = np.array(body.fullinertia, float)
+    moments = given if np.all(np.isfinite(given)) else np.array([*body.inertia, 0.0, 0.0, 0.0], float)
+    mass = float(body.mass) if body.explicitinertial else 0.0
+    if mass > 0.0 and np.any(moments):
+        return False
+    empty[body.name] = mass, moments * 0.0
+    body.explicitinertial, body.mass, body.fullinertia = (
+        True,
+        max(mass, 1.0),
+        [1.0, 1.0, 1.0, 0.0, 0.0, 0.0],
+    )
+    return True
+
+
+def _emptied(model: Any, empty: dict[str, tuple[float, np.ndarray]]) -> list[str]:
+    """The model with what the file says of these links; sentences."""
+    for name, (mass, _) in empty.items():
+        k = int(model.body(name).id)
+        model.body_mass[k], model.body_inertia[k] = mass, 0.0
+    if not empty:
+        return []
+    names = ", ".join(repr(x) for x in empty)
+    return [f"links on joints have no mass or no moments of inertia: {names}; they are read so"]
+
+
+def nearest_moments(moments: np.ndarray) -> np.ndarray:
+    """The nearest three numbers of which none exceeds the sum of the two others."""
+    largest = int(np.argmax(moments))
+    excess = 2.0 * moments[largest] - np.sum(moments)
+    return moments + np.where(np.arange(3) == largest, -1.0, 1.0) * max(excess, 0.0) / 3.0
+
+
+def _nearest(spec: Any, model: Any) -> list[str]:
+    """The model with the moments of the file, or the nearest that are possible; sentences."""
+    said = []
+    for body in spec.bodies:
+        full = np.array(body.fullinertia, float)
+        if not body.explicitinertial or not np.all(np.isfinite(full)):
+            continue
+        a, b, c, ab, ac, bc = full
+        values = np.linalg.eigvalsh(np.array([[a, ab, ac], [ab, b, bc], [ac, bc, c]]))[::-1]
+        nearest, k = nearest_moments(values), int(model.body(body.name).id)
+        if np.array_equal(nearest, values) or not model.body_mass[k]:
+            continue
+        model.body_inertia[k] = nearest  # axes of the model stand in the order of falling moments
+        said.append(f"{body.name!r} ({_printed(values)} to {_printed(nearest)})")
+    if not said:
+        return []
+    return [
+        "moments of inertia of no body (one exceeds the sum of the others) are read as the nearest "
+        f"possible ones [kg m^2]: {', '.join(said)}"
+    ]
+
+
+def _printed(values: np.ndarray) -> str:
+    return " ".join(f"{x:.4g}" for x in values)

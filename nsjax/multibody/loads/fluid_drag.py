@@ -1,0 +1,136 @@
+"""Resistance of a medium, water or air, against a body."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.core.checks import is_traced
+from nsjax.multibody.coordinates import planar_vectors as plane
+from nsjax.multibody.coordinates import spatial_vectors as space
+from nsjax.multibody.coordinates.frames import Scene
+from nsjax.multibody.joints.joint_kind import Push
+from nsjax.multibody.loads.force import refuse_ground
+from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
+from nsjax.multibody.numbers import Load, Number
+from nsjax.multibody.parts import Part, made, number
+from nsjax.types import Array, record
+
+
+@record()
+class Fluid:
+    """A medium, and the box that stands for a body in it.
+
+    Args:
+        box: edges (3,) [m].
+        turned: of the box in body axes, an angle [rad] or a rotation vector (3,).
+        density: of the medium [kg/m^3].
+        viscosity: [Pa s].
+        wind: velocity of the medium (2,) or (3,) [m/s].
+    """
+
+    box: Array
+    turned: Number | None = None
+    density: Number | None = None
+    viscosity: Number | None = None
+    wind: Number | None = None
+
+
+def fluid_drag(
+    name: str, body: End, box: Any, *, density: Any = None, viscosity: Any = None, wind: Any = None,
+    turned: Any = None,
+) -> Part:  # fmt: skip
+    """The force and moment by which a medium resists the motion of a body.
+
+    The body is a box with edges ``a, b, c`` around a point. With the velocity ``u`` of that point against
+    the medium, the angular velocity ``w``, both in the axes of the box, and the mean edge ``d``, the first
+    axis has, and the others by exchange of the edges::
+
+        F_1 = -3 pi d mu u_1   - rho b c |u_1| u_1 / 2
+        M_1 = -pi d^3 mu w_1   - rho a (b^4 + c^4) |w_1| w_1 / 64
+
+    This is the inertia model of MuJoCo's passive forces (documentation, "Computation", "Fluid forces"). A
+    body whose ``com`` is not its origin gives that point: ``("fin", (0.1, 0, 0))``.
+
+    Args:
+        name: of the load.
+        body: a name (its origin), or ``("fin", point)`` in body axes, the middle of the box.
+        box: edges (3,) [m]; in the plane the third one is the depth.
+        density: rho of the medium [kg/m^3].
+        viscosity: mu [Pa s].
+        wind: velocity of the medium, (2,) or (3,) in the axes of the ground [m/s].
+        turned: of the box against body axes, an angle or a rotation vector (3,) [rad].
+
+    Raises:
+        InputError: for edges that are not positive, a negative density or viscosity, and for neither.
+
+    Limits: no buoyancy, no lift, no mass of the medium that moves with the body.
+
+    Example:
+        >>> from nsjax.multibody import fluid_drag
+        >>> fluid_drag("water", "fin", (0.2, 0.1, 0.02), density=1000.0).bodies
+        ('fin',)
+    """
+    if density is None and viscosity is None:
+        raise InputError(f"fluid_drag {name!r}: give a density, a viscosity, or both")
+    edges = number("fluid_drag", name, "box", box)
+    if np.shape(edges) != (3,) or (not is_traced(edges) and not np.all(edges > 0.0)):
+        raise InputError(f"fluid_drag {name!r}: box = {box}; give three positive edges [m]")
+    own = Fluid(
+        box=edges,
+        turned=number("fluid_drag", name, "turned", turned),
+        density=number("fluid_drag", name, "density", density, 0.0),
+        viscosity=number("fluid_drag", name, "viscosity", viscosity, 0.0),
+        wind=number("fluid_drag", name, "wind", wind),
+    )
+    who, at = end_of("fluid_drag", name, body)
+    refuse_ground("fluid_drag", name, who)
+    return made("fluid_drag", name, (who,), Load(at=number("fluid_drag", name, "at", at), own=own))
+
+
+def _resistance(fluid: Fluid, u: Array, w: Array) -> tuple[Array, Array]:
+    """Force and moment (3,) in the axes of the box."""
+    box = fluid.box
+    push, turn = jnp.zeros(3), jnp.zeros(3)
+    if fluid.viscosity is not None:
+        mean = jnp.sum(box) / 3.0
+        push = push - 3.0 * math.pi * mean * fluid.viscosity * u
+        turn = turn - math.pi * mean**3 * fluid.viscosity * w
+    if fluid.density is not None:
+        b, c = box[np.array([1, 2, 0])], box[np.array([2, 0, 1])]
+        push = push - 0.5 * fluid.density * b * c * jnp.abs(u) * u
+        turn = turn - fluid.density * box * (b**4 + c**4) / 64.0 * jnp.abs(w) * w
+    return push, turn
+
+
+def _axes(scene: Scene, body: str, fluid: Fluid) -> Any:
+    """Turn of the box, to the ground."""
+    turn, turned = scene.frame(body).turn, fluid.turned
+    if turned is None:
+        return turn
+    if scene.dimension == 3:
+        return space.both(turn, space.rotation_of(turned))
+    return plane.both(turn, (jnp.sin(turned), jnp.cos(turned)))
+
+
+def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:
+    a, body, fluid = scene.algebra, part.bodies[0], numbers.own
+    axes, frame = _axes(scene, body, fluid), scene.frame(body)
+    arm = scene.arm(body, numbers.at)
+    passing = a.subtract(scene.motion(body, arm), a.vector(fluid.wind))
+    u = a.array(a.turned_back(axes, passing))
+    if scene.dimension == 2:
+        spin = plane.value(frame.spin)
+        push, turn = _resistance(fluid, jnp.pad(u, (0, 1)), jnp.pad(spin[None], (2, 0)))
+        yield body, a.turned(axes, (push[0], push[1])), a.add(frame.origin, arm), turn[2]
+        return
+    push, turn = _resistance(fluid, u, a.array(a.turned_back(axes, frame.spin)))
+    yield body, a.turned(axes, push), a.add(frame.origin, arm), a.turned(axes, turn)
+
+
+FLUID_DRAG = LoadKind(name="fluid_drag", pushes=_pushes)

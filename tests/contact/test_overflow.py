@@ -1,0 +1,90 @@
+"""Runs whose first program has no solver for more active contacts than there are places."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import schemes
+from nsjax.contact import overflow
+from nsjax.contact.overflow import without_overflow
+from nsjax.multibody import assemble, body, contact, plane, points
+from tests.common.kernel import is_one_kernel, loop_text
+
+SPIKES = 34
+"""Points of a body: 16 of them find places, and their 68 rows are more than a loop eliminates."""
+
+
+def wheel():
+    """A wheel of points that rolls and slides on a plane; two of them touch at most."""
+    angles = 2.0 * np.pi * np.arange(SPIKES) / SPIKES
+    rim = 0.2 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return assemble(
+        body("wheel", mass=1.3, inertia=0.02),
+        contact("road", points("wheel", rim), plane(), friction=0.3, restitution=0.2),
+        gravity=9.81, start={"wheel": ((0.0, 0.23, 0.05), (1.5, -0.4, 3.0))},
+    )  # fmt: skip
+
+
+def comb():
+    """A comb that falls flat: all of its points touch at once."""
+    teeth = np.stack([np.linspace(-0.5, 0.5, SPIKES), np.full(SPIKES, -0.1)], axis=1)
+    return assemble(
+        body("comb", mass=1.3, inertia=0.1),
+        contact("road", points("comb", teeth), plane(), friction=0.3),
+        gravity=9.81, start={"comb": ((0.0, 0.15, 0.0), (0.5, 0.0, 0.0))},
+    )  # fmt: skip
+
+
+def ends(problem, steps):
+    """End of a run by the first program and what follows it, and by the whole program."""
+    scheme = schemes.moreau()
+    run = lambda: nsjax.simulate(*problem, scheme, dt=1e-3, steps=steps, every=steps)  # noqa: E731
+    one, other = run(), jax.jit(lambda: run().q)()
+    assert int(np.max(np.asarray(one.status))) == 0
+    return np.asarray(one.q[-1]), np.asarray(other[-1])
+
+
+@pytest.mark.slow
+def test_a_wheel_needs_no_more_places() -> None:
+    overflow.OVERFLOWED.clear()
+    one, other = ends(wheel(), 300)
+    assert not overflow.OVERFLOWED
+    # the same formulas in two programs: rounding, through some ten impacts
+    assert np.allclose(one, other, rtol=0, atol=1e-10)
+
+
+def test_a_comb_needs_all_rows() -> None:
+    overflow.OVERFLOWED.clear()
+    one, other = ends(comb(), 200)
+    assert len(overflow.OVERFLOWED) == 1
+    assert np.allclose(one, other, rtol=0, atol=1e-10)
+    # it slides at rest on the road: closed form of the slide after the landing of all points at once
+    landing = np.sqrt(2 * 0.05 / 9.81)
+    left = 0.5 - 0.3 * 9.81 * landing  # the impulse of the landing brakes it
+    assert abs(one[0] - 0.5 * landing - left**2 / (2 * 0.3 * 9.81) * (left > 0.0)) < 2e-3  # order dt
+    # what a process has seen it does not try again
+    ends(comb(), 200)
+    assert len(overflow.OVERFLOWED) == 1
+
+
+def test_who_begins_so() -> None:
+    problem, none = wheel(), np.zeros(SPIKES, bool)
+    found = without_overflow(problem.system, schemes.moreau(), none)
+    assert found is not None
+    assert found.options.few
+    assert without_overflow(problem.system, schemes.moreau(), ~none) is None
+    assert without_overflow(problem.system, found, none) is None
+    assert without_overflow(problem.system, schemes.bathe(), none) is None
+    small = assemble(body("b", mass=1.0, inertia=0.1), contact("road", points("b", [[0.0, 0.0]]), plane()))
+    assert without_overflow(small.system, schemes.moreau(), np.zeros(1, bool)) is None
+
+
+@pytest.mark.slow
+def test_its_loop_is_one_kernel() -> None:
+    problem = wheel()
+    found = without_overflow(problem.system, schemes.moreau(), np.zeros(SPIKES, bool))
+    assert is_one_kernel(loop_text(problem, found, 1e-3))
+    assert not is_one_kernel(loop_text(problem, schemes.moreau(), 1e-3))
