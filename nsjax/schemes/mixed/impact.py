@@ -15,7 +15,8 @@ from nsjax.contact.contact_report import ContactReport, no_report
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.event_motion import accelerate
 from nsjax.contact.events import Approach, Touch, frozen
-from nsjax.contact.sensitivity import Contacts, Family, Stepped, through_events
+from nsjax.contact.family import Contacts, Family, Stepped
+from nsjax.contact.sensitivity import through_events
 from nsjax.core.branches import branch
 from nsjax.core.step import Formed, Step, SystemState, formed
 from nsjax.core.system import State
@@ -60,21 +61,22 @@ def end_with_impact(step: Step, end: End, closed: Array, load: Array) -> ImpactE
         return ImpactEnd(state=at, jump=no_jump(system), report=no_report(memory.touch))
     new = closed & ~memory.closed
 
-    def respond(step: Step, f: Formed | None) -> Stepped:
-        f = f or formed(step.start)
+    def respond(step: Step) -> tuple[Stepped, Formed]:
+        f = formed(step.start)
         jump = velocity_jump(f, closed, contact_settings(step.scheme))
         at = step.state
         after = State(t=jnp.asarray(at.t), q=at.q, v=at.v + jump.dv)
-        return Stepped(end=after, jump=jump, estimate=jnp.zeros(()))
+        return Stepped(end=after, jump=jump, estimate=jnp.zeros(())), f
+
+    still, start = frozen((step, at))
 
     def held(after: State, loaded: Array, touch: Touch, found: Approach, jump: Jump) -> Array:
-        there = frozen(step.at(dataclasses.replace(at, q=after.q, v=after.v)))
+        there = still.at(dataclasses.replace(start, q=after.q, v=after.v))
         return resting_contacts(step, there, closed)
 
     def hit(_: None) -> ImpactEnd:
         family = Family(
-            predict=_start, held=held, corrects=False, turns=False, shares=True,
-            **derivatives(step.scheme),
+            predict=_start, held=held, corrects=False, turns=False, **derivatives(step.scheme),
         )  # fmt: skip
         contacts = Contacts(touch=memory.touch, active=closed, known=(end.a, end.force), load=load)
         r, report = through_events(respond, family, step.starting(at), contacts)
