@@ -31,14 +31,19 @@ from nsjax.nonlinear import LiveLeaves, with_tangent
 from nsjax.types import Array
 
 
+Respond = Callable[[Any, Contacts], tuple[Stepped, Formed | None]]
+"""What a scheme makes of a step, see `through_events`."""
+
+
 def through_events(
-    respond: Callable[[Step], tuple[Stepped, Formed | None]], family: Family, step: Step, contacts: Contacts
+    respond: Respond, family: Family, step: Step, contacts: Contacts
 ) -> tuple[Stepped, ContactReport]:
     """A step with contacts whose derivative is that of the motion.
 
     Args:
         respond: what the scheme makes of a step, and what it has `Formed` where the contacts are looked at,
-            with all rows if derivatives are wanted; None: nothing.
+            with all rows if derivatives are wanted; None: nothing. It and the functions of ``family`` hold
+            no arrays of the run: they are called again where the derivative is made.
         family: how it meets events.
         step: the step.
         contacts: what is known of them.
@@ -48,30 +53,32 @@ def through_events(
     """
     contacts = frozen(contacts)
     if not family.derivative:
-        r, f = respond(step)
+        r, f = respond(step, contacts)
         return r, look_at(family, *frozen((step, contacts, r, f))).told
     return _moving(respond, family)(step, contacts)
 
 
-def _moving(respond: Any, family: Family) -> Any:
+def _moving(respond: Respond, family: Family) -> Any:
     """The step and its report, with the derivative of the motion."""
 
     @jax.custom_jvp
     def taken(step: Step, contacts: Contacts) -> tuple[Stepped, ContactReport]:
-        r, f = respond(step)
+        r, f = respond(step, contacts)
         return r, look_at(family, *frozen((step, contacts, r, f))).told
 
     @functools.partial(taken.defjvp, symbolic_zeros=True)
     def rule(primals: Any, tangents: Any) -> Any:
         (step, contacts), (change, _) = primals, tangents
         at = LiveLeaves(step, change, _moves_in_shifts(step))
-        (r, f), along = jax.linearize(lambda x: respond(at.whole(x)), at.values)
+        (r, f), along = jax.linearize(lambda x: respond(at.whole(x), contacts), at.values)
         b = look_at(family, *frozen((step, contacts, r, f)))
         answer = LiveLeaves(r, r, jax.tree.map(lambda _: True, r))
 
         def before(x: list[Array]) -> tuple[list[Array], Array]:
             live = at.whole(x)
-            shift = _event_shift(family, live, b)
+            times = functools.partial(_times, family, b)
+            tau = branch(jnp.any(b.shifts), times, _no_times, live, again=True)
+            shift = saltation.shift_of(tau, b.shifts, apart(b.found))
             system, v, a = live.system, step.state.v, b.motion.a_before
             state = saltation.shift_state(system, live.state, v, a, shift.mean)
             if family.corrects:
@@ -115,18 +122,23 @@ def _after(
     )
     landed = told.touch.held & ~contacts.touch.held
     settle = lambda s: settled(family, step.at(s), landed)  # noqa: E731
-    end = branch(jnp.any(landed), settle, lambda s: s, end)
+    end = branch(jnp.any(landed), settle, lambda s: s, end, again=True)
     told = dataclasses.replace(told, tau=jnp.where(told.impact, tau, 0.0))
     return dataclasses.replace(r, end=end, jump=jump), told
 
 
-def _event_shift(family: Family, step: Step, b: StepEvents) -> saltation.Shift:
-    """Shifts by the gaps of impacts, and by the sliding along its change of contacts that turn."""
+def _times(family: Family, b: StepEvents, step: Step) -> Array:
+    """Shifts (nc,) by the gaps of impacts, and by the sliding along its change of contacts that turn."""
     function = step.at(family.predict(step)).gap()
     if family.turns and step.system.nt:
         slip = family.slip(step.start, step.dt)
         function = jnp.where(b.found.impacts, function, jnp.sum(slip * b.turning, axis=1))
-    return saltation.event_shift(function, b.rate, b.shifts, apart(b.found), family.refuse)
+    return saltation.event_shift(function, b.rate, b.shifts, apart(b.found), family.refuse).tau
+
+
+def _no_times(step: Step) -> Array:
+    """Shifts (nc,) of no event."""
+    return jnp.zeros(step.system.nc)
 
 
 def settled(family: Family, live: SystemState, fresh: Array) -> State:

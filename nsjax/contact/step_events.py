@@ -14,7 +14,6 @@ from nsjax.contact.criteria import Criteria, criteria_of
 from nsjax.contact.event_motion import EventMotion, MotionAround, each_alone, motion_around, no_motion
 from nsjax.contact.events import Approach, Touch
 from nsjax.contact.family import Contacts, Family, Stepped, loaded, stacked
-from nsjax.contact.jump import Jump
 from nsjax.contact.links import over_links
 from nsjax.core.branches import branch
 from nsjax.core.step import Formed, Step, SystemState, formed
@@ -156,15 +155,15 @@ class _ContactView:
 
         return branch(jnp.any(hops) & jnp.any(found.impacts), stays, lambda _: hops, None)
 
-    def report(self, end: State, jump: Jump, found: Approach) -> ContactReport:
+    def report(self, r: Stepped, found: Approach) -> ContactReport:
         """What is remembered and noted of the step."""
-        touch, active = self.contacts.touch, self.contacts.active
+        touch, active, end, jump = self.contacts.touch, self.contacts.active, r.end, r.jump
         hops = self.hopping(end, found)
         stuck = jnp.where(
             hops, touch.stuck, friction_decisions.sticking(jump.contacts, self.ahead.friction())
         )
         load, under = loaded(jump, active), self.contacts.load
-        held = self.family.held(end, load, touch, found, jump) | hops
+        held = self.family.held(self.step, self.contacts, r, found) | hops
         impact = found.impacts & load
         after = events.touched(touch, found, active, load, held)
         return ContactReport(
@@ -199,7 +198,7 @@ def look_at(family: Family, step: Step, contacts: Contacts, r: Stepped, f: Forme
     )  # fmt: skip
     new = jnp.any(contacts.active & ~touch.held) | jnp.any(slow)
     found = branch(new, lambda _: look.approach(), lambda _: events.no_approach(system), None)
-    told = look.report(r.end, r.jump, found)
+    told = look.report(r, found)
     quiet = StepEvents(
         found=found, told=told, shifts=jnp.zeros(system.nc, bool), rate=jnp.zeros(system.nc),
         aside=jnp.zeros_like(no_motion(system).along), turning=jnp.zeros((system.nc, system.nt)),

@@ -158,7 +158,7 @@ class Balance:
     drift: Array
 
     def formed(self, every: bool = False) -> Formed:
-        """Rows and responses there; unless ``every`` row is wanted, no more rows of a contact than it needs,
+        """Rows and responses there; unless ``every`` row is wanted, no more of a contact than it needs,
         where they are not known.
         """
         at, inertia = self.at, self.inertia

@@ -72,6 +72,14 @@ class LiveLeaves:
         data: tree of arrays.
         change: its tangents; known zeros are left out.
         also: tree of bool, numbers that are taken even so.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.nonlinear import LiveLeaves
+        >>> data = {"x": jnp.ones(2), "count": jnp.asarray(3)}
+        >>> live = LiveLeaves(data, data, {"x": True, "count": True})
+        >>> live.whole([jnp.zeros(2)])["x"].tolist(), len(live.values)
+        ([0.0, 0.0], 1)
     """
 
     def __init__(self, data: PyTree, change: PyTree, also: PyTree) -> None:

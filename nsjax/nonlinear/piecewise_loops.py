@@ -52,7 +52,6 @@ def _is_vector(x: Any) -> bool:
 
 
 def _again(x: Array, at: Array) -> Array:
-    """``x`` (n,), entry by entry at its own places, plus what follows from ``at`` (m,): zero for every number.
-    """
+    """``x`` (n,), entry by entry at its own places plus what follows from ``at`` (m,): zero for numbers."""
     places = jnp.arange(x.shape[0]) + (at[0] != at[0])
     return jnp.zeros_like(x).at[places].add(x.at[places].get(mode="clip"), mode="drop")

@@ -7,7 +7,6 @@ The decision and the books are the same for all and stand here; the answer is a 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -200,11 +199,11 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
 def _meet(run: ImpulseRun, method: Method, touch: events.Touch) -> Any:
     """A step in which contacts may act, and what is reported of them."""
     family = Family(
-        predict=midpoint, held=functools.partial(held_contacts, criteria_of(run.scheme)),
-        corrects=method.corrects, turns=True, laws=0.5, **derivatives(run.scheme),
+        predict=midpoint, held=held_contacts, corrects=method.corrects, turns=True, laws=0.5,
+        **derivatives(run.scheme),
     )  # fmt: skip
 
-    def respond(run: Any) -> tuple[Stepped, Formed | None]:
+    def respond(run: ImpulseRun, _: Contacts) -> tuple[Stepped, Formed | None]:
         if method.balance is not None and run.balance is None:
             run = dataclasses.replace(run, balance=method.balance(run))
         formed = None if run.balance is None else run.balance.formed(every=family.derivative)

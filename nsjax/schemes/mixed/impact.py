@@ -14,7 +14,7 @@ from nsjax.contact.acceleration import SlidingRule
 from nsjax.contact.contact_report import ContactReport, no_report
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.event_motion import accelerate
-from nsjax.contact.events import Approach, Touch, frozen
+from nsjax.contact.events import Approach, frozen
 from nsjax.contact.family import Contacts, Family, Stepped
 from nsjax.contact.sensitivity import through_events
 from nsjax.core.branches import branch
@@ -61,18 +61,16 @@ def end_with_impact(step: Step, end: End, closed: Array, load: Array) -> ImpactE
         return ImpactEnd(state=at, jump=no_jump(system), report=no_report(memory.touch))
     new = closed & ~memory.closed
 
-    def respond(step: Step) -> tuple[Stepped, Formed]:
+    def respond(step: Step, contacts: Contacts) -> tuple[Stepped, Formed]:
         f = formed(step.start)
-        jump = velocity_jump(f, closed, contact_settings(step.scheme))
+        jump = velocity_jump(f, contacts.active, contact_settings(step.scheme))
         at = step.state
         after = State(t=jnp.asarray(at.t), q=at.q, v=at.v + jump.dv)
         return Stepped(end=after, jump=jump, estimate=jnp.zeros(())), f
 
-    still, start = frozen((step, at))
-
-    def held(after: State, loaded: Array, touch: Touch, found: Approach, jump: Jump) -> Array:
-        there = still.at(dataclasses.replace(start, q=after.q, v=after.v))
-        return resting_contacts(step, there, closed)
+    def held(step: Step, contacts: Contacts, r: Stepped, found: Approach) -> Array:
+        there = step.at(dataclasses.replace(step.state, q=r.end.q, v=r.end.v))
+        return resting_contacts(step, there, contacts.active)
 
     def hit(_: None) -> ImpactEnd:
         family = Family(

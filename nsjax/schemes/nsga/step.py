@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -360,10 +359,9 @@ def _through_events(step: Step, at: SystemState) -> tuple[Stepped, ContactReport
     wanted = derivatives(step.scheme)
     if without_responses(step.system):
         wanted = wanted | {"derivative": False}
-    held = functools.partial(held_or_acting, criteria_of(step.scheme))
-    family = Family(predict=_ahead, held=held, corrects=True, turns=True, **wanted)
+    family = Family(predict=_ahead, held=held_or_acting, corrects=True, turns=True, **wanted)
 
-    def respond(step: Step) -> tuple[Stepped, None]:
+    def respond(step: Step, _: Contacts) -> tuple[Stepped, None]:
         return _respond(step), None
 
     closing = _closing(step, at)
