@@ -38,7 +38,8 @@ class Family:
     Args:
         predict: ``(step) -> State`` where the contacts are looked at: close to where they
             close, with the velocity before an impact.
-        held: ``(step, contacts, r, found) -> (nc,) bool``, contacts at rest after the step ``r``.
+        held: ``(step, contacts, r, found, load) -> (nc,) bool``, contacts at rest after the step ``r``, of
+            which some carry a ``load``.
         corrects: whether gaps are corrected on position level. The derivative of such a step annuls
             that of a gap, so that independent impacts must each be shifted before it.
         turns: whether reversals of sliding are met in the same step.
@@ -50,7 +51,7 @@ class Family:
     """
 
     predict: Callable[[Step], State]
-    held: Callable[[Step, Contacts, Stepped, Approach], Array]
+    held: Callable[[Step, Contacts, Stepped, Approach, Array], Array]
     corrects: bool
     turns: bool
     derivative: bool

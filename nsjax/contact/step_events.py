@@ -163,7 +163,7 @@ class _ContactView:
             hops, touch.stuck, friction_decisions.sticking(jump.contacts, self.ahead.friction())
         )
         load, under = loaded(jump, active), self.contacts.load
-        held = self.family.held(self.step, self.contacts, r, found) | hops
+        held = self.family.held(self.step, self.contacts, r, found, load) | hops
         impact = found.impacts & load
         after = events.touched(touch, found, active, load, held)
         return ContactReport(

@@ -68,7 +68,7 @@ def end_with_impact(step: Step, end: End, closed: Array, load: Array) -> ImpactE
         after = State(t=jnp.asarray(at.t), q=at.q, v=at.v + jump.dv)
         return Stepped(end=after, jump=jump, estimate=jnp.zeros(())), f
 
-    def held(step: Step, contacts: Contacts, r: Stepped, found: Approach) -> Array:
+    def held(step: Step, contacts: Contacts, r: Stepped, found: Approach, load: Array) -> Array:
         there = step.at(dataclasses.replace(step.state, q=r.end.q, v=r.end.v))
         return resting_contacts(step, there, contacts.active)
 
