@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from nsjax.contact.jump import jump_problem
 from nsjax.contact.solvers import SolverSettings, newton_step
 from nsjax.core.branches import repeat_for
 from nsjax.core.step import Formed, SystemState
-from nsjax.core.system import State
+from nsjax.core.system import State, System
 from nsjax.linalg import Blocks, summed
 from nsjax.math import norm
 from nsjax.types import Array, record
@@ -39,7 +40,8 @@ class EventMotion:
 
     Args:
         at: where the event is, with the velocity before it.
-        a: (nv,) acceleration before it.
+        a: (nv,) acceleration before it, and (rows,) row forces; None: those of ``before``.
+        dv: (nv, nc) velocity changes by the impulses of every contact.
         end: state after the step.
         aside: (nv, nc) approach of every contact alone as motion of the system, zero where the scheme
             does not correct positions.
@@ -47,12 +49,14 @@ class EventMotion:
         rule: by what contacts slide after the step; the law refers to its velocities.
         active: (nc,) bool, contacts that share the impulse.
         impulses: (rows,) their impulses.
+        before: the start of the step, and by what contacts slide there.
         corrects: whether the scheme corrects positions; the state before the step was then moved along
             ``aside``.
     """
 
     at: SystemState
-    a: Array
+    a: tuple[Array, Array] | None
+    dv: Array
     aside: Array
     end: State
     resting: Array
@@ -60,45 +64,93 @@ class EventMotion:
     rule: SlidingRule
     active: Array
     impulses: Array
+    before: tuple[State, SlidingRule] | None = None
     corrects: bool = False
 
 
-def shift_back(
-    x: EventMotion, state: State, shift: saltation.Shift, dt: Array
-) -> tuple[State, Array, Array]:
-    """The live end ``state`` of a step, shifted back along the motion after the event, the row forces
-    of that motion, and which contacts (nc,) bool are at the border of sticking and sliding, their instants
-    known to ``dt``.
+@record()
+class MotionAround:
+    """The motion before and after an event, without derivatives, and by what the latter differs from that
+    after each of several independent impacts.
+
+    Args:
+        v, a, force: (nv,) velocity and acceleration, (rows,) row forces after it.
+        a_before, force_before: the same before it.
+        along, across: (nv, nc) directions of `nsjax.contact.saltation.shift_apart`.
+        near: (nc,) bool, contacts at the border of sticking and sliding.
+    """
+
+    v: Array
+    a: Array
+    force: Array
+    a_before: Array
+    force_before: Array
+    along: Array
+    across: Array
+    near: Array
+
+
+def no_motion(system: System) -> MotionAround:
+    """Around no event."""
+    none, rows = jnp.zeros(system.nv), jnp.zeros(system.nc * (1 + system.nt) + system.nb)
+    each = jnp.zeros((system.nv, 0 if system.pairs is not None else system.nc))
+    return MotionAround(
+        v=none, a=none, force=rows, a_before=none, force_before=rows, along=each, across=each,
+        near=jnp.zeros(system.nc, bool),
+    )  # fmt: skip
+
+
+def shift_back(system: System, state: State, x: MotionAround, shift: saltation.Shift) -> State:
+    """The live end ``state`` of a step, shifted back along the motion after the event."""
+    back = saltation.shift_state(system, state, x.v, x.a, -shift.mean)
+    return saltation.shift_apart(system, back, shift, x.along, x.across)
+
+
+def motion_around(x: EventMotion, apart: Array, dt: Array) -> MotionAround:
+    """The motion around the events of a step. Accelerations of all states that it asks for are found in one
+    loop: after all impacts, before them unless they are known, and after each impact alone.
+
+    Args:
+        apart: () bool, whether there are several impacts, none of which moves another.
+        dt: () or (nc,) time to which their instants are known.
     """
     system, at = x.at.system, x.at
-    nc = system.nc
-    alone = (dv, *_), (rate, *_) = _alone(x)
+    nc, own = system.nc, 1 if x.a is None else 0
 
     def one(k: Array, found: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Accelerations after all impacts (first), and after each alone; forces after all."""
-        alone = jnp.arange(nc) == k - 1
-        first = k == 0
-        v = jnp.where(first, x.end.v, at.v + jnp.sum(jnp.where(alone, dv, 0.0), axis=1))
-        on = jnp.where(first, x.after, x.resting | (alone & x.after))
-        where = jax.tree.map(lambda a, b: jnp.where(first, a, b), x.end, at.state)
-        rule = x.rule
-        if rule.slide is not None:
-            slide = jnp.where(first, rule.slide, at.moved(v=v).slip())
-            rule = SlidingRule(criteria=rule.criteria, stuck=rule.stuck, slide=slide)
-        there = SystemState(system=system, params=at.params, state=where).moved(v=v)
+        there, on, rule = _asked(x, k, own)
         a, force = accelerate(there, on, rule)
-        here = (jnp.arange(nc + 1) == k)[:, None]
-        return jnp.where(here, a, found[0]), jnp.where(first, force, found[1])
+        here = [(jnp.arange(n) == k)[:, None] for n in (1 + own + nc, 1 + own)]
+        return jnp.where(here[0], a, found[0]), jnp.where(here[1], force, found[1])
 
-    count = jnp.where(shift.apart, nc + 1, 1)
-    none = jnp.zeros((nc + 1, system.nv)), jnp.zeros(x.impulses.shape)
-    a, force = repeat_for(count, one, none)
-    near = _near(x, alone, force, dt)
-    back = saltation.shift_state(system, state, x.end.v, a[0], -shift.mean)
-    da = a[1:].T - x.a[:, None] - rate
-    if not x.corrects:
-        return saltation.shift_apart(system, back, shift, -dv, -da), force, near
-    return saltation.shift_apart(system, back, shift, -dv - x.aside, -da - _moved(x)), force, near
+    none = jnp.zeros((1 + own + nc, system.nv)), jnp.zeros((1 + own, *x.impulses.shape))
+    a, force = repeat_for(jnp.where(apart, 1 + own + nc, 1 + own), one, none)
+    a_before, force_before = x.a or (a[1], force[1])
+    alone = (dv, *_), (rate, *_) = _alone(x, a_before)
+    along, across = -dv, -(a[1 + own :].T - a_before[:, None] - rate)
+    if x.corrects:
+        along, across = along - x.aside, across - _moved(x)
+    return MotionAround(
+        v=x.end.v, a=a[0], force=force[0], a_before=a_before, force_before=force_before, along=along,
+        across=across, near=_near(x, alone, force[0], dt),
+    )  # fmt: skip
+
+
+def _asked(x: EventMotion, k: Array, own: int) -> tuple[SystemState, Array, SlidingRule]:
+    """The state whose acceleration is the one of number ``k``, contacts at rest, and how others slide."""
+    at, nc, first = x.at, x.at.system.nc, k == 0
+    alone = jnp.arange(nc) == k - 1 - own
+    v = jnp.where(first, x.end.v, at.v + jnp.sum(jnp.where(alone, x.dv, 0.0), axis=1))
+    on = jnp.where(first, x.after, x.resting | (alone & x.after))
+    where = jax.tree.map(lambda a, b: jnp.where(first, a, b), x.end, at.state)
+    rule = x.rule
+    if rule.slide is not None:
+        rule = dataclasses.replace(rule, slide=jnp.where(first, rule.slide, at.moved(v=v).slip()))
+    there = SystemState(system=at.system, params=at.params, state=where).moved(v=v)
+    if own and x.before is not None:
+        state, rule = jax.tree.map(lambda a, b: jnp.where(k == 1, a, b), x.before, (there.state, rule))
+        there = dataclasses.replace(there, state=state)
+    return there, on, rule
 
 
 def near_border(x: EventMotion, dt: Array, second_order: bool) -> Array:
@@ -107,7 +159,8 @@ def near_border(x: EventMotion, dt: Array, second_order: bool) -> Array:
     part of itself by which the answer changes in a step.
     """
     end = SystemState(system=x.at.system, params=x.at.params, state=x.end)
-    alone = (_, p, _), (_, dp, _) = _alone(x)
+    assert x.a is not None
+    alone = (_, p, _), (_, dp, _) = _alone(x, x.a[0])
     if second_order:
         bound = x.at.friction() * jnp.abs(p[:, 0])
         change = dt * (x.at.friction() * jnp.abs(dp[:, 0]) + norm(dp[:, 1:]))
@@ -142,12 +195,12 @@ def _moved(x: EventMotion) -> Array:
     return jax.vmap(one, in_axes=1, out_axes=1)(x.aside)
 
 
-def _alone(x: EventMotion) -> tuple[Blow, Blow]:
-    """What `_jumps` finds, and its rate along the motion before."""
+def _alone(x: EventMotion, a: Array) -> tuple[Blow, Blow]:
+    """What `_jumps` finds, and its rate along the motion before, with the acceleration ``a``."""
     at, jump = x.at, _jumps(x)
 
     def later(s: Array) -> Blow:
-        return jump(at.t + s, at.system.retract(at.q, s * at.v), at.v + s * x.a)
+        return jump(at.t + s, at.system.retract(at.q, s * at.v), at.v + s * a)
 
     return jax.jvp(later, (jnp.zeros(()),), (jnp.ones(()),))
 
@@ -165,12 +218,12 @@ def _jumps(x: EventMotion) -> Callable[[Array, Array, Array], Blow]:
         impulses = newton_step(lax.stop_gradient(problem), rows.apart(x.impulses)[0])(problem)
         contacts = problem.contacts(impulses)
         after = problem.contacts(problem.velocity(impulses))
-        return _each(f.response, contacts), contacts, after
+        return each_alone(f.response, contacts), contacts, after
 
     return jump
 
 
-def _each(response: Any, contacts: Array) -> Array:
+def each_alone(response: Any, contacts: Array) -> Array:
     """Velocity changes (nv, nc) by the impulses (nc, d) of every contact."""
     nc, d = contacts.shape
     if isinstance(response, Blocks):

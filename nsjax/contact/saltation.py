@@ -55,6 +55,11 @@ def event_shift(function: Array, rate: Array, events: Array, apart: Array, refus
     """
     rate = lax.stop_gradient(jnp.where(events, rate, -1.0))
     tau = jnp.where(events, -only_tangent(function, refuse) / rate, 0.0)
+    return shift_of(tau, events, apart)
+
+
+def shift_of(tau: Array, events: Array, apart: Array) -> Shift:
+    """A `Shift` by the times ``tau`` (nc,)."""
     count = jnp.maximum(jnp.sum(events), 1)
     return Shift(tau=tau, mean=jnp.sum(tau) / count, events=events, apart=apart)
 

@@ -14,7 +14,9 @@ from nsjax.nonlinear.trimmed import without_unread
 from nsjax.types import Array
 
 
-def branch(condition: Array, yes: Callable[..., Any], no: Callable[..., Any], *operands: Any) -> Any:
+def branch(
+    condition: Array, yes: Callable[..., Any], no: Callable[..., Any], *operands: Any, again: bool = False
+) -> Any:
     """``lax.cond``; each branch is a function of the program, which is called where it is taken.
 
     A derivative is made in several passes (tangents, what is kept, what is computed a second time), and
@@ -26,6 +28,9 @@ def branch(condition: Array, yes: Callable[..., Any], no: Callable[..., Any], *o
         condition: () bool.
         yes, no: functions of ``operands`` with results of the same shapes.
         operands: their arguments; both may use what stands around them as well.
+        again: whether reverse mode computes the branch that was taken once more inside its transpose. Else
+            each branch hands over what its transpose needs, and zeros for that of the other one: in a large
+            branch hundreds of arrays, at every visit.
 
     Example:
         >>> import jax.numpy as jnp
@@ -33,6 +38,8 @@ def branch(condition: Array, yes: Callable[..., Any], no: Callable[..., Any], *o
         >>> float(branch(jnp.asarray(True), lambda x: 2 * x, lambda x: x, 3.0))
         6.0
     """
+    if again:
+        yes, no = (jax.checkpoint(f, prevent_cse=False) for f in (yes, no))
     return lax.cond(condition, jax.jit(yes), jax.jit(no), *operands)
 
 

@@ -157,10 +157,12 @@ class Balance:
     free: Array
     drift: Array
 
-    def formed(self) -> Formed:
-        """Rows and responses there, no more rows of a contact than it needs where they are not known."""
+    def formed(self, every: bool = False) -> Formed:
+        """Rows and responses there; unless ``every`` row is wanted, no more of a contact than it needs,
+        where they are not known.
+        """
         at, inertia = self.at, self.inertia
-        if inertia.response is None:
+        if inertia.response is None and not every:
             bounded = at.system.law(at.params).loads if at.system.nc else 0
             rows = own_rows(at.system, at.t, at.q, at.params, bounded)
         else:

@@ -57,8 +57,8 @@ __all__ = [
     "LeftOutWarning", "ModelFile", "Part", "Sensor", "Shape", "actuator", "assemble", "ball", "beam",
     "body", "box", "capsule", "circular", "contact", "contact_group", "corners", "coupling", "cylinder",
     "cylindrical", "distance", "fixed", "fluid_drag", "force", "gear", "heightfield", "hinge", "hole",
-    "hull", "joint_spring", "joint_tendon", "line_load", "pairs_of", "pin", "plane", "point", "points", "profile",
-    "rack_pinion", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "rolling", "screw",
-    "section", "sensor", "servo", "slide", "sphere", "spheres", "spring", "tendon", "torque", "tube",
-    "universal", "walls",
+    "hull", "joint_spring", "joint_tendon", "line_load", "pairs_of", "pin", "plane", "point", "points",
+    "profile", "rack_pinion", "read_mjcf", "read_urdf", "rectangular", "revolute_spherical", "rolling",
+    "screw", "section", "sensor", "servo", "slide", "sphere", "spheres", "spring", "tendon", "torque",
+    "tube", "universal", "walls",
 ]  # fmt: skip

@@ -1,11 +1,12 @@
 """Derivatives by the implicit function theorem, and derivatives written by hand."""
 
-from nsjax.nonlinear.implicit import event_solution, implicit_solution, keep_solutions
+from nsjax.nonlinear.implicit import LiveLeaves, event_solution, implicit_solution, keep_solutions
 from nsjax.nonlinear.lean import lean
 from nsjax.nonlinear.tangents import made_live, moved, only_tangent, with_tangent, without_derivative
 from nsjax.nonlinear.trimmed import trimmed
 
 __all__ = [
+    "LiveLeaves",
     "event_solution",
     "implicit_solution",
     "keep_solutions",

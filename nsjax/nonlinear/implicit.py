@@ -65,6 +65,51 @@ def counted_along(
     return value, along, size
 
 
+class LiveLeaves:
+    """Numbers of a tree that move, among those that do not.
+
+    Args:
+        data: tree of arrays.
+        change: its tangents; known zeros are left out.
+        also: tree of bool, numbers that are taken even so.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from nsjax.nonlinear import LiveLeaves
+        >>> data = {"x": jnp.ones(2), "count": jnp.asarray(3)}
+        >>> live = LiveLeaves(data, data, {"x": True, "count": True})
+        >>> live.whole([jnp.zeros(2)])["x"].tolist(), len(live.values)
+        ([0.0, 0.0], 1)
+    """
+
+    def __init__(self, data: PyTree, change: PyTree, also: PyTree) -> None:
+        tree: Any
+        self.leaves, tree = jax.tree.flatten(data)
+        tangents = tree.flatten_up_to(change)
+        real = [jnp.issubdtype(jnp.result_type(x), jnp.floating) for x in self.leaves]
+        self.tree, self.live = tree, [
+            k for k, taken in enumerate(tree.flatten_up_to(also))
+            if real[k] and (taken or not isinstance(tangents[k], SymbolicZero))
+        ]  # fmt: skip
+        self.values = [jnp.asarray(self.leaves[k]) for k in self.live]
+        self.tangents = [
+            jnp.zeros_like(x) if isinstance(tangents[k], SymbolicZero) else tangents[k]
+            for k, x in zip(self.live, self.values, strict=True)
+        ]
+
+    def whole(self, values: list[Array]) -> PyTree:
+        """The tree with other numbers in the places of those that move."""
+        leaves = list(self.leaves)
+        for k, x in zip(self.live, values, strict=True):
+            leaves[k] = x
+        return self.tree.unflatten(leaves)
+
+    def picked(self, tree: PyTree) -> list[Array]:
+        """The numbers that move, of a tree of the same structure."""
+        leaves = self.tree.flatten_up_to(tree)
+        return [leaves[k] for k in self.live]
+
+
 def _no_tangent(x: Array) -> Any:
     """Zero tangent of an auxiliary result."""
     if jnp.issubdtype(x.dtype, jnp.floating):

@@ -45,6 +45,6 @@ def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) ->
     def rule(primals: Any, tangents: Any) -> Any:
         (data,), (change,) = primals, tangents
         value, along, size = counted_along(full, data, change)
-        return value, ends_kernel(along, value) if size > LARGE else along
+        return value, ends_kernel(along, data) if size > LARGE else along
 
     return value

@@ -21,7 +21,7 @@ number it is ten seconds that one waits for it, above it minutes.
 """
 
 
-def ends_kernel(tangents: PyTree, values: PyTree) -> PyTree:
+def ends_kernel(tangents: PyTree, data: PyTree) -> PyTree:
     """The same tangents, whose program, and its transpose, cannot stand in one kernel.
 
     Of an array entries are read, and added to zeros, at places that the compiler does not know. It takes
@@ -29,7 +29,7 @@ def ends_kernel(tangents: PyTree, values: PyTree) -> PyTree:
 
     Args:
         tangents: of a step.
-        values: at which they are taken, of the same structure.
+        data: of which the step is a function: reverse mode has it without computing the step again.
 
     Example:
         >>> import jax.numpy as jnp
@@ -39,14 +39,19 @@ def ends_kernel(tangents: PyTree, values: PyTree) -> PyTree:
     """
     leaves: Any
     leaves, tree = jax.tree.flatten(tangents)
-    for k, (x, at) in enumerate(zip(leaves, jax.tree.leaves(values), strict=True)):
-        if jnp.ndim(x) == 1 and jnp.issubdtype(jnp.result_type(x), jnp.floating) and x.shape[0] > 1:
-            leaves[k] = _again(x, lax.stop_gradient(at))
-            break
+    moving, known = [k for k, x in enumerate(leaves) if _is_vector(x)], jax.tree.leaves(data)
+    at = next((x for x in known if _is_vector(x)), None)
+    if moving and at is not None:
+        leaves[moving[0]] = _again(leaves[moving[0]], lax.stop_gradient(at))
     return jax.tree.unflatten(tree, leaves)
 
 
+def _is_vector(x: Any) -> bool:
+    """Whether ``x`` (n,) has several numbers."""
+    return jnp.ndim(x) == 1 and jnp.issubdtype(jnp.result_type(x), jnp.floating) and x.shape[0] > 1
+
+
 def _again(x: Array, at: Array) -> Array:
-    """``x`` (n,), entry by entry at places that follow from ``at`` (n,): zero for every number."""
+    """``x`` (n,), entry by entry at its own places plus what follows from ``at`` (m,): zero for numbers."""
     places = jnp.arange(x.shape[0]) + (at[0] != at[0])
     return jnp.zeros_like(x).at[places].add(x.at[places].get(mode="clip"), mode="drop")

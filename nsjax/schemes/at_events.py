@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from nsjax.contact import Jump, events
-from nsjax.contact.criteria import Criteria, criteria_of
+from nsjax.contact import events
+from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Approach, Touch
+from nsjax.contact.family import Contacts, Stepped
 from nsjax.core.operators import touching
 from nsjax.core.scheme import Scheme
 from nsjax.core.step import Step
-from nsjax.core.system import State
 from nsjax.types import Array
 
 LOCATED = "located"
@@ -35,24 +35,21 @@ def touch_at_start(step: Step, tolerance: Array | float) -> Touch:
     return events.touching(events.no_touch(at.system), closed & rests)
 
 
-def held_contacts(
-    criteria: Criteria, end: State, loaded: Array, touch: Touch, found: Approach, jump: Jump
-) -> Array:
+def held_contacts(step: Step, contacts: Contacts, r: Stepped, found: Approach, load: Array) -> Array:
     """Contacts (nc,) bool at rest after a step: held before and still loaded; come too slowly to leave
     again; landed, if they leave more slowly than an impact comes.
     """
-    rests = events.at_rest(criteria, jump.after, end.v)
+    jump = r.jump
+    rests = events.at_rest(criteria_of(step.scheme), jump.after, r.end.v)
     landed = found.impacts & (jnp.abs(jump.after) <= found.limit)
-    return loaded & (touch.held | found.gated | landed | rests)
+    return load & (contacts.touch.held | found.gated | landed | rests)
 
 
-def held_or_acting(
-    criteria: Criteria, end: State, loaded: Array, touch: Touch, found: Approach, jump: Jump
-) -> Array:
+def held_or_acting(step: Step, contacts: Contacts, r: Stepped, found: Approach, load: Array) -> Array:
     """`held_contacts` of a scheme that looks ahead at contacts which it closes at the end of the step.
     Sliding over a convex surface, a contact is open ahead; those that have acted in this step and the last
     one, and neither come nor leave, are held too.
     """
-    acts = (jump.contacts[:, 0] > 0.0) & (touch.off == 0)
-    stays = acts & events.at_rest(criteria, jump.after, end.v)
-    return stays | held_contacts(criteria, end, loaded, touch, found, jump)
+    acts = (r.jump.contacts[:, 0] > 0.0) & (contacts.touch.off == 0)
+    stays = acts & events.at_rest(criteria_of(step.scheme), r.jump.after, r.end.v)
+    return stays | held_contacts(step, contacts, r, found, load)

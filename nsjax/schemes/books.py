@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from nsjax import status
 from nsjax.contact import Jump, no_jump
 from nsjax.contact.contact_report import ContactReport
+from nsjax.contact.family import Stepped
 from nsjax.contact.problem import Given
-from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.stage import StageAnswer
 from nsjax.core.branches import branch
 from nsjax.core.scheme import Event, Output

@@ -43,7 +43,7 @@ Example:
 
 from nsjax.contact import SolverSettings, StepForces, forced_jump, velocity_jump
 from nsjax.contact.criteria import Criteria
-from nsjax.contact.sensitivity import Stepped
+from nsjax.contact.family import Stepped
 from nsjax.core.errors import InputError
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Carry, Output, Scheme

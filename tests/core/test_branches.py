@@ -1,4 +1,4 @@
-"""Loops whose bodies hold what their results need."""
+"""Loops whose bodies hold what their results need, and branches that reverse mode computes again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from nsjax.core.branches import repeat, repeat_for
+from nsjax.core.branches import branch, repeat, repeat_for
 
 
 def body(scale: jax.Array, both: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -51,3 +51,21 @@ def test_nothing_else_is_in_the_program() -> None:
 def test_counted_loops_number_their_turns() -> None:
     found = repeat_for(jnp.asarray(4), lambda k, x: x + k, jnp.zeros((), int))
     assert int(found) == 6
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_branch_computed_again_keeps_its_arguments_alone(sign: float) -> None:
+    def f(x: jax.Array, again: bool) -> jax.Array:
+        yes = lambda x: jnp.sum(jnp.sin(jnp.cos(jnp.exp(x))))  # noqa: E731
+        return branch(x[0] > 0.0, yes, lambda x: jnp.prod(x), x, again=again)
+
+    def handed_over(again: bool) -> int:
+        made = jax.make_jaxpr(jax.grad(lambda x: f(x, again)))(jnp.ones(3))
+        return len(next(line for line in made.eqns if line.primitive is lax.cond_p).outvars)
+
+    x = sign * jnp.asarray([0.3, 0.5, 0.7])
+    near = {"rtol": 1e-15, "atol": 1e-15}  # the same operations
+    np.testing.assert_allclose(*(jax.grad(f)(x, again) for again in (True, False)), **near)
+    along = [jax.jvp(lambda x, n=n: f(x, n), (x,), (x,))[1] for n in (True, False)]
+    np.testing.assert_allclose(*along, **near)
+    assert handed_over(True) == 2 < handed_over(False)  # its value and the argument

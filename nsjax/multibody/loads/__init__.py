@@ -34,8 +34,8 @@ KINDS: dict[str, LoadKind] = {
 
 __all__ = [
     "KINDS", "Line", "LoadKind", "Push", "actuator", "ends_of", "energy_of", "fluid_drag", "force",
-    "has_line", "joint_effort", "joint_spring", "joint_tendon", "kind_of", "length_of", "line_load", "line_of",
-    "potential", "pushes", "pushes_of", "spring", "tendon", "torque", "wrenches",
+    "has_line", "joint_effort", "joint_spring", "joint_tendon", "kind_of", "length_of", "line_load",
+    "line_of", "potential", "pushes", "pushes_of", "spring", "tendon", "torque", "wrenches",
 ]  # fmt: skip
 
 

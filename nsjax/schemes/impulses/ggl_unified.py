@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from nsjax.contact import Jump
 from nsjax.contact.criteria import Criteria
-from nsjax.contact.sensitivity import Stepped
+from nsjax.contact.family import Stepped
 from nsjax.contact.stage import StageAnswer, StageSettings, StageStart, solve_stage
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State, System

@@ -7,7 +7,6 @@ The decision and the books are the same for all and stand here; the answer is a 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,8 @@ from nsjax.contact import Jump, events
 from nsjax.contact.contact_report import no_report
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.equations import Carried
-from nsjax.contact.sensitivity import Contacts, Family, Stepped, through_events
+from nsjax.contact.family import Contacts, Family, Stepped
+from nsjax.contact.sensitivity import through_events
 from nsjax.contact.stage import StageAnswer, StageStart
 from nsjax.core.branches import branch
 from nsjax.core.operators import touching
@@ -189,7 +189,7 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
     else:
         # sliding goes on turning while a contact at rest hops for a step
         met = jnp.any(active) | jnp.any(touch.held) if system.nt else jnp.any(active)
-        r, report = branch(met, lambda _: _meet(run, method, touch), fly, None)
+        r, report = branch(met, lambda _: _meet(run, method, touch), fly, None, again=True)
     solved = (r.jump.residual <= coef.tolerance) & (r.estimate <= coef.stage_tolerance)
     bits = step_status(at, r.end, gap, solved, r.jump.residual, run.balance)
     output = impulse_output(r, contact_event(gap, active, report, r.jump), report.notes, run.dt, bits)
@@ -199,15 +199,14 @@ def impulse_step(step: Step, method: Method, constants: PyTree) -> tuple[Carry, 
 def _meet(run: ImpulseRun, method: Method, touch: events.Touch) -> Any:
     """A step in which contacts may act, and what is reported of them."""
     family = Family(
-        predict=midpoint, held=functools.partial(held_contacts, criteria_of(run.scheme)),
-        corrects=method.corrects, turns=True, shares=run.balance is not None, laws=0.5,
+        predict=midpoint, held=held_contacts, corrects=method.corrects, turns=True, laws=0.5,
         **derivatives(run.scheme),
     )  # fmt: skip
 
-    def respond(step: Step, formed: Formed | None) -> Stepped:
-        return method.respond(
-            dataclasses.replace(run, carry=step.carry, params=step.params, contacts=True, formed=formed)
-        )
+    def respond(run: ImpulseRun, _: Contacts) -> tuple[Stepped, Formed | None]:
+        if method.balance is not None and run.balance is None:
+            run = dataclasses.replace(run, balance=method.balance(run))
+        formed = None if run.balance is None else run.balance.formed(every=family.derivative)
+        return method.respond(dataclasses.replace(run, contacts=True, formed=formed)), formed
 
-    contacts = Contacts(touch=touch, active=run.acting, balance=run.balance)
-    return through_events(respond, family, run, contacts)
+    return through_events(respond, family, run, Contacts(touch=touch, active=run.acting))

@@ -10,8 +10,8 @@ from jax import lax
 
 from nsjax.contact import Jump, StepForces, forced_jump, no_jump, velocity_jump
 from nsjax.contact.criteria import Criteria
+from nsjax.contact.family import Stepped
 from nsjax.contact.projection import Directions, Projection, project_position
-from nsjax.contact.sensitivity import Stepped
 from nsjax.contact.solvers import MANY_ROWS, SolverSettings
 from nsjax.contact.stage import StageSettings
 from nsjax.core.inertia import Inertia, KeptInertia, constant_inertia
@@ -201,13 +201,10 @@ def _respond(run: ImpulseRun) -> Stepped:
     if run.formed is not None and run.balance is not None:
         drift = run.balance.drift
         forces = StepForces(drift=drift, duration=run.dt)
-        jump = velocity_jump(
-            run.formed,
-            run.acting,
-            _settings(run, "auto_few" if options.few else "auto"),
-            forces,
-            _impulses_before(run),
-        )
+        # small problems have a program of their own where no derivative is made of it
+        method = "auto_few" if options.few else "auto" if run.scheme.gradient == "discrete" else "auto_rare"
+        settings = _settings(run, method)
+        jump = velocity_jump(run.formed, run.acting, settings, forces, _impulses_before(run))
         return _end(run, drift + jump.dv, jump, none)
     b = run.balance or _balance(run)
     if not run.contacts and not system.nb:

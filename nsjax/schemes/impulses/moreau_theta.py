@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from nsjax.contact.criteria import Criteria
 from nsjax.contact.equations import kept_tangent
 from nsjax.contact.events import gap_rates
-from nsjax.contact.sensitivity import Stepped
+from nsjax.contact.family import Stepped
 from nsjax.core.operators import momentum
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import State

@@ -8,11 +8,18 @@ from nsjax import notes
 from nsjax.contact import Jump, SolverSettings, events, saltation, velocity_jump
 from nsjax.contact.acceleration import SlidingRule
 from nsjax.contact.criteria import criteria_of
-from nsjax.contact.event_motion import EventMotion, accelerate, near_border, shift_back
+from nsjax.contact.event_motion import (
+    EventMotion,
+    accelerate,
+    each_alone,
+    motion_around,
+    near_border,
+    shift_back,
+)
 from nsjax.contact.links import struck_with
 from nsjax.core.branches import branch
 from nsjax.core.scheme import Event, Scheme
-from nsjax.core.step import SystemState, formed
+from nsjax.core.step import Formed, SystemState, formed
 from nsjax.core.system import State
 from nsjax.nonlinear import only_tangent
 from nsjax.schemes.locating.trial_steps import inside
@@ -56,7 +63,7 @@ def blow(scheme: Scheme, there: SystemState, struck: Struck) -> Blow:
     pairs = struck_with(links, struck.now)
     state, near = State(t=at.t, q=at.q, v=at.v + jump.dv), jnp.zeros(system.nc, bool)
     if scheme.gradient != "discrete" and (system.nt or system.nc > 1):
-        around = _around(inner, f.at, state, jump, struck)
+        around = _around(inner, f, state, jump, struck)
         if system.nt:
             second_order = inner.in_modes is not None
             near = struck.now & near_border(around, events.frozen(struck.dt), second_order)
@@ -68,14 +75,15 @@ def blow(scheme: Scheme, there: SystemState, struck: Struck) -> Blow:
     return Blow(state=state, jump=jump, notes=bits, failed=slow | ~(jump.residual <= coef.tolerance))
 
 
-def _around(inner: Scheme, at: SystemState, end: State, jump: Jump, struck: Struck) -> EventMotion:
+def _around(inner: Scheme, f: Formed, end: State, jump: Jump, struck: Struck) -> EventMotion:
     """Data of the motion around a located impact."""
     criteria, resting = criteria_of(inner), struck.resting
-    here, there, still = events.frozen((at, end, jump))
-    rule, system = SlidingRule(criteria=criteria), at.system
-    a, _ = accelerate(here, resting, rule)
+    here, there, still = events.frozen((f.at, end, jump))
+    rule, system = SlidingRule(criteria=criteria), here.system
     return EventMotion(
-        at=here, a=a, aside=jnp.zeros((system.nv, system.nc)), end=there, resting=resting,
+        at=here, a=accelerate(here, resting, rule),
+        dv=each_alone(events.frozen(f.response), still.contacts),
+        aside=jnp.zeros((system.nv, system.nc)), end=there, resting=resting,
         after=(resting | struck.now) & events.at_rest(criteria, still.after, there.v), rule=rule,
         active=struck.now | resting,
         impulses=jnp.concatenate([still.contacts.reshape(-1), still.constraints]),
@@ -89,7 +97,8 @@ def _each_in_time(around: EventMotion, end: State, jump: Jump, struck: Struck, g
     now = struck.now
     tau = jnp.where(now, -only_tangent(gap, refuse=False) / jnp.where(now, jump.before, -1.0), 0.0)
     shift = saltation.Shift(tau=tau, mean=jnp.zeros(()), events=now, apart=jnp.asarray(True))
-    return shift_back(around, end, shift, events.frozen(struck.dt))[0]
+    after = motion_around(around, shift.apart, events.frozen(struck.dt))
+    return shift_back(around.at.system, end, after, shift)
 
 
 def merged(old: Event, event: Event) -> Event:

@@ -14,8 +14,9 @@ from nsjax.contact.acceleration import SlidingRule
 from nsjax.contact.contact_report import ContactReport, no_report
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.event_motion import accelerate
-from nsjax.contact.events import Approach, Touch, frozen
-from nsjax.contact.sensitivity import Contacts, Family, Stepped, through_events
+from nsjax.contact.events import Approach, frozen
+from nsjax.contact.family import Contacts, Family, Stepped
+from nsjax.contact.sensitivity import through_events
 from nsjax.core.branches import branch
 from nsjax.core.step import Formed, Step, SystemState, formed
 from nsjax.core.system import State
@@ -60,21 +61,20 @@ def end_with_impact(step: Step, end: End, closed: Array, load: Array) -> ImpactE
         return ImpactEnd(state=at, jump=no_jump(system), report=no_report(memory.touch))
     new = closed & ~memory.closed
 
-    def respond(step: Step, f: Formed | None) -> Stepped:
-        f = f or formed(step.start)
-        jump = velocity_jump(f, closed, contact_settings(step.scheme))
+    def respond(step: Step, contacts: Contacts) -> tuple[Stepped, Formed]:
+        f = formed(step.start)
+        jump = velocity_jump(f, contacts.active, contact_settings(step.scheme))
         at = step.state
         after = State(t=jnp.asarray(at.t), q=at.q, v=at.v + jump.dv)
-        return Stepped(end=after, jump=jump, estimate=jnp.zeros(()))
+        return Stepped(end=after, jump=jump, estimate=jnp.zeros(())), f
 
-    def held(after: State, loaded: Array, touch: Touch, found: Approach, jump: Jump) -> Array:
-        there = frozen(step.at(dataclasses.replace(at, q=after.q, v=after.v)))
-        return resting_contacts(step, there, closed)
+    def held(step: Step, contacts: Contacts, r: Stepped, found: Approach, load: Array) -> Array:
+        there = step.at(dataclasses.replace(step.state, q=r.end.q, v=r.end.v))
+        return resting_contacts(step, there, contacts.active)
 
     def hit(_: None) -> ImpactEnd:
         family = Family(
-            predict=_start, held=held, corrects=False, turns=False, shares=True,
-            **derivatives(step.scheme),
+            predict=_start, held=held, corrects=False, turns=False, **derivatives(step.scheme),
         )  # fmt: skip
         contacts = Contacts(touch=memory.touch, active=closed, known=(end.a, end.force), load=load)
         r, report = through_events(respond, family, step.starting(at), contacts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -16,13 +15,14 @@ from nsjax.contact.at_nodes import without_responses
 from nsjax.contact.contact_report import ContactReport, no_report
 from nsjax.contact.criteria import criteria_of
 from nsjax.contact.events import Touch, gap_rates
-from nsjax.contact.sensitivity import Contacts, Family, Stepped, through_events
+from nsjax.contact.family import Contacts, Family, Stepped
+from nsjax.contact.sensitivity import through_events
 from nsjax.core.branches import branch
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import NO_RESPONSES
 from nsjax.core.operators import gap_drift, gap_rows, momentum, row_rates, touching
 from nsjax.core.scheme import Carry, Output, Scheme
-from nsjax.core.step import Formed, Step, SystemState
+from nsjax.core.step import Step, SystemState
 from nsjax.core.system import State, System
 from nsjax.nonlinear import without_derivative
 from nsjax.schemes.at_events import derivatives, held_or_acting, touch_at_start
@@ -359,11 +359,10 @@ def _through_events(step: Step, at: SystemState) -> tuple[Stepped, ContactReport
     wanted = derivatives(step.scheme)
     if without_responses(step.system):
         wanted = wanted | {"derivative": False}
-    held = functools.partial(held_or_acting, criteria_of(step.scheme))
-    family = Family(predict=_ahead, held=held, corrects=True, turns=True, **wanted)
+    family = Family(predict=_ahead, held=held_or_acting, corrects=True, turns=True, **wanted)
 
-    def respond(step: Step, formed: Formed | None) -> Stepped:
-        return _respond(step)
+    def respond(step: Step, _: Contacts) -> tuple[Stepped, None]:
+        return _respond(step), None
 
     closing = _closing(step, at)
     contacts = Contacts(touch=step.carry.memory.touch, active=closing)

@@ -1,0 +1,93 @@
+"""What a scheme hands to the driver of derivatives at events: a step, its contacts, how it meets events."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import jax.numpy as jnp
+
+from nsjax.contact.events import Approach, Touch
+from nsjax.contact.jump import Jump
+from nsjax.core.step import Step, SystemState
+from nsjax.core.system import State
+from nsjax.types import Array, PyTree, record
+
+
+@record()
+class Stepped:
+    """What a scheme makes of a step.
+
+    Args:
+        end: state at the end, ``t`` included.
+        jump: impulses and rates.
+        estimate: (), error estimate of an iteration relative to ``1 + |v|``, zero if nothing is iterated.
+        more: whatever else the scheme hands on.
+    """
+
+    end: State
+    jump: Jump
+    estimate: Array
+    more: PyTree = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """How a family of schemes meets events.
+
+    Args:
+        predict: ``(step) -> State`` where the contacts are looked at: close to where they
+            close, with the velocity before an impact.
+        held: ``(step, contacts, r, found, load) -> (nc,) bool``, contacts at rest after the step ``r``, of
+            which some carry a ``load``.
+        corrects: whether gaps are corrected on position level. The derivative of such a step annuls
+            that of a gap, so that independent impacts must each be shifted before it.
+        turns: whether reversals of sliding are met in the same step.
+        derivative: whether derivatives are wanted at all, or decisions alone.
+        refuse: whether a second differentiation is refused.
+        laws: part of the step at which the contact laws hold for the velocity of its end: 1/2 where rows
+            are those of the midpoint. Sliding is told there: on a belt a contact that sticks under such a
+            scheme slides, at the times of the grid, by what the belt changes in half a step.
+    """
+
+    predict: Callable[[Step], State]
+    held: Callable[[Step, Contacts, Stepped, Approach, Array], Array]
+    corrects: bool
+    turns: bool
+    derivative: bool
+    refuse: bool = True
+    laws: float = 1.0
+
+    def slip(self, at: SystemState, dt: Array) -> Array:
+        """Tangential velocities (nc, nt) to which the law of the last step referred."""
+        if self.laws == 1.0:
+            return at.slip()
+        back = (1.0 - self.laws) * dt
+        return at.moved(t=at.state.t - back, q=at.system.retract(at.q, -back * at.v)).slip()
+
+
+def loaded(jump: Jump, active: Array) -> Array:
+    """Contacts (nc,) bool that carry an impulse."""
+    return active & (jump.contacts[:, 0] > 0.0)
+
+
+@record()
+class Contacts:
+    """What is known of the contacts of a step before it is taken.
+
+    Args:
+        touch: what is remembered of them.
+        active: (nc,) bool, closed at the predicted state. One seen a step early does no harm.
+        known: (nv,) acceleration and (rows,) row forces before the step where they are known.
+        load: (nc,) bool, under load before it, where the scheme knows better than ``touch.held``.
+    """
+
+    touch: Touch
+    active: Array
+    known: tuple[Array, Array] | None = None
+    load: Array | None = None
+
+
+def stacked(jump: Jump) -> Array:
+    """Impulses of contacts and constraints as rows."""
+    return jnp.concatenate([jump.contacts.reshape(-1), jump.constraints])

@@ -1,0 +1,216 @@
+"""What a step has met: contacts that come, events whose times move, and the motion around them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax.numpy as jnp
+
+from nsjax import notes
+from nsjax.contact import events, friction_decisions
+from nsjax.contact.acceleration import SlidingRule
+from nsjax.contact.contact_report import ContactReport
+from nsjax.contact.criteria import Criteria, criteria_of
+from nsjax.contact.event_motion import EventMotion, MotionAround, each_alone, motion_around, no_motion
+from nsjax.contact.events import Approach, Touch
+from nsjax.contact.family import Contacts, Family, Stepped, loaded, stacked
+from nsjax.contact.links import over_links
+from nsjax.core.branches import branch
+from nsjax.core.step import Formed, Step, SystemState, formed
+from nsjax.core.system import State
+from nsjax.linalg import every, matvec
+from nsjax.types import Array, record
+
+
+@record()
+class StepEvents:
+    """What a step meets, without derivatives.
+
+    Args:
+        found: contacts that come.
+        told: what is reported of all.
+        shifts: (nc,) bool, events whose times move.
+        rate: (nc,) rates of their event functions.
+        aside: (nv, nc) approach of every contact alone as motion of the system.
+        turning: (nc, nt) direction of the change of sliding.
+        motion: before and after them.
+    """
+
+    found: Approach
+    told: ContactReport
+    shifts: Array
+    rate: Array
+    aside: Array
+    turning: Array
+    motion: MotionAround
+
+
+@record(static=("family",))
+class _ContactView:
+    """One step without derivatives, as the driver looks at its contacts.
+
+    Args:
+        family: of its scheme.
+        step: the step.
+        contacts: what is known of them.
+        ahead: the system where they are looked at.
+        f: what is formed there already, if anything.
+        gap: (nc,) gaps there.
+        slide: (nc, nt) sliding velocities at the start.
+        slow: (nc,) bool, contacts whose sliding may turn.
+    """
+
+    family: Family
+    step: Step
+    contacts: Contacts
+    ahead: SystemState
+    f: Formed | None
+    gap: Array
+    slide: Array
+    slow: Array
+
+    @property
+    def criteria(self) -> Criteria:
+        """Thresholds of the scheme."""
+        return criteria_of(self.step.scheme)
+
+    @property
+    def turns(self) -> bool:
+        """Whether sliding that turns is an event of the step."""
+        return self.family.turns and self.step.system.nt > 0
+
+    def approach(self) -> Approach:
+        """Contacts that come."""
+        f, known = self.f or formed(self.ahead), self.contacts
+        return events.approach(self.step, f, known.touch, known.active, self.gap)
+
+    def events(self, r: Stepped, found: Approach, told: ContactReport) -> StepEvents:
+        """Events of the step: impacts, else reversals of the sliding velocities at its start, from which
+        those at the predicted state differ by what a belt changes until then.
+        """
+        system, family, touch = self.step.system, self.family, self.contacts.touch
+        d, count = 1 + system.nt, system.nc * (1 + system.nt)
+        f = self.f or formed(self.ahead)
+        aside = jnp.zeros_like(no_motion(system).along)
+        if family.corrects:
+            back = f.response[:, :count:d]  # schemes that correct positions know no islands
+            own = jnp.sum(events.normals(system, f.rows.wt).T * back, axis=0)
+            aside = back * jnp.where(found.impacts, found.rates / own, 0.0)
+        e = system.law(self.step.params).row_restitution(system.nc, 0)
+        reach = self.step.dt * friction_decisions.unsure(touch.bounced, e, system.islands)
+        motion = motion_around(self._around(r, told.touch, f, aside), apart(found), reach)
+        shifts, rate, bits = found.impacts, found.rates, told.notes
+        turning = jnp.zeros((system.nc, system.nt))
+        if self.turns:
+            v, dt, slide = self.step.state.v, self.step.dt, self.slide
+            drift = self.ahead.moved(v=self.step.state.v).drift()
+            change = matvec(every(f.rows.wt, count, 1), motion.a_before) + drift[:count]
+            turning = change.reshape(system.nc, d)[:, 1:]
+            may = self.slow & ~jnp.any(found.impacts)
+            turns = friction_decisions.reversal(self.criteria, slide, turning, may, v, dt)
+            shifts, rate = (
+                shifts | turns,
+                jnp.where(found.impacts, rate, jnp.sum(turning * turning, axis=1)),
+            )
+            bits = bits | friction_decisions.unresolved(self.criteria, turns, slide, turning, v)
+        struck = over_links(
+            lambda links, impacts: jnp.any(links & impacts, axis=1), found.links, found.impacts
+        )
+        bits = bits | jnp.where(struck & motion.near & jnp.any(shifts), notes.KINK, 0)
+        return StepEvents(
+            found=found, told=dataclasses.replace(told, notes=bits), shifts=shifts, rate=rate, aside=aside,
+            turning=turning, motion=motion,
+        )  # fmt: skip
+
+    def _around(self, r: Stepped, after: Touch, f: Formed, aside: Array) -> EventMotion:
+        """The motion around the events. A contact seen too early has no impulse yet: its own shift forth
+        and back then cancels.
+        """
+        family, step, touch = self.family, self.step, self.contacts.touch
+        rule = SlidingRule(criteria=self.criteria, stuck=touch.stuck if family.turns else None)
+        late = dataclasses.replace(rule, stuck=after.stuck if family.turns else None)
+        if self.turns:
+            slide = family.slip(step.at(r.end), step.dt)
+            rule, late = (dataclasses.replace(x, slide=y) for x, y in ((rule, self.slide), (late, slide)))
+        return EventMotion(
+            at=self.ahead, a=self.contacts.known, dv=each_alone(f.response, r.jump.contacts), aside=aside,
+            end=r.end, resting=touch.held, after=after.held, rule=late,
+            active=loaded(r.jump, self.contacts.active), impulses=stacked(r.jump),
+            before=(step.state, rule), corrects=family.corrects,
+        )  # fmt: skip
+
+    def hopping(self, end: State, found: Approach) -> Array:
+        """Held contacts (nc,) bool that are open for a step and have not left: see `Criteria.hop`; an
+        impact elsewhere may have sent them away.
+        """
+        f, active = self.f, self.contacts.active
+        hops = events.lasting(self.criteria, self.contacts.touch, active) & ~active
+
+        def stays(_: None) -> Array:
+            if f is None:
+                rates = events.gap_rates(self.ahead.moved(v=end.v))
+            else:
+                rates = events.normals(self.step.system, f.rows.rate(end.v), f.rows.single)
+            return hops & (jnp.abs(rates) <= found.limit)
+
+        return branch(jnp.any(hops) & jnp.any(found.impacts), stays, lambda _: hops, None)
+
+    def report(self, r: Stepped, found: Approach) -> ContactReport:
+        """What is remembered and noted of the step."""
+        touch, active, end, jump = self.contacts.touch, self.contacts.active, r.end, r.jump
+        hops = self.hopping(end, found)
+        stuck = jnp.where(
+            hops, touch.stuck, friction_decisions.sticking(jump.contacts, self.ahead.friction())
+        )
+        load, under = loaded(jump, active), self.contacts.load
+        held = self.family.held(self.step, self.contacts, r, found, load) | hops
+        impact = found.impacts & load
+        after = events.touched(touch, found, active, load, held)
+        return ContactReport(
+            touch=dataclasses.replace(after, slide=self.slide, stuck=stuck),
+            notes=found.notes
+            | events.settling(touch, held)
+            | events.unloaded_partners(found, touch.held if under is None else under, load),
+            impact=impact,
+            tau=jnp.zeros(load.shape),
+            timed=impact,
+        )
+
+
+def look_at(family: Family, step: Step, contacts: Contacts, r: Stepped, f: Formed | None) -> StepEvents:
+    """What a step has met, all of it without derivatives; where none is wanted, no event moves.
+
+    Args:
+        family, step, contacts: as in `nsjax.contact.sensitivity.through_events`.
+        r, f: what the scheme has made of the step, and formed.
+    """
+    system, touch = step.system, contacts.touch
+    slide, slow = touch.slide, jnp.zeros(system.nc, bool)
+    if family.turns and system.nt and family.derivative:
+        slide = family.slip(step.start, step.dt)
+        slow = friction_decisions.may_turn(
+            criteria_of(step.scheme), slide, touch, contacts.active, step.state.v
+        )
+    ahead = step.at(family.predict(step))
+    look = _ContactView(
+        family=family, step=step, contacts=contacts, ahead=ahead, f=f, gap=ahead.gap(), slide=slide,
+        slow=slow,
+    )  # fmt: skip
+    new = jnp.any(contacts.active & ~touch.held) | jnp.any(slow)
+    found = branch(new, lambda _: look.approach(), lambda _: events.no_approach(system), None)
+    told = look.report(r, found)
+    quiet = StepEvents(
+        found=found, told=told, shifts=jnp.zeros(system.nc, bool), rate=jnp.zeros(system.nc),
+        aside=jnp.zeros_like(no_motion(system).along), turning=jnp.zeros((system.nc, system.nt)),
+        motion=no_motion(system),
+    )  # fmt: skip
+    if not family.derivative:
+        return quiet
+    meets = jnp.any(found.impacts) | jnp.any(slow)
+    # values ask for none of it: a run whose derivative comes later forms nothing
+    return branch(meets, lambda _: look.events(r, found, told), lambda _: quiet, None)
+
+
+def apart(found: Approach) -> Array:
+    """() bool, several impacts, none of which moves another."""
+    return (jnp.sum(found.impacts) > 1) & ~found.coupled
