@@ -114,7 +114,7 @@ def motion_around(x: EventMotion, apart: Array, dt: Array) -> MotionAround:
         apart: () bool, whether there are several impacts, none of which moves another.
         dt: () or (nc,) time to which their instants are known.
     """
-    system, at = x.at.system, x.at
+    system = x.at.system
     nc, own = system.nc, 1 if x.a is None else 0
 
     def one(k: Array, found: tuple[Array, Array]) -> tuple[Array, Array]:
