@@ -48,7 +48,13 @@ class NumberForm:
         return shape in wide or (self.shape == "each" and len(shape) == 1 and shape[0] > 0)
 
 
-ONE, POINT, NEEDED = NumberForm("one"), NumberForm("point"), NumberForm("one", needed=True)
+ANY, ONE, POINT, NEEDED = (
+    NumberForm(),
+    NumberForm("one"),
+    NumberForm("point"),
+    NumberForm("one", needed=True),
+)
+AXIS = NumberForm("vector", needed=True)
 
 FORMS: Mapping[str | tuple[str, str], NumberForm] = {
     **dict.fromkeys(("com", "at", "on", "point", "axis", "second_axis", "normal"), POINT),
@@ -62,37 +68,28 @@ FORMS: Mapping[str | tuple[str, str], NumberForm] = {
     "restitution_tangential": NumberForm("each", most=1.0),
     **{(kind, x): NEEDED for kind in ("corners", "box") for x in ("half_length", "half_height")},
     **{(kind, "half_length"): NEEDED for kind in ("capsule", "cylinder")},
-    ("universal", "axis"): NumberForm("vector", needed=True),
-    ("universal", "second_axis"): NumberForm("vector", needed=True),
-    ("screw", "axis"): NumberForm("vector", needed=True),
-    ("cylindrical", "axis"): NumberForm("vector", needed=True),
-    ("revolute_spherical", "axis"): NumberForm("vector", needed=True),
-    ("tendon", "length"): NumberForm(),
-    ("joint_tendon", "length"): NumberForm(),
     **{(kind, x): NEEDED for kind in ("circular", "rectangular") for x in ("inner", "nu", "E")},
     **{(kind, "rho"): ONE for kind in ("circular", "rectangular")},
     **{("heightfield", x): NEEDED for x in ("half_length", "half_width")},
     ("sensor", "scale"): NEEDED,
-    ("distance", "length"): NEEDED,
-    ("revolute_spherical", "length"): NEEDED,
-    ("spring", "rest"): ONE,
     ("points", "at"): NumberForm(needed=True),
     ("hull", "points"): NumberForm(needed=True),
     ("walls", "lower"): NEEDED,
     ("walls", "upper"): NEEDED,
-    ("torque", "value"): POINT,
-    ("force", "value"): POINT,
 }
-"""Forms by the name of a number, or by the kind of a part and this name, which comes first."""
+"""Forms by the name of a number, or by the kind of a part and this name, which comes first. Joints and
+loads give their own to `number`.
+"""
 
 
-def form_of(kind: str, name: str, what: str, value: Any) -> NumberForm:
-    """The form of a number, whose shape is checked; ``value`` is an array, a number or None.
+def form_of(kind: str, name: str, what: str, value: Any, form: NumberForm | None = None) -> NumberForm:
+    """The form of a number, whose shape is checked; ``value`` is an array, a number or None; without
+    ``form`` that of the table.
 
     Raises:
         InputError: for None where a number must be given, and for another shape.
     """
-    form = FORMS.get((kind, what)) or FORMS.get(what) or NumberForm()
+    form = form or FORMS.get((kind, what)) or FORMS.get(what) or ANY
     words = SHAPES.get(form.shape or "", "an array of numbers")
     if value is None and form.needed:
         raise InputError(f"{kind} {name!r}: {what} = None; it must be given: {words}")
@@ -101,8 +98,10 @@ def form_of(kind: str, name: str, what: str, value: Any) -> NumberForm:
     return form
 
 
-def number(kind: str, name: str, what: str, value: Any, least: float = -math.inf) -> Any:
-    """A number or array as params hold it.
+def number(
+    kind: str, name: str, what: str, value: Any, least: float = -math.inf, form: NumberForm | None = None
+) -> Any:  # fmt: skip
+    """A number or array as params hold it; without ``form`` of that of the table.
 
     Raises:
         InputError: for what is not finite, below ``least``, or not as the table says.
@@ -111,7 +110,7 @@ def number(kind: str, name: str, what: str, value: Any, least: float = -math.inf
     whole = isinstance(value, int | float) and not isinstance(value, bool)
     if value is not None and not whole and getattr(getattr(value, "dtype", None), "kind", "") not in REAL:
         raise InputError(f"{kind} {name!r}: {what} = {value!r}; give a number or an array of numbers")
-    form = form_of(kind, name, what, value)
+    form = form_of(kind, name, what, value, form)
     if value is None:
         return None
     if not is_traced(value):

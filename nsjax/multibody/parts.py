@@ -12,7 +12,7 @@ import numpy as np
 from nsjax.core import InputError
 from nsjax.core.checks import is_traced
 from nsjax.multibody import numbers
-from nsjax.multibody.number_checks import number
+from nsjax.multibody.number_checks import NumberForm, number
 from nsjax.types import PyTree
 
 GROUND = "ground"
@@ -80,13 +80,13 @@ def made(kind: str, name: str, bodies: tuple[str, ...], given: Any, **options: A
     return Part(kind, name, bodies, given, chosen)
 
 
-def unit(kind: str, name: str, what: str, value: Any) -> Any:
+def unit(kind: str, name: str, what: str, value: Any, form: NumberForm | None = None) -> Any:
     """A unit vector.
 
     Raises:
         InputError: if it is none.
     """
-    value = number(kind, name, what, value)
+    value = number(kind, name, what, value, form=form)
     if value is None or is_traced(value):
         return value
     length = float(np.linalg.norm(value))

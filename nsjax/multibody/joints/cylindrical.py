@@ -7,6 +7,7 @@ from typing import Any
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, across, apart, axis_of, joint, tilts
+from nsjax.multibody.number_checks import AXIS
 from nsjax.multibody.parts import Part
 
 
@@ -28,7 +29,10 @@ def cylindrical(
         >>> cylindrical("sleeve", "ground", "slider", axis=(1.0, 0.0, 0.0)).kind
         'cylindrical'
     """
-    return joint("cylindrical", name, first, second, None, loop, at=at, on=on, axis=axis, turned=turned)
+    return joint(
+        "cylindrical", name, first, second, None, loop, at=at, on=on, axis=axis, turned=turned,
+        forms={"axis": AXIS},
+    )  # fmt: skip
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:

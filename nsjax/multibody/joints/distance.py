@@ -8,7 +8,7 @@ from nsjax.core import InputError
 from nsjax.core.checks import is_traced
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, joint
-from nsjax.multibody.number_checks import number
+from nsjax.multibody.number_checks import NEEDED, number
 from nsjax.multibody.parts import Part
 
 
@@ -32,7 +32,9 @@ def distance(name: str, first: str, second: str, *, length: Any, at: Any = None,
         raise InputError(
             f"distance {name!r}: length = {length!r}; it must be positive, or use a pin or ball"
         )
-    return joint("distance", name, first, second, None, True, at=at, on=on, length=length)
+    return joint(
+        "distance", name, first, second, None, True, at=at, on=on, length=length, forms={"length": NEEDED}
+    )
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:

@@ -130,8 +130,8 @@ LEAST = {"friction": 0.0, "armature": 0.0, "length": 0.0, "restitution": 0.0}
 def joint(
     kind: str, name: str, first: str, second: str, motion: Fn | None, loop: bool, **given: Any
 ) -> Part:
-    """A part that is a joint, whose numbers are checked."""
-    limits, turns, own = (given.pop(k, None) for k in ("limits", "turns", "own"))
+    """A part that is a joint, whose numbers are checked; ``forms`` of those that have their own."""
+    limits, turns, own, forms = (given.pop(k, None) for k in ("limits", "turns", "own", "forms"))
     given["lower"], given["upper"] = limits_of(kind, name, limits)
     if limits is not None:
         given.setdefault("restitution", 0.0)
@@ -139,8 +139,9 @@ def joint(
         given.pop("restitution", None)
     for what in ("axis", "second_axis"):
         if given.get(what) is not None:
-            given[what] = unit(kind, name, what, given[what])
-    kept = {k: number(kind, name, k, v, LEAST.get(k, -math.inf)) for k, v in given.items()}
+            given[what] = unit(kind, name, what, given[what], (forms or {}).get(what))
+    forms = forms or {}
+    kept = {k: number(kind, name, k, v, LEAST.get(k, -math.inf), forms.get(k)) for k, v in given.items()}
     if first == second:
         raise InputError(f"{kind} {name!r}: joins {first!r} to itself; name two bodies")
     record = numbers.Joint(**kept, own=own)

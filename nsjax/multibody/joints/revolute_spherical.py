@@ -7,6 +7,7 @@ from typing import Any
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, axis_of, joint
+from nsjax.multibody.number_checks import AXIS, NEEDED
 from nsjax.multibody.parts import Part
 
 
@@ -29,8 +30,9 @@ def revolute_spherical(
         0.4
     """
     return joint(
-        "revolute_spherical", name, first, second, None, True, at=at, on=on, length=length, axis=axis
-    )
+        "revolute_spherical", name, first, second, None, True, at=at, on=on, length=length, axis=axis,
+        forms={"axis": AXIS, "length": NEEDED},
+    )  # fmt: skip
 
 
 def _residuals(scene: Scene, part: Part, numbers: Any) -> list[Any]:

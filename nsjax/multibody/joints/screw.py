@@ -19,7 +19,8 @@ from nsjax.multibody.joints.joint_kind import (
     tilts,
 )
 from nsjax.multibody.joints.motion import At, FrameMotion, Screws, moved_along, turned_about
-from nsjax.multibody.parts import Part, number
+from nsjax.multibody.number_checks import AXIS, number
+from nsjax.multibody.parts import Part
 from nsjax.types import Array, Fn, record
 
 
@@ -67,6 +68,7 @@ def screw(
     return joint(
         "screw", name, first, second, motion, loop, own=own, at=at, on=on, axis=axis, turned=turned,
         limits=limits, restitution=restitution, friction=friction, armature=armature,
+        forms={"axis": AXIS},
     )  # fmt: skip
 
 

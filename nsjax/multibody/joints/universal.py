@@ -13,7 +13,7 @@ from nsjax.math import rotations
 from nsjax.multibody.coordinates import spatial_vectors as space
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import JointKind, apart, axis_of, components, joint
-from nsjax.multibody.number_checks import number
+from nsjax.multibody.number_checks import AXIS, number
 from nsjax.multibody.parts import UNIT_TOLERANCE, Part, unit
 
 
@@ -36,9 +36,9 @@ def universal(
         >>> universal("cross", "ground", "shaft", axis=(0, 1, 0), second_axis=(0, 0, 1)).kind
         'universal'
     """
-    axis = unit("universal", name, "axis", axis)
+    axis = unit("universal", name, "axis", axis, AXIS)
     second_axis, turned = (
-        unit("universal", name, "second_axis", second_axis), number("universal", name, "turned", turned),
+        unit("universal", name, "second_axis", second_axis, AXIS), number("universal", name, "turned", turned),
     )  # fmt: skip
     if not is_traced((axis, second_axis, turned)):
         by = jnp.zeros(3) if turned is None else jnp.asarray(turned, float)
@@ -52,7 +52,7 @@ def universal(
             )
     return joint(
         "universal", name, first, second, None, loop, at=at, on=on, axis=axis, second_axis=second_axis,
-        turned=turned,
+        turned=turned, forms={"axis": AXIS, "second_axis": AXIS},
     )  # fmt: skip
 
 

@@ -126,7 +126,7 @@ def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[
     u = a.array(a.turned_back(axes, passing))
     if scene.dimension == 2:
         spin = plane.value(frame.spin)
-        push, turn = _resistance(fluid, jnp.pad(u, (0, 1)), jnp.pad(spin[None], (2, 0)))
+        push, turn = _resistance(fluid, jnp.pad(u, (0, 1)), jnp.stack([0.0 * spin, 0.0 * spin, spin]))
         yield body, a.turned(axes, (push[0], push[1])), a.add(frame.origin, arm), turn[2]
         return
     push, turn = _resistance(fluid, u, a.array(a.turned_back(axes, frame.spin)))

@@ -16,7 +16,7 @@ from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import LEAST, Push
 from nsjax.multibody.loads.load_kind import Driven
-from nsjax.multibody.number_checks import limits_of, number
+from nsjax.multibody.number_checks import ANY, limits_of, number
 from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
 
@@ -68,7 +68,7 @@ def line_numbers(kind: str, name: str, at: Any, ratios: Any, given: dict[str, An
     """
     limits, rest = given.pop("limits"), given["rest"]
     lower, upper = limits_of(kind, name, limits)
-    given["rest"] = rest = number(kind, name, "length", rest)
+    given["rest"] = rest = number(kind, name, "length", rest, form=ANY)
     ranged = rest is not None and not is_traced(rest) and np.ndim(rest) > 0
     if ranged and (np.shape(rest) != (2,) or not rest[0] <= rest[1]):
         raise InputError(

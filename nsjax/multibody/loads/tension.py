@@ -8,17 +8,20 @@ import jax.numpy as jnp
 
 from nsjax.core import InputError
 from nsjax.multibody.coordinates import planar_vectors as plane
-from nsjax.multibody.parts import Part, number
+from nsjax.multibody.number_checks import NumberForm, number
+from nsjax.multibody.parts import Part
 from nsjax.types import Array, Fn
 
 
-def kept_numbers(kind: str, name: str, law: Fn | None, own: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Checked numbers of a spring.
+def kept_numbers(
+    kind: str, name: str, law: Fn | None, own: Any, given: dict[str, Any], **forms: NumberForm
+) -> dict[str, Any]:  # fmt: skip
+    """Checked numbers of a spring; ``forms`` of those that have their own.
 
     Raises:
         InputError: for a law that is no function, or that stands beside numbers.
     """
-    kept = {k: number(kind, name, k, v) for k, v in given.items()}
+    kept = {k: number(kind, name, k, v, form=forms.get(k)) for k, v in given.items()}
     if law is not None and not callable(law):
         raise InputError(f"{kind} {name!r}: law = {law!r}; it must be a function of extension and rate")
     if law is not None and any(kept[k] is not None for k in kept if k not in ("at", "on", "rest")):
