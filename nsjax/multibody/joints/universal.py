@@ -37,9 +37,8 @@ def universal(
         'universal'
     """
     axis = unit("universal", name, "axis", axis, AXIS)
-    second_axis, turned = (
-        unit("universal", name, "second_axis", second_axis, AXIS), number("universal", name, "turned", turned),
-    )  # fmt: skip
+    second_axis = unit("universal", name, "second_axis", second_axis, AXIS)
+    turned = number("universal", name, "turned", turned)
     if not is_traced((axis, second_axis, turned)):
         by = jnp.zeros(3) if turned is None else jnp.asarray(turned, float)
         frame = rotations.matrix(rotations.exponential(by))
