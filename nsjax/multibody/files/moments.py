@@ -1,8 +1,7 @@
 """Moments of inertia of a URDF that the package `mujoco` refuses, and that other programs take.
 
 Exports of drawing programs round, and hands type zeros. A link whose largest moment exceeds the sum of the
-two others gets the nearest moments that a body has; a link on a joint may have no mass, or no moments of
-inertia, where others that hang on it have some.
+two others gets the nearest moments that a body has; a link on a joint may be a point mass.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ IMPOSSIBLE = r"A \+ B >= C"
 """What the package says about moments that violate the triangle inequality."""
 
 EMPTY = rf"{MASSLESS}|positive eigenvalues"
-"""What it says about links without mass or moments."""
+"""What it says about links without moments."""
 
 NAMED = r"Element name '([^']+)'"
 
@@ -30,15 +29,15 @@ def compiled_as_given(spec: Any, error: Exception) -> tuple[Any, list[str]] | Ex
         spec: `mujoco.MjSpec`, which is changed.
         error: of its first compilation.
     """
-    empty: dict[str, tuple[float, np.ndarray]] = {}
+    points: list[str] = []
     balanced = False
     while True:
         said = str(error)
         named = re.search(NAMED, said)
         if re.search(IMPOSSIBLE, said) and not balanced:
             spec.compiler.balanceinertia, balanced = True, True
-        elif re.search(EMPTY, said) and named and named.group(1) not in empty:
-            if not _filled(spec.body(named.group(1)), empty):
+        elif re.search(EMPTY, said) and named and named.group(1) not in points:
+            if not _filled(spec.body(named.group(1)), points):
                 return error
         else:
             return error
@@ -47,34 +46,27 @@ def compiled_as_given(spec: Any, error: Exception) -> tuple[Any, list[str]] | Ex
         except (ValueError, RuntimeError) as next_error:
             error = next_error
             continue
-        return model, [*_emptied(model, empty), *(_nearest(spec, model) if balanced else [])]
+        return model, [*_emptied(model, points), *(_nearest(spec, model) if balanced else [])]
 
 
-def _filled(body: Any, empty: dict[str, tuple[float, np.ndarray]]) -> bool:
-    """Gives a link moments for the compilation, and keeps those that it has; whether it had too few."""
-    given = np.array(body.fullinertia, float)
-    moments = given if np.all(np.isfinite(given)) else np.array([*body.inertia, 0.0, 0.0, 0.0], float)
-    mass = float(body.mass) if body.explicitinertial else 0.0
-    if mass > 0.0 and np.any(moments):
+def _filled(body: Any, points: list[str]) -> bool:
+    """Gives a point mass moments for the compilation; whether it is one."""
+    full = np.array(body.fullinertia, float)
+    moments = full if np.all(np.isfinite(full)) else np.array(body.inertia, float)
+    if not body.explicitinertial or not body.mass > 0.0 or np.any(moments):
         return False
-    empty[body.name] = mass, moments * 0.0
-    body.explicitinertial, body.mass, body.fullinertia = (
-        True,
-        max(mass, 1.0),
-        [1.0, 1.0, 1.0, 0.0, 0.0, 0.0],
-    )
+    points.append(body.name)
+    body.fullinertia = [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
     return True
 
 
-def _emptied(model: Any, empty: dict[str, tuple[float, np.ndarray]]) -> list[str]:
-    """The model with what the file says of these links; sentences."""
-    for name, (mass, _) in empty.items():
-        k = int(model.body(name).id)
-        model.body_mass[k], model.body_inertia[k] = mass, 0.0
-    if not empty:
+def _emptied(model: Any, points: list[str]) -> list[str]:
+    """The model with the point masses of the file; sentences."""
+    for name in points:
+        model.body_inertia[int(model.body(name).id)] = 0.0
+    if not points:
         return []
-    names = ", ".join(repr(x) for x in empty)
-    return [f"links on joints have no mass or no moments of inertia: {names}; they are read so"]
+    return [f"links without moments of inertia are read as point masses: {', '.join(map(repr, points))}"]
 
 
 def nearest_moments(moments: np.ndarray) -> np.ndarray:

@@ -393,7 +393,7 @@ def test_moments_of_no_body() -> None:
 
 def test_links_without_moments() -> None:
     """They are read so, and move as a point mass does."""
-    with pytest.warns(LeftOutWarning, match="no mass or no moments of inertia: 'b'; they are read so"):
+    with pytest.warns(LeftOutWarning, match="without moments of inertia are read as point masses: 'b'"):
         file = read_urdf(LINKS.format(0.0, 0.0, 0.0))
     problem = file.problem()
     mass = np.asarray(problem.system.mass(problem.state.q, prepared(problem.system, problem.params)))
