@@ -285,7 +285,8 @@ def some_rows(call: Call, run: RunState, done: int, count: int) -> tuple[RunStat
     if done < 0:
         counts[0] = 0
     known = call.program, call.scheme.options
-    swift = None if known in OVERFLOWED else without_overflow(call.program.system, call.scheme, run.closed)
+    given = call.program.system, call.scheme, call.params, call.state, run.closed
+    swift = None if known in OVERFLOWED else without_overflow(*given)
     for scheme in (call.scheme,) if swift is None else (swift, call.scheme):
         after, part = _advance(call.program, scheme, call.params, run, call.dt, counts)
         if scheme is call.scheme or not int(after.status):

@@ -3,8 +3,9 @@
 A step gathers its active contacts in a few places (`nsjax.contact.compact`). Where they are more, all rows
 are solved together: with a library's factorisation from some sixty rows on, which is called in few steps or
 in none, and whose presence alone takes a time loop out of its one kernel. Microseconds a step by Moreau's
-rule, with it and without, on one loaded core: a planar hopper of seven bodies with 47 contacts 130 and 53,
-one in flight 140 and 9, a cheetah with 85 contacts 140 and 63.
+rule, with it and without, in CPU time: a planar hopper of seven bodies with 47 contacts 168 and 41 on the
+ground, 113 and 31 in flight; a cheetah with 85 contacts 149 and 62. The one kernel takes 19 and 26 CPU
+seconds to compile, the loop in pieces 16 and 18.
 
 A run outside transformations therefore begins with a program without that solver. Where a step fails in it,
 the rows since the last call are computed again, as all further ones, by the whole program, which is
@@ -14,14 +15,26 @@ compiled then.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
 import numpy as np
 
 from nsjax.contact.compact import crowded, overflows
+from nsjax.core.blocks import tree_shapes
+from nsjax.core.operators import prepared, refreshed
 from nsjax.core.scheme import Scheme
-from nsjax.core.system import System
+from nsjax.core.system import State, System
+from nsjax.nonlinear.trimmed import equations
+from nsjax.types import PyTree
+
+LARGEST_GAPS = 1_500
+"""Equations of the gaps of a step up to which it may become one kernel, whose compilation takes time that
+grows with its square. Gaps of the hopper and cheetah above have 782 and 1,252. Those of a humanoid with 413
+contacts and of a finger with cylinders, 2,635 and 5,910, stand in steps of 47,000 and 52,000 equations: the
+finger compiles in some 50 CPU seconds in pieces, and as one kernel not in four minutes.
+"""
 
 OVERFLOWED: set[Any] = set()
 """Programs, with choices of their schemes, of which this process has seen more active contacts than places:
@@ -29,21 +42,44 @@ they begin with the whole program.
 """
 
 
-def without_overflow(system: System, scheme: Scheme, closed: Any) -> Scheme | None:
+def without_overflow(
+    system: System, scheme: Scheme, params: PyTree, state: State, closed: Any
+) -> Scheme | None:  # fmt: skip
     """The scheme that solves as many active contacts as there are places; None where it would not be
-    faster, or would fail at once.
+    faster, would compile for long, or would fail at once.
 
     Args:
         system: of the run.
         scheme: of the run.
+        params: of the run.
+        state: at its start.
         closed: contacts (nc,) bool that touch at its start.
     """
     if getattr(scheme.options, "few", None) is not False or jax.default_backend() != "cpu":
         return None
-    step = system if system.chosen is None else system.chosen.system
+    step = _of_step(system)
     rough = step.nc - step.smooth
     if step.pairs is not None or step.islands or not overflows(rough, step.smooth, step.nt):
         return None
     if crowded(np.shape(closed)[0] - system.smooth, closed):
         return None
+    if _gap_equations(system, *tree_shapes((params, state))) > LARGEST_GAPS:
+        return None
     return dataclasses.replace(scheme, options=dataclasses.replace(scheme.options, few=True))
+
+
+def _of_step(system: System) -> System:
+    """The system that a step sees."""
+    return system if system.chosen is None else system.chosen.system
+
+
+@functools.lru_cache(maxsize=64)
+def _gap_equations(system: System, structure: Any, leaves: tuple[tuple[Any, Any], ...]) -> int:
+    """Equations of the gaps that a step evaluates, and of what is refreshed for them."""
+    params, state = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*x) for x in leaves])
+
+    def gaps(params: PyTree, state: State) -> Any:
+        p = refreshed(system, state.t, state.q, prepared(system, params))
+        return _of_step(system).gap(state.t, state.q, p)
+
+    return equations(jax.make_jaxpr(gaps)(params, state))
