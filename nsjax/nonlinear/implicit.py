@@ -48,20 +48,12 @@ def counted_along(
     f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree
 ) -> tuple[PyTree, PyTree, int]:
     """`tangent_along`, and the equations of its program."""
-    tree: Any  # the stubs of jax know nothing of its methods
-    leaves, tree = jax.tree.flatten(data)
-    tangents = tree.flatten_up_to(change)
-    live = [k for k, dx in enumerate(tangents) if not isinstance(dx, SymbolicZero)]
-
-    def of_live(some: list[Array]) -> PyTree:
-        every = [some[live.index(k)] if k in live else x for k, x in enumerate(leaves)]
-        return f(tree.unflatten(every))
+    live = LiveLeaves(data, change)
 
     def both(some: list[Array], change: list[Array]) -> tuple[PyTree, PyTree]:
-        return jax.jvp(of_live, (some,), (change,))
+        return jax.jvp(lambda values: f(live.whole(values)), (some,), (change,))
 
-    pick: Callable[[list[Any]], list[Any]] = lambda every: [every[k] for k in live]  # noqa: E731
-    (value, along), size = counted(both, pick(leaves), pick(tangents))
+    (value, along), size = counted(both, live.values, live.tangents)
     return value, along, size
 
 
@@ -71,7 +63,7 @@ class LiveLeaves:
     Args:
         data: tree of arrays.
         change: its tangents; known zeros are left out.
-        also: tree of bool, numbers that are taken even so.
+        also: tree of bool, numbers that are taken even so; None: none.
 
     Example:
         >>> import jax.numpy as jnp
@@ -82,13 +74,14 @@ class LiveLeaves:
         ([0.0, 0.0], 1)
     """
 
-    def __init__(self, data: PyTree, change: PyTree, also: PyTree) -> None:
-        tree: Any
+    def __init__(self, data: PyTree, change: PyTree, also: PyTree = None) -> None:
+        tree: Any  # the stubs of jax know nothing of its methods
         self.leaves, tree = jax.tree.flatten(data)
         tangents = tree.flatten_up_to(change)
+        kept = [False] * len(tangents) if also is None else tree.flatten_up_to(also)
         real = [jnp.issubdtype(jnp.result_type(x), jnp.floating) for x in self.leaves]
         self.tree, self.live = tree, [
-            k for k, taken in enumerate(tree.flatten_up_to(also))
+            k for k, taken in enumerate(kept)
             if real[k] and (taken or not isinstance(tangents[k], SymbolicZero))
         ]  # fmt: skip
         self.values = [jnp.asarray(self.leaves[k]) for k in self.live]

@@ -12,7 +12,7 @@ from nsjax import schemes
 from nsjax.core import InputError
 from nsjax.multibody import assemble, body, fluid_drag
 
-COORDINATES = ("joint", "absolute")
+SLOW = pytest.mark.slow
 MASS, BOX, RHO, MU, G = 1.3, (0.3, 0.2, 0.1), 900.0, 25.0, 9.81
 INERTIA = (0.05, 0.08, 0.11)
 TIME, STEPS = 0.4, 400
@@ -30,8 +30,15 @@ def fallen(density, dimension, coordinates):
     return -run.body("plate").position[-1, 1]
 
 
-@pytest.mark.parametrize("coordinates", COORDINATES)
-@pytest.mark.parametrize("dimension", [2, 3])
+@pytest.mark.parametrize(
+    ("dimension", "coordinates"),
+    [
+        (2, "joint"),
+        (3, "absolute"),
+        pytest.param(2, "absolute", marks=SLOW),
+        pytest.param(3, "joint", marks=SLOW),
+    ],
+)
 def test_a_falling_plate(dimension, coordinates) -> None:
     """Quadratic resistance k v^2: the height is ``m/k log cosh(t sqrt(g k/m))``."""
 
@@ -48,7 +55,7 @@ def test_a_falling_plate(dimension, coordinates) -> None:
     assert abs(forward - slope) < 1e-10 * abs(slope)
 
 
-@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("coordinates", ["joint", pytest.param("absolute", marks=SLOW)])
 def test_spins_and_glides(coordinates) -> None:
     """Viscous resistance leaves an exponential, quadratic one ``w / (1 + k w t)``, each about a principal
     axis; a box turned about that axis by a quarter has its edges exchanged.

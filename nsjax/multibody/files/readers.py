@@ -116,8 +116,9 @@ def read_mjcf(
     ``body_joint``); equality constraints connect and weld as a `ball` and a `fixed` joint that close
     loops, those of joints (``<mimic>`` of a URDF) and of tendons as a `coupling`; tendons, fixed ones as a
     `joint_tendon`, those through sites and pulleys as a `tendon`; motors and servos (position, velocity)
-    in hinges, slides and tendons, whose control is ``params["name"].own.control``; geometries as
-    contacts, as far as `contact` knows their pairs. Actuators that filter or integrate their control act
+    in hinges, slides and tendons, whose control is ``params["name"].own.control``; the medium (density,
+    viscosity, wind) as a `fluid_drag` on every body, ``"body_medium"``; geometries as contacts, as far as
+    `contact` knows their pairs. Actuators that filter or integrate their control act
     at once where `assemble` puts the parts together: the method ``problem`` adds their activations by
     `nsjax.filtered`, and their control is ``params.commands["name"]`` then. Names become words of letters,
     digits and _; a name that two elements have gets the kind of the second. Coordinates are those of the
@@ -193,6 +194,9 @@ def read_urdf(
     Raises:
         InputError: naming file, element and remedy.
         ImportError: without the package `mujoco`, naming the extra.
+
+    Links whose moments of inertia are no body's (one exceeds the sum of the others) get the nearest that
+    are, links without moments are point masses; both are told.
 
     Limits: there is no ground in a URDF: add ``contact(...)`` against a `plane` of the ground, with
     shapes of your own. Meshes as collision geometry are not known, and none are drawn.

@@ -17,6 +17,7 @@ from nsjax.multibody.coordinates.frames import Scene
 from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.force import refuse_ground
 from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of
+from nsjax.multibody.loads.tension import signed_square
 from nsjax.multibody.numbers import Load, Number
 from nsjax.multibody.parts import Part, made, number
 from nsjax.types import Array, record
@@ -96,15 +97,15 @@ def fluid_drag(
 def _resistance(fluid: Fluid, u: Array, w: Array) -> tuple[Array, Array]:
     """Force and moment (3,) in the axes of the box."""
     box = fluid.box
+    b, c = jnp.roll(box, -1), jnp.roll(box, -2)
     push, turn = jnp.zeros(3), jnp.zeros(3)
     if fluid.viscosity is not None:
         mean = jnp.sum(box) / 3.0
         push = push - 3.0 * math.pi * mean * fluid.viscosity * u
         turn = turn - math.pi * mean**3 * fluid.viscosity * w
     if fluid.density is not None:
-        b, c = box[np.array([1, 2, 0])], box[np.array([2, 0, 1])]
-        push = push - 0.5 * fluid.density * b * c * jnp.abs(u) * u
-        turn = turn - fluid.density * box * (b**4 + c**4) / 64.0 * jnp.abs(w) * w
+        push = push - 0.5 * fluid.density * b * c * signed_square(u)
+        turn = turn - fluid.density * box * (b**4 + c**4) / 64.0 * signed_square(w)
     return push, turn
 
 

@@ -17,7 +17,6 @@ from nsjax.core.operators import prepared
 from nsjax.multibody import LeftOutWarning, assemble, read_mjcf, read_urdf
 from nsjax.multibody.files.left_out import left_out
 from nsjax.multibody.files.source import SWITCHES, Source
-from tests.multibody.files.oracle import compared
 from tests.multibody.files.test_files import here
 
 mujoco = pytest.importorskip("mujoco", reason="the package mujoco is not installed")
@@ -366,69 +365,3 @@ def test_files_that_are_not_there() -> None:
     robot = read(CHAIN.replace(f"{MASS}</link><link name='c'>", f"{MASS}{mesh}<link name='c'>"), read_urdf)
     assert robot.left_out[0].endswith("package://r/no.stl")
     assert [part.name for part in robot if part.kind == "body"] == ["b", "c"]
-
-
-LINKS = """<robot name="r"><link name="a"/>
-<link name="b"><inertial><origin xyz="0.1 0 0"/><mass value="1.5"/>
-  <inertia ixx="{}" iyy="{}" izz="{}" ixy="0" ixz="0" iyz="0"/></inertial></link>
-<link name="c"><inertial><origin xyz="0.2 0.1 0"/><mass value="0.7"/>
-  <inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0.001" ixz="0" iyz="0"/></inertial></link>
-<joint name="one" type="continuous"><parent link="a"/><child link="b"/><axis xyz="0 1 0"/></joint>
-<joint name="two" type="continuous"><parent link="b"/><child link="c"/><origin xyz="0.3 0 0"/>
-<axis xyz="0 1 0"/></joint></robot>"""
-
-
-def test_moments_of_no_body() -> None:
-    """The nearest three numbers of which none exceeds the sum of the others: by the closed form."""
-    with pytest.warns(
-        LeftOutWarning, match=r"of no body .* 'b' \(0.05 0.02 0.01 to 0.04333 0.02667 0.01667\)"
-    ):
-        file = read_urdf(LINKS.format(0.01, 0.02, 0.05))
-    moments = np.linalg.eigvalsh(np.asarray(part_of(file, "b").numbers.inertia) * np.eye(3))
-    assert np.allclose(moments, np.array([0.05, 0.08, 0.13]) / 3.0, rtol=1e-12)
-    assert abs(moments[2] - moments[0] - moments[1]) < 1e-15
-    axes = np.asarray(part_of(file, "b").numbers.inertia) * np.eye(3)
-    assert np.allclose(np.diag(axes), np.array([0.05, 0.08, 0.13]) / 3.0, rtol=1e-12)
-
-
-def test_links_without_moments() -> None:
-    """They are read so, and move as a point mass does."""
-    with pytest.warns(LeftOutWarning, match="without moments of inertia are read as point masses: 'b'"):
-        file = read_urdf(LINKS.format(0.0, 0.0, 0.0))
-    problem = file.problem()
-    mass = np.asarray(problem.system.mass(problem.state.q, prepared(problem.system, problem.params)))
-    plain = read(LINKS.format(1e-12, 1e-12, 1e-12), read_urdf).problem()
-    other = np.asarray(plain.system.mass(plain.state.q, prepared(plain.system, plain.params)))
-    assert np.allclose(mass, other, rtol=1e-9)
-
-
-def part_of(file: Any, name: str) -> Any:
-    return next(part for part in file if part.name == name)
-
-
-MEDIUM = """<mujoco><option density="900" viscosity="0.4" wind="0.3 -0.2 0.5"{}/><worldbody>
-<body name="held" pos="0 0 1"><geom type="box" size="0.1 0.2 0.3"/></body>
-<body name="a" pos="1 0 1" euler="20 30 40"><freejoint/>
-  <geom type="box" size="0.3 0.1 0.05" pos="0.1 0.05 0"/>
-  <geom type="sphere" size="0.1" pos="-0.2 0 0.1"/>
-  <body name="fin" pos="0.3 0 0"><joint axis="0 0 1"/>
-    <geom type="capsule" fromto="0 0 0 0.2 0.1 0" size="0.03"/>
-  </body></body>
-<body name="shell" pos="0 2 1"><freejoint/>
-  <geom type="ellipsoid" size="0.1 0.2 0.3"{}/></body></worldbody></mujoco>"""
-
-
-def test_accelerations_in_a_medium() -> None:
-    """Of bodies that fly, turn and swing in water with a current, against the library, to rounding."""
-    assert compared(MEDIUM.format("", ""), states=6)["accelerations"] < 1e-11
-    names = {part.name for part in read(MEDIUM.format("", ""))}
-    assert {"a_medium", "fin_medium", "shell_medium"} <= names
-    assert "held_medium" not in names
-
-
-def test_a_medium_that_is_left_out() -> None:
-    with pytest.warns(LeftOutWarning, match=r"bodies on which no medium acts \(fluidshape\): 'shell'"):
-        file = read_mjcf(MEDIUM.format("", " fluidshape='ellipsoid'"))
-    assert "shell_medium" not in {part.name for part in file}
-    still = read(MEDIUM.format("><flag spring='disable' damper='disable'/></option><option", ""))
-    assert not any(part.kind == "fluid_drag" for part in still)
