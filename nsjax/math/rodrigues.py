@@ -41,32 +41,3 @@ def matrix(alpha: Array) -> Array:
 def spin(alpha: Array) -> Array:
     """``Xi = c (I + A / 2)`` (3, 3): the spin of a change of ``alpha`` is ``Xi dalpha``."""
     return scale(alpha) * (jnp.eye(3) + 0.5 * skew(alpha))
-
-
-def spin_inverse(alpha: Array) -> Array:
-    """``Xi^-1 = I - A / 2 + alpha alpha' / 4``."""
-    return jnp.eye(3) - 0.5 * skew(alpha) + 0.25 * alpha[:, None] * alpha[None, :]
-
-
-def spin_change(alpha: Array, m: Array) -> Array:
-    """Derivative of ``Xi m`` with respect to ``alpha`` (3, 3): ``-c/2 (skew(m) + (Xi m) alpha')``."""
-    turned = jnp.sum(spin(alpha) * m[None, :], axis=1)
-    return -0.5 * scale(alpha) * (skew(m) + turned[:, None] * alpha[None, :])
-
-
-def spin_transposed_change(alpha: Array, w: Array) -> Array:
-    """Derivative of ``Xi' w`` with respect to ``alpha`` (3, 3): ``-c/2 ((Xi' w) alpha' - skew(w))``."""
-    turned = jnp.sum(spin(alpha) * w[:, None], axis=0)
-    return -0.5 * scale(alpha) * (turned[:, None] * alpha[None, :] - skew(w))
-
-
-def compose(second: Array, first: Array) -> Array:
-    """Rodrigues vector of the rotation ``first``, then ``second``; singular where both make half a turn."""
-    factor = 4.0 / (4.0 - jnp.sum(first * second))
-    return factor * (first + second - 0.5 * jnp.cross(first, second))
-
-
-def extract(turn: Array) -> Array:
-    """Rodrigues vector of a rotation matrix (3, 3), less than half a turn."""
-    odd = turn - turn.T
-    return 2.0 * jnp.stack([odd[2, 1], odd[0, 2], odd[1, 0]]) / (1.0 + jnp.trace(turn))

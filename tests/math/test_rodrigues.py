@@ -34,12 +34,8 @@ def test_identities_of_the_spin() -> None:
     Q, X = rodrigues.matrix(A1), rodrigues.spin(A1)
     close(X.T @ Q, X)
     close(Q.T @ X, X.T)
-    close(rodrigues.spin_inverse(A1) @ X, np.eye(3))
-
-
-def test_derivatives_of_the_spin() -> None:
-    close(jax.jacfwd(lambda a: rodrigues.spin(a) @ M)(A1), rodrigues.spin_change(A1, M))
-    close(jax.jacfwd(lambda a: rodrigues.spin(a).T @ W)(A1), rodrigues.spin_transposed_change(A1, W))
+    A = rodrigues.skew(A1)
+    close(X @ (jnp.eye(3) - A / 2.0 + jnp.outer(A1, A1) / 4.0), np.eye(3))
 
 
 def test_axes_that_stay_across_each_other() -> None:
@@ -54,7 +50,8 @@ def test_axes_that_stay_across_each_other() -> None:
     first = -(rodrigues.skew(QA) @ XA).T @ QB
     close(jax.jit(jax.grad(row))(A1, A2), first)
     # the spin's own change, and the axis moved: d(e_A x e_B) = (w_A x e_A) x e_B = e^_B e^_A w_A
-    cross = rodrigues.spin_transposed_change(A1, rodrigues.skew(QA) @ QB)
+    w = rodrigues.skew(QA) @ QB
+    cross = -0.5 * rodrigues.scale(A1) * (jnp.outer(XA.T @ w, A1) - rodrigues.skew(w))
     second = cross + XA.T @ rodrigues.skew(QB) @ rodrigues.skew(QA) @ XA
     close(jax.jit(jax.hessian(row))(A1, A2), second)
     mixed = (rodrigues.skew(QA) @ XA).T @ (rodrigues.skew(QB) @ XB)
@@ -66,7 +63,9 @@ def test_hinge_angle() -> None:
     axis = jnp.asarray([1.0, 2.0, 2.0]) / 3.0
     b = jnp.asarray([2.0, 1.0, -2.0]) / 3.0
     common = rodrigues.matrix(A2)
-    turned = rodrigues.extract(common @ rodrigues.matrix(2.0 * jnp.tan(0.7 / 2.0) * axis))
+    turn = common @ rodrigues.matrix(2.0 * jnp.tan(0.7 / 2.0) * axis)
+    odd = turn - turn.T
+    turned = 2.0 * jnp.stack([odd[2, 1], odd[0, 2], odd[1, 0]]) / (1.0 + jnp.trace(turn))
 
     def angle(a, b_):
         there, here = rodrigues.matrix(b_) @ b, rodrigues.matrix(a) @ b
@@ -76,9 +75,3 @@ def test_hinge_angle() -> None:
     along = common @ axis
     close(jax.jit(jax.grad(angle))(turned, A2), rodrigues.spin(turned).T @ along)
     close(jax.jit(jax.grad(angle, argnums=1))(turned, A2), -rodrigues.spin(A2).T @ along)
-
-
-def test_composition_and_extraction() -> None:
-    both = rodrigues.matrix(A2) @ rodrigues.matrix(A1)
-    close(rodrigues.matrix(rodrigues.compose(A2, A1)), both)
-    close(rodrigues.matrix(rodrigues.extract(both)), both)
