@@ -102,6 +102,7 @@ class StepBatch:
             after, row = one(*both)
             return dataclasses.replace(after, own=None), row
 
+        self._check("carry.state.t", [carry.state.t])
         after, rows = map_lanes(lane, (carry, u))
         return dataclasses.replace(after, own=carry.own), rows
 
