@@ -15,7 +15,7 @@ from nsjax.lanes import map_lanes
 from nsjax.types import PyTree
 
 StepperCarry = Any
-"""Of `nsjax.stepper`, which stands above, as `StepRow` does."""
+"""The records `StepperCarry` and `StepRow` of `nsjax.stepper`, which imports this module."""
 
 StepRow = Any
 

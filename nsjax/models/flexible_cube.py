@@ -141,7 +141,7 @@ class Brick(Solid):
         return self.lower(x)[:, :2]
 
     def picture(self, t: Array, q: Array, p: FlexibleCube) -> shapes.Picture:
-        """What is drawn: the surface, coloured by stress, and the edges of the brick."""
+        """The picture: the surface, coloured by stress, and the edges of the brick."""
         base = p.base_amplitude * jnp.sin(p.base_frequency * t) if self.held else 0.0
         nodes = self.nodes(q, p) + jnp.stack([base + 0.0 * t, 0.0 * t, 0.0 * t])
         places = nodes.reshape(-1, 3)

@@ -14,7 +14,7 @@ from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System
 from nsjax.core.arguments import numbers
 from nsjax.linalg import BlockDiagonal
-from nsjax.multibody.contacts.cells import Near, listed, near_pairs
+from nsjax.multibody.contacts.cells import CandidatePairs, listed, near_pairs
 from nsjax.multibody.contacts.closest_points import lengthened
 from nsjax.multibody.number_checks import number
 from nsjax.types import Array, record
@@ -51,7 +51,7 @@ class Numbers:
     friction: Array | float
     restitution: Array | float
     reach: Array | float
-    near: Near | None = None
+    near: CandidatePairs | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Spheres:
         return jnp.where(p.near.used[:, None, None, None], jnp.stack(sides, axis=1), 0.0)
 
     def picture(self, t: Array, q: Array, p: Numbers) -> shapes.Picture:
-        """What is drawn: all spheres as one mesh, a few hundred triangles each, and the walls."""
+        """The picture: all spheres as one mesh, a few hundred triangles each, and the walls."""
         angles = np.linspace(-0.5 * np.pi, 0.5 * np.pi, DRAWN_RINGS)
         unit = shapes.lathe(np.sin(angles), np.cos(angles), around=DRAWN_AROUND)
         faces = np.array(shapes.lathe_faces(DRAWN_RINGS, DRAWN_AROUND))
