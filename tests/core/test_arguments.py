@@ -42,6 +42,10 @@ def test_what_is_no_problem_is_named(who: str, value: Any) -> None:
 
 
 NO_NUMBERS: dict[str, tuple[Callable[[], Any], str]] = {
+    "step sizes": (
+        lambda: nsjax.sweep_time_step(CRANK, MOREAU, "1e-3", time=0.1, rows=10),  # type: ignore[arg-type]
+        "sweep_time_step: dts = '1e-3'",
+    ),
     "times": (lambda: nsjax.table("a", [1.0]), "table: times = 'a'"),
     "values": (lambda: nsjax.table([0.0], [None]), r"table: values = \[None\]"),
     "ragged": (lambda: nsjax.table([0.0, 1.0], [[1.0], [1.0, 2.0]]), "table: values = "),
