@@ -189,7 +189,7 @@ class ByName:
         labels = self.system.labels.contacts
         group = [k for k, x in enumerate(labels) if x.startswith(f"{name}.")]
         if name not in labels and not group:
-            known = [*dict.fromkeys(x.split(".")[0] for x in labels), *labels]
+            known = dict.fromkeys([*(x.split(".")[0] for x in labels), *labels])
             raise KeyError(f"trajectory has no contact {name!r}; {nearest(name, known)}")
         which: Any = labels.index(name) if name in labels else np.array(group)
 

@@ -68,8 +68,8 @@ def configure(
     """
     import jax
 
-    if host_devices is not None and host_devices < 1:
-        raise ValueError(f"configure: host_devices = {host_devices}; it must be at least 1")
+    if host_devices is not None and (not isinstance(host_devices, int) or host_devices < 1):
+        raise ValueError(f"configure: host_devices = {host_devices!r}; give a whole number of at least 1")
     jax.config.update("jax_enable_x64", True)
     if blas_threads is not None:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", str(blas_threads))

@@ -13,6 +13,7 @@ from nsjax.contact import ContactProblem, solve
 from nsjax.contact.projection import Directions, project_position
 from nsjax.contact.stage import StageSettings
 from nsjax.core import Problem, State, System
+from nsjax.core.arguments import check_is
 from nsjax.core.checks import canonical, check_precision, check_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.operators import position_gradient, prepared, refreshed, touching
@@ -90,6 +91,7 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
         0.1
     """
     check_precision()
+    check_is("consistent", "problem", problem, Problem)
     if metric not in ("kinetic", "euclidean"):
         raise InputError(f"consistent: metric = {metric!r}; choose one of kinetic, euclidean")
     system = bordered(problem.system)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, State
+from nsjax.core.arguments import check_is, numbers
 from nsjax.status import describe
 from nsjax.stepper import Stepper, StepRow
 
@@ -73,13 +74,14 @@ def environment(
         ((1,), False, False)
     """
     gymnasium = _gymnasium()
+    check_is("environment", "stepper", stepper, Stepper)
     if not stepper.names or not stepper.outputs:
         raise InputError(
             f"environment: the stepper has inputs {list(stepper.names)} and outputs "
             f"{[str(x) for x in stepper.outputs]}; name at least one of both in nsjax.stepper"
         )
     size = (stepper.input_size,)
-    least, most = (np.broadcast_to(np.asarray(x, float), size).copy() for x in (low, high))
+    least, most = (_bound(name, x, size) for name, x in (("low", low), ("high", high)))
     if not np.all(least < most):
         raise InputError(f"environment: low = {low} and high = {high}; low must be below high")
     functions, spaces = _functions(stepper, reward, stop), gymnasium.spaces
@@ -89,6 +91,16 @@ def environment(
     )  # fmt: skip
     kind = _kind(gymnasium.Env, stepper, functions)
     return kind(boxes, start, steps)
+
+
+def _bound(name: str, value: Any, size: tuple[int, ...]) -> np.ndarray:
+    """One bound of the action, one number for each input."""
+    found = numbers("environment", name, value)
+    if found.shape not in ((), size):
+        raise InputError(
+            f"environment: {name} has shape {found.shape}; give one number, or {size} for the inputs"
+        )
+    return np.broadcast_to(found, size).copy()
 
 
 def _kind(base: Any, stepper: Stepper, functions: tuple[Any, Any]) -> Any:

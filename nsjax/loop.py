@@ -305,13 +305,13 @@ def _stepped(
 
 
 def _same_pairs(system: System, params: PyTree, start: Carry, tally: Any) -> tuple[Carry, Any]:
-    """What is remembered of contacts and accumulates for them, in the slots of `System.pairs` now."""
+    """Moves what a run remembers and accumulates for each contact to its present slot in `System.pairs`."""
     if system.pairs is None:
         return start, tally
     old, new = start.memory.pairs, system.pairs.identity(params)
     fresh = {name: QUANTITIES[name].start(system) for name in tally}
     memory = start.memory.memory
-    # of a pair that comes nothing is known
+    # a pair that is new has no history
     nothing = jax.tree.map(
         lambda x: no_touch(system) if isinstance(x, Touch) else jnp.zeros_like(x), memory,
         is_leaf=lambda x: isinstance(x, Touch),
@@ -345,7 +345,7 @@ def _watched(watch: Watch | None, scheme: Scheme, output: Output, dt: Array) -> 
 
 
 def no_tally(program: LoopProgram) -> dict[str, Array]:
-    """What is to be kept, before any step."""
+    """The quantities to be kept, before any step."""
     counted = (name for name in program.keep if QUANTITIES[name].fold != "state")
     return {name: QUANTITIES[name].start(program.system) for name in counted}
 

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jax import lax
 
+from nsjax.core.arguments import check_is
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
 from nsjax.core.operators import prepared, refreshed
@@ -134,8 +135,7 @@ def motion(problem: Problem, traj: Trajectory, *, frames: int = FRAMES, who: str
 
 def _check(problem: Problem, traj: Trajectory, frames: int, who: str) -> None:
     for name, value, cls in (("problem", problem, Problem), ("traj", traj, Trajectory)):
-        if not isinstance(value, cls):
-            raise InputError(f"{who}: {name} = {value!r}; it must be an nsjax.{cls.__name__}")
+        check_is(who, name, value, cls)
     if is_traced((traj.t, traj.q)):
         raise InputError(f"{who}: draws the numbers of a finished run; call it outside transformations")
     if np.ndim(traj.t) != 1:

@@ -29,6 +29,12 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 """Quantities of parts, see `Trajectory.body`, `joint` and `load`."""
 
+FIELD_UNITS = {
+    "position": "m", "velocity": "m/s", "spin": "rad/s", "acceleration": "m/s^2", "kinetic": "J",
+    "potential": "J", "force": "N", "torque": "N m", "impulse": "N s", "power": "W", "energy": "J",
+}  # fmt: skip
+"""Units of quantities of parts; those of coordinates, rates and gaps follow the part."""
+
 OF_CONTACTS = ("gap", "force", "impulse", "impacts")
 """Quantities of contacts, see `Trajectory.contact`."""
 

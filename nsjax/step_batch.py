@@ -15,7 +15,7 @@ from nsjax.lanes import map_lanes
 from nsjax.types import PyTree
 
 StepperCarry = Any
-"""Of `nsjax.stepper`, which stands above, as `StepRow` does."""
+"""The records `StepperCarry` and `StepRow` of `nsjax.stepper`, which imports this module."""
 
 StepRow = Any
 
@@ -102,6 +102,7 @@ class StepBatch:
             after, row = one(*both)
             return dataclasses.replace(after, own=None), row
 
+        self._check("carry.state.t", [carry.state.t])
         after, rows = map_lanes(lane, (carry, u))
         return dataclasses.replace(after, own=carry.own), rows
 

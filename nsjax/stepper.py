@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import checks
+from nsjax.core.arguments import check_is, name_list, numbers
 from nsjax.core.blocks import StepBlocks
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import (
@@ -107,6 +108,14 @@ class Stepper:
     program: LoopProgram
     ready: tuple[PyTree, PyTree]
 
+    def __repr__(self) -> str:
+        given = ", ".join(self.names) or "none"
+        seen = ", ".join(map(str, self.outputs)) or "none"
+        return (
+            f"Stepper({self.problem.system.name or 'without a name'}, {self.scheme.name}, inputs: {given}, "
+            f"outputs: {seen}, substeps: {self.substeps})"
+        )
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the inputs, in the order of ``u``."""
@@ -152,6 +161,7 @@ class Stepper:
         Returns:
             The next carry, and a `StepRow`.
         """
+        check_carry("step", carry)
         (params, constants), last = self.ready if carry.own is None else carry.own, carry.last
         if self.names:
             last = self._vector(u)
@@ -164,6 +174,7 @@ class Stepper:
 
     def observe(self, carry: StepperCarry) -> StepRow:
         """What the last step gave, without forces: outputs of a start for a policy."""
+        check_carry("observe", carry)
         params, constants = self.ready if carry.own is None else carry.own
         if self.names:
             still = segments(jnp.asarray(carry.state.t), self._values(carry.last), self.hold)
@@ -218,6 +229,10 @@ class Stepper:
     def _params(self, params: PyTree) -> PyTree:
         """With the inputs as the params have them."""
         params = checks.canonical(params, "params")
+        if type(params) is not type(self.problem.params) and not isinstance(params, DrivenParams):
+            raise InputError(
+                f"reset: params = {params!r}; give problem.params, of which some numbers may differ"
+            )
         if not self.names:
             return params
         if isinstance(params, DrivenParams):
@@ -240,7 +255,10 @@ class Stepper:
             if unknown is not None or missing is not None:
                 what = f"unknown input {unknown!r}" if unknown is not None else f"{missing!r} is missing"
                 raise InputError(f"step: {what}; the inputs are {', '.join(self.names)}")
-            u = jnp.concatenate([jnp.ravel(jnp.asarray(u[name], float)) for name in self.names])
+            u = jnp.concatenate(
+                [jnp.ravel(jnp.asarray(numbers("step", name, u[name]))) for name in self.names]
+            )
+        u = u if u is None else numbers("step", "u", u)
         if u is None or jnp.size(u) != self.input_size or jnp.ndim(u) > 1:
             shape = None if u is None else jnp.shape(u)
             raise InputError(
@@ -264,6 +282,12 @@ class Stepper:
             return segments(t, self._values(u), self.hold)
         slopes = self._values((u - carry.last) / (self.substeps * self.dt))
         return segments(t, self._values(carry.last), self.hold, slopes)
+
+
+def check_carry(who: str, carry: Any) -> None:
+    """Refuses what is no carry."""
+    if not isinstance(carry, StepperCarry):
+        raise InputError(f"{who}: carry = {carry!r}; give what reset() or the step before returned")
 
 
 def own_segments(problem: Problem, places: Inputs, hold: str) -> dict[str, Segment]:
@@ -331,6 +355,7 @@ def stepper(
         >>> steps.outputs["theta1"].shape, round(float(carry.state.t), 9)
         ((100,), 0.01)
     """
+    check_is("stepper", "problem", problem, Problem)
     system = problem.system
     checks.check_kind(system, scheme)
     checks.check_precision()
@@ -338,8 +363,7 @@ def stepper(
         raise InputError(f"stepper: hold = {hold!r}; choose {' or '.join(KINDS)}")
     if not isinstance(substeps, int) or substeps < 1:
         raise InputError(f"stepper: substeps = {substeps!r}; give a whole number of at least 1")
-    if isinstance(inputs, str) or isinstance(outputs, str):
-        raise InputError("stepper: inputs and outputs are lists of names; write ['motor']")
+    inputs, outputs = name_list("stepper", "inputs", inputs), name_list("stepper", "outputs", outputs)
     checks.check_lengths(dt, 1, None, 1, 0)
     checks.check_gradient(scheme, gradient)
     scheme = dataclasses.replace(

@@ -19,7 +19,7 @@ from nsjax.core.quantities import QUANTITIES, ROWS, RowQuantities
 from nsjax.core.scheme import Carry, Output
 from nsjax.core.system import System
 from nsjax.core.user_functions import observed
-from nsjax.sensors import ENERGIES, label_name, read_rows, row_output
+from nsjax.sensors import ENERGIES, FIELD_UNITS, known, label_name, place_of, read_rows, row_output
 from nsjax.types import Array, PyTree, record
 from nsjax.views import Views
 
@@ -129,8 +129,9 @@ class Trajectory(Views, ByName, RowQuantities):
     since the previous row [N], impacts included, and zero in row 0: what a plot of contact forces should
     show, with rows some steps apart.
 
-    ``traj[name]`` is a column by its label (``traj["theta1"]``), an observable of the model, or
-    ``"kinetic"``, ``"potential"``, ``"energy"``. ``traj.body("rod")``, ``traj.joint("pin")``,
+    ``traj[name]`` is a column by its label (``traj["theta1"]``), an observable of the model,
+    ``"kinetic"``, ``"potential"``, ``"energy"``, or a quantity of a part as of `sensor`
+    (``traj["pin.force"]``). ``traj.body("rod")``, ``traj.joint("pin")``,
     ``traj.load("coil")`` and ``traj.contact("guide")`` show the parts of a mechanism by name.
     """
 
@@ -162,8 +163,13 @@ class Trajectory(Views, ByName, RowQuantities):
                     return values[..., i]
         if name in ENERGIES or (self.system.observe is not None and name in label_names(self.system)):
             return self._derived()[name]
-        known = [*label_names(self.system), *ENERGIES]
-        raise KeyError(f"trajectory has no quantity {name!r}; {nearest(name, known)}")
+        try:
+            place_of(self.system, name)
+        except InputError:
+            raise KeyError(
+                f"trajectory has no quantity {name!r}; {nearest(name, known(self.system))}"
+            ) from None
+        return self.sensor(name)
 
     def _derived(self) -> dict[str, Any]:
         if self.t.ndim != 1:
@@ -266,7 +272,9 @@ def quantity_unit(system: System, name: str) -> str:
     for entry in (*labels.q, *labels.v, *labels.observables):
         if label_name(entry) == name:
             return label_unit(entry)
-    return QUANTITIES[name].unit if name in QUANTITIES else ENERGIES.get(name, "")
+    if name in QUANTITIES or name in ENERGIES:
+        return QUANTITIES[name].unit if name in QUANTITIES else ENERGIES[name]
+    return FIELD_UNITS.get(name.rpartition(".")[2], "")
 
 
 def failure_sentence(system: System, first: FirstFailure, lane: int | None = None) -> str:

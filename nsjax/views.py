@@ -45,8 +45,8 @@ class Views:
         return as_html(self)
 
     def plot(self: Any, *names: str) -> Figure:
-        """Figure of the run: of the quantities ``traj[name]`` over time, one panel a unit; without names
-        the overview of `nsjax.plot.overview`.
+        """Figure of the run: of the quantities ``traj[name]`` over time, one panel a unit, vectors by their
+        components (``"pin.force"``); without names the overview of `nsjax.plot.overview`.
 
         Raises:
             InputError: if matplotlib is missing, or for a batch.

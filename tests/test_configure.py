@@ -45,6 +45,6 @@ def test_warns_when_it_comes_too_late() -> None:
 
 def test_refuses_no_devices() -> None:
     assert (
-        "host_devices = 0; it must be at least 1"
+        "host_devices = 0; give a whole number of at least 1"
         in run("import nsjax; nsjax.configure(host_devices=0)").stderr
     )

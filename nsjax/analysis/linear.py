@@ -19,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Problem, State, System
-from nsjax.core.checks import canonical, check_precision, check_shapes
+from nsjax.core.arguments import check_is, name_list, numbers
+from nsjax.core.checks import canonical, check_precision, check_shapes, check_state, concrete_number
 from nsjax.core.inertia import mass_matrix
 from nsjax.core.inputs import Inputs, input_places, shape_of, value_of
 from nsjax.core.operators import prepared, refreshed, row_rates
@@ -71,6 +72,13 @@ class Linearised:
 
     def deviation(self, q: Array, v: Array) -> Array:
         """State (n,) of a position and a velocity, for a controller; may be traced."""
+        q, v = numbers("deviation", "q", q), numbers("deviation", "v", v)
+        wanted = np.shape(self.state.q), np.shape(self.state.v)
+        if (np.shape(q), np.shape(v)) != wanted:
+            raise InputError(
+                f"deviation: q and v have the shapes {np.shape(q)} and {np.shape(v)}; give {wanted[0]} and "
+                f"{wanted[1]}"
+            )
         xi = self.system.difference(jnp.asarray(self.state.q), q)
         return jnp.concatenate([self.positions.T @ xi, self.velocities.T @ (v - self.state.v)])
 
@@ -78,6 +86,7 @@ class Linearised:
         """``x' = A x + B u`` from step to step of ``dt`` [s], inputs held: exact for the linear motion."""
         from scipy.linalg import expm
 
+        dt = concrete_number(dt, "dt")
         n, m = self.B.shape
         whole = expm(dt * np.block([[self.A, self.B], [np.zeros((m, n + m))]]))
         return whole[:n, :n], whole[:n, n:], self.C, self.D
@@ -120,6 +129,9 @@ def linearise(
         [[0.0, 1.0], [-4.0, 0.0]]
     """
     check_precision()
+    check_is("linearise", "problem", problem, Problem)
+    check_state(problem.state if at is None else at)
+    inputs, outputs = name_list("linearise", "inputs", inputs), name_list("linearise", "outputs", outputs)
     check_positioned(problem.system, "linearise")
     system = bordered(problem.system)
     wanted = input_places(problem, tuple(inputs)) if inputs else Inputs(problem.system, ())

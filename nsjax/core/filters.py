@@ -15,6 +15,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from nsjax.core.arguments import mapping, numbers
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
 from nsjax.core.inertia import mass_matrix
@@ -282,6 +283,11 @@ def filtered(
         >>> slow.system.nq, slow.system.nv
         (3, 4)
     """
+    named = ("time_constants", time_constants), ("start", start or {}), ("ranges", ranges or {})
+    for what, given in named:
+        mapping(
+            "filtered", what, given, "{'motor': 0.05}" if what != "ranges" else "{'motor': (-1.0, 1.0)}"
+        )
     places = input_places(problem, tuple(time_constants), "filtered")
     # names of commands and activations are words
     keys = tuple((name.replace(".", "_"), key) for name, key in places.keys)
@@ -296,7 +302,11 @@ def filtered(
     for (name, key), T in zip(places.keys, time_constants.values(), strict=True):
         if shape_of(problem, key):
             raise InputError(f"filtered: {name!r} has the shape {shape_of(problem, key)}; name an entry")
-        if T is not None and not is_traced(T) and not float(T) > 0.0:
+        if (
+            T is not None
+            and not is_traced(T)
+            and not np.all(numbers("filtered", f"time constant of {name!r}", T) > 0.0)
+        ):
             raise InputError(f"filtered: time constant {T} s of {name!r}; it must be positive")
         _check_force_alone(problem, places, name)
     filters = Filters(places)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_batching import custom_vmap
 
+from nsjax.core.arguments import check_is, mapping
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.keys import Key, child, dotted, names, parse_parameter, put, refuse_twice
 from nsjax.core.system import Problem, System
@@ -217,7 +218,8 @@ def driven(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
         >>> crank.params.signals["torque"].values.tolist()
         [0.0, 0.2]
     """
-    places = input_places(problem, tuple(inputs))
+    given = mapping("driven", "inputs", inputs, "{'motor': nsjax.table(times, values)}")
+    places = input_places(problem, tuple(given))
     signals = {}
     for (name, key), value in zip(places.keys, inputs.values(), strict=True):
         signals[name] = value if isinstance(value, SampledSignal | Segment) else constant(name, value)
@@ -240,6 +242,7 @@ def input_places(problem: Problem, wanted: tuple[str, ...], who: str = "inputs")
     Raises:
         InputError: see `driven`.
     """
+    check_is(who, "problem", problem, Problem)
     system = problem.system
     if isinstance(getattr(system.prepare, "__self__", None), Inputs):
         raise InputError(f"{who}: the problem has inputs already; give all of them at once")

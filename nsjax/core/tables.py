@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from nsjax.core.arguments import numbers
 from nsjax.core.checks import is_traced
 from nsjax.core.errors import InputError
 from nsjax.types import Array, record
@@ -106,6 +107,7 @@ def table(times: Any, values: Any, kind: str = "held") -> SampledSignal:
     """
     if kind not in KINDS:
         raise InputError(f"table: kind = {kind!r}; choose {' or '.join(KINDS)}")
+    times, values = numbers("table", "times", times), numbers("table", "values", values)
     if np.ndim(times) != 1 or not np.shape(times)[0]:
         raise InputError(f"table: times have shape {np.shape(times)}; give (n,), at least one")
     if np.shape(values)[:1] != np.shape(times):
@@ -114,14 +116,12 @@ def table(times: Any, values: Any, kind: str = "held") -> SampledSignal:
         )
     even = False
     if not is_traced(times):
-        times = np.asarray(times, float)
         steps = np.diff(times)
         if not np.all(steps > 0.0):
             k = int(np.argmin(steps > 0.0))
             raise InputError(f"table: times[{k + 1}] = {times[k + 1]} after {times[k]}; they must ascend")
         even = len(steps) > 0 and bool(np.ptp(times - times[0] - steps[0] * np.arange(len(times))) <=
                                        0.1 * SLACK * steps[0])  # fmt: skip
-    values = values if is_traced(values) else np.asarray(values, float)
     return SampledSignal(times=times, values=values, kind=kind, even=even)
 
 
@@ -135,7 +135,8 @@ def constant(name: str, value: Any) -> SampledSignal:
         raise InputError(
             f"inputs: {name!r} is a function; give nsjax.table(times, values), or a law of the part itself"
         )
-    value = jnp.asarray(value, float) if is_traced(value) else np.asarray(value, float)
+    value = numbers("inputs", repr(name), value)
+    value = jnp.asarray(value, float) if is_traced(value) else value
     return table(np.zeros(1), value[None])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nsjax.core.arguments import file_path
 from nsjax.core.errors import InputError, nearest
 from nsjax.fem.hexahedron import CORNERS, POINTS, shape_gradients
 
@@ -219,7 +220,7 @@ def read_mesh(path: str | os.PathLike[str], *, scale: float = 1.0) -> SolidMesh:
         Traceback (most recent call last):
         nsjax.core.errors.InputError: mesh: no file no_such_file.vtk
     """
-    if not os.path.isfile(path):
+    if not file_path(path).is_file():
         raise InputError(f"mesh: no file {os.fspath(path)}; give the path of a mesh")
     meshio = _meshio()
     try:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nsjax.core import InputError, State
+from nsjax.core.arguments import check_is, numbers
 from nsjax.core.errors import nearest
 
 
@@ -47,7 +48,7 @@ class Recording:
 
     def __post_init__(self) -> None:
         who = f"recording {self.name!r}" if self.name else "recording"
-        times = np.asarray(self.times, float)
+        times = numbers(who, "times", self.times)
         if times.ndim != 1 or times.size < 1 or not np.all(np.isfinite(times)):
             raise InputError(f"{who}: times has shape {times.shape}; give (n,) finite instants")
         if np.any(np.diff(times) <= 0.0):
@@ -55,7 +56,14 @@ class Recording:
             raise InputError(f"{who}: times[{late}] = {times[late]:g} does not increase; sort the data")
         if not isinstance(self.values, Mapping) or not self.values:
             raise InputError(f"{who}: values = {self.values!r}; give a mapping of labels to arrays")
-        values = {name: np.asarray(x, float) for name, x in self.values.items()}
+        strange = next((name for name in self.values if not isinstance(name, str)), None)
+        if strange is not None:
+            raise InputError(
+                f"{who}: the label {strange!r} is no word; give that of a column, 'y' for instance"
+            )
+        if self.start is not None:
+            check_is(who, "start", self.start, State)
+        values = {name: numbers(who, name, x) for name, x in self.values.items()}
         for name, x in values.items():
             if x.shape != times.shape:
                 raise InputError(f"{who}: {name} has shape {x.shape}; there are {times.size} times")
@@ -98,11 +106,21 @@ class Recording:
             return None
         found = {}
         for name, given in self._each(self.noise, "noise", who).items():
-            level = np.broadcast_to(np.asarray(given, float), self.times.shape)
+            level = numbers(who, f"noise of {name!r}", given)
+            if level.shape not in ((), self.times.shape):
+                raise InputError(
+                    f"{who}: noise of {name!r} has shape {level.shape}; there are {len(self.times)} times"
+                )
+            level = np.broadcast_to(level, self.times.shape)
             if not np.all(np.isfinite(level)) or not np.all(level > 0.0):
                 raise InputError(f"{who}: noise of {name!r} = {given}; it must be positive")
             found[name] = level
         return found
+
+    def __repr__(self) -> str:
+        ends = f"{len(self.times)} times from {self.times[0]:g} to {self.times[-1]:g} s"
+        named = f"{self.name!r}, " if self.name else ""
+        return f"Recording({named}{', '.join(self.values)}, {ends}, {self.count} values)"
 
     @property
     def count(self) -> int:

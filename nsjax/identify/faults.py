@@ -10,7 +10,7 @@ import numpy as np
 from nsjax.identify.plan import FitPlan
 
 FAILED = "the run failed"
-"""What is said of a run whose status is not zero."""
+"""The sentences about runs whose status is not zero."""
 
 NO_CURVATURE = (
     "a scheme that holds an impact in its step has first ones only; take "

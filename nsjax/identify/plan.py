@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Problem, Scheme, checks
+from nsjax.core.arguments import check_is
 from nsjax.core.errors import nearest
 from nsjax.core.keys import Key, find, parse_parameter, put, refuse_twice
 from nsjax.core.operators import prepared, refreshed
@@ -73,8 +74,7 @@ def make_plan(
     Raises:
         InputError: for input that cannot be fitted.
     """
-    if not isinstance(problem, Problem):
-        raise InputError(f"identify: problem = {problem!r}; it must be an nsjax.Problem")
+    check_is("identify", "problem", problem, Problem)
     checks.check_kind(problem.system, scheme)
     checks.check_precision()
     checks.check_gradient(scheme, gradient)
@@ -149,7 +149,14 @@ def _read_train(
 ) -> tuple[Any, tuple[Trained, ...], tuple[tuple[Key, tuple[int, ...]], ...]]:
     """Parameters with the fixed ones set, and everything trained, the numbers of the starts last."""
     if not isinstance(train, Mapping) or not train:
-        raise InputError(f"identify: train = {train!r}; give {{'friction': transforms.positive()}} or so")
+        listed: list[Any] = (
+            [train] if isinstance(train, str) else train if isinstance(train, list | tuple) else []
+        )
+        first = listed[0] if listed and isinstance(listed, list | tuple) else "friction"
+        raise InputError(
+            f"identify: train = {train!r}; give names with their ranges, "
+            f"{{{first!r}: transforms.positive()}}"
+        )
     found: list[tuple[Key, tuple[int, ...], list[Trained]]] = []
     starts = [_start(problem, x) for x in recordings]
     seen: list[Key] = []

@@ -11,6 +11,7 @@ import numpy as np
 
 from nsjax import notes
 from nsjax.core import InputError, Problem, Scheme, State
+from nsjax.core.arguments import numbers
 from nsjax.core.errors import nearest
 from nsjax.identify import clusters, faults, losses, profile, solve
 from nsjax.identify import curvature as bends
@@ -162,7 +163,7 @@ def _check_options(objective: Objective, starts: int, spread: float, level: floa
         raise InputError(f"identify: starts = {starts!r}; it must be a whole number, at least 1")
     if not isinstance(most, int | np.integer) or most < 1:
         raise InputError(f"identify: max_runs = {most!r}; it must be a whole number, at least 1")
-    if not 0.0 < level < 1.0:
+    if not 0.0 < numbers("identify", "level", level) < 1.0:
         raise InputError(f"identify: level = {level!r}; it lies between 0 and 1, 0.95 for instance")
     if not spread > 0.0:
         raise InputError(f"identify: spread = {spread!r}; it must be positive")
@@ -294,7 +295,8 @@ def _quality(objective: Objective, best: CostPoint, found: Statistics) -> list[s
         if found.variance > 1.0 + 4.0 * np.sqrt(2.0 / objective.freedom):
             sentences.append(
                 f"the residuals are {np.sqrt(found.variance):.3g} times the noise level: the model does "
-                "not explain the data, or the noise is larger than given"
+                "not explain the data, the search ended at another minimum (starts= tries more), or the "
+                "noise is larger than given"
             )
     else:
         sentences.append(f"noise level estimated from the residuals: {np.sqrt(found.variance):.3g}")

@@ -11,6 +11,7 @@ import dataclasses
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.core.arguments import numbers
 
 WALL = 12.0
 """Logistic coordinates end here: within 6e-6 of the range from its end."""
@@ -116,6 +117,9 @@ class Transform:
 
 
 def _ends(what: str, low: float, high: float) -> tuple[float, float]:
+    for end in (low, high):
+        if numbers(what, "an end", end).ndim:
+            raise InputError(f"{what}: an end = {end!r}; give one number")
     if not low < high:
         raise InputError(f"{what}({low}, {high}): the lower end must lie below the upper one")
     return float(low), float(high)

@@ -13,6 +13,7 @@ import numpy as np
 
 from nsjax import models
 from nsjax.core import InputError, Problem, Scheme, System, nearest
+from nsjax.core.arguments import check_is
 from nsjax.io.codec import describe, rebuild, record_types
 from nsjax.io.continuation import as_run, continuation
 from nsjax.io.files import PathLike, replacing
@@ -158,8 +159,8 @@ def load(path: PathLike, problem: Problem | None = None, *, scheme: Scheme | Non
         1.0
     """
     for name, value, cls in (("problem", problem, Problem), ("scheme", scheme, Scheme)):
-        if value is not None and not isinstance(value, cls):
-            raise InputError(f"load: {name} = {value!r}; it must be an nsjax.{cls.__name__}")
+        if value is not None:
+            check_is("load", name, value, cls)
     arrays, content = _read(path)
     with reading(path):
         found = _rebuilt(path, arrays, content, problem, scheme)
@@ -247,15 +248,14 @@ def _check(problem: Problem, traj: Trajectory, scheme: Scheme | None) -> None:
     """Refuses what does not belong together before anything is written."""
     wanted = (("problem", problem, Problem), ("traj", traj, Trajectory))
     for name, value, cls in wanted:
-        if not isinstance(value, cls):
-            raise InputError(f"save: {name} = {value!r}; it must be an nsjax.{cls.__name__}")
+        check_is("save", name, value, cls)
     if np.ndim(traj.t) != 1:
         raise InputError(
             f"save: t has shape {np.shape(traj.t)}; save the runs of a batch one by one, run k is "
             "jax.tree.map(lambda x: x[k], traj)"
         )
-    if scheme is not None and not isinstance(scheme, Scheme):
-        raise InputError(f"save: scheme = {scheme!r}; it must be an nsjax.Scheme")
+    if scheme is not None:
+        check_is("save", "scheme", scheme, Scheme)
     if traj.system != problem.system:
         raise InputError("save: traj is not a run of this problem's system; pass the problem it ran")
     ours, theirs = jax.tree.leaves(problem.params), jax.tree.leaves(traj.params)

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from nsjax.core import InputError, Problem, Scheme
+from nsjax.core.arguments import check_is
 from nsjax.core.memory import check_rows
 from nsjax.core.quantities import ROWS
 from nsjax.io.archive import load, read_unfinished, write_run
@@ -166,8 +167,7 @@ def _looked_at(
     problem: Problem, scheme: Scheme, dt: Any, steps: int | None, time: float | None, every: int,
     save: Sequence[str] | None, events: int, progress: Any,
 ) -> Call:  # fmt: skip
-    if not isinstance(problem, Problem):
-        raise InputError(f"run: problem = {problem!r}; it must be an nsjax.Problem")
+    check_is("run", "problem", problem, Problem)
     call = checked(
         problem.system, problem.params, problem.state, scheme, dt=dt, steps=steps, time=time, every=every,
         save=save, gradient=None, events=events, notes=False, carry=None, progress=progress,

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from nsjax.core import InputError
+from nsjax.core.arguments import file_path
 
 PathLike = str | os.PathLike[str]
 
@@ -87,9 +88,7 @@ def _refused(path: PathLike) -> Iterator[None]:
 
 def _target(path: PathLike) -> pathlib.Path:
     """The file behind ``path`` (links followed), refused if no file can stand there."""
-    if not os.fspath(path):
-        raise InputError("the file name is empty; give a path")
-    target = pathlib.Path(path).resolve()
+    target = file_path(path).resolve()
     if target.is_dir():
         raise InputError(f"{path} is a folder; give the name of a file in it")
     if target.exists() and not target.is_file():

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-import pathlib
 from typing import Any
 
 import numpy as np
 
 from nsjax.core import InputError, Problem
+from nsjax.core.arguments import file_path
 from nsjax.io.files import PathLike, check_writable, replacing
 from nsjax.motion import Motion, Moved, motion
 from nsjax.trajectory import Trajectory
@@ -44,7 +44,7 @@ def check_paraview(path: PathLike) -> None:
         import h5py  # type: ignore[import-not-found, unused-ignore] # noqa: F401
     except ImportError:
         raise InputError("to_paraview needs h5py; install it with: pip install 'nsjax[vtk]'") from None
-    if pathlib.Path(path).suffix != ".vtkhdf":
+    if file_path(path).suffix != ".vtkhdf":
         raise InputError(f"{os.fspath(path)}: ParaView reads it as *.vtkhdf; end the name so")
     check_writable(path)
 

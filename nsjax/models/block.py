@@ -89,6 +89,8 @@ def block(
         raise InputError(
             f"block: formulation = {formulation!r} with dimension = {dimension}; choose one of {known}"
         )
+    if params.size is not None and np.shape(params.size) != (dimension,):
+        raise InputError(f"block: size has shape {np.shape(params.size)}; give ({dimension},)")
     if initial_q is None:
         edges = SIZE[dimension] if params.size is None else params.size
         centre = params.ground + height + 0.5 * edges[dimension - 1]

@@ -124,7 +124,7 @@ class Balls:
         return found[:, :2], found[:, 2]
 
     def picture(self, t: Array, q: Array, p: BouncingBall) -> shapes.Picture:
-        """What is drawn."""
+        """The picture: balls, table and contact normals."""
         r, (xy, angles) = self._each(p.radius), self._bodies(q)
         table = p.table_amplitude * jnp.sin(p.table_frequency * t)
         found = [shapes.level(jnp.stack([0.0 * t, table]), (0.0, 1.0), "table")]

@@ -120,7 +120,7 @@ class BoxDynamics:
         return {"lowest": jnp.min(self.gap(t, q, p))}
 
     def picture(self, t: Array, q: Array, p: Block) -> shapes.Picture:
-        """What is drawn, in the axes of the plane."""
+        """The picture, in the axes of the plane."""
         d = self.dimension
         corners, up = q[:d] + self.corners(q, p), np.eye(d)[-1]
         flat = d == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,8 +14,22 @@ import numpy as np
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Problem, nearest
 from nsjax.core.changes import as_number
-from nsjax.core.checks import is_traced
+from nsjax.core.checks import canonical, is_traced
 from nsjax.types import Array
+
+OTHER_KINDS = (
+    ("flexible_cube", "elements"),
+    ("slider_crank_flexible", "modes"),
+    *(("flexible_solid", name) for name in ("contact", "fixed")),
+)
+"""Keywords of models that take several kinds of values; the models look at them."""
+
+ONE_NUMBER = (
+    *((model, name) for model in ("block", "flexible_cube") for name in ("height", "ground")),
+    *(("flexible_pendulum", name) for name in ("angle", "speed", "length")),
+    ("rubbing_rotor", "speed"),
+)
+"""Keywords of models that are one number, since a start is made from them."""
 
 
 def constructor(parameters: type[Any]) -> Callable[[Callable[..., Problem]], Callable[..., Problem]]:
@@ -40,6 +54,8 @@ def constructor(parameters: type[Any]) -> Callable[[Callable[..., Problem]], Cal
                     raise InputError(
                         f"{build.__name__}: unknown parameter {name!r}; {nearest(name, names)}"
                     )
+            given = {k: int(x) if isinstance(x, np.integer) else x for k, x in given.items()}
+            check_given(build.__name__, {p.name: p.default for p in (*own, *fields)}, given)
             numbers = {f.name: as_number(given.pop(f.name)) for f in fields if f.name in given}
             return build(parameters(**numbers), *first, **given)
 
@@ -47,6 +63,33 @@ def constructor(parameters: type[Any]) -> Callable[[Callable[..., Problem]], Cal
         return construct
 
     return decorate
+
+
+def check_given(who: str, defaults: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuses keywords of another kind than their default: words, whole numbers, numbers.
+
+    Raises:
+        InputError: names the model, the keyword, the value and what to give.
+    """
+    for name, value in given.items():
+        default = defaults[name]
+        if (who, name) in OTHER_KINDS or value is default or default is inspect.Parameter.empty:
+            continue
+        if isinstance(default, str):
+            if not isinstance(value, str):
+                raise InputError(f"{who}: {name} = {value!r}; give a word, {default!r} for instance")
+        elif isinstance(default, bool):
+            if not isinstance(value, bool | np.bool_):
+                raise InputError(f"{who}: {name} = {value!r}; give True or False")
+        elif isinstance(default, int):
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise InputError(f"{who}: {name} = {value!r}; give a whole number")
+        elif value is None or isinstance(value, Mapping):
+            raise InputError(f"{who}: {name} = {value!r}; give numbers, or leave it out")
+        else:
+            shape = np.shape(canonical(as_number(value), f"{who}: {name}"))
+            if 0 in shape or (shape and (who, name) in ONE_NUMBER):
+                raise InputError(f"{who}: {name} has shape {shape}; give one number")
 
 
 def contact_law(p: Any) -> ContactLaw:
@@ -68,4 +111,6 @@ def vector(values: Any, size: int | None = None) -> Any:
     if hasattr(values, "dtype") and size is None:
         return values  # keeps its type: single precision is refused later, not widened here
     plain = np.asarray(values, float)
+    if size is not None and plain.shape not in ((), (size,)):
+        raise InputError(f"a start has {plain.tolist()}; give one number, or {size} of them")
     return plain if size is None else np.broadcast_to(plain, (size,))

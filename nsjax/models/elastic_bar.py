@@ -100,7 +100,7 @@ class Bar:
         return {"momentum": jnp.sum(weights * v), "centre": jnp.sum(weights * q) / jnp.sum(weights)}
 
     def picture(self, t: Array, q: Array, p: ElasticBar) -> shapes.Picture:
-        """What is drawn: the bar with some of its sections; its height is chosen to be seen."""
+        """The picture: the bar with some of its sections; its height is chosen to be seen."""
         some = np.unique(np.linspace(0, self.elements, min(self.elements, DRAWN) + 1).round().astype(int))
         ends = jnp.concatenate([jnp.zeros(1), jnp.cumsum(self._lengths(p))]) - p.length
         x, half = (ends + q)[some], 0.03 * p.length + 0.0 * q[0]

@@ -141,7 +141,7 @@ class Brick(Solid):
         return self.lower(x)[:, :2]
 
     def picture(self, t: Array, q: Array, p: FlexibleCube) -> shapes.Picture:
-        """What is drawn: the surface, coloured by stress, and the edges of the brick."""
+        """The picture: the surface, coloured by stress, and the edges of the brick."""
         base = p.base_amplitude * jnp.sin(p.base_frequency * t) if self.held else 0.0
         nodes = self.nodes(q, p) + jnp.stack([base + 0.0 * t, 0.0 * t, 0.0 * t])
         places = nodes.reshape(-1, 3)
@@ -309,6 +309,8 @@ def _start(brick: Brick, p: FlexibleCube, height: Any, velocity: Any) -> tuple[A
     m, n, o = brick.elements
     x, y, z = (np.linspace(-0.5, 0.5, k + 1) for k in (m, n, o))
     unit = np.stack(np.meshgrid(x, y, z + 0.5, indexing="ij"), axis=-1)[:, :, : brick.grid[2]]
+    if np.shape(p.size) not in ((), (3,)):
+        raise InputError(f"flexible_cube: size has shape {np.shape(p.size)}; give one number or (3,)")
     traced = is_traced((p.size, p.ground, height))
     xp: Any = jnp if traced else np
     lift = p.ground + height

@@ -217,7 +217,7 @@ class MeshedSolid(Solid):
         return jnp.sum(x.reshape(-1, 3)[nodes][:, None] * axes[:, 1:], axis=2)
 
     def picture(self, t: Array, q: Array, p: FlexibleSolid) -> shapes.Picture:
-        """What is drawn: the surface, coloured by stress, the edges of its elements, and the planes."""
+        """The picture: the surface, coloured by stress, the edges of its elements, and the planes."""
         base = p.base_amplitude * jnp.sin(p.base_frequency * t) if self.held else 0.0 * t
         places = self.nodes(q, p) + jnp.stack([base, 0.0 * t, 0.0 * t])
         kept, quads = np.unique(self.order[self.mesh.surface], return_inverse=True)

@@ -91,7 +91,7 @@ SEEN = 0.3
 
 
 def picture(t: Array, q: Array, p: RubbingRotor) -> shapes.Picture:
-    """What is drawn: deflection and clearance magnified, so that both can be seen."""
+    """The picture: deflection and clearance magnified, so that both can be seen."""
     factor = SEEN * p.radius / jnp.where(jnp.asarray(p.clearance) > 0.0, p.clearance, 1.0)
     factor = jnp.where(factor > 1.0, factor, 1.0)
     centre, n = factor * q[:2], direction(q[:2])

@@ -177,7 +177,7 @@ def corner_places(end: Any, angle: Array, p: SliderCrank) -> shapes.Places:
 
 
 def picture(t: Array, q: Array, p: SliderCrank) -> shapes.Picture:
-    """What is drawn."""
+    """The picture: crank, rod, slider and guide."""
     pin, end = (p.crank_length * jnp.cos(q[0]), p.crank_length * jnp.sin(q[0])), slider_centre(q, p)
     slider = shapes.placed(shapes.rectangle(p.half_length, p.half_height), jnp.stack(end), q[2])
     moving = drawn_crank(pin, end, shapes.points(pin, end), slider)
@@ -293,7 +293,7 @@ def bilateral_observe(
 
 
 def bilateral_picture(t: Array, q: Array, p: SliderCrankBilateral) -> shapes.Picture:
-    """What is drawn; the slider has no size of its own."""
+    """The picture: crank and rod; the slider is a point."""
     l1, l2 = p.crank_length, p.rod_length
     pin, end = (l1 * jnp.cos(q[0]), l1 * jnp.sin(q[0])), slider_centre(q, p)
     slider = shapes.placed(shapes.rectangle(0.3 * l1, 0.15 * l1), jnp.stack(end))

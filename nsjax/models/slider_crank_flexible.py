@@ -217,7 +217,7 @@ class FlexibleCrank:
         return found
 
     def picture(self, t: Array, q: Array, p: SliderCrankFlexible) -> shapes.Picture:
-        """What is drawn: the rod from node to node, at its true scale."""
+        """The picture: the rod from node to node, at its true scale."""
         l1, rod = p.crank_length, self.rod(p)
         x, y, _ = self._slider(q, 0.0 * q, p)
         bent = matvec(rod.basis, q[3:]).reshape(-1, 3)

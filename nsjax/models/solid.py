@@ -289,11 +289,12 @@ def solid_of(system: System) -> Solid:
         >>> fields.places.shape, fields.stress.shape, fields.nodal_stress.shape
         ((12, 3), (2,), (12,))
     """
-    found = getattr(system.observe, "__self__", None)
+    found = getattr(getattr(system, "observe", None), "__self__", None)
     if isinstance(found, Solid):
         return found
     raise InputError(
-        f"{system.name} is no solid of elements; give the system of flexible_cube or flexible_solid"
+        f"{getattr(system, 'name', system)} is no solid of elements; give the system of flexible_cube or "
+        "flexible_solid"
     )
 
 

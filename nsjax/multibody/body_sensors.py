@@ -166,7 +166,7 @@ def _turned(scene: Scene, body: str, axes: Any) -> Array:
 
 
 def _against(own: Sensor, scene: Scene) -> Array:
-    """What is measured by who moves with a frame."""
+    """Measurements of an observer who moves with a frame."""
     (body, point, axes), name, at = own.frame or ("", None, None), own.of[0], _point(own.at)
     rows, on, kind = _turned(scene, body, axes), _point(point), own.kind
 

@@ -301,7 +301,7 @@ class Mechanism:
         return observed(self.scene(t, q, v, p), self.topology)
 
     def picture(self, t: Array, q: Array, p: PyTree) -> shapes.Picture:
-        """What is drawn, from the parts."""
+        """The picture of all parts."""
         scene, limits = self.scene(t, q, None, p), len(self.presence.limits)
         met = self.met(scene, p)
         return pictures.picture(scene, self.topology, p, self.named, met, limits, self.presence.tangents)

@@ -140,7 +140,7 @@ def nearest_start(
 
 
 def _refusal(mechanism: Mechanism, r: np.ndarray, g: np.ndarray) -> str:
-    """What is left open."""
+    """The sentence about the loop, coupling or limit that misses most."""
     names = [f"the loop or coupling at {x!r}" for x in mechanism.labels().constraints]
     names += [repr(".".join(x)) for x in mechanism.presence.limits]
     left = np.concatenate([np.abs(r), np.where(g < 0.0, -g, 0.0)])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import html
 import os
-import pathlib
 from typing import Any
 
 from nsjax import io
 from nsjax.core import InputError, Problem
+from nsjax.core.arguments import file_path
 from nsjax.motion import FRAMES, Motion, motion
 from nsjax.plot import film, scenes
 from nsjax.short import scale
@@ -76,7 +76,7 @@ class Animation:
             InputError: for another suffix, a place that cannot be written, and without what writes it.
         """
         check_animation(path)
-        if pathlib.Path(path).suffix.lower() in film.WRITERS:
+        if file_path(path).suffix.lower() in film.WRITERS:
             film.write(self.figure, path, PACE)
             return
         with io.replacing(path) as file:
@@ -105,7 +105,7 @@ def check_animation(path: str | os.PathLike[str]) -> None:
         >>> plot.check_animation("run.html")
     """
     require_plotly()
-    suffix = pathlib.Path(path).suffix.lower()
+    suffix = file_path(path).suffix.lower()
     if suffix in film.WRITERS:
         film.require_writer(path)
     elif suffix not in (".html", ".htm"):

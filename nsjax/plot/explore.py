@@ -36,6 +36,8 @@ def explore(draw: Callable[..., Any], **ranges: Any) -> Any:
         ...     return f"a picture for {restitution}"
         >>> shown = explore(draw, restitution=(0.0, 1.0, 0.4))
     """
+    if not callable(draw):
+        raise InputError(f"explore: draw = {draw!r}; give a function of the numbers that returns a figure")
     for name, given in ranges.items():
         if np.shape(given) != (3,) or not given[0] <= given[2] <= given[1] or not given[0] < given[1]:
             raise InputError(

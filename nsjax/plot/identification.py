@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.core.arguments import check_is
 from nsjax.figures import new_figure
 from nsjax.identify import Estimate, Fit
 from nsjax.plot import style
@@ -46,6 +47,7 @@ def identification(
         >>> plot.identification.__name__
         'identification'
     """
+    check_is("identification", "estimate", estimate, Estimate)
     style.require_matplotlib()
     if path is not None:
         style.check_format(path)

@@ -15,6 +15,7 @@ from nsjax.core import InputError, Problem
 from nsjax.figures import new_figure
 from nsjax.plot import panels, style
 from nsjax.plot.panels import Panel
+from nsjax.sensors import place_of
 from nsjax.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ DPI = 200
 
 MANY_ROWS = 20_000
 """Above this a vector format holds curves as pictures: it would be slow to open."""
+
+
+AXES = ("x", "y", "z")
+CONTACT_AXES = ("n", "t1", "t2")
+"""Components of vectors, and of the force of a contact: normal and tangents."""
 
 
 def overview(problem: Problem, traj: Trajectory, path: str | os.PathLike[str] | None = None) -> Figure:
@@ -86,13 +92,14 @@ def named(traj: Trajectory, names: Sequence[str]) -> Figure:
 
     Args:
         traj: one run (not a batch).
-        names: labels, observables of one number, or ``"kinetic"``, ``"potential"``, ``"energy"``.
+        names: labels, observables, energies, and quantities of parts as of `nsjax.Trajectory.sensor`; a
+            vector is drawn by its components, ``"pin.force"`` as ``"pin.force.x"``, ``"pin.force.y"``.
 
     Returns:
         The figure, as `overview`.
 
     Raises:
-        InputError: if matplotlib is missing, for a batch, and for a quantity of several numbers.
+        InputError: if matplotlib is missing, for a batch, and for a quantity of more numbers than a vector.
         KeyError: for an unknown name.
 
     Example:
@@ -105,19 +112,31 @@ def named(traj: Trajectory, names: Sequence[str]) -> Figure:
     style.require_matplotlib()
     if np.ndim(traj.t) != 1:
         raise InputError(f"plot: t has shape {np.shape(traj.t)}; pass one run, not a batch")
-    values = [np.asarray(traj[name]) for name in names]
-    for name, x in zip(names, values, strict=True):
-        if x.ndim != 1:
-            raise InputError(f"plot: {name} has {x.shape[1:]} numbers a row; plot its entries yourself")
+    columns = [(name, traj.unit(whole), x) for whole in names for name, x in _components(traj, whole)]
     chosen = []
-    for unit in dict.fromkeys(traj.unit(name) for name in names):
-        some = [k for k, name in enumerate(names) if traj.unit(name) == unit]
-        curves = np.stack([style.finite(values[k]) for k in some], axis=1)
-        chosen.append(panels.curves(traj, [names[k] for k in some], unit, curves))
+    for unit in dict.fromkeys(of for _, of, _ in columns):
+        some = [(name, style.finite(x)) for name, of, x in columns if of == unit]
+        chosen.append(
+            panels.curves(traj, [name for name, _ in some], unit, np.stack([x for _, x in some], axis=1))
+        )
     from matplotlib import rc_context
 
     with rc_context(style.RC):
         return _arrange(traj, chosen)
+
+
+def _components(traj: Trajectory, name: str) -> list[tuple[str, np.ndarray]]:
+    """A quantity as columns: one number a row as it is, a vector by its components; of a contact normal and
+    tangents.
+    """
+    values = np.asarray(traj[name])
+    if values.ndim == 1:
+        return [(name, values)]
+    if values.ndim != 2 or values.shape[1] > len(AXES):
+        raise InputError(f"plot: {name} has {values.shape[1:]} numbers a row; plot its entries yourself")
+    of_contact = place_of(traj.system, name).kind == "contact"
+    letters = CONTACT_AXES if of_contact else AXES
+    return [(f"{name}.{letters[k]}", values[:, k]) for k in range(values.shape[1])]
 
 
 def _choose(traj: Trajectory) -> list[Panel]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import pathlib
 import re
 from typing import Any
 
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.core.arguments import file_path
 from nsjax.figures import require_matplotlib
 from nsjax.short import scale
 
@@ -74,7 +74,7 @@ def check_format(path: str | os.PathLike[str]) -> None:
     require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    suffix = pathlib.Path(path).suffix.removeprefix(".").lower()
+    suffix = file_path(path).suffix.removeprefix(".").lower()
     known = sorted(FigureCanvasAgg.get_supported_filetypes())
     if suffix not in known:
         raise InputError(f"{path}: no figure format {suffix!r}; end the name in one of {', '.join(known)}")

@@ -332,7 +332,7 @@ def _alone(x: Any) -> str:
 
 
 def _refused(module: str | None) -> type[Unknown]:
-    """What is raised for something of a module: parts that stand apart are no stranger's."""
+    """The error for an object of this module: `Unknown` of the package and libraries, else `Foreign`."""
     return Unknown if (module or "").partition(".")[0] == PACKAGE or _named(module) else Foreign
 
 

@@ -151,7 +151,7 @@ def _bare(name: str) -> str:
 
 
 def _sentence(name: str, frame: FrameType | None) -> str:
-    """What is compiled, in the words of the one who asked for it."""
+    """Describes the program that is compiled, in the words of the function that asked for it."""
     model = scheme = None
     while frame is not None and (model is None or scheme is None):
         if frame.f_globals.get("__name__", "").startswith("nsjax."):

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, Problem, System
+from nsjax.core.arguments import check_is
 from nsjax.core.checks import canonical, check_precision
 from nsjax.core.operators import prepared
 from nsjax.core.system import bordered
@@ -127,8 +128,9 @@ def _tangents(
 def ramp_of(problem: Problem, to: Mapping[str, Any] | None) -> tuple[Ramp, np.ndarray]:
     """The ramp, and where it starts."""
     check_precision()
+    check_is("analysis at rest", "problem", problem, Problem)
     check_positioned(problem.system, "analysis at rest")
-    other = problem.replace(dict(to)) if to else problem
+    other = problem.replace(to) if to else problem
     start, end = (jax.tree.map(jnp.asarray, canonical(x.params, "params")) for x in (problem, other))
     state = canonical(problem.state, "state")
     made = Ramp(bordered(problem.system), start, end, jnp.asarray(state.t, float))
@@ -239,6 +241,7 @@ def equilibrium(
         >>> float(found.positions[-1, -6].round(2))
         0.5
     """
+    check_is("equilibrium", "problem", problem, Problem)
     check_positioned(problem.system, "equilibrium")
     system = held_closed(problem.system, contacts, "equilibrium")
     ramp, q = ramp_of(dataclasses.replace(problem, system=system), to)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.core import InputError, System, nearest
+from nsjax.core.arguments import name_list
 from nsjax.core.operators import refreshed
 from nsjax.core.system import bordered, contact_names
 from nsjax.types import Array, PyTree
@@ -35,8 +36,7 @@ def chosen_contacts(system: System, names: Sequence[str], who: str) -> tuple[int
         InputError: for an unknown name, with the nearest known one.
     """
     known = contact_names(system) if system.nc else ()
-    if isinstance(names, str):
-        raise InputError(f"{who}: contacts = {names!r}; give a list of names, [{names!r}]")
+    names = name_list(who, "contacts", names)
     for name in names:
         if name not in known:
             what = nearest(str(name), list(known)) if known else "the system has none"

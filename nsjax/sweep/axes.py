@@ -1,4 +1,4 @@
-"""What is varied: keys such as ``"params.friction"`` and the values of every lane."""
+"""The numbers that a sweep varies: keys such as ``"params.friction"`` and the values of every lane."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import jax
 import numpy as np
 
+from nsjax.core.arguments import file_path
 from nsjax.core.errors import InputError
 from nsjax.io.files import PathLike, check_writable
 from nsjax.sweep import program
@@ -148,7 +149,8 @@ def kept(path: PathLike | None, plan: Plan, found: PyTree) -> Iterator[tuple[np.
 def own_file(path: PathLike) -> pathlib.Path:
     """The file of this process: of several each has its own, ``path.0``, ``path.1``."""
     alone = jax.process_count() == 1
-    return pathlib.Path(path if alone else f"{os.fspath(path)}.{jax.process_index()}")
+    whole = file_path(path)
+    return whole if alone else whole.with_name(f"{whole.name}.{jax.process_index()}")
 
 
 def _lock(file: BinaryIO, path: PathLike) -> None:

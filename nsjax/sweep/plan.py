@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from nsjax.core import checks
+from nsjax.core.arguments import check_is
 from nsjax.core.errors import InputError
 from nsjax.core.memory import check_events
 from nsjax.core.overshoot import overshoot
@@ -64,8 +65,7 @@ def make_plan(
     Raises:
         InputError: for input that no lane can run.
     """
-    if not isinstance(problem, Problem):
-        raise InputError(f"sweep: problem = {problem!r}; it must be an nsjax.Problem")
+    check_is("sweep", "problem", problem, Problem)
     checks.check_kind(problem.system, scheme)
     checks.check_precision()
     kept = reductions.freeze(reduce)

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
+from nsjax.core.errors import InputError
 from nsjax.core.keys import Key, put
 from nsjax.core.quantities import ROWS
 from nsjax.core.scheme import Scheme
@@ -128,7 +129,15 @@ def run_lane(program: LaneProgram, common: Common, lane: Lane) -> LaneResults:
 
 def lane_shapes(program: LaneProgram, common: Common, lane: Lane) -> LaneResults:
     """Shapes and types of what one lane gives, without computing it."""
-    shapes: LaneResults = jax.eval_shape(functools.partial(run_lane, program), common, lane)
+    try:
+        shapes: LaneResults = jax.eval_shape(functools.partial(run_lane, program), common, lane)
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as error:
+        raise InputError(
+            "sweep: reduce, or a function of the model, asks for the value of a traced number (float, int, "
+            "if, numpy); compute with jax.numpy, and return arrays"
+        ) from error
+    if not jax.tree.leaves(shapes.values):
+        raise InputError("sweep: reduce returns nothing; return numbers or arrays of the trajectory")
     return shapes
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from nsjax import schemes as families
 from nsjax import status
 from nsjax.analysis.convergence import observed_order
+from nsjax.core.arguments import numbers
 from nsjax.core.errors import InputError, nearest
 from nsjax.core.scheme import Scheme
 from nsjax.core.system import Problem
@@ -248,7 +249,7 @@ def sweep_time_step(
         2.0
     """
     named = _named(schemes)
-    sizes = np.asarray(dts, float).reshape(-1)
+    sizes = numbers("sweep_time_step", "dts", dts).reshape(-1)
     if sizes.size == 0 or len(set(sizes.tolist())) < sizes.size:
         raise InputError(f"sweep_time_step: dts = {sizes.tolist()}; give different step sizes")
     sizes = np.sort(sizes)[::-1]

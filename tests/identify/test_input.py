@@ -99,7 +99,7 @@ def test_recordings_are_checked(given: dict, sentence: str) -> None:
 
 POSITIVE = transforms.positive()
 REFUSED = [
-    ({"train": {}}, "give {'friction'"),
+    ({"train": {}}, "give names with their ranges, {'friction'"),
     ({"train": {"gravty": POSITIVE}}, "did you mean 'gravity'"),
     ({"train": {"gravity": 1.0}}, "no transform"),
     ({"train": {"gravity": transforms.fixed()}}, "every number is fixed"),

@@ -215,7 +215,7 @@ COMMANDS = {
     "simulate gone.py": "gone.py does not exist",
     "simulate bouncing-ball --scheme moro": "unknown scheme 'moro'; ",
     "simulate bouncing-ball --set hight=1": "bouncing_ball: unknown parameter 'hight'; ",
-    "simulate block --set dimension=four": "block: dimension = four; choose 2 or 3",
+    "simulate block --set dimension=four": "block: dimension = 'four'; give a whole number",
     "simulate arm.urdf --set start=3": "--set start=3: write it as {'joint': 0.3}",
     "simulate own.py": "own.py has no default step size and duration; give --dt and --time",
     "simulate bouncing-ball --animate run.avi": "run.avi: animations are pages or films; end the name in",

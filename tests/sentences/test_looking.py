@@ -53,7 +53,7 @@ def nothing(t, q, v, p):
 
 
 def both(t, q, v, output, p):
-    return {"place": q}
+    return {"place": jnp.concatenate([q, q])}
 
 
 def looked_at():
@@ -201,7 +201,7 @@ PICTURES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "figure of arrays": (
         lambda: plot.named(looked_at(), ("place",)),
-        r"plot: place has \(2,\) numbers a row; plot its entries yourself",
+        r"plot: place has \(4,\) numbers a row; plot its entries yourself",
     ),
 }
 

@@ -225,6 +225,7 @@ def test_refused(name: str) -> None:
         make()
 
 
-def test_numbers_of_devices() -> None:
-    with pytest.raises(ValueError, match="configure: host_devices = 0; it must be at least 1"):
-        nsjax.configure(host_devices=0)
+@pytest.mark.parametrize("count", [0, "two"])
+def test_numbers_of_devices(count: int | str) -> None:
+    with pytest.raises(ValueError, match=f"configure: host_devices = {count!r}; give a whole number"):
+        nsjax.configure(host_devices=count)  # type: ignore[arg-type]

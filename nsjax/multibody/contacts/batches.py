@@ -36,7 +36,7 @@ class Places:
 
 
 @record()
-class Met:
+class BatchMeetings:
     """Where contacts of a batch meet: gaps (n, k), points and normals (n, k, d), tangents (n, k, nt, d)."""
 
     gap: Array
@@ -102,21 +102,21 @@ class Batch:
         both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
         return gap_functions.meetings(self._scene(tree, *ends), self.part, both, places.near)
 
-    def met(self, tree: Bodies, frames: Any, places: Places, tangents: int) -> Met:
+    def met(self, tree: Bodies, frames: Any, places: Places, tangents: int) -> BatchMeetings:
         """Where its pairs meet, from the arrays of all bodies."""
         d, a = tree.dimension, ALGEBRA[tree.dimension]
 
-        def one(ends: tuple[Any, Any], places: Places) -> Met:
+        def one(ends: tuple[Any, Any], places: Places) -> BatchMeetings:
             found = self._meeting(tree, ends, places)
             spread = lambda x: spread_out(a, self.rows, x).T  # noqa: E731
             across = [spread(x) for x in found.tangents[:tangents]]
-            return Met(
+            return BatchMeetings(
                 gap=jnp.broadcast_to(found.gap, (self.rows,)), here=spread(found.here),
                 there=spread(found.there), normal=spread(found.normal),
                 tangents=jnp.stack(across, axis=1) if across else jnp.zeros((self.rows, 0, d)),
             )  # fmt: skip
 
-        made: Met = jax.vmap(one)(self._ends(frames, places), places)
+        made: BatchMeetings = jax.vmap(one)(self._ends(frames, places), places)
         return made
 
     def rates(self, tree: Bodies, frames: Any, places: Places, centres: Array) -> Array:

@@ -41,7 +41,7 @@ class Box(NamedTuple):
     half: Array
 
 
-class Held(NamedTuple):
+class BoxFeatures(NamedTuple):
     """Features that meet.
 
     Args:
@@ -99,13 +99,13 @@ def _faces(one: Box, other: Box) -> tuple[Array, Array, Array, Array]:
     return own, others, sign(c), sign(f)
 
 
-def _reference(held: Held, one: Box, other: Box) -> tuple[Box, Box]:
+def _reference(held: BoxFeatures, one: Box, other: Box) -> tuple[Box, Box]:
     """The box of the reference face, and the incident one."""
     pick = lambda a, b: jnp.where(held.second, a, b)  # noqa: E731
     return jax.tree.map(pick, other, one), jax.tree.map(pick, one, other)
 
 
-def held(one: Box, other: Box) -> Held:
+def held(one: Box, other: Box) -> BoxFeatures:
     """Which features meet."""
     one, other = lax.stop_gradient((one, other))
     own, others, c, f = _faces(one, other)
@@ -113,7 +113,7 @@ def held(one: Box, other: Box) -> Held:
     second = ~(jnp.max(own) > jnp.max(others) + least)
     mine, theirs = -c * first_of(own >= jnp.max(own)), f * first_of(others >= jnp.max(others))
     face = jnp.where(second, theirs, mine)
-    found = Held(second=second, face=face, against=face, kept=second, corner=second)
+    found = BoxFeatures(second=second, face=face, against=face, kept=second, corner=second)
     reference, incident = _reference(found, one, other)
     facing = seen(incident.axes, through(reference.axes, face))
     steep = jnp.abs(facing)
@@ -126,7 +126,7 @@ def held(one: Box, other: Box) -> Held:
     )
 
 
-def met(one: Box, other: Box, found: Held) -> Met:
+def met(one: Box, other: Box, found: BoxFeatures) -> Met:
     """Contacts of two boxes: two in the plane, eight in space."""
     reference, incident = _reference(found, one, other)
     if one.half.shape[0] == 2:
@@ -154,7 +154,7 @@ def _edge(local: Array) -> Array:
     return jnp.stack([-local[1], local[0]])
 
 
-def _flat_corners(found: Held, reference: Box, incident: Box) -> tuple[Array, ...]:
+def _flat_corners(found: BoxFeatures, reference: Box, incident: Box) -> tuple[Array, ...]:
     """Normals of both faces, their edges in one direction, and their ends (2, 2)."""
     n, m = through(reference.axes, found.face), through(incident.axes, found.against)
     along = through(reference.axes, _edge(found.face))
@@ -173,7 +173,7 @@ def _flat_corners(found: Held, reference: Box, incident: Box) -> tuple[Array, ..
     return n, m, along, middle, wide, corners, ends
 
 
-def _flat_held(found: Held, reference: Box, incident: Box) -> Held:
+def _flat_held(found: BoxFeatures, reference: Box, incident: Box) -> BoxFeatures:
     """In the plane: at each end of what both faces share, whose corner it is."""
     _, _, along, middle, wide, _, ends = _flat_corners(found, reference, incident)
     x = dot(along[:, None], ends - middle[:, None])
@@ -183,7 +183,7 @@ def _flat_held(found: Held, reference: Box, incident: Box) -> Held:
     return found._replace(corner=inside, kept=inside | ~apart)
 
 
-def _flat(found: Held, reference: Box, incident: Box) -> tuple[Array, Array, Array, Array]:
+def _flat(found: BoxFeatures, reference: Box, incident: Box) -> tuple[Array, Array, Array, Array]:
     """Gaps (2,), points on the incident and on the reference box, normals to the incident one (2, 2)."""
     n, m, _, middle, _, corners, ends = _flat_corners(found, reference, incident)
     heights = dot(n[:, None], ends - middle[:, None])
@@ -223,7 +223,7 @@ def _face(box: Box, local: Array) -> tuple[Array, Array, Array, Array, Array]:
     return through(box.axes, local), middle, along, half, corners
 
 
-def _clipped(found: Held, reference: Box, incident: Box) -> Held:
+def _clipped(found: BoxFeatures, reference: Box, incident: Box) -> BoxFeatures:
     """In space: corners and crossings of the border of what both faces share."""
     _, middle, along, half, corners = _face(reference, found.face)
     _, centre, own, wide, ends = _face(incident, found.against)
@@ -259,7 +259,7 @@ def _clipped(found: Held, reference: Box, incident: Box) -> Held:
     )  # fmt: skip
 
 
-def _rows(found: Held, reference: Box, incident: Box) -> tuple[Array, Array, Array, Array]:
+def _rows(found: BoxFeatures, reference: Box, incident: Box) -> tuple[Array, Array, Array, Array]:
     """Gaps (8,), points on the incident and on the reference box, normals to the incident one (3, 8)."""
     n, middle, along, half, corners = _face(reference, found.face)
     m, centre, _, _, ends = _face(incident, found.against)
@@ -316,7 +316,7 @@ PAIRED = np.array([[i, j] for i in range(3) for j in range(3)]).T
 """Axes of the first and of the second box that are combined."""
 
 
-def _crossed(found: Held, one: Box, other: Box, most: Array) -> Held:
+def _crossed(found: BoxFeatures, one: Box, other: Box, most: Array) -> BoxFeatures:
     """Whether an axis across two edges separates the boxes better than their faces by ``most``."""
     a, b = (
         jnp.stack([box.axes[:, int(k)] for k in row], axis=1)
@@ -345,7 +345,7 @@ def _crossed(found: Held, one: Box, other: Box, most: Array) -> Held:
     )  # fmt: skip
 
 
-def _edges(found: Held, one: Box, other: Box) -> Met:
+def _edges(found: BoxFeatures, one: Box, other: Box) -> Met:
     """The contact of two edges."""
     a, b = through(one.axes, found.one), through(other.axes, found.other)
     here = one.centre + through(one.axes, found.beside * one.half)

@@ -20,7 +20,7 @@ NOBODY = np.iinfo(np.int64).max
 
 
 @record()
-class Near:
+class CandidatePairs:
     """Candidates of contact, in the order of their identities.
 
     Args:
@@ -66,7 +66,9 @@ def near_pairs(x: Array, within: Array, count: int) -> tuple[Array, Array, Array
     return (*pairs, jnp.any(end - start > IN_A_ROW))  # type: ignore[return-value]
 
 
-def listed(first: Array, second: Array, wanted: Array, many: int, capacity: int, lost: Array) -> Near:
+def listed(
+    first: Array, second: Array, wanted: Array, many: int, capacity: int, lost: Array
+) -> CandidatePairs:
     """The ``wanted`` (k,) pairs in slots.
 
     Args:
@@ -77,7 +79,7 @@ def listed(first: Array, second: Array, wanted: Array, many: int, capacity: int,
     identity = jnp.where(place >= 0, first[place] * many + second[place], NOBODY)
     identity = jnp.sort(identity)
     plain = jnp.where(identity == NOBODY, 0, identity)
-    return Near(
+    return CandidatePairs(
         first=plain // many, second=plain % many, identity=identity,
         lost=lost | (jnp.sum(wanted) > capacity),
     )  # fmt: skip

@@ -82,7 +82,7 @@ class Simplex(NamedTuple):
     apart: Array
 
 
-class Near(NamedTuple):
+class SolidFeatures(NamedTuple):
     """Features that meet, of k places.
 
     Args:
@@ -207,7 +207,7 @@ def _second(x: Array) -> Array:
 
 
 def _features(x: Simplex) -> tuple[Array, Array, Array, Array]:
-    """Vertices of both, kind, and which has an edge, of `Near`."""
+    """Vertices of both, kind, and which has an edge, of `SolidFeatures`."""
     whole = x.size > 2.5
     many = [1 + (y[1] != y[0]) + ((y[2] != y[0]) & (y[2] != y[1])) for y in (x.first, x.second)]
     face = jnp.where(many[0] == 3, 2.0, jnp.where(many[1] == 3, 1.0, 3.0))
@@ -233,7 +233,7 @@ def _tilts(normal: Array, along: Array | None) -> Array:
     return jnp.stack([nudge, *ways], axis=1)
 
 
-def _held(scene: Scene, part: Part, numbers: Any) -> Near:
+def _held(scene: Scene, part: Part, numbers: Any) -> SolidFeatures:
     one, other = _solids(scene, part, numbers)
     a, b = lax.stop_gradient((one.points, other.points))
     sizes = [jnp.sqrt(jnp.sum((jnp.max(x, axis=1) - jnp.min(x, axis=1)) ** 2)) for x in (a, b)]
@@ -264,7 +264,7 @@ def _held(scene: Scene, part: Part, numbers: Any) -> Near:
     places = jax.vmap(tilted, 1, 0)(turns)
     first, second, kind, edge = jax.vmap(_features, 0, -1)(places)
     many = kind.shape[0]
-    near = Near(
+    near = SolidFeatures(
         first, second, kind, edge, jnp.broadcast_to(normal[:, None], (3, many)),
         jnp.full(many, room > CLOSE * size), jnp.zeros(many),
     )  # fmt: skip
@@ -275,10 +275,10 @@ def _held(scene: Scene, part: Part, numbers: Any) -> Near:
     return near._replace(back=lax.stop_gradient(jnp.where(back, wide - met.gap, 0.0)))
 
 
-def _between(one: Solid, other: Solid, near: Near) -> Met:
+def _between(one: Solid, other: Solid, near: SolidFeatures) -> Met:
     """Where features meet."""
 
-    def place(near: Near) -> tuple[Array, Array, Array, Array]:
+    def place(near: SolidFeatures) -> tuple[Array, Array, Array, Array]:
         a, b = (
             [_column(points, k) for k in own]
             for points, own in ((one.points, near.first), (other.points, near.second))

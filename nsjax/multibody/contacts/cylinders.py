@@ -67,7 +67,7 @@ class Rims(NamedTuple):
         return jnp.cos(angle) * self.other - jnp.sin(angle) * self.one
 
 
-class Held(NamedTuple):
+class RimPoints(NamedTuple):
     """Points of rims (k,): end, angle, bend of the distance there (zero: they stay), whether they count."""
 
     end: Array
@@ -116,7 +116,7 @@ def _picked(score: Array, mask: Array) -> Array:
     return first_of(score >= jnp.max(score))
 
 
-def held_rims(rims: Rims, other: Solid) -> Held:
+def held_rims(rims: Rims, other: Solid) -> RimPoints:
     """Seven points of a cylinder against a solid."""
     angles, step = 2.0 * np.pi * np.arange(SAMPLES) / SAMPLES, 2.0 * np.pi / SAMPLES
 
@@ -154,7 +154,7 @@ def held_rims(rims: Rims, other: Solid) -> Held:
     places = jax.vmap(rims.at, out_axes=1)(end, angle)
     radius = jnp.sqrt(dot(rims.one, rims.one))
     back = closest.set_back(places, radius) | (jnp.arange(7) > 2) & pick(none)
-    return Held(end, angle, jnp.where(bend > SOUND * radius, bend, 0.0), ~back)
+    return RimPoints(end, angle, jnp.where(bend > SOUND * radius, bend, 0.0), ~back)
 
 
 def pointed(points: Array, radius: Any, other: Solid, kept: Array, size: Any) -> Met:
@@ -164,7 +164,7 @@ def pointed(points: Array, radius: Any, other: Solid, kept: Array, size: Any) ->
     return Met(distance - radius + jnp.where(kept, 0.0, size), middle, middle, unit)
 
 
-def of_rims(rims: Rims, other: Solid, held: Held, size: Any) -> Met:
+def of_rims(rims: Rims, other: Solid, held: RimPoints, size: Any) -> Met:
     """Contacts of the points that are held; the deepest ones move with the bodies."""
 
     def one(end: Array, angle: Array, bend: Array) -> Array:

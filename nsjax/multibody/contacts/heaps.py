@@ -16,7 +16,7 @@ import numpy as np
 from nsjax.contact import ContactLaw
 from nsjax.linalg import BlockDiagonal
 from nsjax.multibody.contacts import gap_functions
-from nsjax.multibody.contacts.batches import Batch, Met, Places, alike
+from nsjax.multibody.contacts.batches import Batch, BatchMeetings, Places, alike
 from nsjax.multibody.contacts.candidates import Candidates, Found, listed
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.joints import FREE
@@ -135,7 +135,7 @@ class Contacts:
             held.append(features if slots is None else (slots, features))
         return {**p, FOUND: tuple(held)}
 
-    def _met(self, q: Array, p: PyTree) -> tuple[Any, list[tuple[Places, Met]]]:
+    def _met(self, q: Array, p: PyTree) -> tuple[Any, list[tuple[Places, BatchMeetings]]]:
         frames, places = self.tree.all_frames(q, None, p), self._places(p)
         both = zip(self.batches, places, strict=True)
         return frames, [(x, batch.met(self.tree, frames, x, self.tangents)) for batch, x in both]

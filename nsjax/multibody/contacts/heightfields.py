@@ -50,7 +50,7 @@ class Heightfield:
     turned: Array | None = None
 
 
-class Near(NamedTuple):
+class TerrainFeatures(NamedTuple):
     """Features of terrain that meet a point.
 
     Args:
@@ -192,7 +192,7 @@ def _looked(x: Heightfield, number: Array, point: Array, side: Array) -> tuple[t
     return found, (found.over & (found.height * side >= 0.0))[0]
 
 
-def _searched(x: Heightfield, point: Array, radius: Any, many: int) -> Near:
+def _searched(x: Heightfield, point: Array, radius: Any, many: int) -> TerrainFeatures:
     """The nearest feature of the triangles around a point (3,), and ``many - 1`` more faces."""
     above, inside = _above(x, point)
     side = jnp.where(above < 0.0, -1.0, 1.0)
@@ -218,7 +218,7 @@ def _searched(x: Heightfield, point: Array, radius: Any, many: int) -> Near:
     away, feet, _ = jax.vmap(lambda y, n: _foot(x, y, n, point), -1, -1)(places, sizes)
     kept = jnp.isfinite(squares) & inside & ~set_back(feet, jnp.sum(_steps(x)[1]))
     away = jnp.where(sizes > 2.5, away, side * away)
-    return Near(places, sizes, side, jnp.where(kept, 0.0, jnp.sum(_steps(x)[0]) + radius - away))
+    return TerrainFeatures(places, sizes, side, jnp.where(kept, 0.0, jnp.sum(_steps(x)[0]) + radius - away))
 
 
 def _feature(x: Heightfield, number: Array, point: Array, side: Array) -> tuple[Array, Array]:
@@ -258,7 +258,7 @@ def _many(part: Part, numbers: Any) -> int:
     return 1 if getattr(numbers.first, "radius", None) is None else PLACES
 
 
-def _held(scene: Scene, part: Part, numbers: Any) -> Near:
+def _held(scene: Scene, part: Part, numbers: Any) -> TerrainFeatures:
     points, x = lax.stop_gradient((_seen(scene, part, numbers), numbers.second))
     radius = lax.stop_gradient(_radius(numbers))
     many = _many(part, numbers)
@@ -274,7 +274,7 @@ def _meet(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
     x, points, radius = numbers.second, _seen(scene, part, numbers), _radius(numbers)
     near = _held(scene, part, numbers) if near is None else near
 
-    def one(point: Array, near: Near) -> tuple[Array, Array]:
+    def one(point: Array, near: TerrainFeatures) -> tuple[Array, Array]:
         away, _, way = jax.vmap(lambda y, n: _foot(x, y, n, point), -1, -1)(near.places, near.size)
         over = jnp.where(near.size > 2.5, 1.0, near.side)
         return over * away, over * way

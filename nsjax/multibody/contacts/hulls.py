@@ -35,7 +35,7 @@ ROUND = 2.0 * np.pi * np.arange(ROWS - 1) / (ROWS - 1)
 Faces = tuple[tuple[int, int, int], ...]
 
 
-class Near(NamedTuple):
+class HullFeature(NamedTuple):
     """A feature of a hull: ``corners`` (3, n) picks the vertices of a face, turned outwards, so that those
     of an edge or the vertex come first; ``size`` () is 1.0 at a vertex, 2.0 at an edge, 3.0 at a face.
     """
@@ -88,7 +88,7 @@ def _picked(points: Array, which: Array) -> Array:
 
 
 def _on_plane_held(scene: Scene, part: Part, numbers: Any) -> tuple[Array, Array] | None:
-    """Of a hull with more than eight vertices those that a plane meets (8, n), and which are no repetition:
+    """The vertices (8, n) of a large hull that a plane meets, and which of them are no repetition:
     the deepest, and the deepest ones of planes that are tilted a little.
     """
     if np.shape(numbers.first.vertices)[0] <= ROWS:
@@ -124,7 +124,7 @@ def _of_vertices(part: Part, numbers: Any, dimension: int) -> int:
     return min(int(np.shape(numbers.first.vertices)[0]), ROWS)
 
 
-def nearest(points: Array, faces: Faces, centre: Array) -> Near:
+def nearest(points: Array, faces: Faces, centre: Array) -> HullFeature:
     """The feature of a hull that is nearest to a point outside; inside, the face of the least depth."""
     points, centre = lax.stop_gradient((points, centre))
     index = np.array(faces).T
@@ -141,16 +141,16 @@ def nearest(points: Array, faces: Faces, centre: Array) -> Near:
     # vertices of that face (3, n), turned so that what is met comes first
     own = jnp.sum(which[None, :, None] * (index[:, :, None] == np.arange(points.shape[1])), axis=1)
     corners = sum((turns[k] * jnp.roll(own, -k, axis=0) for k in range(3)), jnp.zeros_like(own))
-    return Near(corners, size)
+    return HullFeature(corners, size)
 
 
-def from_feature(points: Array, near: Near, centre: Array) -> tuple[Array, Array]:
+def from_feature(points: Array, near: HullFeature, centre: Array) -> tuple[Array, Array]:
     """Distance of a point from a feature, of a face negative behind it, and its direction."""
     corner = [jnp.sum(points * row[None], axis=1) for row in near.corners]
     return triangles.from_feature(corner, near.size, centre)
 
 
-def _sphere_held(scene: Scene, part: Part, numbers: Any) -> Near:
+def _sphere_held(scene: Scene, part: Part, numbers: Any) -> HullFeature:
     points = vertices_of(scene, part.bodies[1], numbers.second)
     return nearest(points, numbers.second.faces, scene.position(part.bodies[0], numbers.first.at))
 

@@ -1,4 +1,4 @@
-"""What is known of two kinds of shapes that meet."""
+"""The record of a pair of shapes: number of contacts, gaps and normals."""
 
 from __future__ import annotations
 

@@ -12,9 +12,11 @@ import numpy as np
 from nsjax import shapes
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Labels, Problem, State, System
+from nsjax.core.arguments import numbers
 from nsjax.linalg import BlockDiagonal
-from nsjax.multibody.contacts.cells import Near, listed, near_pairs
+from nsjax.multibody.contacts.cells import CandidatePairs, listed, near_pairs
 from nsjax.multibody.contacts.closest_points import lengthened
+from nsjax.multibody.number_checks import number
 from nsjax.types import Array, record
 
 REACH = 0.2
@@ -49,7 +51,7 @@ class Numbers:
     friction: Array | float
     restitution: Array | float
     reach: Array | float
-    near: Near | None = None
+    near: CandidatePairs | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +157,7 @@ class Spheres:
         return jnp.where(p.near.used[:, None, None, None], jnp.stack(sides, axis=1), 0.0)
 
     def picture(self, t: Array, q: Array, p: Numbers) -> shapes.Picture:
-        """What is drawn: all spheres as one mesh, a few hundred triangles each, and the walls."""
+        """The picture: all spheres as one mesh, a few hundred triangles each, and the walls."""
         angles = np.linspace(-0.5 * np.pi, 0.5 * np.pi, DRAWN_RINGS)
         unit = shapes.lathe(np.sin(angles), np.cos(angles), around=DRAWN_AROUND)
         faces = np.array(shapes.lathe_faces(DRAWN_RINGS, DRAWN_AROUND))
@@ -273,7 +275,7 @@ def spheres(
         >>> [round(float(x), 6) for x in traj.force_normal[-1][:2]]
         [9.81, 19.62]
     """
-    x = np.asarray(positions, float)
+    x = _finite("positions", positions)
     if x.ndim != 2 or x.shape[1] != 3 or not len(x):
         raise InputError(f"spheres: positions have shape {x.shape}; give (n, 3)")
     n = len(x)
@@ -282,11 +284,15 @@ def spheres(
     _check_overlap(x, radius, normal, level)
     v = np.zeros((n, 6))
     if velocities is not None:
-        speed = np.asarray(velocities, float)
+        speed = _finite("velocities", velocities)
         if speed.shape not in ((n, 3), (n, 6)):
             raise InputError(f"spheres: velocities have shape {speed.shape}; give ({n}, 3) or ({n}, 6)")
         v[:, : speed.shape[1]] = speed
-    pull = np.asarray(gravity, float)
+    pull = _finite("gravity", gravity)
+    if pull.shape not in ((), (3,)):
+        raise InputError(f"spheres: gravity has shape {pull.shape}; give one number or (3,)")
+    friction = number("spheres", "contacts", "friction", friction, 0.0)
+    restitution = number("spheres", "contacts", "restitution", restitution, 0.0)
     given: dict[str, Any] = {
         "radius": radius, "mass": mass, "inertia": 0.4 * mass * radius**2, "normal": normal, "level": level,
         "gravity": np.array([0.0, 0.0, -float(pull)]) if pull.ndim == 0 else pull,
@@ -300,7 +306,7 @@ def spheres(
 
 
 def _each(name: str, value: Any, n: int) -> np.ndarray:
-    array = np.asarray(value, float)
+    array = numbers("spheres", name, value)
     if array.shape not in ((), (n,)) or not np.all(array > 0.0):
         raise InputError(
             f"spheres: {name} = {array.tolist()}; give a positive number, or one for each of {n} spheres"
@@ -308,8 +314,20 @@ def _each(name: str, value: Any, n: int) -> np.ndarray:
     return np.broadcast_to(array, (n,)).copy()
 
 
+def _finite(name: str, value: Any) -> np.ndarray:
+    array: np.ndarray = numbers("spheres", name, value)
+    if not np.all(np.isfinite(array)):
+        raise InputError(f"spheres: {name} has values that are not finite; give finite numbers")
+    return array
+
+
 def _planes(walls: Any) -> tuple[np.ndarray, np.ndarray]:
-    normals = np.array([np.asarray(normal, float) for normal, _ in walls]).reshape(-1, 3)
+    pairs = walls if isinstance(walls, list | tuple) else [walls]
+    for k, wall in enumerate(pairs):
+        if not isinstance(wall, list | tuple) or [np.size(x) for x in wall] != [3, 1]:
+            raise InputError(f"spheres: wall {k} = {wall!r}; give (normal, level), ((0.0, 0.0, 1.0), 0.0)")
+    walls = [tuple(_finite(f"wall {k}", x) for x in wall) for k, wall in enumerate(pairs)]
+    normals = np.array([normal for normal, _ in walls]).reshape(-1, 3)
     for k, length in enumerate(np.linalg.norm(normals, axis=1)):
         if abs(length - 1.0) > 1e-6:
             raise InputError(

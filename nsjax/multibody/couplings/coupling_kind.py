@@ -1,4 +1,4 @@
-"""What is known of a kind of coupling between the coordinates of joints."""
+"""The record of a kind of coupling between the coordinates of joints."""
 
 from __future__ import annotations
 

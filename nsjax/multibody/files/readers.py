@@ -69,6 +69,14 @@ class ModelFile(list[Part]):
         self.left_out, self.title, self.sensors = left_out, title, sensors
         self.activations = activations or Activations()
 
+    def __str__(self) -> str:
+        kinds = dict.fromkeys(part.kind for part in self)
+        lines = [(kind, [part.name for part in self if part.kind == kind]) for kind in kinds]
+        lines += [("key frame", list(self.starts)), ("sensor", list(self.sensors))]
+        wide = max(len(kind) for kind, _ in lines)
+        shown = [f"{kind:<{wide}}  {', '.join(map(str, names))}" for kind, names in lines if names]
+        return "\n".join([self.title, *shown, *(f"left out: {said}" for said in self.left_out)])
+
     def problem(
         self, start: str | Mapping[str, Any] | None = None, coordinates: str = "joint"
     ) -> Problem:  # fmt: skip

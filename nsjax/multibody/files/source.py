@@ -42,7 +42,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Source:
-    """What is read.
+    """A model file as the reader holds it.
 
     Args:
         mujoco: the package.

@@ -1,4 +1,4 @@
-"""What is known of a kind of joint."""
+"""The record of a kind of joint: its constraint rows and its coordinates."""
 
 from __future__ import annotations
 

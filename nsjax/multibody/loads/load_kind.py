@@ -1,4 +1,4 @@
-"""What is known of a kind of load."""
+"""The record of a kind of load: its forces and its energy."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from jax import lax
 
 from nsjax import notes
 from nsjax.contact import Jump
+from nsjax.core.arguments import check_is
 from nsjax.core.branches import branch
 from nsjax.core.operators import refreshed
 from nsjax.core.quantities import ROWS, accumulated
@@ -124,6 +125,7 @@ def localized(
         >>> bool(abs(traj.q[-1, 0] - exact) < 1e-11)
         True
     """
+    check_is("localized", "scheme", scheme, Scheme)
     inner = dataclasses.replace(scheme, coef=())
     return Scheme(
         name=f"localized({scheme.name})",

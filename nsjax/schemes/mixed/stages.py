@@ -223,7 +223,7 @@ class StageEquations:
         return jnp.concatenate(parts + corrections)
 
     def _rates(self, params: Any, dt: Array, at: tuple[Array, ...], x: Any) -> Array:
-        """Of a stage ``at = (t, q, v, a)`` with the correction ``x`` of its position."""
+        """Rows of a stage ``at = (t, q, v, a)`` that vanish; ``x`` is the correction of its position."""
         system, (t, q, v, a) = self.system, at
         if self.form == "index_2" or not system.nb:
             return row_rates(system, t, q, v, params, self.contacts)

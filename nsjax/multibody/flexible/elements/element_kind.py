@@ -1,4 +1,4 @@
-"""What is known of a kind of elements between the nodes of a beam."""
+"""The record of a kind of beam elements: shapes, strains and forces between the nodes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,139 @@
+"""Sentences about kinds of arguments, from the functions that users call."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import InputError, models, schemes
+from nsjax.core.arguments import numbers
+
+CRANK = models.slider_crank()
+MOREAU = schemes.moreau()
+
+
+def stepper() -> Any:
+    return nsjax.stepper(CRANK, MOREAU, 1e-4, inputs=["torque"], outputs=["theta1"])
+
+
+NO_PROBLEM: dict[str, Callable[[Any], Any]] = {
+    "stepper": lambda x: nsjax.stepper(x, MOREAU, 1e-4),
+    "linearise": lambda x: nsjax.analysis.linearise(x),
+    "equilibrium": lambda x: nsjax.analysis.equilibrium(x),
+    "consistent": lambda x: nsjax.consistent(x),
+    "inputs": lambda x: nsjax.driven(x, {"torque": 0.0}),
+    "filtered": lambda x: nsjax.filtered(x, {"torque": 0.02}),
+    "sweep": lambda x: nsjax.sweep(x, MOREAU, {"dt": [1e-4]}, steps=1),
+}
+
+
+@pytest.mark.parametrize("who", NO_PROBLEM)
+@pytest.mark.parametrize("value", [None, CRANK.system], ids=["none", "system"])
+def test_what_is_no_problem_is_named(who: str, value: Any) -> None:
+    with pytest.raises(InputError, match=rf"^{who}: problem = .*; it must be an nsjax.Problem"):
+        NO_PROBLEM[who](value)
+
+
+NO_NUMBERS: dict[str, tuple[Callable[[], Any], str]] = {
+    "step sizes": (
+        lambda: nsjax.sweep_time_step(CRANK, MOREAU, "1e-3", time=0.1, rows=10),  # type: ignore[arg-type]
+        "sweep_time_step: dts = '1e-3'",
+    ),
+    "times": (lambda: nsjax.table("a", [1.0]), "table: times = 'a'"),
+    "values": (lambda: nsjax.table([0.0], [None]), r"table: values = \[None\]"),
+    "ragged": (lambda: nsjax.table([0.0, 1.0], [[1.0], [1.0, 2.0]]), "table: values = "),
+    "constant": (lambda: nsjax.driven(CRANK, {"torque": "a"}), "inputs: 'torque' = 'a'"),
+    "constant time": (lambda: nsjax.filtered(CRANK, {"torque": "a"}), "time constant of 'torque' = 'a'"),
+    "input": (lambda: stepper().step(stepper().reset(), "a"), "step: u = 'a'"),
+    "bound": (lambda: nsjax.environment(stepper(), _reward, low="a", high=1.0), "environment: low = 'a'"),
+}
+
+
+def _reward(row: Any, u: Any) -> Any:
+    return row.v[0]
+
+
+@pytest.mark.parametrize("case", NO_NUMBERS)
+def test_what_is_no_number_is_named(case: str) -> None:
+    made, said = NO_NUMBERS[case]
+    with pytest.raises(InputError, match=f"{said}.*; give a number or an array of numbers"):
+        made()
+
+
+LISTS: dict[str, Callable[[], Any]] = {
+    "inputs = 'torque'": lambda: nsjax.stepper(CRANK, MOREAU, 1e-4, inputs="torque"),
+    "outputs = 3": lambda: nsjax.stepper(CRANK, MOREAU, 1e-4, outputs=3),  # type: ignore[arg-type]
+    "inputs = None": lambda: nsjax.analysis.linearise(CRANK, inputs=None),  # type: ignore[arg-type]
+    "contacts = 'x'": lambda: nsjax.analysis.equilibrium(CRANK, contacts="x"),
+}
+
+
+@pytest.mark.parametrize("said", LISTS)
+def test_what_is_no_list_is_named(said: str) -> None:
+    with pytest.raises(InputError, match=f"{said}; give a list of names"):
+        LISTS[said]()
+
+
+@pytest.mark.parametrize("what", ["time_constants", "start", "ranges"])
+def test_what_is_no_mapping_is_named(what: str) -> None:
+    given: dict[str, Any] = {"time_constants": {"torque": 0.02}, what: 3}
+    with pytest.raises(InputError, match=rf"filtered: {what} = 3; give a mapping of names, \{{'motor'"):
+        nsjax.filtered(CRANK, **given)
+    with pytest.raises(InputError, match="driven: inputs = None; give a mapping of names"):
+        nsjax.driven(CRANK, None)  # type: ignore[arg-type]
+
+
+FILES: dict[str, Callable[[Any, Any], Any]] = {
+    "save": lambda x, traj: nsjax.save(x, CRANK, traj),
+    "run": lambda x, traj: nsjax.run(CRANK, MOREAU, x, dt=1e-4, steps=1),
+    "to_paraview": lambda x, traj: nsjax.to_paraview(CRANK, traj, x),
+    "animate": lambda x, traj: nsjax.animate(CRANK, traj).save(x),
+    "export_program": lambda x, traj: nsjax.export_program(x, jnp.sin, 1.0),
+    "read_mesh": lambda x, traj: nsjax.fem.read_mesh(x),
+    "sweep": lambda x, traj: nsjax.sweep(CRANK, MOREAU, {"dt": [1e-4]}, steps=1, checkpoint=x),
+}
+
+
+@pytest.mark.parametrize("who", FILES)
+def test_what_is_no_file_name_is_named(who: str) -> None:
+    traj = nsjax.simulate(*CRANK, MOREAU, dt=1e-4, steps=2)
+    with pytest.raises(InputError, match="path = 3; give the name of a file"):
+        FILES[who](3, traj)
+
+
+def test_what_is_no_carry_is_named() -> None:
+    step = stepper()
+    for made in (step.step, step.observe):
+        with pytest.raises(InputError, match="carry = None; give what reset"):
+            made(None)
+    with pytest.raises(InputError, match=r"carry.state.t has shape \(\), and the batch 2 lanes"):
+        step.batch(2).step(step.reset(), np.zeros((2, 1)))
+    with pytest.raises(InputError, match=r"reset: params = .*; give problem.params, of which"):
+        step.reset(params=3.0)
+
+
+def test_deviations_and_bounds_of_another_shape_are_named() -> None:
+    linear = nsjax.analysis.linearise(CRANK)
+    with pytest.raises(InputError, match=r"q and v have the shapes \(1,\) and \(3,\); give \(3,\)"):
+        linear.deviation([0.0], [0.0, 0.0, 0.0])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"dt = -1\.0; it must be positive"):
+        linear.discrete(-1.0)
+    pytest.importorskip("gymnasium")
+    with pytest.raises(InputError, match=r"environment: low has shape \(2,\); give one number, or \(1,\)"):
+        nsjax.environment(stepper(), _reward, low=[0.0, 1.0], high=2.0)
+
+
+def test_numbers_keep_values_and_tracers(tmp_path: pathlib.Path) -> None:
+    assert numbers("x", "y", [[1, 2]]).tolist() == [[1.0, 2.0]]
+    assert numbers("x", "y", ()).shape == (0,)
+    with pytest.raises(InputError, match="x: y = True; give a number"):
+        numbers("x", "y", True)
+    slope = jax.grad(lambda u: nsjax.table([0.0, 1.0], [u, 2.0 * u]).values[1])(1.0)
+    assert slope == 2.0

@@ -1,0 +1,130 @@
+"""What newcomers meet first: columns of parts, words of records, and kinds of values that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import nsjax
+from nsjax import InputError, Recording, models, plot, schemes, transforms
+from nsjax.multibody import assemble, body, box, contact, hinge, plane, read_mjcf, sphere, spheres
+
+MOREAU = schemes.moreau()
+PENDULUM = assemble(
+    body("rod", mass=1.0, inertia=0.1, com=0.5),
+    hinge("pin", "ground", "rod"),
+    contact("floor", sphere("rod", 0.1, at=1.0), plane(at=(0.0, -2.0))),
+    gravity=9.81,
+)
+RUN = nsjax.simulate(*PENDULUM, MOREAU, dt=1e-3, steps=50)
+BALL = models.bouncing_ball()
+TIMES = np.linspace(0.1, 0.5, 5)
+
+
+def test_columns_of_parts_are_sensors() -> None:
+    """The force on the pin is that of `Trajectory.joint`; an unknown quantity is answered with both."""
+    np.testing.assert_array_equal(RUN["pin.force"], RUN.joint("pin").force)
+    assert RUN.unit("pin.force") == "N"
+    with pytest.raises(KeyError, match=r"no quantity 'pin.forec'; did you mean 'pin.force'"):
+        RUN["pin.forec"]
+
+
+def test_plots_of_vectors_have_their_components() -> None:
+    pytest.importorskip("matplotlib")
+    (axes,) = RUN.plot("pin.force", "floor.force").axes
+    words = [x.get_text() for x in axes.get_legend().get_texts()]
+    assert len(words) == len(axes.get_lines()) == 3  # x and y of the pin, the normal force on the floor
+    crate = assemble(
+        body("crate", mass=1.0, inertia=0.1),
+        contact("feet", box("crate", 0.1, 0.1), plane()),
+        gravity=9.81,
+        start={"crate": (0.0, 0.1, 0.0)},
+    )
+    run = nsjax.simulate(*crate, MOREAU, dt=1e-3, steps=2)
+    with pytest.raises(InputError, match=r"plot: feet.force has \(4, 1\) numbers a row"):
+        plot.named(run, ["feet.force"])
+
+
+def test_contacts_are_listed_once() -> None:
+    with pytest.raises(KeyError, match=r"no contact 'flor'; did you mean 'floor'\? Known: floor\W*$"):
+        RUN.contact("flor")
+
+
+def test_words_of_records_are_short() -> None:
+    seen = Recording(times=TIMES, values={"y": TIMES}, noise=1e-3, name="drop")
+    assert repr(seen) == "Recording('drop', y, 5 times from 0.1 to 0.5 s, 5 values)"
+    step = nsjax.stepper(BALL, MOREAU, 1e-3, inputs=["mass"], outputs=["y"], substeps=2)
+    assert repr(step) == "Stepper(bouncing_ball, moreau, inputs: mass, outputs: y, substeps: 2)"
+
+
+def test_a_file_prints_its_names_by_kind() -> None:
+    text = (
+        "<mujoco><worldbody><body name='a'><joint name='j'/><geom size='0.1'/></body></worldbody></mujoco>"
+    )
+    words = str(read_mjcf(text)).splitlines()
+    assert ["body", "a"] in [line.split() for line in words]
+    assert ["hinge", "j"] in [line.split() for line in words]
+
+
+def _fit(**given: Any) -> Any:
+    seen = Recording(times=TIMES, values={"y": 1.0 - 4.9 * TIMES**2}, noise=1e-3)
+    train: Any = {"gravity": transforms.positive()}
+    return nsjax.identify(BALL, MOREAU, seen, **{"train": train, "dt": 1e-2, **given})
+
+
+def _lanes(reduce: Any) -> Any:
+    return nsjax.sweep(BALL, MOREAU, {"params.mass": [1.0, 2.0]}, dt=1e-3, steps=2, reduce=reduce)
+
+
+def _pile(**given: Any) -> Any:
+    places = given.pop("positions", [(0.0, 0.0, 0.1), (1.0, 0.0, 0.1)])
+    return spheres(given.pop("radius", 0.1), 1.0, places, **given)
+
+
+WRONG: dict[str, tuple[Callable[[], Any], str]] = {
+    "train a list": (
+        lambda: _fit(train=["mass"]),
+        r"their ranges, \{'mass': transforms.positive",
+    ),
+    "train a number": (lambda: _fit(train=3), r"train = 3; give names with their ranges, \{'friction'"),
+    "level": (lambda: _fit(level="a"), "identify: level = 'a'; give a number"),
+    "times": (lambda: Recording(times="x", values={"y": TIMES}), "recording: times = 'x'; give a number"),
+    "label": (lambda: Recording(times=TIMES, values={3: TIMES}), "the label 3 is no word; give that"),
+    "start": (lambda: Recording(times=TIMES, values={"y": TIMES}, start=3), "start = 3; it must be an"),
+    "noise": (lambda: Recording(times=TIMES, values={"y": TIMES}, noise=[1.0]), r"has shape \(1,\); there"),
+    "end": (lambda: transforms.interval("a", 1.0), "interval: an end = 'a'; give a number"),
+    "ends": (lambda: transforms.box([0.0, 1.0], 2.0), r"box: an end = \[0.0, 1.0\]; give one number"),
+    "localized": (
+        lambda: schemes.localized("moreau"),
+        "localized: scheme = 'moreau'; it must be an nsjax",
+    ),
+    "positions": (
+        lambda: _pile(positions=[(np.nan, 0.0, 0.0)]),
+        "positions has values that are not fin",
+    ),
+    "radius": (lambda: _pile(radius="a"), "spheres: radius = 'a'; give a number"),
+    "gravity": (lambda: _pile(gravity=(0.0, 1.0)), r"gravity has shape \(2,\); give one number or \(3,\)"),
+    "friction": (lambda: _pile(friction=-1.0), "friction = -1.0; it must be at least 0"),
+    "restitution": (lambda: _pile(restitution="a"), "restitution = 'a'; give a number"),
+    "walls": (lambda: _pile(walls=3), r"wall 0 = 3; give \(normal, level\)"),
+    "draw": (lambda: plot.explore(None), "explore: draw = None; give a function"),
+    "estimate": (lambda: plot.identification(None), "estimate = None; it must be an nsjax.Estimate"),
+    "reduce": (lambda: _lanes(lambda traj: float(traj.q[-1, 0])), "asks for the value of a traced number"),
+    "nothing": (lambda: _lanes(lambda traj: None), "reduce returns nothing; return numbers or arrays"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_does_not_fit_is_named(case: str) -> None:
+    made, said = WRONG[case]
+    with pytest.raises(InputError, match=said):
+        made()
+
+
+def test_a_wall_may_be_an_array() -> None:
+    made = _pile(walls=[(np.array([0.0, 0.0, 1.0]), jnp.asarray(0.0))])
+    assert made.params.level.tolist() == [0.0]
