@@ -99,7 +99,7 @@ def features(other: Solid, direction: Array) -> Array:
 
 
 def _halved(below: Any, low: Array, high: Array) -> Array:
-    """Where a condition ends that holds at ``low``."""
+    """Where a condition ends that holds at ``low``; several (k,) of ``below`` (k,) -> (k,) in one loop."""
 
     def step(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         middle = 0.5 * (ends[0] + ends[1])
@@ -123,22 +123,19 @@ def held_rims(rims: Rims, other: Solid) -> RimPoints:
     def rate(end: Array, x: Array) -> Array:
         return dot(other.at(rims.at(end, x))[1], rims.along(x))
 
-    def refined(end: Array, start: Array) -> Array:
-        return _halved(lambda x: rate(end, x) < 0.0, start - step, start + step)
-
     def of_end(end: Array) -> tuple[Array, Array, Array, Array, Array]:
         """Deepest angle and distance there, the opposite one, four extreme ones over the same face."""
         away, way = jax.vmap(lambda x: other.at(rims.at(end, x)))(angles)
         start = jnp.sum(_picked(-away, away == away) * angles)
-        first = refined(end, start)
-        depth, direction = other.at(rims.at(end, first))
-        second = refined(end, jnp.sum(_picked(-away, jnp.cos(angles - start) < OPPOSITE) * angles))
+        opposite = jnp.sum(_picked(-away, jnp.cos(angles - start) < OPPOSITE) * angles)
+        both, rates_of = jnp.stack([start, opposite]), jax.vmap(lambda x: rate(end, x))
+        pair = _halved(lambda x: rates_of(x) < 0.0, both - step, both + step)
+        depth, direction = other.at(rims.at(end, pair[0]))
         face = features(other, direction)
         over = jnp.all(jnp.abs(jax.vmap(lambda x: features(other, x))(way) - face) < FACE, axis=1)
         none = ~jnp.any(over)
         turns = [jnp.cos(angles - 0.5 * np.pi * k) for k in range(4)]
         four = jnp.stack([jnp.sum(_picked(x, over | none) * angles) for x in turns])
-        pair = jnp.stack([first, second])
         rates, bends = jax.vmap(lambda x: jax.jvp(lambda y: rate(end, y), (x,), (jnp.ones(()),)))(pair)
         # where two faces are as deep the distance has a kink: the point stays there
         bends = jnp.where(jnp.abs(rates) <= COINCIDE * bends, bends, 0.0)
@@ -184,16 +181,19 @@ def held_axis(line: tuple[Array, Array, Any], other: Solid) -> tuple[Array, Arra
     middle, along, half = line
     half = jnp.asarray(half, float)
 
+    # down the segment, and up it turned over
+    sides = jnp.array([1.0, -1.0])
+
     def seen(s: Array) -> Array:
         return other.at(middle + s * along)[1]
 
-    low = _halved(lambda s: dot(seen(s), along) < -COINCIDE, -half, half)
-    high = -_halved(lambda s: dot(seen(-s), along) > COINCIDE, -half, half)
+    ways = jax.vmap(lambda side, s: side * dot(seen(side * s), along))
+    low, high = sides * _halved(lambda s: ways(sides, s) < -COINCIDE, jnp.full(2, -half), jnp.full(2, half))
     # at an end of the segment the halves end within rounding of it
     near = 0.5 * (low + high)
     face = features(other, seen(near))
-    over = lambda s: jnp.all(jnp.abs(features(other, seen(s)) - face) < FACE)  # noqa: E731
-    end, start = _halved(over, near, half), -_halved(lambda s: over(-s), -near, half)
+    over = jax.vmap(lambda s: jnp.all(jnp.abs(features(other, seen(s)) - face) < FACE))
+    end, start = sides * _halved(lambda s: over(sides * s), sides * near, jnp.full(2, half))
     found = jnp.stack([near, start, end])
     return found, ~closest.set_back(found[None, :], half)
 

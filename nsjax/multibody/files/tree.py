@@ -69,13 +69,29 @@ def _body(source: Source, b: int) -> Iterator[Part]:
 
 
 def _massive(source: Source, b: int, name: str) -> Part:
-    """A body with its mass."""
-    model, turn = source.model, source.turn(source.model.body_iquat[b])
-    moments = np.array(model.body_inertia[b], float)
-    inertia = moments if np.array_equal(turn, np.eye(3)) else turn @ np.diag(moments) @ turn.T
-    if inertia.ndim == 2:
-        inertia = (inertia + inertia.T) / 2.0
+    """A body with its mass, and the moments of inertia of those without mass that are part of it: they are
+    the same about every point.
+    """
+    model, name_of = source.model, source.names["body", b]
+    inertia = _moments(source, b, np.eye(3))
+    for k in range(1, model.nbody):
+        if source.merged(k) and np.any(model.body_inertia[k]) and source.place(k).body == name_of:
+            inertia = _matrix(inertia) + _matrix(_moments(source, k, source.place(k).turn))
     return body(name, mass=float(model.body_mass[b]), inertia=inertia, com=np.array(model.body_ipos[b]))
+
+
+def _moments(source: Source, b: int, placed: np.ndarray) -> np.ndarray:
+    """Moments of inertia (3,) or (3, 3) of a body, whose axes stand so in those that are asked for."""
+    turn = placed @ source.turn(source.model.body_iquat[b])
+    moments = np.array(source.model.body_inertia[b], float)
+    if np.array_equal(turn, np.eye(3)):
+        return moments
+    made: np.ndarray = turn @ np.diag(moments) @ turn.T
+    return (made + made.T) / 2.0
+
+
+def _matrix(moments: np.ndarray) -> np.ndarray:
+    return np.diag(moments) if moments.ndim == 1 else moments
 
 
 def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]:

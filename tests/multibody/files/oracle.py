@@ -47,10 +47,11 @@ class Oracle:
 
     Args:
         text: of a MJCF or URDF; or a path.
+        reader: of the library, for files of this kind.
     """
 
-    def __init__(self, text: str) -> None:
-        who = "read_urdf" if "<robot" in text else "read_mjcf"
+    def __init__(self, text: str, reader: Any = read_mjcf) -> None:
+        who = reader.__name__
         spec, title, _ = opened(text, who)
         self.model, _ = compiled(spec, title, who)
         self.source = Source(mujoco, self.model, "text")
@@ -207,7 +208,7 @@ def compared(
     """Largest errors over random states, each over one and the size of what is wanted: accelerations,
     sensors by the kinds of the library, residuals of the rows.
     """
-    oracle, file = Oracle(text), quiet(reader, text, contact=False)
+    oracle, file = Oracle(text, reader), quiet(reader, text, contact=False)
     problem = file.problem()
     here = Here(problem, file, oracle)
     mechanism, places, rng = here.mechanism, here.places(), np.random.default_rng(seed)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from nsjax.core.operators import prepared
 from nsjax.multibody import LeftOutWarning, read_mjcf, read_urdf
@@ -43,6 +44,34 @@ def test_links_without_moments() -> None:
     plain = quiet(read_urdf, LINKS.format(1e-12, 1e-12, 1e-12)).problem()
     other = np.asarray(plain.system.mass(plain.state.q, prepared(plain.system, plain.params)))
     assert np.allclose(mass, other, rtol=1e-9)
+
+
+FLANGE = """<robot name="r"><link name="a"/>
+<link name="b"><inertial><origin xyz="0.1 0 0"/><mass value="1.5"/>
+  <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="c"><inertial><mass value="0"/>
+  <inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0.001" ixz="0" iyz="0"/></inertial></link>
+<link name="d"><inertial><mass value="0"/>
+  <inertia ixx="0.05" iyy="0.06" izz="0.03" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="one" type="continuous"><parent link="a"/><child link="b"/><axis xyz="0 1 0"/></joint>
+<joint name="two" type="fixed"><parent link="b"/><child link="c"/>
+  <origin xyz="0.3 0 0" rpy="0.3 0.5 -0.7"/></joint>
+<joint name="three" type="fixed"><parent link="c"/><child link="d"/>
+  <origin xyz="0 0.2 0" rpy="0.2 -0.4 0.1"/></joint></robot>"""
+
+
+def test_moments_of_links_without_mass() -> None:
+    """They turn with the link that they are fixed to, wherever they stand."""
+    found = quiet(read_urdf, FLANGE)
+    inertia = np.asarray(part_of(found, "b").numbers.inertia)
+    turns = [
+        Rotation.from_euler("xyz", angles).as_matrix() for angles in ((0.3, 0.5, -0.7), (0.2, -0.4, 0.1))
+    ]
+    own = np.array([[0.02, 0.001, 0.0], [0.001, 0.03, 0.0], [0.0, 0.0, 0.04]])
+    last = turns[0] @ turns[1]
+    wanted = 0.1 * np.eye(3) + turns[0] @ own @ turns[0].T + last @ np.diag([0.05, 0.06, 0.03]) @ last.T
+    assert np.allclose(inertia, wanted, atol=1e-15)  # sums of products of numbers below one
+    assert compared(FLANGE, 4, reader=read_urdf)["accelerations"] < 1e-12
 
 
 def part_of(file: Any, name: str) -> Any:
