@@ -90,7 +90,10 @@ def orders(motion, p, end: float, impacts: int, columns=None) -> tuple[list[floa
 @pytest.mark.parametrize("motion", [walls.Oscillator, walls.Ledge, walls.Rods])
 def test_states_instants_and_their_derivatives(motion) -> None:
     found, bits = orders(motion, motion.VALUES, motion.TIME, 8)
-    assert not bits & ~notes.KINK
+    # 5641 steps: the ledge lets go 0.0016 of a step before a step's end, and the next one is left to the
+    # scheme inside; the errors there are of the usual size
+    released = notes.UNLOCATED if motion is walls.Ledge else 0
+    assert not bits & ~(notes.KINK | released)
     assert np.all(np.abs(np.array(found[:2]) - 2.0) < 0.1)
     assert np.all(np.abs(np.array(found[2:]) - 2.0) < 0.2)
 
