@@ -9,15 +9,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from nsjax import notes, schemes
+import nsjax
+from nsjax import models, notes, schemes
 from nsjax.loop import LoopProgram, begin_run, prepare_run, run_row
-from tests.gradients import box, mechanism, sphere, walls
+from tests.gradients import arm, box, mechanism, sphere, walls
 from tests.gradients.hybrid import secants
 from tests.gradients.program import floats, off, primes_near, slope
-from tests.references.slider_crank import START, Data, event_driven
+from tests.references.slider_crank import START, Data, _Mechanism, event_driven
 
 SCHEME = schemes.localized(schemes.half_explicit(), changes=True)
-GRID = primes_near(151, 5, 10)
+GRID = primes_near(307, 5, 40)
+"""Numbers of steps. The error of a derivative, times their square, scatters evenly between zero and a bound
+that stays over all octaves: it is that of the places of the events in their steps. Ten numbers an octave
+leave 0.1 of scatter in its order (2.21 and 2.23 of boxes 9 and 14, 1.84 of box 10), forty leave half of
+that (2.05, 1.92, 1.97).
+"""
+
 EXACT = 1e-9
 IMPACTS = "impact", "stick impact", "slip impact"
 
@@ -53,13 +60,13 @@ def instants(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
 
 
 def orders(motion, p, end: float, impacts: int, columns=None) -> tuple[list[float], int]:
-    """Orders of the state, of instants of impacts and of the derivatives of both over fifty numbers of
+    """Orders of the state, of instants of impacts and of the derivatives of both over all numbers of
     steps, and the notes. Errors of derivatives scatter with the places of events in their steps: they
     follow how the error of a cut changes as it moves.
     """
 
     def instants_of(p):
-        return np.array([t for t, kind, _ in motion.motion(p, end)[1] if kind in IMPACTS])
+        return np.array([t for t, kind, *_ in motion.motion(p, end)[1] if kind.rstrip(" 01") in IMPACTS])
 
     def state_of(p):
         return motion.motion(p, end)[0]
@@ -83,7 +90,10 @@ def orders(motion, p, end: float, impacts: int, columns=None) -> tuple[list[floa
 @pytest.mark.parametrize("motion", [walls.Oscillator, walls.Ledge, walls.Rods])
 def test_states_instants_and_their_derivatives(motion) -> None:
     found, bits = orders(motion, motion.VALUES, motion.TIME, 8)
-    assert not bits & ~notes.KINK
+    # 5641 steps: the ledge lets go 0.0016 of a step before a step's end, and the next one is left to the
+    # scheme inside; the errors there are of the usual size
+    released = notes.UNLOCATED if motion is walls.Ledge else 0
+    assert not bits & ~(notes.KINK | released)
     assert np.all(np.abs(np.array(found[:2]) - 2.0) < 0.1)
     assert np.all(np.abs(np.array(found[2:]) - 2.0) < 0.2)
 
@@ -134,14 +144,61 @@ def test_the_slider_crank_through_two_accumulations() -> None:
     assert np.sort(late)[-2] < 0.02
 
 
+def _flight(end: float, steps: int) -> np.ndarray:
+    """Angles and speeds of crank and rod without contact: a forecast and the trapezoidal rule."""
+    free, dt, x = _Mechanism(Data()).free, end / steps, np.array(START)
+    for _ in range(steps):
+        q, v, first = x[:2], x[2:], np.array(free(x))
+        forecast = v + dt * first
+        q = q + 0.5 * dt * (v + forecast)
+        v = v + 0.5 * dt * (first + np.array(free([*q, *forecast])))
+        x = np.concatenate([q, v])
+    return x
+
+
+def test_the_first_flight_of_the_slider_crank_is_too_far_off() -> None:
+    """At 150 rad/s a step of 1e-4 s turns the crank by 0.015 rad. Before anything is struck, the scheme's
+    formulas alone are off by a hundred times the 2.5e-7 of a run without location in steps of 1e-6 s
+    until 0.05 s. No location of events can reach that in steps of 1e-4 s.
+    """
+    end, steps = 0.00267, 27
+    exact = event_driven(Data(), (end,), start=START)
+    assert not exact.events
+    errors = [abs(_flight(end, n)[1] - exact.x[-1][1]) for n in (steps, 2 * steps, 10 * steps)]
+    assert errors[0] > 100 * 2.5e-7
+    assert 1.9 < np.log(errors[1] / errors[2]) / np.log(5.0) < 2.1
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
-def test_random_boxes_on_a_rough_floor(seed: int) -> None:
-    """Thrown on a tilted, shaken floor they strike, slide, turn, stick and slip."""
-    p, end, _ = box.draw(seed)
-    found, bits = orders(box, p, end, 12, box.columns(p))
-    # in coarse steps the corner 0 of seed 6 is within a gate of closing when the other one turns it
-    assert not bits & ~(notes.GRAZING if seed == 6 else 0)
+def test_limits_of_the_slider_crank() -> None:
+    """What runs of 1e-4 s and of half of that tell of none: 60 times nearer than the first of them."""
+    right = event_driven(Data(), (0.05,), start=START).x[-1][1]
+    problem = models.slider_crank(initial_v=[*START[2:], 0.0])
+    off = []
+    for dt in (1e-4, 5e-5):
+        check = nsjax.check_accuracy(problem, SCHEME, dt=dt, time=0.05, outputs=["theta2"])
+        off.append([abs(check.table[0].value - right), abs(check.limits(2)[0] - right)])
+    (one, limit), (half, finer) = off
+    # the limits are of third order, by the scatter of slow bounces: 4.0e-7 of 2.6e-5, 3e-8 of 6.6e-6
+    assert limit < one / 40.0
+    assert finer < half / 100.0
+    # that of the run without location in steps of 1e-6 s
+    assert finer < 2.5e-7
+
+
+RANDOM = [("box", seed) for seed in range(20)] + [("arm", seed) for seed in range(10)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "seed"), RANDOM)
+def test_thirty_random_motions(name: str, seed: int) -> None:
+    """Boxes on a tilted, shaken floor and arms at a stop and a rough floor strike, slide, turn, stick and
+    slip. The worst order of all is that of arm 0's derivatives, 2.09.
+    """
+    motion = {"box": box, "arm": arm}[name]
+    p, end, _ = motion.draw(seed)
+    found, bits = orders(motion, p, end, 12, box.columns(p) if motion is box else None)
+    assert not bits
     assert np.all(np.abs(np.array(found[:2]) - 2.0) < 0.1)
     assert np.all(np.abs(np.array(found[2:]) - 2.0) < 0.2)
 

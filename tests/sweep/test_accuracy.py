@@ -98,6 +98,23 @@ def test_smooth() -> None:
         for row, right in zip(check.table, (exact, slope), strict=True):
             assert abs(row.error / abs(row.value - right) - 1.5) < 0.02
         assert check.impacts == (0, 0, 0, 0)
+        # errors of the finest runs are of order two, those of the limits of order three or above
+        for limit, row, right in zip(check.limits(2), check.table, (exact, slope), strict=True):
+            assert abs(limit - right) < 0.02 * abs(row.value - right)
+
+
+def test_limits_of_lines() -> None:
+    """Values that lie on ``x_0 + c dt^order`` have the limit ``x_0``; others have none."""
+    steps = np.array([100, 130, 162, 200])
+    values = np.stack([3.0 + 7.0 / steps**2, -1.0 + 2.0 / steps, np.array([1.0, np.nan, 1.0, 1.0])], axis=1)
+    check = nsjax.AccuracyCheck((), tuple(steps), (0, 0, 0, 0), values)
+    assert check.limits(2)[0] == pytest.approx(3.0, abs=1e-14)
+    assert check.limits(1)[1] == pytest.approx(-1.0, abs=1e-14)
+    assert np.isnan(check.limits(1)[2])
+    said = r"limits: order = .*; give a positive number, such as 2"
+    for order in (0.0, -1, np.nan, np.ones(2)):
+        with pytest.raises(nsjax.InputError, match=said):
+            check.limits(order)
 
 
 def test_table() -> None:

@@ -88,7 +88,8 @@ def localized(
         max_roots: trial steps that locate an impact; usually five or six are made.
         changes: whether times are found at which closed contacts leave, stop or begin to slide. The
             program is then smaller, too: parts of steps are taken by equations of the modes, without
-            contact problems.
+            contact problems. A slider-crank that bounces and rests (300 steps of 1e-4 s): two thirds of
+            the program, half as much time again (1.9 and 2.8 times that of the scheme inside).
 
     Returns:
         A `Scheme` with the registered name of the scheme inside, in brackets. Where it locates nothing it
@@ -106,8 +107,9 @@ def localized(
         the scheme inside is `half_explicit` on velocity level. A step is carried out by
         the scheme inside alone, with its own treatment of the contacts and its own derivative, if a contact
         closes again after its impact, if the approach is slower than two steps of free normal acceleration
-        (grazing, the end of a sequence of bounces), if more instants than `CUTS` are in it, or if a time is
-        not found: `notes.UNLOCATED`; instants of impacts in such steps are those of the scheme inside.
+        (grazing, the end of a sequence of bounces), if a contact has left less than some thousandths of a
+        step before its start, if more instants than `CUTS` are in it, or if a time is not found:
+        `notes.UNLOCATED`; instants of impacts in such steps are those of the scheme inside.
         Second derivatives hold the factors of the first ones fixed in such steps, at reversals of sliding,
         and where independent impacts strike at one instant. A contact that opens and closes again within
         one step without being penetrated at its end is not seen. The cut excites stiff flexible modes. A
