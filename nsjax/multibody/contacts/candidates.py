@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from nsjax.multibody.contacts.all_pairs import KINDS
+from nsjax.multibody.contacts.closest_points import of_segments
 from nsjax.multibody.contacts.shape_places import along_of, normal_of, solid_box
 from nsjax.multibody.coordinates.absolute import Bodies
 from nsjax.multibody.coordinates.frames import Scene
@@ -153,16 +154,32 @@ class Around:
     thick: Any = 0.0
 
 
+ROUND = ("capsule", "cylinder")
+"""Shapes inside a ball that moves along a segment."""
+
+
 def apart(kinds: tuple[str, str], one: Around, other: Around) -> Array:
-    """Bound of the gap of two shapes from below [m]: exact for spheres, and against a plane but for
-    cylinders.
+    """Bound of the gap of two shapes from below [m]: exact for spheres and capsules, and against a plane
+    but for cylinders; else the largest gap along an axis of one of them, or of a sphere around one.
     """
     if kinds[1] == "plane":
         normal = other.axes[:, 0]
         reach = one.radius if one.axes is None else one.thick + _half(one, normal)
         return jnp.sum(normal * (one.centre - other.centre)) - reach
-    first, second = _from(one, other.centre) - other.radius, _from(other, one.centre) - one.radius
-    return jnp.where(first > second, first, second)
+    if kinds[0] in ROUND and kinds[1] in ROUND:
+        here, there = of_segments(*((x.centre, x.axes[:, 0], x.half[0]) for x in (one, other)))
+        return jnp.sqrt(jnp.sum(jnp.square(here - there))) - one.thick - other.thick
+    bounds = [_from(one, other.centre) - other.radius, _from(other, one.centre) - one.radius]
+    if one.axes is not None and other.axes is not None:
+        ways = jnp.concatenate([one.axes, other.axes], axis=1).T
+        bounds += [_along(one, other, way) for way in ways]
+    return jnp.max(jnp.stack(bounds))
+
+
+def _along(one: Around, other: Around, way: Array) -> Array:
+    """Gap of two shapes along a direction: a plane across it is between them."""
+    size = one.thick + _half(one, way) + other.thick + _half(other, way)
+    return jnp.abs(jnp.sum(way * (one.centre - other.centre))) - size
 
 
 def _half(x: Around, way: Array) -> Array:
