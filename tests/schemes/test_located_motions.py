@@ -136,9 +136,10 @@ def test_the_slider_crank_through_two_accumulations() -> None:
         (x, times), _, _ = run(mechanism.BASE, end, n)
         errors.append(abs(x[1] - exact.x[-1][1]))
     assert 1.9 < -np.polyfit(np.log(steps), np.log(errors), 1)[0] < 2.1
-    # both corners of a wall strike together, and nothing chatters: at most a few slow bounces more
+    # both corners of a wall strike together, and nothing chatters: at most a few slow bounces more;
+    # rounding of a gap (1e-16 m) over the slowest rate that is located (1e-3 m/s)
     listed = times[~np.isnan(times)]
-    np.testing.assert_array_equal(listed[::2], listed[1::2])
+    np.testing.assert_allclose(listed[::2], listed[1::2], rtol=0.0, atol=1e-13)
     assert len(fast) <= len(listed) // 2 <= len(fast) + 3
     late = np.array([np.min(np.abs(listed - t)) for t in fast]) / (end / n)
     assert np.sort(late)[-2] < 0.02
