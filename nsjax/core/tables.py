@@ -136,7 +136,6 @@ def constant(name: str, value: Any) -> SampledSignal:
             f"inputs: {name!r} is a function; give nsjax.table(times, values), or a law of the part itself"
         )
     value = numbers("inputs", repr(name), value)
-    value = jnp.asarray(value, float) if is_traced(value) else value
     return table(np.zeros(1), value[None])
 
 

@@ -45,7 +45,7 @@ def audited(scheme: str, nt: int, seeds: range) -> list[Products]:
     "scheme", [s if s in QUICK else pytest.param(s, marks=pytest.mark.slow) for s in schemes.REGISTRY]
 )
 def test_dry_friction_beside_contacts(scheme: str) -> None:
-    seeds = range(24 if scheme in QUICK else 60)
+    seeds = range(24 if scheme in QUICK else 60)  # the slow `test_other_tangents` draws sixty of each
     assert sum(x.impacts for x in audited(scheme, 1, seeds)) >= len(seeds)
 
 
