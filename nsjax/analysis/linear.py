@@ -71,16 +71,24 @@ class Linearised:
         return iter((self.A, self.B, self.C, self.D))
 
     def deviation(self, q: Array, v: Array) -> Array:
-        """State (n,) of a position and a velocity, for a controller; may be traced."""
+        """State (..., n) of positions (..., nq) and velocities (..., nv), for a controller; may be traced.
+
+        Raises:
+            InputError: for other shapes.
+        """
         q, v = numbers("deviation", "q", q), numbers("deviation", "v", v)
         wanted = np.shape(self.state.q), np.shape(self.state.v)
-        if (np.shape(q), np.shape(v)) != wanted:
+        if (np.shape(q)[-1:], np.shape(v)[-1:]) != wanted or np.ndim(q) != np.ndim(v):
             raise InputError(
                 f"deviation: q and v have the shapes {np.shape(q)} and {np.shape(v)}; give {wanted[0]} and "
-                f"{wanted[1]}"
+                f"{wanted[1]}, or lanes of them"
             )
-        xi = self.system.difference(jnp.asarray(self.state.q), q)
-        return jnp.concatenate([self.positions.T @ xi, self.velocities.T @ (v - self.state.v)])
+
+        def one(q: Array, v: Array) -> Array:
+            xi = self.system.difference(jnp.asarray(self.state.q), q)
+            return jnp.concatenate([self.positions.T @ xi, self.velocities.T @ (v - self.state.v)])
+
+        return jnp.vectorize(one, signature="(q),(v)->(n)")(q, v)
 
     def discrete(self, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """``x' = A x + B u`` from step to step of ``dt`` [s], inputs held: exact for the linear motion."""

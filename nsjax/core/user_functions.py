@@ -34,13 +34,14 @@ def _hint(error: Exception) -> str | None:
     return _NUMBER if whole or isinstance(error, jax.errors.ConcretizationTypeError) else None
 
 
-def call(name: str, function: Fn, *arguments: Any) -> Any:
-    """``function(*arguments)``, a function of a system.
+def call(name: str, function: Fn, *arguments: Any, takes: str | None = None) -> Any:
+    """``function(*arguments)``, a function of a user.
 
     Args:
-        name: its field in `nsjax.System`.
+        name: its field in `nsjax.System`, or what it is.
         function: the user's.
         arguments: as the package calls it.
+        takes: their names; None: those of the field.
 
     Raises:
         InputError: in place of whatever the function raises, with its line and a hint; the exception itself
@@ -55,7 +56,7 @@ def call(name: str, function: Fn, *arguments: Any) -> Any:
             ...
         nsjax.core.errors.InputError: force: it takes (t, q, v), and is called as force(t, q, v, p)
     """
-    return _guarded(function, name, function, arguments)
+    return _guarded(function, name, function, arguments, takes)
 
 
 def observed(function: Fn, *arguments: Any) -> dict[str, Any]:
@@ -77,8 +78,8 @@ def shapes_of(name: str, function: Fn, *arguments: Any) -> Any:
     return _guarded(functools.partial(jax.eval_shape, function), name, function, arguments)
 
 
-def _guarded(run: Fn, name: str, function: Fn, arguments: tuple[Any, ...]) -> Any:
-    _check_arguments(name, function, len(arguments))
+def _guarded(run: Fn, name: str, function: Fn, arguments: tuple[Any, ...], takes: str | None = None) -> Any:
+    _check_arguments(name, function, len(arguments), takes)
     try:
         return run(*arguments)
     except InputError:
@@ -99,7 +100,7 @@ _CALLS = {
 """How the functions of a system are called."""
 
 
-def _check_arguments(name: str, function: Fn, count: int) -> None:
+def _check_arguments(name: str, function: Fn, count: int, takes: str | None) -> None:
     try:
         known = inspect.signature(function)
     except (TypeError, ValueError):  # of functions that do not say
@@ -107,8 +108,9 @@ def _check_arguments(name: str, function: Fn, count: int) -> None:
     try:
         known.bind(*range(count))
     except TypeError:
-        takes = ", ".join(known.parameters)
-        raise InputError(f"{name}: it takes ({takes}), and is called as {name}({_CALLS[name]})") from None
+        own = ", ".join(known.parameters)
+        given = f"{name}({_CALLS[name]})" if takes is None else f"({takes})"
+        raise InputError(f"{name}: it takes ({own}), and is called as {given}") from None
 
 
 def _first_line(error: Exception) -> str:
@@ -129,11 +131,11 @@ def _place(function: Fn, error: Exception) -> str:
 
 
 def _about(error: Exception, arguments: tuple[Any, ...]) -> str:
-    """Hint about the parameters, the last argument."""
+    """Hint about the parameters, the last argument, where they can be the cause."""
     params = arguments[-1] if arguments else None
     if isinstance(error, KeyError) and isinstance(params, dict):
         return f"; params has {', '.join(map(str, params)) or 'no entries'}"
-    none = nones(params)
+    none = nones(params) if "None" in str(error) else []
     if none:
         return f"; params{', params'.join(none)} is None: give a number"
     return ""

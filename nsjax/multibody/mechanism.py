@@ -39,6 +39,7 @@ from nsjax.multibody.parts import Part
 from nsjax.multibody.presence import Presence
 from nsjax.multibody.reactions import Instant, joint_row, row_loads
 from nsjax.multibody.topology import BODIES, Topology
+from nsjax.multibody.user_laws import told
 from nsjax.multibody.views_of_rows import body_row, load_row, weigh
 from nsjax.types import Array, PyTree
 
@@ -118,7 +119,7 @@ class Mechanism:
         return Scene(self.dimension, t, frames, functools.partial(self._coordinate, q, v, p))
 
     def _coordinate(self, q: Array, v: Array | None, p: PyTree, scene: Scene, name: str) -> tuple[Any, Any]:
-        part, link = self.topology.of[name], self.topology.link_of_joint.get(name)
+        part, link = self.topology.measured(name), self.topology.link_of_joint.get(name)
         if has_line(part):
             return length_of(scene, self.topology, part, p, v is not None)
         kind = kind_of(part)
@@ -136,7 +137,7 @@ class Mechanism:
         if self.dimension == 2 or not kind_of(part).winds:
             return x
         if part.option("motion") is not None:
-            return turn_counts.whole(x, part.option("motion")(scene.time))
+            return turn_counts.whole(x, told(part, "motion", "t", scene.time, shapes=((),)))
         if part.name not in self.topology.counted:
             return x
         gone = self.tree.turned(q)[self.topology.counted.index(part.name)]
@@ -256,8 +257,7 @@ class Mechanism:
             found += kind_of(part).residuals(scene, part, p[name])
         for name in self.presence.motions:
             part, (x, _) = self.topology.of[name], scene.coordinates(name)
-            wanted = part.option("motion")(t)
-            found.append(plane.plus(x, -wanted))
+            found.append(plane.plus(x, -told(part, "motion", "t", t, shapes=((),))))
         for name in self.presence.couplings:
             part = self.topology.of[name]
             places = [scene.coordinates(joint)[0] for joint in part.option("joints")]

@@ -122,6 +122,20 @@ class Topology:
         """Nodes of beams by the names of ends and stations."""
         return {x: node for part in self.all_of("beam") for x, node in places_along(part).items()}
 
+    def measured(self, name: str) -> Part:
+        """The joint or tendon of that name, which has a coordinate.
+
+        Raises:
+            InputError: if there is none.
+        """
+        known = [
+            x.name for x in self.parts
+            if has_line(x) or (x.kind in JOINTS and JOINTS[x.kind].measure is not None)
+        ]  # fmt: skip
+        if name not in known:
+            raise InputError(f"scene: no joint {name!r} with a coordinate; {nearest(name, known)}")
+        return self.of[name]
+
     def all_of(self, *kinds: str) -> tuple[Part, ...]:
         """Parts of these kinds, in the order given."""
         return tuple(part for part in self.parts if part.kind in kinds)

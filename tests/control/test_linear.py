@@ -86,7 +86,10 @@ def test_a_regulator_balances_the_nonlinear_pole() -> None:
         return stepper.step(carry, u)
 
     _, steps = jax.lax.scan(loop, stepper.reset(), None, length=2400)
-    ends = linear.deviation(steps.q[-1], steps.v[-1])
+    rows = linear.deviation(steps.q, steps.v)
+    ends = rows[-1]
+    np.testing.assert_array_equal(ends, linear.deviation(steps.q[-1], steps.v[-1]))
+    assert rows.shape == (2400, 4)
     assert np.max(np.abs(steps.q[:, 1] - np.pi / 2)) < 0.5  # it never falls
     # the slowest of the poles decays at 0.7 / s, over 12 s
     assert np.max(np.abs(ends)) < 1e-2

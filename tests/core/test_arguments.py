@@ -123,6 +123,8 @@ def test_deviations_and_bounds_of_another_shape_are_named() -> None:
     linear = nsjax.analysis.linearise(CRANK)
     with pytest.raises(InputError, match=r"q and v have the shapes \(1,\) and \(3,\); give \(3,\)"):
         linear.deviation([0.0], [0.0, 0.0, 0.0])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"\(2, 3\) and \(3,\); give \(3,\) and \(3,\), or lanes of them"):
+        linear.deviation(np.zeros((2, 3)), np.zeros(3))  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"dt = -1\.0; it must be positive"):
         linear.discrete(-1.0)
     pytest.importorskip("gymnasium")

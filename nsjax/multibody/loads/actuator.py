@@ -9,6 +9,7 @@ from nsjax.multibody import numbers
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.loads.load_kind import LoadKind, with_law
 from nsjax.multibody.parts import Part, made, number
+from nsjax.multibody.user_laws import told
 from nsjax.types import Fn
 
 
@@ -37,8 +38,10 @@ def actuator(name: str, joint: str, effort: Any = None, *, law: Fn | None = None
 
 
 def _effort(part: Part, numbers: Any, t: Any, x: Any, rate: Any) -> Any:
-    law = part.option("law")
-    return numbers.value if law is None else law(t, plane.value(x), plane.value(rate), numbers.own)
+    if part.option("law") is None:
+        return numbers.value
+    given = t, plane.value(x), plane.value(rate), numbers.own
+    return told(part, "law", "t, coordinate, rate, own", *given, shapes=((),))
 
 
 ACTUATOR = LoadKind(name="actuator", effort=_effort, reads_angle=with_law, in_line=True)

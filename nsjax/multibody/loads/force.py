@@ -12,6 +12,7 @@ from nsjax.multibody.joints.joint_kind import Push
 from nsjax.multibody.loads.load_kind import Driven, End, LoadKind, end_of, with_law
 from nsjax.multibody.number_checks import POINT, number
 from nsjax.multibody.parts import GROUND, Part, made
+from nsjax.multibody.user_laws import told
 from nsjax.types import Fn
 
 
@@ -26,8 +27,9 @@ def force(
         body: a name (its origin) or ``("rod", point)`` in body axes.
         value: constant (2,) or (3,) [N], in the axes of the ground.
         follower: in the axes of the body, with which it turns.
-        law: ``(t, scene, own) -> (2,) or (3,)``; ``scene`` is a `nsjax.multibody.coordinates.frames.Scene`:
-            positions and velocities of all bodies by name.
+        law: ``(t, scene, own) -> (2,) or (3,)``; ``scene.position("rod", point)``, ``scene.velocity``,
+            ``scene.rotation("rod")``, ``scene.spin``, ``scene.coordinate("pin")`` and ``scene.rate`` say
+            where bodies and joints are, see `nsjax.multibody.coordinates.frames.Scene`.
         own: numbers for ``law``.
 
     Raises:
@@ -41,10 +43,11 @@ def force(
     return on_body("force", name, end_of("force", name, body), value, follower=follower, law=law, own=own)
 
 
-def given(scene: Scene, part: Part, numbers: Any) -> Any:
-    """The value of a force or moment, or what its law says."""
-    law = part.option("law")
-    return numbers.value if law is None else law(scene.time, scene.given(), numbers.own)
+def given(scene: Scene, part: Part, numbers: Any, shape: tuple[int, ...]) -> Any:
+    """The value of a force or moment, or what its law says, which has this shape."""
+    if part.option("law") is None:
+        return numbers.value
+    return told(part, "law", "t, scene, own", scene.time, scene.given(), numbers.own, shapes=(shape,))
 
 
 def refuse_ground(kind: str, name: str, body: str) -> None:
@@ -67,7 +70,7 @@ def on_body(kind: str, name: str, end: tuple[str, Any], value: Any, **given: Any
 
 def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:
     a, body = scene.algebra, part.bodies[0]
-    value = a.vector(given(scene, part, numbers))
+    value = a.vector(given(scene, part, numbers, (scene.dimension,)))
     if part.option("follower"):
         value = a.turned(scene.frame(body).turn, value)
     yield body, value, scene.point(body, numbers.at), None

@@ -16,6 +16,7 @@ from nsjax.multibody.flexible.elements.pieces import line_forces
 from nsjax.multibody.loads.load_kind import LoadKind
 from nsjax.multibody.numbers import Load
 from nsjax.multibody.parts import Part, made, number
+from nsjax.multibody.user_laws import told
 from nsjax.types import Array, Fn, PyTree
 
 
@@ -77,9 +78,11 @@ def _own(tree: Any, beam: str, p: PyTree) -> Any:
 
 def _on_nodes(topology: Any, tree: Any, part: Part, t: Array, q: Array, p: PyTree) -> Array:
     """Forces on all bodies (n, 6)."""
-    poses, place, x, law = tree.poses(q), tree.places[part.bodies[0]], p[part.name], part.option("law")
+    poses, place, x = tree.poses(q), tree.places[part.bodies[0]], p[part.name]
     first, n = place.start - 1, place.stop - place.start
-    given = x.value if law is None else law(t, x.own)
+    given = x.value
+    if part.option("law") is not None:
+        given = told(part, "law", "t, own", t, x.own, shapes=((3,), (n, 3)))
     value = jnp.broadcast_to(jnp.asarray(given, float), (n, 3))
     if part.option("follower"):
         turns = jax.vmap(rotations.matrix)(poses[first : first + n, 3:])

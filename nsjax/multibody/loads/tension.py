@@ -10,6 +10,7 @@ from nsjax.core import InputError
 from nsjax.multibody.coordinates import planar_vectors as plane
 from nsjax.multibody.number_checks import NumberForm, number
 from nsjax.multibody.parts import Part
+from nsjax.multibody.user_laws import told
 from nsjax.types import Array, Fn
 
 
@@ -36,9 +37,9 @@ def signed_square(x: Array) -> Array:
 
 def tension(part: Part, numbers: Any, extension: Any, rate: Any) -> Any:
     """Tension of a spring and damper; a scalar or None."""
-    law = part.option("law")
-    if law is not None:
-        return law(plane.value(extension), plane.value(rate), numbers.own)
+    if part.option("law") is not None:
+        given = plane.value(extension), plane.value(rate), numbers.own
+        return told(part, "law", "e, rate, own", *given, shapes=((),))
     terms = (
         (numbers.stiffness, extension, None), (numbers.quadratic, extension, signed_square),
         (numbers.cubic, extension, lambda x: x**3), (numbers.damping, rate, None),
@@ -54,8 +55,9 @@ def tension(part: Part, numbers: Any, extension: Any, rate: Any) -> Any:
 def stored(part: Part, numbers: Any, extension: Any) -> Any:
     """Energy of a spring [J]; a scalar or None."""
     if part.option("law") is not None:
-        own = part.option("potential")
-        return None if own is None else own(plane.value(extension), numbers.own)
+        if part.option("potential") is None:
+            return None
+        return told(part, "potential", "e, own", plane.value(extension), numbers.own, shapes=((),))
     e, total = plane.value(extension), None
     for factor, energy in (
         (numbers.stiffness, e * e / 2.0), (numbers.quadratic, jnp.abs(e) ** 3 / 3.0),

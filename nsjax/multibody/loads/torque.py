@@ -37,8 +37,9 @@ def torque(
 
 
 def _pushes(scene: Scene, part: Part, numbers: Any, driven: Driven) -> Iterator[Push]:
-    a, body, value = scene.algebra, part.bodies[0], given(scene, part, numbers)
-    if scene.dimension == 3:
+    a, body, space = scene.algebra, part.bodies[0], scene.dimension == 3
+    value = given(scene, part, numbers, (3,) if space else ())
+    if space:
         value = a.vector(value)
         if part.option("follower"):
             value = a.turned(scene.frame(body).turn, value)

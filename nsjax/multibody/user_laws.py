@@ -1,0 +1,49 @@
+"""Functions that users give to parts, their laws, potentials and motions: called here alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from nsjax.core import InputError
+from nsjax.core.user_functions import call
+from nsjax.multibody.parts import Part
+from nsjax.types import Array
+
+
+def told(part: Part, what: str, takes: str, *arguments: Any, shapes: tuple[tuple[int, ...], ...]) -> Array:
+    """What a function of the user's returns.
+
+    Args:
+        part: that has it.
+        what: its option, ``"law"``.
+        takes: names of its arguments, as documented: ``"t, scene, own"``.
+        arguments: in this order.
+        shapes: that its value may have.
+
+    Raises:
+        InputError: for another number of arguments, for an exception of the function, with its line, and
+            for a value of another shape.
+
+    Example:
+        >>> from nsjax.multibody import actuator
+        >>> from nsjax.multibody.user_laws import told
+        >>> motor = actuator("motor", "pin", law=lambda t, x, rate, own: None)
+        >>> told(motor, "law", "t, coordinate, rate, own", 0.0, 0.0, 0.0, None, shapes=((),))
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: law of actuator 'motor' returns None, and must return one number
+    """
+    name = f"{what} of {part.kind} {part.name!r}"
+    found = call(name, part.option(what), *arguments, takes=takes)
+    try:
+        made = None if found is None else jnp.asarray(found, float)
+    except (TypeError, ValueError):
+        made = None
+    if made is None or np.shape(made) not in shapes:
+        what = repr(found) if made is None else f"shape {np.shape(made)}"
+        wanted = " or ".join(f"an array of shape {x}" if x else "one number" for x in shapes)
+        raise InputError(f"{name} returns {what}, and must return {wanted}")
+    return made
