@@ -14,6 +14,7 @@ from jax import lax
 
 from nsjax.contact.overflow import OVERFLOWED, without_overflow
 from nsjax.core import checks
+from nsjax.core.arguments import check_switches
 from nsjax.core.blocks import kept_bytes, plan_blocks, scan_blocks, tree_shapes
 from nsjax.core.errors import InputError
 from nsjax.core.inputs import check_constants, driven
@@ -182,6 +183,7 @@ def checked(
     if progress is not None and not callable(progress):
         raise InputError(f"progress = {progress!r}; give a function of the steps done and of all steps")
     keep = checks.check_save(save, ROWS)
+    check_switches("simulate", notes=notes)
     if save is None and not notes:
         keep = tuple(name for name in keep if name not in NOTES)
     elif notes:

@@ -139,7 +139,8 @@ def default_every(steps: int) -> int:
 
 
 def read_settings(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Keywords of the model and of the scheme from ``NAME=VALUE``: Python literals or bare words.
+    """Keywords of the model and of the scheme from ``NAME=VALUE``: Python literals, true and false, or
+    bare words.
 
     Example:
         >>> from nsjax.cli.inputs import read_settings
@@ -161,7 +162,7 @@ def read_settings(given: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]
         except (ValueError, SyntaxError):
             if not text.isidentifier():
                 raise InputError(f"--set {entry}: {text} is no number, list or word") from None
-            target[name] = text
+            target[name] = {"true": True, "false": False}.get(text, text)
     return for_model, for_scheme
 
 

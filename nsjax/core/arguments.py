@@ -34,6 +34,24 @@ def check_is(who: str, name: str, value: Any, kind: type[Any]) -> None:
         raise InputError(f"{who}: {name} = {value!r}; it must be an nsjax.{kind.__name__}")
 
 
+def check_switches(who: str, **values: Any) -> None:
+    """Refuses values that are not True or False: the word ``"false"`` would count as true.
+
+    Raises:
+        InputError: names the function, the argument and the value.
+
+    Example:
+        >>> from nsjax.core.arguments import check_switches
+        >>> check_switches("read_urdf", free="no")
+        Traceback (most recent call last):
+            ...
+        nsjax.core.errors.InputError: read_urdf: free = 'no'; give True or False
+    """
+    for name, value in values.items():
+        if not isinstance(value, bool | np.bool_):
+            raise InputError(f"{who}: {name} = {value!r}; give True or False")
+
+
 def file_path(path: Any) -> pathlib.Path:
     """The name of a file as a path.
 

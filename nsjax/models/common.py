@@ -13,6 +13,7 @@ import numpy as np
 
 from nsjax.contact import ContactLaw
 from nsjax.core import InputError, Problem, nearest
+from nsjax.core.arguments import check_switches
 from nsjax.core.changes import as_number
 from nsjax.core.checks import canonical, is_traced
 from nsjax.types import Array
@@ -79,8 +80,7 @@ def check_given(who: str, defaults: Mapping[str, Any], given: Mapping[str, Any])
             if not isinstance(value, str):
                 raise InputError(f"{who}: {name} = {value!r}; give a word, {default!r} for instance")
         elif isinstance(default, bool):
-            if not isinstance(value, bool | np.bool_):
-                raise InputError(f"{who}: {name} = {value!r}; give True or False")
+            check_switches(who, **{name: value})
         elif isinstance(default, int):
             if not isinstance(value, int) or isinstance(value, bool):
                 raise InputError(f"{who}: {name} = {value!r}; give a whole number")

@@ -188,15 +188,15 @@ def _tell_rows(contacts: Named) -> None:
         said = (
             f"a step looks at those that are near at its start, with places for {few}: "
             f"{UNASKED} pairs of each two kinds of shapes. capacity= of contact_group or of the reader of "
-            f"the file gives more or fewer, and {most} all"
+            f"the file gives more or fewer, {most} all; without self_contact links of a robot do not meet"
         )
     elif any(x.part.option("asked") for x in contacts.many):
         return
     else:
         said = (
             "every step solves for all of them, and the first call takes longer; leave out pairs that "
-            "never meet, by exclude= of contact_group or in the model's file, or take contact_group, of "
-            "which a step looks at those that are near"
+            "never meet, by exclude= of contact_group, self_contact=False of the reader or in the model's "
+            "file, or take contact_group, of which a step looks at those that are near"
         )
     warnings.warn(
         f"assemble: {many} contacts between bodies, beyond {MANY_ROWS}: {said}", RowsWarning, stacklevel=5

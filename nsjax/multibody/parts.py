@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nsjax.core import InputError
+from nsjax.core.arguments import check_switches
 from nsjax.core.checks import is_traced
 from nsjax.multibody import numbers
 from nsjax.multibody.number_checks import NumberForm, number
@@ -20,6 +21,9 @@ GROUND = "ground"
 
 FUNCTIONS = ("motion", "law", "potential")
 """Options that are functions of the user."""
+
+SWITCHES = ("loop", "turns", "follower")
+"""Options that are on or off."""
 
 UNIT_TOLERANCE = 1e-6
 """An axis may miss unit length by this much: six printed digits."""
@@ -73,6 +77,7 @@ def made(kind: str, name: str, bodies: tuple[str, ...], given: Any, **options: A
     for what in FUNCTIONS:
         if options.get(what) is not None and not callable(options[what]):
             raise InputError(f"{kind} {name!r}: {what} = {options[what]!r}; it must be a function")
+    check_switches(f"{kind} {name!r}", **{x: options[x] for x in SWITCHES if options.get(x) is not None})
     for joint in (*(options.get("joints") or ()), *((options["joint"],) if "joint" in options else ())):
         if not isinstance(joint, str):
             raise InputError(f"{kind} {name!r}: {joint!r} is no name of a joint; give its name")

@@ -256,7 +256,8 @@ def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Pa
             sum(gap_functions.count(x, x.numbers, dimension) for x in own),
         )
         more: tuple[tuple[str, Any], ...] = ()
-        if capacity is not None or (count > MANY_ROWS and not all_known):
+        chosen = any(all(y in SOLIDS for y in x.option("shapes")) for x in own)  # others are all looked at
+        if chosen and (capacity is not None or (count > MANY_ROWS and not all_known)):
             more = (
                 ("group", part.name),
                 ("capacity", capacity or UNASKED),

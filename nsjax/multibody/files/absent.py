@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pathlib
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 from nsjax.multibody.files.source import listed
+
+TEXT = "text"
+"""Stands for the path of a model that is given by its text."""
 
 
 def without_pictures(spec: Any) -> None:
@@ -39,6 +43,27 @@ def without_absent_shapes(mujoco: ModuleType, spec: Any, title: str) -> list[str
     return [f"files that do not exist are left out, with the shapes that use them: {listed(lost)}"] * bool(
         lost
     )
+
+
+SCHEMES = ("package://", "file://", "model://")
+"""Beginnings of the names of files in a URDF: the folder of a package of ROS, a path, a model of Gazebo."""
+
+
+def find_packages(spec: Any, title: str) -> None:
+    """Replaces names of meshes like ``package://robot/meshes/arm.stl`` by the path of the file, where there
+    is one: below the folder of the model file or a folder around it, with or without that of the package.
+    """
+    for asset in spec.meshes:
+        scheme = next((x for x in SCHEMES if asset.file.startswith(x)), None)
+        if scheme is None:
+            continue
+        name = pathlib.PurePosixPath(asset.file.removeprefix(scheme))
+        bare = pathlib.PurePosixPath(*name.parts[1:])
+        around = [] if title == TEXT else pathlib.Path(title).resolve().parents
+        paths = [folder / x for folder in around for x in (name, bare)]
+        there = next((x for x in paths if x.is_file()), None)
+        if there is not None:
+            asset.file = os.fspath(there)
 
 
 def _there(spec: Any, title: str, file: str) -> bool:

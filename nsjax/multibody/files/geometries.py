@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import itertools
 from collections.abc import Iterator
 
@@ -96,6 +97,12 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
         f"contact of {kinds} is not known: {listed(found)} pass through each other"
         for kinds, found in unknown.items()
     ]
+    if source.self_contact is None:
+        every = dataclasses.replace(source, self_contact=True)
+        lost = sum(1 for _ in pairs(every)) - sum(1 for _ in pairs(source))
+        said += [f"contacts of links with each other ({lost} pairs): self_contact=True makes them"] * (
+            lost > 0
+        )
     many = sum(gap_functions.count(x, x.numbers, 3) for x in parts) > MANY_ROWS
     if many or (parts and source.capacity is not None):
         parts = few_of(unused("contacts", taken), source.capacity, None, parts)
@@ -152,18 +159,24 @@ def twisting(source: Source, g: int) -> bool:
 
 
 def _may_meet(source: Source, one: int, other: int) -> bool:
-    """By types, affinities, exclusions, and not between a body and what it is welded to or hangs on."""
+    """By types, affinities, exclusions, and not between a body and what it is welded to or hangs on, nor
+    within a tree where these contacts are left out.
+    """
     model = source.model
     meet = model.geom_contype[one] & model.geom_conaffinity[other]
     if not meet | (model.geom_contype[other] & model.geom_conaffinity[one]):
         return False
     bodies = [int(model.geom_bodyid[g]) for g in (one, other)]
     signature = (min(bodies) << 16) + max(bodies)
+    roots = [int(model.body_rootid[b]) for b in bodies]
+    if roots[0] == roots[1] and not source.self_contact:
+        return False
     if signature in model.exclude_signature or (max(bodies) << 16) + min(bodies) in model.exclude_signature:
         return False
     welds = [int(model.body_weldid[b]) for b in bodies]
     if welds[0] == welds[1]:
         return False
     above = [int(model.body_weldid[int(model.body_parentid[w])]) for w in welds]
-    relatives = 0 not in welds and (welds[0] == above[1] or welds[1] == above[0])
+    parents = 0 not in welds or (source.held_roots and roots[0] == roots[1])
+    relatives = parents and (welds[0] == above[1] or welds[1] == above[0])
     return not relatives or source.off("filterparent")

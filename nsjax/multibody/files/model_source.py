@@ -6,12 +6,16 @@ import collections
 import os
 import pathlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from types import ModuleType
 from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
 
 from nsjax.core import InputError
-from nsjax.multibody.files.absent import without_absent_shapes, without_pictures
+from nsjax.core.arguments import numbers
+from nsjax.multibody.files.absent import TEXT, find_packages, without_absent_shapes, without_pictures
 from nsjax.multibody.files.moments import compiled_as_given
 from nsjax.multibody.files.refusals import sentence
 
@@ -55,7 +59,7 @@ def opened(given: Any, who: str) -> tuple[Any, str, str]:
         InputError: for a file that is not there, or broken.
     """
     mujoco = library()
-    title, text = "text", given
+    title, text = TEXT, given
     if not is_text(given):
         path = pathlib.Path(os.fspath(given))
         if not path.is_file():
@@ -73,6 +77,7 @@ def opened(given: Any, who: str) -> tuple[Any, str, str]:
         raise sentence(who, title, error) from None
     spec.compiler.fusestatic = False
     without_pictures(spec)
+    find_packages(spec, title)
     return spec, title, text
 
 
@@ -98,18 +103,46 @@ def compiled(spec: Any, title: str, who: str, free: Collection[str] = ()) -> tup
         return found[0], [*said, *found[1]]
 
 
+def add_floor(spec: Any, height: Any) -> None:
+    """Adds a level plane of the ground, named ``floor``, at a height [m].
+
+    Raises:
+        InputError: for what is no finite number.
+    """
+    height = numbers("read_urdf", "floor", height)
+    if np.shape(height) != () or not np.isfinite(height):
+        raise InputError(
+            f"read_urdf: floor = {height.tolist()}; give its height in metres, a finite number"
+        )
+    plane = library().mjtGeom.mjGEOM_PLANE
+    spec.worldbody.add_geom(name="floor", type=plane, size=[1.0, 1.0, 1.0], pos=[0.0, 0.0, float(height)])
+
+
+def _outermost(text: str) -> Iterator[str]:
+    """Names of the elements of a URDF that are not read, without those inside of such."""
+    try:
+        open_ones = [ElementTree.fromstring(text.strip())]
+    except ElementTree.ParseError:  # the other parser was more patient
+        yield from (name for name in re.findall(r"<\s*([A-Za-z_][\w:.-]*)", text) if name not in URDF_TAGS)
+        return
+    while open_ones:
+        for x in open_ones.pop():
+            if x.tag in URDF_TAGS:
+                open_ones.append(x)
+            else:
+                yield x.tag
+
+
 def strange_elements(text: str, followers: int) -> list[str]:
     """Sentences about elements of a URDF that nobody reads; so many joints follow another by <mimic>, and
     are told of elsewhere.
     """
     bare = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    found = collections.Counter(re.findall(r"<\s*([A-Za-z_][\w:.-]*)", bare))
     said = [
         f"<{name}> ({n} of them) is not read: it is no element of URDF that has an equal here"
-        for name, n in found.items()
-        if name not in URDF_TAGS
+        for name, n in collections.Counter(_outermost(bare)).items()
     ]
-    lost = found["mimic"] - followers
+    lost = len(re.findall(r"<\s*mimic\b", bare)) - followers
     if lost > 0:
         said.append(f"<mimic> ({lost} of them) is not read: only hinges and slides follow one another")
     speeds = len(re.findall(r"<\s*limit[^>]*\bvelocity\s*=", bare))

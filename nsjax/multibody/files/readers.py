@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nsjax.core import InputError, Problem, nearest
+from nsjax.core.arguments import check_switches
 from nsjax.multibody.assemble import EQUILIBRIUM, assembled
 from nsjax.multibody.body_sensors import Sensor
 from nsjax.multibody.couplings import KINDS as COUPLINGS
@@ -18,7 +19,7 @@ from nsjax.multibody.files.actuators import Activations, activations, actuators
 from nsjax.multibody.files.equalities import equalities
 from nsjax.multibody.files.geometries import contacts
 from nsjax.multibody.files.left_out import left_out
-from nsjax.multibody.files.model_source import compiled, library, opened, strange_elements
+from nsjax.multibody.files.model_source import add_floor, compiled, library, opened, strange_elements
 from nsjax.multibody.files.refusals import sentence
 from nsjax.multibody.files.sensors import sensors
 from nsjax.multibody.files.source import Source
@@ -115,7 +116,7 @@ class ModelFile(list[Part]):
 
 def read_mjcf(
     path_or_text: Path, *, restitution: Any = 0.0, friction: Any = None, contact: bool = True,
-    capacity: int | None = None,
+    self_contact: bool = True, capacity: int | None = None,
 ) -> ModelFile:  # fmt: skip
     """Parts of a mechanism in MuJoCo's format MJCF.
 
@@ -152,6 +153,8 @@ def read_mjcf(
         friction: of all contacts, see `contact`; None: that of the file (1 where it says nothing), with
             torsional friction of ``condim="4"`` and rolling friction, too, of ``condim="6"``.
         contact: whether geometries become contacts.
+        self_contact: whether bodies of one tree, the links of a robot, may touch each other; pairs that the
+            file names do in any case. Without, programs of robots are many times smaller.
         capacity: pairs that a step looks at, as of `contact_group`, without torsional and rolling friction.
 
     Returns:
@@ -178,25 +181,34 @@ def read_mjcf(
         >>> assemble(*model, gravity=model.gravity, start=model.start).system.labels.q
         ('pin.angle [rad]',)
     """
+    check_switches("read_mjcf", contact=contact, self_contact=self_contact)
     with listening(library()) as heard:
         spec, title, _ = opened(path_or_text, "read_mjcf")
         model, said = compiled(spec, title, "read_mjcf")
-    source = Source(library(), model, title, restitution, friction, capacity=capacity)
+    source = Source(
+        library(), model, title, restitution, friction, capacity=capacity, self_contact=self_contact
+    )
     return _made(source, contact, [*heard, *said])
 
 
 def read_urdf(
-    path_or_text: Path, free: bool = False, *, restitution: Any = 0.0, friction: Any = None,
-    contact: bool = True, capacity: int | None = None,
+    path_or_text: Path, free: bool = False, *, floor: float | None = None, restitution: Any = 0.0,
+    friction: Any = None, contact: bool = True, self_contact: bool | None = None,
+    capacity: int | None = None,
 ) -> ModelFile:  # fmt: skip
     """Parts of a mechanism in the format URDF; as `read_mjcf`.
 
     Args:
         path_or_text: a file, or what stands in one.
         free: whether the root link moves freely; else the ground holds it.
+        floor: height of a level floor that all collision geometries may touch, named ``floor`` [m]; None:
+            there is no floor.
         restitution: of contacts and limits.
         friction: of all contacts; None: none, a URDF has no friction.
         contact: whether collision geometries become contacts.
+        self_contact: whether links may touch each other, but those that a joint connects; None: they may
+            not, and are told of. Collision geometries of robots often penetrate each other, and programs
+            with these contacts are many times larger.
         capacity: pairs that a step looks at, as of `contact_group`.
 
     Raises:
@@ -206,8 +218,8 @@ def read_urdf(
     Links whose moments of inertia are no body's (one exceeds the sum of the others) get the nearest that
     are, links without moments are point masses; both are told.
 
-    Limits: there is no ground in a URDF: add ``contact(...)`` against a `plane` of the ground, with
-    shapes of your own. Meshes as collision geometry are not known, and none are drawn.
+    Limits: there is no ground in a URDF: give a ``floor``, or add ``contact(...)`` of your own.
+    Meshes of collision geometries are their hulls, and meshes for the eye alone are not drawn.
 
     Example:
         >>> from nsjax.multibody import read_urdf
@@ -216,6 +228,7 @@ def read_urdf(
         >>> read_urdf(text, free=True).start
         {}
     """
+    check_switches("read_urdf", free=free, contact=contact, self_contact=self_contact or False)
     with listening(library()):  # what it ignores is told below
         spec, title, text = opened(path_or_text, "read_urdf")
         roots = list(spec.worldbody.bodies)
@@ -225,10 +238,15 @@ def read_urdf(
             except (ValueError, RuntimeError) as error:
                 raise sentence("read_urdf", title, error) from None
         names = [root.name for root in roots] if free else []
+        if floor is not None:
+            add_floor(spec, floor)
         model, said = compiled(spec, title, "read_urdf", names)
     followers = int(np.sum(model.eq_type == library().mjtEq.mjEQ_JOINT))
     said += strange_elements(text, followers)
-    source = Source(library(), model, title, restitution, friction, own_friction=False, capacity=capacity)
+    source = Source(
+        library(), model, title, restitution, friction, own_friction=False, capacity=capacity,
+        self_contact=self_contact, held_roots=True,
+    )  # fmt: skip
     for root in roots if not free else []:
         if not model.body(root.name).mass > 0.0:
             continue

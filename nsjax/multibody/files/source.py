@@ -50,7 +50,11 @@ class Source:
         title: of the file.
         restitution, friction: of all contacts and limits, given by the user.
         own_friction: whether contacts take the file's friction where the user gives none.
+        held_roots: whether a root that the ground holds counts as parent of the bodies that hang on it,
+            which then do not touch it; it does not in MJCF.
         capacity: pairs that a step looks at, see `nsjax.multibody.contact_group`.
+        self_contact: whether bodies of one tree, those of a robot, may touch each other; None: they may
+            not, and this is told.
     """
 
     mujoco: ModuleType
@@ -60,6 +64,8 @@ class Source:
     friction: Any = None
     own_friction: bool = True
     capacity: int | None = None
+    self_contact: bool | None = True
+    held_roots: bool = False
 
     def off(self, what: str) -> bool:
         """Whether the file switches something off, by the keys of `SWITCHES`."""

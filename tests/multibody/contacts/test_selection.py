@@ -25,6 +25,7 @@ from nsjax.multibody import (
     contact_group,
     corners,
     hinge,
+    hull,
     plane,
     point,
     sphere,
@@ -245,6 +246,17 @@ def test_beyond_sixty_contacts_a_step_chooses() -> None:
         warnings.simplefilter("error", RowsWarning)
         assert hit(2, "joint", 500, shapes=more).system.chosen is None
         assert hit(2, "joint", None).system.chosen is None
+
+
+def test_hulls_alone_are_all_looked_at() -> None:
+    """They know no capacity: the group has none, and what has none needs no reach."""
+    corners_of = np.array([[0.0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]])
+    parts = [body(x, mass=1.0, inertia=(0.1, 0.1, 0.1)) for x in "ab"]
+    group = contact_group("all", [hull(x, corners_of) for x in "ab"], capacity=1)
+    problem = assemble(*parts, group, gravity=9.81, start={"b": (1.0, 0.0, 0.0)})
+    plain = assemble(*parts, contact("c", hull("a", corners_of), hull("b", corners_of)), gravity=9.81)
+    assert problem.system.chosen is None
+    assert problem.system.nc == plain.system.nc > 0
 
 
 def test_two_at_one_place() -> None:
