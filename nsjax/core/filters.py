@@ -308,7 +308,7 @@ def filtered(
             and not np.all(numbers("filtered", f"time constant of {name!r}", T) > 0.0)
         ):
             raise InputError(f"filtered: time constant {T} s of {name!r}; it must be positive")
-        _check_force_alone(problem, places, name)
+    _check_force_alone(problem, places)
     filters = Filters(places)
     made = with_filters(system, filters)
     own = {name: value_of(problem, key) for name, key in places.keys}
@@ -344,14 +344,14 @@ def _ranges(ranges: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]
     return found
 
 
-def _check_force_alone(problem: Problem, places: Inputs, name: str) -> None:
+def _check_force_alone(problem: Problem, places: Inputs) -> None:
     """Refuses numbers that enter more than the force."""
     system, state = problem.system, problem.state
     t, q, v = (jnp.asarray(x, float) for x in (state.t, state.q, state.v))
     own = {n: jnp.asarray(value_of(problem, key), float) for n, key in places.keys}
 
-    def others(x: Array) -> PyTree:
-        model = places.model(problem.params, own | {name: x})
+    def others(values: dict[str, Array]) -> PyTree:
+        model = places.model(problem.params, own | values)
         p = model if system.prepare is None else system.prepare(model)
         p = p if system.refresh is None else system.refresh(t, q, p)
         found = {"mass": mass_matrix(system, q, p)}
@@ -363,7 +363,11 @@ def _check_force_alone(problem: Problem, places: Inputs, name: str) -> None:
                 found[function] = getattr(system, function)(*arguments, p)
         return found
 
-    if any(depends(others, own[name])):
+    if not own or not any(depends(others, own)):  # one look at all of them, for a file with many
+        return
+    for name in own:
+        if not any(depends(others, {name: own[name]})):
+            continue
         raise InputError(
             f"filtered: {name!r} enters more than the force (mass, contacts or constraints); give it over "
             "time with nsjax.driven"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -124,8 +125,29 @@ def test_an_activation_is_one_state_of_the_linear_motion() -> None:
         (lambda: nsjax.filtered(arm("joint", 2), {"upper.mass": 0.1}), "more than the force"),
         (lambda: nsjax.filtered(arm("joint", 2), {"motor": 0.1}, {"servo": 0.0}), "no time constant"),
         (lambda: nsjax.filtered(models.slider_crank(), {"friction": 0.1}), "more than the force"),
+        (
+            lambda: nsjax.filtered(arm("joint", 2), {"motor": 0.1, "upper.mass": 0.1}),
+            "'upper_mass' enters more than the force",
+        ),
     ],
 )
 def test_refusals(make: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_many_activations_are_looked_at_together() -> None:
+    """Files have dozens: the mechanics are traced as often for two as for one."""
+    problem, traced = models.slider_crank(), []
+
+    def gap(t: Any, q: Any, p: Any) -> Any:
+        traced.append(0)
+        return problem.system.gap(t, q, p)
+
+    watched = dataclasses.replace(problem, system=dataclasses.replace(problem.system, gap=gap))
+    counts = []
+    for names in (("torque",), ("torque", "gravity")):
+        traced.clear()
+        nsjax.filtered(watched, dict.fromkeys(names, 0.1))
+        counts.append(len(traced))
+    assert counts[0] == counts[1]
