@@ -153,7 +153,7 @@ def cylinder(body: str, radius: Any, half_length: Any, *, at: Any = None, axis: 
         half_length: of the cylinder [m].
 
     Raises:
-        InputError: as `capsule`.
+        InputError: see `capsule`.
 
     Example:
         >>> from nsjax.multibody import contact, cylinder, plane
