@@ -35,7 +35,7 @@ THIN = 0.05
 def _contact_shapes(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
     found: list[Shape] = []
     for part in topology.all_of("contact"):
-        if part.option("nodes") is not None:  # of all nodes of a beam, which is drawn itself
+        if part.option("nodes") is not None:  # a contact of all nodes of a beam, which has its own picture
             pairs = [(part.bodies[1], part.option("shapes")[1], p[part.name].second)]
         else:
             numbers = (p[part.name].first, p[part.name].second)
@@ -116,7 +116,7 @@ def _beam(scene: Scene, part: Part, x: Any) -> list[Shape]:
     around = shapes.AROUND
     angles = 2.0 * np.pi * np.arange(around) / around
     bending = jnp.broadcast_to(jnp.asarray(x.section.EI, float), (2,))
-    radii = jnp.sqrt(4.0 * bending / x.section.EA)  # about d1 the section reaches along d2
+    radii = jnp.sqrt(4.0 * bending / x.section.EA)  # bending about d1 depends on the extent along d2
     rings = []
     for k, name in enumerate(nodes):
         d = axes[min(k, len(nodes) - 2)]

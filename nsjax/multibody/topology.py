@@ -245,7 +245,7 @@ def dimension_of(parts: Iterable[Part], gravity: Any) -> int:
     if np.ndim(gravity) == 1:
         return int(np.shape(gravity)[0])
     for part in parts:
-        if part.kind in COUPLINGS:  # three coefficients are no vector
+        if part.kind in COUPLINGS:  # three coefficients of a polynomial are no vector of space
             continue
         x = part.numbers
         wide = any(np.shape(leaf)[-1:] == (3,) for leaf in _numbers(x))

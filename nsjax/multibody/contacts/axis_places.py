@@ -137,7 +137,7 @@ def searched(axis: Axis, slope: Slope, feet: Any) -> Places:
     node, low, high = (jnp.asarray(x) for x in bounds(axis))
     u, lively, foot, side = jax.vmap(lambda *x: lowest(slope, *x))(feet, node, low, high)
     n = node.shape[0]
-    # at a bound the distance falls further outside, where the neighbour's place makes the contact
+    # beyond a bound the distance still decreases, and the neighbour's place makes the contact there
     near = jnp.abs(jnp.roll(u, -1) - u) < BESIDE
     if axis.closed:
         near = jnp.abs(jnp.roll(u, -1) + n * (np.arange(n) == n - 1) - u) < BESIDE

@@ -24,7 +24,7 @@ from nsjax.types import Array
 
 
 def _sphere_solid(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
-    """A ball, or a point, against any solid."""
+    """Contact of a ball or point with any solid."""
     centre = scene.position(part.bodies[0], numbers.first.at)
     return _on_surface(centre, numbers.first.radius, *_other(scene, part, numbers).at(centre))
 
@@ -34,7 +34,7 @@ def _other(scene: Scene, part: Part, numbers: Any) -> Solid:
 
 
 def _balls(scene: Scene, part: Part, numbers: Any, centres: Array) -> Met:
-    """Balls around points (d, k) of the axis of the first shape against any solid."""
+    """Contacts of balls around points (d, k) of the axis of the first shape with any solid."""
     found = jax.vmap(_other(scene, part, numbers).at, 1, (0, 1))(centres)
     return _on_surface(centres, numbers.first.radius, *found)
 
@@ -195,7 +195,7 @@ def _unit(along: Array) -> Array:
 
 
 def carried(scene: Scene, beam: str, axis: tuple[Any, Array, Array], u: Array, arm: Array) -> Array:
-    """Velocity of a point of a beam at ``arm`` from its axis; sections turn as nodes do, linear between."""
+    """Velocity of a point of a beam at ``arm`` from its axis; the spin is linear between the nodes."""
     frame, (places, turns) = scene.frame(beam), tubes.weights(axis[0], u)
     a, away = scene.algebra, jnp.abs(u - np.arange(axis[1].shape[1]))
     spin = jnp.sum(jnp.where(away < 1.0, 1.0 - away, 0.0) * frame.spin, axis=1)

@@ -203,7 +203,7 @@ def _nearest(one: Array, other: Array, normal: Array) -> Simplex:
 
 
 def _second(x: Array) -> Array:
-    """Of three indices the second distinct one."""
+    """The second distinct index of three."""
     return jnp.where(x[1] != x[0], x[1], x[2])
 
 

@@ -1,4 +1,4 @@
-"""Closed curves of the plane through points: cams. A periodic cubic spline of uniform parameter."""
+"""Closed planar curves (cams): periodic cubic splines through points, with a uniform parameter."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def control_points(name: str, curve: Any, samples: int) -> Any:
         raise InputError(
             f"profile of {name!r}: the curve has shape {np.shape(curve)}; give (n, 2), four points or more"
         )
-    if is_traced(curve):  # whether the last point is the first one can be asked of a function alone
+    if is_traced(curve):  # of traced curves, only functions are known to repeat the first point
         return _interpolated(curve[:-1] if whole else curve)
     curve = np.asarray(curve, float)
     if np.allclose(curve[0], curve[-1], rtol=0.0, atol=1e-9 * np.ptp(curve)):
@@ -78,7 +78,7 @@ def _check(name: str, points: np.ndarray) -> None:
 
 
 def _crossing(points: np.ndarray, chords: np.ndarray) -> tuple[int, int] | None:
-    """Two chords that cross, None without any."""
+    """Numbers of two chords that cross; None without a crossing."""
     n = len(points)
 
     def side(k: int, x: np.ndarray) -> np.ndarray:

@@ -65,7 +65,7 @@ def role_of(body: str) -> str:
 
 
 def of_points(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
-    """Dots."""
+    """Points as dots."""
     points = on_body(scene, body, None, jnp.asarray(x.at, float))
     return (Shape(points=points, name=name, kind="dots", role=role_of(body)),)
 

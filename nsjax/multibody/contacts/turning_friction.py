@@ -37,7 +37,7 @@ WAYS = {
     2: (("rolling", 0, "roll"),),
     3: (("torsional", 0, "spin"), ("rolling", 1, "roll1"), ("rolling", 2, "roll2")),
 }
-"""Coefficient, axis (the normal, then the tangents; in the plane there is one) and name of a row."""
+"""Coefficient, axis (0 normal, 1 and 2 tangents; in the plane 0) and name of each row by dimension."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -42,7 +42,7 @@ def searched(mechanism: Mechanism, p: PyTree, q: Array, free: Array) -> tuple[Ar
     The position is differentiable by the params and by the coordinates that are kept.
     """
     system = mechanism.system()
-    rest = np.zeros(system.nv)  # a constant: rules for derivatives may not hold traced values
+    rest = np.zeros(system.nv)  # a numpy constant, since rules for derivatives must not capture tracers
 
     def residual(q: Array, p: PyTree) -> Array:
         return mechanism.constraint(jnp.zeros(()), q, p)

@@ -1,4 +1,4 @@
-"""Mass matrix and generalized forces of a planar tree, by scalar recursion over its groups."""
+"""Mass matrix and generalised forces of a planar tree, by scalar recursion over its groups."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class Dynamics:
         return found
 
     def force(self, v: Array, gravity: Vector, wrenches: Wrenches) -> Array:
-        """Generalized forces (nv,) of gravity, loads and inertia at constant velocities."""
+        """Generalised forces (nv,) of gravity, loads and inertia at constant generalised velocities."""
         tree, n = self.tree, self.tree.topology.sizes[1]
         acceleration = self._accelerations(v, gravity)
         total: dict[str, Vector] = {}

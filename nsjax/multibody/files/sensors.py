@@ -69,7 +69,7 @@ def _made(source: Source, k: int, name: str, driven: set[str], lines: set[str]) 
     if kind in MOTORS and source.names["actuator", of] in driven:
         gear, motor = source.gear(of), source.names["actuator", of]
         if kind == "ACTUATORFRC":
-            bounded = servo_of(source, of).joint_range is not None  # the file measures before that bound
+            bounded = servo_of(source, of).joint_range is not None  # MuJoCo measures before this bound
             return sensor(name, "effort", motor, scale=1.0 / gear) if gear and not bounded else None
         return sensor(name, MOTORS[kind], driven_by(source, of), scale=gear)
     if kind in TOTALS:

@@ -62,7 +62,7 @@ def _body(source: Source, b: int) -> Iterator[Part]:
     carried = (
         -float(model.body_gravcomp[b]) * float(model.body_mass[b]) * np.array(model.opt.gravity, float)
     )
-    passive = not (source.off("spring") and source.off("damper"))  # both switch off all passive forces
+    passive = not (source.off("spring") and source.off("damper"))  # without both, no passive force acts
     if np.any(carried) and passive and not source.off("gravity"):
         yield force(f"{name}_carried", (name, np.array(model.body_ipos[b])), carried)
     yield from resistance(source, b, name)

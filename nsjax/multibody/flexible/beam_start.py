@@ -112,7 +112,7 @@ def _ways(mechanism: Mechanism, start: Mapping[str, Any], driven: np.ndarray, q:
             continue
         first = mechanism.tree.places[part.name].start - 1
         own = np.isin(np.arange(len(poses)), np.arange(first, first + part.option("nodes")))
-        swing = jnp.cross(jnp.eye(3)[None], poses[:, None, :3])  # of unit spins about the origin
+        swing = jnp.cross(jnp.eye(3)[None], poses[:, None, :3])  # velocities for unit spins
         moved = jnp.broadcast_to(jnp.eye(3), turns.shape)
         rigid = jnp.concatenate(
             [
