@@ -26,8 +26,8 @@ axes.
 
 
 COINCIDE = 1e-6
-"""Distance, relative to the size of the shapes, below which two contact points coincide. The second one
-would repeat the first, so its gap is opened.
+"""Distance, relative to the size of the shapes, below which two contact points coincide, as points with six
+printed digits do. The second one would repeat the first, so its gap is opened.
 """
 
 

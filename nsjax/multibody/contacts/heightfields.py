@@ -58,7 +58,7 @@ class TerrainFeatures(NamedTuple):
         places: (3, 2, k) grid indices of the vertices of the triangles; the vertices of the feature first.
         size: (k,) 1.0 a vertex, 2.0 an edge, 3.0 a face.
         side: () 1.0 for a point above the terrain, -1.0 below it.
-        back: (k,) addition that opens the gap of a row without a contact to the half edges of the grid [m].
+        back: (k,) addition that opens the gap of a row without a contact, to the sum of half edges [m].
     """
 
     places: Array

@@ -258,7 +258,7 @@ def spheres(
             start (the deepest pair is named).
 
     Limits: `nsjax.schemes.moreau` alone; no derivatives, no list of impacts (`events`), and no notes on
-    grazing or on impacts that cause each other. Per-contact rows of a trajectory are those of the pairs in
+    grazing or on impacts that move each other. Per-contact rows of a trajectory are those of the pairs in
     the list at the row (`pairs_of`). Heaps are solved to the default ``tolerance`` of the scheme: a step of
     a thousand spheres that collapse takes about 0.15 s by sweeps, and seconds where the sweeps do not
     converge; a tolerance of 1e-3 costs less. Each sphere is compared with `IN_A_ROW` others in three cells

@@ -4,7 +4,7 @@ Bodies between two hinges turn together. They form a *group*, named by the body 
 absolute angles, the rotation of a group moves the bodies that hang on it without turning them. Therefore
 
 * the mass matrix has constant diagonal entries of groups, ``S . rho`` between two groups, and ``S x e``
-  between a group and a slide that moves a part of it, with the first moment ``S`` of the carried bodies;
+  between a group and a slide that move common bodies, with the first moment ``S`` of these bodies;
 * forces are passed on to the parent, moments are not.
 
 Gravity is an acceleration of the ground. Terms that are zero by construction are left out

@@ -3,8 +3,9 @@ bodies.
 
 Each generalised velocity moves the bodies that hang on its joint with a screw ``S = (spin, velocity of the
 body-fixed point at the origin of the ground)``: a hinge ``(a, o x a)``, a slide ``(0, a)``, a ball as three
-hinges about its body axes. With the inertia ``I_k`` of all bodies that velocity ``k`` moves, ``M_jk = S_j .
-I_k S_k`` for all ``j`` on the path from the ground to ``k``. Gravity is an acceleration of the ground.
+hinges about its body axes. With the inertia ``I_k`` of all bodies that velocity ``k`` moves, the mass
+matrix is ``M_jk = S_j . I_k S_k`` for all ``j`` on the path from the ground to ``k``. Gravity is an
+acceleration of the ground.
 """
 
 from __future__ import annotations
