@@ -1,4 +1,4 @@
-"""Parts put together."""
+"""Assembly of parts into the problem of a mechanism."""
 
 from __future__ import annotations
 
@@ -48,42 +48,42 @@ def assemble(
 
     Args:
         parts: bodies, joints, springs, loads and contacts, in any order.
-        gravity: a number points down (-y in the plane, -z in space), or a vector (2,) or (3,) [m/s^2];
-            None: none, which cannot be varied.
-        coordinates: ``"joint"``: a tree of joints, loops closed by constraints: few unknowns.
-            ``"absolute"``: a pose for every body, joints as constraints: long chains, and always with
-            beams.
+        gravity: a number for the downward direction (-y in the plane, -z in space), or a vector (2,) or
+            (3,) [m/s^2]; None: no gravity, which then is no parameter that can be varied.
+        coordinates: ``"joint"``: a tree of joints, loops closed by constraints, few unknowns.
+            ``"absolute"``: a pose for every body, joints as constraints, for long chains and all mechanisms
+            with beams.
         start: ``{name: (position, velocity)}`` of bodies, or of the joints that they hang on; a single
-            value is a position. In the plane a body on a hinge has its angle from the ground's x axis and
-            its rate; a slide its displacement; a free body ``((x, y, angle), (vx, vy, omega))``. In space a
+            value is a position. In the plane, a body on a hinge has its angle from the ground's x axis and
+            its rate, a slide its displacement, a free body ``((x, y, angle), (vx, vy, omega))``. In space a
             hinge has its own angle, a ball a rotation vector (3,) or a quaternion (4,) and the angular
-            velocity in body axes, a free body ``(x, y, z)`` with or without one of these. A pair of vectors
-            is position and velocity: a turned free body is ``(((x, y, z), turn), velocity)``, None for a
-            velocity that is not given. What is not given is zero; where loops are to be closed, it is
-            solved for. A beam, and all bodies beside one, are given like a free body of space, a beam by
-            how it is moved from where it is drawn; nodes may have a start of their own. Rigid bodies beside
-            beams follow from their joints, and so do velocities, those of beams as of rigid bodies.
-            ``"equilibrium"``: at rest in a stable equilibrium of all forces but those of contacts and
-            limits, which a damped motion from ``guess`` leads to.
-        guess: in the same form, where the search for positions that close loops begins; velocities in it
-            are not looked at, nor are places of beams. Which of several positions is found follows from it.
-
-        near: in the same form, in place of both: the start is the position nearest to it in which loops
-            are closed, couplings kept and limits not passed, and the velocity nearest to its own that keeps
-            loops and couplings: by the sum of the squares of all coordinates [m, rad]. Contacts are not
-            looked at, see `nsjax.consistent`.
+            velocity in body axes, a free body ``(x, y, z)`` with or without one of these rotations. A pair
+            of vectors is position and velocity: a turned free body is ``(((x, y, z), turn), velocity)``,
+            with None for a velocity that is not given. Coordinates that are not given are zero, or follow
+            from the closure of loops. A beam, and each body of a mechanism with beams, is given like a free
+            body in space, a beam by its displacement from the drawn shape; nodes may have a start of their
+            own. Rigid bodies follow from their joints to beams, and so do velocities, for which beams move
+            like rigid bodies.
+            ``"equilibrium"``: rest in a stable equilibrium of all forces without contacts and limits, to
+            which a damped motion from ``guess`` leads.
+        guess: in the same form, the position from which the closure of loops is searched. It decides which
+            of several closed positions is found. Velocities, and positions of beams, are ignored.
+        near: in the same form, in place of both: the start is the nearest position in which loops are
+            closed, couplings hold and limits are not passed, and the velocity nearest to the given one that
+            keeps loops and couplings. Distance is the sum of the squares of all coordinates [m, rad].
+            Contacts are ignored, see `nsjax.consistent`.
 
     Returns:
         A `Problem`: ``problem.params["rod"].mass`` and so on by the names of the parts,
         ``problem.params["gravity"]``.
 
     Raises:
-        InputError: naming the part, for names that are unknown or stand twice, joints that contradict each
-            other, loops that do not close, springs without direction, and mechanisms that come to rest
-            nowhere, or beyond a contact or limit.
+        InputError: naming the part, for names that are unknown or used twice, joints that contradict each
+            other, loops that do not close, springs without direction, and mechanisms whose equilibrium is
+            not found, or violates a contact or limit.
 
-    Limits: an equilibrium takes dense matrices, and numbers that are not traced; contacts that hold a
-    mechanism are named to `nsjax.analysis.equilibrium`, which finds unstable ones, too.
+    Limits: an equilibrium uses dense matrices, and needs numbers that are not traced. If contacts support
+    the mechanism, name them to `nsjax.analysis.equilibrium`, which also finds unstable equilibria.
 
     Example:
         >>> import nsjax
@@ -109,7 +109,7 @@ def assemble(
 
 
 def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: Begin) -> Problem:
-    """What `assemble` makes."""
+    """The problem of `assemble` from a start that is no equilibrium."""
     if coordinates not in COORDINATES:
         raise InputError(f"assemble: coordinates = {coordinates!r}; choose one of {', '.join(COORDINATES)}")
     parts = with_nodes(with_groups(parts, coordinates))
@@ -149,7 +149,7 @@ def assembled(parts: tuple[Part, ...], gravity: Any, coordinates: str, begin: Be
 
 
 def _problem(made: Mechanism, dropped: tuple[str, ...], params: Any, q: Any, v: Any) -> Problem:
-    """Without the rows that follow from others."""
+    """The problem of a mechanism without the constraint rows ``dropped``, which follow from others."""
     if dropped:
         made = dataclasses.replace(made, presence=dataclasses.replace(made.presence, dropped=dropped))
     problem = Problem(system=made.system(), params=params, state=State(t=0.0, q=q, v=v))
@@ -159,7 +159,7 @@ def _problem(made: Mechanism, dropped: tuple[str, ...], params: Any, q: Any, v: 
 
 
 def _with_beams(parts: tuple[Part, ...], gravity: Any, start: dict[str, Any], guess: Any) -> Problem:
-    """In absolute coordinates, beams from where they are drawn."""
+    """The problem of a mechanism with beams, in absolute coordinates."""
     params = {part.name: part.numbers for part in parts if part.kind != "node"} | {"gravity": gravity}
     made = _mechanism(parts, absolute_topology(parts, 3))
     _check_masses(parts)
@@ -174,11 +174,11 @@ def _mechanism(parts: tuple[Part, ...], topology: Topology) -> Mechanism:
 
 
 class RowsWarning(UserWarning):
-    """A mechanism has many contacts."""
+    """A mechanism has many contacts, so that its steps are slow."""
 
 
 def _tell_rows(contacts: Named) -> None:
-    """Says that there are many contacts of rigid bodies, before anything is compiled."""
+    """Warn of many contacts of rigid bodies, before anything is compiled."""
     many = contacts.between_bodies
     if many <= MANY_ROWS:
         return
@@ -204,11 +204,11 @@ def _tell_rows(contacts: Named) -> None:
 
 
 class TurnsWarning(UserWarning):
-    """An angle that is read and lies between -pi and pi: it jumps at half a turn."""
+    """An angle that a spring, limit or law reads lies between -pi and pi, and jumps at half a turn."""
 
 
 def _tell_turns(parts: tuple[Part, ...], tree: Mechanism) -> None:
-    """Says which angles that something reads count no turns in joint coordinates."""
+    """Warn of angles that are read and whose full turns are not counted, in joint coordinates."""
     read = read_angles(parts, beyond=True) if tree.dimension == 3 else ()
     jumping = [name for name in tree.topology.closures if name in read]
     if jumping:
@@ -223,7 +223,7 @@ def _tell_turns(parts: tuple[Part, ...], tree: Mechanism) -> None:
 
 
 def _check_leaves(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
-    """Refuses bodies without mass on which nothing with mass hangs."""
+    """Refuse bodies without mass on which no body with mass hangs."""
     masses = {x.name: x.numbers.mass for x in parts if x.kind == "body"}
     for link in reversed(mechanism.topology.links):
         if is_traced(masses[link.body]):
@@ -237,7 +237,7 @@ def _check_leaves(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
 
 
 def _check_masses(parts: tuple[Part, ...]) -> None:
-    """Refuses bodies that have no acceleration of their own in absolute coordinates."""
+    """Refuse bodies without mass in absolute coordinates, where their acceleration is undefined."""
     for x in parts:
         if x.kind == "body" and not is_traced(x.numbers.mass) and not np.asarray(x.numbers.mass) > 0.0:
             raise InputError(
@@ -247,7 +247,7 @@ def _check_masses(parts: tuple[Part, ...]) -> None:
 
 
 def _check_armatures(parts: tuple[Part, ...], made: Mechanism) -> None:
-    """Refuses driven inertias of joints that are constraints: they have no coordinate to be driven with."""
+    """Refuse armatures of joints that are constraints, which have no coordinate to drive an inertia."""
     for x in parts:
         if x.name in made.topology.closures and x.numbers.armature is not None:
             raise InputError(
@@ -258,8 +258,8 @@ def _check_armatures(parts: tuple[Part, ...], made: Mechanism) -> None:
 
 
 def _check_turning(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
-    """Refuses bodies at the end of a tree, in no loop, that turn about their centre of mass without
-    inertia.
+    """Refuse bodies without inertia that turn about their centre of mass at the end of a tree, outside of
+    loops.
     """
     known = {x.name: x.numbers for x in parts}
     topology = mechanism.topology
@@ -280,14 +280,14 @@ def _check_turning(parts: tuple[Part, ...], mechanism: Mechanism) -> None:
 
 
 def _point(x: Any) -> np.ndarray:
-    """As a vector of space."""
+    """A point, given as None, a number or a vector, as an array (3,)."""
     found, flat = np.zeros(3), np.zeros(1) if x is None else np.asarray(x, float).reshape(-1)
     found[: len(flat)] = flat
     return found
 
 
 def _check_springs(mechanism: Mechanism, params: Any, q: Any) -> None:
-    """Refuses springs that have no direction at the start."""
+    """Refuse springs that have no direction at the start."""
     if is_traced((params, q)):
         return
     checked = [(x, check) for x in mechanism.topology.loads if (check := load_kind(x).check) is not None]
@@ -299,7 +299,7 @@ def _check_springs(mechanism: Mechanism, params: Any, q: Any) -> None:
 
 
 def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
-    """Refuses what does not fit into a plane, or leaves something open in space."""
+    """Refuse parts that do not fit the dimension of the mechanism, or lack numbers in it."""
     if dimension not in (2, 3):
         raise InputError(f"assemble: gravity has {dimension} components; give a number, 2 or 3")
     for part in parts:
@@ -324,7 +324,7 @@ def _check_dimension(parts: tuple[Part, ...], dimension: int) -> None:
 
 
 def _check_shapes(part: Part, dimension: int) -> None:
-    """Refuses shapes that the plane or space does not know, and those without the numbers they need."""
+    """Refuse shapes that do not exist in the dimension of the mechanism, or lack numbers in it."""
     both = zip(part.option("shapes"), part.bodies, (part.numbers.first, part.numbers.second), strict=True)
     for kind, body, x in both:
         known = SHAPES[kind]
@@ -335,11 +335,11 @@ def _check_shapes(part: Part, dimension: int) -> None:
 
 
 POINTS = ("com", "at", "on", "axis", "second_axis", "normal")
-"""Numbers that are a number on the x axis or a vector."""
+"""Names of the numbers that may be one number, along the x axis, or a vector."""
 
 
 def _check_points(part: Part, dimension: int) -> None:
-    """Refuses vectors of another number of components."""
+    """Refuse vectors whose number of components is not the dimension of the mechanism."""
     shapes = (part.numbers.first, part.numbers.second) if part.kind == "contact" else (part.numbers,)
     for x in shapes:
         for name in POINTS:

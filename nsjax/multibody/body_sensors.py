@@ -24,10 +24,10 @@ KINDS = {
     "quaternion": "body", "spin": "body", "angular_acceleration": "body", "distance": "body",
     "mass_centre": "body", "coordinate": "joint", "rate": "joint", "effort": "load",
 }  # fmt: skip
-"""What sensors measure, and on what."""
+"""Quantities that sensors measure, with the kind of part that has each."""
 
 RELATIVE = ("position", "velocity", "spin", "axis", "quaternion")
-"""What may be measured against a frame that moves."""
+"""Quantities that may be measured relative to a moving frame."""
 
 NEED_FORCES = ("acceleration", "angular_acceleration")
 
@@ -37,8 +37,8 @@ class Sensor:
     """A sensor as `sensor` makes it; its numbers are fixed.
 
     Args:
-        name, kind, of, at, axes, on, scale, proper: as of `sensor`, numbers as tuples.
-        frame: body, point and axes as of `sensor`, or None.
+        name, kind, of, at, axes, on, scale, proper: see `sensor`; numbers are tuples.
+        frame: body, point and axes, see `sensor`, or None.
     """
 
     name: str
@@ -56,12 +56,12 @@ class Sensor:
 
     @property
     def needs_forces(self) -> bool:
-        """Whether forces of contacts enter."""
+        """Whether the measured quantity depends on contact forces."""
         return self.kind in NEED_FORCES
 
     @property
     def looks_at(self) -> tuple[tuple[str, str], ...]:
-        """Kinds and names of its parts."""
+        """Kinds and names of the parts that the sensor reads."""
         names = self.of if self.frame is None else (*self.of, self.frame[0])
         return tuple((KINDS[self.kind], name) for name in names)
 
@@ -73,27 +73,27 @@ def sensor(
     """A sensor, for ``outputs`` of `nsjax.stepper` and `nsjax.analysis.linearise`, and `Trajectory.sensor`.
 
     Args:
-        name: of what it gives.
-        kind: of a point of a body ``"position"``, ``"velocity"``, ``"acceleration"``, of two bodies the
-            ``"distance"`` of points; of a body its ``"rotation"`` (angle or matrix), ``"quaternion"``,
-            ``"spin"``, ``"angular_acceleration"``, ``"axis"`` (the first of ``axes``, in those of the
-            ground); of bodies their ``"mass_centre"``; of a hinge, slide or tendon
-            ``"coordinate"`` and ``"rate"``; of a motor or spring in one, and of a tendon, ``"effort"``.
+        name: name of the measured signal.
+        kind: of a point of a body ``"position"``, ``"velocity"`` or ``"acceleration"``; of points of two
+            bodies their ``"distance"``; of a body ``"rotation"`` (angle or matrix), ``"quaternion"``,
+            ``"spin"``, ``"angular_acceleration"`` or ``"axis"`` (the first of ``axes``, in the axes of the
+            ground); of bodies their ``"mass_centre"``; of a hinge, slide or tendon ``"coordinate"`` or
+            ``"rate"``; of a motor or spring of a hinge or slide, and of a tendon, ``"effort"``.
         of: name of the part, or names.
-        at: the point in body axes [m]; None: the origin. ``on``: that of the second body of a distance.
-        axes: (3, 3) or (2, 2), rows are the axes of the sensor in those of the body, in which vectors are
-            given; None: axes of the ground.
-        scale: factor of what it gives.
-        proper: acceleration without that of gravity, as accelerometers measure it.
-        frame: ``(body, point, axes)``, point and axes as ``at`` and ``axes`` or None: a position, velocity,
-            spin, axis or quaternion of a body as one measures it who moves with this frame, in its axes.
+        at: the point in body axes [m]; None: the origin.
+        on: the point of the second body of a distance, in its axes [m]; None: the origin.
+        axes: (3, 3) or (2, 2), rows are the axes of the sensor in body axes, along which vectors are
+            measured; None: the axes of the ground.
+        scale: factor of the measured value.
+        proper: whether to subtract gravity from an acceleration, as accelerometers do.
+        frame: ``(body, point, axes)``, point and axes as ``at`` and ``axes`` or None: measures a position,
+            velocity, spin, axis or quaternion of a body relative to this moving frame, in its axes.
 
     Raises:
-        InputError: for an unknown kind, another number of parts, numbers that are traced, and a frame for a
-            kind that is not measured against one.
+        InputError: for an unknown kind, a wrong number of parts, numbers that are traced, and a frame for a
+            kind that has no relative measure.
 
-    Limits: accelerations are those of the forces of contacts as the scheme gives them, at the end of a
-    step.
+    Limits: accelerations follow from the contact forces that the scheme gives at the end of a step.
 
     Example:
         >>> from nsjax.multibody import sensor
@@ -137,7 +137,7 @@ def _point(x: tuple[float, ...] | None) -> Any:
 
 
 def sensed(mechanism: Any, own: Sensor, *row: Any) -> Array:
-    """What a sensor gives at a row ``t, q, v, output, p``."""
+    """Value of a sensor at a row ``t, q, v, output, p`` of a trajectory."""
     t, q, v, _, p = row
     scene: Scene = mechanism.scene(t, q, v, p)
     if own.frame is not None:
@@ -150,12 +150,12 @@ def sensed(mechanism: Any, own: Sensor, *row: Any) -> Array:
 
 
 def _axes(scene: Scene, own: Sensor) -> Array:
-    """Axes of the sensor in those of the ground, one a row."""
+    """Axes of the sensor, as rows, in the axes of the ground."""
     return _turned(scene, own.of[0], own.axes)
 
 
 def _turned(scene: Scene, body: str, axes: Any) -> Array:
-    """Axes in a body, None for its own, in those of the ground, one a row."""
+    """Axes given in a body (None: the body axes), as rows, in the axes of the ground."""
     turn = scene.rotation(body)
     if scene.dimension == 2:
         s, c = jnp.sin(turn), jnp.cos(turn)
@@ -166,7 +166,7 @@ def _turned(scene: Scene, body: str, axes: Any) -> Array:
 
 
 def _against(own: Sensor, scene: Scene) -> Array:
-    """Measurements of an observer who moves with a frame."""
+    """Value of a sensor relative to its moving frame."""
     (body, point, axes), name, at = own.frame or ("", None, None), own.of[0], _point(own.at)
     rows, on, kind = _turned(scene, body, axes), _point(point), own.kind
 
@@ -221,7 +221,7 @@ def _value(mechanism: Any, own: Sensor, scene: Scene, row: tuple[Any, ...]) -> A
 
 
 def _accelerated(mechanism: Any, own: Sensor, row: tuple[Any, ...]) -> Array:
-    """Acceleration of a point, or of the spin of a body."""
+    """Acceleration of a point, or angular acceleration of a body."""
     t, q, v, output, p = row
     a = Instant(mechanism, t, q, v, p, row_loads(output)[0]).balance[0]
     system, name, at = mechanism.system(), own.of[0], _point(own.at)

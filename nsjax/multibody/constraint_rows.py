@@ -1,4 +1,4 @@
-"""Rows of the constraints of a mechanism: their names, and those that are left out."""
+"""Rows of the constraints of a mechanism: their names, and the redundant rows that are left out."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from nsjax.types import Array
 
 @dataclasses.dataclass(frozen=True)
 class ConstraintRows:
-    """Joints that close loops, prescribed motions, couplings, then what velocities alone fulfil."""
+    """Constraint rows in the order: joints that close loops, prescribed motions, couplings, and rows on
+    velocities alone.
+    """
 
     topology: Topology
     presence: Presence
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
-        """Names of all constraints, those left out among them."""
+        """Names of all constraint rows, including those left out."""
         of, closures, d = self.topology.of, self.topology.closures, self.topology.dimension
         found = [x for name in closures for x in kind_of(of[name]).row_names(of[name], d)]
         motions = (f"{name}.motion" for name in self.presence.motions)
@@ -32,29 +34,29 @@ class ConstraintRows:
 
     @functools.cached_property
     def rates(self) -> tuple[str, ...]:
-        """Names of those that velocities alone fulfil, the last of all."""
+        """Names of the rows on velocities alone, which come last."""
         parts = [self.topology.of[name] for name in self.topology.closures]
         return tuple(x for part in parts for x in kind_of(part).rate_names(part, self.topology.dimension))
 
     @property
     def dropped(self) -> bool:
-        """Whether any is left out."""
+        """Whether any row is left out."""
         return bool(self.presence.dropped)
 
     @functools.cached_property
     def kept(self) -> tuple[str, ...]:
-        """Names of those that are not left out."""
+        """Names of the rows that are not left out."""
         return tuple(x for x in self.names if x not in self.presence.dropped)
 
     @functools.cached_property
     def apart(self) -> tuple[list[int], list[int]]:
-        """Numbers of the kept rows of positions, and of velocities, both counted from zero."""
+        """Numbers of the kept rows on positions and of those on velocities, each counted from zero."""
         first = len(self.names) - len(self.rates)
         kept = [k for k, name in enumerate(self.names) if name in self.kept]
         return [k for k in kept if k < first], [k - first for k in kept if k >= first]
 
     def all_of(self, x: Array) -> Array:
-        """Multipliers of all constraints, zero for those left out."""
+        """Multipliers of all constraint rows, zero for rows left out, from those of the kept rows."""
         if not self.dropped:
             return x
         places = [self.kept.index(x) if x in self.kept else len(self.kept) for x in self.names]

@@ -1,4 +1,4 @@
-"""Names of coordinates, and quantities of bodies by name."""
+"""Names of coordinates, and observables of bodies by name."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from nsjax.multibody.topology import Link, Topology
 from nsjax.types import Array, PyTree
 
 OBSERVED = 12
-"""Bodies up to which positions are observables of their own; of more, ask `Trajectory.body`."""
+"""Number of bodies up to which their positions are observables; with more, use `Trajectory.body`."""
 
 TITLED = 4
-"""Most bodies that a title names."""
+"""Largest number of bodies that a title names."""
 
 
 def titled(topology: Topology) -> str:
@@ -51,7 +51,7 @@ def _observed(topology: Topology) -> list[Link]:
 
 
 def observed(scene: Scene, topology: Topology) -> dict[str, Array]:
-    """Origins of the axes of the bodies."""
+    """Observables: positions of the origins of the bodies by name [m]."""
     found = {}
     for link in _observed(topology):
         if link.free:
@@ -63,7 +63,7 @@ def observed(scene: Scene, topology: Topology) -> dict[str, Array]:
 
 
 def input_name(name: str, params: PyTree) -> str:
-    """The number of a load that is meant by its name: its value, or the target of its law."""
+    """Path, in params, of the input of a load: its value, or the target of its law."""
     given = params[name]
     if not hasattr(given, "value"):
         return name

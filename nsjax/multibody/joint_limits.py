@@ -1,8 +1,8 @@
 """Limits of joints and stops of tendons as contacts: their gaps, and their rows in joint coordinates.
 
-The limit of a coordinate that stands in ``q`` is that entry against a bound, and its row is a constant. The
-coordinate of a joint that closes a loop, or the length of a tendon, is a function of the position: its row
-is the derivative of that function alone.
+The gap of a limit on an entry of ``q`` is the difference of this entry and a bound; its row is constant.
+The coordinate of a joint that closes a loop, and the length of a tendon, are functions of the position: the
+row of their limit is the derivative of this function.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def gaps(mechanism: Mechanism, scene: Scene, q: Array, p: PyTree) -> list[Any]:
-    """Gaps of all limits in their order, numbers or arrays."""
+    """Gaps of all limits in their order, as scalars or arrays [m or rad]."""
     own = mechanism.own
     others = [_gap(scene, name, which, p) for name, which in own.limits_apart]
     if not own.limits_held:
@@ -40,8 +40,8 @@ def _gap(scene: Scene, name: str, which: str, p: PyTree) -> Any:
 
 
 def rows(mechanism: Mechanism, t: Array, q: Array, p: PyTree, width: int) -> tuple[Any, Any]:
-    """Rows (k, width, nv) of all limits in their order, and their rates at rest (k, width): those of their
-    tangents are zero.
+    """Rows (k, width, nv) of all limits in their order, and their rates (k, width) at zero generalised
+    velocity; the tangential rows are zero.
     """
     own, tree = mechanism.own, mechanism.tree
     nv, count = mechanism.topology.sizes[1], len(own.limits_apart)
@@ -64,6 +64,6 @@ def rows(mechanism: Mechanism, t: Array, q: Array, p: PyTree, width: int) -> tup
 
 
 def _placed(x: Any, width: int) -> Any:
-    """Rows (k, ...) as the first ones of so many of a contact (k, width, ...)."""
+    """Rows (k, ...) as the normal rows of contacts (k, width, ...); the tangential rows are zero."""
     pad = np.pad if isinstance(x, np.ndarray) else jnp.pad
     return pad(x[:, None], [(0, 0), (0, width - 1), *[(0, 0)] * (x.ndim - 1)])

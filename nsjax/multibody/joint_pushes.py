@@ -1,4 +1,4 @@
-"""Forces and moments on two bodies of the multipliers of a joint that is a constraint."""
+"""Forces and moments on two bodies from the multipliers of a joint that is a constraint."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from nsjax.types import Array
 
 
 def no_moment(scene: Scene) -> Array:
-    """Zero: a number in the plane, a vector in space."""
+    """A zero moment: a number in the plane, a vector (3,) in space."""
     return jnp.zeros(()) if scene.dimension == 2 else jnp.zeros(3)
 
 
 def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
-    """Pushes of the multipliers of a joint, by virtual work of its second body."""
+    """Forces and moments of the multipliers ``x`` of a joint, by virtual work of its second body."""
     a, (one, other) = scene.algebra, part.bodies
     moved = other if other != GROUND else one
     point = scene.position(other, numbers.on)
@@ -42,7 +42,7 @@ def joint_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[l
 
 
 def rate_pushes(scene: Scene, part: Part, numbers: Any, x: Array) -> Iterator[loads.Push]:
-    """Pushes of the multipliers of rows that velocities alone fulfil, by virtual power."""
+    """Forces and moments of the multipliers ``x`` of rows on velocities alone, by virtual power."""
     a, (one, other) = scene.algebra, part.bodies
     rates: Any = kind_of(part).rates
     moved = other if other != GROUND else one
@@ -69,7 +69,7 @@ def _both(scene: Scene, part: Part) -> dict[str, Frame]:
 
 
 def _displaced(scene: Scene, frame: Frame, shift: Array, turn: Array, point: Array) -> Frame:
-    """A frame after a small displacement, and a small turn about a point."""
+    """A frame after a small displacement and a small rotation about a point."""
     origin = scene.algebra.array(frame.origin)
     if scene.dimension == 2:
         s, c = (0.0, 1.0) if frame.turn is None else frame.turn

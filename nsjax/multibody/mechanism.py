@@ -1,4 +1,4 @@
-"""The functions of the system that a topology makes, of its params by name."""
+"""Mechanism: the functions of the system of a topology, with params by the names of the parts."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ from nsjax.types import Array, PyTree
 
 @dataclasses.dataclass(frozen=True)
 class Mechanism:
-    """A topology with what its numbers decide; its methods are the functions of the system.
+    """A topology and the features that its numbers have; its methods are the functions of the system.
 
     Args:
-        topology, presence: of its parts.
-        few: whether it has those contacts alone that a step has chosen, see
+        topology: bodies, joints and loads, with their coordinates.
+        presence: contacts, limits, motions and couplings that the parts have.
+        few: whether it has only the contacts that a step has chosen, see
             `nsjax.multibody.contacts.selection.Selection`.
     """
 
@@ -65,21 +66,21 @@ class Mechanism:
 
     @functools.cached_property
     def tree(self) -> Any:
-        """Kinematics of the coordinates."""
+        """Kinematics and dynamics in the chosen coordinates."""
         if self.topology.coordinates == "absolute":
             return Bodies(self.topology)
         return PlanarTree(self.topology) if self.dimension == 2 else SpatialTree(self.topology)
 
     @functools.cached_property
     def contacts(self) -> Contacts | None:
-        """Those beside groups with a capacity; None without."""
+        """Contacts of free bodies with groups of candidate pairs; None without such groups."""
         presence = self.presence
         if not presence.batches:
             return None
         return Contacts(self.tree, presence.batches, presence.order, presence.tangents)
 
     def gravity(self, p: PyTree) -> Any:
-        """As a vector; a number points down: along -y in the plane, along -z in space."""
+        """Gravity as a vector; a number acts downwards, along -y in the plane, along -z in space."""
         given = p["gravity"]
         if given is None:
             return ALGEBRA[self.dimension].ZERO
@@ -90,7 +91,7 @@ class Mechanism:
         return jnp.stack([jnp.zeros(()), jnp.zeros(()), -jnp.asarray(given, float)])
 
     def prepare(self, p: PyTree) -> PyTree:
-        """Params with the constants of the joints."""
+        """Params with the derived constants of joints and bodies, and with stacked numbers."""
         more: dict[str, Any] = {} if self.contacts is None else {STACKED: self.contacts.prepare(p)}
         if self.own.links:
             more |= {OWN: self.own.stacked(p)}
@@ -102,11 +103,11 @@ class Mechanism:
 
     @functools.cached_property
     def own(self) -> OwnJoints:
-        """Joints whose coordinates stand in ``q``, in space."""
+        """Loads, limits and dry friction of spatial joints whose coordinates are entries of ``q``."""
         return OwnJoints(self.topology, self.presence.limits, self.presence.drags)
 
     def own_numbers(self, p: PyTree) -> JointNumbers:
-        """Numbers of joints side by side."""
+        """Stacked numbers of these joints, from prepared params, or made from plain ones."""
         found: JointNumbers = p[OWN] if OWN in p else self.own.stacked(p)
         return found
 
@@ -115,7 +116,7 @@ class Mechanism:
         return self.scene_of(t, q, v, p, self.tree.frames(q, v, p))
 
     def scene_of(self, t: Array, q: Array, v: Array | None, p: PyTree, frames: Any) -> Scene:
-        """The same with these frames."""
+        """All bodies, with given frames, and joints at an instant."""
         return Scene(self.dimension, t, frames, functools.partial(self._coordinate, q, v, p))
 
     def _coordinate(self, q: Array, v: Array | None, p: PyTree, scene: Scene, name: str) -> tuple[Any, Any]:
@@ -133,7 +134,7 @@ class Mechanism:
         return self._whole(part, scene, q, p, x), rate
 
     def _whole(self, part: Part, scene: Scene, q: Array, p: PyTree, x: Any) -> Any:
-        """A measured coordinate with the full turns of an angle in space, as far as they are known."""
+        """A measured coordinate, with the full turns of an angle in space where these are known."""
         if self.dimension == 2 or not kind_of(part).winds:
             return x
         if part.option("motion") is not None:
@@ -148,7 +149,7 @@ class Mechanism:
         return Dynamics(self.tree, q, p).mass() if self.dimension == 2 else self.tree.mass(q, p)
 
     def force(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Generalized forces (nv,)."""
+        """Generalised forces (nv,)."""
         loads = {}
         if self.own.others:
             scene = self.scene(t, q, v, p)
@@ -164,12 +165,12 @@ class Mechanism:
         return Dynamics(self.tree, q, p).force(v, self.gravity(p), loads)
 
     def inertia(self, q: Array, w: Array, p: PyTree) -> Array:
-        """``M w`` (nv,) in absolute coordinates."""
+        """Product ``M w`` (nv,) of the mass matrix in absolute coordinates."""
         made: Array = self.tree.inertia(w, p)
         return made
 
     def potential(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Energy of gravity and springs [J]."""
+        """Potential energy of gravity and springs [J]."""
         scene, gravity = self.scene(t, q, None, p), self.gravity(p)
         springs = potential(scene, self.topology, p)
         if self.topology.coordinates == "absolute":
@@ -178,7 +179,7 @@ class Mechanism:
         return springs + weigh(scene, self.topology, p, gravity)
 
     def contact_rows(self, t: Array, q: Array, p: PyTree) -> tuple[Array, Array]:
-        """Rows of the contacts (nc, 1 + nt, nv), and their rates at rest (nc, 1 + nt)."""
+        """Rows of the contacts (nc, 1 + nt, nv), and their rates at zero velocity (nc, 1 + nt)."""
         frames, spins, velocities = self.tree.seen(q, None, p)
         met = self.met(self.scene_of(t, q, None, p, frames), p)
         wt = screw_rows.rows(self.tree, self.named, met, self.presence.tangents, (spins, velocities), p)
@@ -190,23 +191,21 @@ class Mechanism:
 
     @property
     def knows_rows(self) -> bool:
-        """Whether rows of contacts follow from points that meet."""
+        """Whether the rows of all contacts follow from the contact points, in a spatial tree."""
         met = bool(self.presence.contacts or self.presence.limits) and self.named.rates_at_points
         return met and isinstance(self.tree, SpatialTree)
 
     @functools.cached_property
     def named(self) -> Named:
-        """Contacts by name."""
+        """Named contacts: all, or those of a step."""
         return self.presence.named.of_step if self.few else self.presence.named
 
     def met(self, scene: Scene, p: PyTree) -> list[gap_functions.Meeting]:
-        """Where contacts by name meet, piece by piece."""
+        """Gaps, contact points and normals of named contacts, piece by piece."""
         return self.named.met(scene, p)
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
-        """Params with the pairs that are near, and closest points of profiles and features of boxes that
-        meet.
-        """
+        """Params with the candidate pairs, and the closest points and features that the step holds."""
         if self.contacts is not None:
             return self.contacts.refresh(t, q, p)
         scene = self.scene(t, q, None, p)
@@ -216,18 +215,18 @@ class Mechanism:
 
     @property
     def chooses(self) -> bool:
-        """Whether it has all contacts, of which a step looks at some."""
+        """Whether this mechanism has all contacts, of which a step evaluates only near ones."""
         return bool(self.presence.named.chosen) and not self.few
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Gaps of the contacts, then of the limits (nc,)."""
+        """Gaps (nc,) of the contacts, then of the limits."""
         if self.contacts is not None:
             return self.contacts.gap(t, q, p)
         scene = self.scene(t, q, None, p)
         return gap_functions.flat([*self.named.gaps(scene, p), *joint_limits.gaps(self, scene, q, p)])
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Slips of the contacts, zero for limits (nc, nt)."""
+        """Slip velocities (nc, nt) of the contacts, then zeros of the limits."""
         if self.contacts is not None:
             return self.contacts.slip(t, q, v, p)
         scene, nt = self.scene(t, q, v, p), self.presence.tangents
@@ -249,7 +248,7 @@ class Mechanism:
         return ContactLaw(**dict(zip(LAW, made, strict=True)))
 
     def constraint(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Joints that close loops, then prescribed motions, then couplings (nb - nh,)."""
+        """Residuals (nb - nh,) of joints that close loops, then of prescribed motions and couplings."""
         scene, found = self.scene(t, q, None, p), []
         batched = self.topology.coordinates == "absolute"
         for name in () if batched else self.topology.closures:
@@ -269,7 +268,7 @@ class Mechanism:
         return gap_functions.flat([found[k] for k in self.rows.apart[0]])
 
     def velocity_constraint(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Rates of the rows that velocities alone fulfil (nh,)."""
+        """Residuals (nh,) of the rows on velocities alone."""
         scene, of = self.scene(t, q, v, p), self.topology.of
         parts = [of[name] for name in self.topology.closures if kind_of(of[name]).rates is not None]
         found = [x for part in parts for x in kind_of(part).rates(scene, part, p[part.name])]  # type: ignore[misc]
@@ -277,11 +276,11 @@ class Mechanism:
 
     @functools.cached_property
     def rows(self) -> ConstraintRows:
-        """Names of all constraints, and which are left out."""
+        """Names of all constraint rows, and the rows that are left out."""
         return ConstraintRows(self.topology, self.presence)
 
     def drag(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Rates of the joints with dry friction, then of contacts with friction against turning (nd,)."""
+        """Rates (nd,) of joints with dry friction, then of contacts with friction against turning."""
         turning = self.presence.turning
         if self.own.hold_drags and not turning:
             return self.own.rates(v)
@@ -292,7 +291,7 @@ class Mechanism:
         return gap_functions.flat(found)
 
     def drag_bound(self, p: PyTree) -> Array:
-        """Their bounds (nd,)."""
+        """Bounds (nd,) of dry friction, then of friction against turning."""
         own = [jnp.asarray(p[name].friction, float) for name in self.presence.drags]
         return jnp.stack(own + turning_friction.bounds(self.presence.turning, p))
 
@@ -333,7 +332,7 @@ class Mechanism:
         return joint_row(Instant(self, t, q, v, p, forces), name, impulses)
 
     def input_name(self, name: str, params: PyTree) -> str:
-        """Which number of a motor, force or torque is meant by its name: see `nsjax.driven`."""
+        """Path, in params, of the input of a motor, force or torque, see `nsjax.driven`."""
         return input_name(name, params) if name in self.part_names("load") else name
 
     def labels(self) -> Labels:
@@ -365,7 +364,7 @@ class Mechanism:
             given = {"inertia": self.inertia} | self.contacts.promises()
         refreshed = self.named.searched or self.contacts is not None or self.chooses
         flat = not spatial or (not absolute and self.tree.flat)
-        stiff = self.topology.all_of("beam")  # their stiffness belongs into the tangent
+        stiff = self.topology.all_of("beam")  # the tangent needs the stiffness of beams
         hint = "kept" if stiff else "mass" if spatial or nv > PLANAR_FULL else "full"
         return System(
             name=titled(self.topology), nq=nq, nv=nv, nc=nc, nt=nt, nb=nb, nd=nd, nh=nh, smooth=smooth,
@@ -385,7 +384,8 @@ class Mechanism:
 
 
 PLANAR_FULL = 5
-"""Velocities up to which a planar mechanism iterates with its full tangent; more gain from that of the
-mass. Measured on hinged chains, generalized-alpha, us a step with the full tangent and that of the mass:
-0.38 and 0.60 for 2 bodies, 1.88 and 2.08 for 5, 2.62 and 2.54 for 6, 9.7 and 5.7 for 10.
+"""Number of velocities up to which a planar mechanism iterates with its full tangent; with more, the
+tangent of the mass alone is faster. Measured on hinged chains with generalized-alpha, us a step with the
+full tangent and with that of the mass: 0.38 and 0.60 for 2 bodies, 1.88 and 2.08 for 5, 2.62 and 2.54 for
+6, 9.7 and 5.7 for 10.
 """

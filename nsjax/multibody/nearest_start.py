@@ -1,5 +1,5 @@
-"""The nearest admissible start: loops closed, couplings kept, inside limits. Contacts are not looked at:
-`nsjax.consistent` moves a problem out of them.
+"""Nearest admissible start: loops are closed, couplings hold and limits are kept. Contacts are ignored:
+`nsjax.consistent` moves a problem out of penetrations.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from nsjax.multibody.start import given_coordinates
 from nsjax.types import Array, PyTree
 
 PASSES = 100
-"""Steps of the search; each is the nearest point of the linear rows."""
+"""Largest number of steps of the search; each goes to the nearest point of the linearised constraints."""
 
 SETTLED = 1e-11
-"""Largest last step [m, rad]."""
+"""Step below which the search has converged [m, rad]."""
 
 TURNS = 50
-"""Changes of the rows that act, in a step."""
+"""Largest number of changes of the set of active rows in a step."""
 
 
 @functools.partial(jax.jit, static_argnames="mechanism")
 def _constraints(mechanism: Mechanism, p: PyTree, q: Array) -> tuple[Array, Array]:
-    """Residuals, and their directions."""
+    """Residuals of the constraints and their Jacobian."""
     system, zero = mechanism.system(), jnp.zeros(())
 
     def rows(xi: Array) -> Array:
@@ -43,7 +43,7 @@ def _constraints(mechanism: Mechanism, p: PyTree, q: Array) -> tuple[Array, Arra
 
 @functools.partial(jax.jit, static_argnames="mechanism")
 def _gaps(mechanism: Mechanism, p: PyTree, q: Array) -> tuple[Array, Array]:
-    """Gaps of limits, and their directions."""
+    """Gaps of the limits and their Jacobian."""
     system, zero = mechanism.system(), jnp.zeros(())
 
     def gaps(xi: Array) -> Array:
@@ -62,11 +62,12 @@ def _gaps(mechanism: Mechanism, p: PyTree, q: Array) -> tuple[Array, Array]:
 def nearest_to(
     wanted: np.ndarray, equal: tuple[np.ndarray, ...], least: tuple[np.ndarray, ...]
 ) -> np.ndarray:
-    """The vector nearest to a wanted one with ``J x = b`` and ``G x >= c``, by rows that act.
+    """The vector nearest to ``wanted`` with ``J x = b`` and ``G x >= c``, by an active set of rows.
 
     Args:
         wanted: (n,).
-        equal, least: J (m, n) and b (m,); G (k, n) and c (k,).
+        equal: ``J`` (m, n) and ``b`` (m,).
+        least: ``G`` (k, n) and ``c`` (k,).
 
     Example:
         >>> import numpy as np
@@ -101,10 +102,10 @@ def nearest_start(
     Args:
         mechanism: in joint coordinates.
         p: its params.
-        near: as ``start`` of `nsjax.multibody.assemble`.
+        near: in the form of ``start`` of `nsjax.multibody.assemble`.
 
     Raises:
-        InputError: for traced numbers, and where none is found.
+        InputError: for traced numbers, and where no admissible start is found.
     """
     if is_traced((p, dict(near))):
         raise InputError(
@@ -140,7 +141,7 @@ def nearest_start(
 
 
 def _refusal(mechanism: Mechanism, r: np.ndarray, g: np.ndarray) -> str:
-    """The sentence about the loop, coupling or limit that misses most."""
+    """The error sentence about the loop, coupling or limit with the largest violation."""
     names = [f"the loop or coupling at {x!r}" for x in mechanism.labels().constraints]
     names += [repr(".".join(x)) for x in mechanism.presence.limits]
     left = np.concatenate([np.abs(r), np.where(g < 0.0, -g, 0.0)])

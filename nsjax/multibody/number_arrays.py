@@ -1,4 +1,4 @@
-"""Numbers of all bodies, joints and elements side by side, from those of the parts by name."""
+"""Numbers of all bodies, joints and elements in arrays, from the numbers of the parts by name."""
 
 from __future__ import annotations
 
@@ -39,10 +39,12 @@ class NumberArrays:
 
 
 def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) -> NumberArrays:
-    """Numbers of a mechanism in absolute coordinates, side by side.
+    """Numbers of a mechanism in absolute coordinates, stacked in arrays.
 
     Args:
-        groups: joints alike.
+        topology: of the mechanism.
+        groups: groups of equal joints.
+        p: params by the names of the parts.
     """
     d, pieces, coms = topology.dimension, [], []
     for part in topology.all_of("body", "beam"):
@@ -64,7 +66,7 @@ def folded(topology: Topology, groups: tuple[tuple[Part, ...], ...], p: PyTree) 
 
 
 def _alone(x: Any, dimension: int) -> Piece:
-    """A rigid body."""
+    """A rigid body as a piece of the row of all bodies."""
     return Piece(
         mass=jnp.asarray(x.mass, float)[None], inertia=_inertia(x.inertia, dimension)[None], elastic=None
     )
@@ -80,7 +82,7 @@ def _inertia(inertia: Any, dimension: int) -> Array:
 
 
 def _filled(numbers: Any, part: Part, dimension: int) -> Any:
-    """Numbers of a joint with its points as vectors, so that joints of a kind can stand side by side."""
+    """Numbers of a joint with points as vectors and defaults for None, so that joints can be stacked."""
     a = ALGEBRA[dimension]
     turned = numbers.turned
     if turned is None and kind_of(part).framed:

@@ -1,4 +1,4 @@
-"""What the numbers of parts may be: one table, and the checks of a number against it."""
+"""Table of the forms that numbers of parts may have, and the checks of a number against it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nsjax.core.changes import as_number
 from nsjax.core.checks import is_traced
 
 REAL = ("i", "u", "f")
-"""Kinds of numpy's types that are real numbers."""
+"""Kinds of numpy dtypes that are real numbers."""
 
 SHAPES = {
     "one": "one number",
@@ -23,17 +23,17 @@ SHAPES = {
     "vector": "a vector of 3",
     "each": "one number, or one for each contact",
 }
-"""Kinds of shapes, as sentences name them."""
+"""Kinds of shapes, with their descriptions in error sentences."""
 
 
 @dataclasses.dataclass(frozen=True)
 class NumberForm:
-    """What a number may be.
+    """Form that a number of a part may have.
 
     Args:
         shape: one of `SHAPES`; None: any array with entries.
         most: largest value.
-        needed: whether it must be given.
+        needed: whether the number must be given.
     """
 
     shape: str | None = None
@@ -41,7 +41,7 @@ class NumberForm:
     needed: bool = False
 
     def fits(self, shape: tuple[int, ...]) -> bool:
-        """Whether an array of this shape is one."""
+        """Whether an array of this shape has this form."""
         if self.shape is None or (shape == () and self.shape != "vector"):
             return 0 not in shape
         wide = {"point": ((2,), (3,)), "turn": ((3,),), "vector": ((3,),)}.get(self.shape, ())
@@ -77,14 +77,14 @@ FORMS: Mapping[str | tuple[str, str], NumberForm] = {
     ("walls", "lower"): NEEDED,
     ("walls", "upper"): NEEDED,
 }
-"""Forms by the name of a number, or by the kind of a part and this name, which comes first. Joints and
-loads give their own to `number`.
+"""Forms by the name of a number, or by the kind of a part and this name, which takes precedence. Joints and
+loads pass their own forms to `number`.
 """
 
 
 def form_of(kind: str, name: str, what: str, value: Any, form: NumberForm | None = None) -> NumberForm:
-    """The form of a number, whose shape is checked; ``value`` is an array, a number or None; without
-    ``form`` that of the table.
+    """The form of a number, after a check of its shape; ``value`` is an array, a number or None. ``form``
+    defaults to that of the table.
 
     Raises:
         InputError: for None where a number must be given, and for another shape.
@@ -101,10 +101,10 @@ def form_of(kind: str, name: str, what: str, value: Any, form: NumberForm | None
 def number(
     kind: str, name: str, what: str, value: Any, least: float = -math.inf, form: NumberForm | None = None
 ) -> Any:  # fmt: skip
-    """A number or array as params hold it; without ``form`` of that of the table.
+    """A number or array as params hold it, checked; ``form`` defaults to that of the table.
 
     Raises:
-        InputError: for what is not finite, below ``least``, or not as the table says.
+        InputError: for a value that is not finite, is below ``least``, or does not have the form.
     """
     value = as_number(value)
     whole = isinstance(value, int | float) and not isinstance(value, bool)
@@ -128,10 +128,10 @@ def number(
 
 
 def limits_of(kind: str, name: str, limits: Any) -> tuple[Any, Any]:
-    """Lower and upper limit; None: there is none on that side.
+    """Lower and upper limit, checked; None: no limit on that side.
 
     Raises:
-        InputError: for what is no pair, and for limits in the wrong order.
+        InputError: for a value that is no pair, and for limits in the wrong order.
     """
     if limits is None:
         return None, None

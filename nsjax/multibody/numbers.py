@@ -1,7 +1,7 @@
-"""The numbers of parts: what stands in `Problem.params` under the name of a part.
+"""Records of the numbers of parts, which `Problem.params` holds under the names of the parts.
 
-A number that is not given is None: it is zero before anything is computed, and cannot be varied. Give 0.0
-to vary one that starts at zero.
+A number that is not given is None: it counts as zero, costs no operation and cannot be varied. Give 0.0 for
+a number that is varied from zero.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Number = Array | float
 
 
 def side_by_side(records: list[Any], axis: int = 0) -> Any:
-    """Numbers alike along a first axis, or along another."""
+    """One record with the numbers of equal records, stacked along an axis."""
     return jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y, float) for y in x], axis=axis), *records)
 
 
@@ -32,19 +32,19 @@ class Body:
 
 @record()
 class Joint:
-    """Geometry of a joint and what acts in it.
+    """Geometry of a joint, its limits, dry friction and armature.
 
     Args:
         at, on: joint point in the axes of the first and of the second body [m].
         axis, second_axis: unit vectors, see the joint.
-        turned: how the axes of the second body are turned against those of the first where the
-            coordinate is zero: an angle [rad], or a rotation vector (3,).
-        length: distance that is kept [m].
+        turned: rotation of the axes of the second body relative to the first at coordinate zero: an angle
+            [rad], or a rotation vector (3,).
+        length: distance that the joint keeps [m].
         lower, upper: limits of the coordinate [rad] or [m].
         restitution: of the limits.
         friction: bound of dry friction [N m] or [N].
-        armature: inertia that is driven with the coordinate [kg m^2] or [kg].
-        own: numbers of the joint's kind alone, a record.
+        armature: inertia that the coordinate drives [kg m^2] or [kg].
+        own: numbers of this kind of joint alone, a record.
     """
 
     at: Number | None = None
@@ -63,14 +63,15 @@ class Joint:
 
 @record()
 class Spring:
-    """Tension ``k e + k2 |e| e + k3 e^3 + c e' + c2 |e'| e'`` of the extension ``e``, and ends.
+    """Ends and coefficients of a spring with the tension ``k e + k2 |e| e + k3 e^3 + c e' + c2 |e'| e'``
+    for the extension ``e``.
 
     Args:
         at, on: ends in the axes of the first and of the second body [m].
         rest: free length [m] or angle [rad].
         stiffness, quadratic, cubic: k, k2, k3.
         damping, quadratic_damping: c, c2.
-        own: what a user's law wants.
+        own: numbers of a user's law.
     """
 
     at: Number | None = None
@@ -86,7 +87,7 @@ class Spring:
 
 @record()
 class Load:
-    """A force [N] or moment [N m], where it acts, and what a user's law wants."""
+    """A force [N] or moment [N m], its point of action [m], and numbers of a user's law."""
 
     value: Number | None = None
     at: Number | None = None
@@ -95,7 +96,9 @@ class Load:
 
 @record()
 class Coupling:
-    """How a coordinate follows another: ``offset + ratio x``, or a polynomial (n,), constant first."""
+    """Coefficients of a coordinate that follows another one: ``offset + ratio x``, or a polynomial (n,),
+    constant term first.
+    """
 
     ratio: Number | None = None
     offset: Number | None = None
@@ -111,7 +114,7 @@ class Points:
 
 @record(static=("faces",))
 class Hull:
-    """Vertices (n, 3) of a convex hull in body axes [m], and of its triangles the three places in these."""
+    """Vertices (n, 3) of a convex hull in body axes [m], and its triangles as indices of vertices."""
 
     vertices: Array
     faces: tuple[tuple[int, int, int], ...]
@@ -119,7 +122,7 @@ class Hull:
 
 @record()
 class Corners:
-    """Half edges of a box [m] around the origin of body axes, or around ``at``; ``turned`` against them."""
+    """Half edges of a box [m] around the origin of body axes or ``at``; rotation ``turned`` of its axes."""
 
     half_length: Number
     half_height: Number
@@ -138,8 +141,8 @@ class Ball:
 
 @record()
 class Round:
-    """Radius [m] around a line through ``at`` along a unit ``axis`` in body axes, ``half_length`` [m] to
-    both sides; without axis around a point, without half length around the whole line.
+    """Radius [m] around the segment through ``at`` along a unit ``axis`` in body axes, ``half_length`` [m]
+    to both sides; around the point ``at`` without an axis, around the whole line without a half length.
     """
 
     radius: Number
@@ -157,8 +160,8 @@ class Profile:
 
 @record()
 class Tube:
-    """Radius of a beam's surface [m], and how its axis passes through its nodes as drawn, which follows
-    from the beam (`nsjax.multibody.flexible.tubes.Curve`).
+    """Radius of the surface of a beam [m], and the curve of its axis, which follows from the beam
+    (`nsjax.multibody.flexible.tubes.Curve`).
     """
 
     radius: Number
@@ -182,7 +185,7 @@ class Plane:
 
 
 LAW = ("restitution", "restitution_tangential", "friction")
-"""Numbers of the law of a contact."""
+"""Names of the numbers of the law of a contact."""
 
 
 @record()
@@ -200,8 +203,8 @@ class Contact:
 
 @record()
 class ContactGroup:
-    """Shapes of a group by their kinds, numbers of those of a kind side by side; law of their contacts; gap
-    up to which a pair is a candidate [m].
+    """Shapes of a group by kind, the numbers of each kind stacked in arrays; law of the contacts; gap up to
+    which a pair is a candidate, ``reach`` [m].
     """
 
     shapes: dict[str, Any]
@@ -215,7 +218,7 @@ class ContactGroup:
 
 @record()
 class GroupReach:
-    """Gap up to which a step looks at the contacts of a group with a capacity [m]."""
+    """Gap up to which a step evaluates the contacts of a group with a capacity [m]."""
 
     reach: Number
 
@@ -223,7 +226,7 @@ class GroupReach:
 @record()
 class Section:
     """Stiffness of a beam's section, EA, GA [N] and EI, GJ [N m^2], and inertia per length, line_mass
-    [kg/m] and line_inertia [kg m]; GA, EI, line_inertia numbers or (2,) along and about both section axes.
+    [kg/m] and line_inertia [kg m]; GA, EI and line_inertia may be (2,), one for each section axis.
     """
 
     EA: Number

@@ -1,5 +1,5 @@
-"""Bodies, joints and contacts: functions that return frozen parts. `nsjax.multibody.assemble` puts them
-together; a sub-mechanism is a list of parts.
+"""Parts of mechanisms: the frozen record that functions for bodies, joints, loads and contacts return.
+`nsjax.multibody.assemble` puts parts together; a sub-mechanism is a list of parts.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from nsjax.multibody.number_checks import NumberForm, number
 from nsjax.types import PyTree
 
 GROUND = "ground"
-"""The body that does not move."""
+"""Name of the body that does not move."""
 
 FUNCTIONS = ("motion", "law", "potential")
-"""Options that are functions of the user."""
+"""Names of the options that are functions of the user."""
 
 SWITCHES = ("loop", "turns", "follower")
 """Options that are on or off."""
 
 UNIT_TOLERANCE = 1e-6
-"""An axis may miss unit length by this much: six printed digits."""
+"""Largest deviation of the length of a unit vector from 1: six printed digits."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Part:
     """A part of a mechanism.
 
     Args:
-        kind: what it is, the name of the function that made it.
-        name: unique in a mechanism; its numbers are ``problem.params[name]``.
-        bodies: whom it concerns, in order.
+        kind: name of the function that made it.
+        name: unique in a mechanism; the numbers of the part are ``problem.params[name]``.
+        bodies: names of the bodies that it connects or acts on, in order.
         numbers: a record of `nsjax.multibody.numbers`; None in a topology.
-        options: choices and functions.
+        options: pairs of names and values, choices or functions of the user.
 
     Example:
         >>> from nsjax.multibody import body
@@ -61,12 +61,12 @@ class Part:
         return f"{self.kind}({', '.join(inner)})"
 
     def option(self, name: str) -> Any:
-        """A choice, or None."""
+        """Value of an option, or None."""
         return dict(self.options).get(name)
 
 
 def made(kind: str, name: str, bodies: tuple[str, ...], given: Any, **options: Any) -> Part:
-    """A part whose name and bodies are checked."""
+    """A part, after checks of its names and functions."""
     if not isinstance(name, str) or not name.isidentifier() or name == GROUND:
         raise InputError(f"{kind}: name = {name!r}; give a word of letters, digits and _, not 'ground'")
     for body_name in bodies:
@@ -86,10 +86,10 @@ def made(kind: str, name: str, bodies: tuple[str, ...], given: Any, **options: A
 
 
 def unit(kind: str, name: str, what: str, value: Any, form: NumberForm | None = None) -> Any:
-    """A unit vector.
+    """A unit vector, checked, and normalised to rounding.
 
     Raises:
-        InputError: if it is none.
+        InputError: for a vector of another length.
     """
     value = number(kind, name, what, value, form=form)
     if value is None or is_traced(value):
@@ -107,15 +107,14 @@ def body(name: str, *, mass: Any, inertia: Any = None, com: Any = None) -> Part:
     """A rigid body.
 
     Args:
-        name: of letters, digits and _.
+        name: a word of letters, digits and _.
         mass: [kg].
         inertia: about the centre of mass [kg m^2]: in the plane a number; in space (3,) about body axes, or
             a symmetric matrix (3, 3). None: a point mass.
-        com: centre of mass in body axes [m]: a number on their x axis, or a vector. None: their origin.
+        com: centre of mass in body axes [m]: a number on the x axis, or a vector. None: the origin.
 
     Raises:
-        InputError: for a name that is none, a mass that is not positive, moments of inertia that no body
-            has.
+        InputError: for an invalid name, a negative mass, and moments of inertia that no body has.
 
     Example:
         >>> from nsjax.multibody import body
@@ -138,7 +137,7 @@ def _check_inertia(name: str, inertia: np.ndarray) -> None:
     moments = np.linalg.eigvalsh(inertia) if inertia.ndim == 2 else np.sort(inertia.reshape(-1))
     if moments[0] < 0.0:
         raise InputError(f"body {name!r}: inertia = {inertia.tolist()}; it must not be negative")
-    # a plate fulfils it with equality: rounding of printed digits passes
+    # a plate fulfils the inequality with equality: rounding of printed digits must pass
     if moments.size == 3 and moments[2] > (moments[0] + moments[1]) * (1.0 + UNIT_TOLERANCE):
         raise InputError(
             f"body {name!r}: moments of inertia {moments.tolist()} violate the triangle inequality; no "

@@ -1,7 +1,7 @@
-"""What a mechanism looks like: shapes of its contacts, lines between its joints, springs, beams.
+"""Pictures of mechanisms: shapes of contacts, lines between joints, springs, beams.
 
-A body without shapes of its own is drawn as lines from its mass centre to what acts on it and, where that
-says little, as the homogeneous disc or box that has its inertia.
+A body without shapes is drawn as lines from its mass centre to the points at which joints and loads act;
+where these lines show little, also as the homogeneous disc or box with its inertia.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from nsjax.shapes import Shape
 from nsjax.types import Array, PyTree
 
 THIN = 0.05
-"""Least edge of a box that is drawn for an inertia, in its largest one."""
+"""Smallest edge of a box that is drawn for an inertia, relative to its largest edge."""
 
 
 def _contact_shapes(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
     found: list[Shape] = []
     for part in topology.all_of("contact"):
-        if part.option("nodes") is not None:  # of all nodes of a beam, which is drawn itself
+        if part.option("nodes") is not None:  # a contact of all nodes of a beam, which has its own picture
             pairs = [(part.bodies[1], part.option("shapes")[1], p[part.name].second)]
         else:
             numbers = (p[part.name].first, p[part.name].second)
@@ -58,8 +58,8 @@ def _members(part: Part, x: Any) -> Iterator[tuple[str, str, Any]]:
 
 
 def _held(topology: Topology, p: PyTree) -> dict[str, list[Any]]:
-    """Points of every body at which joints, springs and loads act, and spheres on such a body, in its own
-    axes.
+    """Points, in body axes, of every body at which joints, springs and loads act, and centres of spheres on
+    such bodies.
     """
     found: dict[str, list[Any]] = {}
     acting = (*topology.joints, *(x for x in topology.loads if load_kind(x).held))
@@ -74,7 +74,7 @@ def _held(topology: Topology, p: PyTree) -> dict[str, list[Any]]:
 
 
 def _inertia_box(x: Any) -> tuple[Array, Any]:
-    """Half edges of the homogeneous box of an inertia, and how its axes are turned."""
+    """Half edges of the homogeneous box with an inertia, and the rotation of its axes; None: none."""
     inertia, turn = jnp.asarray(x.inertia, float), None
     if inertia.ndim == 2:
         inertia, turn = jnp.linalg.eigh(inertia)
@@ -85,7 +85,9 @@ def _inertia_box(x: Any) -> tuple[Array, Any]:
 
 
 def _body(scene: Scene, name: str, x: Any, held: list[Any], solid: bool) -> list[Shape]:
-    """Lines of a body from its mass centre to what acts on it, and its inertia where they say little."""
+    """Lines of a body from its mass centre to the points where joints and loads act; unless other shapes
+    show the body (``solid``), also a box, disc or dot for its inertia.
+    """
     centre, found = scene.position(name, x.com), []
     known = sum(at is not None for at in held) + any(at is None for at in held)
     if held and (known > 1 or x.com is not None):
@@ -107,14 +109,14 @@ def _body(scene: Scene, name: str, x: Any, held: list[Any], solid: bool) -> list
 
 
 def _beam(scene: Scene, part: Part, x: Any) -> list[Shape]:
-    """A tube of elliptic section that has the radii of gyration of the beam's, and its axis."""
+    """A tube with the elliptic section of the beam's radii of gyration, and the axis of the beam."""
     nodes = nodes_of(part)
     axis = jnp.stack([scene.position(name) for name in nodes])
     _, axes = section_axes(jnp.asarray(x.points, float), jnp.asarray(x.first_axis, float))
     around = shapes.AROUND
     angles = 2.0 * np.pi * np.arange(around) / around
     bending = jnp.broadcast_to(jnp.asarray(x.section.EI, float), (2,))
-    radii = jnp.sqrt(4.0 * bending / x.section.EA)  # about d1 the section reaches along d2
+    radii = jnp.sqrt(4.0 * bending / x.section.EA)  # bending about d1 depends on the extent along d2
     rings = []
     for k, name in enumerate(nodes):
         d = axes[min(k, len(nodes) - 2)]
@@ -138,7 +140,7 @@ def _links(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
 
 
 def _joints(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
-    """Points of all joints together."""
+    """Points of all joints as one shape."""
     parts = [x for x in topology.joints if kind_of(x).drawn == "dot"]
     if not parts:
         return []
@@ -147,7 +149,7 @@ def _joints(scene: Scene, topology: Topology, p: PyTree) -> list[Shape]:
 
 
 def _several(a: Any, n: int, dimension: int) -> Array:
-    """Vectors of the algebra, one or n of them, as rows (n, d)."""
+    """One or n vectors of the algebra as rows (n, d)."""
     if dimension == 2:
         return jnp.stack([jnp.broadcast_to(plane.value(x), (n,)) for x in a], axis=1)
     wide = jnp.zeros(3) if a is None else a
@@ -155,7 +157,7 @@ def _several(a: Any, n: int, dimension: int) -> Array:
 
 
 def _places(scene: Scene, named: Named, met: list[Any], limits: int, tangents: int) -> Any:
-    """Where contacts act; limits of joints have no place."""
+    """Points, normals and tangents of all contacts; NaN for limits of joints, which have no place."""
     d, counts = scene.dimension, named.rows
     points = [_several(x.here, n, d) for x, n in zip(met, counts, strict=True)]
     normals = [_several(x.normal, n, d) for x, n in zip(met, counts, strict=True)]
@@ -175,15 +177,15 @@ def _places(scene: Scene, named: Named, met: list[Any], limits: int, tangents: i
 def picture(
     scene: Scene, topology: Topology, p: PyTree, named: Named, met: list[Any], limits: int, tangents: int
 ) -> shapes.Picture:
-    """Everything that is drawn of a mechanism at an instant.
+    """Picture of a mechanism at an instant.
 
     Args:
-        scene: its bodies.
-        topology, p: its parts and their numbers.
-        named: contacts by name.
-        met: where they meet, piece by piece.
-        limits: contacts that are limits of joints.
-        tangents: per contact.
+        scene: the bodies.
+        topology, p: parts and their numbers.
+        named: named contacts.
+        met: contact points and normals, piece by piece.
+        limits: number of contacts that are limits of joints.
+        tangents: number of tangents of a contact.
     """
     contacts = topology.all_of("contact")
     solid = {name for part in contacts for name in _solids(part, p[part.name])}
@@ -198,13 +200,13 @@ def picture(
         found += _body(scene, part.name, p[part.name], held.get(part.name, []), part.name in solid)
     found += _links(scene, topology, p) + _joints(scene, topology, p)
     places = _places(scene, named, met, limits, tangents) if contacts or limits else None
-    if groups:  # pairs that come and go have no places of their own
+    if groups:  # candidate pairs change, so that contacts have no fixed places
         places = None
     return shapes.Picture(shapes=tuple(found), contacts=places)
 
 
 def _solids(part: Part, x: Any) -> set[str]:
-    """Bodies of a contact whose shapes show what they are."""
+    """Bodies of a contact whose shapes show the form of the body."""
     found = set()
     for name, kind, numbers in zip(part.bodies, part.option("shapes"), (x.first, x.second), strict=True):
         if SHAPES[kind].filled(numbers):

@@ -1,4 +1,4 @@
-"""What the numbers of a mechanism decide: which contacts, limits, dry joints and motions there are."""
+"""Contacts, limits, dry friction and motions of a mechanism, as the given numbers decide."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from nsjax.multibody.topology import Topology
 
 @dataclasses.dataclass(frozen=True)
 class Presence:
-    """Which numbers are there, as far as the sizes of the system follow from them.
+    """Features of a mechanism that decide the sizes of its system.
 
     Args:
         contacts: names of the contacts of every part, in their order.
-        touching: the body of each that touches the ground, "" for contacts between two bodies.
-        limits: joints and tendons with limits, and which: ``(name, "lower")``.
-        drags: joints and tendons with dry friction.
-        turning: bounded rows of contacts with friction against turning, which stand behind those.
-        motions: joints with a prescribed motion.
-        couplings: names of the couplings of joints.
-        tangents: per contact.
-        smooth: contacts without friction, limits included, that stand behind all others.
-        dropped: names of the rows of loops that follow from others and are left out.
-        named: contacts by name.
+        touching: the body of each contact with the ground; "" for a contact between two bodies.
+        limits: joints and tendons with limits, as ``(name, "lower")`` or ``(name, "upper")``.
+        drags: names of joints and tendons with dry friction.
+        motions: names of joints with a prescribed motion.
+        tangents: number of tangents of a contact.
+        named: named contacts.
+        dropped: names of the redundant constraint rows that are left out.
         batches, order: contacts of free bodies, see `nsjax.multibody.contacts.heaps.Contacts`.
+        smooth: number of frictionless contacts, limits included, after the last contact with friction.
+        couplings: names of the couplings of joints.
+        turning: bounded rows of contacts with friction against turning, which follow the rows of ``drags``.
     """
 
     contacts: tuple[str, ...]
@@ -56,14 +56,16 @@ class Presence:
 
     @property
     def followed(self) -> tuple[int, ...]:
-        """Contact that each bounded row follows, -1: none; () where none follows any."""
+        """Number of the contact that bounds each bounded row (-1: none); () without friction against
+        turning.
+        """
         if not self.turning:
             return ()
         return (*(-1 for _ in self.drags), *(row.contact for row in self.turning))
 
 
 def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
-    """What the numbers of the parts decide."""
+    """Features of a mechanism from the numbers of its parts."""
     contacts: list[str] = []
     touching: list[str] = []
     limits, drags, rough, smooth = [], [], False, 0
@@ -83,7 +85,7 @@ def presence_of(parts: tuple[Part, ...], topology: Topology) -> Presence:
     batches, order = batches_of(parts, topology)
     alike = named(parts, topology.dimension)
     turning_friction.check_capacity(parts)
-    if alike.chosen:  # which bodies those of a step join is not known
+    if alike.chosen:  # the contacts of a step may join any bodies
         touching = [""] * len(touching)
     for batch in batches:
         contacts += batch.slots

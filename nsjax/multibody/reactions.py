@@ -1,9 +1,9 @@
-"""What joints carry, from the balance of momentum of the bodies: the same in all coordinates.
+"""Reactions of joints from the balance of momentum of the bodies, the same in all coordinates.
 
-At an instant, with contact forces ``f`` as the scheme gave them, accelerations and multipliers of the
-constraints solve ``M a - G' x = h + W f``, ``G a = -gamma`` (least norm where constraints follow from
-others). A joint of the tree then carries what the bodies behind it need beside everything else that acts on
-them; a joint that is a constraint carries its multipliers.
+At an instant, with the contact forces ``f`` of the scheme, accelerations and multipliers of the constraints
+solve ``M a - G' x = h + W f``, ``G a = -gamma`` (least norm where constraints follow from others). The
+reaction of a joint of the tree is the rate of momentum of the bodies behind it, less all other forces on
+them. The reaction of a joint that is a constraint follows from its multipliers.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from nsjax.multibody.topology import BODIES
 from nsjax.types import Array, PyTree
 
 RANK = 1e-12
-"""Singular values of the constraints' operator below this part of the largest are those of dependent
-rows.
+"""Singular value of the Delassus operator of the constraints, relative to the largest, below which rows are
+dependent.
 """
 
 
 @dataclasses.dataclass(frozen=True)
 class Loads:
-    """Forces of rows at an instant, or their impulses: contacts (nc,), (nc, nt), constraints, drags."""
+    """Forces of all rows at an instant, or impulses: contacts (nc,) and (nc, nt), constraints, drags."""
 
     normal: Array
     tangential: Array
@@ -53,9 +53,10 @@ class Instant:
     """A mechanism at an instant of a run.
 
     Args:
-        mechanism: the topology.
-        t, q, v, p: where, and prepared params.
-        forces: of contacts and drags as the scheme gave them; None: none act.
+        mechanism: the mechanism.
+        t, q, v: time, position and velocity.
+        p: prepared params.
+        forces: of contacts and drags, as the scheme gives them; None: none act.
     """
 
     mechanism: Any
@@ -67,12 +68,12 @@ class Instant:
 
     @functools.cached_property
     def system(self) -> System:
-        """With all constraints in the border."""
+        """The system with all constraints in its bordered matrix."""
         return bordered(self.mechanism.system())
 
     @functools.cached_property
     def scene(self) -> Scene:
-        """Bodies and how they move."""
+        """Bodies and their motion."""
         made: Scene = self.mechanism.scene(self.t, self.q, self.v, self.p)
         return made
 
@@ -108,12 +109,12 @@ class Instant:
 
     @functools.cached_property
     def rates(self) -> dict[str, tuple[Array, Array]]:
-        """Mass times acceleration of every body's centre, and rate of its spin about it."""
+        """Rates of the momentum of every body, and of its angular momentum about its centre of mass."""
         a = self.balance[0]
 
         def momenta(s: Array) -> dict[str, tuple[Array, Array]]:
             q = self.system.retract(self.q, s * self.v)
-            # to first order in s the position of a motion with the acceleration a
+            # the position of a motion with the acceleration a, to first order in s
             scene = self.mechanism.scene(self.t + s, q, self.v + s * a, self.p)
             return {part.name: momentum(scene, part, self.p) for part in self.bodies}
 
@@ -128,8 +129,8 @@ class Instant:
         return made
 
     def pushes(self, given: Loads) -> Iterator[loads.Push]:
-        """Pushes of contacts, constraints, and limits, drags, drives of joints that are
-        constraints, and of tendons.
+        """Forces and moments on bodies of contacts and constraints, and of limits, dry friction and drives
+        of tendons and of joints that are constraints.
         """
         topology, scene = self.mechanism.topology, self.scene
         yield from contact_pushes(scene, topology, self.p, given)
@@ -175,15 +176,15 @@ class Instant:
             yield name, given.drag[k]
 
     def slips(self, joint: str, given: Loads) -> Array:
-        """Multipliers of the rows of a joint that velocities alone fulfil."""
+        """Multipliers of the rows of a joint on velocities alone."""
         part, names = self.mechanism.topology.of[joint], self.mechanism.rows.rates
         own = kind_of(part).rate_names(part, self.scene.dimension)
         first = given.constraint.shape[0] - len(names) + names.index(own[0])
         return given.constraint[first : first + len(own)]
 
     def carried(self, joint: str) -> tuple[Array, Array]:
-        """Force [N] and moment about its point [N m] of a joint on its second body, in the axes of the
-        ground.
+        """Force [N] of a joint on its second body, and moment about the joint point [N m], in the axes of
+        the ground.
         """
         topology, scene = self.mechanism.topology, self.scene
         part = topology.of[joint]
@@ -201,19 +202,19 @@ class Instant:
             weight = self.p[name].mass * scene.algebra.array(self.mechanism.gravity(self.p))
             need = need - weight
             force = force + need - push
-            # moments about the joint's point; those of `outer` are about the origin of the ground
+            # moments about the joint point; moments of `outer` are about the origin of the ground
             turning = turning + spin + _moment(centre - point, need) - about + _moment(point, push)
         return (-force, -turning) if link.reversed else (force, turning)
 
     def path(self, body: str) -> list[str]:
-        """From a body up to the ground."""
+        """Names of the bodies from a body to the ground."""
         found = [body]
         while found[-1] != GROUND:
             found.append(self.mechanism.topology.link_of[found[-1]].parent)
         return found
 
     def of_constraint(self, joint: str, given: Loads) -> tuple[Array, Array]:
-        """Force and moment of a joint that is a constraint, with what acts on its coordinate."""
+        """Force and moment of a joint that is a constraint, with the efforts on its coordinate."""
         topology, first = self.mechanism.topology, 0
         for name in topology.closures:
             count = len(kind_of(topology.of[name]).rows[self.scene.dimension])
@@ -233,7 +234,7 @@ class Instant:
         return force, about - _moment(self.scene.position(second, numbers.on), force)
 
     def total(self, *found: Iterator[loads.Push]) -> dict[str, tuple[Array, Array]]:
-        """Force on each body and moment about the origin of the ground."""
+        """Total force on each body, and total moment about the origin of the ground."""
         scene, names = self.scene, [part.name for part in self.bodies]
         start = jnp.zeros(scene.dimension), no_moment(scene)
         result = dict.fromkeys((*names, GROUND), start)
@@ -249,7 +250,7 @@ class Instant:
 
 
 def momentum(scene: Scene, part: Part, p: PyTree) -> tuple[Array, Array]:
-    """Momentum of a body, and its spin about its centre of mass, in the axes of the ground."""
+    """Momentum and angular momentum about the centre of mass of a body, in the axes of the ground."""
     numbers = p[part.name]
     linear = numbers.mass * scene.velocity(part.name, numbers.com)
     spin = scene.spin(part.name)
@@ -273,7 +274,7 @@ def _moment(arm: Array, force: Array) -> Array:
 
 
 def _spread(scene: Scene, x: Any, k: int, n: int) -> Array:
-    """Vector k of n vectors (or of one) as an array."""
+    """Vector k of n vectors as an array; of one vector for all, this one."""
     if scene.dimension == 2:
         return jnp.stack([jnp.broadcast_to(plane.value(c), (n,))[k] for c in x])
     x = space.array(x)
@@ -281,7 +282,7 @@ def _spread(scene: Scene, x: Any, k: int, n: int) -> Array:
 
 
 def contact_pushes(scene: Scene, topology: Any, p: PyTree, given: Loads) -> Iterator[loads.Push]:
-    """Pushes of contacts on both of their bodies."""
+    """Forces of contacts on both of their bodies."""
     first = 0
     for part in topology.all_of("contact"):
         met, n = (
@@ -300,7 +301,7 @@ def contact_pushes(scene: Scene, topology: Any, p: PyTree, given: Loads) -> Iter
 
 
 def row_loads(output: Any) -> tuple[Loads | None, Loads | None]:
-    """Forces and impulses of a saved row; None where they were not saved."""
+    """Forces and impulses of a saved row of a trajectory; None where they were not saved."""
     if output is None:
         return None, None
     forces = Loads(output.force_normal, output.force_tangential, output.constraint_force, output.drag_force)
@@ -311,14 +312,13 @@ def row_loads(output: Any) -> tuple[Loads | None, Loads | None]:
 
 
 def joint_row(instant: Instant, joint: str, impulses: Loads | None) -> dict[str, Array]:
-    """What `Trajectory.joint` shows of a joint at a row: force and torque, and what its impulse follows
-    from.
+    """Quantities of a joint at a row, for `Trajectory.joint`: force, torque, and the terms of its impulse.
 
     Returns:
-        ``force``, ``torque``; ``coordinate`` and ``rate`` of a hinge or slide; ``momentum`` of what hangs
-        on the joint, ``outer`` force on it and ``blow``, the impulses on it since the row before: the
-        joint's own impulse is ``d momentum - int outer dt - blow``; of a joint that is a constraint
-        ``blow`` alone counts.
+        ``force``, ``torque``; ``coordinate`` and ``rate`` of a hinge or slide; ``momentum`` of the bodies
+        behind the joint, ``outer`` force on them, and ``blow``, the impulses on them since the row before.
+        The impulse of the joint is ``d momentum - int outer dt - blow``; for a joint that is a constraint,
+        only ``blow`` is not zero.
     """
     topology, scene = instant.mechanism.topology, instant.scene
     force, turning = instant.carried(joint)

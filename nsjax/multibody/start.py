@@ -1,4 +1,4 @@
-"""Where a mechanism starts: given coordinates are kept, loops are closed by the others."""
+"""Start of a mechanism: given coordinates are kept, and the others close the loops."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ from nsjax.statics.rest import rest
 from nsjax.types import Array, PyTree
 
 SAMPLES, ASIDE = 4, 0.3
-"""Closed positions in which dependent rows are looked for, and how far from the start they are sought [rad,
-m].
+"""Number of closed positions in which redundant rows are searched, and largest change of a coordinate from
+the start to these positions [rad, m].
 """
 
 Start = Mapping[str, Any]
 
 
 def given_coordinates(mechanism: Mechanism, start: Start, who: str) -> tuple[Any, Any, Any, Any]:
-    """``q, v`` of what is given, zero else, and masks (nv,) of the velocities and positions given.
+    """Position and velocity with the given values, else zeros, and masks (nv,) of the coordinates whose
+    position, and whose velocity, is given.
 
     Raises:
         InputError: for unknown names and shapes that do not fit.
@@ -78,7 +79,7 @@ def _rest(link: Link) -> np.ndarray:
 
 
 def pair_of(value: Any, link: Link) -> tuple[Any, Any]:
-    """Position and velocity; a single value is a position."""
+    """Position and velocity of a start; a single value is a position, with None as velocity."""
     two = isinstance(value, tuple | list) and len(value) == 2
     scalars = two and not any(map(_wide, value))
     if two and (not scalars or link.size[1] == 1):
@@ -87,12 +88,12 @@ def pair_of(value: Any, link: Link) -> tuple[Any, Any]:
 
 
 def _wide(x: Any) -> bool:
-    """Whether it is no scalar; a pose may be a ragged pair, which numpy does not look at."""
+    """Whether a value is no scalar; a pose may be a ragged pair, of which numpy makes no array."""
     return isinstance(x, tuple | list) or np.ndim(x) > 0
 
 
 def _entries(value: Any, what: str, xp: Any) -> Any:
-    """Numbers of a vector, or of several, side by side."""
+    """Entries of a vector, or of several vectors, as one array (n,)."""
     parts = value if isinstance(value, tuple | list) and any(map(_wide, value)) else [value]
     try:
         if any(np.asarray(x).dtype.kind not in "biuf" for x in parts if not is_traced(x)):
@@ -105,7 +106,7 @@ def _entries(value: Any, what: str, xp: Any) -> Any:
 
 
 def position_of(link: Link, value: Any, who: str, xp: Any) -> Any:
-    """A position as it is given, as entries of ``q``; rotation vectors become quaternions."""
+    """A given position as entries of ``q``; rotation vectors become quaternions."""
     flat = _entries(value, f"{who}: position of {link.body!r}", xp)
     size, first = link.size[0], link.turn_at
     if first is not None:
@@ -130,7 +131,7 @@ def position_of(link: Link, value: Any, who: str, xp: Any) -> Any:
 
 
 def rate_of(link: Link, value: Any, who: str, xp: Any) -> Any:
-    """A velocity as it is given, as entries of ``v``; a free body's may be that of its place alone."""
+    """A given velocity as entries of ``v``; for a free body, the translational velocity suffices."""
     flat = _entries(value, f"{who}: velocity of {link.body!r}", xp)
     size = link.size[1]
     if link.free and size == 6 and flat.shape[0] == 3:
@@ -142,10 +143,10 @@ def rate_of(link: Link, value: Any, who: str, xp: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Begin:
-    """Where a mechanism is asked to start.
+    """Arguments of `nsjax.multibody.assemble` for the start of a mechanism.
 
     Args:
-        start, guess, near: as of `nsjax.multibody.assemble`.
+        start, guess, near: see `nsjax.multibody.assemble`.
     """
 
     start: Start = dataclasses.field(default_factory=dict)
@@ -154,10 +155,10 @@ class Begin:
 
 
 def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[Any, Any]:
-    """Start in joint coordinates.
+    """Position and velocity at the start in joint coordinates, with closed loops.
 
     Raises:
-        InputError: if the loops do not close with what is given.
+        InputError: if the loops do not close with the given coordinates.
     """
     q, v, held, driven = given_coordinates(mechanism, start, "start")
     presence = mechanism.presence
@@ -193,14 +194,14 @@ def close(mechanism: Mechanism, p: PyTree, start: Start, guess: Start) -> tuple[
 
 
 INSIDE = 1e-9
-"""Contacts and limits that are passed by less are closed [m, rad]."""
+"""Largest violation of a contact or limit that an equilibrium may have [m, rad]."""
 
 
 def at_rest(problem: Problem) -> Problem:
-    """A mechanism in a stable equilibrium, with the velocities that prescribed motions have there.
+    """A mechanism in a stable equilibrium, with the velocities of prescribed motions there.
 
     Raises:
-        InputError: for traced numbers, if there is none, and if it lies beyond a contact or limit.
+        InputError: for traced numbers, without an equilibrium, and if it violates a contact or limit.
     """
     who, mechanism = "assemble(start='equilibrium')", problem.system.parts
     if is_traced((problem.params, problem.state)):
@@ -229,9 +230,9 @@ def at_rest(problem: Problem) -> Problem:
 
 
 def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
-    """Rows of the loops that follow from the others wherever the loops are closed, to be left out. A
-    position in which more of them depend (a dead centre) is none of it: others near the start are looked
-    at, too.
+    """Names of the constraint rows that follow from others in every closed position, to be left out. In
+    singular positions (a dead centre) more rows are dependent; therefore other positions near the start are
+    examined, too.
     """
     bare = dataclasses.replace(mechanism.presence, motions=(), dropped=())
     loops, still = dataclasses.replace(mechanism, presence=bare), jnp.zeros(mechanism.topology.sizes[1])
@@ -256,7 +257,7 @@ def dependent_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
 def poses(
     mechanism: Mechanism, p: PyTree, q: Any, v: Any, names: tuple[str, ...], counted: tuple[str, ...]
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Poses and velocities of the centres of mass, and turns of hinges, from joint coordinates."""
+    """Poses and velocities of the centres of mass, and turn counts of hinges, from joint coordinates."""
     scene = mechanism.scene(jnp.zeros(()), jnp.asarray(q), jnp.asarray(v), p)
     places, rates = [], []
     for name in names:
@@ -275,7 +276,7 @@ def poses(
 
 
 def turned_at(scene: Scene, p: PyTree, names: tuple[str, ...]) -> list[Array]:
-    """Rotation vectors through which hinges have turned, of the angles of a scene."""
+    """Rotation vectors (3,) of the angles of hinges in a scene: the start of their turn counts."""
     found = []
     for name in names:
         along = jnp.asarray(p[name].axis, float)

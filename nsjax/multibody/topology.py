@@ -1,4 +1,4 @@
-"""What hangs on what: the tree of joints, the loops, and where coordinates stand in ``q`` and ``v``."""
+"""Topology of a mechanism: tree of joints, loops, and entries of coordinates in ``q`` and ``v``."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from nsjax.multibody.loads import has_line
 from nsjax.multibody.parts import GROUND, Part
 
 BODIES = ("body", "node")
-"""What has a pose of its own: rigid bodies, and nodes of beams."""
+"""Kinds of parts that have a pose: rigid bodies, and nodes of beams."""
 
 WHOLES = ("beam", "contact", "contact_group", "selection")
-"""Kinds of parts that stand in no registry, beside bodies."""
+"""Kinds of parts, besides bodies, without an entry in a registry."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """How a body hangs on its parent.
+    """Connection of a body to its parent in the tree.
 
     Args:
-        body, parent: names.
-        kind: of the joint; `nsjax.multibody.joints.FREE` without one.
-        joint: its name; None for a free body.
+        body, parent: names of the bodies.
+        kind: of the joint; `nsjax.multibody.joints.FREE` without a joint.
+        joint: name of the joint; None for a free body.
         reversed: whether the joint was given from the body to its parent.
-        q, v: first entries of its coordinates and velocities.
+        q, v: first entries of the coordinates in ``q`` and of the velocities in ``v``.
         dimension: 2 or 3.
     """
 
@@ -50,39 +50,39 @@ class Link:
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many coordinates and velocities it has."""
+        """Numbers of coordinates and of velocities."""
         return self.kind.sizes[self.dimension]
 
     @property
     def entries(self) -> slice:
-        """Where its coordinates stand in ``q``."""
+        """Slice of the coordinates in ``q``."""
         return slice(self.q, self.q + self.size[0])
 
     @property
     def rates(self) -> slice:
-        """Where its velocities stand in ``v``."""
+        """Slice of the velocities in ``v``."""
         return slice(self.v, self.v + self.size[1])
 
     @property
     def turn_at(self) -> int | None:
-        """First entry of a quaternion among its coordinates; None: there is none."""
+        """First entry of the quaternion among the coordinates of the link; None: no quaternion."""
         return self.kind.turn_at if self.dimension == 3 else None
 
     @property
     def free(self) -> bool:
-        """Whether it hangs on no joint."""
+        """Whether the body hangs on no joint."""
         return self.joint is None
 
 
 def free_link(body: str, dimension: int = 3, place: int = 0) -> Link:
-    """A body without joint, the ``place``-th among such bodies."""
+    """Link of a body without a joint, number ``place`` among such bodies."""
     nq, nv = FREE.sizes[dimension]
     return Link(body, GROUND, FREE, None, False, nq * place, nv * place, dimension)
 
 
 @dataclasses.dataclass(frozen=True)
 class Topology:
-    """Everything of a mechanism but its numbers: hashable.
+    """A mechanism without its numbers, hashable.
 
     Args:
         dimension: 2 or 3.
@@ -90,8 +90,9 @@ class Topology:
         parts: without their numbers, in the order given.
         links: of the bodies, parents first.
         closures: names of the joints that are constraints.
-        counted: names of the hinges whose turns stand in ``q``: `coordinates.turn_counts`.
-        kinds: of its joints, loads and couplings, each once: programs differ where they do.
+        counted: names of the hinges whose turns are entries of ``q``: `coordinates.turn_counts`.
+        kinds: kinds of the joints, loads and couplings, each once, so that a changed kind makes a new
+            program.
     """
 
     dimension: int
@@ -119,14 +120,14 @@ class Topology:
 
     @functools.cached_property
     def other_names(self) -> dict[str, str]:
-        """Nodes of beams by the names of ends and stations."""
+        """Names of nodes of beams by the names of ends and stations."""
         return {x: node for part in self.all_of("beam") for x, node in places_along(part).items()}
 
     def measured(self, name: str) -> Part:
-        """The joint or tendon of that name, which has a coordinate.
+        """The joint or tendon, with a coordinate, of this name.
 
         Raises:
-            InputError: if there is none.
+            InputError: without such a joint or tendon.
         """
         known = [
             x.name for x in self.parts
@@ -162,7 +163,7 @@ class Topology:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """``nq, nv``; behind all bodies stand Gauss points of beams, then turns of hinges."""
+        """``nq, nv``; entries of bodies come first, then Gauss points of beams, then turn counts."""
         more = sum(element_kind(x).entries(x) for x in self.all_of("beam")) + ENTRIES * len(self.counted)
         return sum(x.size[0] for x in self.links) + more, sum(x.size[1] for x in self.links)
 
@@ -180,7 +181,7 @@ def _kinds(parts: tuple[Part, ...]) -> tuple[Any, ...]:
 
 
 def check_names(parts: Sequence[Part]) -> None:
-    """Refuses what is no part, doubled names, and names of bodies and joints that do not exist.
+    """Refuse objects that are no parts, names used twice, and names of missing bodies and joints.
 
     Raises:
         InputError: naming the first.
@@ -204,8 +205,8 @@ def check_names(parts: Sequence[Part]) -> None:
     joints = [x.name for x in parts if x.kind in JOINTS]
     lines = [x.name for x in parts if has_line(x)]
     for part in parts:
-        whole = part.option("nodes") is not None  # its first shape, or what it loads, is a whole beam
-        surface = part.option("closed") is not None  # its second shape is that of a beam
+        whole = part.option("nodes") is not None  # the first shape, or the loaded body, is a whole beam
+        surface = part.option("closed") is not None  # the second shape is the surface of a beam
         for name in part.bodies[1 if whole else 0 : 1 if surface else None]:
             if name not in bodies:
                 raise InputError(
@@ -231,7 +232,7 @@ def check_names(parts: Sequence[Part]) -> None:
 
 
 def _check_in_line(part: Part, tendon: str) -> None:
-    """Refuses loads of joints that do not act on a tendon."""
+    """Refuse loads of joints that cannot act on a tendon."""
     if not LOADS[part.kind].in_line:
         raise InputError(
             f"{part.kind} {part.name!r}: {tendon!r} is a tendon, in which none acts; give the tendon "
@@ -240,11 +241,11 @@ def _check_in_line(part: Part, tendon: str) -> None:
 
 
 def dimension_of(parts: Iterable[Part], gravity: Any) -> int:
-    """2 unless a part or the gravity is spatial."""
+    """Dimension of a mechanism: 2 unless a part or the gravity is spatial."""
     if np.ndim(gravity) == 1:
         return int(np.shape(gravity)[0])
     for part in parts:
-        if part.kind in COUPLINGS:  # three coefficients are no vector
+        if part.kind in COUPLINGS:  # three coefficients of a polynomial are no vector of space
             continue
         x = part.numbers
         wide = any(np.shape(leaf)[-1:] == (3,) for leaf in _numbers(x))
@@ -254,7 +255,7 @@ def dimension_of(parts: Iterable[Part], gravity: Any) -> int:
 
 
 def _numbers(record: Any) -> list[Any]:
-    """Arrays of a part's own fields; those of a user's law say nothing about space."""
+    """Arrays of the fields of a part, without those of a user's law, which do not tell the dimension."""
     if isinstance(record, tuple):
         return [x for value in record for x in _numbers(value)]
     if not dataclasses.is_dataclass(record):
@@ -264,10 +265,10 @@ def _numbers(record: Any) -> list[Any]:
 
 
 def joint_topology(parts: Sequence[Part], dimension: int) -> Topology:
-    """A tree from the ground, nearest first, joints in the order given; joints left over close loops.
+    """Breadth-first tree from the ground, joints in the order given; the remaining joints close loops.
 
-    In space a hinge of the tree counts its turns, one that closes a loop does not: of a loop, a joint whose
-    angle nothing reads closes it, as far as there is one.
+    In space, a hinge of the tree has an angle with full turns, but a hinge that closes a loop has not. If
+    possible, a joint whose angle is not read therefore closes a loop.
     """
     read = frozenset(read_angles(parts, beyond=True)) if dimension == 3 else frozenset()
     driven = frozenset(x.name for x in parts if x.kind in JOINTS and x.numbers.armature is not None)
@@ -283,7 +284,7 @@ def joint_topology(parts: Sequence[Part], dimension: int) -> Topology:
 
 
 def _loop(made: Topology, ends: tuple[str, ...]) -> set[str]:
-    """Joints of the tree between two bodies."""
+    """Joints on the path in the tree between two bodies."""
     ways = []
     for body in ends:
         way = set()
@@ -296,7 +297,7 @@ def _loop(made: Topology, ends: tuple[str, ...]) -> set[str]:
 
 
 def _tree(parts: Sequence[Part], dimension: int, aside: frozenset[str]) -> Topology:
-    """The tree without the joints put aside."""
+    """The tree, in which the joints ``aside`` close loops."""
     bare = tuple(dataclasses.replace(part, numbers=None) for part in parts)
     joints = [x for x in bare if x.kind in JOINTS]
     hanging = [
@@ -327,7 +328,7 @@ def _tree(parts: Sequence[Part], dimension: int, aside: frozenset[str]) -> Topol
         order.append(free)
         front.append(free)
     nq, nv, places = 0, 0, {}
-    for name in bodies:  # coordinates stand in the order of the bodies, whatever hangs on what
+    for name in bodies:  # coordinates are in the order of the bodies, whatever the tree
         above = hung[name][1]
         places[name] = nq, nv
         size = (FREE if above is None else kind_of(above)).sizes[dimension]

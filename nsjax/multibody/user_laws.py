@@ -1,4 +1,4 @@
-"""Functions that users give to parts, their laws, potentials and motions: called here alone."""
+"""Calls of the functions that users give to parts: laws, potentials and motions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from nsjax.types import Array
 
 
 def told(part: Part, what: str, takes: str, *arguments: Any, shapes: tuple[tuple[int, ...], ...]) -> Array:
-    """What a function of the user's returns.
+    """Value of a function of the user.
 
     Args:
-        part: that has it.
-        what: its option, ``"law"``.
-        takes: names of its arguments, as documented: ``"t, scene, own"``.
-        arguments: in this order.
-        shapes: that its value may have.
+        part: the part with this function.
+        what: name of the option, ``"law"``.
+        takes: names of the documented arguments, ``"t, scene, own"``.
+        arguments: their values in this order.
+        shapes: shapes that the value may have.
 
     Raises:
-        InputError: for another number of arguments, for an exception of the function, with its line, and
+        InputError: for a wrong number of arguments, for an exception of the function, with its line, and
             for a value of another shape.
 
     Example:

@@ -1,4 +1,4 @@
-"""What `Trajectory.body` and `Trajectory.load` show at a row."""
+"""Quantities of bodies and loads at a row, for `Trajectory.body` and `Trajectory.load`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nsjax.types import Array, PyTree
 
 
 def body_row(scene: Scene, name: str, gravity: Any, weight: tuple[Any, Any, Any]) -> dict[str, Array]:
-    """Motion and energies of a body of a ``weight``: mass, inertia, mass centre."""
+    """Motion and energies of a body; ``weight`` is its mass, inertia and mass centre."""
     a, (mass, inertia, com), frame = scene.algebra, weight, scene.frame(name)
     centre = scene.velocity(name, com)
     if scene.dimension == 2:
@@ -53,7 +53,7 @@ def load_row(scene: Scene, topology: Topology, name: str, p: PyTree) -> dict[str
 
 
 def weigh(scene: Scene, topology: Topology, p: PyTree, gravity: Any) -> Array:
-    """Energy of gravity [J]."""
+    """Potential energy of gravity [J]."""
     a, total = scene.algebra, None
     for part in topology.all_of("body"):
         height = a.dot(a.negative(gravity), scene.point(part.name, p[part.name].com))

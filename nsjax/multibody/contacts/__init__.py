@@ -1,1 +1,1 @@
-"""Contacts of mechanisms: shapes, pairs of them that meet, and the rows of their gaps and slips."""
+"""Contacts of mechanisms: shapes, pairs of shapes that meet, and the rows of their gaps and slips."""

@@ -1,4 +1,4 @@
-"""All pairs of shapes that meet: a pair of known shapes is one entry here."""
+"""Table of all kinds of pairs of shapes that meet: a new pair of known shapes is one entry here."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Kinds = tuple[str, str]
 
 
 class PairTable(collections.UserDict[Kinds, PairKind]):
-    """Kinds of pairs by those of their shapes: the entries of this file, and those that kinds of shapes
-    bring.
+    """Kinds of pairs, by the names of the kinds of both shapes: entries of this file, and the pairs that a
+    kind of shape registers itself (`ShapeKind.pairs`).
     """
 
     def _brought(self) -> dict[Kinds, PairKind]:
@@ -50,4 +50,4 @@ KINDS = PairTable(
         )
     }
 )  # fmt: skip
-"""Kinds of pairs by those of their shapes, first and second."""
+"""Kinds of pairs by the names of the kinds of their first and second shape."""

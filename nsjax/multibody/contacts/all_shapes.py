@@ -1,4 +1,4 @@
-"""All kinds of shapes: one more is one entry here."""
+"""Table of all kinds of shapes: a new kind is one entry here."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from nsjax.multibody.contacts.shape import ShapeKind
 
 
 def _never(x: Any) -> bool:
-    """Borders and points say nothing of their body."""
+    """Borders and points do not fill their body."""
     return False
 
 
 def _with_radius(x: Any) -> bool:
-    """A ball does, a point does not."""
+    """A sphere with a radius fills its body, a point does not."""
     return x.radius is not None
 
 

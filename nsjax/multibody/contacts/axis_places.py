@@ -1,7 +1,7 @@
-"""Where along the axis of a beam it is nearest to something: one place around each of its nodes.
+"""Points of the axis of a beam that are nearest to another shape: one place around each node of the beam.
 
-Around node ``k`` the parameter is looked for in ``[k - 1/2, k + 1/2]``, so that straight beams that lie on
-each other meet at all nodes, and crossing ones, or rings, at the nearest points of their curves.
+Around node ``k`` the parameter is searched in ``[k - 1/2, k + 1/2]``. Straight beams that lie on each other
+therefore meet at all nodes; crossing beams and rings meet at the nearest points of their curves.
 """
 
 from __future__ import annotations
@@ -22,29 +22,33 @@ from nsjax.multibody.flexible.tubes import Curve
 from nsjax.types import Array
 
 SOUND = 1e-3
-"""Change of the slope of a distance over an element, in its length, above which a nearest point is one: it
-moves with the bodies. Below, all of the element is about as near, and a point of the beam is taken.
+"""Second derivative of the distance by the parameter, in element lengths, above which the nearest point is
+well determined and moves with the bodies. Below it the whole element is about equally near, and the contact
+is at a fixed point of the beam.
 """
 
 PULL = 1e-4
-"""With what change of the slope such a point is drawn to the node: it then is off by a tenth of half an
-element at most where both ways meet, and stays where it is for slopes that are noise.
+"""Second derivative of the term that draws such a fixed point to the node, in element lengths. At the limit
+`SOUND` it shifts the point by at most a tenth (``PULL / SOUND``) of half an element; where the slope is
+rounding the point stays at the node.
 """
 
 STEPS = 12
-"""Steps of Newton, or halvings of the bracket, from an element to rounding."""
+"""Newton steps of the search, each replaced by a halving where it leaves the bracket: they reduce the error
+from an element to rounding.
+"""
 
 FOOT_STEPS = 3
-"""Newton steps of the foot on a second curve for each of them."""
+"""Newton steps of the foot on the second curve for each evaluation on the first one."""
 
 BESIDE = 0.05
 """Distance between two neighbouring places, in elements. Below it the place that lies at a bound of its
-interval makes no contact: the other one does.
+interval makes no contact, because its neighbour makes the same one.
 """
 
 
 class Axis(NamedTuple):
-    """The axis of a beam at an instant: its curve, nodes and their tangents (3, n + 1), whether closed."""
+    """The axis of a beam at an instant: curve, nodes (3, n + 1), tangents at them, whether it is closed."""
 
     curve: Curve
     nodes: Array
@@ -58,19 +62,19 @@ class Axis(NamedTuple):
 
 
 def wrapped(axis: Axis, u: Array) -> Array:
-    """A parameter of a closed axis in its first round."""
+    """Parameter of a closed axis reduced to its first round; unchanged for an open axis."""
     n = float(axis.nodes.shape[1] - 1)
     return u - n * lax.stop_gradient(jnp.floor(u / n)) if axis.closed else u
 
 
 class Places(NamedTuple):
-    """What is held of the places (k,) around the nodes.
+    """Contact places (k,) around the nodes of a beam, found at the start of a step.
 
     Args:
         at: parameters on the first axis.
-        lively: whether they are nearest points, and move with the bodies.
-        kept: whether they count.
-        foot: parameters on a second axis; None without one.
+        lively: whether each place is a nearest point, which moves with the bodies.
+        kept: whether each place makes a contact.
+        foot: parameters of the nearest points on a second axis; None without a second axis.
     """
 
     at: Array
@@ -80,17 +84,17 @@ class Places(NamedTuple):
 
 
 Slope = Callable[[Array, Any], tuple[Array, Array, Array, Any]]
-"""Slope of a distance at a parameter and foot, its change, length of the tangent, the foot found."""
+"""``(parameter, foot)`` to the slope of the distance, its derivative, length of the tangent, new foot."""
 
 
 def frozen(axis: Axis) -> Axis:
-    """Without derivatives."""
+    """The axis without derivatives."""
     curve, nodes, tangents = lax.stop_gradient(axis[:3])
     return Axis(curve, nodes, tangents, axis.closed)
 
 
 def bounds(axis: Axis) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes, and between which parameters the place around each is looked for."""
+    """Parameters of the nodes, and lower and upper bound of the search around each (k,)."""
     n = axis.nodes.shape[1] - 1
     node = np.arange(n if axis.closed else n + 1, dtype=float)
     low, high = node - 0.5, node + 0.5
@@ -100,7 +104,7 @@ def bounds(axis: Axis) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def lowest(
     slope: Slope, foot: Any, node: Array, low: Array, high: Array
 ) -> tuple[Array, Array, Any, Array]:
-    """The place around one node: parameter, whether it is a nearest point, foot, which bound holds it."""
+    """The place around one node: parameter, whether it is a nearest point, foot, bound (-1, 0, 1)."""
 
     def pulled(u: Array, foot: Any) -> tuple[Array, Array, Array, Any]:
         rate, bend, size, foot = slope(u, foot)
@@ -129,11 +133,11 @@ def lowest(
 
 
 def searched(axis: Axis, slope: Slope, feet: Any) -> Places:
-    """The places around all nodes; ``feet`` are those from which a second curve is looked at (k,)."""
+    """The places around all nodes; ``feet`` (k,) are initial parameters on a second curve."""
     node, low, high = (jnp.asarray(x) for x in bounds(axis))
     u, lively, foot, side = jax.vmap(lambda *x: lowest(slope, *x))(feet, node, low, high)
     n = node.shape[0]
-    # beyond a bound it is nearer still, and a neighbour's place there says so
+    # beyond a bound the distance still decreases, and the neighbour's place makes the contact there
     near = jnp.abs(jnp.roll(u, -1) - u) < BESIDE
     if axis.closed:
         near = jnp.abs(jnp.roll(u, -1) + n * (np.arange(n) == n - 1) - u) < BESIDE
@@ -144,7 +148,7 @@ def searched(axis: Axis, slope: Slope, feet: Any) -> Places:
 
 
 def slope_of(axis: Axis, distance: Callable[[Array], Array]) -> Slope:
-    """Slope of the distance of the axis from something of one piece."""
+    """Slope along the axis of a distance that is a function of the point."""
 
     def slope(u: Array, foot: Any) -> tuple[Array, Array, Array, Any]:
         along = lambda s: distance(axis.at(s)[0])  # noqa: E731
@@ -156,12 +160,12 @@ def slope_of(axis: Axis, distance: Callable[[Array], Array]) -> Slope:
 
 
 def followed(axis: Axis, other: Solid, places: Places) -> Array:
-    """Parameters (k,) with the derivatives of those that are nearest points: one Newton step."""
+    """Parameters (k,) of the places; one Newton step gives nearest points their derivatives."""
     bent = slope_of(frozen(axis), other.still().away)
 
     def one(u: Array, lively: Array) -> Array:
         bend = lax.stop_gradient(bent(u, None)[1])
-        # a change of the slope that vanishes, or is none of a minimum, moves nothing
+        # without a positive second derivative there is no minimum to follow
         moves = lively & (bend > 0.0)
         along = lambda s: other.away(axis.at(s)[0])  # noqa: E731
         rate = jax.jvp(along, (u,), (jnp.ones(()),))[1]
@@ -171,13 +175,13 @@ def followed(axis: Axis, other: Solid, places: Places) -> Array:
 
 
 class Pair(NamedTuple):
-    """Half the squared distance of two axes at parameters: its derivatives by both, guarded.
+    """Derivatives of half the squared distance of two axes by both parameters, guarded.
 
     Args:
-        slopes: two.
-        first, mixed, second: its second derivatives; ``mixed`` zero where an end holds the foot.
-        apart: (3,), from the second to the first; length: of it.
-        speed: of the first axis.
+        slopes: first derivatives by the first and by the second parameter.
+        first, mixed, second: second derivatives; ``mixed`` is zero where the foot rests at an end.
+        apart: vector (3,) from the second to the first point; length: its length, 1 where the points meet.
+        speed: length of the tangent of the first axis.
     """
 
     slopes: tuple[Array, Array]
@@ -190,7 +194,7 @@ class Pair(NamedTuple):
 
 
 def pair(one: Axis, other: Axis, u: Array, w: Array) -> Pair:
-    """Distance of two axes at parameters, and its derivatives."""
+    """Derivatives of half the squared distance of two axes at parameters ``u`` and ``w``."""
     (place, a, bow), (foot, b, arc) = one.at(u), other.at(w)
     apart = place - foot
     straight = dot(b, b)
@@ -217,13 +221,13 @@ def _kept(other: Axis, w: Array) -> Array:
 
 
 def _dropped(one: Axis, other: Axis, u: Array, foot: Array) -> Array:
-    """Newton's step of the foot of a point of the first axis."""
+    """Foot on the second axis, of a point of the first one, after a Newton step."""
     found = pair(one, other, u, foot)
     return _kept(other, foot - bounded(found.slopes[1] / found.second))
 
 
 def slope_between(one: Axis, other: Axis) -> Slope:
-    """Slope of the distance of the first axis from the second, whose foot follows."""
+    """Slope of the distance of the first axis from the nearest point (foot) of the second."""
 
     def slope(u: Array, foot: Any) -> tuple[Array, Array, Array, Any]:
         def step(_: Any, foot: Array) -> Array:
@@ -238,8 +242,8 @@ def slope_between(one: Axis, other: Axis) -> Slope:
 
 
 def feet(one: Axis, other: Axis) -> Array:
-    """For the nodes of the first axis (k,) the nearest of the nodes and middles of the elements of the
-    second.
+    """Parameters (k,) on the second axis of the node or middle of an element that is nearest to each node
+    of the first axis.
     """
     node, m = bounds(one)[0], other.nodes.shape[1] - 1
     halves = jnp.asarray(np.arange(2 * m + 1) / 2.0)
@@ -261,7 +265,7 @@ def between(one: Axis, other: Axis) -> Places:
 
 
 def _solved(found: Pair, lively: Array) -> tuple[Array, Array]:
-    """Newton's step of both parameters; of the foot alone where the first one is a point of the beam."""
+    """Newton step of both parameters; where the first is a fixed point of the beam, of the foot alone."""
     first, mixed = jnp.where(lively, found.first, 1.0), jnp.where(lively, found.mixed, 0.0)
     first, mixed = lax.stop_gradient((first, mixed))
     second = lax.stop_gradient(found.second)
@@ -274,7 +278,7 @@ def _solved(found: Pair, lively: Array) -> tuple[Array, Array]:
 
 
 def both_followed(one: Axis, other: Axis, places: Places) -> tuple[Array, Array]:
-    """Parameters (k,) on both axes: from those held a Newton step, and one that carries derivatives."""
+    """Parameters (k,) on both axes: a Newton step from the held ones, then one that carries derivatives."""
     last = one.nodes.shape[1] - 1
 
     def moved(u: Array, w: Array, lively: Array) -> tuple[Array, Array]:

@@ -1,8 +1,8 @@
-"""Pairs of two kinds of shapes, evaluated at once: contacts by name that are alike, and pairs of free
-bodies that are found anew in every step.
+"""Batches of pairs of two kinds of shapes, evaluated together: named contacts of equal options, and
+candidate pairs of free bodies that every step finds anew.
 
-The bodies are rigid, so that rates follow from where shapes meet: that of a gap is the velocity along the
-normal of one point against the other, as of all distances between closest points.
+The bodies are rigid. The rate of a gap therefore is the relative velocity of both contact points along the
+normal, as for every distance between closest points.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nsjax.types import Array, record
 
 @record()
 class Places:
-    """Pairs of a batch: bodies (n,) after the ground, which is 0; numbers of their shapes; what is held."""
+    """Pairs of a batch: numbers (n,) of both bodies (ground: 0), numbers of their shapes, held features."""
 
     first: Array
     second: Array
@@ -37,7 +37,7 @@ class Places:
 
 @record()
 class BatchMeetings:
-    """Where contacts of a batch meet: gaps (n, k), points and normals (n, k, d), tangents (n, k, nt, d)."""
+    """Contacts of a batch: gaps (n, k), points and normals (n, k, d), tangents (n, k, nt, d)."""
 
     gap: Array
     here: Array
@@ -48,15 +48,15 @@ class BatchMeetings:
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Pairs alike.
+    """Pairs of the same two kinds of shapes with the same options.
 
     Args:
-        part: one of them, between bodies ``"first"`` and ``"second"``.
-        rows: contacts of each.
-        names: of the parts; none of pairs that are found.
-        bodies: names of both bodies of each.
-        source: the pairs that are found; None of those by name.
-        smooth: whether it is known that all are without friction.
+        part: a contact with these options, between bodies ``"first"`` and ``"second"``.
+        rows: contacts of each pair.
+        names: names of the contacts; empty for candidate pairs.
+        bodies: names of both bodies of each named contact.
+        source: the candidate pairs; None for named contacts.
+        smooth: whether all contacts are known to be frictionless.
     """
 
     part: Part
@@ -68,42 +68,40 @@ class Batch:
 
     @property
     def group(self) -> str | None:
-        """Group with a capacity of the contacts by name; None: all are looked at."""
+        """Group whose capacity is below the number of named contacts; None: all of them are evaluated."""
         return self.part.option("group") if len(self.names) > self.places else None
 
     @property
     def places(self) -> int:
-        """Places for contacts by name in a step, as many as there are without a capacity."""
+        """Slots for named contacts in a step: the capacity of their group, else one for each contact."""
         capacity = self.part.option("capacity")
         known = all(x in SOLIDS for x in self.part.option("shapes"))
         return min(capacity, len(self.names)) if capacity and known else len(self.names)
 
     @property
     def many(self) -> int:
-        """Places for pairs."""
+        """Slots for pairs: all named contacts, or the capacity for candidate pairs."""
         return len(self.names) if self.source is None else self.source.capacity
 
     @property
     def slots(self) -> list[str]:
-        """Names of the contacts of places for pairs that are found: of their group, kinds of shapes, and a
-        number.
-        """
+        """Names of the contacts in the slots of candidate pairs: group, kinds of shapes, and a number."""
         if self.source is None:
             return []
         title = f"{self.source.group}.{'_'.join(self.source.kinds)}"
         return [f"{title}.{k}" for k in range(self.many * self.rows)]
 
     def _scene(self, tree: Bodies, first: Any, second: Any) -> Scene:
-        """Both bodies of a pair."""
+        """Scene of both bodies of a pair."""
         return scene_of(tree.dimension, jnp.zeros(()), tree.alone(first), tree.alone(second))
 
     def _meeting(self, tree: Bodies, ends: tuple[Any, Any], places: Places) -> gap_functions.Meeting:
-        """Gaps and slips of one pair."""
+        """Gaps, points and normals of one pair."""
         both = numbers.Contact(first=places.shapes[0], second=places.shapes[1])
         return gap_functions.meetings(self._scene(tree, *ends), self.part, both, places.near)
 
     def met(self, tree: Bodies, frames: Any, places: Places, tangents: int) -> BatchMeetings:
-        """Where its pairs meet, from the arrays of all bodies."""
+        """Gaps, points and normals of all pairs, from the frames of all bodies."""
         d, a = tree.dimension, ALGEBRA[tree.dimension]
 
         def one(ends: tuple[Any, Any], places: Places) -> BatchMeetings:
@@ -120,8 +118,8 @@ class Batch:
         return made
 
     def rates(self, tree: Bodies, frames: Any, places: Places, centres: Array) -> Array:
-        """Directions of the gap rates (n, 2, k, block) as derivatives: of features that are held they are
-        those of closest points only where the gap is zero.
+        """Derivatives (n, 2, k, block) of the gap rates by the velocities of both bodies. For held features
+        they equal those of the contact points only where the gap is zero.
         """
 
         def one(ends: tuple[Any, Any], places: Places, centres: tuple[Array, Array]) -> Array:
@@ -139,7 +137,7 @@ class Batch:
         return made
 
     def held(self, tree: Bodies, frames: Any, places: Places) -> Any:
-        """What a step holds fixed of its pairs; None: nothing."""
+        """Features of all pairs that a step holds fixed; None: none."""
         if not self.searched:
             return None
 
@@ -151,17 +149,17 @@ class Batch:
 
     @property
     def searched(self) -> bool:
-        """Whether features are searched for, and held during a step."""
+        """Whether features are searched for at the start of a step and held during it."""
         return gap_functions.kind_of(self.part).hold is not None
 
     def _ends(self, frames: Any, places: Places) -> tuple[Any, Any]:
-        """Entries of both bodies of all pairs."""
+        """Frames of the first and of the second bodies of all pairs."""
         return _taken(frames, places.first), _taken(frames, places.second)
 
 
 def _moves(dimension: int, frame: Any, centre: Array) -> Any:
-    """Rates (block, ...) of the entries of a body by its velocities: of its mass centre, and its spin, in
-    space about its own axes.
+    """Rates (block, ...) of the entries of a frame by the velocities of its body: velocity of the mass
+    centre, then spin (in space about the axes of the body).
     """
     origin, turn, angle, velocity, spin = frame
     arm, d = origin - centre, dimension
@@ -186,12 +184,12 @@ def _moves(dimension: int, frame: Any, centre: Array) -> Any:
 
 
 def _taken(frames: Any, places: Array) -> Any:
-    """The frames of these bodies."""
+    """The frames of the bodies with these numbers."""
     return jax.tree.map(lambda x: x[places], frames)
 
 
 def spread_out(a: Any, rows: int, x: Any) -> Array:
-    """A vector of the algebra, one or several, as an array (d, rows)."""
+    """One or several vectors of the algebra as an array (d, rows)."""
     if a.DIMENSION == 2:
         return jnp.stack([jnp.broadcast_to(a.value(c), (rows,)) for c in x])
     made: Array = a.many(x, rows)
@@ -199,18 +197,21 @@ def spread_out(a: Any, rows: int, x: Any) -> Array:
 
 
 def scene_of(dimension: int, time: Any, first: Frame | None, second: Frame | None) -> Scene:
-    """Both bodies of a pair, ``"first"`` and ``"second"``; None: the ground."""
+    """Scene of both bodies of a pair, named ``"first"`` and ``"second"``; None: the ground."""
     both = {"first": first, "second": second}
     still = ground(dimension)
     return Scene(dimension, time, {name: still if x is None else x for name, x in both.items()})
 
 
 def alike(parts: Sequence[Part], dimension: int, grounded: bool = True) -> list[Batch]:
-    """Contacts by name, those alike together, in the order of the first ones: of one kind, with the same
-    numbers given.
+    """Batches of named contacts with the same kind, options and shapes of numbers, in the order of the
+    first contact of each batch.
 
     Args:
-        grounded: whether those with the ground stand apart, so that its frame is no number.
+        parts: the contacts.
+        dimension: 2 or 3.
+        grounded: whether contacts with the ground make batches of their own, so that the frame of the
+            ground stays a constant.
     """
     groups: dict[Any, list[Part]] = {}
     for part in parts:

@@ -1,9 +1,9 @@
 """Contacts of the surfaces of beams with each other and with solids: one around each node of the first.
 
-A beam's section is circular and square to its axis, so that the nearest points of two surfaces lie on the
-line between those of the axes: the gap is their distance less both radii, and both forms of the
-specification, of axes and of surfaces, are one. Forces act where surfaces meet, on both at one point, so
-that they change neither momentum nor moment of momentum.
+The section of a beam is circular and perpendicular to its axis. The nearest points of two surfaces thus lie
+on the line between the nearest points of the axes: the gap is the distance of the axes less both radii, and
+the formulations by axes and by surfaces agree. Both contact forces act at one common point, so that they
+change neither momentum nor moment of momentum.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
 SOLIDS = ("plane", "box", "capsule", "cylinder", "hole")
-"""Shapes that the surface of a beam meets, besides others."""
+"""Solids that the surface of a beam meets, besides other beams."""
 
 
 def _axis(scene: Scene, part: Part, numbers: Any, which: int) -> Axis:
@@ -37,14 +37,14 @@ def _axis(scene: Scene, part: Part, numbers: Any, which: int) -> Axis:
 
 
 def _moving(scene: Scene, beam: str, axis: Axis, u: Array, arms: Array) -> Array:
-    """Velocities (3, k) of points of a beam."""
+    """Velocities (3, k) of points of a beam at ``arms`` (3, k) from its axis at parameters ``u`` (k,)."""
     u = axis_places.wrapped(axis, u)
     made: Array = jax.vmap(lambda s, arm: carried(scene, beam, axis[:3], s, arm), (0, 1), 1)(u, arms)
     return made
 
 
 def _back(axis: Axis, places: Places, more: Any) -> Array:
-    """By how much (k,) gaps of places that do not count stand back: by an element and radii."""
+    """Addition to the gaps (k,) that opens places without a contact: an element plus the radii; else 0."""
     along = axis.nodes[:, 1] - axis.nodes[:, 0]
     return jnp.where(places.kept, 0.0, jnp.sqrt(closest.dot(along, along)) + more)
 
@@ -54,7 +54,7 @@ def _solid(scene: Scene, part: Part, numbers: Any) -> Solid:
 
 
 def _held_solid(scene: Scene, part: Part, numbers: Any) -> Any:
-    """Places of a beam that may meet a solid."""
+    """Places of a beam, around its nodes, that may meet a solid."""
     axis, other = axis_places.frozen(_axis(scene, part, numbers, 0)), _solid(scene, part, numbers).still()
     none = jnp.zeros(len(axis_places.bounds(axis)[0]))
     return axis_places.searched(axis, axis_places.slope_of(axis, other.away), none)._replace(foot=None)
@@ -75,7 +75,7 @@ def _tube_solid(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 
 def _held_tubes(scene: Scene, part: Part, numbers: Any) -> Any:
-    """Places of a beam that may meet another, and their feet."""
+    """Places of a beam that may meet another beam, and their feet on it."""
     one, other = (axis_places.frozen(_axis(scene, part, numbers, k)) for k in (0, 1))
     return axis_places.between(one, other)
 
@@ -85,7 +85,7 @@ def _unit(x: Array) -> Array:
 
 
 def _between(scene: Scene, one: Array, other: Array) -> Array:
-    """Unit vector across two directions (3,), for axes that cross; of parallel ones, across the first."""
+    """Unit normal of two directions (3,), the normal of crossing axes; for parallel axes, of the first."""
     made = cross(one, other)
     square = closest.dot(made, made)
     askew = square > closest.PARALLEL

@@ -1,9 +1,10 @@
 """Contacts of two boxes: corners, faces and edges that meet.
 
-Which features meet is looked for by separating axes [Ericson, *Real-Time Collision Detection*, 4.4, 5.5]
-and by clipping one face against the other, and is held during a step (`held`); gaps, points and normals of
-the features then are smooth functions of the positions (`met`): of a corner against the plane of a face,
-and of two edges along their common normal. Rows without a contact stand back.
+Separating axes [Ericson, *Real-Time Collision Detection*, 4.4, 5.5] and the clipping of one face against
+the other tell which features meet; the features are held during a step (`held`). Gaps, points and normals
+of held features are smooth functions of the positions (`met`): of a corner against the plane of a face, and
+of two edges along their common normal. Rows without a contact have their gap opened by the sizes of both
+boxes.
 """
 
 from __future__ import annotations
@@ -20,17 +21,20 @@ from nsjax.multibody.coordinates.spatial_vectors import cross
 from nsjax.types import Array
 
 PREFER = 1e-6
-"""What another separating axis must gain to be chosen, in parts of the smallest half edge: above the
-rounding by which faces that lie on each other would change their roles.
+"""Gain in separation for which a face of the first box is preferred to one of the second, relative to the
+smallest half edge: above rounding, which would exchange the roles of faces that lie on each other.
 """
 
 EDGES_FIRST = 1e-3
-"""What an axis across two edges must gain on that of a face, in the same parts: where faces lie on each
-other all such axes are their normal, to the angle between them.
+"""Gain in separation for which the axis across two edges is preferred to that of a face, relative to the
+smallest half edge: where faces lie on each other, all axes across their edges are nearly the normal of the
+faces.
 """
 
 ASKEW = 1e-2
-"""Squared sine below which a crossing of edges takes the normal of the face: their own is lost."""
+"""Squared sine of the angle of two edges below which their contact takes the normal of the face: their own
+normal is then badly determined.
+"""
 
 
 class Box(NamedTuple):
@@ -42,20 +46,20 @@ class Box(NamedTuple):
 
 
 class BoxFeatures(NamedTuple):
-    """Features that meet.
+    """Features of two boxes that meet.
 
     Args:
-        second: (), whether the reference face is of the second box.
-        face, against: (d,) outward normals of the faces in the axes of their boxes.
+        second: (), whether the reference face belongs to the second box.
+        face, against: (d,) outward normals of the reference and incident face in the axes of their boxes.
         kept: (n,) rows with a contact.
-        corner: (2,) in the plane, whether a corner of the incident face meets, not one of the other; (8,)
-            in space, whether there is a corner and no crossing.
-        row: (8, 12) what each row shows: of the four corners of the incident face or where its edges come
-            over the reference face, where they leave it, and the corners of that.
-        share: (k,) where crossings are on the edges of the incident face.
-        across: (2, k) signs of the edges of the reference face that they cross.
-        crossed: (), whether two edges meet alone; one, other: (3,) which, and beside, opposite: (3,) on
-            which side of their boxes.
+        corner: in the plane (2,), whether the contact is a corner of the incident face, not of the
+            reference face; in space (8,), whether it is a corner, not a crossing of edges.
+        row: (8, 12) selection, for each row, of one of 12 candidates: four corners of the incident face or
+            entries of its edges over the reference face, four exits, four corners of the reference face.
+        share: (k,) position of the crossings along the edges of the incident face, 0 to 1.
+        across: (2, k) signs of the edges of the reference face that are crossed.
+        crossed: (), whether the only contact is of two edges; one, other: (3,) axis of each edge, one-hot;
+            beside, opposite: (3,) signs of the sides of their boxes on which these edges lie.
     """
 
     second: Array
@@ -74,7 +78,7 @@ class BoxFeatures(NamedTuple):
 
 
 def through(axes: Array, local: Array) -> Array:
-    """Vectors (d,) or (d, k) of a box's axes in those of the ground."""
+    """Vectors (d,) or (d, k), given along the axes of a box, in the axes of the ground."""
     if local.ndim == 1:
         return jnp.sum(axes * local[None, :], axis=1)
     return jnp.sum(axes[:, :, None] * local[None], axis=1)
@@ -106,7 +110,7 @@ def _reference(held: BoxFeatures, one: Box, other: Box) -> tuple[Box, Box]:
 
 
 def held(one: Box, other: Box) -> BoxFeatures:
-    """Which features meet."""
+    """Features of two boxes that meet, without derivatives."""
     one, other = lax.stop_gradient((one, other))
     own, others, c, f = _faces(one, other)
     least = PREFER * jnp.min(jnp.minimum(one.half, other.half))
@@ -133,7 +137,7 @@ def met(one: Box, other: Box, found: BoxFeatures) -> Met:
         gap, upper, lower, normal = _flat(found, reference, incident)
     else:
         gap, upper, lower, normal = _rows(found, reference, incident)
-    # of the incident box against the reference face, turned over where that is of the first
+    # points are of the incident box against the reference face: exchanged where that face is of the first
     here, there = jnp.where(found.second, upper, lower), jnp.where(found.second, lower, upper)
     normal = jnp.where(found.second, normal, -normal)
     back = jnp.where(found.kept, 0.0, jnp.sum(one.half) + jnp.sum(other.half))
@@ -150,12 +154,14 @@ def met(one: Box, other: Box, found: BoxFeatures) -> Met:
 
 
 def _edge(local: Array) -> Array:
-    """In the plane, along a face whose normal is given: across it."""
+    """Direction along a face of a planar box, from its normal."""
     return jnp.stack([-local[1], local[0]])
 
 
 def _flat_corners(found: BoxFeatures, reference: Box, incident: Box) -> tuple[Array, ...]:
-    """Normals of both faces, their edges in one direction, and their ends (2, 2)."""
+    """Normals of both faces, then of the reference face the direction, middle and half length; its corners
+    and those of the incident face (2, 2), in the same order.
+    """
     n, m = through(reference.axes, found.face), through(incident.axes, found.against)
     along = through(reference.axes, _edge(found.face))
     own = -through(incident.axes, _edge(found.against))  # faces oppose each other
@@ -174,7 +180,7 @@ def _flat_corners(found: BoxFeatures, reference: Box, incident: Box) -> tuple[Ar
 
 
 def _flat_held(found: BoxFeatures, reference: Box, incident: Box) -> BoxFeatures:
-    """In the plane: at each end of what both faces share, whose corner it is."""
+    """Features in the plane: which box owns the corner at each end of the overlap of both faces."""
     _, _, along, middle, wide, _, ends = _flat_corners(found, reference, incident)
     x = dot(along[:, None], ends - middle[:, None])
     slack = (1.0 + COINCIDE) * wide
@@ -198,17 +204,17 @@ def _flat(found: BoxFeatures, reference: Box, incident: Box) -> tuple[Array, Arr
 
 
 ROWS = 8
-"""Corners of what two rectangles share, at most."""
+"""Largest number of corners of the intersection of two rectangles."""
 
 CONTACTS = {2: 2, 3: ROWS}
-"""Contacts of two boxes."""
+"""Number of contacts of two boxes by dimension."""
 
 ROUND = np.array([[1.0, -1.0, -1.0, 1.0], [1.0, 1.0, -1.0, -1.0]])
 """Signs of the corners of a face in the order of its border."""
 
 
 def sides(local: Array) -> tuple[Array, Array]:
-    """The two axes of a face whose normal is along an axis."""
+    """The two axes along a face, one-hot (3,), from its normal along the third axis of the box."""
     plain = jnp.abs(local)
     first = jnp.stack([plain[2], plain[0], plain[1]])
     return first, jnp.stack([plain[1], plain[2], plain[0]])
@@ -224,7 +230,7 @@ def _face(box: Box, local: Array) -> tuple[Array, Array, Array, Array, Array]:
 
 
 def _clipped(found: BoxFeatures, reference: Box, incident: Box) -> BoxFeatures:
-    """In space: corners and crossings of the border of what both faces share."""
+    """Features in space: corners, and crossings of edges, of the overlap of both faces."""
     _, middle, along, half, corners = _face(reference, found.face)
     _, centre, own, wide, ends = _face(incident, found.against)
     x = seen(along, ends - middle[:, None])
@@ -237,9 +243,9 @@ def _clipped(found: BoxFeatures, reference: Box, incident: Box) -> BoxFeatures:
     enters = jnp.where(moving, jnp.minimum(low, high), jnp.where(outside, 2.0, -1.0))
     leaves = jnp.where(moving, jnp.maximum(low, high), jnp.where(outside, -1.0, 2.0))
     start, end = jnp.max(enters, axis=0), jnp.min(leaves, axis=0)
-    # what is shorter is a corner on a border, or none
+    # a shorter overlap is a corner on a border, or none
     shared = jnp.minimum(end, 1.0) - jnp.maximum(start, 0.0) > 4.0 * COINCIDE
-    # of the two borders the one that is crossed last on the way in and first on the way out
+    # an edge enters over the border that it crosses last, and leaves over the one that it crosses first
     border = jnp.concatenate([enters[0] >= enters[1], leaves[0] <= leaves[1]])
     ways = jnp.concatenate([-sign(way), sign(way)], axis=1)
     across = ways * jnp.stack([jnp.where(border, 1.0, 0.0), jnp.where(border, 0.0, 1.0)])
@@ -267,7 +273,7 @@ def _rows(found: BoxFeatures, reference: Box, incident: Box) -> tuple[Array, Arr
     edges, begins = jnp.concatenate([edges, edges], axis=1), jnp.concatenate([ends, ends], axis=1)
     # a corner of the incident face above the reference face
     height = dot(n[:, None], begins - middle[:, None])
-    # its edges over those of the reference face: along what stands across both
+    # edges of the incident face over edges of the reference face, along their common normal
     other = jnp.sum(along[:, :, None] * jnp.abs(found.across)[::-1][None], axis=1)
     upper = begins + found.share * edges
     side = jnp.sum(along[:, :, None] * (half[:, None] * found.across)[None], axis=1)
@@ -290,8 +296,8 @@ def _rows(found: BoxFeatures, reference: Box, incident: Box) -> tuple[Array, Arr
 
 
 def skewed(a: Array, b: Array, towards: Array) -> Array:
-    """Unit vectors across unit vectors ``a`` and ``b``, on the side of ``towards``; that itself where they
-    are almost parallel.
+    """Common unit normals of unit vectors ``a`` and ``b``, on the side of ``towards``; ``towards`` itself
+    where ``a`` and ``b`` are almost parallel.
     """
     made = cross(a, b)
     square = dot(made, made)
@@ -301,8 +307,8 @@ def skewed(a: Array, b: Array, towards: Array) -> Array:
 
 
 def nearest_points(upper: Array, a: Array, lower: Array, b: Array, normal: Array) -> tuple[Array, Array]:
-    """Nearest points of two lines through points along unit vectors, whose velocities along the normal are
-    the rate of the gap; of almost parallel ones ``upper`` and its foot.
+    """Nearest points of the lines through ``upper`` along ``a`` and through ``lower`` along ``b``; for
+    almost parallel lines ``upper`` and its foot. Their relative velocity along the normal is the gap rate.
     """
     between, lean = upper - lower, dot(a, b)
     square = 1.0 - lean * lean
@@ -313,11 +319,13 @@ def nearest_points(upper: Array, a: Array, lower: Array, b: Array, normal: Array
 
 
 PAIRED = np.array([[i, j] for i in range(3) for j in range(3)]).T
-"""Axes of the first and of the second box that are combined."""
+"""The nine combinations of an axis of the first with an axis of the second box, as two rows."""
 
 
 def _crossed(found: BoxFeatures, one: Box, other: Box, most: Array) -> BoxFeatures:
-    """Whether an axis across two edges separates the boxes better than their faces by ``most``."""
+    """Features with the contact of two edges where the axis across these separates the boxes better than
+    the best face, whose separation is ``most``.
+    """
     a, b = (
         jnp.stack([box.axes[:, int(k)] for k in row], axis=1)
         for box, row in zip((one, other), PAIRED, strict=True)

@@ -1,4 +1,4 @@
-"""Pairs of a group of shapes that are near each other, found in every step by spheres around them."""
+"""Candidate pairs of a group of shapes: the pairs that are near each other, found anew in every step."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from nsjax.multibody.coordinates.frames import Scene
 from nsjax.types import Array, PyTree, record
 
 SOLIDS = ("sphere", "box", "capsule", "cylinder", "plane")
-"""Shapes that a group with a capacity knows."""
+"""Kinds of shapes that a group with a capacity may hold."""
 
 REACH = 0.2
-"""Gap up to which a pair is a candidate, in parts of the smallest radius around a shape, unless given."""
+"""Default gap up to which a pair is a candidate, relative to the smallest radius around a shape."""
 
 Members = tuple[tuple[str, str], ...]
-"""Kind and body of each shape."""
+"""Kind and body of each shape of a group."""
 
 
 @record()
 class Found:
-    """Pairs that are near: their numbers (capacity,) in the list of all, ascending; places that hold one;
-    () whether there were more.
+    """Candidate pairs in slots: ``which`` (capacity,) their rows in the list of all pairs, ascending;
+    ``used`` (capacity,) slots that hold a pair; ``lost`` (), whether more pairs were near than slots.
     """
 
     which: Array
@@ -44,12 +44,13 @@ class Found:
 def listed(
     members: Members, split: int | None, apart: tuple[tuple[str, str], ...]
 ) -> dict[Any, np.ndarray]:
-    """All pairs of a group by their kinds, in the order of these: rows of the two shapes (m, 2) among those
-    of their kinds.
+    """All pairs of a group, by the kinds of their shapes: rows (m, 2) of both shapes among the shapes of
+    their kind.
 
     Args:
-        split: shapes from here on meet those before; None: all meet each other.
-        apart: bodies that do not meet.
+        members: kind and body of each shape.
+        split: shapes from this number on meet the shapes before it; None: all meet each other.
+        apart: pairs of bodies that do not meet.
     """
     row, counts = [], dict.fromkeys((kind for kind, _ in members), 0)
     for kind, _ in members:
@@ -78,11 +79,11 @@ class Candidates:
     """Pairs of two kinds of shapes of a group.
 
     Args:
-        group: its name.
-        kinds: of the first and of the second shape.
-        pairs_of: what `listed` makes all pairs of.
-        places: of the bodies (after the ground, which is 0) of the shapes of the two kinds.
-        capacity: places for pairs that are near.
+        group: name of the group.
+        kinds: kinds of the first and of the second shape.
+        pairs_of: arguments of `listed`, which makes the list of all pairs.
+        places: numbers of the bodies (ground: 0) of all shapes of the first and of the second kind.
+        capacity: slots for pairs that are near.
         dimension: 2 or 3.
     """
 
@@ -100,11 +101,11 @@ class Candidates:
 
     @property
     def many(self) -> int:
-        """Pairs."""
+        """Number of all pairs."""
         return len(self.rows)
 
     def pairs(self, slots: Found, p: PyTree) -> tuple[Array, Array, Any]:
-        """Bodies (capacity,) of the pairs, after the ground, and numbers of their shapes."""
+        """First and second bodies (capacity,) of the pairs in slots (ground: 0), and their shapes."""
         which = jnp.where(slots.used, slots.which, 0)
         rows = [jnp.asarray(x)[which] for x in self.rows.T]
         stacks = [p[self.group].shapes[kind] for kind in self.kinds]
@@ -113,7 +114,7 @@ class Candidates:
         return first, second, shapes
 
     def near(self, tree: Bodies, frames: Any, p: PyTree) -> Found:
-        """Pairs whose surroundings are nearer to each other than the reach of the group."""
+        """Pairs whose gap, bounded from below by `apart`, is less than the reach of the group."""
         (i, j), group = self.rows.T, p[self.group]
         one, other = (
             self._around(tree, frames, kind, np.array(places), group.shapes[kind])
@@ -125,7 +126,7 @@ class Candidates:
         return Found(which=which, used=which < self.many, lost=jnp.sum(near) > self.capacity)
 
     def _around(self, tree: Bodies, frames: Any, kind: str, places: np.ndarray, shapes: Any) -> Around:
-        """Spheres around all shapes of a kind."""
+        """Bounding volumes of all shapes of a kind."""
         own = jax.tree.map(lambda x: x[places], frames)
 
         def one(frame: Any, shape: Any) -> Around:
@@ -137,14 +138,14 @@ class Candidates:
 
 @record()
 class Around:
-    """What is looked at of a shape to tell whether it may be near another.
+    """Bounding volume of a shape, which tells whether the shape may be near another.
 
     Args:
-        centre: (d,).
-        radius: of a sphere around the shape; of a plane zero.
+        centre: (d,), of the shape [m].
+        radius: of a sphere around the shape [m]; of a plane zero.
         axes: (d, d) of a box, (d, 1) of a capsule or cylinder; (d, 1) normal of a plane; None: a sphere.
-        half: edges (d,), or length (1,).
-        thick: radius around what axes and half edges span.
+        half: half edges (d,) of a box, or half length (1,) of a capsule or cylinder [m].
+        thick: radius around the box or segment that axes and half edges span [m].
     """
 
     centre: Array
@@ -155,12 +156,13 @@ class Around:
 
 
 ROUND = ("capsule", "cylinder")
-"""Shapes inside a ball that moves along a segment."""
+"""Kinds of shapes whose bounding volume is a segment with a radius."""
 
 
 def apart(kinds: tuple[str, str], one: Around, other: Around) -> Array:
-    """Bound of the gap of two shapes from below [m]: exact for spheres and capsules, and against a plane
-    but for cylinders; else the largest gap along an axis of one of them, or of a sphere around one.
+    """Lower bound of the gap of two shapes [m]. It is exact between spheres and capsules, and for all
+    shapes but cylinders against a plane; else it is the largest gap along an axis of either shape, or
+    between one shape and the sphere around the other.
     """
     if kinds[1] == "plane":
         normal = other.axes[:, 0]
@@ -177,18 +179,18 @@ def apart(kinds: tuple[str, str], one: Around, other: Around) -> Array:
 
 
 def _along(one: Around, other: Around, way: Array) -> Array:
-    """Gap of two shapes along a direction: a plane across it is between them."""
+    """Gap of two shapes along a direction; where it is positive, a plane across it separates them."""
     size = one.thick + _half(one, way) + other.thick + _half(other, way)
     return jnp.abs(jnp.sum(way * (one.centre - other.centre))) - size
 
 
 def _half(x: Around, way: Array) -> Array:
-    """How far axes and half edges reach along a direction."""
+    """Half width, along a direction, of the box or segment that axes and half edges span."""
     return jnp.sum(jnp.abs(jnp.sum(x.axes * way[:, None], axis=0)) * x.half)
 
 
 def _from(x: Around, point: Array) -> Array:
-    """Distance of a point from a shape, or less; inside of a box minus its thickness."""
+    """Lower bound of the distance of a point from a shape; inside of a box minus its thickness."""
     away = point - x.centre
     if x.axes is not None:
         along = jnp.sum(x.axes * away[:, None], axis=0)
@@ -198,7 +200,7 @@ def _from(x: Around, point: Array) -> Array:
 
 
 def radius_of(kind: str, x: Any, dimension: int) -> Any:
-    """The radius of a sphere around a shape, which a plane has not."""
+    """Radius of a sphere around a shape [m]; a plane has none."""
     if kind == "box":
         edges = [x.half_length, x.half_height, x.half_depth][:dimension]
         return jnp.sqrt(sum(jnp.square(jnp.asarray(e, float)) for e in edges))
@@ -209,7 +211,7 @@ def radius_of(kind: str, x: Any, dimension: int) -> Any:
 
 
 def around(scene: Scene, body: str, kind: str, x: Any) -> Around:
-    """Around a shape of a body."""
+    """Bounding volume of a shape of a body."""
     centre, a = scene.position(body, x.at), scene.algebra
     if kind == "plane":
         normal = a.array(normal_of(scene, body, x))
@@ -226,8 +228,8 @@ def around(scene: Scene, body: str, kind: str, x: Any) -> Around:
 
 
 def first_of(near: Array, size: int) -> tuple[Array, Array]:
-    """The first ``size`` true entries of ``near`` (n,): their places (size,), n where there are fewer; and
-    which of them each entry is (n,), ``size`` for those that are none.
+    """Indices (size,) of the first ``size`` true entries of ``near`` (n,), n where there are fewer; and
+    the slot (n,) of each entry, ``size`` for entries without a slot.
     """
     count = jnp.cumsum(near)
     which = jnp.searchsorted(count, np.arange(1, size + 1), method="compare_all")

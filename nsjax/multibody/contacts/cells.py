@@ -8,12 +8,12 @@ import numpy as np
 from nsjax.types import Array, record
 
 IN_A_ROW = 16
-"""Points looked at in three neighbouring cells along x. A cell is as wide as the largest distance that is
-looked for; of equal spheres that do not overlap, three such cells have at most 3 * 4 centres inside and on
-their faces, when packed densest. More are reported as lost."""
+"""Points examined in three neighbouring cells along x. A cell is as wide as the distance of the search. Of
+equal spheres that do not overlap, three such cells hold at most 3 * 4 centres inside and on their faces, in
+the densest packing. Points beyond this number are reported as lost."""
 
 WIDE = 1 << 20
-"""Cells along an axis that have numbers of their own; beyond, cells share them, which costs time only."""
+"""Cells along an axis with numbers of their own; cells beyond share numbers, which costs only time."""
 
 NOBODY = np.iinfo(np.int64).max
 """Number of an empty slot: above all others."""
@@ -21,12 +21,12 @@ NOBODY = np.iinfo(np.int64).max
 
 @record()
 class CandidatePairs:
-    """Candidates of contact, in the order of their identities.
+    """Candidate pairs of a contact search, in ascending order of their identities.
 
     Args:
-        first, second: (capacity,) int, of each pair; zeros in empty slots.
+        first, second: (capacity,) int, numbers of both members; zeros in empty slots.
         identity: (capacity,) int, ``first * many + second``; `NOBODY` in empty slots.
-        lost: () bool, whether there were more than slots.
+        lost: () bool, whether there were more pairs than slots.
     """
 
     first: Array
@@ -41,11 +41,11 @@ class CandidatePairs:
 
 
 def near_pairs(x: Array, within: Array, count: int) -> tuple[Array, Array, Array]:
-    """Pairs of points ``x`` (n, 3) that may be within a distance: numbers (k,) of each, with ``count`` for
-    both where there is none, and whether some were left out.
+    """Pairs of points ``x`` (n, 3) that may be closer than ``within`` [m]: numbers (k,) of the first and of
+    the second point, both ``count`` in entries without a pair, and whether some pairs were left out.
 
-    Every point looks at those in its own cell and in half of the 26 around it, which lie in five rows of
-    cells of the sorted points: work in proportion to the points, besides the sort.
+    Each point is compared with the points of its own cell and of half of the 26 cells around, which form
+    five rows of cells in the sorted list. Besides the sort, the work grows linearly with the points.
     """
     n = x.shape[0]
     cell = jnp.floor((x - jnp.min(x, axis=0)) / within).astype(int) + 1
@@ -54,7 +54,7 @@ def near_pairs(x: Array, within: Array, count: int) -> tuple[Array, Array, Array
     number = number[order]
     rows = np.array([0, 1, WIDE - 1, WIDE, WIDE + 1])[:, None] * WIDE  # along y and z, half of them
     start = jnp.searchsorted(number, number + rows - 1)
-    # of a point's own row those behind it
+    # in the row of its own cell a point meets only later points
     start = jnp.where(rows == 0, np.arange(n) + 1, start)
     end = jnp.searchsorted(number, number + rows + 1, side="right")
     place = start[:, :, None] + np.arange(IN_A_ROW)
@@ -69,11 +69,14 @@ def near_pairs(x: Array, within: Array, count: int) -> tuple[Array, Array, Array
 def listed(
     first: Array, second: Array, wanted: Array, many: int, capacity: int, lost: Array
 ) -> CandidatePairs:
-    """The ``wanted`` (k,) pairs in slots.
+    """The pairs marked by ``wanted``, in slots.
 
     Args:
-        first, second: (k,) int below ``many``.
-        lost: () bool, whether some are missing already.
+        first, second: (k,) int below ``many``, members of all pairs.
+        wanted: (k,) bool, pairs to keep.
+        many: number of members.
+        capacity: number of slots.
+        lost: () bool, whether some pairs are missing already.
     """
     (place,) = jnp.nonzero(wanted, size=capacity, fill_value=-1)
     identity = jnp.where(place >= 0, first[place] * many + second[place], NOBODY)

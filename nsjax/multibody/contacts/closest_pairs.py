@@ -1,4 +1,4 @@
-"""Pairs of shapes that meet at closest points, from the frames of their bodies."""
+"""Contacts of pairs of shapes at their closest points, from the frames of their bodies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nsjax.types import Array
 
 
 def _sphere_solid(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
-    """A ball, or a point, against any solid."""
+    """Contact of a ball or point with any solid."""
     centre = scene.position(part.bodies[0], numbers.first.at)
     return _on_surface(centre, numbers.first.radius, *_other(scene, part, numbers).at(centre))
 
@@ -34,7 +34,7 @@ def _other(scene: Scene, part: Part, numbers: Any) -> Solid:
 
 
 def _balls(scene: Scene, part: Part, numbers: Any, centres: Array) -> Met:
-    """Balls around points (d, k) of the axis of the first shape against any solid."""
+    """Contacts of balls around points (d, k) of the axis of the first shape with any solid."""
     found = jax.vmap(_other(scene, part, numbers).at, 1, (0, 1))(centres)
     return _on_surface(centres, numbers.first.radius, *found)
 
@@ -61,7 +61,7 @@ def _held_boxes(scene: Scene, part: Part, numbers: Any) -> Any:
 
 
 def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
-    """Parameters of the points of a capsule's axis that may meet a box, and which of them do."""
+    """Parameters (3,) of points of a capsule's axis that may meet a box, and which of them are contacts."""
     middle, along, half = segment(scene, part.bodies[0], numbers.first)
     box = solid_box(scene, part.bodies[1], numbers.second)
     start, way = (boxes.seen(box.axes, x) for x in (middle - box.centre, along))
@@ -69,7 +69,7 @@ def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
 
 
 def _capsule_box(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
-    """From fixed points of the axis: the nearest one has no derivative along it."""
+    """Contacts at held points of the axis: at the nearest one the distance has no slope along the axis."""
     middle, along, half = segment(scene, part.bodies[0], numbers.first)
     places, kept = _held_capsule(scene, part, numbers) if near is None else near
     centres = middle[:, None] + places * along[:, None]
@@ -83,8 +83,8 @@ def _capsule_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 
 def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any, Array, Array]:
-    """Both rims of a pin in a hollow cylinder: centres (3, 2) and radii along two directions, the parts
-    of these three across the axis, and a point of the axis with its direction.
+    """Both rims of a pin in a hollow cylinder: centres (3, 2) and two radius vectors (3,); the components
+    of these three perpendicular to the axis of the hole; a point and the direction of this axis.
     """
     (first, second), pin, other = part.bodies, numbers.first, numbers.second
     a, turn = scene.algebra, scene.frame(part.bodies[0]).turn
@@ -101,7 +101,7 @@ def _pin_rims(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any, Array, 
 
 
 def _cylinder_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
-    """A pin in a hollow cylinder: of each rim the point nearest to the wall."""
+    """A pin in a hollow cylinder: one contact at the point of each rim that is nearest to the wall."""
     (centres, one, other), parts, start, along = _pin_rims(scene, part, numbers)
     near = _held_rims(scene, part, numbers) if near is None else near
     angles = jax.vmap(closest.farthest, (1, 0))(parts, near)
@@ -112,13 +112,13 @@ def _cylinder_hole(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 
 def _held_rims(scene: Scene, part: Part, numbers: Any) -> Any:
-    """Where on the rims of a pin it is nearest to the wall."""
+    """Angles (2,) of the points of both rims of a pin that are nearest to the wall."""
     across = _pin_rims(scene, part, numbers)[1]
     return lax.stop_gradient(jax.vmap(closest.farthest_searched, 1)(across))
 
 
 def _on_surface(centre: Array, radius: Any, distance: Array, normal: Array) -> Met:
-    """A ball whose centre is so far from a surface."""
+    """Contact of a ball whose centre is at ``distance`` from a surface, along ``normal``."""
     radius = 0.0 if radius is None else radius
     there = centre - distance * normal
     return Met(distance - radius, centre - radius * normal, there, normal)
@@ -195,7 +195,7 @@ def _unit(along: Array) -> Array:
 
 
 def carried(scene: Scene, beam: str, axis: tuple[Any, Array, Array], u: Array, arm: Array) -> Array:
-    """Velocity of a point of a beam at ``arm`` from its axis; sections turn as nodes do, linear between."""
+    """Velocity of a point of a beam at ``arm`` from its axis; the spin is linear between the nodes."""
     frame, (places, turns) = scene.frame(beam), tubes.weights(axis[0], u)
     a, away = scene.algebra, jnp.abs(u - np.arange(axis[1].shape[1]))
     spin = jnp.sum(jnp.where(away < 1.0, 1.0 - away, 0.0) * frame.spin, axis=1)
@@ -214,7 +214,7 @@ def _held_tube(scene: Scene, part: Part, numbers: Any) -> Any:
 
 
 def _check_pin(name: str, first: Any, second: Any) -> None:
-    """Refuses what is no hollow cylinder around a pin."""
+    """Refuse a hole that is no hollow cylinder, which a pin needs."""
     if second.axis is None or second.half_length is not None:
         what = "a socket" if second.axis is None else "a slot"
         raise InputError(

@@ -1,8 +1,8 @@
-"""Closest points of simple shapes in closed form, with exact derivatives and none that is not a number.
+"""Closest points of simple shapes in closed form, with exact derivatives that are never NaN.
 
-Points and vectors are arrays (d,), or (d, k) for k of them. Where a direction is lost (centres that meet, a
-centre on an axis, parallel axes), another one takes its place: the gap stays right, and its derivative is
-that along the direction taken.
+Points and vectors are arrays (d,), or (d, k) for k of them. Where a direction is undefined (coincident
+centres, a centre on an axis, parallel axes), a given direction replaces it: the gap stays right, and its
+derivative is the one along that direction.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from jax import lax
 from nsjax.types import Array
 
 MEET = 1e-14
-"""Points nearer than this coincide [m]: rounding of positions of the size of a metre, a hundred times."""
+"""Distance below which points coincide [m]: about a hundred roundings of a position of one metre."""
 
 PARALLEL = 1e-12
-"""Squared sine of an angle below which axes are parallel: beneath it the crossing of unit axes is rounding
-of their products, a thousand times.
+"""Squared sine of an angle below which axes are parallel: a thousand times the rounding of products of unit
+axes.
 """
 
 
 COINCIDE = 1e-6
-"""What is nearer than this in parts of its size coincides, as printed digits do: of two rows of contacts at
-one place one would be the other, so it stands back.
+"""Distance, relative to the size of the shapes, below which two contact points coincide, as points with six
+printed digits do. The second one would repeat the first, so its gap is opened.
 """
 
 
 @dataclasses.dataclass(frozen=True)
 class Met:
-    """Where two shapes meet.
+    """Contacts of two shapes.
 
     Args:
         gap: [m].
-        here, there: points on the first and on the second shape: arrays (d,) or (d, k), or vectors of the
-            algebra.
-        normal: unit vector to the first.
-        carried, moving: velocity of the point of the second, and of the first, that is no rigid body.
-        tangents: directions across the normal; None: those that follow from it.
+        here, there: contact points on the first and on the second shape: arrays (d,) or (d, k), or vectors
+            of the algebra.
+        normal: unit vector from the second to the first shape.
+        carried, moving: velocity of ``there`` and of ``here`` where that body is not rigid; else None.
+        tangents: directions across the normal; None: the default ones of the normal.
     """
 
     gap: Any
@@ -59,7 +59,7 @@ def dot(a: Array, b: Array) -> Array:
 
 
 def lengthened(apart: Array, instead: Array) -> tuple[Array, Array]:
-    """Length and direction of a vector; along ``instead`` where it has none."""
+    """Length and direction of a vector; the direction is ``instead`` where the vector vanishes."""
     square = jnp.sum(apart * apart, axis=0)
     away = square > MEET * MEET
     size = jnp.sqrt(jnp.where(away, square, 1.0))
@@ -68,19 +68,19 @@ def lengthened(apart: Array, instead: Array) -> tuple[Array, Array]:
 
 
 def within(x: Array, half: Any) -> Array:
-    """``x``, or the nearer one of ``-half`` and ``half``; None: no bounds."""
+    """``x`` clipped to ``-half`` to ``half``; None: no bounds."""
     if half is None:
         return x
     return jnp.where(x > half, half, jnp.where(x < -half, -half, x))
 
 
 def on_segment(point: Array, middle: Array, along: Array, half: Any) -> Array:
-    """The point of a segment (of a line for None) nearest to a point."""
+    """The point of a segment (of a line where ``half`` is None) that is nearest to a point."""
     return middle + within(dot(point - middle, along), half) * along
 
 
 def of_segments(one: tuple[Array, Array, Any], other: tuple[Array, Array, Any]) -> tuple[Array, Array]:
-    """The nearest points of two segments ``(middle, unit axis, half length)``; of parallel ones, some."""
+    """Nearest points of two segments ``(middle, unit axis, half length)``; for parallel ones any pair."""
     (m, d, h), (n, e, k) = one, other
     apart, lean = m - n, dot(d, e)
     c, f = dot(d, apart), dot(e, apart)
@@ -93,22 +93,22 @@ def of_segments(one: tuple[Array, Array, Any], other: tuple[Array, Array, Any]) 
 
 
 def between(here: Array, radius: Any, there: Array, other: Any, instead: Array) -> Met:
-    """Balls around two points of centre lines."""
+    """Contact of balls around points ``here`` and ``there`` of two centre lines."""
     length, unit = lengthened(here - there, instead)
     radius, other = (0.0 if x is None else x for x in (radius, other))
     return Met(length - radius - other, here - radius * unit, there + other * unit, unit)
 
 
 def inside(here: Array, radius: Any, there: Array, hollow: Any, instead: Array) -> Met:
-    """A ball inside a hollow around a point of its centre line: clearance less eccentricity."""
+    """Contact of a ball in a hollow of radius ``hollow`` around ``there``: clearance less eccentricity."""
     length, unit = lengthened(here - there, instead)
     radius = 0.0 if radius is None else radius
     return Met(hollow - radius - length, here + radius * unit, there + hollow * unit, -unit)
 
 
 def boxed(x: Array, half: Array) -> tuple[Array, Array]:
-    """Distance (negative inside) of a point (d,) from a box around the origin, and its direction; inside,
-    the nearest face counts, the first of several.
+    """Distance of a point (d,) from a box around the origin, negative inside, and the direction outward;
+    inside, both are of the nearest face, the first one of several.
     """
     depth = half - jnp.abs(x)
     nearest = jnp.arange(x.shape[0]) == jnp.argmin(depth)
@@ -121,13 +121,13 @@ def boxed(x: Array, half: Array) -> tuple[Array, Array]:
 def capsules(
     one: tuple[Array, Array, Any], radius: Any, other: tuple[Array, Array, Any], second: Any, instead: Array
 ) -> Met:  # fmt: skip
-    """Three contacts: the nearest points, and both ends of what parallel axes share, which hold them. An
-    end that is the nearest point already stands back.
+    """Three contacts of two capsules: at the nearest points, and at both ends of the overlap, which keep
+    parallel capsules from turning. The gap of an end that coincides with the nearest points is opened.
 
-    Two would not do: of capsules that cross at a small angle the nearest points lie between the ends, and
-    the upper one may sink at either. At 0.02 rad, with lengths of 1 m and radii of 0.05 m, both ends are
-    0.5 mm off. A row that changes between them would jump within a step, and its impulses would belong to
-    other points.
+    Two contacts would not do. Where capsules cross at a small angle, the nearest points lie between the
+    ends, and the upper capsule may sink at either end: at 0.02 rad, with lengths of 1 m and radii of
+    0.05 m, the gaps at both ends are 0.5 mm larger. A row that switched between points would make the gap
+    jump within a step and apply impulses at the wrong point.
     """
     (m, d, h), (n, e, k) = one, other
     lean, place = dot(d, e), dot(n - m, d)
@@ -146,19 +146,19 @@ def capsules(
 
 
 def sign(x: Array) -> Array:
-    """One with the sign of a number, of zero 1."""
+    """Sign of a number, 1 for zero."""
     return jnp.where(x < 0.0, -1.0, 1.0)
 
 
 def first_of(mask: Array) -> Array:
-    """The first true entry as ones and zeros; a search for it would be a kernel of its own."""
+    """One at the first true entry, else zeros; an argmax would be a kernel of its own."""
     n = mask.shape[0]
     before = np.tril(np.ones((n, n)), -1) * mask[None, :]
     return jnp.where(mask & (jnp.sum(before, axis=1) == 0.0), 1.0, 0.0)
 
 
 def set_back(places: Array, size: Any) -> Array:
-    """Which of places (d, k) coincide with one before them."""
+    """Mask (k,) of the points (d, k) that coincide with an earlier point."""
     k = places.shape[1]
     apart = jnp.sum((places[:, :, None] - places[:, None, :]) ** 2, axis=0)
     same = (apart <= (COINCIDE * size) ** 2) & np.tril(np.ones((k, k), bool), -1)
@@ -166,11 +166,11 @@ def set_back(places: Array, size: Any) -> Array:
 
 
 def along_box(middle: Array, along: Array, half: Any, edges: Array) -> tuple[Array, Array]:
-    """A segment in the axes of a box: parameters (3,) of its nearest point, and of both ends of what
-    lies over the nearest face; which of them are there.
+    """Parameters (3,) of a segment, given in the axes of a box: of the point nearest to the box, and of
+    both ends of the part over the nearest face; and which of them are distinct.
 
-    The derivative of the squared distance along a segment grows, linearly between the planes of the faces:
-    its zero is found by the values at these.
+    Along the segment the derivative of the squared distance does not decrease and is linear between the
+    planes of the faces: its values at these planes give its zero.
     """
     moving = jnp.abs(along) > COINCIDE
     rate = jnp.where(moving, along, 1.0)
@@ -203,8 +203,8 @@ def along_box(middle: Array, along: Array, half: Any, edges: Array) -> tuple[Arr
 def rims(
     normal: Array, middle: Array, along: Array, half: Any, radius: Any, fixed: tuple[Array, Array]
 ) -> Array:
-    """Points (3, 10) of a cylinder that a plane may meet: of each rim the deepest, and four that turn with
-    the body, on which it stands.
+    """Points (3, 10) of a cylinder that a plane may meet: of each rim the deepest point, and four points
+    fixed to the body, on which the cylinder stands.
     """
     side = normal - dot(normal, along) * along
     _, out = lengthened(side, fixed[0])
@@ -215,17 +215,19 @@ def rims(
 
 
 RIM_SAMPLES, RIM_STEPS = 8, 6
-"""Places of a rim of which the farthest, and the one opposite, start Newton's steps, and their number: a
-sixteenth of a turn is squared by each.
+"""Points sampled on a rim, of which the farthest and the one opposite start Newton's method, and the number
+of Newton steps: each squares the initial error, at most a sixteenth of a turn.
 """
 
 ROUND = 1e-9
-"""Bend of the squared distance along a rim, in its squared radius, below which all of it is as far."""
+"""Second derivative of half the squared distance along a rim, relative to the squared radius, below which
+all points of the rim are equally far.
+"""
 
 
 def _across_rim(across: tuple[Array, Array, Array], angle: Array) -> tuple[Array, Array]:
-    """Slope and bend along a rim of half the squared distance from an axis; where that is none of a largest
-    one, the bend of a step outwards.
+    """First and second derivative, along a rim, of half its squared distance from an axis. Where the second
+    one belongs to no maximum, it is replaced by one that makes a Newton step go outward.
     """
     c, u, w = across
     cos, sin = jnp.cos(angle), jnp.sin(angle)
@@ -242,10 +244,11 @@ def _outward(across: tuple[Array, Array, Array], angle: Array) -> Array:
 
 
 def farthest_searched(across: tuple[Array, Array, Array]) -> Array:
-    """Angle of the point of a rim ``c + cos u + sin w`` that is farthest from an axis, held fixed.
+    """Angle of the point of a rim ``c + cos u + sin w`` that is farthest from an axis, without derivatives.
 
     Args:
-        across: of centre and two radii that are square to each other, the parts across the axis (3,).
+        across: components (3,) perpendicular to the axis of ``c``, ``u`` and ``w``: the centre, and two
+            perpendicular radius vectors of the rim.
     """
     across = lax.stop_gradient(across)
     c, u, w = across
@@ -261,7 +264,7 @@ def farthest_searched(across: tuple[Array, Array, Array]) -> Array:
 
 
 def farthest(across: tuple[Array, Array, Array], near: Array) -> Array:
-    """That angle with its derivatives, from one nearby."""
+    """Angle of the farthest point of a rim with its derivatives, from an angle nearby."""
     angle = lax.stop_gradient(_outward(*lax.stop_gradient((across, near))))
     slope, bend = _across_rim(across, angle)
     return angle - slope / lax.stop_gradient(bend)

@@ -1,11 +1,11 @@
 """Contacts of convex solids with corners: hulls and boxes, and capsules on hulls.
 
-At the start of a step the nearest features of both are looked for. Solids that are in each other are moved
-apart for this along the axis of the least depth: that of a face of either, then the direction between the
-nearest points of the solids moved apart, if its depth is less. Further places are those that meet where
-one solid is tilted a little: corners and crossings of edges that hold a face on a face. Features are held
-during the step, and gaps are smooth functions of their vertices [Gilbert, Johnson, Keerthi 1988, *A fast
-procedure for computing the distance between complex objects*, IEEE J. Robot. Autom. 4(2)].
+At the start of a step the nearest features of both solids are searched. Overlapping solids are first moved
+apart along the axis of least depth: the normal of a face of either, then the direction between the nearest
+points of the separated solids, if the depth along it is less. Further contacts are the features that would
+meet if one solid were tilted slightly: corners and crossings of edges that support a face on a face. The
+features are held during the step; gaps are smooth functions of their vertices [Gilbert, Johnson, Keerthi
+1988, *A fast procedure for computing the distance between complex objects*, IEEE J. Robot. Autom. 4(2)].
 """
 
 from __future__ import annotations
@@ -28,43 +28,44 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
 STEPS = 40
-"""Vertices of the difference of both solids that are looked at, at most; the search ends by itself where no
-vertex is nearer.
+"""Largest number of vertices of the difference of both solids that the search visits; it ends earlier where
+no vertex is nearer.
 """
 
 APART = 1e-2
-"""Distance to which solids are moved apart to find what meets, in parts of the smaller one: a fifth of
-`TILT`, so that a tilt brings corners and edges nearer than the rest of a face; and far enough for `CLOSE`.
+"""Distance to which solids are moved apart for the search, relative to the size of the smaller one: a fifth
+of `TILT`, so that a tilt brings corners and edges nearer than the rest of a face; and large enough for
+`CLOSE`.
 """
 
 CLOSE = 1e-10
-"""Part of the squared distance by which a further vertex must be nearer. Rounding of the distance leaves
-``eps / APART**2 = 2e-12`` of its square; fifty times that.
+"""Relative decrease of the squared distance that a further vertex must bring: fifty times the rounding
+``eps / APART**2 = 2e-12`` of the squared distance.
 """
 
 ROUNDS = 4
-"""Directions that are tried one after the other, each the one between the nearest points of the solids that
-were moved apart along the last one: of sixty random hulls in each other two missed the least depth with two
-directions, one with four.
+"""Directions tried one after the other for the least depth, each between the nearest points of the solids
+moved apart along the last one: of sixty random overlapping pairs of hulls, two missed the least depth with
+two directions, one with four.
 """
 
 NUDGE = COINCIDE
-"""Tilt that tells which of parallel features are taken [rad]. It changes distances of points by as much as
-makes them coincide, in parts of the size of a solid, so that no gap is off by more; of the squared distance
-it is ``2 NUDGE / APART = 2e-4``, far above `CLOSE`.
+"""Tilt that decides between parallel features [rad]. It changes distances of points by `COINCIDE` relative
+to the size of a solid, which bounds the error of a gap. The squared distance changes by the relative amount
+``2 NUDGE / APART = 2e-4``, far above `CLOSE`.
 """
 
 ALIKE = 0.9
-"""Cosine up to which normals of further places may lean from that of the first, 26 degrees: nine times the
-tilt by which they are looked for. What leans more is another contact of the same solids, which holds
-nothing of this face.
+"""Cosine of the largest angle, 26 degrees, between the normals of further contacts and of the first: nine
+times the tilt of the search. Features with a larger angle are another contact of the same solids and do not
+support this face.
 """
 
 FACES_OF_TETRAHEDRON = np.array([[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]).T
 
 
 class Solid(NamedTuple):
-    """Vertices (3, n) in the axes of the ground, places (k, 3) of those of its faces, radius around it."""
+    """Vertices (3, n) in the axes of the ground, indices (k, 3) of the corners of its faces, radius [m]."""
 
     points: Array
     faces: Any
@@ -72,8 +73,8 @@ class Solid(NamedTuple):
 
 
 class Simplex(NamedTuple):
-    """Vertices (3,) of both solids by their places, the first ``size`` of which are met; the vector between
-    the nearest points.
+    """Nearest feature of the difference of two solids: indices (3,) of vertices of both, of which the first
+    ``size`` count, and the vector ``apart`` (3,) between the nearest points.
     """
 
     first: Array
@@ -83,16 +84,16 @@ class Simplex(NamedTuple):
 
 
 class SolidFeatures(NamedTuple):
-    """Features that meet, of k places.
+    """Features of two solids that meet, for k contacts.
 
     Args:
-        first, second: (3, k) vertices of both solids, by their places.
-        kind: (k,) 0.0 vertices or an edge and a vertex, 1.0 a vertex on a face of the second, 2.0 a face of
-            the first on a vertex, 3.0 two edges.
+        first, second: (3, k) indices of the vertices of both solids.
+        kind: (k,) 0.0 two vertices or an edge and a vertex, 1.0 a vertex of the first on a face of the
+            second, 2.0 a face of the first on a vertex of the second, 3.0 two edges.
         edge: (2, k) whether an edge of the first, and of the second, meets a vertex.
         normal: (3, k) from the second to the first.
-        outside: (k,) whether they were apart.
-        back: (k,) by how far places without a contact stand back.
+        outside: (k,) whether the solids were apart at the search.
+        back: (k,) addition to the gap where a row has no contact [m]; else zero.
     """
 
     first: Array
@@ -105,7 +106,7 @@ class SolidFeatures(NamedTuple):
 
 
 def _box_faces() -> Faces:
-    """Three corners of every face of a box, outward by right hand."""
+    """Indices of three corners of every face of a box, with the outward normal by the right-hand rule."""
     signs, found = CORNERS[3], []
     for axis in range(3):
         for way in (-1.0, 1.0):
@@ -134,7 +135,7 @@ def _solids(scene: Scene, part: Part, numbers: Any) -> tuple[Solid, Solid]:
 
 
 def _least_deep(one: Solid, other: Solid) -> tuple[Array, Array]:
-    """Separation along the normals of all faces, the largest one, and its direction to the first solid."""
+    """Largest separation along the normals of all faces, and its direction towards the first solid."""
     found = []
     for solid, against, way in ((other, one, 1.0), (one, other, -1.0)):
         if len(solid.faces):
@@ -158,7 +159,7 @@ def _column(points: Array, place: Array) -> Array:
 
 
 def _reduced(one: Array, other: Array, first: Array, second: Array) -> Simplex:
-    """The feature of a tetrahedron of differences that is nearest to the origin, outside of it."""
+    """The feature, nearest to the origin outside, of the tetrahedron of four differences of vertices."""
     y = jnp.stack([_column(one, i) - _column(other, j) for i, j in zip(first, second, strict=True)], axis=1)
     look = triangles.seen([y[:, k] for k in FACES_OF_TETRAHEDRON], jnp.zeros(3))
     over = jnp.where(look.over, look.height**2, jnp.inf)
@@ -168,7 +169,7 @@ def _reduced(one: Array, other: Array, first: Array, second: Array) -> Simplex:
     turns, size = triangles.first_vertex(flat, jnp.sum(edge, axis=1), jnp.sum(edge * look.shares))
     place = jnp.sum(FACES_OF_TETRAHEDRON * which[None].astype(int), axis=1)
     place = sum((turns[k].astype(int) * jnp.roll(place, -k) for k in range(3)), 0 * place)
-    # what is not met is the first vertex again
+    # unused indices repeat the first vertex
     place = jnp.where(jnp.arange(3) < size, place, place[0])
     away, way = triangles.from_feature([_column(y, k) for k in place], size, jnp.zeros(3))
     first, second = (
@@ -202,12 +203,12 @@ def _nearest(one: Array, other: Array, normal: Array) -> Simplex:
 
 
 def _second(x: Array) -> Array:
-    """The first of three places that differs from the first one."""
+    """The second distinct index of three."""
     return jnp.where(x[1] != x[0], x[1], x[2])
 
 
 def _features(x: Simplex) -> tuple[Array, Array, Array, Array]:
-    """Vertices of both, kind, and which has an edge, of `SolidFeatures`."""
+    """Entries ``first``, ``second``, ``kind`` and ``edge`` of `SolidFeatures`, from a nearest feature."""
     whole = x.size > 2.5
     many = [1 + (y[1] != y[0]) + ((y[2] != y[0]) & (y[2] != y[1])) for y in (x.first, x.second)]
     face = jnp.where(many[0] == 3, 2.0, jnp.where(many[1] == 3, 1.0, 3.0))
@@ -220,8 +221,8 @@ def _features(x: Simplex) -> tuple[Array, Array, Array, Array]:
 
 
 def _tilts(normal: Array, along: Array | None) -> Array:
-    """Rotation vectors (3, k): one that tells parallel features apart, and those by which a solid is
-    tilted: all round, or of a segment both ways.
+    """Rotation vectors (3, k) of the first solid for the searches: one that decides between parallel
+    features, then the tilts, in all directions, or of a segment in both.
     """
     one, other = (jnp.asarray(x) for x in space.tangents(normal))
     nudge = NUDGE * (0.8 * one + 0.6 * other)
@@ -276,7 +277,7 @@ def _held(scene: Scene, part: Part, numbers: Any) -> SolidFeatures:
 
 
 def _between(one: Solid, other: Solid, near: SolidFeatures) -> Met:
-    """Where features meet."""
+    """Contacts of held features."""
 
     def place(near: SolidFeatures) -> tuple[Array, Array, Array, Array]:
         a, b = (

@@ -1,9 +1,9 @@
 """Contacts of cylinders with flat ends on convex hulls.
 
-Rows are of points against the distance from a solid, as of a cylinder on a box
-(`nsjax.multibody.contacts.cylinders`): seven of the rims and three of the axis, at a radius, against the
-hull; vertices of the hull, the nearest one and those on which a plane through it would rest next, against
-the cylinder. Which points these are is looked for at the start of a step and held.
+Each row is the distance of a point from a solid, as for a cylinder on a box
+(`nsjax.multibody.contacts.cylinders`): seven points of the rims, and three points of the axis less a
+radius, against the hull; vertices of the hull, the nearest one and the next on which a tilted plane through
+it would rest, against the cylinder. The points are chosen at the start of a step and held.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
 QUARTERS = 0.5 * np.pi * np.arange(4)
-"""Directions in which the plane through the nearest vertex is tilted."""
+"""Directions in which the plane through the nearest vertex is tilted [rad]."""
 
 ROWS = 7 + 3 + 1 + len(QUARTERS)
-"""Points of the rims, of the axis, and vertices."""
+"""Number of contacts: points of the rims, points of the axis, nearest vertex, further vertices."""
 
 
 def away(faces: Faces, points: Array, x: Array) -> tuple[Array, Array]:
-    """Distance of a point (3,) from a hull with vertices (3, n), inside that of the least deep face below
-    zero; and its direction.
+    """Distance of a point (3,) from a hull with vertices (3, n), and its direction outward; inside the hull
+    the distance is negative, from the nearest face.
     """
     index = np.array(faces)
     still, centre = lax.stop_gradient((points, x))
@@ -63,7 +63,7 @@ def _cylinder(scene: Scene, part: Part, numbers: Any) -> Solid:
 
 
 def _held_vertices(points: Array, own: Solid) -> tuple[Array, Array]:
-    """Places (5,) of vertices (3, n) that a cylinder may meet, and which are no repetition."""
+    """Indices (5,) of the vertices (3, n) that a cylinder may meet, and which of them are no repetition."""
     distance, ways = jax.vmap(own.at, 1, (0, 1))(points)
     first = jnp.argmin(distance)
     way = ways[:, first]
@@ -80,7 +80,7 @@ def _held(scene: Scene, part: Part, numbers: Any) -> Any:
     middle, along, half = line = lax.stop_gradient(segment(scene, part.bodies[0], numbers.first))
     places, kept = cylinders.held_axis(line, other)
     ways = jax.vmap(lambda s: other.at(middle + s * along)[1])(places)
-    # at its ends the rims stand for the side
+    # at the ends of the axis the rims already make the contact
     inner = jnp.abs(places) < (1.0 - COINCIDE) * half
     side = kept & inner & (jnp.abs(dot(along[:, None], ways.T)) < cylinders.LATERAL)
     rims = lax.stop_gradient(cylinders.rims_of(scene, part.bodies[0], numbers.first))

@@ -1,10 +1,10 @@
 """Contacts of cylinders with flat ends against boxes, capsules and each other.
 
-Rows are of points against the distance from a solid (`nsjax.multibody.contacts.solid_distance`): of each
-rim the deepest point, of the nearer rim also the deepest one opposite, and four that are farthest apart
-over the face of the other solid, on which it stands; points of the axis, at a radius, where sides meet;
-corners of a box. Which points these are is looked for at the start of a step and held; a deepest point
-moves with the bodies.
+Each row is the distance of a point from a solid (`nsjax.multibody.contacts.solid_distance`): of each rim
+the deepest point; of the nearer rim also the deepest point of the opposite half, and the four
+points over the face of the other solid that are farthest apart, on which the cylinder stands; points of the
+axis, less a radius, where sides meet; corners of a box. The points are chosen at the start of a step and
+held; a deepest point moves with the bodies.
 """
 
 from __future__ import annotations
@@ -28,37 +28,39 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
 SAMPLES = 32
-"""Points of a rim that are looked at; four of them carry a cylinder that stands."""
+"""Points sampled on a rim; four of them carry a cylinder that stands."""
 
 HALVINGS = 45
-"""Halvings of a bracket: from its length to rounding."""
+"""Halvings of a bracket, which reduce its length to rounding."""
 
 SOUND = 1e-3
-"""Bend of the distance along a rim, in its radius, above which a deepest point is one."""
+"""Second derivative of the distance along a rim, in radii, above which the deepest point is well determined
+and moves with the bodies.
+"""
 
 FACE = 1e-12
-"""Change of a direction, along the axes of a solid, below which it still is that of one face: rounding, a
-thousand times.
+"""Change of a component of a direction, along the axes of a solid, below which the direction still belongs
+to the same face: a thousand times rounding.
 """
 
 LATERAL = 0.03
-"""Cosine between an axis and a direction up to which a point of the axis stands for the side round it: at a
-radius from it the side is off by half the square, 5e-4 of the radius.
+"""Cosine of the angle between the axis and the contact direction up to which a point of the axis, less a
+radius, represents the side of the cylinder: the error is half its square, 5e-4 of the radius.
 """
 
 OPPOSITE = -0.5
-"""Cosine of the angle from the deepest point of a rim beyond which the other half of it begins."""
+"""Cosine of the angle from the deepest point of a rim beyond which a point is on the opposite half."""
 
 
 class Rims(NamedTuple):
-    """Both rims of a cylinder: centres (3, 2) and two radii (3,) square to each other."""
+    """Both rims of a cylinder: centres (3, 2) and two perpendicular radius vectors (3,)."""
 
     centres: Array
     one: Array
     other: Array
 
     def at(self, end: Array, angle: Array) -> Array:
-        """A point (3,); ``end`` is 0.0 or 1.0."""
+        """Point (3,) of a rim; ``end`` is 0.0 for the first and 1.0 for the second rim."""
         centre = jnp.where(end > 0.5, self.centres[:, 1], self.centres[:, 0])
         return centre + jnp.cos(angle) * self.one + jnp.sin(angle) * self.other
 
@@ -68,7 +70,9 @@ class Rims(NamedTuple):
 
 
 class RimPoints(NamedTuple):
-    """Points of rims (k,): end, angle, bend of the distance there (zero: they stay), whether they count."""
+    """Points (k,) of rims: end, angle, second derivative of the distance along the rim (zero for fixed
+    points), and whether each makes a contact.
+    """
 
     end: Array
     angle: Array
@@ -99,7 +103,7 @@ def features(other: Solid, direction: Array) -> Array:
 
 
 def _halved(below: Any, low: Array, high: Array) -> Array:
-    """Where a condition ends that holds at ``low``; several (k,) of ``below`` (k,) -> (k,) in one loop."""
+    """Ends (k,), by bisection, of k conditions that hold at ``low``; ``below`` maps (k,) to (k,) bool."""
 
     def step(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         middle = 0.5 * (ends[0] + ends[1])
@@ -111,20 +115,20 @@ def _halved(below: Any, low: Array, high: Array) -> Array:
 
 
 def _picked(score: Array, mask: Array) -> Array:
-    """One at the first largest score of a mask, which is not empty."""
+    """One at the first largest score among the entries of a non-empty mask, else zeros."""
     score = jnp.where(mask, score, -jnp.inf)
     return first_of(score >= jnp.max(score))
 
 
 def held_rims(rims: Rims, other: Solid) -> RimPoints:
-    """Seven points of a cylinder against a solid."""
+    """Seven points of the rims of a cylinder that may meet a solid."""
     angles, step = 2.0 * np.pi * np.arange(SAMPLES) / SAMPLES, 2.0 * np.pi / SAMPLES
 
     def rate(end: Array, x: Array) -> Array:
         return dot(other.at(rims.at(end, x))[1], rims.along(x))
 
     def of_end(end: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """Deepest angle and distance there, the opposite one, four extreme ones over the same face."""
+        """Deepest and opposite angle, their second derivatives, depth, four extreme angles, none over."""
         away, way = jax.vmap(lambda x: other.at(rims.at(end, x)))(angles)
         start = jnp.sum(_picked(-away, away == away) * angles)
         opposite = jnp.sum(_picked(-away, jnp.cos(angles - start) < OPPOSITE) * angles)
@@ -137,7 +141,7 @@ def held_rims(rims: Rims, other: Solid) -> RimPoints:
         turns = [jnp.cos(angles - 0.5 * np.pi * k) for k in range(4)]
         four = jnp.stack([jnp.sum(_picked(x, over | none) * angles) for x in turns])
         rates, bends = jax.vmap(lambda x: jax.jvp(lambda y: rate(end, y), (x,), (jnp.ones(()),)))(pair)
-        # where two faces are as deep the distance has a kink: the point stays there
+        # where two faces are equally deep the distance has a kink, and the point is fixed
         bends = jnp.where(jnp.abs(rates) <= COINCIDE * bends, bends, 0.0)
         return pair, bends, depth, four, none
 
@@ -155,14 +159,14 @@ def held_rims(rims: Rims, other: Solid) -> RimPoints:
 
 
 def pointed(points: Array, radius: Any, other: Solid, kept: Array, size: Any) -> Met:
-    """Balls round points (3, k) against a solid; both touch in the middle of the gap."""
+    """Contacts of balls around points (3, k) with a solid, both contact points in the middle of the gap."""
     distance, unit = jax.vmap(other.at, 1, (0, 1))(points)
     middle = points - 0.5 * (radius + distance) * unit
     return Met(distance - radius + jnp.where(kept, 0.0, size), middle, middle, unit)
 
 
 def of_rims(rims: Rims, other: Solid, held: RimPoints, size: Any) -> Met:
-    """Contacts of the points that are held; the deepest ones move with the bodies."""
+    """Contacts of the held points of rims; the deepest points move with the bodies."""
 
     def one(end: Array, angle: Array, bend: Array) -> Array:
         rate = dot(other.at(rims.at(end, angle))[1], rims.along(angle))
@@ -175,13 +179,13 @@ def of_rims(rims: Rims, other: Solid, held: RimPoints, size: Any) -> Met:
 
 
 def held_axis(line: tuple[Array, Array, Any], other: Solid) -> tuple[Array, Array]:
-    """Parameters (3,) of a segment: of the point that is nearest to a solid, and of both ends of what is
-    over the same face; which of them differ. The distance from a convex solid is convex.
+    """Parameters (3,) of a segment: of the point nearest to a solid, and of both ends of the part over the
+    same face; and which of them differ. The distance from a convex solid is convex along the segment.
     """
     middle, along, half = line
     half = jnp.asarray(half, float)
 
-    # down the segment, and up it turned over
+    # one search in each direction along the segment
     sides = jnp.array([1.0, -1.0])
 
     def seen(s: Array) -> Array:
@@ -189,7 +193,7 @@ def held_axis(line: tuple[Array, Array, Any], other: Solid) -> tuple[Array, Arra
 
     ways = jax.vmap(lambda side, s: side * dot(seen(side * s), along))
     low, high = sides * _halved(lambda s: ways(sides, s) < -COINCIDE, jnp.full(2, -half), jnp.full(2, half))
-    # at an end of the segment the halves end within rounding of it
+    # a nearest point at an end of the segment is found within rounding
     near = 0.5 * (low + high)
     face = features(other, seen(near))
     over = jax.vmap(lambda s: jnp.all(jnp.abs(features(other, seen(s)) - face) < FACE))
@@ -199,7 +203,7 @@ def held_axis(line: tuple[Array, Array, Any], other: Solid) -> tuple[Array, Arra
 
 
 def joined(mets: list[Met]) -> Met:
-    """Contacts side by side."""
+    """Contacts of several lists in one."""
     gap = jnp.concatenate([x.gap for x in mets])
     here, there, normal = (
         jnp.concatenate([getattr(x, name) for x in mets], axis=1) for name in ("here", "there", "normal")
@@ -208,7 +212,7 @@ def joined(mets: list[Met]) -> Met:
 
 
 def turned_over(x: Met) -> Met:
-    """With the shapes exchanged."""
+    """Contacts with both shapes exchanged."""
     return Met(x.gap, x.there, x.here, -x.normal)
 
 
@@ -226,7 +230,7 @@ def _held_capsule(scene: Scene, part: Part, numbers: Any) -> Any:
 
 
 def _capsule_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
-    """From points of the axis that stay during a step, as a capsule against a box."""
+    """Contacts at points of the axis that are held during a step, as for a capsule on a box."""
     middle, along, half = segment(scene, part.bodies[0], numbers.first)
     places, kept = _held_capsule(scene, part, numbers) if near is None else near
     radius = numbers.first.radius
@@ -235,7 +239,7 @@ def _capsule_cylinder(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 
 def _facing(box: boxes.Box, direction: Array) -> Array:
-    """Signs (3, 4) of the corners of the face that looks along a direction, in the axes of the box."""
+    """Signs (3, 4), along the axes of a box, of the corners of the face that faces a direction."""
     own = boxes.seen(box.axes, direction)
     face = first_of(jnp.abs(own) >= jnp.max(jnp.abs(own)))
     first, second = boxes.sides(face)

@@ -1,4 +1,4 @@
-"""Gaps and slips of contacts, from the frames of the bodies."""
+"""Gaps and slip velocities of contacts, from the frames of the bodies."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Meeting:
 
     Args:
         gap: [m].
-        first, second: bodies; several of contacts of several pairs.
-        here, there: where they meet, on the first and on the second.
-        normal: from the second to the first.
-        tangents: directions across it.
-        carried: velocity of ``there``; None: that of the second body.
-        moving: velocity of ``here``; None: that of the first body.
+        first, second: names of the bodies; for contacts of several pairs, one name a contact.
+        here, there: contact points on the first and on the second body [m].
+        normal: unit vector from the second to the first.
+        tangents: unit vectors across the normal.
+        carried: velocity of ``there`` [m/s]; None: it moves with the second body.
+        moving: velocity of ``here`` [m/s]; None: it moves with the first body.
     """
 
     gap: Any
@@ -40,12 +40,12 @@ class Meeting:
     moving: Any = None
 
     def bodies(self, side: str) -> list[str]:
-        """The ``"first"`` or ``"second"`` body of every contact."""
+        """Names of the ``"first"`` or ``"second"`` bodies of all contacts."""
         own = getattr(self, side)
         return [own] * jnp.size(self.gap) if isinstance(own, str) else list(own)
 
     def slip(self, scene: Scene) -> list[Any]:
-        """Velocity of the first body against the second along the tangents [m/s]."""
+        """Slip velocity of the first body relative to the second along the tangents [m/s]."""
         a = scene.algebra
         one = self.moving
         if one is None:
@@ -58,12 +58,12 @@ class Meeting:
 
 
 def kind_of(part: Part) -> PairKind:
-    """The pair of shapes of a contact."""
+    """The kind of pair of a contact."""
     return KINDS[part.option("shapes")]
 
 
 def count(part: Part, numbers: Any, dimension: int) -> int:
-    """Contacts of a part."""
+    """Number of contacts of a part."""
     nodes = part.option("nodes")
     if nodes is not None:  # a contact of every node of a beam
         return int(nodes)
@@ -72,24 +72,24 @@ def count(part: Part, numbers: Any, dimension: int) -> int:
 
 
 def rigid(part: Part) -> bool:
-    """Whether both shapes of a contact stand on one rigid body each, not on the nodes of a beam."""
+    """Whether each shape of a contact is fixed to one rigid body, not to the nodes of a beam."""
     return part.option("nodes") is None and kind_of(part).rigid
 
 
 def names(part: Part, numbers: Any, dimension: int) -> list[str]:
-    """Names of its contacts."""
+    """Names of the contacts of a part."""
     n = count(part, numbers, dimension)
     return [part.name] if n == 1 else [f"{part.name}.{k}" for k in range(n)]
 
 
 def held(scene: Scene, part: Part, numbers: Any) -> Any:
-    """What a step holds fixed of a part's contacts; None: nothing."""
+    """Features of the contacts of a part that a step holds fixed; None: none."""
     find = kind_of(part).hold
     return None if find is None else find(scene, part, numbers)
 
 
 def meetings(scene: Scene, part: Part, numbers: Any, near: Any = None) -> Meeting:
-    """The contacts of a part; ``near`` is what its kind holds, None: it is looked for."""
+    """The contacts of a part; ``near`` are its held features, None: they are searched for."""
     a, met = scene.algebra, kind_of(part).meet(scene, part, numbers, near)
     here, there, normal = (
         x if x is None or isinstance(x, tuple) else a.vector(x) for x in (met.here, met.there, met.normal)
@@ -100,7 +100,7 @@ def meetings(scene: Scene, part: Part, numbers: Any, near: Any = None) -> Meetin
 
 
 def flat(rows: list[Any]) -> Array:
-    """Scalars, None for zero, and arrays (k,) as one array."""
+    """Scalars, arrays (k,) and None for zero, joined in one array."""
     if len(rows) == 1:
         return jnp.reshape(plane.value(rows[0]), -1)
     if all(x is None or jnp.ndim(x) == 0 for x in rows):
@@ -109,7 +109,7 @@ def flat(rows: list[Any]) -> Array:
 
 
 def columns(rows: list[list[Any]], counts: list[int]) -> Array:
-    """Slips of meetings with so many contacts as (nc, nt)."""
+    """Slips of meetings with ``counts`` contacts as one array (nc, nt)."""
     found = [
         jnp.stack([jnp.broadcast_to(plane.value(x), (n,)) for x in row], axis=1)
         for row, n in zip(rows, counts, strict=True)

@@ -1,4 +1,4 @@
-"""Contacts of all shapes of a group with all others: their pairs, in the order in which they are known."""
+"""Groups of contacts: all pairs of shapes of a group, and the capacity of candidate pairs in a step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nsjax.multibody.parts import GROUND, Part, made, number
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """What `contact_group` was given: shapes, bodies that do not meet, and the law as keywords."""
+    """Arguments of `contact_group`: shapes, pairs of bodies that do not meet, and the law as keywords."""
 
     first: tuple[Shape, ...]
     second: tuple[Shape, ...] | None
@@ -36,7 +36,7 @@ class Group:
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """All of them."""
+        """All shapes of the group."""
         return self.first + (self.second or ())
 
     @property
@@ -52,36 +52,39 @@ def contact_group(
 ) -> Part:  # fmt: skip
     """Contacts of all pairs of shapes, within a group or between two.
 
-    `assemble` makes a `contact` of every pair of shapes on two bodies, in the order in which their kinds
-    are known. Its name is those of the bodies, ``"crate_floor"``; a number follows where that is taken, by
-    another shape of the same body for instance. No contacts are made between bodies that a joint ties
-    (`hinge`, `slide`, `ball`, `universal`, `cylindrical`, `fixed`), nor between bodies that are fixed to
-    such ones, as in model files; with the ground, and what is fixed to it, they are.
+    `assemble` makes a `contact` of every pair of shapes on two different bodies, the shapes in the order of
+    their entry in the table of pairs. The contact is named after both bodies, ``"crate_floor"``; a number
+    follows where this name is taken, by another shape of the same body for instance. As in model files, no
+    contact is made between two bodies that a joint connects (`hinge`, `slide`, `ball`, `universal`,
+    `cylindrical`, `fixed`), nor between bodies that are fixed to these; contacts with the ground, and with
+    bodies that are fixed to it, are made.
 
     Args:
-        name: of the group; no contact has it.
-        first: shapes.
+        name: name of the group; no contact bears it.
+        first: shapes of the group.
         second: shapes that meet each of ``first``; None: those of ``first`` meet each other.
         exclude: pairs of bodies that do not meet, ``[("hand", "box")]`` for instance.
-        restitution, restitution_tangential, friction: of each contact, see `contact`; with friction against
-            spinning or rolling, all contacts are looked at, and a capacity is refused.
-        capacity: so many pairs of each two kinds of shapes, those with the ground apart, are looked at in a
-            step: the first ones that are nearer than ``reach`` at its start. More set the status bit
-            `nsjax.status.CANDIDATES_LOST`. As many as there are pairs: all are. None: all up to 60
-            contacts, and of bodies in absolute coordinates that only contacts join; of more so many as
-            `assemble` says in a warning.
-        reach: gap up to which a pair has a place: at least the way that a gap closes in half a step [m].
-            None: a fifth of the smallest radius around a shape.
+        restitution, restitution_tangential, friction: law of each contact, see `contact`; with friction
+            against spinning or rolling all contacts are evaluated, and a capacity is refused.
+        capacity: number of candidate pairs evaluated in a step, for each two kinds of shapes (pairs with
+            the ground count separately): the first pairs nearer than ``reach`` at the start of the step.
+            More near pairs set the status bit `nsjax.status.CANDIDATES_LOST`. A capacity of the number of
+            pairs evaluates all. None: all pairs are evaluated up to 60 contacts, and for bodies in
+            absolute coordinates that only contacts join; beyond, the number that a warning of `assemble`
+            gives.
+        reach: gap below which a pair is a candidate [m]: at least the distance by which a gap closes in
+            half a step. None: a fifth of the smallest radius around a shape.
 
     Raises:
         InputError: for groups without a pair, here or in `assemble`, and kinds that do not meet.
 
     Limits: names, parameters, impacts, notes and derivatives are those of all pairs, whatever the capacity;
-    the choice of a step has no derivative. ``gap_min`` of a pair that was not near since the row before is
-    its gap at the row. Pairs are chosen of `sphere`, `point`, `box`, `capsule`, `cylinder` and `plane`
-    where there are four or more alike; others are always looked at. Bodies in absolute coordinates that
-    only contacts join, with more than 2,000 pairs and a capacity: rows and parameters are those of the
-    places, ``"all.sphere_plane.0"``, with `schemes.moreau` alone, without derivatives and lists of impacts.
+    the choice of candidate pairs has no derivative. ``gap_min`` of a pair that was no candidate since the
+    row before is its gap at the row. Candidates are chosen among pairs of `sphere`, `point`, `box`,
+    `capsule`, `cylinder` and `plane`, where four or more pairs are of equal kinds; other pairs are always
+    evaluated. For bodies in absolute coordinates that only contacts join, with more than 2,000 pairs and a
+    capacity, rows and parameters belong to slots, ``"all.sphere_plane.0"``; such models run with
+    `schemes.moreau` alone, without derivatives and lists of impacts.
 
     Example:
         >>> from nsjax.multibody import assemble, body, box, contact_group, plane, sphere
@@ -114,7 +117,7 @@ def contact_group(
 
 
 def _shapes(name: str, which: str, given: Iterable[Shape]) -> tuple[Shape, ...]:
-    """As a tuple, of at least one."""
+    """The given shapes as a tuple of at least one, checked."""
     if isinstance(given, Shape) or not isinstance(given, Iterable):
         raise InputError(f"contact_group {name!r}: {which} = {given!r}; give a list of shapes")
     found = tuple(given)
@@ -129,7 +132,7 @@ def _shapes(name: str, which: str, given: Iterable[Shape]) -> tuple[Shape, ...]:
 
 
 def _bodies(name: str, pair: Any) -> tuple[str, str]:
-    """Two names of bodies."""
+    """An excluded pair as two names of bodies, checked."""
     if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
         raise InputError(f"contact_group {name!r}: exclude holds {pair!r}; give pairs of names of bodies")
     one, other = pair
@@ -137,7 +140,7 @@ def _bodies(name: str, pair: Any) -> tuple[str, str]:
 
 
 def meeting(group: Group, apart: set[frozenset[str]]) -> Iterator[tuple[Shape, Shape]]:
-    """Pairs of a group on two bodies, but those excluded and those of the sets ``apart``."""
+    """Pairs of shapes of a group on two bodies, without excluded bodies and without those in ``apart``."""
     apart = apart | {frozenset(pair) for pair in group.exclude}
     pairs: Iterable[tuple[Shape, Shape]] = itertools.combinations(group.first, 2)
     if group.second is not None:
@@ -148,7 +151,7 @@ def meeting(group: Group, apart: set[frozenset[str]]) -> Iterator[tuple[Shape, S
 
 
 def tied(parts: Iterable[Part]) -> set[frozenset[str]]:
-    """Pairs of bodies that do not touch each other: tied by a joint, or fixed to such ones."""
+    """Pairs of bodies that make no contact: connected by a joint, or fixed to bodies that are."""
     joints = [x for x in parts if isinstance(x, Part) and x.kind in JOINTS and JOINTS[x.kind].sizes]
     whole = {name: {name} for x in joints for name in x.bodies}
     for joint in joints:
@@ -164,7 +167,7 @@ def tied(parts: Iterable[Part]) -> set[frozenset[str]]:
 
 
 def ordered(one: Shape | None, other: Shape | None) -> tuple[Shape, Shape] | None:
-    """Two shapes in the order in which their kinds are known to meet; None if they are not."""
+    """Two shapes in the order of the entry of their kinds in the table of pairs; None without an entry."""
     if one is None or other is None:
         return None
     for pair in ((one, other), (other, one)):
@@ -174,7 +177,7 @@ def ordered(one: Shape | None, other: Shape | None) -> tuple[Shape, Shape] | Non
 
 
 def unused(name: str, taken: set[str]) -> str:
-    """The name, with a number if somebody has it; it is taken then."""
+    """The name, with a number if it is taken already; the result is added to ``taken``."""
     numbered = (f"{name}_{k}" for k in range(2, len(taken) + 3))
     found = name if name not in taken else next(x for x in numbered if x not in taken)
     taken.add(found)
@@ -182,19 +185,19 @@ def unused(name: str, taken: set[str]) -> str:
 
 
 LISTED = 2000
-"""Pairs of free bodies in absolute coordinates up to which those of a group with a capacity are contacts by
-name. More are told by their places alone: nothing is kept of a pair that is not near.
+"""Number of pairs of free bodies in absolute coordinates up to which a group with a capacity makes named
+contacts. Beyond, contacts are known by their slots alone, and nothing is stored of a pair that is not near.
 """
 
 
 def counted(group: Group) -> int:
-    """Pairs of shapes, those of one body among them."""
+    """Number of pairs of shapes of a group, including pairs on one body."""
     n = len(group.first)
     return n * (n - 1) // 2 if group.second is None else n * len(group.second)
 
 
 def free(parts: Iterable[Part]) -> bool:
-    """Whether nothing but contacts joins two bodies."""
+    """Whether only contacts join two bodies, and no joint, beam or load does."""
     parts = [x for x in parts if isinstance(x, Part)]
     loads = [x for x in parts if x.kind in LOADS]
     alone = all((len(x.bodies) == 1 or GROUND in x.bodies) and not x.option("law") for x in loads)
@@ -203,7 +206,8 @@ def free(parts: Iterable[Part]) -> bool:
 
 
 def with_groups(parts: Sequence[Part], coordinates: str) -> tuple[Part, ...]:
-    """Every group as its contacts, but those with a capacity of very many free bodies.
+    """Parts with every group replaced by its contacts, except groups with a capacity of very many free
+    bodies (`LISTED`), which stay.
 
     Raises:
         InputError: for groups without a pair, and kinds that do not meet.
@@ -227,26 +231,28 @@ def with_groups(parts: Sequence[Part], coordinates: str) -> tuple[Part, ...]:
 
 
 MANY_ROWS = 60
-"""Contacts between bodies beyond which a step looks at those of a group or a file that are near alone, and
-`assemble` says that there are many. Moreau's step takes 1.07 ms for a humanoid with 371 of which all are
-looked at, 0.6 ms with those that are near, MuJoCo's 0.033 ms.
+"""Number of contacts of a group or file beyond which a step evaluates only those that are near, and
+`assemble` warns. For a humanoid with 371 contacts Moreau's step takes 1.07 ms with all of them, 0.6 ms with
+those that are near; MuJoCo's step takes 0.033 ms.
 """
 
 UNASKED = 16
-"""Places for pairs of each two kinds of shapes where no capacity is given. Of the humanoid's 98 pairs of
-capsules two are near at most while it falls, eleven in random poses.
+"""Capacity for pairs of each two kinds of shapes where none is given. Of the humanoid's 98 pairs of
+capsules at most two are near while it falls, and at most eleven in random poses.
 """
 
 
 def few_of(name: str, capacity: int | None, reach: Any, contacts: list[Part]) -> list[Part]:
-    """Contacts of which a step looks at those that are near, and the part that has their reach."""
+    """Contacts of a group, of which a step evaluates those that are near, and the part with their reach."""
     of = (("group", name), ("capacity", capacity))
     own = [dataclasses.replace(x, options=(*x.options, *of)) for x in contacts]
     return [*own, Part("selection", name, (), numbers.GroupReach(reach=reach), of)]
 
 
 def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Part]:
-    """With the capacity of every group of contacts, or without the group where all are looked at."""
+    """Parts with the capacity and reach of every group settled; without the group where all contacts of
+    it are evaluated.
+    """
     found: list[Part | None] = list(parts)
     all_known = (coordinates == "absolute" and free(parts)) or any(turns(x.numbers) for x in parts)
     for part in [x for x in parts if x.kind == "selection"]:
@@ -277,7 +283,7 @@ def _settled(parts: Sequence[Part], dimension: int, coordinates: str) -> list[Pa
 
 
 def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[Part]:
-    """Those of a group."""
+    """The contacts of a group."""
     found = []
     for pair in meeting(part.numbers, apart):
         met = _known(part.name, pair)
@@ -292,7 +298,7 @@ def _contacts(part: Part, apart: set[frozenset[str]], taken: set[str]) -> list[P
 
 
 def _known(name: str, pair: tuple[Shape, Shape]) -> tuple[Shape, Shape]:
-    """Two shapes of a group in the order in which they are known to meet."""
+    """Two shapes of a group in the order of their entry in the table of pairs; an error without one."""
     met = ordered(*pair)
     if met is None:
         kinds, bodies = (" and ".join(x) for x in ([x.kind for x in pair], [x.body for x in pair]))
@@ -304,7 +310,7 @@ def _known(name: str, pair: tuple[Shape, Shape]) -> tuple[Shape, Shape]:
 
 
 def stand_ins(parts: Sequence[Part]) -> list[Part]:
-    """Every shape of the groups with a capacity as that of a contact, for checks of its numbers."""
+    """A contact for every shape of the groups with a capacity, by which the shape's numbers are checked."""
     found = []
     for part in (x for x in parts if x.kind == "contact_group"):
         for x in part.numbers.shapes:
@@ -316,10 +322,10 @@ def stand_ins(parts: Sequence[Part]) -> list[Part]:
 
 
 def with_candidates(parts: Sequence[Part], dimension: int, coordinates: str) -> tuple[Part, ...]:
-    """Groups with a capacity with numbers of their shapes side by side, as params hold them.
+    """Parts with the shapes of every group with a capacity stacked in arrays, as params hold them.
 
     Raises:
-        InputError: for what such a group does not know.
+        InputError: for shapes that such a group cannot hold.
     """
     return tuple(
         _as_numbers(part, dimension)
@@ -332,7 +338,7 @@ def with_candidates(parts: Sequence[Part], dimension: int, coordinates: str) -> 
 
 
 def _alike(part: Part, dimension: int) -> Part:
-    """A contact of a group with a capacity, with all numbers, so that those of a kind are alike."""
+    """A contact of a group with a capacity, with defaults for absent numbers, as batches need them."""
     if not all(x in SOLIDS for x in part.option("shapes")):
         return part
     own = part.numbers
@@ -341,7 +347,7 @@ def _alike(part: Part, dimension: int) -> Part:
 
 
 def _reach(shapes: list[tuple[str, Any]], name: str) -> Any:
-    """A part of the smallest radius around a shape, points left out."""
+    """Default reach: a fraction `REACH` of the smallest radius around a shape; points do not count."""
     radii = [
         jnp.asarray(radius_of(kind, x, 2 if getattr(x, "half_depth", None) is None else 3), float)
         for kind, x in shapes
@@ -355,7 +361,7 @@ def _reach(shapes: list[tuple[str, Any]], name: str) -> Any:
 
 
 def _as_numbers(part: Part, dimension: int) -> Part:
-    """A group with numbers side by side."""
+    """A group whose shapes of each kind are stacked in arrays."""
     group, name = part.numbers, part.name
     for shape in group.shapes:
         if shape.kind not in SOLIDS:
@@ -383,7 +389,7 @@ def _as_numbers(part: Part, dimension: int) -> Part:
 
 
 def filled(shape: Any, dimension: int) -> Any:
-    """Numbers of a shape with those that are not given, so that shapes of a kind can stand side by side."""
+    """A shape with defaults in place of None, so that shapes of a kind can be stacked in arrays."""
     a, own = ALGEBRA[dimension], {f.name: getattr(shape, f.name) for f in dataclasses.fields(shape)}
     unit = np.eye(dimension)
     instead = {

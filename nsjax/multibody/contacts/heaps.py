@@ -1,7 +1,7 @@
-"""Contacts of free bodies in absolute coordinates beside a group with a capacity, with rows by bodies.
+"""Contacts of free bodies in absolute coordinates with groups of candidate pairs, and their rows by bodies.
 
-Contacts by name stand first, in their order; after them come the places of pairs that are found anew in
-every step (`nsjax.multibody.contacts.candidates`).
+Named contacts come first, in their order; after them come the slots of candidate pairs, which are found
+anew in every step (`nsjax.multibody.contacts.candidates`).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree, record
 
 STACKED = "contacts alike"
-"""Key of `Stacked` in prepared params; no part has it, since names are words."""
+"""Key of `Stacked` in prepared params; no part can have this name, since names are words without blanks."""
 
 FOUND = "candidate pairs"
-"""Key of the pairs that a step looks at, and of what it holds of them, in refreshed params."""
+"""Key, in refreshed params, of the candidate pairs of a step and of their held features."""
 
 
 @record()
 class Stacked:
-    """Numbers of contacts by name: of the shapes of each batch, and of the laws (n,) of all in order."""
+    """Numbers of named contacts: shapes of each batch, and laws (n,) of all contacts in their order."""
 
     shapes: tuple[Any, ...]
     law: dict[str, Array]
@@ -42,14 +42,14 @@ class Stacked:
 
 @dataclasses.dataclass(frozen=True)
 class Contacts:
-    """All contacts of a mechanism of free bodies: functions of its system, and its
+    """All contacts of a mechanism of free bodies: contact functions of its system, and its
     `nsjax.core.pairs.Pairs`.
 
     Args:
         tree: the bodies.
-        batches: those by name first.
-        order: places of the contacts by name in those of the batches; None if they are the same.
-        tangents: per contact.
+        batches: batches of named contacts, then batches of candidate pairs.
+        order: index of each named contact in the concatenated batches; None if the order is the same.
+        tangents: number of tangents of a contact.
     """
 
     tree: Bodies
@@ -59,22 +59,22 @@ class Contacts:
 
     @functools.cached_property
     def named(self) -> tuple[Batch, ...]:
-        """Batches of contacts by name."""
+        """Batches of named contacts."""
         return tuple(x for x in self.batches if x.source is None)
 
     @functools.cached_property
     def found(self) -> tuple[Batch, ...]:
-        """Batches of pairs that are found."""
+        """Batches of candidate pairs."""
         return self.batches[len(self.named) :]
 
     def promises(self) -> dict[str, Any]:
-        """What the system is told."""
+        """Arguments of the system: structure of its mass matrix, islands, used slots, and pairs."""
         block = FREE.sizes[self.tree.dimension][1]
         structure = BlockDiagonal(block)
         return {"structure": structure, "islands": 0, "allowed": self.allowed, "pairs": self}
 
     def prepare(self, p: PyTree) -> Stacked:
-        """Numbers of the contacts by name side by side."""
+        """Numbers of the named contacts, stacked in arrays."""
         shapes = tuple(
             side_by_side([(p[name].first, p[name].second) for name in batch.names]) for batch in self.named
         )
@@ -89,7 +89,7 @@ class Contacts:
         return Stacked(shapes=shapes, law=law)
 
     def _in_order(self, x: Array) -> Array:
-        """Values of all contacts, batch by batch, in the order in which they stand."""
+        """Values of all contacts, given batch by batch, in the order of the contacts."""
         if self.order is None:
             return x
         n = len(self.order)
@@ -100,7 +100,7 @@ class Contacts:
         return made
 
     def _ends(self, batch: Batch) -> np.ndarray:
-        """Bodies (2, n) of contacts by name, after the ground, which is 0."""
+        """Numbers (2, n) of the bodies of named contacts (ground: 0)."""
         return np.array([[self.tree.places[x] or 0 for x in pair] for pair in batch.bodies]).T
 
     def _places(self, p: PyTree) -> list[Places]:
@@ -120,7 +120,7 @@ class Contacts:
         return places
 
     def refresh(self, t: Array, q: Array, p: PyTree) -> PyTree:
-        """Params with the pairs that are near, and what is held of all."""
+        """Params with the candidate pairs at (t, q) and the held features of all pairs."""
         frames, own, held = self.tree.all_frames(q, None, p), self._stacked(p).shapes, []
         for k, batch in enumerate(self.batches):
             slots = None
@@ -141,7 +141,7 @@ class Contacts:
         return frames, [(x, batch.met(self.tree, frames, x, self.tangents)) for batch, x in both]
 
     def _used(self, p: PyTree, values: list[Array], empty: Any) -> Array:
-        """Values (n, k, ...) of all batches as (nc, ...), ``empty`` where no pair is."""
+        """Values (n, k, ...) of all batches as (nc, ...); empty slots hold ``empty``, None: the reach."""
         flat = []
         for k, (batch, x) in enumerate(zip(self.batches, values, strict=True)):
             if batch.source is not None:
@@ -151,18 +151,18 @@ class Contacts:
         return self._in_order(jnp.concatenate(flat))
 
     def gap(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Gaps (nc,) [m]; the reach of their group in empty places."""
+        """Gaps (nc,) [m]; in empty slots the reach of their group."""
         return self._used(p, [met.gap for _, met in self._met(q, p)[1]], None)
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Velocities along the tangents (nc, nt) [m/s]."""
+        """Slip velocities along the tangents (nc, nt) [m/s]."""
         block = v.shape[0] // len(self.tree.names)
         moving = jnp.concatenate([v.reshape(-1, block), jnp.zeros((1, block))])
         rows = self.directions(t, q, p)[:, :, 1:]
         return jnp.sum(rows * moving[self.bodies(p)][:, :, None, :], axis=(1, 3))
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Places (nc,) with a pair."""
+        """Mask (nc,) of the slots that hold a pair; true for named contacts."""
         return self._used(p, [jnp.ones((x.many, x.rows), bool) for x in self.batches], False)
 
     def law(self, p: PyTree) -> ContactLaw:
@@ -177,16 +177,16 @@ class Contacts:
         return ContactLaw(**{key: jnp.concatenate(x) for key, x in columns.items()})
 
     def bodies(self, p: PyTree) -> Array:
-        """(nc, 2) int, see `nsjax.core.pairs.Pairs`."""
+        """Numbers (nc, 2) int of both bodies, see `nsjax.core.pairs.Pairs`."""
         n, found = len(self.tree.names), []
         for batch, x in zip(self.batches, self._places(p), strict=True):
             both = jnp.stack([jnp.asarray(x.first), jnp.asarray(x.second)], axis=1)
-            own = jnp.where(both == 0, n, both - 1)  # the ground comes last there
+            own = jnp.where(both == 0, n, both - 1)  # `Pairs` counts the ground last
             found.append(jnp.broadcast_to(own[:, None], (batch.many, batch.rows, 2)))
         return self._used(p, found, n)
 
     def directions(self, t: Array, q: Array, p: PyTree) -> Array:
-        """(nc, 2, 1 + nt, block) of gap rate and slips, see `nsjax.core.pairs.Pairs`."""
+        """Rows (nc, 2, 1 + nt, block) of gap rate and slips, see `nsjax.core.pairs.Pairs`."""
         frames, found = self._met(q, p)
         d, n = self.tree.dimension, len(self.tree.names)
         poses = q.reshape(n, -1)[:, :d]
@@ -207,12 +207,12 @@ class Contacts:
         return self._used(p, values, 0.0)
 
     def identity(self, p: PyTree) -> Array:
-        """(nc,) int, one number for each contact of each pair, ascending; empty places have their own."""
+        """Identities (nc,) int of the contacts of all pairs, ascending; empty slots have their own."""
         first = sum(x.many * x.rows for x in self.named)
         numbered = [jnp.arange(first)]
         for k, batch in enumerate(self.found, len(self.named)):
             slots: Found = p[FOUND][k][0]
-            # behind those of the pairs, so that they ascend
+            # numbers of empty slots follow those of the pairs, so that the list ascends
             empty = batch.source.many + np.arange(batch.many)  # type: ignore[union-attr]
             own = jnp.where(slots.used, slots.which, empty)
             numbered.append(first + (own[:, None] * batch.rows + np.arange(batch.rows)).reshape(-1))
@@ -220,13 +220,13 @@ class Contacts:
         return jnp.concatenate(numbered)
 
     def overflow(self, p: PyTree) -> Array:
-        """Whether there were more pairs than places."""
+        """Whether there were more candidate pairs than slots."""
         lost = [p[FOUND][k][0].lost for k in range(len(self.named), len(self.batches))]
         return jnp.any(jnp.stack(lost)) if lost else jnp.asarray(False)
 
 
 def _moments(arm: Array, ways: Array, turn: Array | None) -> Array:
-    """Moments of unit forces about the mass centre (..., 1 or 3): about body axes in space."""
+    """Moments (..., 1 or 3) of unit forces about the mass centre; in space along body axes."""
     if turn is None:
         return (arm[..., 0] * ways[..., 1] - arm[..., 1] * ways[..., 0])[..., None]
     i, j = np.array([1, 2, 0]), np.array([2, 0, 1])
@@ -237,8 +237,8 @@ def _moments(arm: Array, ways: Array, turn: Array | None) -> Array:
 def batches_of(
     parts: tuple[Part, ...], topology: Topology
 ) -> tuple[tuple[Batch, ...], tuple[int, ...] | None]:
-    """Batches of the contacts of a mechanism with groups of a capacity, and the order of those by name;
-    none without such groups.
+    """Batches of the contacts of a mechanism, and the order of the named contacts; no batches without
+    groups of candidate pairs in absolute coordinates.
     """
     groups = [x for x in parts if x.kind == "contact_group"]
     if topology.coordinates != "absolute" or not groups:
@@ -251,7 +251,7 @@ def batches_of(
 
 
 def _named(parts: tuple[Part, ...], dimension: int) -> tuple[list[Batch], tuple[int, ...] | None]:
-    """Contacts by name, those alike together."""
+    """Batches of named contacts, and the index of each contact in them; None if the order is the same."""
     found, standing, first = alike(parts, dimension, grounded=False), {}, 0
     for batch in found:
         for name in batch.names:
@@ -262,7 +262,7 @@ def _named(parts: tuple[Part, ...], dimension: int) -> tuple[list[Batch], tuple[
 
 
 def _found(part: Part, places: dict[str, int], dimension: int) -> list[Batch]:
-    """Places for the pairs of a group, kind by kind."""
+    """Batches of candidate pairs of a group, one for each two kinds of shapes."""
     members = part.option("members")
     what, batches = (members, part.option("split"), part.option("apart") or ()), []
     for kinds, rows in listed(*what).items():

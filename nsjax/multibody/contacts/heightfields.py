@@ -1,8 +1,9 @@
 """Terrain: heights over a regular grid, with two triangles in a cell, under points, balls, capsules, boxes.
 
-A point of a body looks, at the start of a step, for the nearest face, edge or vertex of the triangles in
-the cells around it; a ball, too, for the next two faces over which its centre stands, which hold it in a
-valley. They are held during the step, so that gaps are smooth functions of heights and positions.
+At the start of a step, each point of a body searches the cells around it for the nearest face, edge or
+vertex of their triangles. A ball also searches for the next two faces over which its centre lies; these
+support it in a valley. The features are held during the step, so that gaps are smooth functions of heights
+and positions.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from nsjax.multibody.parts import GROUND, Part, number
 from nsjax.types import Array, record
 
 PLACES = 3
-"""Contacts of a ball: its nearest point, and those on two more faces."""
+"""Contacts of a ball: with the nearest feature, and with two more faces."""
 
 CORNERS = np.array([[[0, 0], [1, 0], [1, 1]], [[0, 0], [1, 1], [0, 1]]])
-"""Vertices of both triangles of a cell, from above against the clock, as places beside its own."""
+"""Vertices of both triangles of a cell, counter-clockwise from above, as grid offsets from the cell."""
 
 POINTS_OF = {"sphere": 1, "capsule": 2, "box": 8, "corners": 8}
-"""Points of shapes that meet terrain."""
+"""Number of points by which a shape meets terrain."""
 
 
 @record()
 class Heightfield:
-    """Heights (nx, ny) over a rectangle [m], its half edges [m], its centre in body axes [m], and how its
-    axes are turned against those of the body (3,).
+    """Heights (nx, ny) over a rectangle [m], its half edges [m], its centre in body axes [m], and the
+    rotation vector (3,) of its axes relative to the body.
     """
 
     heights: Array
@@ -54,10 +55,10 @@ class TerrainFeatures(NamedTuple):
     """Features of terrain that meet a point.
 
     Args:
-        places: (3, 2, k) in the grid, of the vertices of their triangles, those that meet first.
+        places: (3, 2, k) grid indices of the vertices of the triangles; the vertices of the feature first.
         size: (k,) 1.0 a vertex, 2.0 an edge, 3.0 a face.
-        side: () 1.0 above the terrain, -1.0 below it.
-        back: (k,) by how far places without a contact stand back, which then are half an edge away.
+        side: () 1.0 for a point above the terrain, -1.0 below it.
+        back: (k,) addition that opens the gap of a row without a contact, to the sum of half edges [m].
     """
 
     places: Array
@@ -76,19 +77,19 @@ def heightfield(
     ``(i, j)`` and ``(i + 1, j + 1)``, as terrain of MuJoCo has.
 
     Args:
-        body: its name, ``"ground"`` for instance.
-        heights: (nx, ny) above the origin of its axes, along z [m].
+        body: name of the body that carries the terrain, ``"ground"`` for instance.
+        heights: (nx, ny) above the origin of the terrain's axes, along z [m].
         half_length, half_width: half edges of the grid along x and y [m].
-        at: its centre in body axes [m].
-        turned: rotation vector (3,) of its axes against those of the body.
+        at: centre of the grid in body axes [m].
+        turned: rotation vector (3,) of the terrain's axes relative to the body [rad].
 
     Raises:
         InputError: for less than two rows or columns of heights, and edges that are not positive.
 
-    Limits: a centre or point beside the grid has no contact. Boxes meet it with their corners, capsules
-    with both ends: a peak may stand between these. Gaps above the distance between two points of the grid
-    are not those of the nearest point. A ball is compared with all cells within its radius. Heights that
-    are varied are those of one contact: each has its own.
+    Limits: a centre or point beside the grid has no contact. Boxes meet the terrain with their corners and
+    capsules with both ends only: a peak may stand between these. A gap larger than the spacing of the grid
+    is not that of the nearest point. A ball is compared with all cells within its radius. Each contact has
+    heights of its own: varied heights act in one contact only.
 
     Source: *MuJoCo documentation*, XML reference, asset/hfield (the triangles of a cell); [Ericson,
     *Real-Time Collision Detection*, 5.1.5] (closest points).
@@ -121,13 +122,13 @@ def heightfield(
 
 
 def _steps(x: Heightfield) -> tuple[Array, Array]:
-    """Half edges (2,) of the grid, and the distances (2,) between its points."""
+    """Half edges (2,) of the grid and its spacings (2,) [m]."""
     half = jnp.stack([jnp.asarray(x.half_length, float), jnp.asarray(x.half_width, float)])
     return half, 2.0 * half / (np.array(np.shape(x.heights)) - 1.0)
 
 
 def _vertices(x: Heightfield, places: Array) -> list[Array]:
-    """Vertices of triangles, three (3, ...), from their places (3, 2, ...) in the grid."""
+    """Three vertices (3, ...) of triangles, from their grid indices (3, 2, ...)."""
     half, step = _steps(x)
     heights = jnp.asarray(x.heights, float)
     return [
@@ -136,12 +137,12 @@ def _vertices(x: Heightfield, places: Array) -> list[Array]:
 
 
 def _turn(scene: Scene, part: Part, x: Heightfield) -> Any:
-    """Turn of the axes of the terrain against the ground, as the two that make it."""
+    """Rotations of the terrain's axes: of its body against the ground, and of the axes in the body."""
     return scene.frame(part.bodies[1]).turn, rotation_of(x.turned)
 
 
 def _back(turn: Any) -> Any:
-    """The turn the other way round."""
+    """The inverse rotation; None: no rotation."""
     return None if turn is None else turn.T
 
 
@@ -157,13 +158,13 @@ def _seen(scene: Scene, part: Part, numbers: Any) -> Array:
 
 
 def _triangle(number: Array, wide: int) -> Array:
-    """Places (3, 2) of the vertices of a triangle, from its number."""
+    """Grid indices (3, 2) of the vertices of a triangle, from its number."""
     cell, other = number // 2, number % 2 == 1
     return jnp.stack([cell // wide, cell % wide]) + jnp.where(other, CORNERS[1], CORNERS[0])
 
 
 def _above(x: Heightfield, point: Array) -> tuple[Array, Array]:
-    """Height of a point (3,) above the triangle below it, and whether one is there."""
+    """Height of a point (3,) above the triangle below it, and whether the point is over the grid."""
     half, step = _steps(x)
     many = np.array(np.shape(x.heights))
     share = (point[:2] + half) / step
@@ -177,7 +178,7 @@ def _above(x: Heightfield, point: Array) -> tuple[Array, Array]:
 
 
 def _window(x: Heightfield, point: Array, radius: Any) -> tuple[Array, Array]:
-    """Places (2,) of the first and of the last cell that are looked at."""
+    """Indices (2,) of the first and of the last cell within a radius and a spacing of a point."""
     half, step = _steps(x)
     last = np.array(np.shape(x.heights)) - 2
     ends = (point[:2] + way * (radius + step) + half for way in (-1.0, 1.0))
@@ -186,7 +187,7 @@ def _window(x: Heightfield, point: Array, radius: Any) -> tuple[Array, Array]:
 
 
 def _looked(x: Heightfield, number: Array, point: Array, side: Array) -> tuple[triangles.Seen, Array]:
-    """A triangle as a point sees it, and whether it stands over its face."""
+    """Distances of a point from a triangle, and whether the point is over its face on the given side."""
     corner = [k[:, None] for k in _vertices(x, _triangle(number, x.heights.shape[1] - 1))]
     found = triangles.seen(corner, point)
     return found, (found.over & (found.height * side >= 0.0))[0]
@@ -222,8 +223,8 @@ def _searched(x: Heightfield, point: Array, radius: Any, many: int) -> TerrainFe
 
 
 def _feature(x: Heightfield, number: Array, point: Array, side: Array) -> tuple[Array, Array]:
-    """Places (3, 2) of the vertices of a triangle, those first that are nearest, and the size of that
-    feature.
+    """Grid indices (3, 2) of the vertices of a triangle, those of the nearest feature first, and the number
+    of vertices of that feature.
     """
     found, over = _looked(x, number, point, side)
     least = found.squares[:, 0]
@@ -234,13 +235,13 @@ def _feature(x: Heightfield, number: Array, point: Array, side: Array) -> tuple[
 
 
 def _foot(x: Heightfield, places: Array, size: Array, point: Array) -> tuple[Array, Array, Array]:
-    """Distance of a point from a feature, the foot on it, the direction from there."""
+    """Distance of a point from a feature, the foot on the feature, and the direction from the foot."""
     away, way = triangles.from_feature(_vertices(x, places), size, point)
     return away, point - away * way, way
 
 
 def _inserted(best: tuple[Array, Array], nearest: Array, face: Array, number: Array) -> tuple[Array, Array]:
-    """The least square of all, and behind it those of faces in order, with those of one more triangle."""
+    """The least squared distance so far, followed by the sorted ones of faces, after one more triangle."""
     squares, numbers = best
     new = jnp.concatenate([nearest[None], jnp.full(squares.shape[0] - 1, face)])
     before = new < squares
@@ -254,7 +255,7 @@ def _inserted(best: tuple[Array, Array], nearest: Array, face: Array, number: Ar
 
 
 def _many(part: Part, numbers: Any) -> int:
-    """Contacts of each point or ball."""
+    """Number of contacts of each point or ball."""
     return 1 if getattr(numbers.first, "radius", None) is None else PLACES
 
 
@@ -298,7 +299,7 @@ def _count(part: Part, numbers: Any, dimension: int) -> int:
 
 
 def _drawn(scene: Scene, name: str, body: str, x: Any) -> tuple[shapes.Shape, ...]:
-    """Its triangles."""
+    """The triangles of terrain, for pictures."""
     many = np.shape(x.heights)
     places = np.stack(np.meshgrid(*(np.arange(k) for k in many), indexing="ij")).reshape(2, -1)
     points = _vertices(x, jnp.asarray(places)[None])[0]

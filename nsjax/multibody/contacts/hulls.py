@@ -1,6 +1,6 @@
 """Contacts of convex hulls: their vertices on planes; spheres on their faces, edges and vertices.
 
-Which of these meet is looked for at the start of a step and held; gaps then are smooth functions of the
+The features that meet are searched at the start of a step and held; gaps then are smooth functions of the
 vertices and of the positions of both bodies [Ericson, *Real-Time Collision Detection*, 5.1.5].
 """
 
@@ -22,22 +22,22 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array
 
 ROWS = 8
-"""Contacts of a hull with a plane, where it has so many vertices."""
+"""Largest number of contacts of a hull with a plane."""
 
 TILT = 0.05
-"""Tangent of the angle by which a plane is tilted to find the vertices, beside the deepest, on which a hull
-would rest next.
+"""Tangent of the angle by which a plane is tilted to find the vertices, besides the deepest one, on which a
+hull would come to rest.
 """
 
 ROUND = 2.0 * np.pi * np.arange(ROWS - 1) / (ROWS - 1)
-"""Directions in which it is tilted."""
+"""Directions in which the plane is tilted [rad]."""
 
 Faces = tuple[tuple[int, int, int], ...]
 
 
 class HullFeature(NamedTuple):
-    """A feature of a hull: ``corners`` (3, n) picks the vertices of a face, turned outwards, so that those
-    of an edge or the vertex come first; ``size`` () is 1.0 at a vertex, 2.0 at an edge, 3.0 at a face.
+    """A feature of a hull: ``corners`` (3, n), one-hot rows of the three vertices of a face with outward
+    orientation, the vertices of the feature first; ``size`` (), 1.0 a vertex, 2.0 an edge, 3.0 a face.
     """
 
     corners: Array
@@ -45,7 +45,8 @@ class HullFeature(NamedTuple):
 
 
 def prepared(body: str, points: Any) -> tuple[Any, Faces]:
-    """Vertices (n, 3) of the convex hull of points (k, 3), and its triangles, outward by right hand.
+    """Vertices (n, 3) of the convex hull of points (k, 3), and its triangles, with outward normals by the
+    right-hand rule.
 
     Raises:
         InputError: for points that span no volume.
@@ -75,7 +76,7 @@ def prepared(body: str, points: Any) -> tuple[Any, Faces]:
 
 
 def vertices_of(scene: Scene, body: str, x: Any) -> Array:
-    """Vertices (3, n) in the axes of the ground."""
+    """Vertices (3, n) of a hull in the axes of the ground."""
     a, columns = scene.algebra, jnp.asarray(x.vertices, float).T
     turned = a.turned(scene.frame(body).turn, columns)
     made: Array = a.many(a.add(scene.frame(body).origin, turned), columns.shape[1])
@@ -83,13 +84,13 @@ def vertices_of(scene: Scene, body: str, x: Any) -> Array:
 
 
 def _picked(points: Array, which: Array) -> Array:
-    """Points (3, n) by rows (k, n) that are one at one of them."""
+    """Points (3, k) selected from points (3, n) by one-hot rows (k, n)."""
     return jnp.sum(points[:, None, :] * which[None], axis=2)
 
 
 def _on_plane_held(scene: Scene, part: Part, numbers: Any) -> tuple[Array, Array] | None:
-    """The vertices (8, n) of a large hull that a plane meets, and which of them are no repetition:
-    the deepest, and the deepest ones of planes that are tilted a little.
+    """One-hot rows (8, n) of the vertices of a large hull that meet a plane, and which are no repetition:
+    the deepest vertex, and the deepest ones for slightly tilted planes. None: all vertices meet it.
     """
     if np.shape(numbers.first.vertices)[0] <= ROWS:
         return None
@@ -125,7 +126,7 @@ def _of_vertices(part: Part, numbers: Any, dimension: int) -> int:
 
 
 def nearest(points: Array, faces: Faces, centre: Array) -> HullFeature:
-    """The feature of a hull that is nearest to a point outside; inside, the face of the least depth."""
+    """The feature of a hull that is nearest to a point outside; for a point inside, the nearest face."""
     points, centre = lax.stop_gradient((points, centre))
     index = np.array(faces).T
     look = triangles.seen([points[:, k] for k in index], centre)
@@ -138,14 +139,14 @@ def nearest(points: Array, faces: Faces, centre: Array) -> HullFeature:
     edge = first_of(squares <= jnp.min(squares)).reshape(3, -1)
     which = jnp.where(flat, first_of(face), jnp.sum(edge, axis=0))
     turns, size = triangles.first_vertex(flat, jnp.sum(edge, axis=1), jnp.sum(edge * look.shares))
-    # vertices of that face (3, n), turned so that what is met comes first
+    # one-hot vertices of that face (3, n), rotated so that the vertices of the feature come first
     own = jnp.sum(which[None, :, None] * (index[:, :, None] == np.arange(points.shape[1])), axis=1)
     corners = sum((turns[k] * jnp.roll(own, -k, axis=0) for k in range(3)), jnp.zeros_like(own))
     return HullFeature(corners, size)
 
 
 def from_feature(points: Array, near: HullFeature, centre: Array) -> tuple[Array, Array]:
-    """Distance of a point from a feature, of a face negative behind it, and its direction."""
+    """Distance of a point from a feature, negative behind a face, and the direction to the point."""
     corner = [jnp.sum(points * row[None], axis=1) for row in near.corners]
     return triangles.from_feature(corner, near.size, centre)
 

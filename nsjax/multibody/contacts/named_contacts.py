@@ -1,5 +1,5 @@
-"""Contacts by name of a mechanism: those alike are evaluated at once, so that a program grows with the
-kinds of pairs and not with their number.
+"""Named contacts of a mechanism: contacts of equal kinds are evaluated as a batch, so that the size of a
+program grows with the kinds of pairs, not with their number.
 """
 
 from __future__ import annotations
@@ -29,41 +29,39 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array, PyTree, record
 
 AT_ONCE = 4
-"""Pairs from which those alike are evaluated at once. Operations of gap, slip and rows on a tree of 17
-bodies, one by one and at once, for 1, 2, 4, 8, 16 pairs of sphere and plane, the cheapest: 620, 791, 1312,
-2115, 3566 and 1048, 1053, 1105, 1105, 1105; of two capsules: 1577, 2606, 4581, 8197, 15484 and 1989, 2094,
-2094, 2094, 2164. Rows of eight pairs of capsules take 2.3 us at once (3.8), of four, eight and sixteen of
-capsule and plane 1.0, 1.6 and 2.0 (0.7, 1.3 and 1.4): the gate is set by the size of programs.
+"""Smallest number of equal pairs that make a batch. Operations of gap, slip and rows on a tree of 17 bodies
+for 1, 2, 4, 8, 16 pairs of sphere and plane, the cheapest kind: one by one 620, 791, 1312, 2115, 3566, as a
+batch 1048, 1053, 1105, 1105, 1105; for two capsules 1577, 2606, 4581, 8197, 15484 and 1989, 2094, 2094,
+2094, 2164. Rows of eight pairs of capsules take 2.3 us as a batch (one by one 3.8), of four, eight and
+sixteen pairs of capsule and plane 1.0, 1.6 and 2.0 (0.7, 1.3 and 1.4): program size sets this limit.
 """
 
 SEARCHED_AT_ONCE = 2
-"""The same of pairs whose features are searched for, a larger program. A run of three boxes on each other
-has 10,578 operations in place of 13,791 and compiles in 9.8 s in place of 12.1; a step takes as long.
+"""Smallest batch of pairs whose features are searched for, each a larger program. A run of three stacked
+boxes has 10,578 operations in place of 13,791 and compiles in 9.8 s in place of 12.1; a step takes as long.
 """
 
 BESIDE = "contacts side by side"
-"""Key of the numbers of such pairs in prepared params; no part has it, since names are words."""
+"""Key of the stacked numbers of batches in prepared params; no part can have this name with blanks."""
 
 CHOSEN = "contacts at hand"
-"""Key of the contacts that a step looks at (`Choice`), in refreshed params, by the first name of those
-alike.
-"""
+"""Key, in refreshed params, of the pairs that a step evaluates (`Choice`), by the first name of a batch."""
 
 NEAREST = "closest points"
-"""Key of what a step holds fixed, in refreshed params, by the name of a contact or the first one of those
-alike.
+"""Key, in refreshed params, of the features that a step holds fixed, by the name of a contact or the first
+name of a batch.
 """
 
 
 @record()
 class Choice:
-    """Pairs of those alike that a step looks at.
+    """Pairs of a batch that a step evaluates, in slots.
 
     Args:
-        which: (places,) int, of the pair that stands there.
-        used: (places,) bool, whether one does.
-        place: (pairs,) int, of every pair; the number of places: it has none.
-        near: () int, pairs that were near.
+        which: (slots,) int, number of the pair in each slot.
+        used: (slots,) bool, whether the slot holds a pair.
+        place: (pairs,) int, slot of each pair; the number of slots for a pair without a slot.
+        near: () int, number of pairs that were near.
     """
 
     which: Array
@@ -74,14 +72,14 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Named:
-    """Contacts by name.
+    """Named contacts of a mechanism.
 
     Args:
         dimension: 2 or 3.
-        pieces: those that are evaluated by themselves, and those alike.
-        rows: contacts of each piece.
-        order: places of the contacts in those of the pieces; None if they are the same.
-        few: whether of the pieces with a group those are evaluated that a step has chosen.
+        pieces: contacts that are evaluated one by one, and batches.
+        rows: number of contacts of each piece.
+        order: index of each contact in the concatenated pieces; None if the order is the same.
+        few: whether only the pairs chosen by a step are evaluated in batches of a group.
     """
 
     dimension: int
@@ -92,12 +90,12 @@ class Named:
 
     @property
     def chosen(self) -> tuple[Batch, ...]:
-        """Pieces of which a step looks at some."""
+        """Batches of which a step evaluates only near pairs."""
         return tuple(x for x in self.many if x.group is not None)
 
     @property
     def smooth(self) -> int:
-        """Contacts of a step without friction, the last ones."""
+        """Number of frictionless contacts of a step, which are the last ones."""
         last = itertools.takewhile(
             lambda x: isinstance(x[0], Batch) and x[0].smooth,
             reversed(list(zip(self.pieces, self.rows, strict=True))),
@@ -106,7 +104,7 @@ class Named:
 
     @property
     def of_step(self) -> Named:
-        """The contacts of a step, in the order of the pieces."""
+        """The contacts that a step evaluates, in the order of the pieces."""
         rows = [
             n * x.places // len(x.names) if isinstance(x, Batch) else n
             for x, n in zip(self.pieces, self.rows, strict=True)
@@ -114,14 +112,14 @@ class Named:
         return dataclasses.replace(self, rows=tuple(rows), order=None, few=True)
 
     def choice(self, piece: Any, p: PyTree) -> Choice | None:
-        """The pairs of a piece that are evaluated; None: all."""
+        """The pairs of a piece that a step evaluates; None: all pairs."""
         if not (self.few and isinstance(piece, Batch) and piece.group is not None):
             return None
         made: Choice = p[CHOSEN][piece.names[0]] if CHOSEN in p else _first(piece)
         return made
 
     def choose(self, scene: Scene, p: PyTree) -> dict[str, Choice]:
-        """The pairs of every piece that are near."""
+        """The near pairs of every batch of a group, by its first name."""
         found, ready = {}, zip(self.many, self._ready(p), strict=True)
         for piece, ((first, second), _) in ready:
             if piece.group is None:
@@ -144,24 +142,24 @@ class Named:
 
     @functools.cached_property
     def many(self) -> tuple[Batch, ...]:
-        """Those that are evaluated at once."""
+        """The batches among the pieces."""
         return tuple(x for x in self.pieces if isinstance(x, Batch))
 
     @property
     def between_bodies(self) -> int:
-        """Contacts of rigid bodies."""
+        """Number of contacts between rigid bodies."""
         parts = [x.part if isinstance(x, Batch) else x for x in self.pieces]
         both = zip(parts, self.rows, strict=True)
         return sum(n for part, n in both if gap_functions.rigid(part))
 
     @property
     def searched(self) -> bool:
-        """Whether a step holds closest points or features of any."""
+        """Whether a step holds closest points or features of any contact."""
         return any(x.hold is not None for x in self._kinds)
 
     @property
     def rates_at_points(self) -> bool:
-        """Whether rates of all gaps are those of the points that meet."""
+        """Whether the rate of every gap is the relative velocity of the contact points along the normal."""
         return all(x.rate_at_points for x in self._kinds)
 
     @property
@@ -169,7 +167,7 @@ class Named:
         return [gap_functions.kind_of(x.part if isinstance(x, Batch) else x) for x in self.pieces]
 
     def stacked(self, p: PyTree) -> tuple[Any, ...]:
-        """Numbers of shapes of those alike, side by side along a last axis, and of their laws."""
+        """For each batch the numbers of its shapes, stacked along a last axis, and those of its laws."""
         found = []
         for piece in self.many:
             own = [p[name] for name in piece.names]
@@ -178,7 +176,7 @@ class Named:
         return tuple(found)
 
     def _column(self, own: Sequence[Any], key: str, rows: int) -> Array:
-        """One number of the laws of several parts, contact by contact."""
+        """One parameter of the laws of several parts, contact by contact."""
         given = [getattr(x, key) for x in own]
         if len(own) > 1 and all(np.ndim(x) == 0 for x in given if x is not None):
             one = jnp.stack([jnp.asarray(0.0 if x is None else x, float) for x in given])
@@ -193,8 +191,8 @@ class Named:
     def _each(
         self, scene: Scene, p: PyTree, one: Callable[..., Any], fit: Callable[..., Any], near: Any = None
     ) -> list[Any]:
-        """``one(scene, part, numbers, near)`` of every piece, of those alike ``fit(scene, piece, ...)`` at
-        once, with results along a last axis.
+        """Values of every piece: ``one(scene, part, numbers, near)`` of a contact; of a batch
+        ``fit(scene, piece, numbers, near)``, mapped over its pairs, with results along a last axis.
         """
         near, found, beside = near or {}, [], iter(self._ready(p) if self.many else ())
         for piece in self.pieces:
@@ -211,13 +209,13 @@ class Named:
                 both = numbers.Contact(first=shapes[0], second=shapes[1])
                 return fit(scene_of(self.dimension, scene.time, *ends), piece, both, held)
 
-            # what a step holds is of the pairs that it looks at
+            # held features belong to the pairs that the step evaluates
             held = None if choice is None and piece.group is not None else near.get(piece.names[0])
             found.append(jax.vmap(at, -1, -1)(ends, shapes, held))
         return found
 
     def met(self, scene: Scene, p: PyTree) -> list[Meeting]:
-        """Where they meet, piece by piece."""
+        """Gaps, contact points and normals, piece by piece."""
 
         def fit(scene: Scene, piece: Batch, both: Any, near: Any) -> Any:
             met = gap_functions.meetings(scene, piece.part, both, near)
@@ -234,7 +232,7 @@ class Named:
         ]
 
     def held(self, scene: Scene, p: PyTree) -> dict[str, Any]:
-        """What a step holds fixed of them."""
+        """Features that a step holds fixed, by the name of a contact or the first name of a batch."""
 
         def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
             return gap_functions.held(scene, part, both)
@@ -244,7 +242,7 @@ class Named:
         return {name: x for name, x in zip(names, found, strict=True) if x is not None}
 
     def gaps(self, scene: Scene, p: PyTree) -> list[Any]:
-        """Gaps [m] in the order of the contacts: numbers, and arrays of several."""
+        """Gaps [m] in the order of the contacts, as scalars and arrays."""
 
         def one(scene: Scene, part: Part, both: Any, near: Any) -> Any:
             return gap_functions.meetings(scene, part, both, near).gap
@@ -257,7 +255,7 @@ class Named:
         return found if self.order is None else [self.in_order([gap_functions.flat(found)])]
 
     def slips(self, scene: Scene, p: PyTree) -> Array | None:
-        """Velocities along the tangents (nc, nt) [m/s]; None: there is no contact."""
+        """Slip velocities along the tangents (nc, nt) [m/s]; None without contacts."""
         if not self.pieces:
             return None
 
@@ -283,7 +281,7 @@ class Named:
         return jnp.swapaxes(taken(jnp.swapaxes(x, 0, axis), np.array(self.order)), 0, axis)
 
     def sorted(self, values: list[Any]) -> list[Any]:
-        """The same of what is no number."""
+        """A list, given piece by piece, in the order of the contacts."""
         return values if self.order is None else [values[k] for k in self.order]
 
     def law(self, p: PyTree) -> list[Array]:
@@ -302,7 +300,7 @@ class Named:
 
 
 def _as_meeting(piece: Batch, gap: Array, places: list[Array]) -> Meeting:
-    """Pair by pair, of values (rows, n) and (3, rows, n)."""
+    """Contacts of a batch, pair by pair, from gaps (rows, n) and vectors (3, rows, n)."""
     flat = [jnp.swapaxes(x, 1, 2).reshape(x.shape[0], -1) for x in places]
     here, there, normal, *across = [tuple(x) if len(x) == 2 else x for x in flat]
     first, second = (tuple(x[k] for x in piece.bodies for _ in range(piece.rows)) for k in (0, 1))
@@ -312,8 +310,8 @@ def _as_meeting(piece: Batch, gap: Array, places: list[Array]) -> Meeting:
 def _smooth_last(
     contacts: list[Part], counts: list[int], of: dict[str, Batch]
 ) -> tuple[list[Part], list[int]]:
-    """Contacts, and how many each is, with those behind all others of which a step looks at some that have
-    no friction.
+    """Contacts and their numbers of rows, with the frictionless ones of batches with a group moved to the
+    end.
     """
 
     def smooth(k: int) -> bool:
@@ -325,7 +323,7 @@ def _smooth_last(
 
 
 def _first(piece: Batch) -> Choice:
-    """The first pairs, where no step has chosen."""
+    """The first pairs of a batch, as a choice before any step has chosen."""
     few, pairs = piece.places, np.arange(len(piece.names))
     which = jnp.arange(few)
     return Choice(
@@ -334,13 +332,13 @@ def _first(piece: Batch) -> Choice:
 
 
 def _enough(batch: Batch, at_once: int) -> bool:
-    """Whether those alike are evaluated at once."""
+    """Whether a batch has enough pairs to be evaluated as one."""
     return len(batch.names) >= (min(at_once, SEARCHED_AT_ONCE) if batch.searched else at_once)
 
 
 def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) -> Named:
-    """Contacts by name of parts, those of which there are ``at_once`` alike together, or as many as
-    `SEARCHED_AT_ONCE` where features are searched for; None: none are.
+    """Named contacts of parts: ``at_once`` or more equal pairs make a batch, or `SEARCHED_AT_ONCE` where
+    features are searched for; None: no batches.
     """
     contacts = [x for x in parts if x.kind == "contact"]
     counts = [gap_functions.count(x, x.numbers, dimension) for x in contacts]
@@ -350,7 +348,7 @@ def named(parts: Sequence[Part], dimension: int, at_once: int | None = AT_ONCE) 
     places = dict(zip([x.name for x in contacts], np.cumsum([0, *counts])[:-1], strict=True))
     pieces: list[Part | Batch] = []
     rows, standing, done = [], [], set()
-    # of the contacts of a step those without friction stand last, see `System.smooth`
+    # frictionless contacts of a step come last, see `System.smooth`
     contacts, counts = _smooth_last(contacts, counts, of)
     for part, n in zip(contacts, counts, strict=True):
         if part.name in done:

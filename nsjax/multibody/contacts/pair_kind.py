@@ -1,4 +1,4 @@
-"""The record of a pair of shapes: number of contacts, gaps and normals."""
+"""The record of a kind of pair of shapes: number of contacts, gap function and features held in a step."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from nsjax.multibody.parts import Part
 
 @dataclasses.dataclass(frozen=True)
 class PairKind:
-    """Contacts of two kinds of shapes: one entry of `nsjax.multibody.contacts.all_pairs.KINDS`, and all
-    that is known of them.
+    """Contacts of two kinds of shapes: an entry of `nsjax.multibody.contacts.all_pairs.KINDS` with all that
+    defines them.
 
     Args:
         first, second: kinds of the shapes, see `nsjax.multibody.contacts.shape_parts.Shape`.
-        meet: ``(scene, part, numbers, near) -> Met``, where they meet, from the frames of their bodies;
-            ``near`` is what ``hold`` has found, None: it is looked for.
-        count: contacts of a pair; a function ``(part, numbers, dimension) -> int`` where they depend on the
-            numbers or on the dimension.
-        hold: ``(scene, part, numbers)``, what a step holds fixed: closest points or features that are
-            searched for; None: nothing.
-        follows: whether points of what is held are found anew, the nearest ones, so that the rate of a
-            gap is the velocity of one of its points against the other along the normal.
-        check: ``(name, first, second)`` of a contact and the numbers of its shapes; raises for those that
-            do not meet.
-        rigid: whether both shapes stand on one body each; beams do not.
+        meet: ``(scene, part, numbers, near) -> Met``, the contacts, from the frames of both bodies;
+            ``near`` is the result of ``hold``, None: the features are searched for.
+        count: number of contacts of a pair; a function ``(part, numbers, dimension) -> int`` where it
+            depends on the numbers or on the dimension.
+        hold: ``(scene, part, numbers)``, the features that a step holds fixed: closest points, or corners,
+            edges and faces; None: none.
+        check: ``(name, first, second)``, name of a contact and numbers of its shapes; raises where these
+            shapes cannot meet.
+        rigid: whether each shape is fixed to one rigid body; the surface of a beam is not.
+        follows: whether ``meet`` finds the closest points of held features anew, so that the rate of a gap
+            is the relative velocity of its points along the normal.
 
     Example:
         >>> from nsjax.multibody.contacts.all_pairs import KINDS
@@ -47,7 +47,7 @@ class PairKind:
 
     @property
     def rate_at_points(self) -> bool:
-        """Whether rates of its gaps are those of its points."""
+        """Whether the rate of a gap is the relative velocity of its points along the normal."""
         return self.rigid and (self.hold is None or self.follows)
 
     @property

@@ -1,5 +1,5 @@
-"""Points and balls against planes, walls and each other: in the plane with the zeros that are known before
-any number is.
+"""Contacts of points and balls with planes, walls and each other; in the plane, components that are known
+to be zero are None and cost no operation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CORNERS = {
     2: np.array([[-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]]),
     3: np.array([[x, y, z] for z in (1.0, -1.0) for y in (1.0, -1.0) for x in (-1.0, 1.0)]),
 }
-"""Signs of the corners of a box: upper left, upper right, lower left, lower right."""
+"""Signs of the corners of a box; in the plane: upper left, upper right, lower left, lower right."""
 
 
 def _centre(scene: Scene, body: str, shape: Any) -> Any:
@@ -50,17 +50,17 @@ def _corners(scene: Scene, body: str, shape: Any) -> Any:
 POINTS: dict[str, Callable[[Scene, str, Any], Any]] = {
     "sphere": _centre, "points": _listed, "corners": _corners, "box": _corners, "capsule": _ends,
 }  # fmt: skip
-"""Functions ``(scene, body, shape)``: points of shapes, or centres of balls, as vectors of the algebra."""
+"""Functions ``(scene, body, shape)`` that return points of shapes, or centres of balls, as vectors."""
 
 
 def _points(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
-    """The points of the first shape, with their radius."""
+    """The points of the first shape and their radius; None: no radius."""
     shape = numbers.first
     return POINTS[part.option("shapes")[0]](scene, part.bodies[0], shape), getattr(shape, "radius", None)
 
 
 def _above(scene: Scene, part: Part, numbers: Any, point: Any, radius: Any, normal: Any) -> Met:
-    """Balls, or points for a radius of None, above a plane."""
+    """Contacts of balls (of points for a radius of None) with a plane."""
     a, there = scene.algebra, scene.point(part.bodies[1], numbers.second.at)
     gap = plane.plus(a.dot(normal, a.subtract(point, there)), plane.minus(radius))
     here = a.subtract(point, a.scale(radius, normal))
@@ -73,7 +73,7 @@ def _on_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 
 def _rims_on_plane(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
-    """The points of a cylinder follow from the plane."""
+    """Contacts of the points of both rims of a cylinder that a plane may meet."""
     normal = normal_of(scene, part.bodies[1], numbers.second)
     point = rim_points(scene, part.bodies[0], numbers.first, normal)
     return _above(scene, part, numbers, point, None, normal)
@@ -109,7 +109,7 @@ def _between_walls(scene: Scene, part: Part, numbers: Any, near: Any) -> Met:
 
 
 def corners_of(part: Part, numbers: Any, dimension: int) -> int:
-    """Corners of a box."""
+    """Number of corners of a box."""
     return len(CORNERS[dimension])
 
 

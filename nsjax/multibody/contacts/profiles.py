@@ -1,4 +1,4 @@
-"""Closed curves of the plane through points: cams. A periodic cubic spline of uniform parameter."""
+"""Closed planar curves (cams): periodic cubic splines through points, with a uniform parameter."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nsjax.core.checks import is_traced
 from nsjax.types import Array
 
 SAMPLES = 128
-"""Points at which a curve given as a function is taken."""
+"""Number of points at which a curve given as a function is evaluated."""
 
 OPEN = 4.0
-"""A last chord longer than this many times the longest other one is a gap in the curve."""
+"""Ratio of the last chord to the longest other one above which the curve counts as open."""
 
 STEPS = 8
-"""Newton steps from the nearest of the spline's knots, twice what their quadratic convergence takes."""
+"""Newton steps from the nearest knot of the spline: twice as many as quadratic convergence needs."""
 
 
 def control_points(name: str, curve: Any, samples: int) -> Any:
@@ -40,7 +40,7 @@ def control_points(name: str, curve: Any, samples: int) -> Any:
         raise InputError(
             f"profile of {name!r}: the curve has shape {np.shape(curve)}; give (n, 2), four points or more"
         )
-    if is_traced(curve):  # whether the last point is the first one can be asked of a function alone
+    if is_traced(curve):  # of traced curves, only functions are known to repeat the first point
         return _interpolated(curve[:-1] if whole else curve)
     curve = np.asarray(curve, float)
     if np.allclose(curve[0], curve[-1], rtol=0.0, atol=1e-9 * np.ptp(curve)):
@@ -58,7 +58,7 @@ def _interpolated(points: Any) -> Any:
 
 
 def _check(name: str, points: np.ndarray) -> None:
-    """Refuses what is open or crosses itself."""
+    """Refuse a curve that is open or crosses itself."""
     chords = np.roll(points, -1, axis=0) - points
     lengths = np.hypot(*chords.T)
     if not np.all(lengths > 0.0):
@@ -78,7 +78,7 @@ def _check(name: str, points: np.ndarray) -> None:
 
 
 def _crossing(points: np.ndarray, chords: np.ndarray) -> tuple[int, int] | None:
-    """Two chords that cross, None without any."""
+    """Numbers of two chords that cross; None without a crossing."""
     n = len(points)
 
     def side(k: int, x: np.ndarray) -> np.ndarray:
@@ -112,12 +112,12 @@ def evaluated(control: Array, s: Array) -> tuple[Array, Array, Array]:
 
 
 def condition(point: Array, place: Array, first: Array, second: Array) -> tuple[Array, Array]:
-    """Residual of the condition of a closest point, and its slope; where that is none of a minimum, the one
-    of a straight curve.
+    """Residual of the condition of a closest point, and its derivative; where the derivative belongs to no
+    minimum, that of a straight curve replaces it.
 
     Args:
-        point: to which it is near.
-        place, first, second: a point of the curve, and its derivatives there.
+        point: (2,) whose closest point is searched.
+        place, first, second: (2,) a point of the curve, and the derivatives of the curve there.
     """
     apart = point - place
     straight = -jnp.sum(first * first)
@@ -126,7 +126,7 @@ def condition(point: Array, place: Array, first: Array, second: Array) -> tuple[
 
 
 def bounded(step: Array) -> Array:
-    """At most one knot."""
+    """A Newton step limited to one knot."""
     return jnp.where(step > 1.0, 1.0, jnp.where(step < -1.0, -1.0, step))
 
 
@@ -136,7 +136,7 @@ def _stepped(control: Array, point: Array, s: Array) -> Array:
 
 
 def searched(control: Array, point: Array) -> Array:
-    """Parameter of the closest point, held fixed: from the nearest knot by Newton steps."""
+    """Parameter of the closest point, without derivatives, by Newton steps from the nearest knot."""
     control, point = lax.stop_gradient((control, point))
     knots = (jnp.roll(control, 1, axis=0) + 4.0 * control + jnp.roll(control, -1, axis=0)) / 6.0
     apart = jnp.sum((knots - point) ** 2, axis=1)
@@ -148,8 +148,8 @@ def searched(control: Array, point: Array) -> Array:
 def closest(control: Array, point: Array, near: Array) -> tuple[Array, Array]:
     """Distance of a point (2,) from the curve, negative inside, and the outward normal.
 
-    From a parameter nearby, held fixed, one Newton step follows, and one that carries derivatives: the
-    first derivatives of the parameter are exact, those of the distance to second order.
+    From a parameter nearby, one Newton step follows without derivatives and one with: the first derivatives
+    of the parameter are exact, and those of the distance up to second order.
     """
     still = lax.stop_gradient((control, point, near))
     s = lax.stop_gradient(_stepped(*still))
@@ -162,11 +162,15 @@ def closest(control: Array, point: Array, near: Array) -> tuple[Array, Array]:
 
 
 LEVEL = 1e-6
-"""Rate of a slope, in the size of the tangent a knot, below which a curve is level."""
+"""Second derivative of the height by the parameter, relative to the length of the tangent, below which the
+curve is level.
+"""
 
 
 def _descended(control: Array, up: Array, s: Array) -> tuple[Array, Array]:
-    """Slope of the height along ``up``, and its rate; where that is no minimum's, one for a step down."""
+    """First and second derivative of the height along ``up``; without a minimum, the second one is replaced
+    by one that makes the Newton step descend.
+    """
     _, first, second = evaluated(control, s)
     size = jnp.sqrt(jnp.sum(first * first))
     rate = jnp.sum(second * up)
@@ -179,7 +183,7 @@ def _lowered(control: Array, up: Array, s: Array) -> Array:
 
 
 def lowest_searched(control: Array, up: Array) -> Array:
-    """Parameter of the lowest point along ``up`` (2,), held fixed: from the lowest knot by Newton steps."""
+    """Parameter of the lowest point along ``up`` (2,), without derivatives: Newton from the lowest knot."""
     control, up = lax.stop_gradient((control, up))
     knots = (jnp.roll(control, 1, axis=0) + 4.0 * control + jnp.roll(control, -1, axis=0)) / 6.0
     heights = jnp.sum(knots * up, axis=1)

@@ -1,9 +1,9 @@
 """Rows of contacts of a spatial tree, from the screws of its velocities.
 
-A velocity with the screw ``(w, u)`` moves the point ``x`` of a body behind it by ``u + w x x``: along the
-direction ``n`` by ``n . u + (x x n) . w``. The rate of a gap between closest points of rigid bodies is the
-velocity of one point against the other along the normal, so that no gap is differentiated through the
-chain of bodies.
+A unit generalised velocity with the screw ``(w, u)`` gives the point ``x`` of a body that it moves the
+velocity ``u + w x x``, whose component along ``n`` is ``n . u + (x x n) . w``. The rate of a gap between
+closest points of rigid bodies is the relative velocity of these points along the normal, so that no gap is
+differentiated through the chain of bodies.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def rows(
     tree: SpatialTree, named: Named, met: list[Meeting], tangents: int, screws: tuple[Array, Array],
     p: PyTree,
 ) -> Array:  # fmt: skip
-    """Rows (nc, 1 + tangents, nv) of meetings.
+    """Rows (nc, 1 + tangents, nv) of gap rates and slip velocities by the generalised velocities.
 
     Args:
-        tree: whose bodies meet.
-        named: contacts by name.
-        met: where they do, piece by piece.
-        tangents: of each contact.
-        screws: spins and velocities (nv, 3).
+        tree: tree of the bodies.
+        named: named contacts.
+        met: contact points and normals, piece by piece.
+        tangents: number of tangents of each contact.
+        screws: spins (nv, 3) and velocities (nv, 3) of all screws.
         p: refreshed params.
     """
     (spins, velocities), d = screws, 1 + tangents
@@ -62,7 +62,9 @@ def _of_meetings(
 
 
 def _moved(tree: SpatialTree, named: Named, met: list[Meeting], side: str, p: PyTree) -> Any:
-    """Whether velocities move the bodies on a side of the contacts (k, nv); None: all are the ground."""
+    """Mask (k, nv): whether each generalised velocity moves the body on a side of each contact; None where
+    all of these bodies are the ground.
+    """
     bodies = [x.bodies(side) for x in met]
     if all(name == GROUND for own in bodies for name in own):
         return None

@@ -1,4 +1,4 @@
-"""Contacts of a mechanism of which a step looks at those that are near: its `nsjax.core.chosen.Chosen`."""
+"""The few contacts of a mechanism that are near and that a step evaluates: `nsjax.core.chosen.Chosen`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Selection:
-    """What tells the few contacts of a step from all.
+    """Maps between the few contacts that a step evaluates and all contacts of a mechanism.
 
     Args:
-        mechanism: with all of them.
+        mechanism: the mechanism with all contacts.
     """
 
     mechanism: Mechanism
 
     @property
     def common(self) -> int:
-        """Limits of joints, the last ones of all contacts, stand last among the few, too."""
+        """Number of joint limits, which are the last contacts both of all and of the few."""
         return len(self.mechanism.presence.limits)
 
     @functools.cached_property
@@ -40,30 +40,30 @@ class Selection:
 
     @functools.cached_property
     def _standing(self) -> list[np.ndarray]:
-        """Which contact each of a piece is, piece by piece."""
+        """Numbers of the contacts of each piece among all contacts."""
         named = self.mechanism.presence.named
         count = sum(named.rows)
         standing = np.arange(count) if named.order is None else np.argsort(np.array(named.order))
         return np.split(standing, np.cumsum(named.rows)[:-1])
 
     def promises(self) -> dict[str, Any]:
-        """What the system is told, of all contacts or of the few."""
+        """Arguments of the system, for all contacts or for the few."""
         if self.mechanism.few:
             return {"allowed": self.allowed}
         return {"chosen": self} if self.mechanism.chooses else {}
 
     def allowed(self, t: Array, q: Array, p: PyTree) -> Array:
-        """Places (nc,) of the few with a contact; limits always."""
+        """Mask (nc,) of the slots of the few that hold a contact; true for joint limits."""
         return jnp.concatenate([self.used(p), np.ones(self.common, bool)])
 
     def _pieces(self, p: PyTree) -> Iterator[tuple[Any, np.ndarray, Choice | None]]:
-        """Every piece, its contacts, and its choice; None: all."""
+        """Every piece, the numbers of its contacts, and its choice; None: all pairs are evaluated."""
         few = self.mechanism.presence.named.of_step
         for piece, standing in zip(few.pieces, self._standing, strict=True):
             yield piece, standing, few.choice(piece, p)
 
     def which(self, p: PyTree) -> Array:
-        """Contact that stands in each place."""
+        """Number of the contact in each slot."""
         found = []
         for piece, standing, choice in self._pieces(p):
             own = jnp.asarray(standing)
@@ -71,7 +71,7 @@ class Selection:
         return jnp.concatenate(found)
 
     def used(self, p: PyTree) -> Array:
-        """Places with a contact."""
+        """Mask of the slots that hold a contact."""
         found = []
         for piece, standing, choice in self._pieces(p):
             own = np.ones(len(standing), bool) if choice is None else jnp.repeat(choice.used, piece.rows)
@@ -79,7 +79,7 @@ class Selection:
         return jnp.concatenate(found)
 
     def places(self, p: PyTree) -> Array:
-        """Place of each contact among the few."""
+        """Slot of each contact among the few; the number of slots for a contact without one."""
         few = self.mechanism.presence.named.of_step
         count, first, found = sum(few.rows), 0, []
         for (piece, standing, choice), rows in zip(self._pieces(p), few.rows, strict=True):
@@ -92,12 +92,12 @@ class Selection:
         return self.mechanism.presence.named.in_order(found)
 
     def overflow(self, p: PyTree) -> Array:
-        """Whether more pairs of a kind were near than there are places."""
+        """Whether more pairs of a batch were near than it has slots."""
         chosen = self.mechanism.presence.named.chosen
         return jnp.any(jnp.stack([p[CHOSEN][x.names[0]].near > x.places for x in chosen]))
 
     def lost(self, p: PyTree) -> dict[str, Array]:
-        """By the name of a group the largest number () of pairs alike that are near."""
+        """Largest number () of near pairs of a batch, by the name of the group."""
         found: dict[str, Array] = {}
         for piece in self.mechanism.presence.named.chosen:
             near, group = p[CHOSEN][piece.names[0]].near, str(piece.group)

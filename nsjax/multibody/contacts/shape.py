@@ -1,4 +1,4 @@
-"""A shape on a body, and what is known of all shapes of its kind."""
+"""Records of a shape on a body, and of a kind of shapes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nsjax.types import PyTree
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """A shape on a body: what it is, and its numbers.
+    """A shape on a body: its kind and its numbers.
 
     Args:
         kind: name of the function that made it; a `point` is a sphere without a radius.
-        body: on which it stands.
+        body: name of the body that carries it.
         numbers: a record of `nsjax.multibody.numbers`.
 
     Example:
@@ -34,23 +34,22 @@ class Shape:
 
 
 def _always(numbers: Any) -> bool:
-    """Shapes of most kinds do."""
+    """Default of `ShapeKind.filled`: the shape fills its body."""
     return True
 
 
 @dataclasses.dataclass(frozen=True)
 class ShapeKind:
-    """A kind of shapes: one entry of `nsjax.multibody.contacts.all_shapes.KINDS`, and all that is known of
-    it.
+    """A kind of shapes: an entry of `nsjax.multibody.contacts.all_shapes.KINDS` with all that defines it.
 
     Args:
         name: of the kind.
-        drawn: ``(scene, name, body, numbers)``, what it looks like.
-        pairs: pairs with other kinds that it brings, beside those that
-            `nsjax.multibody.contacts.all_pairs` lists.
-        instead: what the plane, or space, has in its place, by the dimension that does not know it.
-        lacks: ``(body, numbers, dimension)``, what is missing of its numbers and the remedy; None: nothing.
-        filled: whether a shape with these numbers shows what its body looks like.
+        drawn: ``(scene, name, body, numbers)``, the picture of a shape.
+        pairs: pairs with other kinds that this kind registers, besides the list of
+            `nsjax.multibody.contacts.all_pairs`.
+        instead: ``(dimension, text)`` for a dimension without this kind; the text names a replacement.
+        lacks: ``(body, numbers, dimension)``, the missing number and the remedy as text; None: complete.
+        filled: whether the picture of a shape with these numbers shows the form of its body.
 
     Example:
         >>> from nsjax.multibody.contacts.all_shapes import KINDS

@@ -1,4 +1,4 @@
-"""Contacts: shapes of bodies, and the part that pairs them."""
+"""Functions that make shapes of bodies, and the part `contact` between two shapes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def point(body: str, at: Any = None) -> Shape:
     """A point of a body.
 
     Args:
-        body: its name.
-        at: in body axes [m]; a number lies on the x axis, None is the origin.
+        body: name of the body.
+        at: position in body axes [m]; a number lies on the x axis, None is the origin.
 
     Example:
         >>> from nsjax.multibody import point
@@ -32,14 +32,14 @@ def point(body: str, at: Any = None) -> Shape:
 
 
 def points(body: str, at: Any) -> Shape:
-    """Points of a body: one contact each.
+    """Points of a body, each with a contact of its own.
 
     Args:
-        body: its name.
-        at: (k, 2) or (k, 3) in body axes [m].
+        body: name of the body.
+        at: (k, 2) or (k, 3) positions in body axes [m].
 
     Raises:
-        InputError: for what has not one row a point.
+        InputError: for an array without one row a point.
 
     Example:
         >>> from nsjax.multibody import points
@@ -55,11 +55,11 @@ def points(body: str, at: Any) -> Shape:
 def corners(body: str, half_length: Any, half_height: Any, half_depth: Any = None, at: Any = None) -> Shape:
     """The four corners of a rectangle, or the eight of a box, around the origin of body axes or ``at``.
 
-    In the order upper left, upper right, lower left, lower right; in space those of the positive depth
-    first.
+    The order is upper left, upper right, lower left, lower right; in space the four corners of positive
+    depth come first.
 
     Args:
-        body: its name.
+        body: name of the body.
         half_length, half_height, half_depth: half edges along x, y, z of the body [m].
         at: centre in body axes [m].
 
@@ -78,7 +78,7 @@ def sphere(body: str, radius: Any, at: Any = None) -> Shape:
     """A sphere, or disc in the plane.
 
     Args:
-        body: its name.
+        body: name of the body.
         radius: [m].
         at: centre in body axes [m].
 
@@ -98,10 +98,11 @@ def box(
     """A rectangle, or a box in space, around the origin of body axes or ``at``.
 
     Args:
-        body: its name.
-        half_length, half_height, half_depth: half edges along its axes x, y, z [m].
+        body: name of the body.
+        half_length, half_height, half_depth: half edges along the axes x, y, z of the box [m].
         at: centre in body axes [m].
-        turned: how its axes are turned against those of the body: an angle [rad], a rotation vector (3,).
+        turned: rotation of the axes of the box relative to the body: an angle [rad] in the plane, a
+            rotation vector (3,) in space.
 
     Example:
         >>> from nsjax.multibody import box, contact, plane
@@ -127,11 +128,11 @@ def capsule(body: str, radius: Any, half_length: Any, *, at: Any = None, axis: A
     """A cylinder with half spheres at its ends; in the plane a rectangle with half discs.
 
     Args:
-        body: its name.
+        body: name of the body.
         radius: [m].
-        half_length: of the axis between the centres of the half spheres [m].
+        half_length: half the distance between the centres of the half spheres [m].
         at: centre in body axes [m].
-        axis: unit vector in body axes; None: their x axis.
+        axis: unit vector in body axes; None: the x axis of the body.
 
     Raises:
         InputError: for an axis that is no unit vector.
@@ -148,11 +149,11 @@ def cylinder(body: str, radius: Any, half_length: Any, *, at: Any = None, axis: 
     """A cylinder with flat ends, in space.
 
     Args:
-        body, radius, at, axis: as of `capsule`.
+        body, radius, at, axis: see `capsule`.
         half_length: of the cylinder [m].
 
     Raises:
-        InputError: as `capsule`.
+        InputError: see `capsule`.
 
     Example:
         >>> from nsjax.multibody import contact, cylinder, plane
@@ -165,20 +166,20 @@ def cylinder(body: str, radius: Any, half_length: Any, *, at: Any = None, axis: 
 def hull(body: str, points: Any) -> Shape:
     """The convex hull of points of a body, in space; points within it are left out.
 
-    Its parameter is ``vertices`` (n, 3) in body axes [m], in the order of the points; its faces are
-    triangles between them, found here.
+    The parameter of the hull is ``vertices`` (n, 3) in body axes [m], in the order of the points; its faces
+    are triangles between them, computed here.
 
     Args:
-        body: its name.
+        body: name of the body.
         points: (k, 3) in body axes [m].
 
     Raises:
         InputError: for points that span no volume, or are traced.
 
-    Limits: vertices that are varied keep their faces: the hull must stay convex. On a plane it has its
-    vertices as contacts, eight at most: the deepest, and those on which it would rest if it were tilted by
-    three degrees. On it stand hulls, boxes, capsules, spheres and points: the faces of two hulls are
-    compared with all vertices of the other, so that hulls of hundreds of vertices are slow.
+    Limits: the faces stay as they are when vertices are varied: the hull must stay convex. On a plane its
+    vertices are the contacts, at most eight: the deepest one, and those on which the hull would rest if it
+    were tilted by three degrees. It also meets hulls, boxes, capsules, cylinders, spheres and points. Two
+    hulls compare all faces of each with all vertices of the other; hulls of hundreds of vertices are slow.
 
     Example:
         >>> from nsjax.multibody import contact, hull, plane
@@ -202,12 +203,12 @@ def hole(body: str, radius: Any, *, at: Any = None, axis: Any = None, half_lengt
     """A hollow in which a sphere, or a disc in the plane, has its clearance.
 
     Args:
-        body: its name.
+        body: name of the body.
         radius: of the hollow [m].
-        at: its centre in body axes [m].
-        axis: unit vector in body axes; None: a round hole in the plane, a socket in space. Given: a
+        at: centre of the hollow in body axes [m].
+        axis: unit vector in body axes; None: a round hole in the plane, a socket in space. An axis makes a
             hollow cylinder (a slot in the plane), without ends for ``half_length`` None.
-        half_length: of the axis of a slot with round ends [m].
+        half_length: half length of the axis of a slot with round ends [m].
 
     Raises:
         InputError: for a half length without an axis, and an axis that is no unit vector.
@@ -225,15 +226,16 @@ def profile(body: str, curve: Any, *, samples: int = profiles.SAMPLES) -> Shape:
     """A closed curve in the plane, a cam, filled: the periodic cubic spline through points.
 
     Args:
-        curve: points (n, 2) in body axes [m], without or with the first one again as the last; or a
+        body: name of the body.
+        curve: points (n, 2) in body axes [m], with or without the first one repeated as the last; or a
             function of an angle in [0, 2 pi] that returns ``(x, y)``.
-        samples: at so many angles a function is taken.
+        samples: number of angles at which a function is evaluated.
 
     Raises:
         InputError: for curves that are open or cross themselves.
 
-    Limits: smooth curves: a corner is rounded over about two points. Where two points of the curve are
-    nearest, the contact is with one of them.
+    Limits: the curve must be smooth: a corner is rounded over about two points. Where two points of the
+    curve are equally near, the contact is at one of them.
 
     Example:
         >>> import numpy as np
@@ -248,26 +250,27 @@ def profile(body: str, curve: Any, *, samples: int = profiles.SAMPLES) -> Shape:
 def tube(beam: str, radius: Any) -> Shape:
     """The surface of a whole beam of circular section: all points at a radius from its axis.
 
-    The axis is smooth: a cubic between neighbouring nodes, in the directions that they carry. What touches
-    it acts on the two nodes beside, with forces and moments.
+    The axis is smooth: a cubic between neighbouring nodes, tangential to directions that turn with the
+    nodes. A contact acts on the two nodes beside it, with forces and moments.
 
     Args:
-        beam: its name.
+        beam: name of the beam.
         radius: [m].
 
-    As the first shape it has one contact around each of its nodes, at the place within half an element of
-    it that is nearest to the other shape: a beam that lies on a plane or on another beam is held at all of
-    its nodes, one that crosses another, or a ring that rolls, touches at the nearest points of both axes.
-    The shape with the finer nodes is best the first. Sections are circles square to the axis, so that the
-    gap between two surfaces is the distance of the axes less both radii; forces act in the middle of the
-    gap on both, and change neither momentum nor moment of momentum.
+    As the first shape of a contact, a tube has one contact around each of its nodes, at the point within
+    half an element that is nearest to the other shape. A beam that lies on a plane or on another beam thus
+    rests on all of its nodes; crossing beams and rolling rings touch at the nearest points of both axes.
+    Give the beam with the shorter elements as the first shape. Sections are circles perpendicular to the
+    axis, so that the gap between two surfaces is the distance of the axes less both radii; both forces act
+    in the middle of the gap, and change neither momentum nor moment of momentum.
 
-    Limits: of a `sphere` or `point` one place, that found from the nearest node. Where the slope of a
-    distance changes by less than 1e-3 over an element, places are points of the beam near nodes: off from
-    the nearest by 3e-6 of an element at most. Within half an element one place is found; that on a second
-    beam from the nearest of its nodes and middles of elements. A beam does not meet itself. One whose last
-    node stands on its first is a ring, which a joint `fixed` between its ends closes. Nodes as they are
-    drawn when the mechanism is made decide the directions.
+    Limits: a `sphere` or `point` has one contact, searched from the nearest node. Where the slope of a
+    distance changes by less than 1e-3 over an element, the contact is at a fixed point of the beam near a
+    node, whose gap exceeds the least one by at most 3e-6 of an element. Within half an element one contact
+    is found; its point on a second beam is searched from the nearest of the nodes and middles of elements
+    there. A beam does not meet itself. A beam whose last node coincides with its first is a ring, which a
+    joint `fixed` between its ends closes. The reference shape of the nodes, when the mechanism is made,
+    decides their directions.
 
     Example:
         >>> from nsjax.multibody import contact, sphere, tube
@@ -283,10 +286,9 @@ def plane(body: str = GROUND, *, at: Any = None, normal: Any = None) -> Shape:
     """A half space, or half plane.
 
     Args:
-        body: its name.
-        at: a point of its border in body axes [m]; None: their origin.
-        normal: unit vector that points out of it, in body axes; None: along y in the plane, along z in
-            space.
+        body: name of the body.
+        at: a point of the border in body axes [m]; None: the origin.
+        normal: unit outward normal in body axes; None: along y in the plane, along z in space.
 
     Raises:
         InputError: for a normal that is no unit vector.
@@ -305,13 +307,13 @@ def walls(lower: Any, upper: Any, body: str = GROUND) -> Shape:
     own side of the body, points the upper wall first.
 
     Args:
-        lower, upper: their heights [m].
-        body: its name.
+        lower, upper: heights of the walls [m].
+        body: name of the body that carries the walls.
 
     Raises:
         InputError: for walls in the wrong order.
 
-    Limits: the body between them does not turn over; a `plane` each has no such limit.
+    Limits: the body between the walls must not turn over; two `plane` shapes have no such limit.
 
     Example:
         >>> from nsjax.multibody import walls
@@ -332,18 +334,18 @@ def contact(
 
     Args:
         name: of the contact.
-        first, second: two shapes in an order of the table; where it has none, the other order may.
+        first, second: two shapes, in the order of their entry in the table of pairs.
         restitution, restitution_tangential: ``e_N``, ``e_T`` in [0, 1]; numbers, or one per point.
-        friction: Coulomb's ``mu``; None: smooth, which makes a smaller problem where all contacts are.
+        friction: Coulomb's ``mu``; None: frictionless, which makes a smaller problem if all contacts are.
             ``(sliding, torsional, rolling)``: ``mu``, and the lengths ``mu_s`` and ``mu_r`` [m] of
             friction against spinning about the normal and against rolling; a plain zero leaves its rows
-            out. They are ``friction``, ``torsional`` and ``rolling`` of ``params[name]``.
+            out. In ``params[name]`` these are ``friction``, ``torsional`` and ``rolling``.
 
     Raises:
         InputError: for shapes that do not meet, or stand on one body, and negative coefficients.
 
-    Which shapes meet, and in how many contacts, stands in the guide's table of pairs. One contact is at the
-    nearest points, others hold what lies on a face or along a side.
+    The guide's table of pairs tells which shapes meet, and in how many contacts. One contact is at the
+    nearest points; the others support a body that lies on a face or along a side.
 
     With the angular velocity ``w`` of the first body against the second, the moments about the normal
     ``n`` and about both tangents ``t`` follow the normal force ``lambda_N``, and in impacts its impulse::
@@ -351,12 +353,12 @@ def contact(
         |m_n| <= mu_s lambda_N,   m_n = -mu_s lambda_N sign(w . n)   where it spins
         |m_t| <= mu_r lambda_N,   m_t = -mu_r lambda_N sign(w . t)   where it rolls
 
-    They stand in ``traj.drag_force`` and ``traj.drag_impulse`` as ``"floor.spin"``, ``"floor.roll1"`` and
-    ``"floor.roll2"``; in the plane as ``"floor.roll"``.
+    ``traj.drag_force`` and ``traj.drag_impulse`` hold these moments as ``"floor.spin"``, ``"floor.roll1"``
+    and ``"floor.roll2"``; in the plane as ``"floor.roll"``.
 
-    Limits: those of the pairs, in the same place. Torsional and rolling friction are taken by the schemes
-    of Moreau, theta and Gear, Gupta, Leimkuhler, between rigid bodies, without a capacity of groups. Each
-    row has a bound of its own: a ball that rolls between both tangents is held by up to
+    Limits: those of the pair, listed in the same table. Torsional and rolling friction work with schemes of
+    Moreau, theta and Gear, Gupta, Leimkuhler, between rigid bodies, without a capacity of groups. Each
+    row has a bound of its own: rolling between the directions of both tangents is resisted by up to
     ``sqrt(2) mu_r lambda_N``.
 
     Example:

@@ -1,4 +1,4 @@
-"""What shapes of contacts look like: functions ``(scene, name, body, numbers)``."""
+"""Pictures of the shapes of contacts: functions ``(scene, name, body, numbers)``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nsjax.shapes import Shape
 from nsjax.types import Array
 
 KNOT = 4
-"""Points of a profile that are drawn between two of its control points."""
+"""Points drawn for each control point of a profile."""
 
 
 def _turn(scene: Scene, body: str) -> Any:
-    """Turn of a body for `nsjax.shapes.placed`."""
+    """Rotation of a body as `nsjax.shapes.placed` takes it: a matrix, or an angle in the plane."""
     frame = scene.frame(body)
     if scene.dimension == 3 or frame.turn is None:
         return frame.turn
@@ -30,7 +30,7 @@ def _turn(scene: Scene, body: str) -> Any:
 
 
 def on_body(scene: Scene, body: str, place: Any, local: Any, own: Any = None) -> Array:
-    """Points of a shape around ``place`` of a body, turned by ``own`` against it."""
+    """Points of a shape around the point ``place`` of a body, rotated by ``own`` relative to the body."""
     if own is not None:
         local = shapes.placed(local, jnp.zeros(scene.dimension), own)
     return shapes.placed(local, scene.position(body, place), _turn(scene, body))
@@ -42,7 +42,7 @@ def _angle(axis: Any) -> Any:
 
 
 def _round(scene: Scene, body: str, kind: str, x: Any) -> Array:
-    """A sphere, capsule, cylinder or hole, as an outline of the plane or a mesh."""
+    """Points of a sphere, capsule, cylinder or hole: of an outline in the plane, of a mesh in space."""
     axis = getattr(x, "axis", None)
     half = getattr(x, "half_length", None)
     long = axis is not None if kind == "hole" else kind in ("capsule", "cylinder")
@@ -60,12 +60,12 @@ def _round(scene: Scene, body: str, kind: str, x: Any) -> Array:
 
 
 def role_of(body: str) -> str:
-    """Role of what stands on a body."""
+    """Role, in a picture, of shapes on a body."""
     return "ground" if body == GROUND else "body"
 
 
 def of_points(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
-    """Dots."""
+    """Points as dots."""
     points = on_body(scene, body, None, jnp.asarray(x.at, float))
     return (Shape(points=points, name=name, kind="dots", role=role_of(body)),)
 
@@ -94,7 +94,7 @@ def of_hole(scene: Scene, name: str, body: str, x: Any) -> tuple[Shape, ...]:
 
 
 def _turned(scene: Scene, name: str, body: str, x: Any, kind: str) -> tuple[Shape, ...]:
-    """A body of revolution, or what it is in the plane."""
+    """A body of revolution, or its section in the plane."""
     points, role = _round(scene, body, kind, x), role_of(body)
     if scene.dimension == 2:
         shown = "line" if kind == "hole" else "area"

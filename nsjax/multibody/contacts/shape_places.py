@@ -1,4 +1,4 @@
-"""Where shapes are: their points, axes and edges in the axes of the ground."""
+"""Positions of shapes: their points, axes and edges in the axes of the ground."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nsjax.types import Array
 
 
 def turn_of(turned: Any, dimension: int) -> Any:
-    """Turn of the axes of a shape against those of its body, in the algebra."""
+    """Rotation of the axes of a shape relative to its body, as the algebra of the dimension takes it."""
     if turned is None or dimension == 3:
         return rotation_of(turned)
     return jnp.sin(turned), jnp.cos(turned)
@@ -29,7 +29,7 @@ def along_of(scene: Scene, body: str, axis: Any) -> Array:
 
 
 def normal_of(scene: Scene, body: str, shape: Any) -> Any:
-    """Normal of a plane, out of it, as a vector of the algebra."""
+    """Outward normal of a plane as a vector of the algebra."""
     a, given = scene.algebra, shape.normal
     if given is None:
         up = (None, 1.0) if scene.dimension == 2 else jnp.asarray([0.0, 0.0, 1.0])
@@ -39,7 +39,7 @@ def normal_of(scene: Scene, body: str, shape: Any) -> Any:
 
 
 def across(scene: Scene, along: Array) -> Array:
-    """A unit vector across an axis."""
+    """A unit vector perpendicular to an axis."""
     a = scene.algebra
     made: Array = a.array(a.tangents(a.vector(along))[0])
     return made
@@ -57,7 +57,7 @@ def ends(scene: Scene, body: str, shape: Any) -> Array:
 
 
 def rim_points(scene: Scene, body: str, shape: Any, normal: Array) -> Array:
-    """Points (3, 10) of a cylinder that may meet a plane."""
+    """Points (3, 10) of a cylinder that may meet a plane, see `closest_points.rims`."""
     middle, along, half = segment(scene, body, shape)
     turn = scene.frame(body).turn
     own = scene.algebra.vector(1.0 if shape.axis is None else shape.axis)

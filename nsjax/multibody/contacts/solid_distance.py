@@ -1,4 +1,4 @@
-"""Distances of points from solids: negative inside, with the direction in which they grow."""
+"""Distances of points from solids, negative inside, and the directions in which the distances grow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Solid(NamedTuple):
 
     Args:
         distance: function ``(*numbers, x) -> (distance, direction)`` of a point (3,).
-        numbers: where it is, in the axes of the ground.
+        numbers: its position, axes and sizes, in the axes of the ground.
     """
 
     distance: Callable[..., tuple[Array, Array]]
@@ -35,7 +35,7 @@ class Solid(NamedTuple):
         return self.at(x)[0]
 
     def still(self) -> Solid:
-        """Without derivatives."""
+        """The solid without derivatives."""
         return self._replace(numbers=lax.stop_gradient(self.numbers))
 
 
@@ -78,11 +78,11 @@ def _of_box(box: boxes.Box, x: Array) -> tuple[Array, Array]:
 
 
 ROUND = {"capsule": _of_capsule, "cylinder": _of_cylinder, "hole": _of_hole}
-"""Solids round an axis, and the hollow of one."""
+"""Distance functions of the solids around an axis, and of the hollow of one."""
 
 
 def solid(scene: Scene, body: str, kind: str, x: Any) -> Solid:
-    """The solid of a shape: `plane`, `box`, `capsule`, `cylinder`, or what is around a `hole`."""
+    """The solid of a shape: `plane`, `box`, `capsule`, `cylinder`, or the material around a `hole`."""
     if kind == "plane":
         normal = scene.algebra.array(normal_of(scene, body, x))
         return Solid(_of_plane, (scene.position(body, x.at), normal))

@@ -1,4 +1,4 @@
-"""Many free spheres among fixed planes: contacts of all with all, found anew in every step."""
+"""Many free spheres between fixed planes: contacts of all pairs, found anew in every step."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from nsjax.multibody.number_checks import number
 from nsjax.types import Array, record
 
 REACH = 0.2
-"""Gap up to which a pair is a candidate, in parts of the smallest radius, unless it is given."""
+"""Default gap up to which a pair is a candidate, relative to the smallest radius."""
 
 DRAWN_RINGS, DRAWN_AROUND = 7, 10
-"""Rings of a sphere as it is drawn, and points around each."""
+"""Number of rings of a drawn sphere, and of points around each ring."""
 
 OVERLAP = 1e-9
-"""Spheres may start this deep in each other [m], see `nsjax.core.checks.PENETRATION_TOLERANCE`."""
+"""Largest overlap of spheres at the start [m], see `nsjax.core.checks.PENETRATION_TOLERANCE`."""
 
 
 @record()
@@ -34,12 +34,12 @@ class Numbers:
     """Parameters of `spheres`, arrays by sphere (n,) and by wall (w, ...).
 
     Args:
-        radius (n,), mass (n,), inertia (n,): about the centre [m], [kg], [kg m^2].
-        normal (w, 3), level (w,): walls ``normal . x = level``; spheres are where it is larger.
+        radius (n,), mass (n,), inertia (n,): [m], [kg], moment of inertia about the centre [kg m^2].
+        normal (w, 3), level (w,): walls ``normal . x = level``; spheres are on the side of larger values.
         gravity: (3,) [m/s^2].
         friction, restitution: of all contacts.
         reach: gap up to which a pair is a candidate [m].
-        near: candidates of the step, of `System.refresh`.
+        near: candidate pairs of the step, set by `System.refresh`.
     """
 
     radius: Array
@@ -56,7 +56,7 @@ class Numbers:
 
 @dataclasses.dataclass(frozen=True)
 class Spheres:
-    """Functions of the system, and its `nsjax.core.pairs.Pairs`. Wall ``w`` is body ``count + w``."""
+    """Functions of the system, and its `nsjax.core.pairs.Pairs`; wall ``w`` is body ``count + w``."""
 
     count: int
     walls: int
@@ -67,7 +67,7 @@ class Spheres:
         return x.reshape(self.count, 6)
 
     def inertia(self, q: Array, w: Array, p: Numbers) -> Array:
-        """``M w``."""
+        """Product ``M w`` of the mass matrix with a vector."""
         weights = jnp.stack([p.mass] * 3 + [p.inertia] * 3, axis=1)
         return (weights * self._apart(w)).reshape(-1)
 
@@ -96,17 +96,17 @@ class Spheres:
         return dataclasses.replace(p, near=found)
 
     def allowed(self, t: Array, q: Array, p: Numbers) -> Array:
-        """Slots with a pair."""
+        """Mask (nc,) of the slots that hold a pair."""
         assert p.near is not None
         return p.near.used
 
     def _meeting(self, q: Array, p: Numbers) -> tuple[Array, Array, Array]:
-        """Gaps (nc,), normals (nc, 3) to the first of a pair, radii (nc, 2), that of a wall zero."""
+        """Gaps (nc,), normals (nc, 3) towards the first of a pair, radii (nc, 2), zero for a wall."""
         assert p.near is not None
         n, x, near = self.count, self._apart(q)[:, :3], p.near
         ball, wall = near.second < n, jnp.clip(near.second - n, 0, max(self.walls - 1, 0))
         other = jnp.where(ball, near.second, 0)
-        # empty slots look at two places that are not the same
+        # empty slots use two distinct points, so that the direction is defined
         apart = jnp.where(near.used[:, None], x[near.first] - x[other], 1.0)
         length, unit = lengthened(apart.T, jnp.array([1.0, 0.0, 0.0])[:, None])
         radii = jnp.stack([p.radius[near.first], jnp.where(ball, p.radius[other], 0.0)], axis=1)
@@ -118,11 +118,11 @@ class Spheres:
         return jnp.where(near.used, gap, p.reach), unit.T, radii
 
     def gap(self, t: Array, q: Array, p: Numbers) -> Array:
-        """Between surfaces [m]; ``reach`` in empty slots."""
+        """Gaps between surfaces [m]; ``reach`` in empty slots."""
         return self._meeting(q, p)[0]
 
     def slip(self, t: Array, q: Array, v: Array, p: Numbers) -> Array:
-        """Velocity of the first surface against the second along two tangents [m/s]."""
+        """Slip velocity of the first surface relative to the second along two tangents [m/s]."""
         assert p.near is not None
         _, normal, radii = self._meeting(q, p)
         moving = jnp.concatenate([self._apart(v), jnp.zeros((1, 6))])
@@ -137,7 +137,7 @@ class Spheres:
         return ContactLaw(restitution=p.restitution, friction=p.friction)
 
     def bodies(self, p: Numbers) -> Array:
-        """Spheres of every slot; ``count`` for walls and empty slots."""
+        """Numbers (nc, 2) of the spheres of every slot; ``count`` for walls and empty slots."""
         assert p.near is not None
         first = jnp.where(p.near.used, p.near.first, self.count)
         second = jnp.where(p.near.used, p.near.second, self.count)
@@ -171,7 +171,7 @@ class Spheres:
         return shapes.Picture(shapes=(*walls, balls))
 
     def identity(self, p: Numbers) -> Array:
-        """One number for each pair."""
+        """Identities (nc,) of the pairs."""
         assert p.near is not None
         return p.near.identity
 
@@ -205,14 +205,14 @@ class Spheres:
 
 
 def _cross(a: Array, b: Array) -> Array:
-    """Along the last axis."""
+    """Cross product along the last axis."""
     i, j = np.array([1, 2, 0]), np.array([2, 0, 1])
     return a[..., i] * b[..., j] - a[..., j] * b[..., i]
 
 
 def _tangents(normal: Array) -> tuple[Array, Array]:
-    """Two unit vectors (k, 3) across unit normals, without a place where they are lost: they turn over
-    where the normal points to or from z.
+    """Two unit vectors (k, 3) perpendicular to unit normals, defined for every normal; they jump where the
+    z component of the normal changes its sign.
     """
     x, y, z = normal.T
     side = jnp.where(z < 0.0, -1.0, 1.0)
@@ -229,29 +229,29 @@ def spheres(
 ) -> Problem:  # fmt: skip
     """Free homogeneous spheres that touch each other and fixed planes, with friction.
 
-    Candidates of contact are found in every step by cells, in a list of ``capacity`` pairs; impulses,
-    certificate and memory are those of the list: nothing is a matrix over all bodies and contacts. What a
-    scheme remembers of a contact goes with its pair of bodies, not with its place in the list: the impulses
-    of the last step too, with which the solver of the next begins.
+    In every step a cell search lists up to ``capacity`` candidate pairs. Impulses, certificate and memory
+    have the size of this list: there is no matrix over all bodies and contacts. What a scheme remembers of
+    a contact belongs to its pair of bodies, not to its slot in the list; so do the impulses of the last
+    step, from which the next solution starts.
 
     Args:
-        radius, mass: a number or one for each [m], [kg].
-        positions: (n, 3) of the centres at the start [m].
+        radius, mass: a number, or one for each sphere [m], [kg].
+        positions: (n, 3) centres at the start [m].
         velocities: (n, 3), or (n, 6) with angular velocities in fixed axes; None: at rest.
         walls: planes ``(normal, level)`` with ``normal . x = level``; spheres are on the side of the unit
             normal.
-        gravity: a number points down (-z), or (3,) [m/s^2].
+        gravity: (3,), or a number for the downward direction (-z) [m/s^2].
         friction, restitution: of all contacts.
-        capacity: places for candidate pairs. None: seven a sphere, room for a dense heap of equal ones (six
-            touch each, and some more are near); more in `refresh` set the status bit
+        capacity: slots for candidate pairs. None: seven for each sphere, enough for a dense heap of equal
+            spheres (six touch each, and some more are near). More candidates set the status bit
             `nsjax.status.CANDIDATES_LOST`.
-        reach: gap up to which a pair is a candidate [m]: at least the way that a gap closes in half a step.
-            None: a fifth of the smallest radius.
+        reach: gap up to which a pair is a candidate [m]: at least the distance by which a gap closes in
+            half a step. None: a fifth of the smallest radius.
 
     Returns:
         A `Problem` with ``q = (x, turn)`` and ``v = (velocity, angular velocity)`` of six numbers a sphere,
-        in fixed axes. The turns are integrals of the angular velocities, no rotation vectors: what a sphere
-        touches does not depend on its orientation.
+        in fixed axes. The turns are integrals of the angular velocities, not rotation vectors: contacts of
+        a sphere do not depend on its orientation.
 
     Raises:
         InputError: for arrays that do not fit, walls without unit normals, spheres that overlap at the
@@ -259,11 +259,10 @@ def spheres(
 
     Limits: `nsjax.schemes.moreau` alone; no derivatives, no list of impacts (`events`), and no notes on
     grazing or on impacts that move each other. Per-contact rows of a trajectory are those of the pairs in
-    the list at the row (`pairs_of`). Heaps are solved to the default ``tolerance`` of
-    the scheme: a step of a thousand that come together takes some 0.15 s by sweeps, and seconds where these
-    do not arrive; 1e-3 asks for less.
-    Every sphere looks at `IN_A_ROW` others in three cells of the largest diameter, so that radii should be
-    within a factor of about 1.3 of each other.
+    the list at the row (`pairs_of`). Heaps are solved to the default ``tolerance`` of the scheme: a step of
+    a thousand spheres that collapse takes about 0.15 s by sweeps, and seconds where the sweeps do not
+    converge; a tolerance of 1e-3 costs less. Each sphere is compared with `IN_A_ROW` others in three cells
+    of the size of the largest diameter, so that radii should be within a factor of about 1.3 of each other.
 
     Example:
         >>> import nsjax
@@ -337,7 +336,7 @@ def _planes(walls: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check_overlap(x: np.ndarray, radius: np.ndarray, normal: np.ndarray, level: np.ndarray) -> None:
-    """Refuses a start with overlaps."""
+    """Refuse a start with overlapping spheres or walls."""
     one, other = np.triu_indices(len(x), 1)
     gap = np.linalg.norm(x[one] - x[other], axis=1) - radius[one] - radius[other]
     names = [
@@ -355,11 +354,11 @@ def _check_overlap(x: np.ndarray, radius: np.ndarray, normal: np.ndarray, level:
 
 
 def pairs_of(problem: Problem, q: Any, t: float = 0.0) -> np.ndarray:
-    """Bodies (k, 2) of the candidates at a position, in the order of the slots; wall ``w`` of ``n`` spheres
-    is body ``n + w``.
+    """Bodies (k, 2) of the candidate pairs at a position, in the order of the slots; with ``n`` spheres,
+    wall ``w`` is body ``n + w``.
 
     Args:
-        problem: of `spheres`.
+        problem: a problem made by `spheres`.
         q: position (6 n,), as ``traj.q[-1]``.
         t: time [s].
 

@@ -1,5 +1,5 @@
-"""Points against triangles in space: which of their faces, edges and vertices is the nearest, and the
-distance from it [Ericson, *Real-Time Collision Detection*, 5.1.5].
+"""Distances of points from triangles in space: the nearest face, edge or vertex, and the distance from it
+[Ericson, *Real-Time Collision Detection*, 5.1.5].
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from nsjax.types import Array
 
 
 class Seen(NamedTuple):
-    """Triangles as a point sees them.
+    """Position of a point relative to n triangles.
 
     Args:
-        height: (n,) above their planes.
-        over: (n,) whether its foot lies in the triangle.
-        shares: (3, n) where on their edges the nearest points are, from 0 to 1.
-        squares: (3, n) squared distances from their edges.
+        height: (n,) of the point above the planes of the triangles [m].
+        over: (n,) whether its projection on the plane lies in the triangle.
+        shares: (3, n) positions of the nearest points along the edges, from 0 to 1.
+        squares: (3, n) squared distances from the edges [m^2].
     """
 
     height: Array
@@ -32,8 +32,8 @@ class Seen(NamedTuple):
 
 
 def seen(corner: Sequence[Array], centre: Array) -> Seen:
-    """Triangles with the vertices ``corner``, three (3, n), from a point (3,); one without an area has
-    edges alone.
+    """Position of a point (3,) relative to triangles with the vertices ``corner``, three (3, n); a triangle
+    without area has only edges.
     """
     edges = [corner[(k + 1) % 3] - corner[k] for k in range(3)]
     _, normal = lengthened(cross(edges[0], edges[1]), jnp.zeros((3, 1)))
@@ -52,13 +52,13 @@ def seen(corner: Sequence[Array], centre: Array) -> Seen:
 
 
 def first_vertex(flat: Array, edge: Array, share: Array) -> tuple[Array, Array]:
-    """Which vertex (3,) of a triangle comes first, as ones and zeros, and the size of the feature: 1.0 a
-    vertex, 2.0 an edge from it to the next one, 3.0 the face.
+    """First vertex (3,) of the nearest feature of a triangle, one-hot, and the size of the feature: 1.0 a
+    vertex, 2.0 an edge from it to the next vertex, 3.0 the face.
 
     Args:
         flat: whether the face is nearest.
-        edge: (3,) one at the nearest edge.
-        share: where on it the nearest point is.
+        edge: (3,) one-hot, the nearest edge.
+        share: position of the nearest point along this edge, 0 to 1.
     """
     start = jnp.where(share >= 1.0, jnp.roll(edge, 1), edge)
     between = (share > 0.0) & (share < 1.0)
@@ -67,11 +67,11 @@ def first_vertex(flat: Array, edge: Array, share: Array) -> tuple[Array, Array]:
 
 
 def from_feature(corner: Sequence[Array], size: Array, centre: Array) -> tuple[Array, Array]:
-    """Distance of a point from a feature of a triangle, of a face negative behind it, and its direction.
+    """Distance of a point from a feature of a triangle, negative behind a face, and its direction.
 
     Args:
         corner: three vertices (3,), those of the feature first.
-        size: of the feature, see `first_vertex`.
+        size: size of the feature, see `first_vertex`.
         centre: the point (3,).
     """
     a, b, c = corner

@@ -1,5 +1,4 @@
-"""Friction of contacts against turning: against spinning about the normal, and against rolling about the
-tangents.
+"""Friction of contacts against relative rotation: spinning about the normal and rolling about the tangents.
 
 With the angular velocity ``w`` of the first body against that of the second, the normal ``n`` and the
 tangents ``t1, t2`` of a contact, and its normal force ``lambda_N``::
@@ -7,9 +6,10 @@ tangents ``t1, t2`` of a contact, and its normal force ``lambda_N``::
     |m_n| <= mu_s lambda_N,   m_n  = -mu_s lambda_N sign(w . n)      where w . n  is not zero
     |m_ti| <= mu_r lambda_N,  m_ti = -mu_r lambda_N sign(w . t_i)    where w . t_i is not zero
 
-and the same of impulses. The coefficients are lengths [m]. These are bounded rows (`System.drag`) that
-follow their contact (`System.drag_contact`): each row has a bound of its own, so that the solver, its
-certificate and its derivatives are those of dry friction. In the plane one row is left, that of rolling.
+and the same for impulses. The coefficients are lengths [m]. The moments are bounded rows (`System.drag`)
+whose bound follows the normal force of a contact (`System.drag_contact`). Each row has a bound of its own,
+so that the solver, its certificate and its derivatives are those of dry friction. In the plane only the row
+of rolling exists.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WAYS = {
     2: (("rolling", 0, "roll"),),
     3: (("torsional", 0, "spin"), ("rolling", 1, "roll1"), ("rolling", 2, "roll2")),
 }
-"""Coefficient, axis (the normal, then the tangents; in the plane there is one) and name of a row."""
+"""Coefficient, axis (0 normal, 1 and 2 tangents; in the plane 0) and name of each row by dimension."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,11 +45,11 @@ class TurningRow:
     """A bounded row of a contact.
 
     Args:
-        name: ``"floor.spin"``.
-        part: name of the contact, and ``point``, which one of its contacts.
-        contact: which one of all contacts of the mechanism.
+        name: of the row, ``"floor.spin"``.
+        part: name of the part; point: number of the contact within the part.
+        contact: number of the contact among all contacts of the mechanism.
         key: ``"torsional"`` or ``"rolling"``.
-        axis: about which it turns: 0 the normal, 1 and 2 the tangents.
+        axis: axis of rotation: 0 the normal, 1 and 2 the tangents.
     """
 
     name: str
@@ -65,11 +65,11 @@ def coefficients(name: str, friction: Any) -> dict[str, Any]:
 
     Args:
         name: of the contact.
-        friction: the sliding one, None, or ``(sliding, torsional, rolling)``; of three, those that are the
-            plain number zero are left out.
+        friction: the sliding coefficient, None, or ``(sliding, torsional, rolling)``; of three, a plain
+            zero is left out.
 
     Raises:
-        InputError: for what is no number, and negative ones.
+        InputError: for values that are no numbers, and for negative numbers.
     """
     if not (isinstance(friction, tuple) and len(friction) == 3):
         return {"friction": number("contact", name, "friction", friction, 0.0)}
@@ -79,12 +79,12 @@ def coefficients(name: str, friction: Any) -> dict[str, Any]:
 
 
 def turns(numbers: Any) -> bool:
-    """Whether numbers are those of a contact, or of a group, with friction against turning."""
+    """Whether the numbers of a contact or group contain friction against turning."""
     return any(getattr(numbers, key, None) is not None for key in ("torsional", "rolling"))
 
 
 def check(part: Part, dimension: int) -> None:
-    """Refuses contacts that have no friction against turning.
+    """Refuse friction against turning where a contact cannot have it.
 
     Raises:
         InputError: with what is given, and the remedy.
@@ -105,7 +105,7 @@ def check(part: Part, dimension: int) -> None:
 
 
 def check_capacity(parts: Sequence[Part]) -> None:
-    """Refuses friction against turning beside groups of contacts of which a step looks at some.
+    """Refuse friction against turning together with groups with a capacity.
 
     Raises:
         InputError: naming both.
@@ -144,10 +144,10 @@ def rates(rows: Sequence[TurningRow], scene: Scene, named: Named, met: list[Meet
     """Angular velocities of the first bodies against the second about the axes of the rows [rad/s].
 
     Args:
-        rows: of the contacts.
+        rows: the bounded rows.
         scene: the bodies, with their velocities.
-        named: contacts by name.
-        met: where they meet, piece by piece.
+        named: named contacts.
+        met: contact points and normals, piece by piece.
     """
     bodies = list(scene.frames)
     spins = jnp.stack([scene.spin(x) for x in bodies], axis=-1)
@@ -159,7 +159,7 @@ def rates(rows: Sequence[TurningRow], scene: Scene, named: Named, met: list[Meet
 
 
 def _bodies(named: Named, met: list[Meeting], side: str) -> list[str]:
-    """Names of the bodies on a side, contact by contact of the pieces."""
+    """Names of the bodies on a side of all contacts, piece by piece."""
     found: list[str] = []
     for x, n in zip(met, named.rows, strict=True):
         own = getattr(x, side)

@@ -1,10 +1,10 @@
 """Absolute coordinates: a pose for every body, at its centre of mass, and all joints as constraints.
 
-Bodies and joints of a kind are evaluated at once, so that the program does not grow with their number.
+Bodies and joints of one kind are evaluated as a batch, so that the program does not grow with their number.
 Nodes of beams are bodies, with elastic elements between them (`nsjax.multibody.flexible.elements`).
 Where the bodies form a chain, in the order in which they are given, the rows of the joints are eliminated
-with the velocities (`nsjax.linalg.Interleaved`); where nothing joins them, they are islands: the cost of a
-step is in proportion to their number.
+together with the velocities (`nsjax.linalg.Interleaved`). Bodies that nothing joins are islands: the cost
+of a step then is proportional to their number.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Bodies:
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
-        """Bodies in the order of their coordinates."""
+        """Names of the bodies in the order of their coordinates."""
         return tuple(x.body for x in sorted(self.topology.links, key=lambda x: x.q))
 
     @functools.cached_property
     def places(self) -> dict[str, Any]:
-        """Where a body stands after the ground, and the nodes of a beam, by all of its names; None for the
-        ground.
+        """Number of each body (from 1), and slice of the nodes of each beam, by all of its names; None for
+        the ground.
         """
         found: dict[str, Any] = {GROUND: None} | {name: k for k, name in enumerate(self.names, 1)}
         for part in self.topology.all_of("beam"):
@@ -64,7 +64,7 @@ class Bodies:
 
     @functools.cached_property
     def groups(self) -> tuple[tuple[Part, ...], ...]:
-        """Joints alike: of one kind, with the same numbers given, and of one path if they have one."""
+        """Groups of joints of one kind, with the same numbers given and the same path, if any."""
         found: dict[Any, list[Part]] = {}
         for name in self.topology.closures:
             part = self.topology.of[name]
@@ -74,7 +74,7 @@ class Bodies:
 
     @functools.cached_property
     def order(self) -> np.ndarray | None:
-        """Rows of the groups in the order of the joints; None if they are."""
+        """Index of each row of the joints among the rows of the groups; None if the order is the same."""
         places: dict[str, np.ndarray] = {}
         first = 0
         for group in self.groups:
@@ -88,13 +88,13 @@ class Bodies:
         return None if np.array_equal(order, np.arange(len(order))) else order
 
     def folded(self, p: PyTree) -> NumberArrays:
-        """Numbers side by side."""
+        """Numbers of bodies, joints and beams, stacked in arrays."""
         return folded(self.topology, self.groups, p)
 
     @functools.cached_property
     def spans(self) -> tuple[tuple[Part, slice, slice], ...]:
-        """Every beam whose elements have forces of their own, its nodes among the bodies, and its entries
-        of ``q``.
+        """Every beam whose elements have forces of their own: the part, the slice of its nodes among the
+        bodies, and the slice of its entries of ``q``.
         """
         found, first = [], 7 * len(self.names)
         for part in self.topology.all_of("beam"):
@@ -106,35 +106,35 @@ class Bodies:
         return tuple(found)
 
     def poses(self, q: Array) -> Array:
-        """Poses of all bodies (n, 3 or 7), without Gauss points and turns."""
+        """Poses of all bodies (n, 3 or 7), without the entries of Gauss points and of turn counts."""
         n = len(self.names)
         return (q[: 7 * n] if self.spans or self.topology.counted else q).reshape(n, -1)
 
     def turned(self, q: Array) -> Array:
-        """What hinges whose turns are counted have turned through (k, 3): `coordinates.turn_counts`."""
+        """Accumulated rotation vectors (k, 3) of hinges with counted turns: `coordinates.turn_counts`."""
         k = len(self.topology.counted)
         return q[q.shape[0] - ENTRIES * k :].reshape(k, ENTRIES)
 
     @functools.cached_property
     def hinged(self) -> tuple[np.ndarray, np.ndarray]:
-        """First and second bodies of these hinges, after the ground, which is 0."""
+        """Numbers of the first and second bodies of the hinges with counted turns (ground: 0)."""
         pairs = [self.topology.of[name].bodies for name in self.topology.counted]
         places = {GROUND: 0} | {name: k for k, name in enumerate(self.names, 1)}
         return np.array([places[x] for x, _ in pairs]), np.array([places[x] for _, x in pairs])
 
     def with_points(self, q: Array) -> Array:
-        """Poses followed by the Gauss points that they have when they are reached by one step."""
+        """Poses, followed by the Gauss points of beams as one step from the reference shape gives them."""
         poses = q.reshape(len(self.names), -1)
         own = [(element_kind(part).placed, part, nodes) for part, nodes, _ in self.spans]
         return jnp.concatenate([q, *(place(poses[nodes], part) for place, part, nodes in own if place)])
 
     def ready(self, p: PyTree) -> NumberArrays:
-        """Numbers side by side, as prepared params hold them or from plain ones."""
+        """Stacked numbers, from prepared params, or made from plain ones."""
         found: NumberArrays = p[FOLDED] if FOLDED in p else self.folded(p)
         return found
 
     def all_frames(self, q: Array, v: Array | None, p: PyTree) -> tuple[Any, ...]:
-        """Origins, turns, angles, velocities, spins of the ground and, after it, all bodies."""
+        """Origins, turns, angles, velocities and spins of the ground and of all bodies, in this order."""
         x, d, n = self.ready(p), self.dimension, len(self.names)
         poses = self.poses(q)
         if d == 2:
@@ -160,7 +160,7 @@ class Bodies:
         return origin, turn, angle, _padded(rates[:, :d] + swing), _padded(spin)
 
     def _frame(self, parts: tuple[Any, ...], k: Any) -> Frame:
-        """One of them."""
+        """The frame of body ``k`` (None: the ground; a slice: of several bodies) from `all_frames`."""
         if k is None:
             return ground(self.dimension)
         origin, turn, angle, velocity, spin = parts
@@ -205,13 +205,13 @@ class Bodies:
         return all_rows if self.order is None else taken(all_rows, self.order)
 
     def _turned_of(self, group: tuple[Part, ...], q: Array) -> Array | None:
-        """What joints have turned through (k, 3), if their rows read it."""
+        """Accumulated rotation vectors (k, 3) of joints whose rows read the angle; else None."""
         if not kind_of(group[0]).reads_angle or self.dimension == 2:
             return None
         return taken(self.turned(q), np.array([self.topology.counted.index(x.name) for x in group]))
 
     def inertia(self, w: Array, p: PyTree) -> Array:
-        """``M w`` (nv,): the inertia does not depend on the position."""
+        """Product ``M w`` (nv,) of the mass matrix, which does not depend on the position."""
         x, d, n = self.ready(p), self.dimension, len(self.names)
         rates = w.reshape(n, -1)
         turning = x.inertia[:, None] * rates[:, 2:] if d == 2 else _times(x.inertia, rates[:, 3:])
@@ -226,7 +226,7 @@ class Bodies:
         return jnp.concatenate([moving, turning], axis=1).reshape(-1)
 
     def weight_of(self, name: str, p: PyTree) -> tuple[Array, Array, Array]:
-        """Mass, inertia and mass centre of a body, or of what a node carries."""
+        """Mass, inertia and mass centre of a body, or of the part of a beam that a node carries."""
         x, k = self.ready(p), self.places[name] - 1
         return x.mass[k], x.inertia[k], x.com[k]
 
@@ -255,7 +255,7 @@ class Bodies:
         return total.reshape(-1)
 
     def _with_chains(self, total: Array, chains: tuple[Any, ...], q: Array, v: Array) -> Array:
-        """With forces of incremental elements."""
+        """Forces ``total`` plus those of beam elements with forces of their own."""
         n = len(self.names)
         for (part, nodes, own), chain in zip(self.spans, chains, strict=True):
             poses, rates = self.poses(q)[nodes], v.reshape(n, -1)[nodes]
@@ -265,7 +265,7 @@ class Bodies:
         return total
 
     def _loads(self, q: Array, p: PyTree, wrenches: Mapping[str, Any]) -> Array:
-        """Loads at the origins of bodies moved to their centres; in space with moments in body axes."""
+        """Loads, given at the origins of bodies, about the mass centres; in space, moments in body axes."""
         a, com = ALGEBRA[self.dimension], self.ready(p).com
         total, frames = jnp.zeros((len(self.names), 3 * (self.dimension - 1))), self.frames(q, None, p)
         for name, (push, turning) in wrenches.items():
@@ -282,7 +282,7 @@ class Bodies:
         return total
 
     def weigh(self, q: Array, p: PyTree, gravity: Any) -> Array:
-        """Energy of gravity, and of strains [J]."""
+        """Potential energy of gravity and strain energy [J]."""
         x, down = self.ready(p), ALGEBRA[self.dimension].array(gravity)
         poses = self.poses(q)
         heights = -jnp.sum(x.mass * jnp.sum(poses[:, : self.dimension] * down[None, :], axis=1))
@@ -292,8 +292,8 @@ class Bodies:
         return heights if x.elastic is None else heights + elastic_energy(x.elastic, poses)
 
     def retract(self, q: Array, xi: Array) -> Array:
-        """Poses moved along increments, and with them the Gauss points of incremental elements and the
-        turns of hinges.
+        """Poses moved along increments, with the Gauss points of incremental elements and the turn counts
+        of hinges.
         """
         poses, steps = self.poses(q), xi.reshape(-1, 6)
         after = jax.vmap(rotations.move_pose)(poses, steps)
@@ -308,12 +308,12 @@ class Bodies:
         return jnp.concatenate([moved, *points]) if points else moved
 
     def difference(self, q0: Array, q1: Array) -> Array:
-        """Inverse of `retract`; it sees poses alone."""
+        """Inverse of `retract`, for the poses alone."""
         return jax.vmap(rotations.pose_between)(self.poses(q0), self.poses(q1)).reshape(-1)
 
     def chain(self) -> tuple[int, bool] | None:
-        """Rows of each joint and whether the first body hangs on the ground, if the first joints, in the
-        order of the bodies, tie each body to the one before it; else None.
+        """Rows of each joint, and whether the first body hangs on the ground, if the first joints connect
+        each body to the one before it, in the order of the bodies; else None.
         """
         ends = []
         for name in self.topology.closures:
@@ -327,17 +327,17 @@ class Bodies:
 
     @property
     def free(self) -> bool:
-        """Whether nothing but contacts joins two bodies."""
+        """Whether only contacts join two bodies, and no joint, beam or load does."""
         loads, joints = self.topology.loads, self.topology.joints or self.topology.all_of("beam")
         alone = all((len(x.bodies) == 1 or GROUND in x.bodies) and not x.option("law") for x in loads)
         return alone and not joints and not self.topology.lines
 
     def loose(self, touching: tuple[str, ...]) -> bool:
-        """Whether the bodies fall into islands: nothing joins two of them, and each touches the ground with
-        as many contacts, body by body.
+        """Whether the bodies are islands: nothing joins two of them, and all have the same number of
+        contacts with the ground, listed body by body.
 
         Args:
-            touching: the body of every contact with the ground, "" for one between two bodies.
+            touching: the body of every contact with the ground; "" for a contact between two bodies.
         """
         n = len(self.names)
         if n < 2 or not self.free:
@@ -346,7 +346,7 @@ class Bodies:
 
     @property
     def near(self) -> bool:
-        """Whether springs and drives act between neighbours only, in the order of the bodies."""
+        """Whether loads act only between bodies that are neighbours in the order of the bodies."""
         loads = self.topology.loads
         ends = [ends_of(self.topology, x) for x in loads]
         ends = [x for x in ends if len(x) > 1]
@@ -354,8 +354,12 @@ class Bodies:
         return len(self.names) > 1 and all(max(x) - min(x) <= 1 for x in places)
 
     def structure(self, functions: Any, touching: tuple[str, ...], bounded: bool = False) -> dict[str, Any]:
-        """Inertia and structure for the system; ``bounded``: contacts have bounded rows, which islands do
-        not know.
+        """Mass functions and matrix structure, as arguments of the system.
+
+        Args:
+            functions: functions of the mechanism.
+            touching: see `loose`.
+            bounded: whether contacts have bounded rows, for which islands are not made.
         """
         block = FREE.sizes[self.dimension][1]
         if self.topology.all_of("beam"):
@@ -377,14 +381,12 @@ class Bodies:
 
 
 def _unmeasured(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
-    """The coordinate of a joint that has none."""
+    """Measure of a joint without a coordinate: always an error."""
     raise TypeError(f"{part.kind} has no coordinate")
 
 
 def _padded(x: Array) -> Array:
-    """With zeros for the ground as the first: a joint to the body before it, in a chain from the ground,
-    takes neighbours.
-    """
+    """Values with zeros for the ground before them, so that a chain from the ground reads neighbours."""
     return jnp.concatenate([jnp.zeros_like(x[:1]), x])
 
 

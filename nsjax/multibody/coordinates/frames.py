@@ -1,4 +1,4 @@
-"""Where the bodies of a mechanism are and how they move: what all elements, joints and contacts see."""
+"""Frames of the bodies of a mechanism: positions and motions that loads, joints and contacts read."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from nsjax.multibody.parts import GROUND
 from nsjax.types import Array
 
 ALGEBRA: dict[int, ModuleType] = {2: plane, 3: space}
-"""Vectors of the plane and of space."""
+"""Modules of vector functions by dimension."""
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    """A body at an instant, in the axes of the ground; several: along a last axis of each value.
+    """Position and motion of a body at an instant, in the axes of the ground; of several bodies along a
+    last axis of each value.
 
     Args:
-        origin: of its axes.
-        turn: of its axes: ``(sin, cos)`` in the plane, a matrix (3, 3) in space; None: none.
-        angle: in the plane [rad], any number of turns.
-        velocity: of its origin; None or zeros where motion is not asked for.
-        spin: angular velocity.
+        origin: of the body axes [m].
+        turn: rotation of the body axes: ``(sin, cos)`` in the plane, a matrix (3, 3) in space; None: none.
+        angle: in the plane [rad], with all full turns.
+        velocity: of the origin [m/s]; None or zeros where motion is not needed.
+        spin: angular velocity [rad/s].
     """
 
     origin: Any
@@ -43,15 +44,15 @@ class Frame:
 
 
 class Frames(Mapping[str, Frame]):
-    """Frames by name, each made when it is asked for.
+    """Frames by name, each made on first access.
 
     Args:
-        names: of the bodies.
+        names: of the bodies, the ground first.
         make: ``name -> Frame``.
-        kept: whether a frame is made once. One that is made first within a branch or a loop of its own
-        trace must not be kept: it is unknown outside.
-        every: makes all of them side by side, in the order of the names behind the ground, which is the
-            first; None: not known so.
+        kept: whether a frame is stored once made. A frame that is first made within a branch or a loop
+            must not be stored: its tracers are invalid outside.
+        every: makes the frames of all bodies but the ground as one `Frame` with a last axis, in the order
+            of the names; None: not available.
     """
 
     def __init__(
@@ -72,8 +73,8 @@ class Frames(Mapping[str, Frame]):
         return made
 
     def given(self) -> Frames:
-        """The same, of which none is kept."""
-        self[self._names[-1]]  # makes what all of them share
+        """The same frames, none of which is stored."""
+        self[self._names[-1]]  # makes the values that all frames share
         return Frames(self._names, self._make, kept=False, every=self.every)
 
     def __iter__(self) -> Iterator[str]:
@@ -85,8 +86,8 @@ class Frames(Mapping[str, Frame]):
 
 @dataclasses.dataclass(frozen=True)
 class TakenFrames(Mapping[str, Frame]):
-    """Frames by name, each taken out of the arrays of all when it is asked for; those of all nodes of a
-    beam, side by side (3, k) with turns (k, 3, 3), by its name.
+    """Frames by name, each taken from the arrays of all bodies on access; the name of a beam gives those of
+    all its nodes as one frame with vectors (3, k) and turns (k, 3, 3).
     """
 
     names: tuple[str, ...]
@@ -99,7 +100,7 @@ class TakenFrames(Mapping[str, Frame]):
         return made
 
     def every(self) -> Frame:
-        """All bodies but the ground, along a last axis."""
+        """Frames of all bodies but the ground, along a last axis."""
         origin, turn, angle, velocity, spin = jax.tree.map(lambda x: jnp.moveaxis(x[1:], 0, -1), self.parts)
         if angle is not None:
             origin, velocity = (origin[0], origin[1]), (velocity[0], velocity[1])
@@ -120,7 +121,7 @@ class Scene:
         dimension: 2 or 3.
         time: [s].
         frames: of the bodies by name, the ground among them.
-        measure: of joints that have a coordinate: function ``(scene, name) -> (value, rate)``.
+        measure: function ``(scene, name) -> (value, rate)`` of the coordinate of a joint.
     """
 
     dimension: int
@@ -134,7 +135,7 @@ class Scene:
         return ALGEBRA[self.dimension]
 
     def given(self) -> Scene:
-        """The same for a function of a user, which may have branches and loops of its own."""
+        """The same scene for a function of a user, which may contain branches and loops."""
         one = self.frames
         return dataclasses.replace(self, frames=one.given()) if isinstance(one, Frames) else self
 
@@ -154,12 +155,12 @@ class Scene:
         return self.frames[body]
 
     def arm(self, body: str, at: Any = None) -> Any:
-        """Vector from a body's origin to a point in body axes, in the axes of the ground."""
+        """Vector, in the axes of the ground, from a body's origin to a point ``at`` in body axes."""
         a = self.algebra
         return a.turned(self.frame(body).turn, a.vector(at))
 
     def point(self, body: str, at: Any = None) -> Any:
-        """Where a point of a body is, as a vector of the algebra."""
+        """Position of a point ``at`` of a body, as a vector of the algebra."""
         return self.algebra.add(self.frame(body).origin, self.arm(body, at))
 
     def motion(self, body: str, arm: Any) -> Any:
@@ -168,7 +169,7 @@ class Scene:
         return a.add(frame.velocity, a.swing(frame.spin, arm))
 
     def position(self, body: str, at: Any = None) -> Array:
-        """Where a point of a body is (2,) or (3,) [m]; ``at`` in body axes."""
+        """Position (2,) or (3,) of a point ``at`` in body axes [m]."""
         return self.algebra.array(self.point(body, at))
 
     def velocity(self, body: str, at: Any = None) -> Array:
@@ -176,7 +177,7 @@ class Scene:
         return self.algebra.array(self.motion(body, self.arm(body, at)))
 
     def rotation(self, body: str) -> Array:
-        """Angle [rad] in the plane, matrix (3, 3) in space, body to ground."""
+        """Rotation from body to ground axes: angle [rad] in the plane, matrix (3, 3) in space."""
         frame = self.frame(body)
         if self.dimension == 2:
             return plane.value(frame.angle)
@@ -197,14 +198,14 @@ class Scene:
 
 
 SUMMED = 512
-"""Bodies times pairs up to which frames are taken by sums, whose derivatives are sums: small loops stay one
-kernel. Beyond, they are gathered: gaps of 159 pairs of 13 bodies take 37 us by gathers, 110 by sums; those
-of 16 pairs of 17 bodies 0.6 by sums.
+"""Product of bodies and pairs up to which frames are selected by sums, whose derivatives are sums: small
+loops stay one kernel. Beyond, frames are gathered: gaps of 159 pairs of 13 bodies take 37 us by gathers and
+110 us by sums; gaps of 16 pairs of 17 bodies take 0.6 us by sums.
 """
 
 
 def _beside(frames: Sequence[Frame]) -> Frame:
-    """Frames of the plane side by side."""
+    """Planar frames as one frame with a last axis."""
 
     def stack(values: list[Any]) -> Any:
         if all(x is None for x in values):
@@ -226,8 +227,8 @@ def _beside(frames: Sequence[Frame]) -> Frame:
 
 
 def several(frames: Mapping[str, Frame], bodies: Sequence[str], which: Array | None = None) -> Frame | None:
-    """Frames of so many bodies side by side, or of those of them at ``which`` places; None: all are the
-    ground.
+    """Frames of bodies as one frame with a last axis, or of the selection ``which`` of these bodies; None
+    where all bodies are the ground.
     """
     if all(name == GROUND for name in bodies):
         return None

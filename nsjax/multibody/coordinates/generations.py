@@ -1,8 +1,8 @@
-"""Bodies of a tree that stand equally far from the ground, on joints of one kind, moved at once.
+"""Generations of a tree: bodies at equal depth on joints of one kind, evaluated as a batch.
 
 A program that walks from body to body grows with their number. Here it grows with the depth of the tree:
 the four legs of a robot are arrays of four. Vectors of ``n`` bodies are arrays (3, n), turns (3, 3, n);
-(3, 1) is one for all of them, None is zero, or no turn.
+(3, 1) is one vector for all bodies; None is zero, or no turn.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from nsjax.types import Array
 
 @dataclasses.dataclass(frozen=True)
 class Generation:
-    """Bodies on joints of one kind whose parents are of one generation.
+    """Bodies on joints of one kind whose parents belong to one generation.
 
     Args:
         kind: of the joints.
         links: of the bodies.
-        parent: generation of the parents; None: the ground.
-        places: of the parents in theirs; None: the same.
+        parent: number of the generation of the parents; None: the ground.
+        places: index of each body's parent in that generation; None: the same order.
     """
 
     kind: JointKind
@@ -41,7 +41,7 @@ class Generation:
 
     @property
     def of_parents(self) -> np.ndarray | None:
-        """Places of the parents in their generation."""
+        """Indices of the parents in their generation; None: the same order."""
         return None if self.places is None else np.array(self.places)
 
 
@@ -57,7 +57,7 @@ def generations(links: tuple[Link, ...]) -> tuple[Generation, ...]:
             above = None if link.parent == GROUND else where[link.parent][0]
             groups.setdefault((link.kind, above), []).append(link)
         for (kind, above), group in groups.items():
-            # in the order of their parents, so that these are slices
+            # the order of the parents, so that the selection of parents is a slice
             group.sort(key=lambda x: (0, 0) if x.parent == GROUND else where[x.parent])
             found.append((kind, above, group))
             where |= {link.body: (len(found) - 1, k) for k, link in enumerate(group)}
@@ -74,13 +74,13 @@ def generations(links: tuple[Link, ...]) -> tuple[Generation, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Walk:
-    """From the ground to the last bodies of a tree."""
+    """Forward recursion over a tree, from the ground to the last bodies."""
 
     links: tuple[Link, ...]
 
     @functools.cached_property
     def generations(self) -> tuple[Generation, ...]:
-        """Parents first."""
+        """Generations, parents first."""
         return generations(self.links)
 
     @functools.cached_property
@@ -90,13 +90,15 @@ class Walk:
 
     @functools.cached_property
     def entries(self) -> np.ndarray:
-        """Entries of ``q`` that are numbers, generation by generation, each one's first ones first."""
+        """Entries of ``q`` that are scalar joint coordinates, generation by generation; within one, the
+        first coordinate of all its joints, then the second.
+        """
         own = [x.q + k for g in self.generations for k in range(g.kind.numbers) for x in g.links]
         return np.array(own, int)
 
     @functools.cached_property
     def rates(self) -> np.ndarray:
-        """Velocities, generation by generation, each one's first ones first."""
+        """Entries of ``v``, generation by generation; within one, the first velocity of all, the next."""
         own = [x.v + k for g in self.generations for k in range(g.kind.sizes[3][1]) for x in g.links]
         return np.array(own, int)
 
@@ -128,7 +130,7 @@ class Walk:
         return tuple(made), found[:, :3], found[:, 3:]
 
     def _turned(self, x: Array) -> tuple[Array, Array] | None:
-        """Sines and cosines of all numbers, of which those of angles are read."""
+        """Sines and cosines of all scalar coordinates, of which only those of angles are used."""
         return sin_cos(x) if any(g.kind.numbers and g.kind.turns for g in self.generations) else None
 
 

@@ -1,4 +1,4 @@
-"""Loops closed by Newton's method, velocities that keep them so, and rows that follow from others."""
+"""Closure of loops by Newton's method, velocities that keep them closed, and redundant constraint rows."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from nsjax.nonlinear import implicit_solution
 from nsjax.types import Array, PyTree
 
 CLOSED = 1e-11
-"""Residual of a closed loop [m, rad]: rounding of positions of the size of a metre, a thousand times."""
+"""Largest residual of a closed loop [m, rad]: about a thousand roundings of a position of one metre."""
 
 TRIALS = 24
-"""Searches for a closed position, the first from the guess, the others from random ones (fixed seed)."""
+"""Searches for a closed position: the first from the guess, the others from random ones (fixed seed)."""
 
 PASSES = 60
-"""Newton steps of a search."""
+"""Largest number of Newton steps of a search."""
 
 
 class RedundantConstraintsWarning(UserWarning):
-    """Constraints that follow from others: motions are right, single reactions are not unique."""
+    """Some constraints follow from others: the motion is right, but single reactions are not unique."""
 
 
 Data = tuple[PyTree, Array, Array]
@@ -37,12 +37,12 @@ Data = tuple[PyTree, Array, Array]
 
 @functools.partial(jax.jit, static_argnames=("mechanism",))
 def searched(mechanism: Mechanism, p: PyTree, q: Array, free: Array) -> tuple[Array, Array]:
-    """Closes the loops by Newton steps of least norm in the free directions: position and residuals.
+    """Position with closed loops, by Newton steps of least norm in the free directions, and its residuals.
 
-    The answer moves with the numbers and with the coordinates that are kept.
+    The position is differentiable by the params and by the coordinates that are kept.
     """
     system = mechanism.system()
-    rest = np.zeros(system.nv)  # a constant: rules for derivatives may not hold traced values
+    rest = np.zeros(system.nv)  # a numpy constant, since rules for derivatives must not capture tracers
 
     def residual(q: Array, p: PyTree) -> Array:
         return mechanism.constraint(jnp.zeros(()), q, p)
@@ -85,8 +85,8 @@ def searched(mechanism: Mechanism, p: PyTree, q: Array, free: Array) -> tuple[Ar
 
 @functools.partial(jax.jit, static_argnames=("mechanism",))
 def closing_rates(mechanism: Mechanism, p: PyTree, q: Array, v: Array, ways: Array) -> tuple[Array, Array]:
-    """Velocities that keep the loops closed, moved along free ``ways`` (nv, k) by least squares, and what
-    is left.
+    """Velocities that keep the loops closed, changed along free ``ways`` (nv, k) by least squares, and the
+    residual rates of the loops.
     """
     system = mechanism.system()
     found = gap_rows(system, "constraint", jnp.zeros(()), q, p)
@@ -96,9 +96,9 @@ def closing_rates(mechanism: Mechanism, p: PyTree, q: Array, v: Array, ways: Arr
 
 
 def closed_position(mechanism: Mechanism, p: PyTree, near: Any, free: np.ndarray) -> tuple[Array, Array]:
-    """A position in which the loops are closed, the first that trials find, and what is left of them."""
+    """The first position with closed loops that the trials find, and the residuals of the loops."""
     seeded, system = np.random.default_rng(0), mechanism.system()
-    if system.constraint is None:  # velocities alone have rows
+    if system.constraint is None:  # all rows are of velocities
         return jnp.asarray(near), jnp.zeros(1)
     for trial in range(TRIALS):
         xi = seeded.uniform(-1.5, 1.5, len(free)) * free * (trial > 0)
@@ -110,10 +110,12 @@ def closed_position(mechanism: Mechanism, p: PyTree, near: Any, free: np.ndarray
 
 
 def told_dropped(names: tuple[str, ...], kept: tuple[int, ...], where: str) -> tuple[str, ...]:
-    """Names of the rows that are not kept, with a warning if there are any.
+    """Names of the rows that are left out, with a warning if there are any.
 
     Args:
-        where: where they follow from the others, ``" at the start"`` for instance.
+        names: of all rows.
+        kept: numbers of the rows that are kept.
+        where: where these rows follow from the others, ``" at the start"`` for instance.
     """
     dropped = tuple(name for k, name in enumerate(names) if k not in kept)
     if dropped:
@@ -129,6 +131,6 @@ def told_dropped(names: tuple[str, ...], kept: tuple[int, ...], where: str) -> t
 
 @functools.partial(jax.jit, static_argnames=("mechanism",))
 def directions(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
-    """Directions of the constraints (nb, nv)."""
+    """Jacobian (nb, nv) of the constraints."""
     made: Array = gap_rows(mechanism.system(), "constraint", jnp.zeros(()), q, p).jacobian()
     return made

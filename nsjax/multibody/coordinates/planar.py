@@ -1,13 +1,13 @@
 """Joint coordinates in the plane: absolute angles of the bodies, displacements of slides.
 
-Bodies between two hinges turn together: a *group*, named by the body whose hinge turns it. With
-absolute angles a group moves what hangs on it without turning it, so that
+Bodies between two hinges turn together. They form a *group*, named by the body whose hinge turns it. With
+absolute angles, the rotation of a group moves the bodies that hang on it without turning them. Therefore
 
-* the mass matrix has constant entries where a group meets itself, ``S . rho`` where groups meet and
-  ``S x e`` where a slide moves what a group turns, with the first moment ``S`` of what a group carries;
-* moments are not passed on to the parent, forces are.
+* the mass matrix has constant diagonal entries of groups, ``S . rho`` between two groups, and ``S x e``
+  between a group and a slide that move common bodies, with the first moment ``S`` of these bodies;
+* forces are passed on to the parent, moments are not.
 
-Gravity is an acceleration of the ground. What is zero by construction is left out
+Gravity is an acceleration of the ground. Terms that are zero by construction are left out
 (`nsjax.multibody.coordinates.planar_vectors`).
 """
 
@@ -31,14 +31,14 @@ Vector = plane.Vector
 
 @dataclasses.dataclass(frozen=True)
 class PlanarPlacement:
-    """Where a body lies in its group, the bodies that turn together. Vectors are in the axes of the group,
+    """Place of a body in its group, the bodies that turn together. Vectors are in the axes of the group,
     from the point about which the group turns.
 
     Args:
         hang: the body's joint point on its parent, in the group of the parent.
-        joint: the same point in the body's own group: zero where the group begins.
+        joint: the same point in the body's own group; zero for the first body of a group.
         com: centre of mass of the body.
-        turn, tilt: turn of the body's axes against the group's, as sine and cosine and as an angle.
+        turn, tilt: rotation of the body's axes relative to the group, as sine and cosine, and as an angle.
         axis: axis of the slide on which the body hangs.
     """
 
@@ -58,7 +58,7 @@ class PlanarTree:
 
     @functools.cached_property
     def links(self) -> tuple[Link, ...]:
-        """Parents first."""
+        """Links of all bodies, parents first."""
         return self.topology.links
 
     @functools.cached_property
@@ -76,7 +76,7 @@ class PlanarTree:
         return {name: tuple(x for x in self.links if x.parent == name) for name in names}
 
     def path(self, body: str) -> list[str]:
-        """From a body up to the ground, both included."""
+        """Names of the bodies from a body to the ground, both included."""
         found = [body]
         while found[-1] != GROUND:
             found.append(self.topology.link_of[found[-1]].parent)
@@ -89,11 +89,11 @@ class PlanarTree:
 
     @functools.cached_property
     def moves(self) -> tuple[tuple[Link, int, int], ...]:
-        """Entries that are displacements: link, entry, and which (0, 1; of a slide 0)."""
+        """Displacements: link, entry of ``v``, and number of the direction (0 or 1; 0 for a slide)."""
         return tuple((x, x.v + k, k) for x in self.links for k in range(x.kind.slides))
 
     def places(self, q: Array, p: PyTree) -> dict[str, PlanarPlacement]:
-        """Every body in its group."""
+        """Place of every body in its group."""
         found = {GROUND: PlanarPlacement()}
         for link in self.links:
             found[link.body] = self._place(link, found[link.parent], q, p)
@@ -135,7 +135,7 @@ class PlanarTree:
         return plane.ZERO if body == GROUND else self._geometry(self.topology.link_of[body], p)[1]
 
     def turn_of(self, q: Array) -> dict[str, plane.Turn]:
-        """Sine and cosine of every group, computed at once."""
+        """Sine and cosine of the angle of every group, computed in one call."""
         if not self.turns:
             return {GROUND: None}
         entries = list(self.turns.values())
@@ -167,7 +167,7 @@ class PlanarTree:
         self, link: Link, places: dict[str, PlanarPlacement], turns: dict[str, plane.Turn],
         joints: dict[str, tuple[Vector, Vector]], q: Array, v: Array | None,
     ) -> tuple[Vector, Vector]:  # fmt: skip
-        """Where the joint of a body is, and its velocity."""
+        """Position and velocity of the joint of a body."""
         if link.free:
             return (q[link.v], q[link.v + 1]), plane.ZERO if v is None else (v[link.v], v[link.v + 1])
         group = self.group[link.parent]
@@ -177,7 +177,7 @@ class PlanarTree:
         if v is None:
             return point, plane.ZERO
         spin = None if group == GROUND else v[self.turns[group]]
-        # a group's point moves with its turn and with the slides on the way to it
+        # a point of a group moves with the rotation of the group and with the slides before it
         motion = plane.add(motion, plane.swing(spin, arm))
         for one in self.slides(link):
             axis = plane.turned(turns[group], places[one.body].axis)
@@ -185,14 +185,14 @@ class PlanarTree:
         return point, motion
 
     def slides(self, link: Link) -> list[Link]:
-        """The slides between a body's joint and the point that the group of its parent turns about, its own
-        among them.
+        """The slides between a body's joint and the point about which the group of its parent turns,
+        including the body's own slide.
         """
         group, found = self.group[link.parent], [link] if link.kind.slides else []
         for name in self.path(link.parent):
             if name == GROUND or self.group[name] != group:
                 break
             one = self.topology.link_of[name]
-            # the slide of a joint that turns, too, moves the point about which the group turns
+            # a joint that slides and turns moves the point about which its group turns
             found += [one] if one.kind.slides and not one.kind.turns else []
         return found

@@ -1,4 +1,4 @@
-"""Mass matrix and generalized forces of a planar tree, by scalar recursion over its groups."""
+"""Mass matrix and generalised forces of a planar tree, by scalar recursion over its groups."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from nsjax.types import Array, PyTree
 
 Vector = plane.Vector
 Wrenches = dict[str, tuple[Vector, Any]]
-"""Force on a body and its moment about the body's origin, by name; bodies without are left out."""
+"""Force on a body and moment about the body's origin, by name; bodies without loads are left out."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Dynamics:
-    """A tree at a position.
+    """Mass matrix and forces of a tree at a position.
 
     Args:
-        tree: the topology.
-        q, p: where, and numbers.
+        tree: the tree.
+        q: coordinates (nq,).
+        p: params.
     """
 
     tree: PlanarTree
@@ -34,7 +35,7 @@ class Dynamics:
 
     @functools.cached_property
     def places(self) -> dict[str, PlanarPlacement]:
-        """Bodies in their groups."""
+        """Places of the bodies in their groups."""
         return self.tree.places(self.q, self.p)
 
     @functools.cached_property
@@ -44,8 +45,8 @@ class Dynamics:
 
     @functools.cached_property
     def carried(self) -> dict[str, tuple[Any, Vector]]:
-        """Mass of what hangs on a body, itself included, and its first moment in the body's group, in the
-        axes of the group: what hangs behind a hinge counts at the hinge.
+        """Mass of a body and of all bodies that hang on it, and their first moment in the axes of the
+        body's group; the mass behind a hinge counts at the hinge.
         """
         found: dict[str, tuple[Any, Vector]] = {}
         for link in reversed(self.tree.links):
@@ -62,7 +63,7 @@ class Dynamics:
 
     @functools.cached_property
     def coms(self) -> dict[str, Vector]:
-        """Centres of mass from the point that their group turns about, in the axes of the ground."""
+        """Centres of mass from the point about which their group turns, in the axes of the ground."""
         return {
             x.body: self.in_ground(self.tree.group[x.body], self.places[x.body].com)
             for x in self.tree.links
@@ -70,14 +71,14 @@ class Dynamics:
 
     @functools.cached_property
     def hangs(self) -> dict[str, Vector]:
-        """Where bodies hang, from the point that the parent's group turns about, likewise."""
+        """Joint points from the point about which the parent's group turns, in the axes of the ground."""
         return {
             x.body: self.in_ground(self.tree.group[x.parent], self.places[x.body].hang)
             for x in self.tree.links
         }
 
     def in_ground(self, group: str, a: Vector) -> Vector:
-        """A vector of a group's axes in those of the ground."""
+        """A vector, given in the axes of a group, in the axes of the ground."""
         return plane.turned(self.turns[group], a)
 
     def exit(self, group: str, body: str) -> str:
@@ -87,8 +88,8 @@ class Dynamics:
         return path[inner - 1]
 
     def lever(self, group: str, body: str) -> Vector:
-        """First moment, about the point that ``group`` turns about, of what hangs on ``body`` and is turned
-        by the group, in the axes of the ground.
+        """First moment of the part of ``body`` and its children that ``group`` moves, about the point of
+        rotation of the group, in the axes of the ground.
         """
         if self.tree.group[body] == group:
             return self.in_ground(group, self.carried[body][1])
@@ -101,7 +102,7 @@ class Dynamics:
         return self.in_ground(self.tree.group[link.parent], self.places[link.body].axis)
 
     def _inertia(self, group: str) -> Any:
-        """Inertia of a group about the point that it turns about; what hangs behind hinges counts there."""
+        """Moment of inertia of a group about its point of rotation; masses behind hinges count at these."""
         total = None
         for link in self.tree.links:
             place, numbers = self.places[link.body], self.p[link.body]
@@ -139,7 +140,7 @@ class Dynamics:
         return jnp.stack(rows).reshape(n, n)
 
     def _armature(self, entries: dict[tuple[int, int], Any]) -> None:
-        """Inertias that are driven with the coordinates of joints."""
+        """Add to the mass matrix the inertias that joint coordinates drive."""
         for link in self.tree.links:
             extra = None if link.joint is None else self.p[link.joint].armature
             if extra is None:
@@ -153,8 +154,8 @@ class Dynamics:
                 entries[place] = plane.plus(entries.get(place), -extra)
 
     def _accelerations(self, v: Array, gravity: Vector) -> dict[str, tuple[Vector, Vector]]:
-        """Accelerations of joints and mass centres at constant velocities, with the ground accelerated
-        against gravity.
+        """Accelerations of joints and mass centres at constant generalised velocities, for a ground that
+        accelerates against gravity.
         """
         found = {GROUND: (plane.negative(gravity), plane.ZERO)}
         base = {GROUND: plane.negative(gravity)}
@@ -173,7 +174,7 @@ class Dynamics:
     def _of_point(
         self, group: str, arm: Vector, slides: list[Link], v: Array, base: dict[str, Vector]
     ) -> Vector:
-        """Acceleration of a point of a group, at ``arm`` from the point that it turns about."""
+        """Acceleration of a point of a group, at ``arm`` from the point about which the group turns."""
         if group == GROUND:
             return base[GROUND]
         spin = v[self.tree.turns[group]]
@@ -184,7 +185,7 @@ class Dynamics:
         return found
 
     def force(self, v: Array, gravity: Vector, wrenches: Wrenches) -> Array:
-        """Generalized forces (nv,) of gravity, loads and inertia at constant velocities."""
+        """Generalised forces (nv,) of gravity, loads and inertia at constant generalised velocities."""
         tree, n = self.tree, self.tree.topology.sizes[1]
         acceleration = self._accelerations(v, gravity)
         total: dict[str, Vector] = {}

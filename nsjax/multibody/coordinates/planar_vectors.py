@@ -1,9 +1,8 @@
-"""Vectors of the plane as pairs of scalars, in which None is a zero that is known before any number is.
+"""Vectors of the plane as pairs of scalars; None is a component that is zero by construction.
 
-What is zero by construction (a centre of mass at the joint, an offset along the x axis) is left out of
-the program: a fifth of an implicit step of a small mechanism. The same names as in
-`nsjax.multibody.coordinates.spatial_vectors`,
-so that force elements, joints and contacts are written once.
+Such zeros (a centre of mass at the joint, an offset along the x axis) are left out of the program, which
+saves a fifth of an implicit step of a small mechanism. The functions have the same names as in
+`nsjax.multibody.coordinates.spatial_vectors`, so that force elements, joints and contacts are written once.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Scalar = Any
 """A traced scalar, or None: zero."""
 
 Vector = tuple[Scalar, Scalar]
-"""Along x and y; with arrays (k,) for scalars it holds k vectors."""
+"""Components along x and y; arrays (k,) as components make k vectors."""
 
 Turn = tuple[Scalar, Scalar] | None
 """Sine and cosine of an angle; None: no turn."""
@@ -46,12 +45,12 @@ def times(a: Scalar, b: Scalar) -> Scalar:
 
 
 def value(a: Scalar) -> Array:
-    """As an array."""
+    """A scalar as an array."""
     return jnp.zeros(()) if a is None else jnp.asarray(a, float)
 
 
 def vector(numbers: Any) -> Vector:
-    """None is zero, a number lies on the x axis, (2,) is any vector."""
+    """Vector from None (zero), a number (along the x axis), or an array (2,)."""
     if numbers is None:
         return ZERO
     if jnp.ndim(numbers) == 0:
@@ -85,7 +84,7 @@ def dot(a: Vector, b: Vector) -> Scalar:
 
 
 def perp(a: Vector) -> Vector:
-    """A quarter turn counter-clockwise."""
+    """A vector turned by a quarter turn counter-clockwise."""
     return minus(a[1]), a[0]
 
 
@@ -100,7 +99,7 @@ def swing(spin: Scalar, arm: Vector) -> Vector:
 
 
 def turned(turn: Turn, a: Vector) -> Vector:
-    """A vector of body axes in the axes of the ground."""
+    """A vector, given in body axes, in the axes of the ground."""
     if turn is None:
         return a
     s, c = turn
@@ -108,12 +107,12 @@ def turned(turn: Turn, a: Vector) -> Vector:
 
 
 def turned_back(turn: Turn, a: Vector) -> Vector:
-    """A vector of the ground's axes in body axes."""
+    """A vector, given in the axes of the ground, in body axes."""
     return turned(None if turn is None else (-turn[0], turn[1]), a)
 
 
 def both(first: Turn, second: Turn) -> Turn:
-    """One turn after the other."""
+    """The product of two turns, as sine and cosine of the sum of their angles."""
     if first is None or second is None:
         return second if first is None else first
     (s, c), (z, x) = first, second
@@ -121,15 +120,15 @@ def both(first: Turn, second: Turn) -> Turn:
 
 
 def size(a: Vector) -> Array:
-    """Length, with a derivative that is zero at zero."""
+    """Length of a vector; its derivative is zero at zero."""
     return safe_norm(array(a))
 
 
 def array(a: Vector) -> Array:
-    """As an array (2,)."""
+    """A vector as an array (2,)."""
     return jnp.stack([value(a[0]), value(a[1])])
 
 
 def tangents(normal: Vector) -> tuple[Vector, ...]:
-    """Directions across a unit normal: one, along x for a normal along y."""
+    """The single unit tangent of a unit normal; along x for a normal along y."""
     return ((normal[1], minus(normal[0])),)

@@ -1,10 +1,11 @@
 """Joint coordinates in space: Newton-Euler recursion generation by generation, mass matrix from composite
 bodies.
 
-Every velocity moves what hangs on it as a screw ``S = (spin, velocity of the point at the origin)``: a
-hinge ``(a, o x a)``, a slide ``(0, a)``, a ball three hinges about its body axes. With the inertia ``I_k``
-of everything that velocity ``k`` moves, ``M_jk = S_j . I_k S_k`` for those ``j`` on the way to ``k``.
-Gravity is an acceleration of the ground.
+Each generalised velocity moves the bodies that hang on its joint with a screw ``S = (spin, velocity of the
+body-fixed point at the origin of the ground)``: a hinge ``(a, o x a)``, a slide ``(0, a)``, a ball as three
+hinges about its body axes. With the inertia ``I_k`` of all bodies that velocity ``k`` moves, the mass
+matrix is ``M_jk = S_j . I_k S_k`` for all ``j`` on the path from the ground to ``k``. Gravity is an
+acceleration of the ground.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ from nsjax.multibody.topology import Topology
 from nsjax.types import Array, PyTree, record
 
 FOLDED = ""
-"""Key of the derived constants in prepared params; no part has it, since names are words."""
+"""Key of the derived constants in prepared params; no part can have this empty name."""
 
 
 @record()
 class TreeConstants:
-    """What a tree of space derives from its parameters once: joints by generation, and inertias of bodies.
+    """Constants of a spatial tree, derived from its params once: joints by generation, and inertias.
 
     Args:
         joints: geometry of the joints of each generation.
         mass: masses of all bodies (n,) [kg].
         com: mass centres (3, n) in body axes [m].
         inertia: inertias about the mass centres (3, 3, n) [kg m^2].
-        armature: inertias that are driven with the coordinates (nv,).
+        armature: inertias that joint coordinates drive (nv,); None: none.
     """
 
     joints: tuple[Geometry, ...]
@@ -54,7 +55,7 @@ class TreeConstants:
 
 
 def _hinges(axis: Array, frame: Any) -> tuple[Array, Array, Array]:
-    """``(T0, T1, T2)`` of hinges about axes (3, n), see `Geometry`."""
+    """Matrices ``(T0, T1, T2)`` of hinges about axes (3, n), see `Geometry`."""
     along = axis[:, None] * axis[None]
     found = along, np.eye(3)[:, :, None] - along, space.skew(axis)
     t0, t1, t2 = (space.both(x, frame) for x in found)
@@ -62,20 +63,20 @@ def _hinges(axis: Array, frame: Any) -> tuple[Array, Array, Array]:
 
 
 def _beside(values: Sequence[Any], none: Any) -> Any:
-    """Values side by side along a last axis, ``none`` where one is not given; None if none is."""
+    """Values stacked along a last axis, with ``none`` for each None; None if all are None."""
     if all(x is None for x in values):
         return None
     return jnp.stack([jnp.asarray(none if x is None else x, float) for x in values], axis=-1)
 
 
 def _rotations(turned: Sequence[Any]) -> Any:
-    """Matrices (3, 3, n) of rotation vectors; None: no rotations."""
+    """Rotation matrices (3, 3, n) of rotation vectors; None: no rotations."""
     every = _beside(turned, np.zeros(3))
     return None if every is None else jnp.moveaxis(jax.vmap(space.rotation_of, 1)(every), 0, -1)
 
 
 def _geometry(generation: Generation, p: PyTree) -> Geometry:
-    """Joints of a generation; those that were given from the body to its parent are turned around."""
+    """Geometry of the joints of a generation; joints given from body to parent are reversed."""
     kind, links = generation.kind, generation.links
     if kind is FREE:
         return Geometry()
@@ -114,7 +115,7 @@ class SpatialTree:
     topology: Topology
 
     def folded(self, p: PyTree) -> TreeConstants:
-        """Constants of all joints, with rotations multiplied out, and of the bodies."""
+        """Constants of all joints, with their rotations multiplied, and of all bodies."""
         joints = tuple(_geometry(g, p) for g in self.steps.generations)
         bodies = [p[x.body] for x in self.steps.order]
         return TreeConstants(
@@ -130,18 +131,18 @@ class SpatialTree:
 
     @functools.cached_property
     def steps(self) -> Walk:
-        """From the ground to the last bodies."""
+        """Forward recursion from the ground to the last bodies."""
         return Walk(self.topology.links)
 
     @functools.cached_property
     def places(self) -> dict[str, tuple[int, int]]:
-        """Generation of each body, and its place there."""
+        """Generation of each body, and its index there."""
         groups = enumerate(self.steps.generations)
         return {link.body: (i, k) for i, g in groups for k, link in enumerate(g.links)}
 
     @functools.cached_property
     def moves(self) -> np.ndarray:
-        """Whether a velocity (nv,) moves a body (bodies,), in the order of the steps."""
+        """Mask (nv, bodies): whether each velocity moves each body, in the order of the recursion."""
         links = self.steps.order
         found = np.zeros((self.topology.sizes[1], len(links)))
         for k, link in enumerate(links):
@@ -154,7 +155,7 @@ class SpatialTree:
 
     @functools.cached_property
     def before(self) -> np.ndarray:
-        """Whether velocity j stands on the way to velocity k, or beside it in one joint (nv, nv)."""
+        """Mask (nv, nv): whether velocity j is on the path to velocity k, or belongs to the same joint."""
         found = np.zeros((len(self.moves), len(self.moves)))
         for k, link in enumerate(self.steps.order):
             found[:, link.rates] = self.moves[:, k : k + 1]
@@ -178,7 +179,7 @@ class SpatialTree:
         return self._frames(lambda: moving), spins, velocities
 
     def moves_of(self, bodies: Sequence[str]) -> np.ndarray:
-        """Whether bodies are moved by velocities (bodies, nv); the ground is not."""
+        """Mask (bodies, nv): whether each velocity moves each body; nothing moves the ground."""
         still, order = np.zeros(len(self.moves)), {x.body: k for k, x in enumerate(self.steps.order)}
         return np.stack([still if x == GROUND else self.moves[:, order[x]] for x in bodies])
 
@@ -215,7 +216,7 @@ class SpatialTree:
         return jnp.concatenate(wide, axis=-1)
 
     def _centres(self, moving: tuple[FrameMotion, ...], x: TreeConstants) -> FrameMotion:
-        """Motion of the centres of mass of all bodies, in the order of the steps."""
+        """Motion of the centres of mass of all bodies, in the order of the recursion."""
         every = FrameMotion(**{f.name: self._all(moving, f.name) for f in dataclasses.fields(FrameMotion)})
         return every.at(space.turned(every.turn, x.com))
 
@@ -230,18 +231,18 @@ class SpatialTree:
         own = inertia_in_ground(centres.turn, x.inertia)
         second = second if own is None else second + own
         carried = jnp.concatenate([mass[None], mass * c, second.reshape(9, -1)]).T
-        carried = matmul(jnp.asarray(self.moves), carried)  # by velocity: mass, first and second moment
+        carried = matmul(jnp.asarray(self.moves), carried)  # mass, first, second moment by velocity
         heavy, first, second = carried[:, :1], carried[:, 1:4], carried[:, 4:].reshape(-1, 3, 3)
         push = heavy * velocities + space.cross(spins, first, 1)
         twist = jnp.sum(second * spins[:, None, :], axis=2) + space.cross(first, velocities, 1)
         met = matmul(jnp.concatenate([spins, velocities], axis=1), jnp.concatenate([twist, push], axis=1).T)
         before = self.before
-        lower = before * (1.0 - before.T)  # those that stand before, not beside
+        lower = before * (1.0 - before.T)  # on the path before, not in the same joint
         beside = before * before.T
         return met * (beside + lower) + (met * lower).T + _diagonal(x.armature, before.shape[0])
 
     def _armature(self, p: PyTree) -> Array | None:
-        """Inertias driven with the coordinates (nv,), None without any."""
+        """Inertias (nv,) that joint coordinates drive; None: none."""
         entries: list[Any] = [None] * self.topology.sizes[1]
         for link in self.topology.links:
             if link.joint is not None and p[link.joint].armature is not None:
@@ -249,7 +250,7 @@ class SpatialTree:
         return None if all(x is None for x in entries) else jnp.stack([space.value(x) for x in entries])
 
     def force(self, q: Array, v: Array, gravity: Any, p: PyTree, wrenches: dict[str, Any]) -> Array:
-        """Generalized forces (nv,) of gravity, loads and inertia at constant velocities."""
+        """Generalised forces (nv,) of gravity, loads and inertia at constant generalised velocities."""
         x = self._ready(p)
         moving, spins, velocities = self.walk(q, v, x, gravity)
         centres = self._centres(moving, x)
@@ -286,8 +287,8 @@ class SpatialTree:
 
     @functools.cached_property
     def _runs(self) -> tuple[tuple[int | None, slice, slice, int], ...]:
-        """Coordinates that stand side by side, in ``q`` and ``v``: numbers, None; or those of many bodies
-        alike, by the entry of each where its quaternion begins.
+        """Runs of adjacent coordinates: entry of a body at which its quaternion begins (None: scalar
+        coordinates), slices of ``q`` and of ``v``, and number of equal bodies in the run.
         """
         made: list[tuple[int | None, slice, slice, int]] = []
         for link in sorted(self.topology.links, key=lambda x: (x.q, x.v)):
@@ -305,7 +306,7 @@ class SpatialTree:
 
     @property
     def flat(self) -> bool:
-        """Whether positions are added: no quaternions."""
+        """Whether increments of positions are added, which needs coordinates without quaternions."""
         return all(x.kind.turn_at is None for x in self.topology.links)
 
 
@@ -324,7 +325,7 @@ def _between(turn_at: int | None, of_q: slice, of_v: slice, many: int, q0: Array
 
 
 def _body_by_body(function: Any, many: int, a: Array, b: Array) -> Array:
-    """``function`` of the coordinates of so many bodies alike, at once."""
+    """``function`` mapped over the coordinates of ``many`` equal bodies."""
     if many == 1:
         one: Array = function(a, b)
         return one

@@ -1,8 +1,7 @@
-"""Vectors of space as arrays (3,), or (3, k) for k of them; None for one that is zero before any number is
-known.
+"""Vectors of space as arrays (3,), or (3, k) for k vectors; None is a vector that is zero by construction.
 
-The same names as in `nsjax.multibody.coordinates.planar_vectors`. Turns are rotation matrices (3, 3),
-None: no turn; spins are angular velocities in the axes of the ground.
+The functions have the same names as in `nsjax.multibody.coordinates.planar_vectors`. Turns are rotation
+matrices (3, 3), None: no turn; spins are angular velocities in the axes of the ground.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from nsjax.math import rotations
 from nsjax.types import Array
 
 Vector = Any
-"""(3,), or (3, n) for so many; None: zero."""
+"""(3,), or (3, n) for n vectors; None: zero."""
 
 Turn = Any
-"""(3, 3), or (3, 3, n) of so many bodies; None: no turn."""
+"""(3, 3), or (3, 3, n) for n bodies; None: no turn."""
 
 DIMENSION = 3
 ZERO: Vector = None
@@ -33,7 +32,7 @@ def value(a: Any) -> Array:
 
 
 def vector(numbers: Any) -> Vector:
-    """None is zero, a number lies on the x axis, (3,) is any vector."""
+    """Vector from None (zero), a number (along the x axis), or an array (3,)."""
     if numbers is None:
         return None
     if not isinstance(numbers, tuple | list) and jnp.ndim(numbers) == 0:
@@ -42,7 +41,7 @@ def vector(numbers: Any) -> Vector:
 
 
 def _alike(a: Array, b: Array) -> tuple[Array, Array]:
-    """One vector beside many."""
+    """Two vectors with equal numbers of axes: one vector is broadcast against many."""
     if a.ndim < b.ndim:
         return a[:, None], b
     return (a, b[:, None]) if b.ndim < a.ndim else (a, b)
@@ -80,14 +79,14 @@ def dot(a: Vector, b: Vector) -> Any:
 
 
 def turned_on(a: Array, axis: int = 0) -> Array:
-    """Components ``(y, z, x)``."""
+    """Components permuted to ``(y, z, x)``."""
     first, rest = (jax.lax.slice_in_dim(a, k, m, axis=axis) for k, m in ((0, 1), (1, 3)))
     return jnp.concatenate([rest, first], axis=axis)
 
 
 def cross(a: Vector, b: Vector, axis: int = 0) -> Vector:
-    """``a x b`` along an axis: ``(a . b' - a' . b)'`` with primes for components one on; a third of the
-    operations of the components one by one.
+    """Cross product ``a x b`` along an axis, as ``(a * b' - a' * b)'``, where a prime permutes components
+    (`turned_on`): a third of the operations of the product by components.
     """
     if a is None or b is None:
         return None
@@ -100,14 +99,14 @@ swing = cross
 
 
 def _columns(turn: Array, a: Array) -> tuple[Array, Array]:
-    """One turn beside many vectors, or the other way round."""
+    """A turn and a vector with matching axes: one turn for many vectors, or many turns for one vector."""
     if turn.ndim == 2:
         return (turn if a.ndim == 1 else turn[:, :, None]), a
     return turn, (a[:, None] if a.ndim == 1 else a)
 
 
 def turned(turn: Turn, a: Vector) -> Vector:
-    """A vector of body axes in the axes of the ground."""
+    """A vector, given in body axes, in the axes of the ground."""
     if turn is None or a is None:
         return a
     turn, a = _columns(turn, a)
@@ -115,12 +114,12 @@ def turned(turn: Turn, a: Vector) -> Vector:
 
 
 def turned_back(turn: Turn, a: Vector) -> Vector:
-    """A vector of the ground's axes in body axes."""
+    """A vector, given in the axes of the ground, in body axes."""
     return a if turn is None or a is None else jnp.sum(turn * a[:, None], axis=0)
 
 
 def both(first: Turn, second: Turn) -> Turn:
-    """``first second``."""
+    """The matrix product of two turns."""
     if first is None or second is None:
         return second if first is None else first
     if first.ndim != second.ndim:
@@ -129,23 +128,23 @@ def both(first: Turn, second: Turn) -> Turn:
 
 
 def size(a: Vector) -> Array:
-    """Length, with a derivative that is zero at zero."""
+    """Length of a vector; its derivative is zero at zero."""
     return safe_norm(array(a), axis=0)
 
 
 def array(a: Vector) -> Array:
-    """As an array (3,)."""
+    """A vector as an array (3,)."""
     return jnp.zeros(3) if a is None else a
 
 
 def many(a: Vector, n: int) -> Array:
-    """As an array (3, n): of (3, n), of one for all (3,) or (3, 1), of zero."""
+    """Vectors as an array (3, n): from (3, n), from one for all (3,) or (3, 1), or from zero (None)."""
     a = array(a)
     return jnp.broadcast_to(a[:, None] if a.ndim == 1 else a, (3, n))
 
 
 def tangents(normal: Vector) -> tuple[Vector, ...]:
-    """Two directions across a unit normal, smooth but where its z component changes sign.
+    """Two unit tangents of a unit normal, smooth except where its z component changes sign.
 
     Source: the branch-free basis of Duff and others, *Building an orthonormal basis, revisited*, JCGT 6
     (2017).
@@ -165,7 +164,7 @@ for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
 
 
 def skew(a: Array) -> Array:
-    """Matrix of ``a x`` (3, 3), or (3, 3, n) of (3, n)."""
+    """Matrix (3, 3) of the cross product with ``a`` (3,); (3, 3, n) for (3, n)."""
     table = _CROSS if a.ndim == 1 else _CROSS[..., None]
     return jnp.sum(table * a, axis=2)
 

@@ -1,7 +1,7 @@
-"""Joints of a spatial tree whose coordinates stand in ``q``: what acts in them acts on their velocities.
+"""Springs, motors, limits and dry friction of joints of a spatial tree with coordinates in ``q``.
 
-Springs, motors, limits and dry friction of such joints are numbers side by side, so that a program does
-not grow with their number: those alike are evaluated at once.
+They act directly on the velocities of their joints. Equal loads are stacked in arrays and evaluated as a
+batch, so that a program does not grow with their number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nsjax.types import Array, PyTree, record
 
 
 class AtOnce:
-    """Laws of motors that may be evaluated for many joints at once: without branches."""
+    """Base class of motor laws without branches, which are evaluated for many joints as a batch."""
 
     def __call__(self, t: Array, x: Array, rate: Array, own: Any) -> Array:
         """Effort at a joint's coordinate and rate."""
@@ -36,7 +36,7 @@ OWN = "joints side by side"
 
 @record()
 class JointNumbers:
-    """Numbers of efforts alike, group by group, None of a law of a user; bounds of the limits (k,)."""
+    """Numbers of equal loads, group by group (None for a law of a user), and bounds (k,) of the limits."""
 
     efforts: tuple[Any, ...]
     bounds: Any
@@ -44,11 +44,12 @@ class JointNumbers:
 
 @dataclasses.dataclass(frozen=True)
 class OwnJoints:
-    """Hinges and slides of a tree with the limits ``(joint, "lower" or "upper")`` and dry joints.
+    """Loads, limits and dry friction of the hinges and slides of a spatial tree.
 
     Args:
         topology: of the tree.
-        limits, drags: of the mechanism, in their order.
+        limits: all limits ``(joint, "lower" or "upper")`` of the mechanism, in their order.
+        drags: names of all joints with dry friction, in their order.
     """
 
     topology: Topology
@@ -57,7 +58,7 @@ class OwnJoints:
 
     @functools.cached_property
     def links(self) -> dict[str, Link]:
-        """By joint; none but those of joint coordinates in space."""
+        """Links by joint; empty in the plane and in absolute coordinates."""
         if self.topology.dimension == 2 or self.topology.coordinates == "absolute":
             return {}
         every = self.topology.link_of_joint.items()
@@ -65,7 +66,7 @@ class OwnJoints:
 
     @functools.cached_property
     def limits_held(self) -> tuple[tuple[str, str], ...]:
-        """Limits of theirs."""
+        """Limits of these joints."""
         return tuple(x for x in self.limits if x[0] in self.links)
 
     @functools.cached_property
@@ -75,19 +76,19 @@ class OwnJoints:
 
     @functools.cached_property
     def order(self) -> np.ndarray | None:
-        """Place of every limit among those held, then those apart; None if they stand so."""
+        """Index of every limit in `limits_held` and then `limits_apart`; None if the order is the same."""
         both = [*self.limits_held, *self.limits_apart]
         found = np.array([both.index(x) for x in self.limits], int)
         return None if np.array_equal(found, np.arange(len(both))) else found
 
     @property
     def hold_drags(self) -> bool:
-        """Whether all dry friction is theirs."""
+        """Whether all dry friction belongs to these joints."""
         return all(name in self.links for name in self.drags)
 
     @functools.cached_property
     def loads(self) -> tuple[Part, ...]:
-        """Springs and motors in them."""
+        """Springs and motors of these joints."""
         return tuple(x for x in self.topology.loads if x.option("joint") in self.links)
 
     @functools.cached_property
@@ -97,8 +98,8 @@ class OwnJoints:
         return tuple(x for x in self.topology.loads if x.name not in own)
 
     def _alike(self, p: PyTree) -> list[list[Part]]:
-        """Loads of one kind of which the same numbers are given; those with a law of a user, which may
-        branch, one by one.
+        """Groups of loads of one kind with the same numbers given; a load with a law of a user, which may
+        branch, is a group of its own.
         """
         groups: dict[Any, list[Part]] = {}
         for part in self.loads:
@@ -109,7 +110,7 @@ class OwnJoints:
         return list(groups.values())
 
     def stacked(self, p: PyTree) -> JointNumbers:
-        """Numbers side by side."""
+        """Numbers of loads and limits, stacked in arrays."""
         efforts = []
         for alike in self._alike(p):
             efforts.append(side_by_side([p[x.name] for x in alike]) if _at_once(alike[0]) else None)
@@ -136,18 +137,18 @@ class OwnJoints:
         return jnp.sum(jnp.where(here, jnp.concatenate(found), 0.0), axis=1)
 
     def gaps(self, q: Array, stacked: JointNumbers) -> Array:
-        """Gaps of the limits that they hold (k,)."""
+        """Gaps (k,) of the limits of these joints [m or rad]."""
         sides = np.array([1.0 if which == "lower" else -1.0 for _, which in self.limits_held])
         x = picked(q, np.array([self.links[name].q for name, _ in self.limits_held]))
         return sides * (x - stacked.bounds)
 
     def rates(self, v: Array) -> Array:
-        """Rates of the dry joints (k,)."""
+        """Rates (k,) of the joints with dry friction [m/s or rad/s]."""
         return picked(v, np.array([self.links[name].v for name in self.drags]))
 
 
 def _none(part: Part, numbers: Any, t: Any, x: Any, rate: Any) -> None:
-    """What a load without effort exerts on a coordinate."""
+    """Effort of a load that exerts none on a coordinate: None."""
 
 
 def _at_once(part: Part) -> bool:

@@ -1,12 +1,12 @@
 """Angles of spatial hinges over many turns in absolute coordinates.
 
-The poses of two bodies give the angle between them but for full turns. A hinge whose angle somebody reads
-therefore has three entries of ``q`` behind all others: the rotation vector that the second body has turned
-through against the first since the start, in the axes of the first. Every increment of the position adds
-the rotation vector of its own turn, which is below half a turn; it needs no numbers of the mechanism. The
-angle is that of the poses plus the full turns that bring it next to the sum along the axis: exact to
-rounding whatever errors the sum has, as long as they stay below half a turn, and with the derivatives of
-the poses.
+The poses of two bodies give the angle between them up to full turns. A hinge whose angle is read therefore
+has three entries of ``q`` after all others: the accumulated rotation vector of the second body relative to
+the first since the start, in the axes of the first. Every increment of the position adds the rotation
+vector of its own rotation, which is below half a turn; this needs no params of the mechanism. The angle is
+that of the poses, plus the full turns that bring it nearest to the accumulated angle about the axis. It is
+exact to rounding as long as the error of the accumulated angle stays below half a turn, and it has the
+derivatives of the poses.
 
 Source: [GN (102)-(109)], ``theta = theta_i + theta_Delta``, committed every step.
 """
@@ -33,14 +33,15 @@ ENTRIES = 3
 
 
 def read_angles(parts: Sequence[Part], beyond: bool = False) -> tuple[str, ...]:
-    """Names of the hinges whose angle something reads: springs, limits, laws, and who asks for its turns.
+    """Names of the hinges whose angle is read: by springs, limits or laws, or because ``turns`` is given.
 
-    A law of a force or torque sees the whole scene, and with it the angle of every hinge. A prescribed
-    motion tells the turns of its hinge by itself.
+    A law of a force or torque sees the whole scene, and so the angle of every hinge. A prescribed motion
+    gives the turns of its hinge itself.
 
     Args:
-        beyond: those alone whose angle may leave the half turns that poses tell: not those held by limits
-            within them.
+        parts: all parts of the mechanism.
+        beyond: whether to leave out hinges whose two limits keep the angle within half a turn to either
+            side, where the poses alone give it.
     """
     loads = [(LOADS[x.kind], x) for x in parts if x.kind in LOADS]
     sees_all = any(kind.sees_scene(x) for kind, x in loads)
@@ -60,12 +61,12 @@ def read_angles(parts: Sequence[Part], beyond: bool = False) -> tuple[str, ...]:
 
 
 def labels(hinges: Sequence[str]) -> list[str]:
-    """Names of the entries."""
+    """Names of the entries of ``q`` of counted hinges."""
     return [f"{name}.turned{k} [rad]" for name in hinges for k in (1, 2, 3)]
 
 
 def _relative(turns: Array, first: np.ndarray, second: np.ndarray) -> Array:
-    """Quaternions (k, 4) of second bodies against first ones; the ground is the body 0."""
+    """Quaternions (k, 4) of second bodies relative to first bodies; the ground is body 0."""
     padded = jnp.concatenate([jnp.asarray([[1.0, 0.0, 0.0, 0.0]]), turns])
     pairs = taken(padded, first), taken(padded, second)
     made: Array = jax.vmap(lambda a, b: rotations.bilinear(rotations.RELATIVE, a, b))(*pairs)
@@ -73,12 +74,12 @@ def _relative(turns: Array, first: np.ndarray, second: np.ndarray) -> Array:
 
 
 def counted(sums: Array, before: Array, after: Array, first: np.ndarray, second: np.ndarray) -> Array:
-    """Rotation vectors (k, 3) after an increment.
+    """Accumulated rotation vectors (k, 3) of hinges after an increment of the position.
 
     Args:
-        sums: before it (k, 3).
-        before, after: quaternions of all bodies (n, 4).
-        first, second: numbers of the bodies of each hinge, the ground being 0.
+        sums: accumulated rotation vectors (k, 3) before the increment [rad].
+        before, after: quaternions (n, 4) of all bodies before and after the increment.
+        first, second: numbers of the bodies of each hinge; the ground is 0.
 
     Example:
         >>> import jax.numpy as jnp
@@ -91,14 +92,14 @@ def counted(sums: Array, before: Array, after: Array, first: np.ndarray, second:
         >>> counted(gone, rest[None], there[None], np.array([0]), np.array([1])).round(12).tolist()
         [[0.0, 0.0, 7.0]]
     """
-    # full turns alone are read from the sums: they have no derivatives
+    # only full turns are read from the sums, which therefore need no derivatives
     sums, before, after = (lax.stop_gradient(x) for x in (sums, before, after))
     old, new = (rotations.conjugate(_relative(x, first, second)) for x in (before, after))
     return sums + jax.vmap(rotations.rotation_between)(new, old)
 
 
 def whole(angle: Any, near: Any) -> Array:
-    """An angle plus the full turns that bring it next to another one."""
+    """An angle plus the full turns that bring it nearest to another angle ``near``."""
     gone = lax.stop_gradient(near - angle) / (2.0 * np.pi)
     made: Array = angle + 2.0 * np.pi * jnp.round(gone)
     return made

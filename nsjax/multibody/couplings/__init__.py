@@ -1,5 +1,5 @@
-"""Couplings between the coordinates of joints, a file each. A new coupling is a file with a `CouplingKind`,
-and its entry here.
+"""Kinds of couplings between the coordinates of joints, one file for each. A new coupling is a file with a
+`CouplingKind`, and an entry here.
 """
 
 from __future__ import annotations

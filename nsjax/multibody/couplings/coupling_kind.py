@@ -15,16 +15,17 @@ from nsjax.multibody.parts import Part, made, number
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CouplingKind:
-    """Couplings of one kind: an entry of `nsjax.multibody.couplings.KINDS`, and all that is known of them.
+    """A kind of couplings: an entry of `nsjax.multibody.couplings.KINDS` with all that defines it.
 
-    A coupling is one row: a joint's coordinate, or the length of a tendon, is a function of that of
-    another one, at all times. It acts as motors in both would, whose efforts do no work together.
+    A coupling is one constraint row: the coordinate of a joint, or the length of a tendon, is a function of
+    the coordinate or length of another one. It acts like motors in both, whose efforts together do no work.
 
     Args:
-        name: that of the function that makes one.
-        value: ``(numbers, x)``, what the coordinate of the joint is where that of the other is ``x`` (zero
-            without another).
-        fits: ``(part, joint, of)``, raises for joints that it cannot couple; None: all with a coordinate.
+        name: name of the function that makes such a coupling.
+        value: ``(numbers, x)``, the coordinate of the joint at the coordinate ``x`` of the other one (zero
+            without another joint).
+        fits: ``(part, joint, of)``, raises for joints that it cannot couple; None: it couples all joints
+            with a coordinate.
 
     Example:
         >>> from nsjax.multibody.couplings import KINDS
@@ -37,11 +38,11 @@ class CouplingKind:
     fits: Callable[[Part, Part, Part], None] | None = None
 
     def residual(self, numbers: Coupling, x: list[Any]) -> Any:
-        """Residual of the row at the coordinates of its joints [rad] or [m]."""
+        """Residual of the row [rad or m] at the coordinates of its joints."""
         return x[0] - self.value(numbers, x[1] if len(x) > 1 else 0.0)
 
     def check(self, part: Part, known: dict[str, Part]) -> None:
-        """Refuses joints that are none or have no coordinate."""
+        """Refuse joints without a single coordinate, and joints that the kind does not fit."""
         joints = [known[name] for name in part.option("joints")]
         for joint in joints:
             if has_line(joint):
@@ -60,7 +61,7 @@ class CouplingKind:
 
 
 def coupled(kind: str, name: str, joint: str, of: str | None, **given: Any) -> Part:
-    """A coupling as a part, checked."""
+    """A coupling as a part, after checks of its numbers."""
     if joint == of:
         raise InputError(f"{kind} {name!r}: couples {joint!r} to itself; name two joints")
     kept = Coupling(**{k: number(kind, name, k, v) for k, v in given.items()})

@@ -1,4 +1,4 @@
-"""Gears: two coordinates in a constant ratio."""
+"""Gears, which keep two coordinates in a constant ratio."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from nsjax.multibody.parts import Part
 def gear(name: str, joint: str, of: str, *, ratio: Any, offset: Any = 0.0) -> Part:
     """A pair of gears or a belt: the coordinate of ``joint`` is ``offset + ratio * (coordinate of of)``.
 
-    The row ``x - offset - ratio y = 0`` holds as a constraint. Its force ``L`` (`Trajectory` has it under
-    the coupling's name) is the effort on ``joint`` [N m], or [N] of a slide, and ``-ratio L`` that on
-    ``of``.
+    The row ``x - offset - ratio y = 0`` is a constraint. Its multiplier ``L`` (in `Trajectory`, under the
+    name of the coupling) is the effort on ``joint`` [N m], or [N] for a slide; the effort on ``of`` is
+    ``-ratio L``.
 
     Args:
         name: of the gear; its numbers are ``params[name].ratio`` and ``params[name].offset``.
         joint, of: names of two hinges, slides or tendons, of the tree or of loops.
-        ratio: of the coordinates: radius of ``of`` by that of ``joint``, negative where the wheels turn
-            against each other.
-        offset: coordinate of ``joint`` where that of ``of`` is zero.
+        ratio: of the coordinates, which is the radius of ``of`` divided by that of ``joint``, negative for
+            wheels that turn in opposite directions.
+        offset: coordinate of ``joint`` at coordinate zero of ``of``.
 
     Raises:
         InputError: for a joint that is coupled to itself; by `assemble`, for joints that are unknown or
             have no coordinate, and for couplings that contradict each other or a loop.
 
-    Limits: rigid, without play and losses. Angles count their turns but for hinges of space that close
-    loops in joint coordinates, see `hinge`.
+    Limits: the gear is rigid, without play and losses. Angles include full turns, except for spatial hinges
+    that close loops in joint coordinates, see `hinge`.
 
     Example:
         >>> import nsjax

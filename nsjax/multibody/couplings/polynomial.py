@@ -1,4 +1,4 @@
-"""Couplings of two coordinates, or lengths of tendons, by a polynomial."""
+"""Couplings of two coordinates, or of lengths of tendons, by a polynomial."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from nsjax.multibody.parts import Part
 def coupling(name: str, joint: str, of: str | None = None, *, polynomial: Any) -> Part:
     """The coordinate of ``joint`` is a polynomial ``c0 + c1 y + c2 y^2 + ...`` of the coordinate of ``of``.
 
-    A finger that follows another, a cam by its law, a joint held at ``c0``. A tendon may stand in place of
-    a joint, with its length as the coordinate: a rope of fixed length, two tendons of one sum.
+    Examples are a finger that follows another, a cam with a given law, and a joint held at ``c0``. A tendon
+    may take the place of a joint, with its length as the coordinate: for a rope of fixed length, or two
+    tendons with a constant sum of lengths.
 
     Args:
         name: of the coupling; its numbers are ``params[name].polynomial``.
         joint, of: names of two hinges, slides or tendons; ``of`` None: ``joint`` is held at ``c0``.
-        polynomial: (n,) coefficients, constant first, at least one.
+        polynomial: (n,) coefficients, at least one, constant term first.
 
     Raises:
-        InputError: for coefficients that are no row of numbers; as `gear`.
+        InputError: for coefficients that are no row of numbers, and as for `gear`.
 
-    Limits: as `gear`. A tendon of fixed length pushes, too: a rope that goes slack has ``limits`` of its
-    own, see `tendon`. A tendon held at its shortest length has no row there.
+    Limits: those of `gear`. A tendon of fixed length also pushes; for a rope that may be slack, give the
+    tendon ``limits``, see `tendon`. For a tendon held at its shortest possible length, the row vanishes.
 
     Example:
         >>> from nsjax.multibody import coupling

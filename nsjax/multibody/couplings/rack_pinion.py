@@ -1,4 +1,4 @@
-"""Racks and pinions: a displacement that follows an angle."""
+"""Racks and pinions, which keep a displacement proportional to an angle."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def rack_pinion(name: str, rack: str, pinion: str, *, radius: Any, offset: Any =
     Args:
         name: of the coupling; its numbers are ``params[name].ratio`` (the radius) and ``offset``.
         rack, pinion: names of a slide and of a hinge.
-        radius: of the pitch circle [m]; negative where the rack moves the other way.
-        offset: displacement [m] where the angle is zero.
+        radius: of the pitch circle [m]; negative if the rack moves the other way.
+        offset: displacement of the rack at the angle zero [m].
 
     Raises:
-        InputError: for joints that are no slide and hinge; as `gear`.
+        InputError: for joints that are no slide and hinge, and as for `gear`.
 
-    Limits: as `gear`.
+    Limits: those of `gear`.
 
     Example:
         >>> from nsjax.multibody import rack_pinion

@@ -1,4 +1,4 @@
-"""Mechanisms that others wrote: model files in MJCF and URDF, read into parts."""
+"""Readers of model files in MJCF and URDF, which return the parts of a mechanism."""
 
 from nsjax.multibody.files.readers import LeftOutWarning, ModelFile, read_mjcf, read_urdf
 

@@ -1,4 +1,4 @@
-"""Files that a model names and that lie nowhere: what the mechanism does not need is left out."""
+"""Missing files that a model names: the elements that use them are left out if the mechanism permits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEXT = "text"
 
 
 def without_pictures(spec: Any) -> None:
-    """Takes textures and skins out: nothing here draws them, and their files may be missing."""
+    """Remove textures and skins, which are not drawn here and whose files may be missing."""
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
     for found in [*spec.textures, *spec.skins]:
@@ -24,8 +24,8 @@ def without_pictures(spec: Any) -> None:
 
 
 def without_absent_shapes(mujoco: ModuleType, spec: Any, title: str) -> list[str]:
-    """Takes out meshes and height fields whose file is missing, where no inertia comes from them; a
-    sentence about them. They are no shapes of contacts here, so that the mechanism stays the same.
+    """Remove meshes and height fields whose file is missing and that give no inertia, with the geometries
+    that use them; return a list with one sentence about them, or none.
     """
     lost: list[str] = []
     for kind, assets in (("meshname", list(spec.meshes)), ("hfieldname", list(spec.hfields))):
@@ -73,7 +73,7 @@ def _there(spec: Any, title: str, file: str) -> bool:
 
 
 def _weighs(mujoco: ModuleType, spec: Any, geom: Any) -> bool:
-    """Whether a body gets inertia from a geometry."""
+    """Whether a body takes inertia from a geometry."""
     if geom.parent.name == "world" or geom.mass == 0.0:
         return False
     always = int(spec.compiler.inertiafromgeom) == int(mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE)
@@ -89,7 +89,7 @@ def _delete(spec: Any, thing: Any) -> None:
 
 @contextlib.contextmanager
 def listening(mujoco: ModuleType) -> Iterator[list[str]]:
-    """What the library warns of, else printed on the console; its handler is put back."""
+    """List of the warnings of the library, which it else prints; its handler is restored on exit."""
     said: list[str] = []
     before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(lambda text: said.append(" ".join(str(text).split())))

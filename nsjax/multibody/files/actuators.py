@@ -1,5 +1,5 @@
-"""Actuators of a model file: motors, position and velocity servos in hinges, slides and tendons, and what
-their controls go through before they act.
+"""Actuators of a model file: motors, position and velocity servos in hinges, slides and tendons, and the
+activations (filters and integrators) of their controls.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
 
 LEAST_CONSTANT = 1e-15
-"""What the library takes for a time constant of zero [s]."""
+"""Time constant that the library uses in place of zero [s]."""
 
 
 OWN = (
     "state", "initial_q", "initial_v", "initial_time", "params", "model", "commands", "time_constants",
     "ranges",
 )  # fmt: skip
-"""Names of numbers that are no numbers of parts."""
+"""First words of number names that are no names of parts; `Activations.place` leaves these unchanged."""
 
 
 @record()
 class Servo:
-    """Numbers of an actuator: the effort is ``gear (g . (1, l, l') u + b . (1, l, l'))`` with the length
+    """Numbers of an actuator with the effort ``gear (g . (1, l, l') u + b . (1, l, l'))`` at the length
     ``l = gear q``.
 
     Args:
-        control: u, constant; clipped to ``control_range`` (2,).
-        gear: joint to motor.
-        gain, bias: g, b (3,).
-        control_range, force_range: (2,), or None for no bounds.
-        joint_range: (2,) of the effort, behind the gear; None: no bounds.
+        control: ``u``, constant; clipped to ``control_range``.
+        gear: ratio of the actuator's length to the coordinate of the joint.
+        gain, bias: ``g`` and ``b`` (3,).
+        control_range: bounds (2,) of the control; None: none.
+        force_range: bounds (2,) of the force before the gear; None: none.
+        joint_range: bounds (2,) of the effort, after the gear; None: none.
     """
 
     control: Array | float
@@ -55,7 +56,7 @@ class Servo:
 
     @property
     def target(self) -> str:
-        """Name of the number that a controller gives."""
+        """Name of the number that a controller sets."""
         return "control"
 
 
@@ -76,9 +77,9 @@ class Activations:
     """Controls that act through an activation, by the names of actuators.
 
     Args:
-        time_constants: [s] of filters; None: the activation is the integral of the control.
-        ranges: bounds of the control before it, as far as there are any.
-        at: activations of the file's reference position, and of its key frames by name.
+        time_constants: time constants of filters [s]; None: the activation integrates the control.
+        ranges: bounds (2,) of the controls before the activations, where there are any.
+        at: activations at the file's reference position (key None), and in its key frames by name.
     """
 
     time_constants: dict[str, float | None] = dataclasses.field(default_factory=dict)
@@ -86,11 +87,11 @@ class Activations:
     at: dict[str | None, dict[str, float]] = dataclasses.field(default_factory=dict)
 
     def key(self, name: str) -> str:
-        """Place of an actuator's control in params of the problem with activations."""
+        """Path of an actuator's control in the params of the problem with activations."""
         return self.place(f"{name}.own.control")
 
     def place(self, number: str) -> str:
-        """Place of a number of the parts in params of the problem with activations."""
+        """Path of a number of the parts in the params of the problem with activations."""
         head = number.split(".")[0]
         if not self.time_constants or head in OWN:
             return number
@@ -98,7 +99,7 @@ class Activations:
         return f"commands.{head}" if commanded else f"model.{number}"
 
     def added(self, problem: Problem, start: str | None) -> Problem:
-        """A problem whose controls act through them, from the start of that name."""
+        """A problem whose controls act through these activations, from the start of the given name."""
         if not self.time_constants:
             return problem
         return filtered(problem, self.time_constants, self.at.get(start, {}), ranges=self.ranges)
@@ -108,7 +109,7 @@ def activations(source: Source, driven: set[str], keys: Sequence[str]) -> Activa
     """Activations of the actuators of a file.
 
     Args:
-        source: what is read.
+        source: the model file.
         driven: names of the actuators that are parts.
         keys: names of the key frames, in the order of the file.
     """
@@ -133,10 +134,10 @@ def activations(source: Source, driven: set[str], keys: Sequence[str]) -> Activa
 
 
 def actuators(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
-    """Actuators as parts, and sentences about those left out. The file may switch all of them off.
+    """Actuators as parts, and sentences about those left out; no parts if the file switches actuation off.
 
     Args:
-        source: what is read.
+        source: the model file.
         lines: names of the tendons that are parts.
     """
     parts, said = [], []
@@ -161,8 +162,8 @@ def actuators(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
 
 
 def acting_on(source: Source, joint: int) -> list[int]:
-    """Actuators that act on the coordinate of a joint: in it, and those in tendons over it or through
-    sites.
+    """Numbers of the actuators that act on the coordinate of a joint: in the joint, in tendons over it, or
+    in any tendon through sites.
     """
     model, kinds, found = source.model, source.mujoco.mjtTrn, []
     direct = (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
@@ -176,14 +177,14 @@ def acting_on(source: Source, joint: int) -> list[int]:
 
 
 def acting_in(source: Source, tendon: int) -> list[int]:
-    """Actuators in a tendon."""
+    """Numbers of the actuators in a tendon."""
     model, kind = source.model, int(source.mujoco.mjtTrn.mjTRN_TENDON)
     pairs = zip(model.actuator_trntype, model.actuator_trnid, strict=True)
     return [k for k, (own, on) in enumerate(pairs) if int(own) == kind and int(on[0]) == tendon]
 
 
 def _winds(source: Source, tendon: int, joint: int) -> bool:
-    """Whether a tendon is one through sites, or has a joint among its coordinates."""
+    """Whether a tendon runs through sites, or has a joint among its coordinates."""
     model, first = source.model, int(source.model.tendon_adr[tendon])
     wraps = range(first, first + int(model.tendon_num[tendon]))
     if int(model.wrap_type[first]) != source.mujoco.mjtWrap.mjWRAP_JOINT:
@@ -198,7 +199,7 @@ def driven_by(source: Source, k: int) -> str:
 
 
 def _obstacle(source: Source, k: int, lines: set[str]) -> str:
-    """Why an actuator has no equal here; empty if it has one."""
+    """Reason for which an actuator has no equivalent part; empty if it has one."""
     model, mujoco = source.model, source.mujoco
     in_tendon = int(model.actuator_trntype[k]) == mujoco.mjtTrn.mjTRN_TENDON
     if not in_tendon and int(model.actuator_trntype[k]) != mujoco.mjtTrn.mjTRN_JOINT:
@@ -254,8 +255,8 @@ def _range(limited: Any, values: Any, k: int) -> Any:
 
 
 def _total(source: Source, k: int) -> Any:
-    """Bounds (2,) of all actuators together in the joint or tendon of an actuator that is alone there; None
-    without.
+    """Bounds (2,) of the total effort of the joint or tendon of an actuator, if this actuator is the only
+    one there; None: none.
     """
     model, on = source.model, int(source.model.actuator_trnid[k][0])
     if int(model.actuator_trntype[k]) == source.mujoco.mjtTrn.mjTRN_TENDON:
@@ -269,21 +270,21 @@ def _total(source: Source, k: int) -> Any:
 
 
 def servo_of(source: Source, k: int) -> Servo:
-    """Numbers of an actuator."""
+    """Numbers of an actuator from the file."""
     model, mujoco = source.model, source.mujoco
     gain, bias = (np.array(x[k][:3], float) for x in (model.actuator_gainprm, model.actuator_biasprm))
     if int(model.actuator_gaintype[k]) == mujoco.mjtGain.mjGAIN_FIXED:
         gain[1:] = 0.0
     if int(model.actuator_biastype[k]) == mujoco.mjtBias.mjBIAS_NONE:
         bias[:] = 0.0
-    if int(model.actuator_dyntype[k]) != mujoco.mjtDyn.mjDYN_NONE:  # what acts is the activation
+    if int(model.actuator_dyntype[k]) != mujoco.mjtDyn.mjDYN_NONE:  # the activation acts as control
         control = _range(model.actuator_actlimited, model.actuator_actrange, k)
     else:
         clamped = model.actuator_ctrllimited & (not source.off("clampctrl"))
         control = _range(clamped, model.actuator_ctrlrange, source.control(k))
     force, total = _range(model.actuator_forcelimited, model.actuator_forcerange, k), _total(source, k)
     in_tendon = int(model.actuator_trntype[k]) == mujoco.mjtTrn.mjTRN_TENDON
-    if in_tendon and total is not None:  # bounds the actuator, before its gear
+    if in_tendon and total is not None:  # this bound acts on the actuator, before the gear
         force, total = total if force is None else np.clip(force, *total), None
     return Servo(
         control=0.0, gear=source.gear(k), gain=gain, bias=bias, control_range=control,

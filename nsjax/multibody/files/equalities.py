@@ -15,10 +15,10 @@ from nsjax.multibody.parts import Part
 
 
 def equalities(source: Source, lines: set[str]) -> tuple[list[Part], list[str]]:
-    """Joints of connect and weld, couplings of joints and tendons, and sentences about the others.
+    """Parts of connect, weld, joint and tendon constraints, and sentences about the others.
 
     Args:
-        source: what is read.
+        source: the model file.
         lines: names of the tendons that are parts.
     """
     said: list[tuple[str, str]] = []
@@ -58,7 +58,7 @@ def _equality(source: Source, k: int, lines: set[str], said: list[tuple[str, str
 
 
 def _of_joints(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[Part]:
-    """A polynomial between the coordinates of two hinges or slides, or one that is held."""
+    """A polynomial coupling of the coordinates of two hinges or slides, or one coordinate held fixed."""
     model, joints = source.model, _pair(source, k)
     who = " of ".join(source.called("joint", j) for j in joints)
     if any(int(model.jnt_type[j]) not in (HINGE, SLIDE) for j in joints):
@@ -71,7 +71,7 @@ def _of_joints(source: Source, k: int, said: list[tuple[str, str]]) -> Iterator[
 def _of_tendons(
     source: Source, k: int, lines: set[str], said: list[tuple[str, str]]
 ) -> Iterator[Part]:  # fmt: skip
-    """A polynomial between the lengths of two tendons, or one that is held."""
+    """A polynomial coupling of the lengths of two tendons, or one length held fixed."""
     tendons = _pair(source, k)
     names = [source.names["tendon", j] for j in tendons]
     if not lines.issuperset(names):
@@ -88,7 +88,7 @@ def _pair(source: Source, k: int) -> list[int]:
 
 
 def _coupling(source: Source, k: int, names: list[str], at: list[float]) -> Part:
-    """The file counts coordinates and lengths from its reference position: ``y - y0 = P(x - x0)``."""
+    """A coupling from the polynomial of the file, ``y - y0 = P(x - x0)`` from the reference position."""
     law = np.polynomial.Polynomial(np.array(source.model.eq_data[k][:5], float))
     factors = (law(np.polynomial.Polynomial([-at[-1], 1.0])) + at[0]).coef
     if len(names) == 1:
@@ -98,7 +98,7 @@ def _coupling(source: Source, k: int, names: list[str], at: list[float]) -> Part
 
 
 def _ends(source: Source, k: int) -> tuple[int, int]:
-    """Bodies."""
+    """Numbers of the two bodies of an equality constraint."""
     model = source.model
     pair = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
     if int(model.eq_objtype[k]) == source.mujoco.mjtObj.mjOBJ_SITE:
@@ -107,7 +107,7 @@ def _ends(source: Source, k: int) -> tuple[int, int]:
 
 
 def _data(source: Source, k: int) -> tuple[Any, Any, np.ndarray]:
-    """Points on both bodies, and how the second is turned against the first."""
+    """Points on both bodies, and rotation (3, 3) of the second body relative to the first."""
     model, data = source.model, np.array(source.model.eq_data[k], float)
     if int(model.eq_objtype[k]) == source.mujoco.mjtObj.mjOBJ_SITE:
         pair = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])

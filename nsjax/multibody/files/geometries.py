@@ -1,4 +1,4 @@
-"""Geometries of a model file as shapes, and the pairs of them that meet as contacts."""
+"""Geometries of a model file as shapes, and pairs of geometries that may meet as contacts."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from nsjax.multibody.files.source import Source, listed
 from nsjax.multibody.parts import Part
 
 Friction = float | tuple[float, float, float] | None
-"""Coefficient of friction, or sliding, torsional and rolling ones; None: none."""
+"""Coefficient of friction, or sliding, torsional and rolling coefficients; None: frictionless."""
 
 GEOMETRIES = {0: "plane", 2: "sphere", 3: "capsule", 5: "cylinder", 6: "box"}
-"""Kinds that are shapes, by the numbers of `mujoco.mjtGeom`."""
+"""Kinds of shapes by the numbers of `mujoco.mjtGeom`."""
 
 
 def kind_of(source: Source, g: int) -> str:
-    """Kind of a geometry, as sentences call it."""
+    """Kind of a geometry, as sentences name it."""
     named = source.mujoco.mjtGeom(int(source.model.geom_type[g])).name.removeprefix("mjGEOM_").lower()
     return GEOMETRIES.get(int(source.model.geom_type[g]), named)
 
 
 def _shape(source: Source, g: int) -> shape_parts.Shape | None:
-    """The shape of a geometry."""
+    """The shape of a geometry; None without an equivalent."""
     model, kind = source.model, kind_of(source, g)
     place = source.place(int(model.geom_bodyid[g]))
     at, turn = place.point(model.geom_pos[g]), place.turn @ source.turn(model.geom_quat[g])
@@ -70,7 +70,7 @@ def _vertices(source: Source, g: int) -> np.ndarray:
 
 
 def _hull(body: str, points: np.ndarray) -> shape_parts.Shape | None:
-    """The hull of a mesh; None for one that is flat."""
+    """The hull of a mesh; None for a flat mesh."""
     try:
         return shape_parts.hull(body, points)
     except InputError:
@@ -78,7 +78,7 @@ def _hull(body: str, points: np.ndarray) -> shape_parts.Shape | None:
 
 
 def contacts(source: Source) -> tuple[list[Part], list[str]]:
-    """Contacts of all pairs that may meet, and sentences about those that are not known."""
+    """Contacts of all pairs of geometries that may meet, and sentences about unknown pairs."""
     parts: list[Part] = []
     taken, unknown = set(source.names.values()), collections.defaultdict(list)
     for one, other, friction in pairs(source):
@@ -110,7 +110,7 @@ def contacts(source: Source) -> tuple[list[Part], list[str]]:
 
 
 def pairs(source: Source) -> Iterator[tuple[int, int, Friction]]:
-    """Geometries that may meet, with their friction."""
+    """Pairs of geometries that may meet, with their friction."""
     if source.off("contact"):
         return
     model = source.model
@@ -126,7 +126,7 @@ def pairs(source: Source) -> Iterator[tuple[int, int, Friction]]:
 
 
 def _friction(source: Source, one: int, other: int) -> Friction:
-    """The coefficients of the geometry of higher priority, else the larger ones."""
+    """Friction of a pair: of the geometry with the higher priority, else the larger coefficients."""
     model, chosen = source.model, [one, other]
     first, second = (int(model.geom_priority[g]) for g in chosen)
     if first != second:
@@ -136,11 +136,11 @@ def _friction(source: Source, one: int, other: int) -> Friction:
 
 
 def _law(source: Source, dimension: int, own: np.ndarray) -> Friction:
-    """The friction of a contact of 1, 3, 4 or 6 dimensions.
+    """Friction of a contact of dimension 1, 3, 4 or 6.
 
     Args:
-        source: what is read; its coefficients of all contacts, where it has some, are taken.
-        dimension: 1: none, 3: sliding, 4: torsional, too, 6: rolling, too.
+        source: the model file; if it overrides the coefficients of all contacts, these are used.
+        dimension: 1: frictionless; 3: sliding; 4: also torsional; 6: also rolling friction.
         own: sliding, torsional and rolling coefficients (3,) of the pair.
     """
     if dimension == 1:
@@ -148,7 +148,7 @@ def _law(source: Source, dimension: int, own: np.ndarray) -> Friction:
     override, option = int(source.mujoco.mjtEnableBit.mjENBL_OVERRIDE), source.model.opt
     given = option.o_friction[[0, 2, 3]] if int(option.enableflags) & override else own
     sliding, torsional, rolling = (float(x) for x in given)
-    if dimension == 3 or source.capacity is not None:  # a capacity knows no friction against turning
+    if dimension == 3 or source.capacity is not None:  # a capacity excludes friction against turning
         return sliding
     return sliding, torsional, rolling if dimension == 6 else 0.0
 
@@ -159,8 +159,8 @@ def twisting(source: Source, g: int) -> bool:
 
 
 def _may_meet(source: Source, one: int, other: int) -> bool:
-    """By types, affinities, exclusions, and not between a body and what it is welded to or hangs on, nor
-    within a tree where these contacts are left out.
+    """Whether two geometries may meet, by types, affinities and exclusions. Bodies that are welded, or are
+    parent and child, do not meet, nor do bodies of one tree where these contacts are left out.
     """
     model = source.model
     meet = model.geom_contype[one] & model.geom_conaffinity[other]

@@ -1,4 +1,4 @@
-"""What of a model file has no equal here, in a sentence each."""
+"""Elements of a model file without an equivalent here, each as a sentence."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ COUNTS = (
     ("nflex", "flexible bodies (flex) are left out"), ("nplugin", "plugins are left out"),
     ("nmocap", "bodies moved by mocap stand still"),
 )  # fmt: skip
-"""Elements of which there is no part, by the sizes of the model."""
+"""Elements without an equivalent part, by the names of their counts in the model."""
 
 SILENT = {
     "warmstart", "filterparent", "refsafe", "sensor", "midphase", "eulerdamp", "autoreset", "nativeccd",
     "island", "multiccd", "override", "energy", "fwdinv", "invdiscrete", "sleep", "diagexact",
 }  # fmt: skip
-"""Flags that change the other program's solver and books alone, or that are kept without a word."""
+"""Flags that concern only the solver and outputs of MuJoCo, or that are obeyed without a sentence."""
 
 
 def left_out(source: Source, contact: bool) -> list[str]:
-    """Sentences; those about contacts only where they are read."""
+    """Sentences about elements left out; those about contacts only if contacts are read."""
     model = source.model
     said = [f"{getattr(model, n)} {what}" for n, what in COUNTS if getattr(model, n, 0)]
     said += gathered([*_of_joints(source), *_of_bodies(source)])
@@ -35,7 +35,7 @@ def left_out(source: Source, contact: bool) -> list[str]:
 
 
 def _of_flags(source: Source) -> list[str]:
-    """What the file switches off, and flags that nobody knows here."""
+    """Sentences about mechanics that the file switches off, and about unknown flags."""
     mujoco, option, said = source.mujoco, source.model.opt, []
     off = [what for what in SWITCHES if source.off(what) and what != "filterparent"]
     if off:

@@ -11,13 +11,13 @@ from nsjax.multibody.loads import fluid_drag
 from nsjax.multibody.parts import Part
 
 LEAST = 1e-15
-"""What the other program takes for the smallest number: bodies below this mass feel no medium [kg], and
-edges of the box are not shorter [m^2].
+"""Smallest number of MuJoCo: the medium does not act on bodies below this mass [kg], and bounds from below
+the differences of moments that give the edges of the box [kg m^2].
 """
 
 
 def resistance(source: Source, b: int, name: str) -> Iterator[Part]:
-    """What the medium does to a body, as to a box with its mass and moments of inertia."""
+    """Load of the medium on a body, as on the box with the body's mass and moments of inertia."""
     model, option = source.model, source.model.opt
     mass = float(model.body_mass[b])
     if not acts(source) or mass < LEAST or not model.body_weldid[b] or ellipsoid(source, b):
@@ -34,13 +34,13 @@ def resistance(source: Source, b: int, name: str) -> Iterator[Part]:
 
 
 def acts(source: Source) -> bool:
-    """Whether the file has a medium; its flags for springs and dampers together switch it off."""
+    """Whether the file has a medium that acts; disabled springs and dampers together switch it off."""
     option = source.model.opt
     return bool(option.density or option.viscosity) and not (source.off("spring") and source.off("damper"))
 
 
 def ellipsoid(source: Source, b: int) -> bool:
-    """Whether a body feels the medium by ellipsoids of its geometries (``fluidshape``)."""
+    """Whether the medium acts on ellipsoids of a body's geometries (``fluidshape``)."""
     model = source.model
     first = int(model.body_geomadr[b])
     return any(bool(model.geom_fluid[first + k][0] > 0.0) for k in range(int(model.body_geomnum[b])))

@@ -1,4 +1,4 @@
-"""Model files opened with the package `mujoco`; what it has against them as sentences."""
+"""Model files opened and compiled with the package `mujoco`, whose errors become one sentence."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ URDF_TAGS = {
     "cylinder", "sphere", "capsule", "mesh", "material", "color", "texture", "joint", "parent", "child",
     "axis", "limit", "dynamics", "mujoco", "compiler", "mimic",
 }  # fmt: skip
-"""Elements of a URDF that are read, or concern pictures alone."""
+"""Elements of a URDF that are read, or concern only pictures."""
 
 
 def library() -> ModuleType:
     """The package `mujoco`.
 
     Raises:
-        ImportError: naming the extra that brings it.
+        ImportError: naming the extra that installs it.
     """
     try:
         import mujoco
@@ -44,19 +44,19 @@ def library() -> ModuleType:
 
 
 def is_text(given: Any) -> bool:
-    """Whether it is a file's text, not its path."""
+    """Whether the argument is the text of a file, not its path."""
     return isinstance(given, str) and given.lstrip().startswith("<")
 
 
 def opened(given: Any, who: str) -> tuple[Any, str, str]:
-    """A `mujoco.MjSpec`, what to call it, and its text.
+    """A `mujoco.MjSpec`, its title for sentences, and its text.
 
     Args:
         given: path or text.
-        who: function that was asked.
+        who: name of the reader, for errors.
 
     Raises:
-        InputError: for a file that is not there, or broken.
+        InputError: for a missing or broken file.
     """
     mujoco = library()
     title, text = TEXT, given
@@ -82,16 +82,16 @@ def opened(given: Any, who: str) -> tuple[Any, str, str]:
 
 
 def compiled(spec: Any, title: str, who: str, free: Collection[str] = ()) -> tuple[Any, list[str]]:
-    """Its `mujoco.MjModel`, and sentences.
+    """The compiled `mujoco.MjModel`, and sentences about elements left out.
 
     Args:
-        spec: what was opened.
+        spec: the opened `mujoco.MjSpec`.
         title: of the file.
-        who: function that was asked.
-        free: bodies that the user let move freely.
+        who: name of the reader, for errors.
+        free: names of the bodies that the user lets move freely.
 
     Raises:
-        InputError: for what no model can be made of.
+        InputError: for a file that does not compile.
     """
     said = without_absent_shapes(library(), spec, title)
     try:
@@ -134,8 +134,11 @@ def _outermost(text: str) -> Iterator[str]:
 
 
 def strange_elements(text: str, followers: int) -> list[str]:
-    """Sentences about elements of a URDF that nobody reads; so many joints follow another by <mimic>, and
-    are told of elsewhere.
+    """Sentences about elements of a URDF that are not read.
+
+    Args:
+        text: of the file.
+        followers: number of <mimic> elements that are read as couplings.
     """
     bare = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     said = [

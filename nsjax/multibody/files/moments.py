@@ -1,7 +1,8 @@
-"""Moments of inertia of a URDF that the package `mujoco` refuses, and that other programs take.
+"""Moments of inertia of a URDF that the package `mujoco` refuses, and that other programs accept.
 
-Exports of drawing programs round, and hands type zeros. A link whose largest moment exceeds the sum of the
-two others gets the nearest moments that a body has; a link on a joint may be a point mass.
+CAD exports contain rounded moments, and files written by hand contain zeros. A link whose largest moment
+exceeds the sum of the two others gets the nearest moments that a body can have; a link on a joint may be a
+point mass.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ import numpy as np
 from nsjax.multibody.files.refusals import MASSLESS
 
 IMPOSSIBLE = r"A \+ B >= C"
-"""What the package says about moments that violate the triangle inequality."""
+"""Pattern of the package's message about moments that violate the triangle inequality."""
 
 EMPTY = rf"{MASSLESS}|positive eigenvalues"
-"""What it says about links without moments."""
+"""Pattern of the package's messages about links without moments."""
 
 NAMED = r"Element name '([^']+)'"
 
 
 def compiled_as_given(spec: Any, error: Exception) -> tuple[Any, list[str]] | Exception:
-    """The model with the moments that its links may have, and sentences; else what is still wrong.
+    """The model with corrected moments of its links, and sentences; or the error that remains.
 
     Args:
         spec: `mujoco.MjSpec`, which is changed.
-        error: of its first compilation.
+        error: error of its first compilation.
     """
     points: list[str] = []
     balanced = False
@@ -50,7 +51,7 @@ def compiled_as_given(spec: Any, error: Exception) -> tuple[Any, list[str]] | Ex
 
 
 def _filled(body: Any, points: list[str]) -> bool:
-    """Gives a point mass moments for the compilation; whether it is one."""
+    """Give a point mass moments for the compilation; False for a body that is no point mass."""
     full = np.array(body.fullinertia, float)
     moments = full if np.all(np.isfinite(full)) else np.array(body.inertia, float)
     if not body.explicitinertial or not body.mass > 0.0 or np.any(moments):
@@ -61,7 +62,7 @@ def _filled(body: Any, points: list[str]) -> bool:
 
 
 def _emptied(model: Any, points: list[str]) -> list[str]:
-    """The model with the point masses of the file; sentences."""
+    """Sentences about point masses, whose moments in the model are set back to zero."""
     for name in points:
         model.body_inertia[int(model.body(name).id)] = 0.0
     if not points:
@@ -70,14 +71,14 @@ def _emptied(model: Any, points: list[str]) -> list[str]:
 
 
 def nearest_moments(moments: np.ndarray) -> np.ndarray:
-    """The nearest three numbers of which none exceeds the sum of the two others."""
+    """The three numbers nearest to ``moments`` (3,) of which none exceeds the sum of the two others."""
     largest = int(np.argmax(moments))
     excess = 2.0 * moments[largest] - np.sum(moments)
     return moments + np.where(np.arange(3) == largest, -1.0, 1.0) * max(excess, 0.0) / 3.0
 
 
 def _nearest(spec: Any, model: Any) -> list[str]:
-    """The model with the moments of the file, or the nearest that are possible; sentences."""
+    """Sentences about impossible moments, which are replaced in the model by the nearest possible ones."""
     said = []
     for body in spec.bodies:
         full = np.array(body.fullinertia, float)
@@ -88,7 +89,7 @@ def _nearest(spec: Any, model: Any) -> list[str]:
         nearest, k = nearest_moments(values), int(model.body(body.name).id)
         if np.array_equal(nearest, values) or not model.body_mass[k]:
             continue
-        model.body_inertia[k] = nearest  # axes of the model stand in the order of falling moments
+        model.body_inertia[k] = nearest  # the principal axes of the model are ordered by falling moments
         said.append(f"{body.name!r} ({_printed(values)} to {_printed(nearest)})")
     if not said:
         return []

@@ -1,4 +1,4 @@
-"""`read_mjcf` and `read_urdf`."""
+"""Readers of model files, `read_mjcf` and `read_urdf`, and their result."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ Path = str | os.PathLike[str]
 
 
 class LeftOutWarning(UserWarning):
-    """Something of a model file has no equal here."""
+    """An element of a model file has no equivalent here and is left out."""
 
 
 class ModelFile(list[Part]):
-    """Parts that were read from a model file, and what stands beside them in it.
+    """Parts of a model file, with its gravity, starts, controls and sensors.
 
     Args:
-        parts: of it.
+        parts: parts of the mechanism.
         gravity: (3,) [m/s^2].
-        start: positions of the file that are not zero, for `assemble`; inside the limits of joints.
-        starts: the same of every key frame by its name, with velocities where it has some.
-        controls: of the actuators in every key frame, for ``problem.replace``.
+        start: positions of the reference position that are not zero, for `assemble`, within joint limits.
+        starts: start of every key frame by its name, with velocities where the key frame has some.
+        controls: controls of the actuators in every key frame, for ``problem.replace``.
         names: identifiers by ``(kind, name in the file)``.
-        left_out: what was not taken over, a sentence each.
+        left_out: a sentence about each element that was left out.
         title: the file.
-        sensors: that have an equal, by name, for `Trajectory.sensor` and `nsjax.stepper`.
-        activations: of actuators that answer with a delay, or integrate their control.
+        sensors: sensors with an equivalent, by name, for `Trajectory.sensor` and `nsjax.stepper`.
+        activations: filters and integrators of the controls of actuators.
 
     Example:
         >>> from nsjax.multibody import read_mjcf
@@ -84,11 +84,13 @@ class ModelFile(list[Part]):
         """The mechanism of the file, with its gravity; actuators with an activation are `nsjax.filtered`.
 
         Args:
-            start: name of a key frame, with its controls; None: the file's reference position;
-                ``"equilibrium"``: at rest near it, as of `assemble`. In a file with loops or couplings it
-                is the nearest position, and velocity, that keep them. Or positions and velocities as of
-                `assemble`, kept beside the reference position.
-            coordinates: as of `assemble`.
+            start: name of a key frame, used with its controls; None: the file's reference position;
+                ``"equilibrium"``: rest near the reference position, see `assemble`; or positions and
+                velocities in the form of `assemble`, in place of those of the reference position, which in
+                a file with loops or couplings then is the ``guess``. In such a file, a key frame is moved
+                to the nearest position and velocity that keep them, and so is the reference position in a
+                file with couplings.
+            coordinates: see `assemble`.
 
         Raises:
             InputError: for an unknown key frame, with the nearest known one, and as `assemble`.
@@ -120,42 +122,46 @@ def read_mjcf(
 ) -> ModelFile:  # fmt: skip
     """Parts of a mechanism in MuJoCo's format MJCF.
 
-    Bodies with their inertias, hinges, slides, balls and free bodies with limits, damping, armature, dry
-    friction and springs, several on one body (by bodies without mass between them, named
-    ``body_joint``); equality constraints connect and weld as a `ball` and a `fixed` joint that close
-    loops, those of joints (``<mimic>`` of a URDF) and of tendons as a `coupling`; tendons, fixed ones as a
-    `joint_tendon`, those through sites and pulleys as a `tendon`; motors and servos (position, velocity)
-    in hinges, slides and tendons, whose control is ``params["name"].own.control``; the medium (density,
-    viscosity, wind) as a `fluid_drag` on every body, ``"body_medium"``; geometries as contacts, as far as
-    `contact` knows their pairs. Actuators that filter or integrate their control act
-    at once where `assemble` puts the parts together: the method ``problem`` adds their activations by
-    `nsjax.filtered`, and their control is ``params.commands["name"]`` then. Names become words of letters,
-    digits and _; a name that two elements have gets the kind of the second. Coordinates are those of the
-    file, but for balls: their quaternion turns the axes of the body against those of its parent.
+    The parts of a file are:
 
-    ``start`` is the file's reference position, ``starts["home"]`` its key frame of that name, with
-    velocities where it has some (``key0``, ``key1``, ... without a name), and ``controls["home"]`` what its
-    actuators then get in ``model.problem()``: ``problem.replace(model.controls["home"])``. Coordinates
-    outside the limits of a hinge or slide are read at the nearest end, and told. Key frames give all
-    coordinates: in a file with loops or couplings, which they close to their printed digits only, give them
-    as ``guess`` of `assemble`.
+    * bodies with their inertias; hinges, slides, balls and free bodies with limits, damping, armature, dry
+      friction and springs; several joints of one body with bodies without mass, ``body_joint``, between;
+    * equality constraints: connect and weld as a `ball` and a `fixed` joint that close loops; those of
+      joints (``<mimic>`` of a URDF) and of tendons as a `coupling`;
+    * tendons: fixed ones as a `joint_tendon`, those through sites and pulleys as a `tendon`;
+    * motors, position and velocity servos in hinges, slides and tendons, whose control is
+      ``params["name"].own.control``;
+    * the medium (density, viscosity, wind) as a `fluid_drag` on every body, ``"body_medium"``;
+    * geometries as contacts, for the pairs that `contact` knows; meshes as their convex hulls.
 
-    Flags of the file that switch off contact, limits, equality constraints, dry friction, springs,
-    dampers, gravity, actuators or their bounds do so here.
+    Where `assemble` puts the parts together, controls of filtered or integrated actuators act directly. The
+    method ``problem`` adds their activations by `nsjax.filtered`; their control then is
+    ``params.commands["name"]``. Names become words of letters, digits and _; if two elements have the same
+    name, the kind of the second is appended to its name. Coordinates are those of the file, except for
+    balls, whose quaternion is the rotation of the body relative to its parent.
 
-    What has no equal here is told in a `LeftOutWarning`, and stands in ``left_out``. MuJoCo's contacts,
-    limits and equality constraints are soft; here they are rigid, with the restitution and friction
-    given.
+    ``start`` is the file's reference position and ``starts["home"]`` the key frame of this name, with
+    velocities where it has some (``key0``, ``key1``, ... without a name). ``controls["home"]`` are the
+    controls of the key frame, for ``model.problem().replace(model.controls["home"])``. Coordinates outside
+    the limits of a hinge or slide are moved to the nearest limit, with a warning. Key frames give all
+    coordinates. In a file with loops or couplings, which they close only to printed digits, give them as
+    ``guess`` of `assemble`.
+
+    Flags of the file that switch off contact, limits, equality constraints, dry friction, springs, dampers,
+    gravity, actuators or the bounds of controls are obeyed.
+
+    Elements without an equivalent are named in a `LeftOutWarning` and in ``left_out``. Contacts, limits and
+    equality constraints are soft in MuJoCo, and rigid here, with the given restitution and friction.
 
     Args:
-        path_or_text: a file, or what stands in one.
+        path_or_text: path of a file, or its text.
         restitution: of contacts and limits, in [0, 1].
-        friction: of all contacts, see `contact`; None: that of the file (1 where it says nothing), with
-            torsional friction of ``condim="4"`` and rolling friction, too, of ``condim="6"``.
+        friction: of all contacts, see `contact`; None: that of the file (1 where it gives none), with
+            torsional friction for ``condim="4"``, and also rolling friction for ``condim="6"``.
         contact: whether geometries become contacts.
         self_contact: whether bodies of one tree, the links of a robot, may touch each other; pairs that the
-            file names do in any case. Without, programs of robots are many times smaller.
-        capacity: pairs that a step looks at, as of `contact_group`, without torsional and rolling friction.
+            file names always may. Without these contacts programs of robots are many times smaller.
+        capacity: candidate pairs of a step, see `contact_group`, without torsional and rolling friction.
 
     Returns:
         A list of parts with the attributes ``gravity``, ``start``, ``starts``, ``controls``, ``names``,
@@ -165,11 +171,10 @@ def read_mjcf(
         InputError: naming file, element and remedy.
         ImportError: without the package `mujoco`, naming the extra.
 
-    Limits: coordinates="absolute" of `assemble` refuses nothing, but bodies without mass have no
-    acceleration there. A pair of geometries is a contact whether they ever meet or not; of more than 60
-    a step looks at those that are near, see ``capacity``. Meshes, and
-    geometries for the eye alone, are not kept, and files of pictures, and of shapes from which no inertia
-    comes, may be missing: pictures show shapes of contacts, lines between joints, and boxes of inertia.
+    Limits: with ``coordinates="absolute"``, `assemble` refuses bodies without mass. Every pair of
+    geometries that may meet is a contact; of more than 60 a step evaluates those that are near, see
+    ``capacity``. Files of textures, and of shapes that give no inertia, may be missing. Pictures show
+    shapes of contacts, lines between joints, and boxes of inertia, not the visual geometries of the file.
 
     Example:
         >>> from nsjax.multibody import assemble, read_mjcf
@@ -196,30 +201,30 @@ def read_urdf(
     friction: Any = None, contact: bool = True, self_contact: bool | None = None,
     capacity: int | None = None,
 ) -> ModelFile:  # fmt: skip
-    """Parts of a mechanism in the format URDF; as `read_mjcf`.
+    """Parts of a mechanism in the format URDF, read like `read_mjcf`.
 
     Args:
-        path_or_text: a file, or what stands in one.
-        free: whether the root link moves freely; else the ground holds it.
-        floor: height of a level floor that all collision geometries may touch, named ``floor`` [m]; None:
+        path_or_text: path of a file, or its text.
+        free: whether the root link moves freely; else it is fixed to the ground.
+        floor: height of a level floor, named ``floor``, that all collision geometries may touch [m]; None:
             there is no floor.
         restitution: of contacts and limits.
-        friction: of all contacts; None: none, a URDF has no friction.
+        friction: of all contacts; None: frictionless, since a URDF gives no friction.
         contact: whether collision geometries become contacts.
-        self_contact: whether links may touch each other, but those that a joint connects; None: they may
-            not, and are told of. Collision geometries of robots often penetrate each other, and programs
-            with these contacts are many times larger.
-        capacity: pairs that a step looks at, as of `contact_group`.
+        self_contact: whether links may touch each other, except those that a joint connects; None: they may
+            not, and a sentence of ``left_out`` says so. Collision geometries of robots often penetrate each
+            other at the start, and programs with these contacts are many times larger.
+        capacity: candidate pairs of a step, see `contact_group`.
 
     Raises:
         InputError: naming file, element and remedy.
         ImportError: without the package `mujoco`, naming the extra.
 
-    Links whose moments of inertia are no body's (one exceeds the sum of the others) get the nearest that
-    are, links without moments are point masses; both are told.
+    Links with impossible moments of inertia (one exceeds the sum of the others) get the nearest possible
+    moments; links without moments are point masses. A warning names both.
 
-    Limits: there is no ground in a URDF: give a ``floor``, or add ``contact(...)`` of your own.
-    Meshes of collision geometries are their hulls, and meshes for the eye alone are not drawn.
+    Limits: a URDF has no ground: give a ``floor``, or add ``contact(...)`` between shapes of your own and a
+    `plane` of the ground. Meshes as collision geometry are read as their convex hulls.
 
     Example:
         >>> from nsjax.multibody import read_urdf
@@ -229,7 +234,7 @@ def read_urdf(
         {}
     """
     check_switches("read_urdf", free=free, contact=contact, self_contact=self_contact or False)
-    with listening(library()):  # what it ignores is told below
+    with listening(library()):  # elements that it ignores are named below
         spec, title, text = opened(path_or_text, "read_urdf")
         roots = list(spec.worldbody.bodies)
         for root in roots if free else []:
@@ -258,7 +263,7 @@ def read_urdf(
 
 
 def _made(source: Source, contact: bool, said: list[str]) -> ModelFile:
-    """All parts; what is left out as a warning."""
+    """The model of a file, with a warning about elements left out."""
     pulled, untied = tendons(source)
     lines = {part.name for part in pulled}
     closed, more = equalities(source, lines)

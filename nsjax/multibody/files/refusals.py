@@ -1,4 +1,4 @@
-"""What the package `mujoco` has against a file, as one sentence with a remedy."""
+"""Errors of the package `mujoco` about a file, as one sentence with a remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILES = (
     (r"\.(xml|mjcf|urdf)$", "put that file beside this one"),
     (r"", "put it beside the file, or take away what names it"),
 )  # fmt: skip
-"""What to do about a file that cannot be opened, by its name."""
+"""Remedies for a file that cannot be opened, by patterns of its name; the first that matches is used."""
 
 REMEDIES = (
     (MASSLESS, "give it an inertial with mass and inertia, or take away the joint on which it moves"),
@@ -37,17 +37,17 @@ REMEDIES = (
     (r"global coordinates", "load and save it in an old version of MuJoCo, as it says"),
     (r"XML parse error|XML_ERROR|empty file", "the file is broken there: mend it, or export it again"),
 )  # fmt: skip
-"""What to do, by what a message says; the first that fits."""
+"""Remedies by patterns of a message; the first that matches is used."""
 
 
 def sentence(who: str, title: str, error: Exception, free: Collection[str] = ()) -> InputError:
-    """A message of the library as one sentence.
+    """An error of the library as an error with one sentence.
 
     Args:
-        who: function that was asked.
+        who: name of the reader.
         title: of the file.
-        error: of the library.
-        free: bodies that the user let move freely.
+        error: error of the library.
+        free: names of the bodies that the user lets move freely.
     """
     said = str(error)
     first = next((x.strip() for x in said.splitlines() if x.strip()), "nothing said")
@@ -56,7 +56,7 @@ def sentence(who: str, title: str, error: Exception, free: Collection[str] = ())
 
 
 def _place(said: str) -> str:
-    """Element and line, as far as the message tells them."""
+    """Element and line of the file, where the message names them."""
     named = re.search(r"Element name '([^']+)'", said)
     tag = re.search(r"Element '([^']+)'", said)
     line = re.search(r"[Ll]ine(?: number=| )(\d+)", said)

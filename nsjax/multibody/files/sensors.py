@@ -1,4 +1,4 @@
-"""Sensors of a model file that have an equal here."""
+"""Sensors of a model file that have an equivalent here."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ FRAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "VELOCIMETER": ("velocity", {"own": True}), "GYRO": ("spin", {"own": True}),
     "ACCELEROMETER": ("acceleration", {"own": True, "proper": True}),
 }  # fmt: skip
-"""Sensors on frames of bodies, geometries and sites: kinds here, and how they are given."""
+"""Sensors on frames of bodies, geometries and sites: the equivalent kind, and options: ``first`` axis, the
+measured one; ``own`` axes, those of the frame; ``proper`` acceleration.
+"""
 
 JOINTS = {"JOINTPOS": "coordinate", "JOINTVEL": "rate"}
 TENDONS = {"TENDONPOS": "coordinate", "TENDONVEL": "rate"}
 TOTALS = ("JOINTACTFRC", "TENDONACTFRC")
-"""Efforts of all actuators together, which have an equal where one acts alone."""
+"""Total efforts of all actuators, which have an equivalent if a single actuator acts."""
 
 MOTORS = {"ACTUATORPOS": "coordinate", "ACTUATORVEL": "rate", "ACTUATORFRC": "effort"}
 
 
 def sensors(source: Source, driven: set[str], lines: set[str]) -> tuple[dict[str, Sensor], list[str]]:
-    """Sensors that have an equal here, by name, and sentences about the others.
+    """Sensors with an equivalent, by name, and sentences about the others.
 
     Args:
-        source: what is read.
+        source: the model file.
         driven, lines: names of the actuators and of the tendons that are parts.
     """
     found: dict[str, Sensor] = {}
@@ -67,7 +69,7 @@ def _made(source: Source, k: int, name: str, driven: set[str], lines: set[str]) 
     if kind in MOTORS and source.names["actuator", of] in driven:
         gear, motor = source.gear(of), source.names["actuator", of]
         if kind == "ACTUATORFRC":
-            bounded = servo_of(source, of).joint_range is not None  # the file measures before that bound
+            bounded = servo_of(source, of).joint_range is not None  # MuJoCo measures before this bound
             return sensor(name, "effort", motor, scale=1.0 / gear) if gear and not bounded else None
         return sensor(name, MOTORS[kind], driven_by(source, of), scale=gear)
     if kind in TOTALS:
@@ -88,7 +90,7 @@ def _of_frame(source: Source, k: int, name: str, kind: str, how: dict[str, Any])
     place = _frame(source, int(source.model.sensor_objtype[k]), int(source.model.sensor_objid[k]))
     if place is None:
         return None
-    # rows: axes of the frame in those of the body
+    # rows are the axes of the frame in body axes
     axes: Any = place.turn.T
     first = how.get("first")
     if first is not None:
@@ -123,7 +125,7 @@ def _frame(source: Source, kind: int, of: int) -> Place | None:
 
 
 def _below(source: Source, b: int) -> tuple[str, ...]:
-    """Bodies with mass of a subtree."""
+    """Names of the bodies with mass of the subtree of a body."""
     model = source.model
     inside = {b}
     for k in range(b + 1, model.nbody):

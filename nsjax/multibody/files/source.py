@@ -1,4 +1,4 @@
-"""A compiled model with names for everything, as the readers of its elements see it."""
+"""A compiled model with identifiers for its elements, which the readers of all elements use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nsjax.multibody.parts import GROUND
 
 KINDS = (("body", "nbody"), ("joint", "njnt"), ("geom", "ngeom"), ("equality", "neq"), ("actuator", "nu"),
          ("tendon", "ntendon"))  # fmt: skip
-"""Things with names, in the order in which names are given: bodies keep theirs."""
+"""Kinds of elements with names, in the order in which identifiers are assigned: bodies keep their names."""
 
 SWITCHES = {
     "equality": ("EQUALITY", "CONSTRAINT"), "frictionloss": ("FRICTIONLOSS", "CONSTRAINT"),
@@ -24,7 +24,7 @@ SWITCHES = {
     "damper": ("DAMPER", "PASSIVE"), "gravity": ("GRAVITY",), "clampctrl": ("CLAMPCTRL",),
     "actuation": ("ACTUATION",), "filterparent": ("FILTERPARENT",),
 }  # fmt: skip
-"""What a file can switch off of the mechanics, by the flags that do it, in all versions of the library."""
+"""Mechanics that a file can switch off, with the flags that do so in all versions of the library."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,19 +42,19 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Source:
-    """A model file as the reader holds it.
+    """A compiled model file, and options of its reader.
 
     Args:
         mujoco: the package.
         model: `mujoco.MjModel`.
         title: of the file.
         restitution, friction: of all contacts and limits, given by the user.
-        own_friction: whether contacts take the file's friction where the user gives none.
-        held_roots: whether a root that the ground holds counts as parent of the bodies that hang on it,
-            which then do not touch it; it does not in MJCF.
-        capacity: pairs that a step looks at, see `nsjax.multibody.contact_group`.
-        self_contact: whether bodies of one tree, those of a robot, may touch each other; None: they may
-            not, and this is told.
+        own_friction: whether contacts have the friction of the file where the user gives none.
+        capacity: candidate pairs of a step, see `nsjax.multibody.contact_group`.
+        self_contact: whether bodies of one tree, the links of a robot, may touch each other; None: they may
+            not, and a sentence says so.
+        held_roots: whether a root that is fixed to the ground counts as parent of the bodies that hang on
+            it, which then do not touch it; it does not in MJCF.
     """
 
     mujoco: ModuleType
@@ -68,7 +68,7 @@ class Source:
     held_roots: bool = False
 
     def off(self, what: str) -> bool:
-        """Whether the file switches something off, by the keys of `SWITCHES`."""
+        """Whether the file switches off the mechanics ``what``, a key of `SWITCHES`."""
         flags = int(self.model.opt.disableflags)
         return any(
             flags & int(getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{x}", 0)) for x in SWITCHES[what]
@@ -76,11 +76,11 @@ class Source:
 
     @property
     def actuators(self) -> int:
-        """How many actuators there are; some of new versions of the library have several controls."""
+        """Number of actuators; in new versions of the library one may have several controls."""
         return int(getattr(self.model, "nactuator", self.model.nu))
 
     def control(self, k: int) -> int:
-        """Where the control of an actuator stands."""
+        """Index of the control of an actuator."""
         places = getattr(self.model, "actuator_ctrladr", None)
         return k if places is None else int(places[k])
 
@@ -90,17 +90,17 @@ class Source:
         return float(self.model.actuator_gear[k if places is None else int(places[k])][0])
 
     def own_name(self, kind: str, k: int) -> str:
-        """Name in the file, empty without one."""
+        """Name of an element in the file; empty without a name."""
         return str(getattr(self.model, {"joint": "jnt", "equality": "eq"}.get(kind, kind))(k).name)
 
     def called(self, kind: str, k: int) -> str:
-        """How sentences call it."""
+        """Name of an element in sentences."""
         own = self.own_name(kind, k)
         return repr(own) if own else f"number {k}"
 
     @functools.cached_property
     def names(self) -> dict[tuple[str, int], str]:
-        """Identifiers of everything: the file's own names as far as they are free and words."""
+        """Identifiers of all elements: the names of the file, changed where they are taken or no words."""
         found: dict[tuple[str, int], str] = {("body", 0): GROUND}
         taken = {GROUND, "gravity"}
         for kind, size in KINDS:
@@ -114,7 +114,7 @@ class Source:
         return found
 
     def _made_up(self, kind: str, k: int, found: dict[tuple[str, int], str]) -> str:
-        """For what the file does not name."""
+        """Name of an element that has none in the file."""
         if kind == "joint":
             return f"{found['body', int(self.model.jnt_bodyid[k])]}_joint"
         if kind == "geom":
@@ -138,12 +138,12 @@ class Source:
         return vector
 
     def merged(self, b: int) -> bool:
-        """Whether a body is no part of its own: it has no mass and no joint."""
+        """Whether a body, without mass and joint, is merged into the body that carries it."""
         model = self.model
         return b > 0 and not model.body_jntnum[b] and not model.body_mass[b] > 0.0
 
     def place(self, b: int) -> Place:
-        """Which part a body of the file is, or is fixed to."""
+        """Axes of a body of the file in the part that it is, or is fixed to."""
         if b == 0 or not self.merged(b):
             return Place(self.names["body", b], np.eye(3), np.zeros(3))
         above = self.place(int(self.model.body_parentid[b]))
@@ -152,13 +152,13 @@ class Source:
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """The first names, and how many more."""
+    """The first ``most`` names, and the number of the others, as text."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def gathered(said: Iterable[tuple[str, str]]) -> list[str]:
-    """A sentence for each of the things ``(what, who)`` that were found, with all who have it.
+    """One sentence for each ``what`` of the findings ``(what, who)``, with the names of all its ``who``.
 
     Example:
         >>> from nsjax.multibody.files.source import gathered
@@ -172,7 +172,7 @@ def gathered(said: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def identifier(name: str) -> str:
-    """A word of letters, digits and _ out of any name.
+    """A word of letters, digits and _ made of any name.
 
     Example:
         >>> from nsjax.multibody.files.source import identifier

@@ -1,4 +1,4 @@
-"""Where a model file starts: its reference position and its key frames, inside the limits of the joints."""
+"""Starts of a model file: its reference position and its key frames, within the limits of the joints."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from nsjax.multibody.files.source import Source, gathered
 from nsjax.multibody.files.tree import BALL, FREE, ball_pose, limits
 
 TOLD = 1e-9
-"""Positions that lie outside limits by less [rad, m] are rounding, and are moved without a word."""
+"""Largest violation of a limit that counts as rounding and is corrected without a warning [rad, m]."""
+
 STILL: dict[int, Any] = {FREE: [0, 0, 0, 1, 0, 0, 0], BALL: [1, 0, 0, 0]}
-"""Coordinates at which a mechanism starts where nothing is given; those of hinges and slides are zero."""
+"""Default start coordinates of free bodies and balls; those of hinges and slides are zero."""
 
 Start = dict[str, Any]
 
 
 def start(source: Source) -> tuple[Start, list[str]]:
-    """Where the file's reference position has coordinates that are not zero: `assemble(start=...)`; and
-    sentences.
+    """Coordinates of the file's reference position that are not at their default, for
+    `assemble(start=...)`; and sentences about corrections.
     """
     said: list[tuple[str, str]] = []
     found: Start = {}
@@ -32,7 +33,7 @@ def start(source: Source) -> tuple[Start, list[str]]:
 
 
 def key_names(source: Source) -> list[str]:
-    """Names of the key frames; what has none is called ``key0``, ``key1``, ..."""
+    """Names of the key frames; frames without a name are ``key0``, ``key1``, ..."""
     own = [str(source.model.key(n).name) for n in range(source.model.nkey)]
     taken = set(own)
     return [name or unused(f"key{n}", taken) for n, name in enumerate(own)]
@@ -41,13 +42,13 @@ def key_names(source: Source) -> list[str]:
 def starts(
     source: Source, driven: set[str], place: Callable[[str], str]
 ) -> tuple[dict[str, Start], dict[str, dict[str, float]], list[str]]:
-    """Every key frame as a start with all coordinates, the controls of its actuators as numbers of parts,
-    and sentences.
+    """Every key frame as a start with all coordinates; the controls of its actuators by their paths in
+    params; and sentences about corrections.
 
     Args:
-        source: what is read.
+        source: the model file.
         driven: names of the actuators that are parts.
-        place: the name of an actuator's control in params.
+        place: function from the name of an actuator to the path of its control in params.
     """
     model = source.model
     found: dict[str, Start] = {}
@@ -70,8 +71,8 @@ def starts(
 
 
 def _coordinates(source: Source, q: Any, whose: str, said: list[tuple[str, str]]) -> list[Any]:
-    """Coordinates of every joint, as they are counted here, those of hinges and slides at the nearest end
-    of limits that they lie outside of; ``whose`` begins the words about them.
+    """Coordinates of every joint in the conventions of this package, those of hinges and slides moved to
+    the nearest limit; ``whose`` begins the sentences about such corrections.
     """
     found: list[Any] = []
     for k in range(source.model.njnt):
@@ -107,7 +108,7 @@ def _entry(source: Source, k: int, x: Any, rate: Any) -> Start:
 
 
 def _beside(source: Source, n: int) -> list[str]:
-    """What else a key frame gives."""
+    """Other contents of a key frame, which are left out."""
     model, found = source.model, []
     for b in range(model.nbody):
         m = int(model.body_mocapid[b])

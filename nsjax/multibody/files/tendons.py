@@ -15,7 +15,7 @@ POLYNOMIALS = ("stiffnesspoly", "dampingpoly")
 
 
 def tendons(source: Source) -> tuple[list[Part], list[str]]:
-    """Tendons as parts, and sentences about those left out and about numbers that are lost."""
+    """Tendons as parts, and sentences about tendons and numbers that are left out."""
     parts, said = [], []
     for k in range(source.model.ntendon):
         who, why = source.called("tendon", k), _obstacle(source, k)
@@ -33,7 +33,7 @@ def _wraps(source: Source, k: int) -> range:
 
 
 def _obstacle(source: Source, k: int) -> str:
-    """Why a tendon does not map; empty if it does."""
+    """Reason for which a tendon has no equivalent part; empty if it has one."""
     model, kinds = source.model, source.mujoco.mjtWrap
     known = {int(kinds.mjWRAP_JOINT), int(kinds.mjWRAP_PULLEY), int(kinds.mjWRAP_SITE)}
     if any(int(model.wrap_type[w]) not in known for w in _wraps(source, k)):
@@ -53,7 +53,7 @@ def _lost(source: Source, k: int) -> list[str]:
 
 
 def _numbers(source: Source, k: int) -> dict[str, Any]:
-    """Stiffness and so on, as far as the file gives and keeps them."""
+    """Stiffness, damping, limits and friction of a tendon that the file gives and does not switch off."""
     model, found = source.model, dict[str, Any]()
     if model.tendon_stiffness[k] and not source.off("spring"):
         least, most = (float(x) for x in model.tendon_lengthspring[k])

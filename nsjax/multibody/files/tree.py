@@ -18,13 +18,13 @@ from nsjax.multibody.parts import Part, body
 from nsjax.types import Array
 
 FREE, BALL, SLIDE, HINGE = range(4)
-"""Joints in the numbers of `mujoco.mjtJoint`."""
+"""Numbers of the kinds of joints in `mujoco.mjtJoint`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Drag:
-    """Damping of a free body: against the velocity of its origin, or against its spin. ``own`` is the
-    coefficient.
+    """Law of the damping of a free body, against the velocity of its origin or, if ``turning``, against its
+    spin; ``own`` is the coefficient [N s/m] or [N m s].
     """
 
     body: str
@@ -62,15 +62,15 @@ def _body(source: Source, b: int) -> Iterator[Part]:
     carried = (
         -float(model.body_gravcomp[b]) * float(model.body_mass[b]) * np.array(model.opt.gravity, float)
     )
-    passive = not (source.off("spring") and source.off("damper"))  # both switch off all passive forces
+    passive = not (source.off("spring") and source.off("damper"))  # without both, no passive force acts
     if np.any(carried) and passive and not source.off("gravity"):
         yield force(f"{name}_carried", (name, np.array(model.body_ipos[b])), carried)
     yield from resistance(source, b, name)
 
 
 def _massive(source: Source, b: int, name: str) -> Part:
-    """A body with its mass, and the moments of inertia of those without mass that are part of it: they are
-    the same about every point.
+    """A body with its mass and inertia. Moments of inertia of merged bodies without mass are added, which
+    are the same about every point.
     """
     model, name_of = source.model, source.names["body", b]
     inertia = _moments(source, b, np.eye(3))
@@ -81,7 +81,7 @@ def _massive(source: Source, b: int, name: str) -> Part:
 
 
 def _moments(source: Source, b: int, placed: np.ndarray) -> np.ndarray:
-    """Moments of inertia (3,) or (3, 3) of a body, whose axes stand so in those that are asked for."""
+    """Moments of inertia (3,) or (3, 3) of a body in axes in which its own have the rotation ``placed``."""
     turn = placed @ source.turn(source.model.body_iquat[b])
     moments = np.array(source.model.body_inertia[b], float)
     if np.array_equal(turn, np.eye(3)):
@@ -95,7 +95,9 @@ def _matrix(moments: np.ndarray) -> np.ndarray:
 
 
 def _joint(source: Source, k: int, parents: Place, child: str) -> Iterator[Part]:
-    """A joint of a body whose axes, before it, stand so in those of the part above."""
+    """A joint between a part and ``child``, with its springs and damping; ``parents`` are the axes of the
+    body, before this joint moves, in the axes of that part.
+    """
     model, kind, name = source.model, int(source.model.jnt_type[k]), source.names["joint", k]
     point = np.array(model.jnt_pos[k])
     damping = 0.0 if source.off("damper") else float(model.dof_damping[model.jnt_dofadr[k]])
@@ -153,14 +155,14 @@ def _limits(source: Source, k: int) -> dict[str, Any]:
 
 
 def _ball_rest(source: Source, k: int) -> np.ndarray | None:
-    """Rotation vector of the body against the part above where the spring of its ball rests."""
+    """Rotation vector of the body relative to its parent at which the spring of its ball is free."""
     q = int(source.model.jnt_qposadr[k])
     return source.rotation_vector(source.turn(ball_pose(source, k, source.model.qpos_spring[q : q + 4])))
 
 
 def ball_pose(source: Source, k: int, quaternion: Any) -> np.ndarray:
-    """A ball's quaternion of the file as the rotation of the body's axes against those of the part above:
-    the file counts from the pose of the body in its parent.
+    """Quaternion of a ball as the rotation of the body relative to the part above, from that of the file,
+    which is relative to the pose of the body in its parent.
     """
     model, b, found = source.model, int(source.model.jnt_bodyid[k]), np.array(quaternion, float)
     if k > int(model.body_jntadr[b]):
@@ -173,7 +175,7 @@ def ball_pose(source: Source, k: int, quaternion: Any) -> np.ndarray:
 
 
 def _quats_above(source: Source, b: int) -> Iterator[np.ndarray]:
-    """Quaternions of a body and of those without mass and joint that it is fixed to, from below."""
+    """Quaternions of a body, then of the merged bodies above to which it is fixed."""
     yield np.array(source.model.body_quat[b])
     above = int(source.model.body_parentid[b])
     while source.merged(above):
@@ -182,5 +184,5 @@ def _quats_above(source: Source, b: int) -> Iterator[np.ndarray]:
 
 
 def nonzero(point: np.ndarray) -> np.ndarray | None:
-    """None for the origin, which costs nothing."""
+    """The point, or None for the origin, which costs no operations."""
     return np.array(point, float) if np.any(point) else None

@@ -1,4 +1,4 @@
-"""Where a mechanism with beams starts: as drawn, or as given; rigid bodies that are not given follow."""
+"""Start of a mechanism with beams: beams as drawn or given; other rigid bodies follow from their joints."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from nsjax.multibody.topology import free_link
 from nsjax.types import Array, PyTree
 
 OPEN = 1e-9
-"""Largest opening of a joint at the start [m, rad]: what ten printed digits of places leave."""
+"""Largest opening of a joint at the start [m, rad]: the error of positions with ten printed digits."""
 
 
 def _drawn(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> dict[str, Any]:
-    """Starts of all nodes: those of their beams, moved as one body, but where a node has its own."""
+    """Starts of all nodes: that of their beam, which moves as one body, unless a node has its own."""
     found = dict(start)
     for part in mechanism.topology.all_of("beam"):
         whole, link = found.pop(part.name, None), free_link(part.name)
@@ -57,7 +57,7 @@ def _drawn(mechanism: Mechanism, p: PyTree, start: Mapping[str, Any]) -> dict[st
 
 
 def _by_nodes(mechanism: Mechanism, given: Mapping[str, Any]) -> dict[str, Any]:
-    """With nodes for ends and stations of beams.
+    """The given starts, with the nodes in place of the names of ends and stations of beams.
 
     Raises:
         InputError: for a node that is given by two names.
@@ -76,11 +76,11 @@ def beam_start(
 ) -> tuple[Any, Any]:
     """Poses and velocities of all bodies and nodes, at their centres of mass.
 
-    Beams stand as they are drawn or given. Rigid bodies that are not given follow from their joints, and so
-    do velocities that are not given, those of beams as of rigid bodies.
+    Beams start as drawn or given. Rigid bodies without a given start follow from their joints. So do
+    velocities that are not given, for which beams move like rigid bodies.
 
     Raises:
-        InputError: naming the joint that is open, or that the velocities open.
+        InputError: naming a joint that is open, or that the velocities open.
     """
     start, guess = (_by_nodes(mechanism, x) for x in (start, guess))
     drawn = _drawn(mechanism, p, start)
@@ -101,7 +101,7 @@ def beam_start(
 
 
 def _ways(mechanism: Mechanism, start: Mapping[str, Any], driven: np.ndarray, q: Array) -> Array:
-    """Directions (nv, k) of velocities that are not given: of rigid bodies, and of beams as such."""
+    """Directions (nv, k) of velocities that are not given, in which beams move like rigid bodies."""
     link, free = free_link(""), np.diag(1.0 * ~driven)[:, ~driven]
     found = [jnp.asarray(free)]
     poses = mechanism.tree.poses(q)
@@ -112,7 +112,7 @@ def _ways(mechanism: Mechanism, start: Mapping[str, Any], driven: np.ndarray, q:
             continue
         first = mechanism.tree.places[part.name].start - 1
         own = np.isin(np.arange(len(poses)), np.arange(first, first + part.option("nodes")))
-        swing = jnp.cross(jnp.eye(3)[None], poses[:, None, :3])  # of unit spins about the origin
+        swing = jnp.cross(jnp.eye(3)[None], poses[:, None, :3])  # velocities for unit spins
         moved = jnp.broadcast_to(jnp.eye(3), turns.shape)
         rigid = jnp.concatenate(
             [
@@ -128,7 +128,7 @@ def _ways(mechanism: Mechanism, start: Mapping[str, Any], driven: np.ndarray, q:
 def _closed(
     mechanism: Mechanism, p: PyTree, q: Array, v: Array, held: np.ndarray, ways: Array
 ) -> tuple[Array, Array]:
-    """Position and velocity with the joints closed, as far as what is not given can close them."""
+    """Position and velocity with the joints closed, as far as the coordinates not given can close them."""
     p = jax.tree.map(lambda x: jnp.asarray(x, float), p)
     if not held.all():
         q, _ = closed_position(mechanism, p, q, ~held)
@@ -141,14 +141,14 @@ def _closed(
 
 @functools.partial(jax.jit, static_argnames="mechanism")
 def _with_history(mechanism: Mechanism, q: Array) -> Array:
-    """Followed by the Gauss points of incremental elements, and by hinges that have not turned."""
+    """Position with the entries of the Gauss points of incremental elements, and of turn counts at zero."""
     made: Array = mechanism.tree.with_points(q)
     return jnp.concatenate([made, jnp.zeros(ENTRIES * len(mechanism.topology.counted))])
 
 
 @functools.partial(jax.jit, static_argnames="mechanism")
 def _with_turns(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
-    """With the hinges turned as the poses say, below half a turn."""
+    """Position with the turn counts of hinges set to the angles of the poses, below half a turn."""
     names = mechanism.topology.counted
     none = jnp.zeros(ENTRIES * len(names))
     bare = jnp.concatenate([q[: q.shape[0] - len(none)], none])
@@ -158,7 +158,7 @@ def _with_turns(mechanism: Mechanism, p: PyTree, q: Array) -> Array:
 
 @functools.partial(jax.jit, static_argnames="mechanism")
 def _at_centres(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> tuple[Array, Array]:
-    """Poses and velocities of origins at the centres of mass."""
+    """Poses and velocities of the centres of mass, from those of the origins of the bodies."""
     com = mechanism.tree.ready(p).com
     poses, rates = q.reshape(-1, 7), v.reshape(-1, 6)
     turn = jax.vmap(rotations.matrix)(poses[:, 3:])
@@ -205,8 +205,8 @@ def _openings(mechanism: Mechanism, p: PyTree, q: Array, v: Array) -> tuple[Arra
 
 
 def dependent_beam_rows(mechanism: Mechanism, p: PyTree, q: Any) -> tuple[str, ...]:
-    """Rows of joints that follow from others at the start, as of a rigid body held twice; those that
-    elastic beams hold do not.
+    """Names of redundant joint rows at the start, as of a rigid body held twice; rows on the two ends of an
+    elastic beam are independent.
     """
     names = mechanism.labels().constraints
     if not names or is_traced((p, q)):

@@ -1,4 +1,4 @@
-"""Beams as parts: a curve, elements; and the bodies that their nodes are."""
+"""Beams as parts, with their curves and elements, and their nodes as bodies."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nsjax.multibody.parts import Part, made, number
 from nsjax.multibody.topology import places_along
 
 MASSES = ("consistent", "lumped")
-"""Translational masses of beams."""
+"""Kinds of translational mass matrices of beams."""
 
 CROSSED = 1e-6
-"""Sine of the angle between an element and the direction of its first section axis below which that axis
-is not defined: what printed digits leave of parallels.
+"""Sine of the angle between an element and ``first_axis`` below which the section axes are undefined: the
+error of parallel directions with printed digits.
 """
 
 
@@ -31,47 +31,49 @@ def beam(
     first_axis: Any = None, curvature: Any = None, damping: Any = None, mass: str = "consistent",
     stations: Mapping[str, float] | None = None, element: str = "objective", element_nodes: int = 2,
 ) -> Part:  # fmt: skip
-    """A flexible beam: its nodes are bodies ``"arm.0"``, ``"arm.1"`` ... to ``"arm.start"`` and
-    ``"arm.end"``, on which joints, springs, loads and contacts act like on any other.
+    """A flexible beam. Its nodes are bodies ``"arm.0"``, ``"arm.1"`` and so on, the first also
+    ``"arm.start"``, the last ``"arm.end"``; joints, springs, loads and contacts act on them as on any body.
 
-    Geometrically exact: stretch, shear, bending, twist; any displacement and rotation. As it is drawn, in
-    the axes of the ground, it is free of strain, and the axes of all nodes are those of the ground: so are
-    joint axes and points given.
+    The beam is geometrically exact: stretch, shear, bending and twist, with any displacement and rotation.
+    It is drawn without strain in the axes of the ground. The axes of all nodes then are those of the
+    ground, in which joint axes and points on nodes are given.
 
-    Two formulations. ``"objective"`` (`nsjax.fem.objective_beam`): strains follow from the poses of both
-    nodes, the same for any way there. ``"incremental"`` (`nsjax.fem.incremental_beam`, [GN]): nodes turn by
-    Rodrigues vectors, which are interpolated; every Gauss point keeps its axes and curvature, which stand
-    in ``q`` behind the poses of all bodies, seven numbers each, and which every increment of the position
-    brings up to date. Results then depend slightly on the steps, see Limits.
+    There are two formulations. ``"objective"`` (`nsjax.fem.objective_beam`): strains follow from the poses
+    of both nodes, independent of the path to these poses. ``"incremental"`` (`nsjax.fem.incremental_beam`,
+    [GN]): nodes turn by Rodrigues vectors, which are interpolated. Every Gauss point stores its axes and
+    curvature as seven entries of ``q``, after the poses of all bodies; every increment of the position
+    updates them. Results then depend slightly on the steps, see Limits.
 
     Args:
-        start, end: of a straight beam [m]; or all nodes of any curve (n + 1, 3) as ``start`` alone, in
-            elements of three nodes the middle ones among them.
+        name: of the beam.
+        start, end: ends (3,) of a straight beam [m]; or ``start`` alone, all nodes of any curve (n + 1, 3),
+            including the middle nodes of elements of three nodes.
         section: see `section`, `circular`, `rectangular`.
-        elements: of a straight beam, of equal length.
-        first_axis: direction (3,) next to which the section axis ``d1`` lies, made square to each element;
-            ``d3`` is along it and ``d2 = d3 x d1``. None: the axis of the ground most across the beam.
-        curvature: (3,) [1/m] in section axes, of the beam without moments against how it is drawn.
-        damping: time [s]: stresses are ``stiffness (strain + damping d strain/dt)``.
-        mass: of translations: ``"consistent"`` with linear shapes, or ``"lumped"`` at the nodes. Rotary
-            inertia is lumped.
-        stations: ``{name: arc length}`` [m] of places along the beam where joints or loads act: each is a
-            node, made if there is none, ``"arm.mid"`` of ``{"mid": 0.7}``.
+        elements: number of elements of equal length of a straight beam.
+        first_axis: direction (3,) whose component perpendicular to an element is the section axis ``d1``;
+            ``d3`` is along the element and ``d2 = d3 x d1``. None: the axis of the ground that is most
+            nearly perpendicular to the beam.
+        curvature: (3,) in section axes, of the beam without moments, relative to the drawn shape [1/m].
+        damping: time [s] in stresses ``stiffness (strain + damping d strain/dt)``.
+        mass: translational mass: ``"consistent"`` with linear shapes, or ``"lumped"`` at the nodes. Rotary
+            inertia is always lumped.
+        stations: ``{name: arc length}`` [m], points of the beam where joints or loads act. Each is a node,
+            which is added if there is none: ``{"mid": 0.7}`` names ``"arm.mid"``.
         element: a key of `nsjax.multibody.flexible.elements.KINDS`, ``"objective"`` or ``"incremental"``.
         element_nodes: 2 (linear shapes, one Gauss point); or 3 of incremental elements (quadratic shapes,
             two Gauss points).
 
     Raises:
-        InputError: for elements of no length, a section axis along the beam, a number of elements that is
-            none, nodes that do not fit into elements of three.
+        InputError: for elements without length, a first axis along the beam, an invalid number of elements,
+            and nodes that do not fit into elements of three.
 
-    Limits: neighbours turn less than half a turn against each other. No element locks; ``n`` of two nodes
-    sink under a load at the tip by ``1 - 1 / (4 n^2)`` of what they should. Incremental elements: nodes
-    turn less than half a turn in a step; the strains at a place depend on the way there, by an error that
-    vanishes with the elements and the steps, so that a periodic motion may drift; a scheme that moves the
-    position more than once in a step (stages, half steps, corrections) brings the history up to date each
-    time; derivatives by events of a step, and perturbations of a state, move nodes alone, with the
-    history that follows.
+    Limits: neighbouring nodes turn less than half a turn relative to each other. No element locks; under a
+    load at the tip, ``n`` elements of two nodes deflect by ``1 - 1 / (4 n^2)`` of the exact value. For
+    incremental elements, nodes turn less than half a turn in a step. Their strains at a position depend on
+    the path to it, by an error that vanishes with the elements and the steps, so that a periodic motion may
+    drift. A scheme that moves the position more than once in a step (stages, half steps, corrections)
+    updates the history each time. Derivatives by events of a step, and perturbations of a state, move only
+    the nodes, and the history follows.
 
     Example:
         >>> from nsjax.multibody import beam, circular
@@ -111,7 +113,7 @@ def beam(
 
 
 def _check_element(name: str, element: str, nodes: int) -> None:
-    """Refuses elements that are none, and numbers of nodes that they do not have."""
+    """Refuse unknown kinds of elements, and numbers of nodes that a kind does not have."""
     if element not in KINDS:
         raise InputError(f"beam {name!r}: element = {element!r}; choose one of {', '.join(KINDS)}")
     known = KINDS[element].nodes
@@ -125,7 +127,7 @@ def _check_element(name: str, element: str, nodes: int) -> None:
 
 
 def _check_thirds(name: str, points: Any) -> None:
-    """Refuses nodes that are no elements of three, each with one about its middle."""
+    """Refuse nodes that do not make elements of three nodes, the second near the middle."""
     if len(points) % 2 == 0:
         raise InputError(
             f"beam {name!r}: {len(points)} nodes in elements of three; give an odd number, and stations "
@@ -144,13 +146,13 @@ def _check_thirds(name: str, points: Any) -> None:
 
 
 NEAR_NODE = 1e-9
-"""Distance between a station and a node, of the beam's length, below which the node is taken."""
+"""Distance between a station and a node, relative to the length of the beam, below which they are one."""
 
 
 def _with_stations(
     name: str, points: Any, stations: Mapping[str, float]
 ) -> tuple[Any, tuple[tuple[str, int], ...]]:
-    """Nodes with those of stations among them, and the number of each station's node."""
+    """Nodes including those of the stations, and the name and node number of each station."""
     if not stations:
         return points, ()
     if is_traced((points, dict(stations))):
@@ -168,7 +170,7 @@ def _with_stations(
 
 
 def _points(name: str, start: Any, end: Any, elements: int | None, pairs: int) -> Any:
-    """Nodes; ``pairs`` of them an element of a straight beam."""
+    """Nodes (n + 1, 3), checked; a straight beam has ``pairs`` pairs of nodes in each element."""
     start, end = (number("beam", name, k, v) for k, v in (("start", start), ("end", end)))
     if end is None:
         if np.ndim(start) != 2 or np.shape(start)[0] < 2 or np.shape(start)[1] != 3:
@@ -224,10 +226,11 @@ def nodes_of(part: Part) -> tuple[str, ...]:
 
 
 def with_nodes(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Every beam followed by its nodes as parts, ``"arm.start"`` and ``"arm.end"`` by their numbers.
+    """Parts with every beam followed by its nodes as parts, and with node numbers in place of the names of
+    ends and stations.
 
     Raises:
-        InputError: for contacts of whole beams that are none.
+        InputError: for contacts that a whole beam cannot have.
     """
     beams = {x.name: x for x in parts if isinstance(x, Part) and x.kind == "beam"}
     if not beams:
@@ -248,7 +251,7 @@ def with_nodes(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def _on_surface(part: Part, which: str, points: Any) -> Part:
-    """A contact of the surface of a beam through nodes (n + 1, 3), of its ``first`` or ``second`` shape."""
+    """A contact whose ``first`` or ``second`` shape is the surface of a beam through nodes (n + 1, 3)."""
     tube = dataclasses.replace(getattr(part.numbers, which), curve=curve_of(points))
     closed, more = is_closed(points), []
     if which == "first":  # one contact around each node
@@ -259,7 +262,7 @@ def _on_surface(part: Part, which: str, points: Any) -> Part:
 
 
 def _of_all_nodes(part: Part, beams: dict[str, Part]) -> Part:
-    """A contact with the surface of a beam, or one whose first shape stands on all nodes of a beam."""
+    """A contact completed for the surface, or for all nodes, of a beam; other contacts are unchanged."""
     (first, second), surfaces = part.bodies, part.option("shapes")
     on_first, on_second = (
         kind == "tube" and name in beams for kind, name in zip(surfaces, part.bodies, strict=True)

@@ -1,4 +1,4 @@
-"""Sections of beams: by their stiffness and inertia, or by shape and material."""
+"""Sections of beams, given by stiffness and inertia, or by shape and material."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nsjax.multibody.parts import number
 
 STIFFNESSES = ("EA", "GA", "EI", "GJ")
 PAIRS = ("GA", "EI", "line_inertia")
-"""Numbers that may differ between both section axes."""
+"""Names of the numbers that may differ between both section axes."""
 
 
 def section(
@@ -24,16 +24,16 @@ def section(
     """A section by its stiffness and inertia.
 
     Args:
-        EA: against extension [N].
-        GA: against shear, shear factors included [N]: a number, or two along ``d1`` and ``d2``.
-        EI: against bending [N m^2]: a number, or two about ``d1`` and ``d2``.
-        GJ: against twist [N m^2].
+        EA: stiffness of extension [N].
+        GA: stiffness of shear, shear factors included [N]: a number, or two along ``d1`` and ``d2``.
+        EI: stiffness of bending [N m^2]: a number, or two about ``d1`` and ``d2``.
+        GJ: stiffness of twist [N m^2].
         line_mass: mass per length [kg/m]; None: none, for static analysis.
         line_inertia: rotary inertia per length about ``d1`` and ``d2`` [kg m]: a number, or two; about the
-            axis it is their sum.
+            axis of the beam it is their sum.
 
     Raises:
-        InputError: for a stiffness that is not positive, inertia below zero.
+        InputError: for a stiffness that is not positive, and for an inertia below zero.
 
     Example:
         >>> from nsjax.multibody import section
@@ -70,8 +70,8 @@ def circular(radius: Any, *, E: Any, nu: Any = 0.3, rho: Any = None, inner: Any 
         E, nu: Young's modulus [Pa] and Poisson's ratio.
         rho: density [kg/m^3].
 
-    Shear factor ``6 (1 + nu) / (7 + 6 nu)`` of a full circle, after Cowper; 0.5 is that of a thin tube, and
-    is taken where ``inner`` is not zero.
+    The shear factor of a full circle is ``6 (1 + nu) / (7 + 6 nu)``, after Cowper. For every ``inner`` that
+    is not zero it is 0.5, the factor of a thin tube.
 
     Example:
         >>> from nsjax.multibody import circular
@@ -92,16 +92,16 @@ def circular(radius: Any, *, E: Any, nu: Any = 0.3, rho: Any = None, inner: Any 
 
 
 TORSION_TERMS = 7
-"""Terms of the series of a rectangle's torsion: the next is below 1e-6 of the first."""
+"""Terms of the series of the torsion of a rectangle: the next term is below 1e-6 of the first."""
 
 
 def rectangular(width: Any, height: Any, *, E: Any, nu: Any = 0.3, rho: Any = None) -> Section:
     """A rectangle: ``width`` along the first section axis ``d1``, ``height`` along ``d2``.
 
-    Shear factor 5/6; torsion after Saint-Venant, by its series.
+    The shear factor is 5/6; the torsional stiffness is the series of Saint-Venant.
 
     Args:
-        width, height: [m].
+        width, height: edges [m].
         E, nu, rho: see `circular`.
 
     Raises:

@@ -1,5 +1,5 @@
-"""The smooth curve through the nodes of a beam, round which it has its surface: cubic between neighbours,
-in the directions that the nodes carry, so that what rolls along it meets no corner.
+"""Smooth curve through the nodes of a beam, the axis of its surface: cubic between neighbouring nodes, with
+tangents that turn with the nodes, so that the surface has no corners.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from nsjax.multibody.contacts.profiles import STEPS, bounded, condition
 from nsjax.types import Array, record
 
 CLOSED = 1e-9
-"""Distance of the last node from the first, of the beam's length, below which the curve is closed."""
+"""Distance of the last node from the first, relative to the length, below which the curve is closed."""
 
 
 @record()
 class Curve:
-    """How a curve passes through its nodes as it is drawn.
+    """Tangents and speeds of a curve at its nodes, in the reference shape.
 
     Args:
-        tangents: unit vectors (n + 1, 3) in the axes of the nodes, which are those of the ground.
-        before, behind: speeds (n + 1,) with which it arrives at each node and leaves it, in the elements
-            there, each with a parameter from 0 to 1 [m].
+        tangents: unit vectors (n + 1, 3) in the axes of the nodes, at the reference those of the ground.
+        before, behind: lengths (n + 1,) of the derivative of the curve at each node, in the element before
+            and behind it, by a parameter from 0 to 1 in each element [m].
     """
 
     tangents: Array
@@ -34,7 +34,7 @@ class Curve:
 
 
 def is_closed(points: Any) -> bool:
-    """Whether the last node of a curve stands on its first; a traced one is open."""
+    """Whether the last node of a curve coincides with its first; a traced curve counts as open."""
     if is_traced(points):
         return False
     lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
@@ -42,9 +42,10 @@ def is_closed(points: Any) -> bool:
 
 
 def curve_of(points: Any) -> Curve:
-    """Through nodes (n + 1, 3). The tangent at a node is that of the circle through it and its neighbours;
-    the speeds are those with which a cubic is nearest to an arc: ``2 c / (1 + cos a)`` for a chord ``c`` at
-    the angle ``a`` from the tangent.
+    """Curve through nodes (n + 1, 3).
+
+    The tangent at a node is that of the circle through the node and its neighbours. The speeds bring the
+    cubic nearest to an arc: ``2 c / (1 + cos a)`` for a chord ``c`` at the angle ``a`` from the tangent.
     """
     xp = jnp if is_traced(points) else np
     points = xp.asarray(points, float)
@@ -52,14 +53,14 @@ def curve_of(points: Any) -> Curve:
     chords = xp.sqrt(xp.sum(gone * gone, axis=1))
     along = gone / chords[:, None]
     first, second = along[:-1], along[1:]
-    # of a circle's chords, the tangent between divides their angle in proportion to the arcs
+    # the tangent of a circle divides the angle between two chords in proportion to their arcs
     inner = _between(xp, first, chords[:-1], second, chords[1:])
     if is_closed(points):
         both = _between(xp, along[-1:], chords[-1:], along[:1], chords[:1])
         tangents = xp.concatenate([both, inner, both])
     elif len(along) == 1:
         tangents = xp.concatenate([along, along])
-    else:  # at an end, the tangent at the neighbour reflected at the element
+    else:  # the tangent at an end is the neighbour's tangent reflected at the element
         ends = [_reflected(xp, along[k], inner[k]) for k in (0, -1)]
         tangents = xp.concatenate([ends[0][None], inner, ends[1][None]])
     starts, stops = (xp.sum(t * along, axis=1) for t in (tangents[:-1], tangents[1:]))
@@ -79,8 +80,8 @@ def _reflected(xp: Any, along: Any, tangent: Any) -> Any:
 
 
 def weights(x: Curve, u: Array) -> tuple[Any, Any]:
-    """Weights of the nodes and of their tangents at a parameter in elements (n + 1,): values, first and
-    second derivatives.
+    """Weights (n + 1,) of the nodes and of their tangents at a parameter ``u``, counted in elements: the
+    values, first and second derivatives.
     """
     k = np.arange(x.before.shape[0])
     element = lax.stop_gradient(jnp.floor(jnp.where(u < k[-1], u, k[-1] - 0.5)))
@@ -104,7 +105,9 @@ def evaluated(x: Curve, nodes: Array, tangents: Array, u: Array) -> tuple[Array,
     """Point, first and second derivative (3,) at a parameter.
 
     Args:
-        nodes, tangents: (3, n + 1), where the nodes are and where their tangents point.
+        x: the curve.
+        nodes, tangents: (3, n + 1) positions of the nodes [m], and unit tangents there.
+        u: the parameter, counted in elements.
     """
     places, turns = weights(x, u)
     found = [
@@ -115,7 +118,7 @@ def evaluated(x: Curve, nodes: Array, tangents: Array, u: Array) -> tuple[Array,
 
 
 def _kept(u: Array, n: int, closed: bool) -> Array:
-    """A parameter on the curve."""
+    """A parameter brought back onto the curve: by whole rounds of a closed one, else to the nearer end."""
     if closed:
         return jnp.mod(u, float(n))
     return jnp.where(u < 0.0, 0.0, jnp.where(u > n, float(n), u))
@@ -127,7 +130,9 @@ def _stepped(x: Curve, nodes: Array, tangents: Array, point: Array, u: Array, cl
 
 
 def searched(x: Curve, nodes: Array, tangents: Array, point: Array, closed: bool) -> Array:
-    """Parameter of the curve nearest to a ``point`` (3,), held fixed: from its nearest node by Newton."""
+    """Parameter of the point of the curve nearest to ``point`` (3,), by Newton steps from the nearest node;
+    without derivatives.
+    """
     still = lax.stop_gradient((x, nodes, tangents, point))
     nearest = jnp.argmin(jnp.sum((still[1] - still[3][:, None]) ** 2, axis=0)).astype(float)
     made: Array = lax.fori_loop(0, STEPS, lambda _, u: _stepped(*still, u, closed), nearest)

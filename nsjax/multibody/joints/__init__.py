@@ -1,4 +1,4 @@
-"""Joints, a file each. A new joint is a file with a `JointKind`, and its entry here."""
+"""Kinds of joints, one file for each. A new joint is a file with a `JointKind`, and an entry here."""
 
 from __future__ import annotations
 

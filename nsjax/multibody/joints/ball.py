@@ -1,4 +1,4 @@
-"""Ball joints: all rotations about a point."""
+"""Ball joints, which leave all rotations about a point free."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def ball(
     """A ball joint: the second body turns freely about a point of the first. In space.
 
     Args:
-        name, first, second, at, on, loop: as of `hinge`.
-        armature: inertia driven with the turn about each axis [kg m^2].
+        name, first, second, at, on, loop: see `hinge`.
+        armature: inertia that the rotation about each body axis drives [kg m^2].
 
     Raises:
         InputError: for a body that is joined to itself.

@@ -15,10 +15,10 @@ def cylindrical(
     name: str, first: str, second: str, *, axis: Any, at: Any = None, on: Any = None, turned: Any = None,
     loop: bool = False,
 ) -> Part:  # fmt: skip
-    """The second body moves along an axis of the first and turns about it. In space.
+    """A cylindrical joint: the second body moves along an axis of the first and turns about it. In space.
 
     Args:
-        name, first, second, at, on, turned, loop: as of `hinge`.
+        name, first, second, at, on, turned, loop: see `hinge`.
         axis: unit vector (3,) in the axes of the first body.
 
     Raises:

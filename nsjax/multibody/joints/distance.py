@@ -1,4 +1,4 @@
-"""Massless rods: the distance of two points."""
+"""Massless rods, which keep the distance of two points."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def distance(name: str, first: str, second: str, *, length: Any, at: Any = None,
     """A massless rod: the distance of a point of the first body and one of the second is ``length`` [m].
 
     Args:
-        name, first, second, at, on: as of `hinge`.
-        length: above zero.
+        name, first, second, at, on: see `hinge`.
+        length: of the rod [m], above zero.
 
     Raises:
-        InputError: for a length that is not.
+        InputError: for a length that is not positive.
 
     Example:
         >>> from nsjax.multibody import distance

@@ -1,4 +1,4 @@
-"""Fixed joints: two bodies that move as one, or as prescribed."""
+"""Fixed joints: two bodies move as one, or with a prescribed relative motion."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def fixed(
     name: str, first: str, second: str, *, at: Any = None, on: Any = None, turned: Any = None,
     path: Fn | None = None, loop: bool = False,
 ) -> Part:  # fmt: skip
-    """The second body does not move against the first, or as prescribed.
+    """A fixed joint: the second body does not move relative to the first, or only as prescribed.
 
     Args:
-        name, first, second, at, on, turned, loop: as of `hinge`.
+        name, first, second, at, on, turned, loop: see `hinge`.
         path: prescribed motion ``(t) -> (displacement, turn)`` of the second body in the axes of the first:
-            (3,) [m] of its point, and the rotation vector (3,) by which it is turned; in the plane (2,) and
-            an angle. The joint exerts what it takes.
+            displacement (3,) of its joint point [m] and rotation vector (3,) [rad]; in the plane (2,) and
+            an angle [rad]. The joint exerts the force and moment of this motion.
 
     Example:
         >>> from nsjax.multibody import fixed
         >>> shaken = fixed("clamp", "ground", "arm", path=lambda t: ((0.0, 0.01 * t, 0.0), (0.0, 0.0, t)))
     """
-    loop = loop or path is not None  # constraints take it, whatever the coordinates
+    loop = loop or path is not None  # a prescribed motion is a constraint in all coordinates
     part = joint("fixed", name, first, second, None, loop, at=at, on=on, turned=turned)
     return part if path is None else dataclasses.replace(part, options=(*part.options, ("path", path)))
 

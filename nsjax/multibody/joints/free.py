@@ -1,4 +1,4 @@
-"""Bodies on no joint."""
+"""Coordinates of bodies without a joint."""
 
 from __future__ import annotations
 
@@ -44,4 +44,4 @@ FREE = JointKind(
     name="free", rows={2: (), 3: ()}, residuals=_residuals, sizes={2: (3, 3), 3: (7, 6)}, slides=2,
     turns=("axis",), step=_step, turn_at=3, labels=_labels,
 )  # fmt: skip
-"""How a body moves that hangs on no joint; in the plane by two displacements and its angle."""
+"""Coordinates of a body without a joint; in the plane two displacements and an angle."""

@@ -1,4 +1,4 @@
-"""Hinges: one rotation about an axis."""
+"""Hinges, which leave one rotation about an axis free."""
 
 from __future__ import annotations
 
@@ -24,28 +24,29 @@ def hinge(
     turned: Any = None, limits: Any = None, restitution: Any = 0.0, friction: Any = None,
     armature: Any = None, motion: Fn | None = None, loop: bool = False, turns: bool = False,
 ) -> Part:  # fmt: skip
-    """A hinge: one rotation of the second body against the first.
+    """A hinge: one rotation of the second body relative to the first.
 
     Args:
-        name, first, second: of the joint and of its bodies, ``"ground"`` among them.
+        name, first, second: names of the joint and of its bodies; a body may be ``"ground"``.
         at, on: joint point in the axes of the first and of the second body [m]; a number lies on the
             x axis, None is the origin.
         axis: unit vector in the axes of the first body; None in the plane.
-        turned: in space, rotation vector (3,) of the second body's axes against the first's where the angle
-            is zero.
-        limits, restitution: lower and upper of the angle [rad], None for none, and with what it rebounds
-            there.
-        friction: bound of its dry friction [N m].
-        armature: inertia driven with the angle [kg m^2].
-        motion: prescribed angle ``(t) -> [rad]``; the joint exerts the moment that it takes.
-        loop: this joint closes a loop; where several may, one is found unless it is named so.
-        turns: count its turns, see Limits.
+        turned: in space, rotation vector (3,) of the axes of the second body relative to the first at the
+            angle zero.
+        limits: lower and upper limit of the angle [rad], None for no limit.
+        restitution: coefficient of restitution at the limits.
+        friction: bound of the dry friction [N m].
+        armature: inertia that the angle drives [kg m^2].
+        motion: prescribed angle ``(t) -> [rad]``; the joint exerts the moment of this motion.
+        loop: whether this joint closes a loop; if no joint of a loop says so, one of them is chosen.
+        turns: whether to count full turns, see Limits.
 
     Raises:
         InputError: for limits in the wrong order, an axis that is no unit vector, a body joined to itself.
 
-    Limits: spatial hinges that are constraints have angles between -pi and pi, but those in absolute
-    coordinates with ``turns``, or whose angle springs, limits or laws read: less than half a turn a step.
+    Limits: spatial hinges that are constraints have angles between -pi and pi. In absolute coordinates full
+    turns are counted with ``turns``, or if a spring, limit or law reads the angle; such a hinge must turn
+    less than half a turn in a step.
 
     Example:
         >>> from nsjax.multibody import hinge
@@ -59,10 +60,10 @@ def hinge(
 
 
 def pin(name: str, first: str, second: str, **given: Any) -> Part:
-    """A `hinge`, as it is called in the plane.
+    """A `hinge`, by its name in the plane.
 
     Args:
-        name, first, second: as of `hinge`.
+        name, first, second: see `hinge`.
         given: all other arguments of `hinge`.
 
     Example:

@@ -20,47 +20,48 @@ from nsjax.multibody.parts import Part, made, unit
 from nsjax.types import Array, Fn
 
 Push = tuple[str, Any, Any, Any]
-"""A body, a force on it, the point where it acts, and a moment; None for what is absent."""
+"""Name of a body, force on it, point of action, and moment; None for each that is absent."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class JointKind:
-    """Joints of one kind: one entry of `nsjax.multibody.joints.KINDS`, and all that is known of them.
+    """A kind of joints: an entry of `nsjax.multibody.joints.KINDS` with all that defines it.
 
     The coordinates of a body that hangs on such a joint are displacements along ``axis`` of the first body,
-    then angles; or a quaternion. A joint that closes a loop, or any in absolute coordinates, is rows.
+    then angles; or a quaternion. A joint that closes a loop, and every joint in absolute coordinates, is a
+    set of constraint rows.
 
     Args:
-        name: that of the function that makes one.
-        rows: names of its rows as a constraint, by dimension; a dimension that is not in it does not know
-            the joint. The name ``""`` is the joint's own.
+        name: name of the function that makes such a joint.
+        rows: names of its rows as a constraint, by dimension; the joint does not exist in a dimension
+            without entry. The row ``""`` has the name of the joint.
         residuals: ``(scene, part, numbers) -> list``, the residuals of these rows [m] or without unit.
-        sizes: entries of ``q`` and of ``v`` of a body that hangs on it, by dimension; in a dimension
-            that is not in it the joint is a constraint.
-        slides: displacements among the coordinates, 0 or 1; those of a free body of the plane are 2.
-        turns: the numbers that are the axes of its angles: of ``("axis", "second_axis")``. The first angle
-            turns about an axis of the first body, the second about one of the second.
-        step: ``(at) -> (motion, screws)`` of the bodies on it in space, where that is not ``slides``
+        sizes: numbers of entries of ``q`` and of ``v`` of a body that hangs on it, by dimension; in a
+            dimension without entry the joint is always a constraint.
+        slides: number of displacements among the coordinates, 0 or 1; 2 for a free body in the plane.
+        turns: names of the numbers that are the axes of its angles, of ``("axis", "second_axis")``. The
+            first angle turns about an axis of the first body, the second about an axis of the second.
+        step: ``(at) -> (motion, screws)`` of the bodies on it in space, where the motion is not ``slides``
             followed by ``turns``, see `nsjax.multibody.joints.motion.stepped`.
-        turn_at: first entry of a quaternion among its coordinates in space.
-        measure: ``(scene, part, numbers) -> (value, rate)`` of its coordinate, if it has one; springs,
-            motors, limits, dry friction and prescribed motions act on it. The angle of a joint of space
-            is found between -pi and pi, see `nsjax.multibody.coordinates.turn_counts`.
-        effort: ``(scene, part, numbers, effort)``, what a moment or force on the coordinate does to both
-            bodies.
-        reads_angle: whether its rows read its own angle, whose turns therefore count.
-        swivels: whether it leaves all turns free, so that a spring may act on the rotation vector.
-        labels: ``(body, joint, dimension)``, names of its coordinates and velocities; None: those of
+        turn_at: first entry of a quaternion among its coordinates in space; None: no quaternion.
+        measure: ``(scene, part, numbers) -> (value, rate)`` of its coordinate, on which springs, motors,
+            limits, dry friction and prescribed motions act; None: no coordinate. In space, an angle is
+            between -pi and pi, see `nsjax.multibody.coordinates.turn_counts`.
+        effort: ``(scene, part, numbers, effort)``, forces and moments on both bodies of an effort on the
+            coordinate.
+        reads_angle: whether its rows read its own angle, whose full turns then are counted.
+        swivels: whether all rotations are free, so that a spring may act on the rotation vector.
+        labels: ``(body, joint, dimension)``, names of its coordinates and velocities; None: the names of
             displacements and angles.
-        first_axis: that of a joint without ``axis``; None: there is none.
-        framed: whether ``turned`` means something.
-        back: ``(axis, second_axis, frame) -> (axis, second_axis)`` of the joint given from its second body
+        first_axis: default of ``axis``; None: no default.
+        framed: whether ``turned`` has a meaning.
+        back: ``(axis, second_axis, frame) -> (axis, second_axis)`` for a joint given from its second body
             to its first.
         check: ``(part, dimension)``, raises for numbers that do not fit.
         rigid: whether both bodies move as one.
-        rate_rows: names of its rows that velocities alone fulfil, by dimension; empty: there are none.
-        rates: ``(scene, part, numbers) -> list``, these rates [m/s].
-        drawn: as a ``"dot"``, or as the ``"line"`` between its points that a link is.
+        rate_rows: names of its rows on velocities alone, by dimension; empty: none.
+        rates: ``(scene, part, numbers) -> list``, the residuals of these rows [m/s].
+        drawn: ``"dot"``, or ``"line"`` between its two points.
 
     Example:
         >>> from nsjax.multibody.joints import KINDS
@@ -92,16 +93,16 @@ class JointKind:
 
     @property
     def numbers(self) -> int:
-        """Coordinates in space that are numbers, which are added."""
+        """Number of scalar coordinates in space, whose increments are added."""
         return 0 if self.turn_at is not None else self.slides + len(self.turns)
 
     @property
     def winds(self) -> bool:
-        """Whether its coordinate is an angle, which poses tell but for full turns."""
+        """Whether its coordinate is an angle, which poses give up to full turns."""
         return self.measure is not None and bool(self.turns)
 
     def has_coordinate(self, dimension: int) -> bool:
-        """Whether its coordinate stands in ``q`` of a tree; in the plane angles are those of bodies."""
+        """Whether its coordinate is an entry of ``q`` of a tree; planar trees have angles of bodies."""
         return self.measure is not None and not (dimension == 2 and self.turns)
 
     def row_names(self, part: Part, dimension: int) -> list[str]:
@@ -109,7 +110,7 @@ class JointKind:
         return [f"{part.name}.{x}" if x else part.name for x in self.rows[dimension]]
 
     def rate_names(self, part: Part, dimension: int) -> list[str]:
-        """Names of its rows that velocities alone fulfil."""
+        """Names of its rows on velocities alone."""
         return [f"{part.name}.{x}" for x in self.rate_rows.get(dimension, ())]
 
     def coordinate_names(self, body: str, joint: str, dimension: int) -> tuple[list[str], list[str]]:
@@ -124,13 +125,13 @@ class JointKind:
 
 
 LEAST = {"friction": 0.0, "armature": 0.0, "length": 0.0, "restitution": 0.0}
-"""Numbers of joints that are not negative."""
+"""Smallest values of the numbers of joints that must not be negative."""
 
 
 def joint(
     kind: str, name: str, first: str, second: str, motion: Fn | None, loop: bool, **given: Any
 ) -> Part:
-    """A part that is a joint, whose numbers are checked; ``forms`` of those that have their own."""
+    """A joint as a part, after checks of its numbers; ``forms`` are forms that differ from the table."""
     limits, turns, own, forms = (given.pop(k, None) for k in ("limits", "turns", "own", "forms"))
     given["lower"], given["upper"] = limits_of(kind, name, limits)
     if limits is not None:
@@ -149,13 +150,13 @@ def joint(
 
 
 def across(axis: Array) -> tuple[Array, Array]:
-    """Two unit vectors across a unit axis, in its own axes."""
+    """Two unit vectors perpendicular to a unit axis."""
     first, second = space.tangents(axis)
     return first, second
 
 
 def axis_of(numbers: Any, dimension: int) -> Any:
-    """Axis of a joint in the axes of its first body; the x axis where none is given."""
+    """Axis of a joint in the axes of its first body; the x axis by default."""
     if dimension == 2:
         return plane.vector(1.0 if numbers.axis is None else numbers.axis)
     return jnp.asarray([1.0, 0.0, 0.0] if numbers.axis is None else numbers.axis, float)
@@ -168,19 +169,21 @@ def apart(scene: Scene, part: Part, numbers: Any) -> Any:
 
 
 def components(scene: Scene, vector: Any) -> list[Any]:
-    """A vector as residuals."""
+    """Components of a vector as residuals."""
     return list(vector) if scene.dimension == 2 else [space.array(vector)[k] for k in range(3)]
 
 
 def tilts(scene: Scene, part: Part, numbers: Any, still: Any = None, frame: Any = None) -> list[Any]:
-    """Residuals of the turns of a joint of space: cosines of the axis of the first body with two directions
-    across it of the second, which vanish where both have the axis in common; then the cosine of two
-    directions across the axis, one of each body, which vanishes where nothing turns about it.
+    """Residuals of the rotation of a spatial joint: the cosines between the axis of the first body and two
+    directions of the second body, both perpendicular to the axis at rest, which vanish where both bodies
+    have the axis in common; then the cosine between a direction of each body perpendicular to the axis,
+    which vanishes without rotation about the axis.
 
     Args:
-        still: direction of the first body across the axis, for the last row; None: two rows.
-        frame: axes of the second body in those of the first where the coordinates are zero; None: as
-            ``turned`` says.
+        scene, part, numbers: bodies, joint and its numbers.
+        still: direction of the first body perpendicular to the axis, in the axes of the ground, for the
+            last row; None: two rows.
+        frame: axes of the second body in the first at zero coordinates; None: from ``turned``.
     """
     one, other = (scene.frame(x).turn for x in part.bodies)
     axis = axis_of(numbers, 3)
@@ -192,14 +195,14 @@ def tilts(scene: Scene, part: Part, numbers: Any, still: Any = None, frame: Any 
 
 
 def tilt(scene: Scene, part: Part, numbers: Any) -> Any:
-    """Angle of the second body against the first in the plane, less ``turned``."""
+    """Angle of the second body relative to the first in the plane, less ``turned``."""
     first, second = (scene.frame(x) for x in part.bodies)
     return plane.plus(plane.plus(second.angle, plane.minus(first.angle)), plane.minus(numbers.turned))
 
 
 def relative_angle(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
-    """Angle about ``axis`` by which the second body is turned against the first, between -pi and pi in
-    space, and its rate.
+    """Angle about ``axis`` of the second body relative to the first, in space between -pi and pi, and its
+    rate.
     """
     first, second = (scene.frame(x) for x in part.bodies)
     if scene.dimension == 2:
@@ -217,7 +220,7 @@ def relative_angle(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
 
 
 def moment_about(scene: Scene, part: Part, numbers: Any, effort: Any) -> Iterator[Push]:
-    """A moment about ``axis`` on the second body, and back on the first."""
+    """A moment about ``axis`` on the second body, and the opposite moment on the first."""
     a, (first, second) = scene.algebra, part.bodies
     if scene.dimension == 2:
         yield second, None, None, effort

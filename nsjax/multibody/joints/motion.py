@@ -1,7 +1,7 @@
-"""How bodies move on the joints of their parents, many at once.
+"""Motion of bodies on the joints of their parents, for many bodies as a batch.
 
-Vectors of ``n`` bodies are arrays (3, n), turns (3, 3, n); (3, 1) is one for all of them, None is zero, or
-no turn.
+Vectors of ``n`` bodies are arrays (3, n), turns (3, 3, n); (3, 1) is one vector for all bodies; None is
+zero, or no turn.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from nsjax.types import Array, record
 
 @record()
 class Geometry:
-    """Joints as seen from their parents.
+    """Geometry of n joints, from the parents to the bodies.
 
     Args:
-        at, on: joint points (3, n) in the axes of the parents and of the bodies.
+        at, on: joint points (3, n) in the axes of the parents and of the bodies [m].
         axis, second_axis: (3, n) in the axes of the parents, and of the bodies.
-        frame: rotations (3, 3, n) of the bodies' axes in the parents' where the coordinates are zero.
-        own: numbers of the kind's own, side by side along a last axis.
+        frame: rotations (3, 3, n) of the axes of the bodies in those of the parents at zero coordinates.
+        own: numbers of this kind of joint alone, stacked along a last axis.
         turns: ``(T0, T1, T2)`` for each angle: ``T0 + cos T1 + sin T2`` is its rotation, ``frame``
         included.
     """
@@ -42,7 +42,9 @@ class Geometry:
 
 @record()
 class FrameMotion:
-    """Turns, origins, spins, velocities, and their rates at constant velocities of the coordinates."""
+    """Turns, origins, spins and velocities of bodies, and the rates of spins and velocities (``turning``,
+    ``acceleration``) at constant generalised velocities.
+    """
 
     turn: Any = None
     origin: Any = None
@@ -52,7 +54,7 @@ class FrameMotion:
     acceleration: Any = None
 
     def at(self, arm: Any) -> FrameMotion:
-        """The same for points of the bodies at ``arm``."""
+        """The motion of the points of the bodies at ``arm`` from the origins."""
         add, cross = space.add, space.cross
         swing = cross(self.spin, arm)
         change = add(cross(self.turning, arm), cross(self.spin, swing))
@@ -62,16 +64,16 @@ class FrameMotion:
         )  # fmt: skip
 
     def of(self, places: np.ndarray | None) -> FrameMotion:
-        """The motion of some of the bodies; None: of all."""
+        """The motion of the bodies at ``places``; None: of all bodies."""
         if places is None:
             return self
-        places = places[:1] if np.all(places == places[0]) else places  # one for all
+        places = places[:1] if np.all(places == places[0]) else places  # one vector for all
         return jax.tree.map(lambda x: x if x.shape[-1] == 1 else picked(x, places), self)
 
 
 @dataclasses.dataclass(frozen=True)
 class At:
-    """What a step from parents to bodies looks at.
+    """Arguments of a step of the recursion from parents to bodies.
 
     Args:
         kind: of the joints.
@@ -79,8 +81,8 @@ class At:
         base: motion of the parents.
         joint: geometry of the joints.
         q: all coordinates.
-        x: those of the joints that are numbers (rows, n); turned: their sines and cosines.
-        rate: of the joints' coordinates (rows, n).
+        x: scalar coordinates (rows, n) of the joints; turned: their sines and cosines.
+        rate: velocities (rows, n) of the joints; None: not needed.
     """
 
     kind: Any
@@ -93,29 +95,31 @@ class At:
     rate: Array | None
 
     def quaternions(self, first: int) -> Array:
-        """Turns (3, 3, n) of balls and free bodies."""
+        """Turns (3, 3, n) of quaternions that begin at entry ``first`` of the coordinates of each body."""
         own = [taken(self.q, np.arange(x.q + first, x.q + first + 4)) for x in self.links]
         if len(own) == 1:
             return rotations.matrix(own[0])[:, :, None]
         return jnp.moveaxis(jax.vmap(rotations.matrix)(jnp.stack(own)), 0, -1)
 
     def joint_point(self) -> FrameMotion:
-        """The parents at the joint points."""
+        """Motion of the joint points of the parents."""
         return self.base.at(space.turned(self.base.turn, self.joint.at))
 
     def body(self, point: FrameMotion) -> FrameMotion:
-        """The bodies at their origins, from their joint points."""
+        """Motion of the origins of the bodies, from that of their joint points."""
         if self.joint.on is None:
             return point
         return point.at(space.negative(space.turned(point.turn, self.joint.on)))
 
 
 Screws = list[tuple[Any, Any]]
-"""Spins and velocities (3, n) of each of the joints' velocities; None: zero."""
+"""Spin and velocity (3, n) of the screw of each velocity of the joints; None: zero."""
 
 
 def moved_along(at: At, point: FrameMotion, x: Any, rate: Any) -> tuple[FrameMotion, Screws]:
-    """Joint points moved along ``axis`` by displacements, and their rates (None: not asked for)."""
+    """Motion of joint points displaced along ``axis`` by ``x`` with ``rate`` (None: not needed), and its
+    screw.
+    """
     along = space.turned(at.base.turn, at.joint.axis)
     point = point.at(x * along)
     if rate is not None:
@@ -129,7 +133,7 @@ def moved_along(at: At, point: FrameMotion, x: Any, rate: Any) -> tuple[FrameMot
 
 
 def spun(point: FrameMotion, own: Array) -> FrameMotion:
-    """With a spin of the joint."""
+    """Motion with the spin of the joint added."""
     spin = space.add(point.spin, own)
     return dataclasses.replace(
         point, spin=spin, turning=space.add(point.turning, space.cross(point.spin, own))
@@ -137,7 +141,7 @@ def spun(point: FrameMotion, own: Array) -> FrameMotion:
 
 
 def turned_about(at: At, point: FrameMotion, first: int) -> tuple[FrameMotion, Screws]:
-    """Turned about one axis or two by the coordinates from ``first`` on."""
+    """Motion turned about one or two axes by the coordinates from ``first`` on, and its screws."""
     screws: Screws = []
     turn = point.turn
     for k, (t0, t1, t2) in enumerate(at.joint.turns):
@@ -152,7 +156,7 @@ def turned_about(at: At, point: FrameMotion, first: int) -> tuple[FrameMotion, S
 
 
 def stepped(at: At) -> tuple[FrameMotion, Screws]:
-    """Bodies on joints that displace them along an axis, then turn them about one axis or two."""
+    """Motion of bodies on joints with a displacement along an axis, then angles about one or two axes."""
     point = at.joint_point()
     screws: Screws = []
     if at.kind.slides:

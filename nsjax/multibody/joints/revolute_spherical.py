@@ -15,11 +15,12 @@ def revolute_spherical(
     name: str, first: str, second: str, *, length: Any, axis: Any, at: Any = None, on: Any = None
 ) -> Part:
     """A massless link with a hinge at the first body and a ball at the second: the vector between the
-    points has a ``length`` [m] and stays across ``axis`` of the first body. In space.
+    points has a constant length and stays perpendicular to ``axis`` of the first body. In space.
 
     Args:
-        name, first, second, at, on: as of `hinge`.
-        length, axis: of the link [m]; of the hinge, a unit vector (3,) in the axes of the first body.
+        name, first, second, at, on: see `hinge`.
+        length: of the link [m].
+        axis: of the hinge, a unit vector (3,) in the axes of the first body.
 
     Raises:
         InputError: for an axis that is no unit vector.

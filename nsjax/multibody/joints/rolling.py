@@ -28,7 +28,7 @@ def rolling(
     name: str, first: str, second: str, *, radius: Any, axis: Any = None, normal: Any = None,
     at: Any = None, on: Any = None, contact: bool = True,
 ) -> Part:  # fmt: skip
-    """A thin wheel or a ball of the second body that rolls on a plane of the first one without slip.
+    """A thin wheel or a ball of the second body that rolls on a plane of the first body without slip.
 
     With the centre ``c``, the unit normal ``n`` through the point ``o`` of the plane, the axis ``a`` and
     the point of contact ``P``::
@@ -38,9 +38,9 @@ def rolling(
         g = 0                                       the contact, a constraint of the position
         t . (v_second(P) - v_first(P)) = 0          no slip along the tangents t of the plane
 
-    The rows without slip are constraints of velocities (nonholonomic): no position tells whether they hold.
-    The tangents of a wheel are the direction ``a x n / s`` in which it rolls and the direction ``n x (a x
-    n) / s`` to its side; those of a ball are the two tangents of the plane.
+    The slip rows are nonholonomic constraints, of velocities alone. The tangents of a wheel are its rolling
+    direction ``a x n / s`` and the sideways direction ``n x (a x n) / s``; those of a ball are the two
+    tangents of the plane.
 
     Args:
         name: of the joint; its numbers are ``params[name].own.radius``, ``axis`` (the normal), ``at`` and
@@ -53,21 +53,21 @@ def rolling(
         normal: unit normal of the plane in the axes of the first body; None: y in the plane, z in space.
         at: a point of the plane in the axes of the first body [m].
         on: centre of the wheel or ball in the axes of the second body [m].
-        contact: False leaves the row of the contact out, where something else keeps the height: its row is
-            then no constraint, and nothing presses the wheel down.
+        contact: False leaves out the row of the contact, for a wheel whose height another constraint keeps;
+            the joint then exerts no normal force.
 
     Returns:
         A part for `assemble`.
 
     Raises:
-        InputError: for a radius that is not positive, vectors that are no unit vectors, one body named
+        InputError: for a radius that is not positive, vectors that are no unit vectors, and one body named
             twice; by `assemble`, for starts off the plane.
 
-    Limits: rows hold whatever force they need, upward and downward, and sideways: look at the forces
+    Limits: the rows exert any force that they need, upward, downward and sideways: check the forces
     (``traj.joint(name)``), which contacts with friction would bound. A wheel that lies flat (``a`` along
-    ``n``) has no single point of contact. Rows that follow from others, as the second sideways row of two
+    ``n``) has no single point of contact. Rows that follow from others, like the second sideways row of two
     wheels on an axle, are left out with a warning. Equilibria and linear motions are refused. Of the nsga
-    schemes those with ``smooth="constrained"`` and ``"full"`` take it.
+    schemes, only those with ``smooth="constrained"`` and ``"full"`` accept this joint.
 
     Source: kinematics of a thin disc on a plane as in any book on analytical mechanics; tested against
     Euler's disc in steady precession.
@@ -143,4 +143,4 @@ ALONE = JointKind(
     name="rolling_without_contact", rows={2: (), 3: ()}, residuals=lambda scene, part, numbers: [],
     framed=False, rate_rows=_RATES, rates=_slips,
 )  # fmt: skip
-"""The same whose distance from the plane is free."""
+"""Rolling without slip, with a free distance from the plane."""

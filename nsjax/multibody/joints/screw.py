@@ -1,4 +1,4 @@
-"""Screws: an angle about an axis, and a displacement along it in proportion."""
+"""Screws: an angle about an axis, and a proportional displacement along it."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def screw(
     ``pitch x / (2 pi)``. In space.
 
     Args:
-        name, first, second, at, on, axis, turned, limits, restitution, friction, armature, motion, loop: as
-            of `hinge`; the coordinate is the angle [rad].
-        pitch: advance in a turn [m], negative of a left-hand thread; ``params[name].own.pitch``.
+        name, first, second, at, on, axis, turned, limits, restitution, friction, armature, motion, loop:
+            see `hinge`; the coordinate is the angle [rad].
+        pitch: advance in a turn [m], negative for a left-hand thread; ``params[name].own.pitch``.
 
     Raises:
-        InputError: as `hinge`.
+        InputError: see `hinge`.
 
-    Limits: a screw that closes a loop in joint coordinates knows its angle between -pi and pi only: let
-    another joint close the loop (``loop=True``), which `assemble` does where it can.
+    Limits: the angle of a screw that closes a loop in joint coordinates is between -pi and pi. Let another
+    joint close the loop (``loop=True``); `assemble` chooses one where it can.
 
     Example:
         >>> import nsjax
@@ -73,7 +73,7 @@ def screw(
 
 
 def _advance(own: Any) -> Any:
-    """Displacement by angle [m/rad]."""
+    """Displacement of a screw for each radian [m/rad]."""
     return own.pitch / (2.0 * np.pi)
 
 

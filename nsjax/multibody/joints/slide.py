@@ -1,4 +1,4 @@
-"""Slides: one displacement along an axis."""
+"""Slides, which leave one displacement along an axis free."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ def slide(
     """A slide: the second body moves along an axis of the first without turning.
 
     Args:
-        name, first, second, at, on, loop: as of `hinge`.
-        axis: unit vector in the axes of the first body; None: its x axis.
-        turned: of the second body's axes against the first's: an angle [rad], in space a vector (3,).
-        limits, restitution: lower and upper of the displacement [m], None for none, and with what it
-            rebounds there.
-        friction: bound of its dry friction [N].
-        armature: mass driven with the displacement [kg].
-        motion: prescribed displacement ``(t) -> [m]``; the joint exerts the force that it takes.
+        name, first, second, at, on, loop: see `hinge`.
+        axis: unit vector in the axes of the first body; None: the x axis.
+        turned: rotation of the axes of the second body relative to the first: an angle [rad], in space a
+            rotation vector (3,).
+        limits: lower and upper limit of the displacement [m], None for no limit.
+        restitution: coefficient of restitution at the limits.
+        friction: bound of the dry friction [N].
+        armature: mass that the displacement drives [kg].
+        motion: prescribed displacement ``(t) -> [m]``; the joint exerts the force of this motion.
 
     Raises:
-        InputError: as `hinge`.
+        InputError: see `hinge`.
 
     Example:
         >>> from nsjax.multibody import slide
@@ -74,7 +75,7 @@ def displacement(scene: Scene, part: Part, numbers: Any) -> tuple[Any, Any]:
 
 
 def force_along(scene: Scene, part: Part, numbers: Any, effort: Any) -> Iterator[Push]:
-    """A force along ``axis`` on the second body at its joint point, and back on the first."""
+    """A force along ``axis`` on the second body at its joint point, and the opposite force on the first."""
     a, (first, second) = scene.algebra, part.bodies
     push = a.scale(effort, a.turned(scene.frame(first).turn, axis_of(numbers, scene.dimension)))
     where = scene.point(second, numbers.on)

@@ -1,4 +1,4 @@
-"""Universal joints: rotations about two axes across each other, one of each body."""
+"""Universal joints: rotations about two perpendicular axes, one of each body."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ def universal(
     name: str, first: str, second: str, *, axis: Any, second_axis: Any, at: Any = None, on: Any = None,
     turned: Any = None, loop: bool = False,
 ) -> Part:  # fmt: skip
-    """A universal (Hooke) joint: ``axis`` of the first body stays across ``second_axis`` of the second.
+    """A universal (Hooke) joint: ``axis`` of the first body stays perpendicular to ``second_axis`` of the
+    second. In space.
 
     Args:
-        name, first, second, at, on, turned, loop: as of `hinge`.
-        axis, second_axis: unit vectors in the axes of the first and of the second body; with
-            ``turned`` they stand across each other.
+        name, first, second, at, on, turned, loop: see `hinge`.
+        axis, second_axis: unit vectors in the axes of the first and of the second body; at zero
+            coordinates, with ``turned``, they must be perpendicular.
 
     Raises:
-        InputError: if they do not.
+        InputError: for axes that are not perpendicular.
 
     Example:
         >>> from nsjax.multibody import universal

@@ -1,5 +1,5 @@
-"""Elements between the nodes of beams, a file each. A new element is a file with an `ElementKind`, and its
-entry here.
+"""Kinds of elements between the nodes of beams, one file for each. A new kind is a file with an
+`ElementKind`, and an entry here.
 """
 
 from __future__ import annotations

@@ -13,38 +13,40 @@ from nsjax.types import Array
 
 
 def _nothing(part: Part) -> int:
-    """Elements without entries of ``q``."""
+    """Number of entries of ``q`` of elements without any: 0."""
     return 0
 
 
 def _unnamed(part: Part) -> list[str]:
-    """Names of no entries."""
+    """Names of the entries of ``q`` of elements without any: none."""
     return []
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ElementKind:
-    """Elements of one kind between the nodes of a beam: one entry of `elements.KINDS`, all that is known of
-    them.
+    """A kind of elements between the nodes of a beam: an entry of `elements.KINDS` with all that defines
+    it.
 
-    Elements that stand among the pairs of neighbours (`elements.pieces.Elastic`) need no
-    functions of their own; others have forces of their own, beam by beam.
+    Elements between neighbouring nodes (`elements.pieces.Elastic`) need no functions of their own; other
+    elements have forces of their own, computed beam by beam.
 
     Args:
         name: ``element=`` of `nsjax.multibody.beam`.
         piece: ``(numbers, part) -> Piece``, masses of the nodes and numbers of the elements (its ``own``),
             made once per run.
-        nodes: how many nodes an element may have, 2 or 3.
+        nodes: numbers of nodes that an element may have, 2 or 3.
         forces: ``(own, points, poses, rates, part) -> (n, 6)``: forces on the nodes in the axes of the
-            ground, and moments in their own, of ``points``, the beam's entries of ``q``.
+            ground [N], and moments in the axes of the nodes [N m]; ``points`` are the beam's entries of
+            ``q``.
         energy: ``(own, points, poses, part)`` [J].
-        momenta: ``(own, velocities) -> (n, 3)``: what consistent masses add beyond neighbours, or None.
-        line: ``(own, values) -> (n, 3)``: forces on the nodes of a force per length given at them; None:
-            that of linear shapes.
-        entries: ``(part)``, how many entries of ``q`` the elements of a beam have.
-        labels: ``(part)``, their names.
+        momenta: ``(own, velocities) -> (n, 3)``: momenta that consistent masses add beyond neighbouring
+            nodes, or None.
+        line: ``(own, values) -> (n, 3)``: forces on the nodes from a force per length with these values at
+            the nodes; None: linear shape functions.
+        entries: ``(part)``, number of entries of ``q`` of the elements of a beam.
+        labels: ``(part)``, names of these entries.
         moved: ``(points, poses, increments, part)``, the entries after increments of the nodes (n, 6).
-        placed: ``(poses, part)``, the entries where a run begins.
+        placed: ``(poses, part)``, the entries at the start of a run.
 
     Example:
         >>> from nsjax.multibody.flexible.elements import KINDS

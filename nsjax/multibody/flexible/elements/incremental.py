@@ -1,5 +1,5 @@
-"""Chains of incremental elements (`nsjax.fem.incremental_beam`), whose Gauss points stand in ``q`` behind
-the poses of all bodies: seven numbers each, moved by every increment of the position.
+"""Chains of incremental elements (`nsjax.fem.incremental_beam`). Each Gauss point has seven entries of
+``q`` after the poses of all bodies, which every increment of the position updates.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from nsjax.multibody.parts import Part
 from nsjax.types import Array, record
 
 POINT = 7
-"""Numbers of a Gauss point: a quaternion, and curvatures and twist."""
+"""Entries of ``q`` for a Gauss point: a quaternion (4), two curvatures and a twist."""
 
 QUADRATIC = np.array([[4.0, 2.0, -1.0], [2.0, 16.0, 2.0], [-1.0, 2.0, 4.0]]) / 30.0
-"""Integrals of the products of quadratic shapes, of the length of an element."""
+"""Integrals of the products of the quadratic shape functions, divided by the length of the element."""
 
 
 @record()
@@ -30,11 +30,11 @@ class BeamElements:
     """Elements of one beam.
 
     Args:
-        drawn: of every element (e, ...) without strain; its curvature that without moments.
-        stiffness: (6,), as of `nsjax.multibody.flexible.elements.pieces.Elastic`.
-        damping: [s]; None without any.
-        far: mass that couples the first and the last node of elements of three nodes (e,) [kg]; None
-            without any.
+        drawn: reference state of every element (e, ...) without strain, with its curvature without moments.
+        stiffness: (6,), as in `nsjax.multibody.flexible.elements.pieces.Elastic`.
+        damping: [s]; None: undamped.
+        far: mass (e,) that couples the first and the last node of elements of three nodes [kg]; None:
+            none.
     """
 
     drawn: History
@@ -44,13 +44,13 @@ class BeamElements:
 
 
 def elements_of(part: Part) -> tuple[int, int]:
-    """How many elements a beam of them has, and how many Gauss points each."""
+    """Number of elements of a beam, and number of Gauss points of each."""
     per = part.option("per")
     return (part.option("nodes") - 1) // (per - 1), per - 1
 
 
 def _entries(part: Part) -> int:
-    """Entries of ``q`` for its Gauss points."""
+    """Number of entries of ``q`` for the Gauss points of a beam."""
     elements, points = elements_of(part)
     return POINT * elements * points
 
@@ -72,7 +72,7 @@ def by_element(x: Array, nodes: int) -> Array:
 
 
 def summed(f: Array) -> Array:
-    """Sums at the nodes (n, k) of what elements add to theirs (e, nodes, k)."""
+    """Sums at the nodes (n, k) of the contributions of all elements (e, nodes, k)."""
     none = jnp.zeros_like(f[:1, 0])
     ends = jnp.concatenate([f[:, 0], none]) + jnp.concatenate([none, f[:, -1]])
     if f.shape[1] == 2:
@@ -82,7 +82,7 @@ def summed(f: Array) -> Array:
 
 
 def chain_of(x: Beam, nodes: int, stiffness: Array, consistent: bool) -> tuple[BeamElements, Array, Array]:
-    """Elements of a beam; their lengths (e,), and axes of the section (e, nodes, 3, 3) at their nodes."""
+    """Elements of a beam, their lengths (e,), and the section axes (e, nodes, 3, 3) at their nodes."""
     places = by_element(jnp.asarray(x.points, float), nodes)
     first = jnp.asarray(x.first_axis, float)
     drawn = jax.vmap(lambda y: started(y, first))(places)
@@ -111,12 +111,12 @@ def _moved(points: Array, poses: Array, xi: Array, part: Part) -> Array:
 
 
 def _placed(poses: Array, part: Part) -> Array:
-    """These entries of a beam whose nodes stand at ``poses`` (n, 7), see `nsjax.fem.placed`."""
+    """Entries of ``q`` of a beam with its nodes at ``poses`` (n, 7), see `nsjax.fem.placed`."""
     return jax.vmap(placed)(by_element(poses, part.option("per"))).reshape(-1)
 
 
 def _forces(x: BeamElements, points: Array, poses: Array, rates: Array, part: Part) -> Array:
-    """Forces in the axes of the ground, and moments in those of the nodes (n, 6)."""
+    """Forces in the axes of the ground, and moments in the axes of the nodes (n, 6)."""
     each = by_element(poses, part.option("per"))
     points = _points(points, len(each))
     if x.damping is None:
@@ -137,7 +137,7 @@ def _energy(x: BeamElements, points: Array, poses: Array, part: Part) -> Array:
 
 
 def _momenta(x: BeamElements, velocities: Array) -> Array | None:
-    """What consistent masses add to momenta of the nodes (n, 3), between the ends of elements of three."""
+    """Momenta (n, 3) that consistent masses add between the end nodes of elements of three nodes."""
     if x.far is None:
         return None
     each = by_element(velocities, 3)
@@ -146,7 +146,7 @@ def _momenta(x: BeamElements, velocities: Array) -> Array | None:
 
 
 def _line(x: BeamElements, values: Array) -> Array:
-    """Forces on nodes (n, 3) of a force per length given by its values (n, 3) at them."""
+    """Forces on nodes (n, 3) from a force per length with ``values`` (n, 3) at the nodes."""
     lengths = jnp.sum(x.drawn.weight, axis=1)
     if x.drawn.weight.shape[1] == 1:
         return line_forces(lengths, values)
@@ -156,7 +156,7 @@ def _line(x: BeamElements, values: Array) -> Array:
 
 
 SHARES = {2: np.array([0.5, 0.5]), 3: np.array([1.0, 4.0, 1.0]) / 6.0}
-"""What the nodes of an element carry of its length."""
+"""Shares of the length of an element, and so of its lumped mass, at its nodes."""
 
 
 def _piece(x: Beam, part: Part) -> Piece:

@@ -1,5 +1,5 @@
 """Geometrically exact elements of two nodes (`nsjax.fem.objective_beam`): their strains follow from the
-poses of both nodes, the same for any way there.
+poses of both nodes alone, independent of the path to these poses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nsjax.multibody.parts import Part
 
 
 def _piece(x: Beam, part: Part) -> Piece:
-    """With elements among the pairs of neighbours; consistent translational masses couple the nodes."""
+    """Masses and elements of a beam; consistent translational masses couple neighbouring nodes."""
     piece, line = halves(x)
     n, consistent = line.shape[0], part.option("mass") == "consistent"
     curvature = jnp.zeros(3) if x.curvature is None else jnp.asarray(x.curvature, float)

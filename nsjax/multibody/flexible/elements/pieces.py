@@ -1,9 +1,9 @@
 """Masses of the nodes of beams, and elastic elements between neighbours among all bodies.
 
-The nodes of beams are bodies among bodies. Two that follow each other are coupled by an element if they are
-nodes of one beam; all other pairs carry one of no stiffness, so that everything is arithmetic on slices of
-the row of all bodies, and block tridiagonal. Elements with forces of their own have pairs with lengths and
-masses only.
+The nodes of beams are bodies in the row of all bodies. An element couples two neighbours in this row if
+they are nodes of one beam; every other pair of neighbours has an element without stiffness. All operations
+then are arithmetic on slices of the row, and matrices are block tridiagonal. Elements with forces of their
+own use only the lengths and masses of the pairs.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from nsjax.types import Array, record
 
 @record()
 class Elastic:
-    """Elements of all pairs of neighbours (n - 1), of no stiffness where there is none.
+    """Elements of all ``n - 1`` pairs of neighbours; the stiffness is zero where there is no element.
 
     Args:
-        length: [m].
-        axes: of the section without strain (n - 1, 3, 3).
-        curvature: without moments (n - 1, 3) [1/m].
-        stiffness: (n - 1, 6) two shears, extension [N], two bendings, twist [N m^2]; None if no beam has
-            elements among the pairs.
-        damping: time of the stresses of strain rates (n - 1,) [s]; None without any.
-        coupling: sixth of the mass of elements with consistent mass (n - 1,) [kg]; None without any.
+        length: (n - 1,) [m].
+        axes: section axes (n - 1, 3, 3) without strain.
+        curvature: (n - 1, 3) without moments [1/m].
+        stiffness: (n - 1, 6) two of shear and one of extension [N], two of bending and one of twist
+            [N m^2]; None if no beam has elements of this kind.
+        damping: (n - 1,) time by which strain rates are multiplied in stresses [s]; None: undamped.
+        coupling: (n - 1,) sixth of the mass of elements with consistent mass [kg]; None: lumped.
     """
 
     length: Array
@@ -43,8 +43,8 @@ class Elastic:
 
 @record()
 class Piece:
-    """Bodies in a row: masses (k,) and inertias (k, 3, 3), elements between them (k - 1), and the numbers
-    of elements with forces of their own.
+    """Adjacent bodies of the row: masses (k,) [kg] and inertias (k, 3, 3) [kg m^2], elements between them
+    (k - 1), and the numbers of elements with forces of their own (``own``).
     """
 
     mass: Array
@@ -54,12 +54,12 @@ class Piece:
 
 
 def _two(x: Any) -> Array:
-    """A number for both section axes, or two."""
+    """One number for both section axes, or two numbers, as an array (2,)."""
     return jnp.broadcast_to(jnp.asarray(x, float), (2,))
 
 
 def stiffness_of(section: Section) -> Array:
-    """``(GA_1, GA_2, EA, EI_1, EI_2, GJ)`` (6,)."""
+    """Stiffness (6,) ``(GA_1, GA_2, EA, EI_1, EI_2, GJ)`` of a section."""
     axial, twist = (jnp.asarray(x, float)[None] for x in (section.EA, section.GJ))
     return jnp.concatenate([_two(section.GA), axial, _two(section.EI), twist])
 
@@ -71,14 +71,14 @@ def turning_of(s: Section) -> Array:
 
 
 def _ends(x: Array) -> Array:
-    """Every element's share at both of its nodes."""
+    """Sums at the nodes (n + 1, ...) of shares (n, ...) that each element gives to both of its nodes."""
     none = jnp.zeros_like(x[:1])
     return jnp.concatenate([x, none]) + jnp.concatenate([none, x])
 
 
 def halves(x: Beam) -> tuple[Piece, Array]:
-    """Masses of the nodes of a beam, half of every element at each of its ends, and the masses of the
-    elements (n,); pairs of no stiffness.
+    """Masses of the nodes of a beam, each with half of the elements beside it, and elements without
+    stiffness; and the masses (n,) of the elements [kg].
     """
     lengths, axes = section_axes(jnp.asarray(x.points, float), jnp.asarray(x.first_axis, float))
     s, n = x.section, lengths.shape[0]
@@ -92,7 +92,7 @@ def halves(x: Beam) -> tuple[Piece, Array]:
 
 
 def blank(n: int, like: Elastic | None) -> Elastic:
-    """Pairs without element."""
+    """``n`` pairs without elements."""
     return Elastic(
         length=jnp.ones(n), axes=jnp.broadcast_to(jnp.eye(3), (n, 3, 3)), curvature=jnp.zeros((n, 3)),
         stiffness=jnp.zeros((n, 6)),
@@ -112,7 +112,7 @@ def _completed(x: Elastic, damped: bool, coupled: bool) -> Elastic:
 
 
 def joined(pieces: list[Piece]) -> Elastic | None:
-    """Elements of all pairs of neighbours; None if there is no beam."""
+    """Elements of all pairs of neighbours, from pieces of the row; None without beams."""
     beams = [x.elastic for x in pieces if x.elastic is not None]
     if not beams:
         return None
@@ -135,13 +135,13 @@ def _pairs(x: Array) -> Array:
 
 
 def _spread(f: Array) -> Array:
-    """Sums at the bodies of what acts on both ends of every pair (n - 1, 2, ...)."""
+    """Sums at the bodies (n, ...) of the contributions to both ends of every pair (n - 1, 2, ...)."""
     none = jnp.zeros_like(f[:1, 0])
     return jnp.concatenate([f[:, 0], none]) + jnp.concatenate([none, f[:, 1]])
 
 
 def elastic_forces(x: Elastic, poses: Array, rates: Array) -> Array:
-    """Forces in the axes of the ground, and moments in those of the bodies (n, 6)."""
+    """Forces in the axes of the ground, and moments in the axes of the bodies (n, 6)."""
     if x.stiffness is None:
         return jnp.zeros((poses.shape[0], 6))
     if x.damping is None:
@@ -166,19 +166,19 @@ def elastic_energy(x: Elastic, poses: Array) -> Array:
         )
 
     found = jax.vmap(one)(_pairs(poses), x.length, x.axes, x.curvature)
-    strains = jnp.where(x.stiffness > 0.0, found, 0.0)  # none where there is no element
+    strains = jnp.where(x.stiffness > 0.0, found, 0.0)  # pairs without an element have no strain
     return jnp.sum(jax.vmap(objective_energy)(strains, x.stiffness, x.length))
 
 
 def line_forces(lengths: Array, values: Array) -> Array:
-    """Forces on nodes (n, 3) of a force per length, linear between its ``values`` at the nodes (n, 3)."""
+    """Forces on nodes (n, 3) from a force per length, linear between ``values`` (n, 3) at the nodes."""
     one, other, share = values[:-1], values[1:], lengths[:, None] / 6.0
     return _spread(jnp.stack([share * (2.0 * one + other), share * (one + 2.0 * other)], axis=1))
 
 
 def coupled_momenta(coupling: Array, velocities: Array) -> Array:
-    """What consistent masses add to momenta of masses at the nodes (n, 3): ``m/6 (v2 - v1)`` at the first,
-    the opposite at the second.
+    """Momenta (n, 3) that consistent masses add to those of lumped masses: ``m/6 (v2 - v1)`` at the first
+    node of an element, the opposite at the second.
     """
     gone = coupling[:, None] * (velocities[1:] - velocities[:-1])
     return _spread(jnp.stack([gone, -gone], axis=1))
