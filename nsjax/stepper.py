@@ -156,7 +156,7 @@ class Stepper:
             carry: of `reset` or of the step before.
             u: inputs, an array (input_size,) in the order of ``names``, one number for one input, or a
                 mapping by name. Held: over the step. Linear: reached at its end, from those of the step
-                    before.
+                before.
 
         Returns:
             The next carry, and a `StepRow`.
