@@ -96,7 +96,7 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
 
 
 def settle(f: Formed, live: SystemState, resting: Array, refuse: bool = True) -> Array:
-    """``q`` whose derivative keeps the gaps of contacts that have come to rest.
+    """Position ``q`` (nq,) whose derivative keeps the gaps of contacts that have come to rest.
 
     The derivative of the last, unresolved bounces leaves a gap derivative of the order of the step that
     no later step removes; this projects it out, ``-M^-1 W_N (W_N' M^-1 W_N)^-1 dg``, with the bilateral
