@@ -43,7 +43,7 @@ class ContactLaw:
         return 0 if self.load is None else int(self.load.shape[0])
 
     def given(self, nc: int, duration: Array | float) -> Given | None:
-        """Given normal impulses [N s] by ``load`` in a time [s], zero in an impact; None if there are none."""
+        """Normal impulses [N s] by ``load`` in a time [s], zero in an impact; None if there is none."""
         if self.load is None or not nc:
             return None
         others = nc - self.loads
