@@ -71,8 +71,8 @@ class WatchLimits(NamedTuple):
 
 
 def watch_gaps(watch: Watch, output: Output, dt: Array, limits: WatchLimits) -> tuple[Watch, Array, Array]:
-    """The next `Watch`, margins (nc,) of contacts that came near in this step, and notes (nc,) on unresolved
-    misses and on hits that are nearly grazes.
+    """The next `Watch`, margins (nc,) of contacts that came near in this step, and notes (nc,) on
+    unresolved misses and on hits that are nearly grazes.
 
     With the second difference ``c`` of the gap, ``c / dt^2`` its acceleration, a contact that closes with
     the rate ``r`` has the margin ``|r| dt / |c|``; one that turns at the gap ``g`` without closing would
