@@ -1,4 +1,4 @@
-"""How well an answer fulfils the contact laws, independent of the solver that gave it."""
+"""Measures of how well an answer fulfils the contact laws, independent of the solver that gave it."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Stepped:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """How a family of schemes meets events.
+    """Functions and choices by which a family of schemes handles events.
 
     Args:
         predict: ``(step) -> State`` at which the contacts are looked at: close to where they
@@ -42,7 +42,7 @@ class Family:
             which some carry a ``load``.
         corrects: whether gaps are corrected on position level. The derivative of such a step annuls
             that of a gap, so that independent impacts must each be shifted before it.
-        turns: whether reversals of sliding are met in the same step.
+        turns: whether reversals of sliding are events of the step in which they happen.
         derivative: whether derivatives are wanted at all, or decisions alone.
         refuse: whether a second differentiation is refused.
         laws: part of the step at which the contact laws hold for the velocity of its end: 1/2 where rows

@@ -185,8 +185,8 @@ def newton_by_compliance(
 
     Up to ``max_iterations`` plain steps. Where contacts depend on each other (four corners of a box have
     twelve rows, the box six velocities), restitution and friction ask for velocities that no motion has:
-    branches are told apart by small parts of the velocities, and to most of them belong impulses of any
-    size. With a compliance ``c`` in every row::
+    branches differ by small parts of the velocities, and most of them allow impulses of any size. With a
+    compliance ``c`` in every row::
 
         u = F + (G + c / r) x,      r = 1 / G_kk
 

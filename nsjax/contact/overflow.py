@@ -32,8 +32,8 @@ from nsjax.types import PyTree
 LARGEST_GAPS = 1_500
 """Equations of the gaps of a step up to which it may become one kernel, whose compilation takes time that
 grows with its square. Gaps of the hopper and cheetah above have 741 and 1,183. Those of a humanoid with 413
-contacts and of a finger with cylinders, 2,544 and 5,065, stand in steps of 47,000 and 52,000 equations: the
-finger compiles in some 50 CPU seconds in pieces, and as one kernel not in four minutes.
+contacts and of a finger with cylinders, 2,544 and 5,065, belong to steps of 47,000 and 52,000 equations:
+the finger compiles in some 50 CPU seconds in pieces, and as one kernel not in four minutes.
 """
 
 OVERFLOWED: set[Any] = set()

@@ -94,8 +94,9 @@ class ContactProblem:
         friction: (nc,).
         mask: (nc,) bool, contacts that take part.
         given: contacts whose normal impulse is known; None: there are none.
-        smooth: contacts without friction, which stand behind those with it.
-        bounded: contacts whose normal impulse is given and moves nothing, of one tangent, the last of all.
+        smooth: number of contacts without friction, which come after those with friction.
+        bounded: number of contacts, the last ones, with a given normal impulse that moves nothing, and with
+            one tangent.
 
     Source: [R&S (43)-(54)].
     """
@@ -118,7 +119,7 @@ class ContactProblem:
 
     @property
     def ends(self) -> tuple[int, int, int]:
-        """Where the rows of contacts with all rows, with a normal, and with a tangent alone end."""
+        """Ends of the rows of contacts with all rows, with a normal alone, and with a tangent alone."""
         first = self.rough * (1 + self.nt)
         return first, first + self.smooth, first + self.smooth + self.bounded
 
@@ -190,7 +191,7 @@ class ContactProblem:
 
     @property
     def islands(self) -> int:
-        """How many blocks ``G`` has; 0 for an array."""
+        """Number of blocks of ``G``; 0 for an array."""
         g = self.delassus.wt if isinstance(self.delassus, Factored) else self.delassus
         return g.values.shape[0] if isinstance(g, Blocks) else 0
 

@@ -80,7 +80,7 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
 
     After the step, impact ``i`` alone having changed the velocity by ``dv_i`` and the acceleration by
     ``da_i``, the state moves by ``-dv_i delta_i`` and ``-da_i delta_i``. Where the scheme corrects
-    positions, every gap must be shifted before the step, lest the correction annul its derivative: see
+    positions, every gap must be shifted before the step, since the correction annuls its derivative: see
     `nsjax.contact.sensitivity`.
 
     Args:

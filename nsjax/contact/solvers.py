@@ -69,7 +69,7 @@ class ContactSolution:
 
 @record(static=("max_iterations", "method"))
 class SolverSettings:
-    """How contact problems are solved.
+    """Settings of the contact solver.
 
     Args:
         tolerance: bound on the relative natural-map residual.
@@ -82,7 +82,7 @@ class SolverSettings:
     method: str = "auto"
 
     def solve(self, problem: ContactProblem, start: Array | None = None) -> ContactSolution:
-        """The answer of a problem, looked for from impulses ``start`` (m,), if there are any."""
+        """The answer of a problem, by an iteration from the impulses ``start`` (m,), if they are given."""
         return solve(
             problem, tolerance=self.tolerance, max_iterations=self.max_iterations, method=self.method,
             start=start,
@@ -162,9 +162,9 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
 
 
 def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:
-    """Blocks of a first-order method until the certificate is met or the cap is reached.
+    """Blocks of a first-order method until the certificate meets the tolerance or the cap is reached.
 
-    ``advance(x, stalled)`` is told whether the last block brought less than a tenth.
+    ``advance(x, stalled)``: a block is ``stalled`` if it reduced the residual by less than a tenth.
     """
     problem, (tolerance, cap, _) = data
 

@@ -12,7 +12,7 @@ so that steps of its size never overshoot where friction does not couple to the 
 brings nearly as much as one from contact to contact, by a few operations on long arrays.
 
 Anderson's mixing of the last sweeps makes them as fast as a Krylov method once it is settled which contacts
-stick and slide. Before, mixing may run across kinks, or in circles around one: then less of it is taken,
+stick and slide. Before, mixing may run across kinks, or in circles around a kink: then less of it is taken,
 and where it gains too little, plain sweeps take over, twice as many each time. They creep, but arrive. Cost
 and memory of a sweep are in proportion to the contacts.
 """

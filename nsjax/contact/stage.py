@@ -39,7 +39,7 @@ from nsjax.types import Array, PyTree, record
 
 @record(static=("max_passes", "max_iterations"))
 class StageSettings:
-    """How the equations of a step are solved.
+    """Settings of the stage solver.
 
     Args:
         tolerance: bound on the estimated next update relative to the velocities.
@@ -66,7 +66,7 @@ class StageSettings:
 
 @record()
 class StageStart:
-    """Where the iteration begins.
+    """Start of the iteration of the stage solver.
 
     Args:
         z: (n,) unknowns, usually zero increments from a predictor.
@@ -183,8 +183,8 @@ def _contact_problem(
 def _pass(
     task: _Task, now: Values, impulses: Array, tangent: StageTangent, begin: Array | None = None
 ) -> tuple[Array, Array, Array, Array]:
-    """One linearisation: update of ``z``, new impulses, iterations and residual of the contacts, which are
-    looked for from ``begin``; None: from zero.
+    """One linearisation: update of ``z``, new impulses, iterations and residual of the contact problem,
+    whose solution starts from the impulses ``begin``; None: from zero.
     """
     if not tangent.speed.shape[0]:
         return -tangent.dynamics.solve(now[0]), impulses, jnp.asarray(0, int), jnp.zeros(())
@@ -314,7 +314,7 @@ def _iterate(
 
     def body(carry: Any) -> Any:
         z, impulses, tangent, k, last, now, iterations, _, losses = carry
-        # the first pass tells how good a full tangent is; an approximate one shows it in the second
+        # a full tangent shows its quality in the first pass, an approximate one in the second
         slow = (now > CONTRACTION * last) & (k > 1) if approximate else now > CONTRACTION * last
         if approximate:  # where updates grow, the iteration restarts from ``z`` with a full tangent
             lost, begin = slow & (now > last), start[0]

@@ -44,7 +44,7 @@ class DrivenParams:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Which numbers of a system are inputs, and how it reads them.
+    """The numbers of a system that are inputs, and the functions by which it reads them.
 
     Args:
         system: with constant numbers.

@@ -27,7 +27,7 @@ _EVALUATED = (
 @functools.cache
 def traced_once(system: System) -> System:
     """The system with functions that are traced once for arguments of the same shapes, wherever a program
-    evaluates or differentiates them; their operations stand in the program as before.
+    evaluates or differentiates them; the program has the same operations as before.
 
     If the program is kept from an earlier process, the first step spends most of its time on tracing, and
     without this function up to a third of that on the functions of models.

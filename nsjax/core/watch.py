@@ -1,4 +1,4 @@
-"""How near a motion comes to grazing, by the gaps that a scheme tests, without evaluating the model."""
+"""Nearness of a motion to grazing, by the gaps that a scheme tests, without evaluating the model."""
 
 from __future__ import annotations
 

@@ -356,7 +356,7 @@ def nsga_step(
 
 
 def _through_events(step: Step, at: SystemState) -> tuple[Stepped, ContactReport]:
-    """A step with contacts, which are looked at at the predicted state ``at``, and the report on them."""
+    """A step with contacts, which are tested at the predicted state ``at``, and the report on them."""
     wanted = derivatives(step.scheme)
     if without_responses(step.system):
         wanted = wanted | {"derivative": False}
