@@ -9,8 +9,7 @@ forces with the left inverse ``W^+`` of their directions leaves a system for the
 Held rows (``D = 1``: closed contacts, sticking contacts) are constraints on ``dw``: preconditioner and
 search directions are projected onto the increments that these rows leave free. Without tangents the system
 is symmetric and solved by conjugate gradients, else by BiCGStab. Nothing grows with the square of the
-number of contacts.
-Derivatives of a solution, forward and reverse, are solutions of the same kind.
+number of contacts. Derivatives of a solution, forward and reverse, are solutions of the same kind.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decisions about events, by the thresholds of `nsjax.Criteria`.
 
-Impacts, landings, releases and rest are detected here for every scheme. A decision is
-made on values alone and has no derivative; what follows from it for derivatives is in
-`nsjax.contact.saltation` and `nsjax.contact.sensitivity`.
+Impacts, landings, releases and rest are detected here for every scheme. A decision is made on values alone
+and has no derivative; what follows from it for derivatives is in `nsjax.contact.saltation` and
+`nsjax.contact.sensitivity`.
 """
 
 from __future__ import annotations

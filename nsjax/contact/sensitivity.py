@@ -1,11 +1,11 @@
 """The driver of derivatives at events: one step of any scheme, with the derivative of the motion around it.
 
 A scheme hands over its step, or the part of it in which velocities jump, as a function of the state before.
-The driver lets the scheme do its step, looks for events in it
-(`nsjax.contact.step_events`), shifts the state along the motion before the events, and shifts back along
-the motion after them (`nsjax.contact.saltation`). Values pass through unchanged; tangents are made when
-the values of the whole step are known, with its linear part alone, so that mass, force and rows are formed
-once for the step, the events of its contacts, and the derivative.
+The driver lets the scheme do its step, looks for events in it (`nsjax.contact.step_events`), shifts the
+state along the motion before the events, and shifts back along the motion after them
+(`nsjax.contact.saltation`). Values pass through unchanged; tangents are made when the values of the whole
+step are known, with its linear part alone, so that mass, force and rows are formed once for the step, the
+events of its contacts, and the derivative.
 """
 
 from __future__ import annotations
