@@ -1,7 +1,7 @@
 """The smooth motion of the nonsmooth generalized-alpha family, with a choice of the forces in it.
 
-Forces that it leaves out act in position corrections and velocity jumps, with first order. Source: [C
-section 3.1].
+Forces that it leaves out act in position corrections and velocity jumps, with first order.
+Source: [C section 3.1].
 """
 
 from __future__ import annotations
