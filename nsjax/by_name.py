@@ -22,13 +22,13 @@ class BodyRows(NamedRows):
     """Motion of a body.
 
     Args:
-        position (rows, 2) or (rows, 3): of the origin of its axes [m].
+        position (rows, 2) or (rows, 3): position of the origin of its axes [m].
         rotation: angle (rows,) [rad] in the plane, matrices (rows, 3, 3) in space, body to ground.
-        velocity: of the origin [m/s].
-        spin: (rows,) or (rows, 3) [rad/s], in the axes of the ground.
+        velocity: velocity of the origin [m/s].
+        spin: angular velocity (rows,) or (rows, 3) [rad/s], in the axes of the ground.
         kinetic, potential (rows,): energy of its motion, without armatures of joints, and of its weight,
-            zero where its centre of mass is at the height of the ground's origin [J]. Of a node of a beam:
-            of half of the elements beside it.
+            zero where its centre of mass is at the height of the ground's origin [J]. For a node of a beam:
+            energies of half of the elements beside it.
     """
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {"angle": "rotation", "omega": "spin", "energy": "kinetic"}
@@ -43,16 +43,17 @@ class BodyRows(NamedRows):
 
 @record()
 class JointRows(NamedRows):
-    """What a joint carries, on its second body, in the axes of the ground.
+    """Loads of a joint on its second body, in the axes of the ground, and its coordinate.
 
     Args:
-        force (rows, 2) or (rows, 3): at the row's state, contact forces as the scheme gave them [N].
-        torque (rows,) or (rows, 3): about the joint's point on the second body, with drives, stops and dry
-            friction of the joint, without springs and motors, which are parts of their own [N m].
-        impulse: of the force since the row before, impacts included [N s]: from the balance of momentum,
-            with forces of springs and loads by the trapezoidal rule between rows; None where rows are not
-            saved.
-        coordinate, rate (rows,): of a hinge or slide [rad] or [m]; None for others.
+        force (rows, 2) or (rows, 3): force at the row's state, with contact forces as the scheme gave them
+            [N].
+        torque (rows,) or (rows, 3): torque about the joint's point on the second body, with drives, stops
+            and dry friction of the joint, without springs and motors, which are parts of their own [N m].
+        impulse: impulse of the force since the row before, impacts included [N s]: from the balance of
+            momentum, with forces of springs and loads by the trapezoidal rule between rows; None where rows
+            are not saved.
+        coordinate, rate (rows,): coordinate of a hinge [rad] or slide [m] and its rate; None for others.
     """
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {
@@ -69,13 +70,13 @@ class JointRows(NamedRows):
 
 @record()
 class LoadRows(NamedRows):
-    """What a spring, motor, force or torque does, on its second (or only) body, in the axes of the ground.
+    """Action of a spring, motor, force or torque on its second (or only) body, in the axes of the ground.
 
     Args:
-        force (rows, 2) or (rows, 3): [N].
-        torque (rows,) or (rows, 3): beside the force, about the point where it acts [N m].
-        power (rows,): what it gives to the mechanism, on all its bodies [W].
-        energy (rows,): stored in a spring [J], zero for others.
+        force (rows, 2) or (rows, 3): force [N].
+        torque (rows,) or (rows, 3): torque in addition to the force, about the point where it acts [N m].
+        power (rows,): power that it gives to all bodies of the mechanism [W].
+        energy (rows,): energy stored in a spring [J], zero for others.
     """
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {"effort": "torque", "tension": "force", "moment": "torque"}
@@ -88,13 +89,13 @@ class LoadRows(NamedRows):
 
 @record()
 class ContactRows(NamedRows):
-    """A contact, or all contacts of a part as last but one axis.
+    """Gap and forces of a contact, or of all contacts of a part, along a further axis.
 
     Args:
-        gap: [m].
+        gap: gap [m].
         force: normal and tangential forces at the row, last axis (1 + nt) [N].
-        impulse: the same since the row before, impacts included [N s].
-        impacts: since the row before.
+        impulse: their impulses since the row before, impacts included [N s].
+        impacts: number of impacts since the row before.
     """
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {
@@ -110,7 +111,7 @@ class ContactRows(NamedRows):
 
 
 class ByName:
-    """The part of `Trajectory` that knows bodies, joints, loads and contacts."""
+    """The methods of `Trajectory` for bodies, joints, loads and contacts by name."""
 
     def body(self: Any, name: str) -> BodyRows:
         """Motion of a body of a mechanism made of parts (`nsjax.multibody`).
@@ -132,7 +133,7 @@ class ByName:
         return BodyRows(**_rows(self, "body", name))
 
     def joint(self: Any, name: str) -> JointRows:
-        """What a joint carries, in any coordinates: from the balance of momentum of the bodies.
+        """Loads of a joint in any coordinates, from the balance of momentum of the bodies.
 
         Raises:
             KeyError: for an unknown name, or a system that is not made of parts.
@@ -161,7 +162,7 @@ class ByName:
         return JointRows(impulse=impulse, **found)
 
     def load(self: Any, name: str) -> LoadRows:
-        """What a spring, motor, force or torque does.
+        """Force, torque, power and energy of a spring, motor, force or torque.
 
         Raises:
             KeyError: for an unknown name, or a system that is not made of parts.

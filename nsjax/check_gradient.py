@@ -1,10 +1,10 @@
-"""Compares derivatives of a run with secants that are wider than the teeth of the discrete map.
+"""Comparison of derivatives of a run with secants that are wider than the teeth of the discrete map.
 
-The end of a time-stepping run is a saw-tooth in the parameters: an impact stays in its step until the
-data move it into the next one. The derivative with ``gradient="discrete"`` and a narrow difference
-quotient both give the slope of a tooth, and agree with each other; the motion has the slope of the line
-through many teeth. A tooth is as wide as the change that moves an impact by one step, ``dt |dg/dt|`` for
-a change of the gap.
+The end of a time-stepping run is a saw-tooth function of the parameters: an impact stays in its step until
+a change of the data moves it into the next step. The derivative with ``gradient="discrete"`` and a narrow
+difference quotient both give the slope of a tooth, and agree with each other; the motion has the slope of
+the line through many teeth. A tooth is as wide as the change that moves an impact by one step,
+``dt |dg/dt|`` for a change of the gap.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Comparison:
 
     Args:
         output, parameter: names.
-        derivative: as carried by the scheme.
+        derivative: derivative of the scheme.
         secant: slope at the middle of the cubic fitted to runs within the width.
-        uncertainty: its standard error, from the teeth that the fit leaves over.
+        uncertainty: its standard error, from the residuals of the fit, which are the teeth.
         width: half the width of the secant, in the unit of the parameter.
         shift: steps by which half the width moves the impact that moves most; zero without impacts.
-        verdict: ``"agrees"``; ``"differs"``; ``"events change"``: differs, and so does the sequence of
-            impacts within the width; ``"teeth"``: differs, but the secant is not wide enough to tell;
+        verdict: ``"agrees"``; ``"differs"``; ``"events change"``: differs, and the sequence of impacts
+            changes within the width; ``"teeth"``: differs, but the secant is too narrow for a verdict;
             ``"not finite"``: the derivative is no number.
     """
 
@@ -70,12 +70,12 @@ class GradientCheck:
     """Result of `check_gradient`; prints as a table with the events below it.
 
     Args:
-        table: of `Comparison`, parameter by parameter.
+        table: `Comparison` rows, parameter by parameter.
         impacts: number of impacts of the run itself.
         crossed: sentences about sequences of impacts that change within the width of a secant.
         notes: sentences about steps whose derivative is one-sided or undefined, and about the approach
             that is nearest to grazing (`Trajectory.margin` below `Criteria.near`).
-        lost: sentences about derivatives that are not finite: by which parameter, and from which step on.
+        lost: sentences about derivatives that are not finite, with the parameter and the first such step.
     """
 
     table: Table[Comparison]
@@ -115,7 +115,7 @@ def check_gradient(
 ) -> GradientCheck:
     """Compares ``d output / d parameter`` of a run with secants wider than the teeth of its map.
 
-    Which derivative a run has (``gradient="saltation"``), event by event:
+    Derivatives of a run with ``gradient="saltation"``, event by event:
 
     ===================================== ===========================================================
     event                                 derivative
@@ -129,7 +129,7 @@ def check_gradient(
     reversal of sliding, planar           the same: the friction force jumps
     reversal of sliding, spatial          the same: along the change of sliding, whether the step resolves
                                           the turn or not
-    several impacts in one step that do   the same as a single one, each with a shift of its own
+    several impacts in one step that do   the same as for a single one; each has a shift of its own
     not move each other
     coupled simultaneous impacts, also    undefined: it depends on the order in which they happen; one
     through joints, contacts at rest or   selection (exact where they happen together whatever the data,
@@ -137,9 +137,9 @@ def check_gradient(
                                           `notes.COUPLED`
     grazing                               one-sided and unbounded (``1 / |dg/dt|``); below two steps of
                                           acceleration that of the motion without the impact, finite,
-                                          `notes.GRAZING`; to one part in `Trajectory.margin` up to a
-                                          margin of 20 steps, `notes.NEAR`; with schemes that give impulses
-                                          at the end of a step, two parts up to 40
+                                          `notes.GRAZING`; up to a margin of 20 steps with a relative error
+                                          of one over `Trajectory.margin`, `notes.NEAR`; for schemes with
+                                          impulses at the end of a step two over it, up to 40
     impact at the border of sticking and  one-sided; noted where it is nearer than a step resolves,
     sliding                               `notes.KINK`
     accumulation of impacts               converges with order 0.8 to 1; its end is cut off where bounces
@@ -152,18 +152,18 @@ def check_gradient(
         scheme: for instance ``schemes.moreau()``.
         parameters: names of scalars as `Problem.replace` takes them: ``"friction"``; entries of
             vectors with their index: ``"initial_v[0]"``.
-        dt, steps, time, every: of the run, see `simulate`; ``every`` is all steps unless given.
+        dt, steps, time, every: see `simulate`; ``every`` is all steps unless given.
         outputs: numbers whose last value is compared, by their names as of `Trajectory.sensor`
             (``"theta1"``, ``"energy"``, ``"rod.position[0]"``, ``"foot.force[0]"``), or a module-level
             function ``traj -> (k,)``; None: all of ``q`` and ``v`` at the end.
         gradient: ``"saltation"`` or ``"discrete"``, as in `simulate`.
-        widths: half widths of secants by parameter. Not given: doubled until the impact that moves most
-            moves by `TEETH` steps, at most `WIDEST` of the parameter (or of one, if it is zero), both of
-            `nsjax.analysis.secants`.
+        widths: half widths of secants by parameter. If not given, the width is doubled until the impact
+            that moves most moves by `TEETH` steps, up to `WIDEST` of the parameter (or of one, if it is
+            zero), both of `nsjax.analysis.secants`.
         samples: runs per secant; their least-squares cubic averages over the teeth.
-        tolerance: relative difference up to which derivative and secant agree, beside three standard
-            errors of the secant.
-        events: impacts to compare.
+        tolerance: relative difference up to which derivative and secant agree, in addition to three
+            standard errors of the secant.
+        events: number of impacts to compare.
 
     Returns:
         A `GradientCheck`.
@@ -171,8 +171,8 @@ def check_gradient(
     Raises:
         InputError: for an unknown parameter or output, or a whole vector; RunError: if a run fails.
 
-    Limits: within the width of a secant the sequence of impacts must not change (``crossed`` tells), and
-        the motion should be no worse than a cubic. Changes of sticking and sliding are not listed.
+    Limits: within the width of a secant the sequence of impacts must not change (see ``crossed``), and a
+        cubic should fit the motion. Changes of sticking and sliding are not listed.
 
     Example:
         >>> from nsjax import check_gradient, models, schemes
@@ -221,7 +221,7 @@ def check_gradient(
 
 @dataclasses.dataclass(frozen=True)
 class _Plan:
-    """Static part of the runs."""
+    """Static arguments of the runs that are compared."""
 
     keys: tuple[Key, ...]
     read: Any
@@ -288,7 +288,7 @@ def _derivative(plan: _Plan, problem: Problem, scheme: Scheme, x: Array, dt: Arr
 
 
 FINEST = 1000
-"""Rows among which a derivative that is not finite is looked for."""
+"""Most rows in which the first derivative that is not finite is searched."""
 
 
 def _lost(

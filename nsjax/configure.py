@@ -19,29 +19,29 @@ def configure(
     cache: CacheChoice = None,
     announce: bool | None = None,
 ) -> None:
-    """Sets the process up for `nsjax`; call it once, before the first computation.
+    """Prepares the process for `nsjax`; call it once, before the first computation.
 
     Importing `nsjax` changes nothing, so that a program keeps its own settings. This call
 
     * switches 64-bit floats on: gap and impact decisions do not work in single precision;
-    * asks XLA to compile each CPU time loop into one kernel. A jaxlib on which the option was not tried
-      (``nsjax.startup.TESTED_JAXLIB``) is tried once, in a process of its own, and the answer is kept;
+    * asks XLA to compile each CPU time loop into one kernel. A jaxlib that is not in
+      ``nsjax.startup.TESTED_JAXLIB`` is tried once, in a process of its own, and the answer is kept;
     * splits the CPU into ``host_devices`` devices, for batches on all cores;
     * keeps the linear algebra library to ``blas_threads`` threads: its factorisations of some hundred
       unknowns are ten times slower with several, and batches use the cores better;
     * keeps compiled programs in the user's cache folder, so that the next process starts at once; runs of
       models and mechanisms of the package are not even traced again (`nsjax.startup.lowered`);
-    * names on stderr, for somebody at a prompt, in a notebook or at a terminal, what has been compiling for
-      more than three seconds, and keeps XLA's slow-compile alarm away, which looks like an error.
+    * names on stderr, if somebody watches a prompt, a notebook or a terminal, programs that have been
+      compiling for more than three seconds, and hides XLA's slow-compile alarm, which looks like an error.
 
     It is idempotent, appends to ``XLA_FLAGS`` and respects a value that is already there.
 
-    Derivatives of runs become one kernel as well, forward and reverse: contacts, impacts and shifts stand
+    Derivatives of runs become one kernel as well, forward and reverse: contacts, impacts and shifts are
     behind branches, and solvers are not differentiated through. This form runs fast and compiles slowly.
     Moreau's rule compiles in some ten to fifteen seconds; generalized-alpha and Bathe on the slider-crank
-    take 50 CPU seconds in reverse mode on a loaded machine and then 1.7 and 5 us per step, 80 s where the
+    take 50 CPU seconds in reverse mode on a loaded machine and then 1.7 and 5 us per step, 80 s if the
     run is so long that steps are kept in blocks (`nsjax.core.blocks`). Derivatives of larger steps, as
-    robots have, are compiled in pieces, in about a minute (`nsjax.nonlinear.piecewise_loops`).
+    of robots, are compiled in pieces, in about a minute (`nsjax.nonlinear.piecewise_loops`).
     ``one_kernel=False``, for the whole process, compiles faster and runs some eight times slower: for
     short runs.
 
@@ -53,7 +53,7 @@ def configure(
         cache: folder for compiled programs; None: the user's cache folder, unless the process has one
             already (``JAX_COMPILATION_CACHE_DIR``); False: nothing is kept. See
             `nsjax.startup.use_cache`.
-        announce: whether to name what compiles for long; None: if somebody watches.
+        announce: whether to name programs that compile for long; None: if somebody watches.
 
     Raises:
         ValueError: for a number of devices below 1.
@@ -103,7 +103,7 @@ def configure(
 
 
 def _has(flag: str) -> bool:
-    """Whether ``XLA_FLAGS`` says something about it already."""
+    """Whether ``XLA_FLAGS`` contains the flag already, with any value."""
     return flag.split("=")[0] in os.environ.get("XLA_FLAGS", "")
 
 

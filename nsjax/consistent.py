@@ -1,4 +1,4 @@
-"""A start that contacts and constraints allow."""
+"""Starts that contacts and constraints allow."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ CLOSED = 1e-12
 
 @dataclasses.dataclass(frozen=True)
 class Consistent:
-    """A problem with a consistent start, and what was changed for it.
+    """A problem with a consistent start, and the changes that led to it.
 
     Args:
         problem: the problem with the new state.
-        position_change: (nv,) increment that the position was moved along.
-        velocity_change: (nv,).
-        names: of the velocities, for the report.
+        position_change: (nv,) increment along which the position was moved.
+        velocity_change: (nv,) change of the velocity.
+        names: names of the velocities, for the report.
     """
 
     problem: Problem
@@ -59,14 +59,14 @@ class Consistent:
 def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
     """Moves a start onto its constraints and out of its obstacles, then corrects its velocities.
 
-    Position, with directions ``D`` at the given start: ``q + D Psi`` with ``g_B = 0`` and
-    ``0 <= g_N _|_ Psi_N >= 0``. Velocity, nearest in the kinetic energy: ``W_B' v + dg_B/dt = 0`` and no
-    closed contact approaches, ``0 <= dg_N _|_ P_N >= 0`` (the velocity after an impact without
-    restitution and friction).
+    The position, with directions ``D`` at the given start, becomes ``q + D Psi`` with ``g_B = 0`` and
+    ``0 <= g_N _|_ Psi_N >= 0``. The velocity becomes the nearest one in the kinetic energy with
+    ``W_B' v + dg_B/dt = 0`` and no closed contact that approaches, ``0 <= dg_N _|_ P_N >= 0`` (the velocity
+    after an impact without restitution and friction).
 
     Args:
         problem: system, parameters and start.
-        metric: of the position, ``"kinetic"`` (``D = M^-1 W``) or ``"euclidean"`` (``D = W``).
+        metric: metric of position changes, ``"kinetic"`` (``D = M^-1 W``) or ``"euclidean"`` (``D = W``).
 
     Returns:
         A `Consistent`: the new ``problem``, the changes, and a sentence as its string.
@@ -74,10 +74,11 @@ def consistent(problem: Problem, *, metric: str = "kinetic") -> Consistent:
     Raises:
         InputError: if no consistent start is found.
 
-    What a scheme has left a step inside a wall needs no such move: `simulate` takes it as it is.
+    A state that a scheme has left a step deep inside a wall needs no such move: `simulate` takes it as it
+    is.
 
-    Limits: ``D`` is frozen, so that a start far away ends on the constraint, but not at the nearest
-    point of it. Models that give `inertia` instead of `mass` are refused.
+    Limits: ``D`` is frozen, so that a start far away ends on the constraint, but not at its nearest
+    point. Models that give `inertia` instead of `mass` are refused.
 
     Source: [S&U&S (32)-(35)] for the position; [R&S (11)] with no restitution for the velocity.
 
@@ -119,7 +120,7 @@ def _solve(system: System, params: PyTree, state: State, kinetic: bool) -> tuple
     p = refreshed(system, t, state.q, p)
     at = SystemState(system=system, params=p, state=State(t=t, q=state.q, v=jnp.zeros(system.nv)))
     settings = StageSettings(tolerance=1e-13, contact_tolerance=1e-11, max_passes=50, max_iterations=50)
-    # a start may slip to where it holds
+    # corrections of a start may slip: constraints on velocities alone are left out
     where = dataclasses.replace(at, system=positioned(system))
     along = Directions(at=where, contacts=system.nc > 0, kinetic=kinetic)
     position = project_position(where, along, jnp.ones(()), settings)

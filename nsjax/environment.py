@@ -1,4 +1,4 @@
-"""A stepper as an environment of gymnasium."""
+"""Environments of gymnasium made of steppers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nsjax.stepper import Stepper, StepRow
 
 
 def _gymnasium() -> Any:
-    """The package, if it is there."""
+    """The package gymnasium, if it is installed."""
     try:
         import gymnasium
     except ImportError as error:
@@ -36,17 +36,17 @@ def environment(
 ) -> Any:  # fmt: skip
     """An environment of gymnasium, for its wrappers and the libraries that learn policies with it.
 
-    An action is ``u`` of the stepper; an observation holds its outputs one behind the other. Each step is
-    one compiled call, the reward inside.
+    An action is ``u`` of the stepper; an observation holds its outputs one behind the other. Each step,
+    with its reward, is one compiled call.
 
     Args:
-        stepper: with inputs and outputs.
+        stepper: a stepper with inputs and outputs.
         reward: ``(row, u) -> number`` of a step, in functions of `jax.numpy`.
         low, high: bounds of the action, numbers or (input_size,).
-        stop: ``(row) -> bool`` ends an episode, in functions of `jax.numpy`; None: none does.
-        start: ``(generator) -> nsjax.State`` draws a start with the environment's generator, which the seed
-            of ``reset`` decides; None: that of the problem.
-        steps: after so many an episode is truncated; None: never.
+        stop: ``(row) -> bool`` whether the episode ends, in functions of `jax.numpy`; None: never.
+        start: ``(generator) -> nsjax.State`` draws a start with the environment's generator, which
+            ``reset`` seeds; None: the start of the problem.
+        steps: number of steps after which an episode is truncated; None: never.
 
     Returns:
         A `gymnasium.Env` whose spaces are boxes of 64-bit floats. ``info`` of a step has its ``"t"``,
@@ -58,8 +58,8 @@ def environment(
         InputError: for a stepper without inputs or outputs, and bounds in the wrong order.
 
     Limits: one environment on one core: for batches take `nsjax.Stepper.batch`, for derivatives the stepper
-    itself, in `jax.lax.scan`. Rendering is left to `nsjax.plot`. Of a start the outputs
-    that are forces are zero.
+    itself, in `jax.lax.scan`. Rendering is left to `nsjax.plot`. Forces among the outputs are zero at a
+    start.
 
     Example:
         >>> import nsjax
@@ -138,7 +138,7 @@ def _kind(base: Any, stepper: Stepper, functions: tuple[Any, Any]) -> Any:
 
 
 def _functions(stepper: Stepper, reward: Any, stop: Any) -> tuple[Any, Any]:
-    """What a policy sees of a start, and a whole step, compiled."""
+    """Compiled functions: the observation of a start, and a whole step."""
 
     def observe(carry: Any) -> Any:
         return _flat(stepper.observe(carry))

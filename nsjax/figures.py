@@ -1,4 +1,4 @@
-"""Figures of matplotlib that belong to no window, and that notebooks show."""
+"""Figures of matplotlib that belong to no window and that notebooks show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCREEN_DPI = 110
 
 
 def require_matplotlib() -> None:
-    """Refuses in a sentence where matplotlib is missing."""
+    """Refuses to go on if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -40,6 +40,6 @@ def new_figure(**options: Any) -> Any:
     """An empty figure of matplotlib that belongs to no window and that notebooks show.
 
     Args:
-        options: of `matplotlib.figure.Figure`.
+        options: arguments of `matplotlib.figure.Figure`.
     """
     return _shown_figure()(**options)

@@ -1,4 +1,4 @@
-"""The impact list of a run: which impacts count, and at which instant inside their step they happen."""
+"""The impact list of a run: impacts that count, and their instants inside their steps."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from nsjax.trajectory import Impacts
 from nsjax.types import Array, PyTree
 
 TOUCHING = 1e-12
-"""A gap up to this part of ``1 + |q|`` is closed at the start of a run: rounding of positions."""
+"""Gap relative to ``1 + |q|`` up to which a contact is closed at the start of a run, for rounding."""
 
 TOGETHER = 1e-6
 """Part of a step within which instants count as one: two corners that strike flat differ by rounding."""
 
 
 def no_impacts(system: System, kept: int) -> Impacts | None:
-    """An empty list with so many places; None for none."""
+    """An empty list with ``kept`` places; None without places."""
     if not kept:
         return None
     empty = jnp.full(kept, jnp.nan)
@@ -35,8 +35,8 @@ def no_impacts(system: System, kept: int) -> Impacts | None:
 
 
 def closed_at_start(system: System, p: PyTree, state: State) -> Array:
-    """Contacts (nc,) bool that touch in the first state of a run: what they do in its first step is no
-    impact, because none of them was open before.
+    """Contacts (nc,) bool that touch in the first state of a run: they have no impact in its first step,
+    because they were not open before.
     """
     if system.gap is None:
         return jnp.zeros(system.nc, bool)
@@ -48,13 +48,13 @@ def crossings(start: SystemState, rate_before: Array, dt: Array) -> Array:
     """Time (nc,) from the start of a step to the instant at which each gap crosses zero [s].
 
     With the gap ``g`` and its rate ``r`` at the start of the step, and the rate ``r-`` before the impact,
-    the mean rate closes the gap: ``s = -2 g / (r + r-)``. It is exact for a steady acceleration where
-    ``r-`` is the rate of the impact itself, else off by ``h^2 a / r``. A scheme that tests gaps inside its
-    step sees some impacts a part of a step late: ``s`` is negative then, and at least ``-dt``.
+    the mean rate closes the gap: ``s = -2 g / (r + r-)``. It is exact for a steady acceleration if
+    ``r-`` is the rate at the impact itself, else wrong by ``h^2 a / r``. A scheme that tests gaps inside
+    its step sees some impacts a part of a step late: ``s`` is then negative, and at least ``-dt``.
 
     Args:
         start: the system before the step.
-        rate_before: (nc,) of the impact, negative where there is one [m/s].
+        rate_before: (nc,) gap rates before the impact, negative where there is one [m/s].
         dt: step size [s].
     """
     start, rate_before, dt = frozen((start, rate_before, dt))
@@ -71,7 +71,7 @@ def enter_impacts(
 
     Args:
         start: the system before the step.
-        output: of the step; ``output.impacts`` says what counts.
+        output: output of the step; ``output.impacts`` are the impacts that count.
         end: time at the end of the step [s].
     """
     system = start.system
@@ -82,7 +82,7 @@ def enter_impacts(
     def enter(listed: Impacts) -> Impacts:
         event = output.event
         shift = jnp.broadcast_to(event.shift, impact.shape)
-        # an instant that was located is known; others follow from gaps and their rates
+        # located instants are known; others follow from gaps and their rates
         known = frozen(shift)
         instant = jnp.where(known < 0.0, dt + known, crossings(start, event.rate_before, dt))
         values: dict[str, Any] = {
@@ -93,11 +93,11 @@ def enter_impacts(
             "impulse_normal": output.impulse_normal,
             "impulse_tangential": output.impulse_tangential,
         }
-        # places of the contacts among the impacts of the step; those of one instant in their order
+        # places of the contacts among the impacts of the step; contacts of one instant keep their order
         place_of, order = jnp.round(instant / (TOGETHER * dt)), np.arange(system.nc)
         same = (place_of[:, None] == place_of) & (order[:, None] > order)
         before = jnp.sum(impact & ((place_of[:, None] > place_of) | same), axis=1)
-        # a row of the list takes what belongs to it by a sum over the contacts, of which one counts at most
+        # a row of the list takes its impact by a sum over the contacts, at most one of which counts
         rows = np.arange(listed.time.shape[0])
         taken = impact & (rows[:, None] == listed.count + before)
         new: dict[str, Any] = {}

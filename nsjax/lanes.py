@@ -1,4 +1,4 @@
-"""One function of many lanes, runs or steps that know nothing of each other."""
+"""One function of many lanes: independent runs or steps."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from nsjax.types import Array, PyTree
 
 
 def map_lanes(lane: Callable[[Any], PyTree], lanes: PyTree, count: Array | None = None) -> PyTree:
-    """All lanes on one device, in the way that is fastest there.
+    """Results of all lanes, computed on one device in the way that is fastest there.
 
-    On a CPU one after the other: the loop over lanes and the time loops become one kernel, a lane out of
-    contact really skips the contact problem, and a lane gives the bits of a single run. On a GPU all at
-    once: a lane alone cannot fill it.
+    A CPU computes them one after the other: the loop over lanes and the time loops become one kernel, a
+    lane out of contact really skips the contact problem, and a lane gives the bits of a single run. A GPU
+    computes them all at once, since one lane cannot fill it.
 
     Args:
         lane: function of one lane.
-        lanes: pytree, lanes first.
-        count: number of lanes to compute, the rest is left zero; it costs nothing on a CPU. None: all,
-            and the map can be differentiated in reverse mode.
+        lanes: pytree whose leaves have the lanes as first axis.
+        count: number of lanes to compute; the results of the others are zero and cost nothing on a CPU.
+            None: all, and the map can be differentiated in reverse mode.
     """
     if jax.default_backend() != "cpu":
         return jax.vmap(lane)(lanes)

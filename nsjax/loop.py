@@ -1,4 +1,4 @@
-"""The only time loop: a run from its start, row by row."""
+"""The only time loop, which computes a run from its start, row by row."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LoopProgram:
     Args:
         system: the model.
         keep: names of the row quantities to save beside ``t, q, v``.
-        events: impacts to list.
+        events: number of impacts to list.
     """
 
     system: System
@@ -55,7 +55,7 @@ class LoopProgram:
 @record()
 class RunState:
     """State of the time loop, carried from step to step. ``closed`` (nc,) bool: contacts that touch at the
-    start of the run, none in a run that continues an earlier one.
+    start of the run; all false in a run that continues an earlier one.
     """
 
     next: Continuation
@@ -76,7 +76,7 @@ def begin_run(
     dt: Array,
     carry: Continuation | None,
 ) -> RunState:
-    """The loop's carry at the start of a run, or at the continuation of an earlier one."""
+    """State of the loop at the start of a run, or at the continuation of an earlier run."""
     system = program.system
     if system.pairs is not None:
         given = scheme.coef, params, state, dt, carry
@@ -117,14 +117,14 @@ def begin_run(
         next=follow, status=jnp.asarray(0, int), first_failure=failure,
         events=no_impacts(system, program.events), closed=closed, watch=watch, closing=closing,
     )  # fmt: skip
-    # the types with which it comes back from a chunk of rows, lest the next one is compiled anew
+    # the same types as after a chunk of rows, so that the next chunk is not compiled anew
     return jax.tree.map(lambda x: lax.convert_element_type(x, jnp.result_type(x)), run)
 
 
 def _first_carry(
     program: LoopProgram, scheme: Scheme, params: PyTree, state: State, dt: Array
 ) -> tuple[PyTree, Carry]:
-    """Parameters of the first step, and the carry of the scheme at its start, of all contacts."""
+    """Parameters of the first step, and the carry of the scheme at its start, for all contacts."""
     system, setup = program.system, prepare_run(program, scheme, params, dt)
     params = refreshed(system, jnp.asarray(state.t), state.q, setup.params)
     start = scheme.init(scheme, worked(scheme, system), params, setup.constants, state)
@@ -137,10 +137,10 @@ def _first_carry(
 
 
 def _carry_of_all(setup: RunSetup, params: PyTree, state: State, few: Carry) -> Carry:
-    """The carry ``few`` of the contacts that the first step looks at, with places for all contacts."""
+    """The carry ``few`` of the contacts chosen for the first step, extended to all contacts."""
     scheme, system = setup.scheme, setup.program.system
     every = worked(scheme, dataclasses.replace(system, chosen=None))
-    # the size of a step's problem decides what is remembered
+    # the memory of a scheme depends on the size of a step's problem: keep the choice
     every = dataclasses.replace(every, chosen=system.chosen)
 
     def whole() -> Carry:
@@ -150,18 +150,18 @@ def _carry_of_all(setup: RunSetup, params: PyTree, state: State, few: Carry) -> 
 
 
 def _bare(carry: Carry) -> Carry:
-    """With the memory of the scheme as it is."""
+    """The carry with the plain memory of the scheme, without `Whole` around it."""
     memory = carry.memory
     return dataclasses.replace(carry, memory=memory.memory) if isinstance(memory, Whole) else carry
 
 
 def _made_by(scheme: Scheme) -> dict[str, Any]:
-    """What a continuation says of the scheme."""
+    """Fields of a `Continuation` that describe the scheme."""
     return {"scheme": scheme.name, "impulses": scheme.impulses}
 
 
 def _live_carry(carry: Carry, by: PyTree) -> Carry:
-    """What moves with ``by`` in any run. The time does not, nor what is remembered of contacts."""
+    """The carry with tangents by ``by`` for all parts but the time and the memory of contacts."""
     state = dataclasses.replace(carry.state, **made_live({"q": carry.state.q, "v": carry.state.v}, by))
     leaves: Any
     leaves, tree = jax.tree.flatten(carry.memory, is_leaf=lambda x: isinstance(x, Touch))
@@ -172,9 +172,9 @@ def _live_carry(carry: Carry, by: PyTree) -> Carry:
 
 
 def worked(scheme: Scheme, system: System) -> System:
-    """The system as a scheme meets it: the contacts of a step, bounded rows as contacts, joints in the
-    border unless it takes them inside the structure; contacts at their nodes alone where it can take
-    them so.
+    """The system as a scheme sees it: the contacts of a step, bounded rows as contacts, joints in the
+    border unless the scheme takes them inside the structure, and rows of contacts at single nodes if it
+    takes such rows.
     """
     if system.chosen is not None:
         system = traced_once(system.chosen.system)
@@ -185,13 +185,13 @@ def worked(scheme: Scheme, system: System) -> System:
 
 @record(static=("program",))
 class RunSetup:
-    """What all steps of a run have in common.
+    """Data that all steps of a run have in common.
 
     Args:
-        program: its static part.
-        scheme: by which it steps.
-        params: prepared.
-        constants: of the scheme.
+        program: static part of the run.
+        scheme: the scheme.
+        params: prepared params.
+        constants: constants of the scheme.
         dt: step size [s].
     """
 
@@ -202,7 +202,7 @@ class RunSetup:
     dt: Array
 
     def step(self, carry: Carry) -> Step:
-        """The step from a carry, as the scheme meets it."""
+        """The `Step` of the scheme from a carry."""
         state = carry.state
         return Step(
             scheme=self.scheme, system=worked(self.scheme, self.program.system),
@@ -212,7 +212,7 @@ class RunSetup:
 
 
 def prepare_run(program: LoopProgram, scheme: Scheme, params: PyTree, dt: Array) -> RunSetup:
-    """Parameters with what the model derives from them, and the constants of the scheme."""
+    """`RunSetup` with the prepared parameters and the constants of the scheme."""
     system = program.system
     params = prepared(system, params)
     constants = scheme.prepare(scheme, worked(scheme, system), params, dt)
@@ -220,7 +220,7 @@ def prepare_run(program: LoopProgram, scheme: Scheme, params: PyTree, dt: Array)
 
 
 def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[RunState, dict[str, Array]]:
-    """One step of the scheme, and the books kept around it."""
+    """One step of the scheme, with the state of the run and the accumulated quantities after it."""
     follow, dt, program = run.next, setup.dt, setup.program
     state = dataclasses.replace(follow.carry.state, t=follow.origin + follow.index * dt)
     step = setup.step(dataclasses.replace(follow.carry, state=state))
@@ -236,7 +236,7 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
     now = FirstFailure(step=index, time=end, status=output.status, contact=output.contact)
     watch, output = _watched(run.watch, setup.scheme, output, dt)
     event, spent = output.event, dt if moves is None else frozen(dt)
-    # what touches at the start of a run was never open
+    # contacts that touch at the start of a run were never open
     impacts = event.impact & ~(run.closed & (index == 1))
     output = dataclasses.replace(
         output, impacts=impacts, gap_min=event.gap, closed_time=jnp.where(event.active, spent, 0.0)
@@ -259,7 +259,7 @@ def _one_step(setup: RunSetup, run: RunState, tally: dict[str, Array]) -> tuple[
 def _seen_step(
     system: System, step: Step, closing: Closing | None, noted: bool
 ) -> tuple[Carry, Output, Closing | None, Array | None]:
-    """A step on the contacts that it looks at, told of all contacts."""
+    """A step on its chosen contacts, with results for all contacts."""
     if system.chosen is None:
         carry, output, closing, moves = _stepped(step, closing, noted)
         return carry, reported(system, output), closing, moves
@@ -274,8 +274,9 @@ def _seen_step(
 def _stepped(
     step: Step, closing: Closing | None, noted: bool
 ) -> tuple[Carry, Output, Closing | None, Array | None]:
-    """A step of the scheme, what is remembered of closed phases after it, and how they move. What
-    derivatives at events need is in the program where somebody differentiates it, or asks for notes.
+    """A step of the scheme, the closed phases after it, and the derivative (nc,) of the closed time.
+    Operations for derivatives at events are in the program only if it is differentiated, or notes are
+    wanted.
     """
 
     def plain(data: tuple[Step, Closing | None]) -> Any:
@@ -293,7 +294,7 @@ def _stepped(
 
     take = plain if step.scheme.gradient == "discrete" else full if noted else lean(plain, full)
     carry, output, closing, moves = take((step, closing))
-    # decisions and books have no derivative
+    # decisions, counts and bits have no derivative
     memory = jax.tree.map(
         lambda x: frozen(x) if isinstance(x, Touch) else x, carry.memory,
         is_leaf=lambda x: isinstance(x, Touch),
@@ -305,13 +306,13 @@ def _stepped(
 
 
 def _same_pairs(system: System, params: PyTree, start: Carry, tally: Any) -> tuple[Carry, Any]:
-    """Moves what a run remembers and accumulates for each contact to its present slot in `System.pairs`."""
+    """Carry and accumulated quantities, with the entries of each pair in its slot of `System.pairs`."""
     if system.pairs is None:
         return start, tally
     old, new = start.memory.pairs, system.pairs.identity(params)
     fresh = {name: QUANTITIES[name].start(system) for name in tally}
     memory = start.memory.memory
-    # a pair that is new has no history
+    # a new pair has no memory
     nothing = jax.tree.map(
         lambda x: no_touch(system) if isinstance(x, Touch) else jnp.zeros_like(x), memory,
         is_leaf=lambda x: isinstance(x, Touch),
@@ -321,7 +322,7 @@ def _same_pairs(system: System, params: PyTree, start: Carry, tally: Any) -> tup
 
 
 def _known_pairs(system: System, params: PyTree, carry: Carry, output: Output) -> tuple[Carry, Output]:
-    """The carry with the pairs of its contacts, and the status with what was lost."""
+    """The carry with the pairs of its slots, and the output with a status bit for lost candidates."""
     if system.pairs is None:
         return carry, output
     known = Known(memory=carry.memory, pairs=system.pairs.identity(params))
@@ -331,7 +332,7 @@ def _known_pairs(system: System, params: PyTree, carry: Carry, output: Output) -
 
 
 def _watched(watch: Watch | None, scheme: Scheme, output: Output, dt: Array) -> tuple[Watch | None, Output]:
-    """Notes and margin of hits that are missed, or nearly."""
+    """The next watch, and the output with notes and margins of impacts that are missed, or nearly."""
     if watch is None:
         return None, output
     criteria = criteria_of(scheme)
@@ -345,7 +346,7 @@ def _watched(watch: Watch | None, scheme: Scheme, output: Output, dt: Array) -> 
 
 
 def no_tally(program: LoopProgram) -> dict[str, Array]:
-    """The quantities to be kept, before any step."""
+    """Initial values of the accumulated quantities that are kept."""
     counted = (name for name in program.keep if QUANTITIES[name].fold != "state")
     return {name: QUANTITIES[name].start(program.system) for name in counted}
 
@@ -353,9 +354,9 @@ def no_tally(program: LoopProgram) -> dict[str, Array]:
 def run_row(
     setup: RunSetup, run: RunState, count: Array | int, blocks: StepBlocks | None = None
 ) -> tuple[RunState, dict[str, Array | None]]:
-    """``count`` steps and the row saved after them. A traced count serves any number of steps; a
-    static one allows reverse mode, which stores what ``blocks`` says, by default all carries and
-    solutions. No steps at all give the row of the start.
+    """State of the run and saved row after ``count`` steps. A traced count serves any number of steps; a
+    static one allows reverse mode, which stores the carries and solutions that ``blocks`` chooses, by
+    default all. A count of zero gives the row of the start.
     """
     program, system = setup.program, setup.program.system
 
@@ -363,7 +364,7 @@ def run_row(
         return _one_step(setup, *both), None
 
     tally = no_tally(program)
-    # counts and the solver's books do not move with the motion; the position moves with all that does
+    # quantities with a unit depend on the motion, and get the tangents of the position
     moving = {name: x for name, x in tally.items() if QUANTITIES[name].unit}
     both = run, tally | made_live(moving, run.next.carry.state.q)
     if not isinstance(count, int):
@@ -391,7 +392,7 @@ def run_row(
 
 
 def trajectory(system: System, params: PyTree, run: RunState, rows: dict[str, Any]) -> Trajectory:
-    """What a run returns that has saved these ``rows``."""
+    """The `Trajectory` of a run with the saved ``rows``."""
     return Trajectory(
         system=system, params=params, **rows, status=run.status, first_failure=run.first_failure,
         events=run.events, carry=run.next,

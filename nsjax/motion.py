@@ -20,20 +20,20 @@ from nsjax.trajectory import Trajectory
 from nsjax.types import Array, PyTree
 
 MARGIN = 1.15
-"""Levels reach so much farther than everything else."""
+"""Factor by which levels (floors, walls) reach farther than all other shapes."""
 
 FRAMES = 240
-"""Rows of a run that are drawn, unless told otherwise: ten seconds at 24 a second."""
+"""Default number of rows of a run that are drawn: ten seconds at 24 a second."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Moved:
-    """A shape at all rows that are drawn; numpy's arrays.
+    """A shape at all rows that are drawn, in arrays of numpy.
 
     Args:
         points: (rows, n, d) [m].
-        name, kind, role, faces, quantity: as of `nsjax.shapes.Shape`; levels have become lines and meshes.
-        values: (rows, n) that give its colour; None: that of its role.
+        name, kind, role, faces, quantity: see `nsjax.shapes.Shape`; levels have become lines and meshes.
+        values: (rows, n) numbers that give its colour; None: the colour of its role.
     """
 
     points: np.ndarray
@@ -46,7 +46,7 @@ class Moved:
 
     @property
     def still(self) -> bool:
-        """Whether it stays where, and as coloured as, it is."""
+        """Whether the shape neither moves nor changes its colour."""
         moving = [x for x in (self.points, self.values) if x is not None]
         return all(np.array_equal(x, np.broadcast_to(x[:1], x.shape), True) for x in moving)
 
@@ -56,13 +56,13 @@ class Motion:
     """A run as it is drawn.
 
     Args:
-        t: (rows,) [s].
-        shapes: of the picture.
-        places: (rows, nc, d) where contacts act [m]; None without any.
-        forces: (rows, nc, d) on the bodies, means over the time since the row before [N]; None where the
-            run has not saved impulses.
-        magnified, note, axes: as of `nsjax.shapes.Picture`.
-        low, high: (d,) ends of everything but levels [m].
+        t: (rows,) times [s].
+        shapes: shapes of the picture.
+        places: (rows, nc, d) points where contacts act [m]; None: no contacts are drawn.
+        forces: (rows, nc, d) contact forces on the bodies, means over the time since the row before [N];
+            None if the run has not saved impulses.
+        magnified, note, axes: see `nsjax.shapes.Picture`.
+        low, high: (d,) smallest and largest coordinates of all shapes but levels [m].
     """
 
     t: np.ndarray
@@ -77,7 +77,7 @@ class Motion:
 
     @property
     def dimension(self) -> int:
-        """2 or 3."""
+        """Number of coordinates of a point, 2 or 3."""
         return len(self.low)
 
     @property
@@ -87,7 +87,7 @@ class Motion:
 
 
 def chosen_rows(traj: Trajectory, frames: int) -> np.ndarray:
-    """At most so many rows of a run, the first and last that are finite among them, evenly apart."""
+    """Indices of at most ``frames`` rows, evenly apart, from the first to the last finite row."""
     finite = np.all(np.isfinite(traj.q), axis=1)
     last = len(finite) - 1 if finite.all() else int(np.argmin(finite)) - 1
     if last < 0:
@@ -99,10 +99,10 @@ def motion(problem: Problem, traj: Trajectory, *, frames: int = FRAMES, who: str
     """A run as it is drawn, evaluated in one call over its rows.
 
     Args:
-        problem: what was run.
+        problem: the problem that was run.
         traj: one run of it (not a batch).
-        frames: most rows that are drawn.
-        who: name of the caller, for sentences.
+        frames: largest number of rows that are drawn.
+        who: name of the caller, for error sentences.
 
     Raises:
         InputError: for a system without shapes, a batch, or the run of another system.
@@ -153,7 +153,7 @@ def _check(problem: Problem, traj: Trajectory, frames: int, who: str) -> None:
 
 @functools.partial(jax.jit, static_argnames=("system",))
 def _pictures(system: System, params: PyTree, t: Array, q: Array) -> Picture:
-    """The pictures of all rows in one."""
+    """The pictures of all rows as one `Picture` with a leading axis."""
     ready = prepared(system, params)
 
     def at(t: Array, q: Array) -> Picture:
@@ -169,7 +169,7 @@ def _pictures(system: System, params: PyTree, t: Array, q: Array) -> Picture:
 
 
 def _checked(found: Picture, who: str) -> tuple[Moved, ...]:
-    """The shapes, refused where they cannot be drawn."""
+    """The shapes of a picture, each once; refuses shapes that cannot be drawn."""
     shapes = []
     for x in found.shapes:
         if x.kind not in KINDS or x.role not in ROLES:
@@ -197,13 +197,13 @@ def _checked(found: Picture, who: str) -> tuple[Moved, ...]:
 
 
 def _same(x: Moved, y: Moved) -> bool:
-    """Whether a shape stands twice, as that of a body, or a floor, in two contacts."""
+    """Whether two shapes are the same, as those of a body or floor that is in two contacts."""
     alike = x.kind == y.kind and (x.name == y.name or x.kind == "plane")
     return alike and np.array_equal(x.points, y.points, True)
 
 
 def _ends(shapes: tuple[Moved, ...], who: str) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of all shapes but levels. Levels reach as far, and are shown if they are about as near."""
+    """Smallest and largest coordinates (d,) of all shapes but levels, and of the feet of near levels."""
     d = shapes[0].points.shape[2]
     points = [x.points.reshape(-1, d) for x in shapes if x.kind != "plane"]
     points = points or [x.points[:, :1].reshape(-1, d) for x in shapes]
@@ -221,7 +221,7 @@ def _ends(shapes: tuple[Moved, ...], who: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _foot(x: Moved, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The point of a level next to the middle of everything (rows, d)."""
+    """Point (rows, d) of a level that is nearest to the middle of all shapes."""
     point, normal = x.points[:, 0], x.points[:, 1] - x.points[:, 0]
     middle = 0.5 * (low + high)
     found: np.ndarray = middle - np.sum((middle - point) * normal, axis=1)[:, None] * normal
@@ -229,7 +229,7 @@ def _foot(x: Moved, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _levelled(x: Moved, low: np.ndarray, high: np.ndarray) -> Moved:
-    """A line, or a square of two triangles, around the foot of the middle of everything."""
+    """The level as a line, or a square of two triangles, around its `_foot`."""
     normal, foot = x.points[:, 1] - x.points[:, 0], _foot(x, low, high)
     reach = 0.5 * MARGIN * float(np.linalg.norm(high - low))
     if len(low) == 2:
@@ -246,7 +246,7 @@ def _levelled(x: Moved, low: np.ndarray, high: np.ndarray) -> Moved:
 
 
 def _forces(traj: Trajectory, rows: np.ndarray, found: Picture) -> np.ndarray | None:
-    """Means of contact forces over the time since the row that is drawn before (rows, nc, d) [N]."""
+    """Contact forces (rows, nc, d) [N], means over the time since the row that was drawn before."""
     if traj.impulse_normal is None or found.contacts is None:
         return None
     spent = np.diff(np.asarray(traj.t)[rows], prepend=np.nan)

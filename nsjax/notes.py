@@ -2,9 +2,9 @@
 
 Nothing raises inside a compiled run. A step notes for each contact what its event means for the derivative
 of the motion; rows of a `Trajectory` hold the union since the previous row (``traj.notes``, (rows, nc)).
-Three kinds are told apart: *harmless* (the derivative is right), *one-sided* (the motion has a kink, or
-nearly one) and *undefined* (the motion has no derivative there; what is returned is one selection).
-`KINK` is told by what a derivative needs, and so in runs with ``gradient="saltation"`` alone.
+There are three kinds: *harmless* (the derivative is right), *one-sided* (the motion has a kink, or
+nearly one) and *undefined* (the motion has no derivative there; the one returned is a selection).
+`KINK` needs quantities that only derivatives compute, and is noted only with ``gradient="saltation"``.
 """
 
 from __future__ import annotations

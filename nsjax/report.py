@@ -1,4 +1,4 @@
-"""What a run did, in words: ``print(traj)``, and the end of ``nsjax simulate``."""
+"""Report of a run in words, for ``print(traj)`` and the end of ``nsjax simulate``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from nsjax.core.system import contact_names, gap_units
 from nsjax.short import scale
 
 LISTED = 12
-"""Most contacts in the table."""
+"""Largest number of contacts in the table."""
 
 
 def report(traj: Any) -> str:
-    """Model, scheme, times, contacts, energy and what went wrong of one run.
+    """Model, scheme, times, contacts, energy and failures of one run, in lines.
 
     Args:
         traj: a `Trajectory`, not a batch.
 
     Returns:
-        Lines, the last one not ended.
+        Lines, without a line end after the last one.
     """
     system, t = traj.system, traj.t
     lines = [
@@ -42,14 +42,14 @@ def report(traj: Any) -> str:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """``"1.5 mm"`` of 0.0015 and ``"m"``."""
-    value = float(value) + 0.0  # of minus zero, zero
+    """A number with a prefixed unit: ``"1.5 mm"`` for 0.0015 and ``"m"``."""
+    value = float(value) + 0.0  # turns minus zero into zero
     factor, printed = scale(value, unit)
     return f"{value * factor:.5g} {printed}"
 
 
 def contact_lines(traj: Any) -> list[str]:
-    """Contacts, penetration and residual, as far as they were saved; none without contacts."""
+    """Lines on contacts, penetration and residual, as far as saved; no lines for a run without contacts."""
     needed = (traj.impacts, traj.closed_time, traj.gap_min)
     if not traj.system.nc or any(x is None for x in needed):
         return []
@@ -71,7 +71,7 @@ def _deepest(traj: Any) -> np.ndarray:
 
 
 def contact_table(traj: Any) -> list[str]:
-    """Impacts, time and penetration of every contact, or of those with the most impacts."""
+    """Table of impacts, contact time and penetration of every contact, or of those with most impacts."""
     impacts = np.sum(np.asarray(traj.impacts), axis=0)
     closed = np.sum(np.asarray(traj.closed_time), axis=0)
     deepest = _deepest(traj)
@@ -90,7 +90,7 @@ def contact_table(traj: Any) -> list[str]:
 
 
 def energy_line(traj: Any) -> str:
-    """Energy at the ends."""
+    """Line on the energy at the start and the end of the run."""
     energy = np.asarray(traj["energy"])
     start, end = float(energy[0]), float(energy[-1])
     name = "energy" if traj.system.potential is not None else "kinetic energy"

@@ -1,4 +1,4 @@
-"""Quantities of a system by name, at a state or in the rows of a run: what sensors see."""
+"""Quantities of a system by name, at a state or in the rows of a run, for sensors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OF_CONTACTS = ("gap", "force", "impulse", "impacts")
 """Quantities of contacts, see `Trajectory.contact`."""
 
 OF_DRAGS = ("force", "impulse")
-"""Quantities of bounded rows: force or moment [N], [N m], and impulse."""
+"""Quantities of bounded rows: force [N] or moment [N m], and impulse."""
 
 FORCES = (("joint", "force"), ("joint", "torque"), ("body", "acceleration"))
 """Quantities of parts that need forces of contacts and constraints."""
@@ -47,13 +47,13 @@ FORCES = (("joint", "force"), ("joint", "torque"), ("body", "acceleration"))
 
 @dataclasses.dataclass(frozen=True)
 class QuantitySource:
-    """Where a quantity comes from.
+    """Source of a quantity in a system.
 
     Args:
         kind: ``"q"``, ``"v"``, ``"observable"``, ``"energy"``, ``"body"``, ``"joint"``, ``"load"``,
             ``"contact"``, ``"drag"`` (a bounded row) or ``"sensor"``.
         of: entry of q or v, name of the part, entries of the contacts, or the sensor.
-        field: which quantity of it.
+        field: name of the quantity of a part, contact or bounded row.
     """
 
     kind: str
@@ -62,20 +62,20 @@ class QuantitySource:
 
     @property
     def needs_rows(self) -> bool:
-        """Whether forces, or what happened since the row before, are in it."""
+        """Whether the quantity depends on forces, or on quantities accumulated since the row before."""
         if self.kind == "sensor":
             return bool(self.of.needs_forces)
         return self.kind in ("contact", "drag") or (self.kind, self.field) in FORCES
 
 
 def label_name(entry: str) -> str:
-    """``"theta1"`` of the label ``"theta1 [rad]"``."""
+    """Name in a label: ``"theta1"`` for ``"theta1 [rad]"``."""
     return entry.split(" [")[0]
 
 
 @functools.lru_cache(maxsize=1024)
 def place_of(system: System, name: Any) -> QuantitySource:
-    """Where a quantity comes from, by its name.
+    """Source of the quantity ``name``.
 
     Raises:
         InputError: for an unknown name, with the nearest known one.
@@ -118,7 +118,7 @@ def _of_sensor(system: System, sensor: Any) -> QuantitySource:
 
 
 def contacts_called(system: System, name: str) -> int | tuple[int, ...] | None:
-    """A contact by its label, or all contacts of a part; None for an unknown name."""
+    """Index of a contact by its label, or indices of all contacts of a part; None for an unknown name."""
     labels = system.labels.contacts
     if name in labels:
         return labels.index(name)
@@ -126,7 +126,7 @@ def contacts_called(system: System, name: str) -> int | tuple[int, ...] | None:
 
 
 def known(system: System) -> list[str]:
-    """Names of all quantities."""
+    """Names of all quantities of a system."""
     labels = system.labels
     found = [label_name(x) for x in (*labels.q, *labels.v, *labels.observables)] + list(ENERGIES)
     for kind, fields in FIELDS.items() if system.parts is not None else ():
@@ -137,7 +137,7 @@ def known(system: System) -> list[str]:
 
 
 def needed_rows(system: System, names: Sequence[Any]) -> tuple[str, ...]:
-    """Row quantities that must be kept for quantities by name.
+    """Row quantities that a run must keep for the quantities ``names``.
 
     Raises:
         InputError: for an unknown name.
@@ -147,7 +147,7 @@ def needed_rows(system: System, names: Sequence[Any]) -> tuple[str, ...]:
 
 
 def row_output(rows: Mapping[str, Any]) -> Output | None:
-    """Row quantities in the shape of scheme outputs; None if some are not kept."""
+    """Row quantities as an `Output` of a scheme; None if some are not kept."""
     kept: dict[str, Any] = {name: rows.get(name) for name in ROWS}
     if any(value is None for name, value in kept.items() if name not in NOTES):
         return None
@@ -165,12 +165,12 @@ def row_output(rows: Mapping[str, Any]) -> Output | None:
 
 
 def read(system: System, name: Any, *row: Any) -> Array:
-    """A quantity by its name, of prepared and refreshed params.
+    """A quantity by its name, with prepared and refreshed params.
 
     Args:
-        name: of it, or a sensor.
-        row: ``t, q, v, output, p``; ``output`` are forces, and what happened since the row before, of
-            `row_output`.
+        name: its name, or a sensor.
+        row: ``t, q, v, output, p``; ``output``, from `row_output`, holds forces and the quantities
+            accumulated since the row before.
     """
     t, q, v, output, p = row
     place = place_of(system, name)
@@ -205,7 +205,7 @@ def _of_contact(output: Any, which: np.ndarray, field: str) -> Array:
 
 @functools.partial(jax.jit, static_argnames=("system", "name"))
 def read_rows(system: System, name: Any, params: PyTree, rows: tuple[Any, ...]) -> Array:
-    """A quantity in all rows ``t, q, v, output`` of a run, of params as the user gives them."""
+    """A quantity in all rows ``t, q, v, output`` of a run, with params as the user gives them."""
     ready = prepared(system, params)
 
     def at(t: Array, q: Array, v: Array, output: Any) -> Array:

@@ -1,8 +1,7 @@
-"""What a system looks like: shapes as points in the axes of the world, at an instant.
+"""Pictures of a system: shapes as points in the axes of the world, at an instant.
 
 `nsjax.System.shapes` returns a `Picture` of them; `nsjax.animate` and `nsjax.to_paraview` draw it at the
-rows of a run. Points of the plane are (x, y), of space (x, y, z), in metres; a row that is not a number
-breaks a line.
+rows of a run. Points of the plane are (x, y), of space (x, y, z), in metres; a row of nan breaks a line.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ import numpy as np
 from nsjax.types import Array, record
 
 ROUND = 48
-"""Edges of the polygons that are drawn for circles: half a pixel off one of 250 pixels radius."""
+"""Edges of the polygons that are drawn for circles: an error of half a pixel at a radius of 250 pixels."""
 
 AROUND = 16
-"""Edges around bodies of revolution, whose shading hides them."""
+"""Edges around bodies of revolution, which shading hides."""
 
 RINGS = 6
 """Rings of a half sphere."""
 
 KINDS = ("line", "area", "mesh", "dots", "plane")
-"""What points are: a polyline; a closed polygon, filled, in the plane; corners of triangles, in space;
-single points; a point of a line or plane and the tip of its unit normal there, drawn as far as everything
-else reaches.
+"""Kinds of shapes, by the meaning of their points: a polyline; a closed polygon, filled, in the plane;
+corners of triangles, in space; single points; a point of a line or plane and the tip of its unit normal
+there, drawn as far as all other shapes reach.
 """
 
 ROLES = ("body", "joint", "spring", "ground")
@@ -36,16 +35,16 @@ ROLES = ("body", "joint", "spring", "ground")
 
 @record(static=("name", "kind", "role", "faces", "quantity"))
 class Shape:
-    """Something that is drawn.
+    """A line, area, mesh or set of points that is drawn.
 
     Args:
         points: (n, 2) or (n, 3) at an instant [m].
-        name: of the part.
+        name: name of the part.
         kind: one of `KINDS`.
         role: one of `ROLES`.
-        faces: of a mesh, triples of points.
-        values: (n,) numbers at the points of a mesh, which give it its colour; None: that of its role.
-        quantity: what they are, ``"name [unit]"``.
+        faces: triangles of a mesh, as triples of indices of points.
+        values: (n,) numbers at the points of a mesh, which give its colour; None: the colour of its role.
+        quantity: label of the values, ``"name [unit]"``.
 
     Example:
         >>> import jax.numpy as jnp
@@ -65,7 +64,7 @@ class Shape:
 
 @record()
 class Places:
-    """Where contacts act: points (nc, d) [m], unit normals (nc, d) towards the body that is pushed,
+    """Places where contacts act: points (nc, d) [m], unit normals (nc, d) towards the body that is pushed,
     tangents (nc, nt, d). Contacts without a place have nan.
 
     Example:
@@ -84,13 +83,13 @@ class Places:
 
 @record(static=("note", "axes"))
 class Picture:
-    """Everything that is drawn at an instant.
+    """Picture of a system at an instant.
 
     Args:
-        shapes: one or more.
-        contacts: where contact forces act; None: they are not drawn.
+        shapes: one or more shapes.
+        contacts: places where contact forces act; None: they are not drawn.
         magnified: factor by which small displacements are drawn larger, None: 1.
-        note: what is magnified.
+        note: name of the displacements that are magnified.
         axes: names of the coordinates.
 
     Example:
@@ -108,7 +107,7 @@ class Picture:
 
 
 def points(*given: Any) -> Array:
-    """Rows of numbers or traced scalars.
+    """Array of points given by numbers or traced scalars.
 
     Args:
         given: points of d coordinates each [m].
@@ -125,12 +124,12 @@ def points(*given: Any) -> Array:
 
 
 def placed(local: Any, origin: Any, turn: Any = None) -> Array:
-    """Points of body axes in the axes of the world.
+    """Points given in body axes, in the axes of the world.
 
     Args:
         local: (n, d) in body axes [m].
-        origin: of the body (d,) [m].
-        turn: angle [rad] in the plane, matrix (3, 3) in space, body to world; None: none.
+        origin: (d,) origin of the body axes [m].
+        turn: angle [rad] in the plane, matrix (3, 3) in space, body to world; None: no rotation.
 
     Returns:
         (n, d) [m].
@@ -155,7 +154,7 @@ def disc(radius: Any, spoke: bool = True) -> Array:
 
     Args:
         radius: [m].
-        spoke: whether it has one along x, which shows how it turns.
+        spoke: whether to draw a spoke along x, which shows how the disc turns.
 
     Example:
         >>> from nsjax.shapes import ROUND, disc
@@ -210,7 +209,7 @@ BOX_FACES = (
     (0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1),
     (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3),
 )  # fmt: skip
-"""Corners of a box in half edges, and its faces."""
+"""Corners of a box in units of its half edges, and its faces."""
 
 
 def box(half: Any) -> Array:
@@ -232,11 +231,11 @@ def lathe_faces(rings: int, around: int = AROUND) -> tuple[tuple[int, int, int],
     """Triangles between rings of points, one ring after the other.
 
     Args:
-        rings: how many.
-        around: points of a ring.
+        rings: number of rings.
+        around: number of points of a ring.
 
     Returns:
-        Triples of points, ``2 around (rings - 1)`` of them.
+        Triples of indices of points, ``2 around (rings - 1)`` of them.
 
     Example:
         >>> from nsjax.shapes import lathe_faces
@@ -345,11 +344,11 @@ COILS = 6
 
 
 def zigzag(start: Any, end: Any, width: Any) -> Array:
-    """A spring (n, d) between two points.
+    """Line (n, d) of a spring between two points.
 
     Args:
         start, end: (d,) [m].
-        width: half of it [m].
+        width: half the width of the coils [m].
 
     Example:
         >>> from nsjax.shapes import zigzag
@@ -372,12 +371,12 @@ def zigzag(start: Any, end: Any, width: Any) -> Array:
 
 
 def level(point: Any, normal: Any, name: str = "ground") -> Shape:
-    """A plane of space or line of the plane that reaches as far as everything else.
+    """A floor or wall: a plane in space, or a line in the plane, that reaches as far as all other shapes.
 
     Args:
-        point: of it (d,) [m].
-        normal: unit vector (d,).
-        name: what it is called.
+        point: one of its points (d,) [m].
+        normal: its unit normal (d,).
+        name: its name.
 
     Example:
         >>> from nsjax.shapes import level

@@ -1,4 +1,4 @@
-"""Records in one line, and numbers with prefixed units."""
+"""Short forms of values: records in one line, and numbers with prefixed units."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def scale(values: Any, unit: str) -> tuple[float, str]:
 
 
 def record_repr(record: Any) -> str:
-    """``Name(field=value, ...)``, fields without content left out."""
+    """A record as ``Name(field=value, ...)``, without fields that are None."""
     fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
     shown = ", ".join(f"{name}={short(x)}" for name, x in fields.items() if x is not None)
     return f"{type(record).__qualname__}({shown})"
 
 
 def as_html(value: Any) -> str:
-    """What ``print`` shows, for a notebook."""
+    """The text that ``print`` shows, as HTML for a notebook."""
     return f"<pre>{html.escape(str(value))}</pre>"

@@ -1,4 +1,4 @@
-"""A run: compiled calls of the time loop for any length, static lengths inside transformations."""
+"""Runs: compiled calls of the time loop for any length, and static lengths inside transformations."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ P = ParamSpec("P")
 CHUNK_BYTES = 2**23
 CHUNK_ROWS = 4096
 PROGRESS_STEPS = 400_000
-"""An eager run is cut into compiled calls of at most this many rows, bytes of rows and steps."""
+"""Most bytes of rows, rows, and steps of one compiled call of a run outside transformations."""
 
 SOLVED = 4
-"""Solutions of a step, in sizes of its velocities and rows: 1 to 4, most for Bathe with two solves."""
+"""Size of the solutions of a step relative to its velocities and rows: 1 to 4, largest for Bathe with two
+solves."""
 
 
 def _unpacked(run: Callable[P, Trajectory]) -> Callable[P, Trajectory]:
-    """A run that answers a whole problem in place of its three values with what to write."""
+    """The function ``run`` with an error sentence if it is given a problem instead of its three values."""
 
     @functools.wraps(run)
     def asked(*args: P.args, **kwargs: P.kwargs) -> Trajectory:
@@ -76,8 +77,8 @@ def simulate(
     progress: Callable[[int, int], None] | None = None,
     inputs: Mapping[str, Any] | None = None,
 ) -> Trajectory:
-    """Runs ``steps`` steps of a scheme and returns every ``every``-th state with what happened
-    between.
+    """Runs ``steps`` steps of a scheme and returns every ``every``-th state, with forces, impulses and
+    impacts between these states.
 
     ``t_k = t_0 + k dt`` is computed, never accumulated. Called with plain numbers, a run of another
     length or with other numbers does not compile again. Inside `jax.jit`, `jax.vmap`, `jax.grad` and
@@ -99,23 +100,23 @@ def simulate(
             the scheme's own. It changes derivatives, and values by rounding only; programs that are not
             differentiated do not depend on it.
         events: keep a list of the first ``events`` impacts.
-        notes: keep ``traj.notes`` and ``traj.margin``, which tell what the events of the run mean for its
-            derivatives. `nsjax.check_gradient` and `nsjax.identify` look at them of their own accord.
+        notes: keep ``traj.notes`` and ``traj.margin``, which show what the events of the run mean for its
+            derivatives. `nsjax.check_gradient` and `nsjax.identify` always use them.
         carry: ``traj.carry`` of an earlier run, to continue it bit for bit instead of starting at
             ``state``.
         progress: called as ``progress(steps_done, steps)`` between compiled calls.
-        inputs: a `nsjax.table` over time by the name of a number or motor, see `nsjax.driven`.
+        inputs: tables over time (`nsjax.table`) by the name of a number or motor, see `nsjax.driven`.
 
     Returns:
-        A `Trajectory`; ``traj.raise_for_status()`` tells whether all steps went well.
+        A `Trajectory`; ``traj.raise_for_status()`` raises an error unless all steps went well.
 
     Raises:
-        InputError: before any work, for input that cannot be run, a carry of another scheme or system
-            included.
+        InputError: before any work, for input that cannot be run, including a carry of another scheme or
+            system.
 
     Limits: the derivative with ``gradient="saltation"`` is that of the motion to first order in dt, as
-    far as the motion has one; ``traj.notes`` (``notes=True``) tells where it is one-sided or a
-    selection. It is of first order: a second differentiation through contacts is refused.
+    far as the motion has one; ``traj.notes`` (``notes=True``) shows where it is one-sided or a
+    selection. Only first derivatives exist: a second differentiation through contacts is refused.
 
     Example:
         >>> import nsjax
@@ -146,13 +147,13 @@ def simulate(
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """A run that has been looked at and can begin.
+    """A run whose input has been checked, and that can begin.
 
     Args:
         program, scheme, params, state, dt: as the time loop takes them.
-        run: its start.
-        rows: to be saved beside that of the start, each after ``every`` steps.
-        traced: whether it stands in a transformation.
+        run: state of the loop at the start.
+        rows: number of rows to be saved after that of the start, each after ``every`` steps.
+        traced: whether the run is inside a transformation.
     """
 
     program: LoopProgram
@@ -171,7 +172,7 @@ def checked(
     time: float | None, every: int, save: Sequence[str] | None, gradient: str | None, events: int,
     notes: bool, carry: Continuation | None, progress: Any,
 ) -> Call:  # fmt: skip
-    """What `simulate` looks at before any work.
+    """The `Call` of `simulate`, after all checks of its input.
 
     Raises:
         InputError: for input that cannot be run.
@@ -215,7 +216,7 @@ def checked(
 
 
 def _continued(carry: Any) -> State:
-    """The state to continue from."""
+    """The state from which a carry continues."""
     if isinstance(carry, Continuation):
         return carry.carry.state
     raise InputError(f"carry is of type {type(carry).__name__}; give traj.carry of an earlier run")
@@ -224,7 +225,7 @@ def _continued(carry: Any) -> State:
 def _check_carry(
     program: LoopProgram, scheme: Scheme, params: PyTree, step: Array, carry: Continuation
 ) -> None:
-    """Refuses what another scheme, or the same on another system, has left."""
+    """Refuses a carry of another scheme, or of the same scheme on another system."""
     if carry.scheme not in ("", scheme.name):
         raise InputError(
             f"carry: it is of a run of {carry.scheme}, not of {scheme.name}; continue with the scheme that "
@@ -242,7 +243,7 @@ def _check_carry(
 
 @functools.lru_cache(maxsize=256)
 def _memory(program: LoopProgram, structure: Any, leaves: tuple[tuple[Any, Any], ...]) -> Any:
-    """`tree_shapes` of what a scheme remembers at the start of a run."""
+    """`tree_shapes` of the memory of a scheme at the start of a run."""
     whole = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*x) for x in leaves])
     begin = functools.partial(begin_run, program)
     return tree_shapes(jax.eval_shape(lambda x: begin(*x, None).next.carry.memory, whole))
@@ -259,7 +260,7 @@ def _advance(
 def _rows(
     program: LoopProgram, scheme: Scheme, params: PyTree, run: RunState, dt: Array, counts: Array
 ) -> tuple[RunState, dict[str, Array | None]]:
-    """The rows of that call."""
+    """State of the run and rows of `_advance`."""
     return lax.scan(functools.partial(run_row, prepare_run(program, scheme, params, dt)), run, counts)
 
 
@@ -279,8 +280,8 @@ def most_rows(call: Call) -> int:
 
 
 def some_rows(call: Call, run: RunState, done: int, count: int) -> tuple[RunState, dict[str, Any]]:
-    """The next ``count`` rows, at most `most_rows`, after ``done``; -1 of them before that of the start,
-    which takes no steps. One program serves any number of them.
+    """State and rows of the next ``count`` rows, at most `most_rows`, after ``done`` rows; with ``done =
+    -1`` the first one is the row of the start, which takes no steps. One program serves any number of rows.
     """
     counts = np.zeros(_chunk_rows(call.program.system), int)
     counts[:count] = call.every
@@ -298,12 +299,12 @@ def some_rows(call: Call, run: RunState, done: int, count: int) -> tuple[RunStat
 
 
 def joined_rows(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Rows of several calls as those of one."""
+    """Rows of several calls, joined."""
     return dict(jax.tree.map(lambda *x: np.concatenate(x), *parts))
 
 
 def _run_eager(call: Call, progress: Callable[[int, int], None] | None) -> tuple[RunState, dict[str, Any]]:
-    """Calls of `_advance` until all rows are there."""
+    """State of the run and all rows, by calls of `_advance`."""
     check_rows(call.rows, row_bytes(call.program), traced=False)
     parts: list[dict[str, Any]] = []
     run, done, per_call = call.run, -1, most_rows(call)
@@ -319,13 +320,13 @@ def _run_eager(call: Call, progress: Callable[[int, int], None] | None) -> tuple
 
 @tracing(INSIDE)
 def _run_traced(call: Call) -> tuple[RunState, dict[str, Any]]:
-    """The same rows with static lengths, for use inside transformations.
+    """State of the run and all rows with static lengths, for use inside transformations.
 
     Reverse mode keeps the carries and solutions of the steps if they fit into a budget
-    (`nsjax.core.blocks`); else those of blocks, of several rows or of parts of a row.
+    (`nsjax.core.blocks`); else only those between blocks, of several rows or of parts of a row.
     """
     program, scheme, dt, rows, every = call.program, call.scheme, call.dt, call.rows, call.every
-    # arrays of numpy cannot be read at a place that is traced, as a model may do with its tables
+    # arrays of numpy cannot be read at a traced index, as a model may do with its tables
     params = jax.tree.map(jnp.asarray, call.params)
     setup = prepare_run(program, scheme, params, dt)
     row = functools.partial(run_row, setup)

@@ -18,7 +18,7 @@ DIVERGED = 64
 CONTACT_JAMMED = 128
 CANDIDATES_LOST = 256
 
-# In the order in which a cause produces the next one: the first set bit is what failed first.
+# In the order in which one failure causes the next: the first bit that is set is the first cause.
 SENTENCES: dict[int, tuple[str, str]] = {
     DIVERGED: (
         "the motion diverges or overshoots: it oscillates faster than any scheme follows with this dt, "

@@ -1,4 +1,4 @@
-"""Many environments of one stepper, step by step."""
+"""Batches of one stepper, whose lanes advance together step by step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StepBatch:
     """Pure functions `reset`, `step` and `observe` of many lanes, see `nsjax.Stepper.batch`.
 
     Args:
-        stepper: of one lane.
+        stepper: stepper of one lane.
         lanes: number of lanes.
     """
 
@@ -33,15 +33,15 @@ class StepBatch:
     lanes: int
 
     def reset(self, params: PyTree = None, state: State | None = None) -> StepperCarry:
-        """The carries at the starts, lanes first.
+        """The carries of all lanes at their starts, lanes first.
 
         Args:
-            params, state: as of `nsjax.Stepper.reset`; a leaf with one axis more than the problem's own, of
-                ``lanes`` entries, has a value for each lane, any other is common to all. None: the
-                problem's own.
+            params, state: see `nsjax.Stepper.reset`; a leaf with one axis more than the problem's own, of
+                ``lanes`` entries, has a value for each lane, any other leaf is common to all. None: those
+                of the problem.
 
         Raises:
-            InputError: for a leaf with another number of lanes, and as of `nsjax.Stepper.reset`.
+            InputError: for a leaf with another number of lanes, and as `nsjax.Stepper.reset`.
         """
         problem = self.stepper.problem
         given = {"params": params, "state": state}
@@ -75,28 +75,30 @@ class StepBatch:
         """One step of every lane.
 
         Args:
-            carry: of `reset` or of the step before.
-            u: inputs as of `nsjax.Stepper.step`, lanes first: (lanes, input_size), (lanes,) for one input,
+            carry: result of `reset` or of the step before.
+            u: inputs as in `nsjax.Stepper.step`, lanes first: (lanes, input_size), (lanes,) for one input,
                 or a mapping of such arrays.
 
         Returns:
             The next carries and rows, lanes first.
 
         Raises:
-            InputError: for another number of lanes, and as of `nsjax.Stepper.step`.
+            InputError: for another number of lanes, and as `nsjax.Stepper.step`.
         """
         u = jax.tree.map(jnp.asarray, u)
         self._check("step: u", jax.tree.leaves(u))
         return self._mapped(lambda own, x: self.stepper.step(own, x), carry, u)
 
     def observe(self, carry: StepperCarry) -> StepRow:
-        """What the last step of every lane gave, see `nsjax.Stepper.observe`."""
+        """The rows of the last step of every lane, see `nsjax.Stepper.observe`."""
         return self._mapped(lambda own, _: (own, self.stepper.observe(own)), carry, None)[1]
 
     def _mapped(
         self, one: Callable[[StepperCarry, Any], tuple[StepperCarry, StepRow]], carry: StepperCarry, u: Any
     ) -> tuple[StepperCarry, StepRow]:
-        """A function of every lane. Params of lanes, which no step changes, are not written again."""
+        """Carries and rows of the function ``one`` in every lane. Params of lanes, which no step changes,
+        are not written again.
+        """
 
         def lane(both: tuple[StepperCarry, Any]) -> tuple[StepperCarry, StepRow]:
             after, row = one(*both)

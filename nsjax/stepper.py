@@ -1,4 +1,4 @@
-"""Steps one by one: the time loop's own row of steps as a pure function, for controllers and policies."""
+"""Steppers: the steps of the time loop one by one, as a pure function, for controllers and policies."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class StepperCarry:
-    """What goes from one step to the next.
+    """State of a stepper between two steps.
 
     Args:
-        run: what the time loop carries.
-        last: inputs (m,) at the end of the step before, from which linear ones go on.
-        own: params and constants, where `Stepper.reset` was given params of its own.
+        run: state of the time loop.
+        last: inputs (m,) at the end of the step before, from which linear inputs continue.
+        own: params and constants, if `Stepper.reset` was given other params than those of the problem.
     """
 
     run: RunState
@@ -63,14 +63,14 @@ class StepperCarry:
 
 @record()
 class StepRow(RowQuantities):
-    """What a step gives.
+    """Results of a step.
 
     Args:
-        t, q (nq,), v (nv,): at its end.
-        outputs: by the names asked for.
+        t, q (nq,), v (nv,): time, position and velocity at its end.
+        outputs: values by the names in ``outputs`` of `nsjax.stepper`.
         status: bits of `nsjax.status` of all steps so far.
 
-    Row quantities as of `nsjax.Trajectory`, those asked for with ``save``.
+    Row quantities are those of `nsjax.Trajectory` that ``save`` of `nsjax.stepper` names.
     """
 
     t: Array
@@ -85,16 +85,16 @@ class Stepper:
     """Pure functions `reset` and `step` of a problem, see `nsjax.stepper`.
 
     Args:
-        problem: with its inputs.
-        scheme: of the steps.
+        problem: the problem as it was given, before it reads inputs.
+        scheme: the scheme of the steps.
         dt: step size of the scheme [s].
         inputs: places of the inputs.
         sizes: shapes of the inputs.
         hold: ``"held"`` or ``"linear"``.
-        outputs: names of what steps give.
+        outputs: names of the outputs, or sensors.
         substeps: steps of the scheme in one step.
         program: static part of the loop.
-        ready: params and constants of the problem's own numbers.
+        ready: prepared params and constants for the numbers of the problem.
     """
 
     problem: Problem
@@ -123,16 +123,16 @@ class Stepper:
 
     @property
     def input_size(self) -> int:
-        """Entries of ``u``."""
+        """Number of entries of ``u``."""
         return sum(int(np.prod(x)) for x in self.sizes)
 
     def reset(self, params: PyTree = None, state: State | None = None) -> StepperCarry:
         """The carry at a start.
 
         Args:
-            params: of the model, ``problem.params`` with other numbers; None: the problem's own. They then
-                go with the carry, so that batches may have different ones and derivatives reach them.
-            state: None: the problem's own.
+            params: ``problem.params`` with other numbers, which are kept in the carry, so that batches may
+                have different ones and derivatives reach them; None: those of the problem.
+            state: start; None: that of the problem.
 
         Raises:
             InputError: for params or a state of another form.
@@ -153,10 +153,10 @@ class Stepper:
         """One step of the size ``dt`` (``substeps`` steps of the scheme).
 
         Args:
-            carry: of `reset` or of the step before.
+            carry: result of `reset` or of the step before.
             u: inputs, an array (input_size,) in the order of ``names``, one number for one input, or a
-                mapping by name. Held: over the step. Linear: reached at its end, from those of the step
-                before.
+                mapping by name. Held inputs count over the step; linear inputs are reached at its end, from
+                those of the step before.
 
         Returns:
             The next carry, and a `StepRow`.
@@ -173,7 +173,7 @@ class Stepper:
         return StepperCarry(run=run, last=last, own=carry.own), self._made(params, run, row)
 
     def observe(self, carry: StepperCarry) -> StepRow:
-        """What the last step gave, without forces: outputs of a start for a policy."""
+        """The row of the last step, without forces, for instance the outputs of a start for a policy."""
         check_carry("observe", carry)
         params, constants = self.ready if carry.own is None else carry.own
         if self.names:
@@ -183,15 +183,15 @@ class Stepper:
         return self._made(params, run, row)
 
     def batch(self, lanes: int) -> StepBatch:
-        """Many environments at once: the same functions with ``lanes`` values first in all they take and
-        give, for policies that answer all of them together.
+        """Batch of this stepper: the same functions with ``lanes`` values first in all arguments and
+        results, for policies that answer all lanes together.
 
-        On a CPU a step takes the lanes one after the other in one kernel: a lane costs what a single step
-        costs, and has its bits. (`jax.vmap` makes every lane pay for contact and search wherever one has
+        On a CPU a step takes the lanes one after the other in one kernel: a lane costs as much as a single
+        step, and has its bits. (With `jax.vmap` every lane pays for contacts and searches if one lane has
         them.) On a GPU they run side by side. Derivatives pass, forward and in reverse.
 
         Args:
-            lanes: their number.
+            lanes: number of lanes.
 
         Raises:
             InputError: for a number that is not whole or below one.
@@ -227,7 +227,7 @@ class Stepper:
         return StepRow(t=t, q=q, v=v, outputs=found, status=run.status, **row)
 
     def _params(self, params: PyTree) -> PyTree:
-        """With the inputs as the params have them."""
+        """Checked params, with the inputs at the values that these params have."""
         params = checks.canonical(params, "params")
         if type(params) is not type(self.problem.params) and not isinstance(params, DrivenParams):
             raise InputError(
@@ -285,13 +285,13 @@ class Stepper:
 
 
 def check_carry(who: str, carry: Any) -> None:
-    """Refuses what is no carry."""
+    """Refuses a value that is no `StepperCarry`."""
     if not isinstance(carry, StepperCarry):
         raise InputError(f"{who}: carry = {carry!r}; give what reset() or the step before returned")
 
 
 def own_segments(problem: Problem, places: Inputs, hold: str) -> dict[str, Segment]:
-    """Inputs as a problem has them."""
+    """Inputs with the values that a problem has."""
     values = {name: jnp.asarray(value_of(problem, key), float) for name, key in places.keys}
     return segments(jnp.zeros(()), values, hold)
 
@@ -299,7 +299,7 @@ def own_segments(problem: Problem, places: Inputs, hold: str) -> dict[str, Segme
 def segments(
     t: Array, values: dict[str, Array], hold: str, slopes: dict[str, Array] | None = None
 ) -> dict[str, Segment]:
-    """Inputs of a step that begins at ``t`` with these values."""
+    """Inputs of a step that begins at ``t`` with the given values and, if linear, ``slopes``."""
     if hold == "held":
         return {name: Segment(start=t, value=x) for name, x in values.items()}
     rates = {name: jnp.zeros_like(x) for name, x in values.items()} if slopes is None else slopes
@@ -317,22 +317,22 @@ def stepper(
     outputs: Sequence[Any] = (), hold: str = "held", substeps: int = 1, save: Sequence[str] = (),
     gradient: str | None = None,
 ) -> Stepper:  # fmt: skip
-    """A problem step by step, for feedback, policies and learning: pure functions for `jax.lax.scan`,
-    `jax.vmap`, `jax.lax.map`, `jax.jit` and derivatives. A step is that of `nsjax.simulate`.
+    """A stepper of a problem, for feedback, policies and learning: pure functions for `jax.lax.scan`,
+    `jax.vmap`, `jax.lax.map`, `jax.jit` and derivatives. Its steps are those of `nsjax.simulate`.
 
     Args:
-        problem: whose numbers may be traced.
-        scheme: of the steps.
-        dt: of one step [s], between two inputs.
-        inputs: names of numbers that every step is given, as of `nsjax.driven`: ``"motor"``,
+        problem: a problem, whose numbers may be traced.
+        scheme: the scheme of the steps.
+        dt: time of one step [s], between two inputs.
+        inputs: names of the numbers that every step is given, as in `nsjax.driven`: ``"motor"``,
             ``"push.value[1]"``.
-        outputs: what every step gives in ``step.outputs``: names as of `Trajectory.sensor` (``"cart.x"``,
-            ``"rod.velocity"``, ``"foot.force"``), or sensors of `nsjax.multibody.sensor`.
-        hold: ``"held"``: an input counts over its step. ``"linear"``: it is reached at its end from that of
-            the step before; at a start from the problem's own number.
+        outputs: quantities that every step returns in ``step.outputs``: names as in `Trajectory.sensor`
+            (``"cart.x"``, ``"rod.velocity"``, ``"foot.force"``), or sensors of `nsjax.multibody.sensor`.
+        hold: ``"held"``: an input counts over its step. ``"linear"``: it is reached at the end of its step,
+            from that of the step before; at a start from the number of the problem.
         substeps: steps of the scheme in every step.
-        save: names of row quantities that every step gives beside these, see `Trajectory`.
-        gradient: as of `nsjax.simulate`; None: the scheme's own.
+        save: names of row quantities that every step returns in addition, see `Trajectory`.
+        gradient: as in `nsjax.simulate`; None: that of the scheme.
 
     Returns:
         A `Stepper` with ``reset(params=None, state=None) -> carry`` and ``step(carry, u) -> (carry,
@@ -341,8 +341,8 @@ def stepper(
     Raises:
         InputError: for an unknown input, output or quantity, before any work.
 
-    Limits: its steps carry derivatives, whether they are asked for or not; they cost nothing where they are
-    not. Inputs as of `nsjax.driven`. Accelerations and joint forces as outputs of mechanisms with
+    Limits: steps have derivatives in any case; these cost nothing if they are not used. For inputs the
+    limits of `nsjax.driven` hold. Accelerations and joint forces as outputs of mechanisms with
     constraints call a library in every step, which is then no longer one kernel.
 
     Example:

@@ -1,4 +1,4 @@
-"""What a figure needs before it is shown: no empty panels, legends beside the curves, labels with room."""
+"""Last corrections of a figure: no empty panels, legends beside the curves, labels with room."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
 
 PLACES = 10
-"""Numbers of matplotlib's places for a legend, from 1 on; 2 is the upper left."""
+"""End of matplotlib's numbers of places for a legend, which begin with 1; 2 is the upper left."""
 
 MANTISSAS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 2.0, 3.0, 5.0, 7.0), tuple(range(1, 10)))
-"""Labelled parts of a decade, the first that gives two labels is taken."""
+"""Sets of labelled parts of a decade; the first set that gives two labels is taken."""
 
 SAME = 1.5
-"""Curves nearer than this everywhere [pixels of 100 dpi] cannot be told apart."""
+"""Distance below which two curves cannot be distinguished, if it holds everywhere [pixels of 100 dpi]."""
 
 DASHES = (0.0, (2.2, 1.6))
 NEAR = 3.0
@@ -27,11 +27,11 @@ NEAR = 3.0
 
 
 def tidy(figure: Figure) -> None:
-    """Removes panels without data, labels short logarithmic axes, tells curves apart that cover each other,
-    and moves legends off the curves.
+    """Removes panels without data, labels short logarithmic axes, makes curves that cover each other
+    distinguishable, and moves legends off the curves.
 
     Args:
-        figure: drawn on already.
+        figure: a figure with its curves.
 
     Limits: grids in grids are not made smaller.
 
@@ -60,7 +60,7 @@ def tidy(figure: Figure) -> None:
 
 
 def has_data(axes: Axes) -> bool:
-    """Whether anything is drawn on a panel but lines that mark a value."""
+    """Whether a panel shows anything except lines that mark a value."""
     if axes.name != "rectilinear" or not axes.axison or axes.images or axes.patches or axes.texts:
         return True
     lines = [x for x in axes.lines if x.get_transform() == axes.transData]
@@ -69,7 +69,7 @@ def has_data(axes: Axes) -> bool:
 
 
 def _close_gaps(figure: Figure) -> None:
-    """Panels without data go, and rows and columns of their grids that are empty then."""
+    """Removes panels without data, and rows and columns of their grids that are empty then."""
     there = [(axes, axes.get_subplotspec()) for axes in figure.axes]
     placed = [(axes, spec) for axes, spec in there if spec is not None]
     for grid in {id(spec.get_gridspec()): spec.get_gridspec() for _, spec in placed}.values():
@@ -97,7 +97,7 @@ def _close_grid(grid: Any, placed: list[tuple[Axes, Any]]) -> None:
         r = [rows.index(k) for k in spec.rowspan if k in rows]
         c = [columns.index(k) for k in spec.colspan if k in columns]
         axes.set_subplotspec(fresh[r[0] : r[-1] + 1, c[0] : c[-1] + 1])
-        if r[-1] == len(rows) - 1:  # what stood below or beside may have held the labels of both
+        if r[-1] == len(rows) - 1:  # a removed panel below may have had the label
             axes.xaxis.set_tick_params(labelbottom=True)
             below = [x for (_, k), (x, _) in names.items() if k == spec.colspan.start and x]
             axes.set_xlabel(axes.get_xlabel() or (below or [""])[-1])
@@ -106,7 +106,7 @@ def _close_grid(grid: Any, placed: list[tuple[Axes, Any]]) -> None:
 
 
 def _label_logarithm(axis: Any) -> None:
-    """Whole powers of ten where there are two; else as many plain numbers, none between them."""
+    """Labels a logarithmic axis: whole powers of ten if there are two; else plain numbers."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
 
     low, high = sorted(axis.get_view_interval())
@@ -128,7 +128,7 @@ def _label_logarithm(axis: Any) -> None:
 
 
 def printed(x: float) -> str:
-    r"""A number at an axis.
+    r"""Text of a number at an axis.
 
     Example:
         >>> from nsjax.tidy import printed
@@ -143,7 +143,7 @@ def printed(x: float) -> str:
 
 
 def _tell_apart(axes: Axes) -> None:
-    """A curve that covers an earlier one of the same look is dashed, with larger open markers."""
+    """Dashes a curve that covers an earlier curve of the same look, and gives it larger open markers."""
     seen: list[tuple[Any, np.ndarray]] = []
     for line in axes.lines:
         points = line.get_transform().transform(np.asarray(line.get_xydata(), float))
@@ -165,7 +165,7 @@ def _covers(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _drawn(axes: Axes) -> Iterator[np.ndarray]:
-    """Points of everything drawn on a panel (n, 2) [pixels], those of curves close to each other."""
+    """Points (n, 2) [pixels] of everything drawn on a panel; curves have points close to each other."""
     for line in axes.lines:
         points = line.get_transform().transform(np.asarray(line.get_xydata(), float))
         points = points[np.isfinite(points).all(axis=1)]
@@ -182,13 +182,13 @@ def _drawn(axes: Axes) -> Iterator[np.ndarray]:
 
 
 def _together(figure: Figure, axes: Axes) -> list[Axes]:
-    """A panel and those drawn over it."""
+    """A panel and the panels drawn over it."""
     place = axes.get_position().bounds
     return [x for x in figure.axes if np.allclose(x.get_position().bounds, place)]
 
 
 def covered(figure: Figure, axes: Axes, box: Any) -> int:
-    """Points of the curves of a panel inside a box [pixels]; the figure has been drawn."""
+    """Number of points of the curves of a panel inside a box [pixels], after the figure has been drawn."""
     low, high = np.array([box.x0, box.y0]) - NEAR, np.array([box.x1, box.y1]) + NEAR
     inside = axes.get_window_extent()
     count = 0
@@ -202,7 +202,7 @@ def covered(figure: Figure, axes: Axes, box: Any) -> int:
 
 
 def _place(figure: Figure, axes: Axes, legend: Legend) -> None:
-    """A legend inside its panel moves off the curves; the panel grows upwards if there is no room."""
+    """Moves a legend inside its panel off the curves; extends the panel upwards if there is no room."""
     box, frame = legend.get_window_extent(), axes.get_window_extent()
     outside = box.x1 <= frame.x0 or box.x0 >= frame.x1 or box.y1 <= frame.y0 or box.y0 >= frame.y1
     if outside or not covered(figure, axes, box):

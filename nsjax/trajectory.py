@@ -1,4 +1,4 @@
-"""What a run returns: saved rows, the impact list, the first failure, and what continues it."""
+"""Records that a run returns: saved rows, impact list, first failure, and its continuation."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Continuation:
         carry: state and memory of the scheme.
         origin: time at which the step counter was zero [s].
         index: steps taken since then; ``t = origin + index dt``, never accumulated.
-        dt: step size of these steps; another one starts a new count at the present time.
-        scheme: name of the scheme; "" of files that did not say it.
-        impulses: where its impulses act, see `nsjax.core.Scheme`; "" likewise.
+        dt: step size of these steps [s]; another step size starts a new count at the present time.
+        scheme: name of the scheme; "" for files without it.
+        impulses: where its impulses act, see `nsjax.core.Scheme`; "" for files without it.
     """
 
     carry: Carry
@@ -68,17 +68,17 @@ class FirstFailure:
 
 @record()
 class Impacts:
-    """The first impacts of a run, step by step, in each in the order of time (``events=K`` of `simulate`).
+    """The first impacts of a run in the order of steps, and of time in each (``events=K`` of `simulate`).
 
     A contact that touches at the start of a run has no impact there: it was never open.
 
     Args:
-        count: number of impacts seen, which may exceed the K kept.
+        count: number of impacts of the run, which may exceed the K that are kept.
         time (K,), contact (K,): instant at which the gap closes [s], as `nsjax.schemes.localized` found it,
-            else by the gap's own rate inside the step (`nsjax.impacts.crossings`), with the derivative of
+            else from the gap's rate inside the step (`nsjax.impacts.crossings`), with the derivative of
             the time of the impact; contact -1 marks an unused place, whose numbers are NaN.
-        rate_before, rate_after (K,): normal gap rates around the impact [m/s].
-        impulse_normal (K,), impulse_tangential (K, nt): over the step [N s].
+        rate_before, rate_after (K,): normal gap rates before and after the impact [m/s].
+        impulse_normal (K,), impulse_tangential (K, nt): impulses over the step [N s].
     """
 
     count: Array
@@ -91,7 +91,7 @@ class Impacts:
 
 
 def _mean_force(name: str) -> property:
-    """The property of impulses ``name`` over the time since the previous row; zero in row 0."""
+    """Property that divides the impulses ``name`` by the time since the previous row; zero in row 0."""
 
     def mean(traj: Trajectory) -> Any:
         impulse = getattr(traj, name)
@@ -113,24 +113,25 @@ def _mean_force(name: str) -> property:
 class Trajectory(Views, ByName, RowQuantities):
     """Rows of a run; row 0 is the start.
 
-    Row quantities have the rows as first axis: forces of the last step before the row, the others since the
-    previous row; None where not saved. See `nsjax.core.quantities.RowQuantities` for what they are.
+    Row quantities have the rows as first axis: forces are those of the last step before the row, others are
+    accumulated since the previous row; None where not saved. `nsjax.core.quantities.RowQuantities` lists
+    them.
 
     Args:
         t (rows,), q (rows, nq), v (rows, nv): time, position, velocity.
         status: (), union of the status bits of all steps; 0 means that all went well.
-        first_failure: when and where the first of them was set.
-        events: impact list, None unless ``events=K`` was asked for.
-        carry: continues the run.
+        first_failure: step and contact of the first of them.
+        events: impact list, None unless ``events=K`` was given.
+        carry: continuation of the run.
         system, params: the model and its parameters, for derived quantities.
 
     ``traj.mean_force_normal`` (rows, nc), ``mean_force_tangential`` (rows, nc, nt),
-    ``mean_constraint_force`` (rows, nb) and ``mean_drag_force`` (rows, nd) are these impulses over the time
-    since the previous row [N], impacts included, and zero in row 0: what a plot of contact forces should
-    show, with rows some steps apart.
+    ``mean_constraint_force`` (rows, nb) and ``mean_drag_force`` (rows, nd) are the impulses divided by the
+    time since the previous row [N], impacts included, and zero in row 0: plots of contact forces should
+    show them, with rows some steps apart.
 
     ``traj[name]`` is a column by its label (``traj["theta1"]``), an observable of the model,
-    ``"kinetic"``, ``"potential"``, ``"energy"``, or a quantity of a part as of `sensor`
+    ``"kinetic"``, ``"potential"``, ``"energy"``, or a quantity of a part as in `sensor`
     (``traj["pin.force"]``). ``traj.body("rod")``, ``traj.joint("pin")``,
     ``traj.load("coil")`` and ``traj.contact("guide")`` show the parts of a mechanism by name.
     """
@@ -178,19 +179,17 @@ class Trajectory(Views, ByName, RowQuantities):
         return found if is_traced(found) else {k: np.asarray(x) for k, x in found.items()}
 
     def _outputs(self) -> Output | None:
-        """Saved rows in the shape of scheme outputs, for `System.observe`; None if some are not
-        saved.
-        """
+        """Saved rows as an `Output` of a scheme, for `System.observe`; None if some are not saved."""
         return row_output({name: getattr(self, name) for name in ROWS})
 
     def sensor(self, name: Any) -> Array:
-        """A quantity in all rows by its name (rows, ...).
+        """A quantity in all rows (rows, ...) by its name.
 
         Args:
-            name: a label, an observable or an energy as of ``traj[name]``; ``part.quantity`` of what
-                `body`, `joint`, `load` and `contact` show (``"rod.velocity"``, ``"pin.torque"``,
-                ``"coil.power"``, ``"foot.force"``), and ``"rod.acceleration"``, of the origin of a body's
-                axes; or a `nsjax.multibody.sensor`.
+            name: a label, an observable or an energy as in ``traj[name]``; ``part.quantity`` for the
+                quantities of `body`, `joint`, `load` and `contact` (``"rod.velocity"``, ``"pin.torque"``,
+                ``"coil.power"``, ``"foot.force"``), and ``"rod.acceleration"``, that of the origin of a
+                body's axes; or a `nsjax.multibody.sensor`.
 
         Raises:
             InputError: for an unknown name, forces that are not saved, and a batch.
@@ -232,7 +231,7 @@ class Trajectory(Views, ByName, RowQuantities):
 
 @functools.partial(jax.jit, static_argnames=("system",))
 def _most_near(system: System, params: PyTree, t: Array, q: Array) -> dict[str, Array]:
-    """Pairs of each group that were near at any row."""
+    """Largest number of near pairs of each group in any row."""
     ready = prepared(system, params)
     near = jax.vmap(lambda t, q: system.chosen.lost(refreshed(system, t, q, ready)))(t, q)
     return {name: jnp.max(x) for name, x in near.items()}
@@ -256,13 +255,13 @@ def _derive(
 
 
 def label_names(system: System) -> list[str]:
-    """Names of all positions, velocities and observables that have one."""
+    """Names of all positions, velocities and observables that have a label."""
     labels = system.labels
     return [label_name(entry) for entry in (*labels.q, *labels.v, *labels.observables)]
 
 
 def label_unit(entry: str) -> str:
-    """``"rad"`` of the label ``"theta1 [rad]"``."""
+    """Unit in a label: ``"rad"`` for ``"theta1 [rad]"``."""
     return entry.split(" [")[1].rstrip("]") if " [" in entry else ""
 
 

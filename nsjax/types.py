@@ -16,7 +16,7 @@ Array = jax.Array
 PyTree = Any
 Fn = Callable[..., Any]
 Promised = Fn | Any
-"""A function, or None where a size says that it is not needed: who calls it need not ask again."""
+"""A function, or None if a size says that it is not needed; callers that know the size need no check."""
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ def record(*, static: tuple[str, ...] = ()) -> Callable[[type[T]], type[T]]:
     """Frozen, keyword-only dataclass registered as a pytree.
 
     Fields named in ``static`` become part of the tree structure (compared and hashed, never
-    traced); all others are leaves or subtrees. They are written in one line, arrays by type and shape.
+    traced); all others are leaves or subtrees. The repr is one line, with arrays by type and shape.
 
     Example:
         >>> from nsjax.types import record

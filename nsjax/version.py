@@ -1,4 +1,4 @@
-"""The version of the package, to be imported without the rest of it."""
+"""The version of the package, which can be imported without the rest of it."""
 
 __version__ = "0.2.0"
 """Version of this release."""

@@ -1,4 +1,4 @@
-"""Ways to look at a `Trajectory`: in words, as a figure, as tables of other packages."""
+"""Views of a `Trajectory`: in words, as a figure, as tables of other packages."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DIMENSIONS = {"nc": "contact", "nt": "tangent", "nb": "constraint", "nd": "drag"}
-"""Names of the sizes of row quantities."""
+"""Names of the axes of row quantities, by their sizes in `System`."""
 
 PAINTERS: dict[str, Fn] = {}
-"""Drawing functions: `nsjax.plot` enters ``overview`` and ``named`` here, which avoids an import of it."""
+"""Drawing functions: `nsjax.plot` enters ``overview`` and ``named`` here, so that it is not imported."""
 
 
 class Views:
-    """The part of `Trajectory` that shows it."""
+    """The methods of `Trajectory` that show it."""
 
     def __repr__(self: Any) -> str:
         if is_traced((self.t, self.q)) or not hasattr(self.t, "shape"):
@@ -45,8 +45,8 @@ class Views:
         return as_html(self)
 
     def plot(self: Any, *names: str) -> Figure:
-        """Figure of the run: of the quantities ``traj[name]`` over time, one panel a unit, vectors by their
-        components (``"pin.force"``); without names the overview of `nsjax.plot.overview`.
+        """Figure of the quantities ``traj[name]`` over time, with one panel for each unit and vectors by
+        their components (``"pin.force"``); without names the overview of `nsjax.plot.overview`.
 
         Raises:
             InputError: if matplotlib is missing, or for a batch.

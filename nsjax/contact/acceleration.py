@@ -15,13 +15,13 @@ from nsjax.types import Array, record
 
 @record(static=("criteria",))
 class SlidingRule:
-    """By what contacts at rest are told to slide.
+    """Rule that decides which contacts at rest slide.
 
     Args:
-        criteria: by which tangential velocities are zero.
+        criteria: thresholds, among them that of zero tangential velocities.
         stuck: (nc,) bool, contacts known to stick, whatever is left of their tangential velocities;
-            None: they are zero to rounding.
-        slide: (nc, nt) tangential velocities by which contacts slide; None: those of the state.
+            None: tangential velocities alone decide.
+        slide: (nc, nt) tangential velocities that decide [m/s]; None: those of the state.
     """
 
     criteria: Criteria = DEFAULT
@@ -33,16 +33,16 @@ def consistent_forces(
     at: SystemState, resting: Array, settings: SolverSettings, rule: SlidingRule | None = None,
     push: Array | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """``a = M^-1 (h + W lambda)`` with ``0 <= ddg_N _|_ lambda_N >= 0`` on the resting contacts, and the
-    row forces ``lambda`` [N], contacts first.
+    """Acceleration ``a = M^-1 (h + W lambda)`` (nv,) and row forces ``lambda`` (rows,) [N], contacts first.
 
-    Sticking contacts keep their tangential velocity zero, sliding ones take their friction force from
-    the direction of sliding; bilateral constraints hold on acceleration level.
+    Resting contacts fulfil ``0 <= ddg_N _|_ lambda_N >= 0``. Sticking contacts keep their tangential
+    velocity zero, sliding ones take their friction force from the direction of sliding; bilateral
+    constraints hold on acceleration level.
 
     Args:
         resting: (nc,) bool, contacts that are closed and do not move apart.
         settings: of the contact solver.
-        rule: which of them slide; None: those that tangential velocities tell by the default criteria.
+        rule: decides which of them slide; None: tangential velocities and the default criteria.
         push: (nv,) further generalized forces.
 
     Source: [R&S (25)] with the constraint forces that it omits.
@@ -81,8 +81,8 @@ def consistent_forces(
 
 
 def _with_sliding(at: SystemState, rows: Rows, free: Array, rule: SlidingRule) -> Array:
-    """Tangential rows of sliding contacts: a large free acceleration along the velocity, so that the
-    law chooses slip in this direction whatever the accelerations are.
+    """Free accelerations (rows,) with a large value along the velocity in the tangential rows of sliding
+    contacts, so that the law chooses slip in this direction whatever the accelerations are.
     """
     system, v = at.system, at.v
     if not system.nc or not system.nt:

@@ -18,14 +18,15 @@ from nsjax.linalg import matvec, solve
 from nsjax.math import direction, norm
 from nsjax.types import Array
 
+# Over-relaxation factor of the iteration.
 RELAXATION = 1.5
-# The penalty follows the ratio of the two residuals, once per block of iterations.
+# The penalty follows the ratio of the two residuals, once per block of iterations, by at most this factor.
 BLOCK = 50
 LARGEST_CHANGE = 5.0
 
 
 def admm(problem: ContactProblem, x: Array, iterations: Array | int) -> Array:
-    """About ``iterations`` iterations from ``x``; a block of `BLOCK` shares one penalty.
+    """Impulses (m,) after about ``iterations`` steps from ``x``; each block of `BLOCK` has one penalty.
 
     Impulses are scaled contact by contact, so that the diagonal of the operator is about one.
     """
@@ -64,7 +65,7 @@ def admm(problem: ContactProblem, x: Array, iterations: Array | int) -> Array:
 
 
 def _per_contact(problem: ContactProblem, r: Array) -> Array:
-    """One scaling per contact, its least: the friction cone keeps its shape."""
+    """Least scaling of each contact in all of its rows (m,), so that the friction cone keeps its shape."""
     block = problem.contacts(r)
     least = jnp.broadcast_to(jnp.min(block, axis=1, keepdims=True), block.shape)
     return problem.stack(least, problem.bilateral(r))
@@ -83,7 +84,7 @@ def project_cone(problem: ContactProblem, z: Array) -> Array:
     block = problem.contacts(z)
     normal, tangent = block[:, 0], block[:, 1:]
     size, mu = norm(tangent), problem.friction
-    inside = ((size <= mu * normal) & (normal >= 0.0))[:, None]  # mu = 0 has no other bound at size 0
+    inside = ((size <= mu * normal) & (normal >= 0.0))[:, None]  # mu = 0: the first holds for all
     polar = (mu * size <= -normal)[:, None]
     length = (normal + mu * size) / (1.0 + mu * mu)
     surface = jnp.concatenate([length[:, None], (mu * length)[:, None] * direction(tangent)], axis=1)

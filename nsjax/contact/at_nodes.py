@@ -1,4 +1,4 @@
-"""Corrections of large solids whose contacts look at single nodes: the laws stand in the iteration.
+"""Newton corrections of large solids with contacts at single nodes; the iteration includes the laws.
 
 At a node with a contact, forces ``dpi`` and increments ``dw`` obey the linearised laws; eliminating the
 forces with the left inverse ``W^+`` of their directions leaves a system for the increments alone::
@@ -6,10 +6,10 @@ forces with the left inverse ``W^+`` of their directions leaves a system for the
     J dw - W dpi = -r,     (1 - D) dpi + D p Y dw = -D rows,     dpi = W^+ (J dw + r)
     =>  (1 - W D W^+) J dw + W D p Y dw = -(1 - W D W^+) r - W D rows
 
-Rows that hold (``D = 1``: closed contacts, sticking ones) are constraints on ``dw``, kept by projecting
-preconditioner and search onto what they leave free. Without tangents what remains is symmetric and solved
-by conjugate gradients, else by BiCGStab. Nothing grows with the square of the number of contacts.
-Derivatives of a solution, forward and reverse, are solutions of the same kind.
+Held rows (``D = 1``: closed contacts, sticking contacts) are constraints on ``dw``: preconditioner and
+search directions are projected onto the increments that these rows leave free. Without tangents the system
+is symmetric and solved by conjugate gradients, else by BiCGStab. Nothing grows with the square of the
+number of contacts. Derivatives of a solution, forward and reverse, are solutions of the same kind.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from nsjax.types import Array, PyTree, record
 
 
 def without_responses(system: System) -> bool:
-    """Whether contacts are those of single nodes of a large solid, whose responses are never formed."""
+    """Whether every contact is at a single node of a large solid, so that responses are never formed."""
     return is_local(system)
 
 
 @record()
 class AtNodes:
-    """Linearised subproblem; entries of contacts at their nodes.
+    """Linearised subproblem with ``m`` rows a contact and ``c`` coordinates at its node.
 
     Args:
-        done: the tangent ``J``.
+        done: the eliminated tangent ``J``.
         wt: ``W'``, also ``Y``.
         back: ``W^+`` (nc, m, c).
         law: ``D`` (nc, m, m).
-        k, p: factors (nc, m).
+        k, p: factors (nc, m) of impulses and of rates in the rows.
     """
 
     done: Iterative
@@ -59,7 +59,7 @@ class AtNodes:
         return at_nodes(x, self.wt.nodes, self.wt.values.shape[2])
 
     def onto(self, x: Array) -> Array:
-        """Vector (nv,) of these entries."""
+        """Vector (nv,) from entries (nc, c) at the nodes of contacts."""
         return onto_nodes(x, self.wt.nodes, self.wt.size)
 
     def forces(self, x: Array) -> Array:
@@ -96,7 +96,7 @@ def left_inverse(wt: Local) -> Array:
 
 
 def own_responses(structure: Any, wt: Local, inertia: Callable[[Array], Array]) -> Array:
-    """What impulses (nc, m) of contacts at single nodes do to their own rates, by the diagonal of the
+    """Diagonal (nc, m) of the Delassus operator of contacts at single nodes, by the diagonal of the
     preconditioner of the ``inertia``, a function of velocities (nv,).
     """
     heavy = structure.tangent(inertia, jnp.zeros(wt.size))
@@ -113,11 +113,11 @@ def law_blocks(law: Callable[[Array], Array], sigma: Array) -> Array:
 
 
 def correction_at_nodes(x: AtNodes, dynamic: Array, rows: Array) -> tuple[Array, Array]:
-    """``(dw, dx)`` (nv,), (nc, m) of the linearised rows.
+    """Increments ``dw`` (nv,) and ``dx`` (nc, m) that solve the linearised subproblem.
 
     Args:
-        dynamic: residual ``r`` (nv,).
-        rows: of the laws (nc, m).
+        dynamic: residual ``r`` (nv,) of the dynamics.
+        rows: residual (nc, m) of the laws.
     """
     held = jnp.diagonal(x.law, axis1=1, axis2=2) >= 1.0
     s = x.done.structure
@@ -141,8 +141,8 @@ def correction_at_nodes(x: AtNodes, dynamic: Array, rows: Array) -> tuple[Array,
     iterate = conjugate_gradients if symmetric else stabilised
 
     def solved(product: Callable[[Array], Array], b: Array) -> Array:
-        """In what held rows leave free; of the transposed matrix as well, whose projections are the
-        same.
+        """Solution among the increments that held rows leave free. The transposed matrix has the same
+        projections, so that this solves with it, too.
         """
         found = iterate(
             lambda w: kept(product(w)), lambda r: free(x.done.precondition(kept(r))), kept(b),

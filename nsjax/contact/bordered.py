@@ -14,7 +14,7 @@ from nsjax.types import Array, record
 
 @record()
 class StageTangent:
-    """Linearised dynamics: eliminated ``J = df/dz``, ``du/dz``, ``J^-1 W``, and ``G``."""
+    """Linearised dynamics: eliminated ``J = df/dz``, ``du/dz``, ``J^-1 W``, and ``G = du/dz J^-1 W``."""
 
     dynamics: Elimination
     speed: Any

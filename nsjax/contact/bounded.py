@@ -43,7 +43,7 @@ class _Loaded:
         return jnp.concatenate([self.system.gap(t, q, p), closed])
 
     def slip(self, t: Array, q: Array, v: Array, p: PyTree) -> Array:
-        """Rates (nc + nd, max(nt, 1)); those of bounded rows come first in theirs."""
+        """Rates (nc + nd, max(nt, 1)); that of a bounded row is its first entry, the second is zero."""
         s = self.system
         rates = s.drag(t, q, v, p)[:, None]
         parts = [jnp.concatenate([rates] + [jnp.zeros_like(rates)] * (s.nt - 1), axis=1)]
@@ -53,7 +53,7 @@ class _Loaded:
         return jnp.concatenate(parts)
 
     def rows(self, t: Array, q: Array, p: PyTree) -> tuple[Array, Array]:
-        """Rows of the contacts, and of the bounded rows at the place of their first tangents."""
+        """Rows and offsets of the contacts, and of the bounded rows, each in place of a first tangent."""
         s, rest = self.system, jnp.zeros(self.system.nv)
         d = 1 + max(s.nt, 1)
         rate = lambda v: s.drag(t, q, v, p)  # noqa: E731
@@ -100,7 +100,7 @@ class _Loaded:
 
 @functools.cache
 def working(system: System) -> System:
-    """The system that schemes work on: bounded rows as contacts behind the others; itself without any."""
+    """The system that schemes work on: bounded rows as further contacts; unchanged if there are none."""
     if not system.nd:
         return system
     loaded = _Loaded(system)
@@ -114,7 +114,7 @@ def working(system: System) -> System:
 
 
 def reported(system: System, output: Output) -> Output:
-    """The output of a step of `working` in the terms of the system itself."""
+    """Output of a step of the `working` system, with contacts and bounded rows of ``system`` apart."""
     nc = system.nc
     if not system.nd:
         none = jnp.zeros(0)

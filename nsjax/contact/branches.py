@@ -23,24 +23,24 @@ from nsjax.types import Array, record
 REGULARISATION = 1e-9
 
 AT_BOUND = 1e-5
-"""A friction force that is nearer to its bound than this part of it slides, for a derivative.
+"""Relative distance to its bound below which a friction force counts as sliding in a derivative.
 
-Where something else holds the same motion (a motor that stalls against a floor) the answer of the solver
-may be a force at its bound with a velocity of zero: rounding of the velocity would choose the branch,
-another one in every program. The force then keeps to its bound, and what else holds the motion goes on
-holding it. Chosen above what rounding over `REGULARISATION` leaves undecided in the split of impulses among
-rows that depend on each other, 1e-7 and several times that, and below what a motion that sticks comes near
-by chance.
+Where another force holds the same motion (a motor that stalls against a floor) the answer of the solver
+may be a friction force at its bound with zero velocity: rounding of the velocity would choose the branch,
+another one in every program. The friction force then stays at its bound, and the other force goes on
+holding the motion. Chosen above the 1e-7, and several times that, which rounding over `REGULARISATION`
+leaves undecided in the split of impulses among rows that depend on each other, and below the distances
+that a sticking contact has by chance.
 """
 
 UNDECIDED, ROUNDING = 1e-9, 1e-13
-"""An impulse less its velocity, ``x - r u``, is rounding up to these parts of the terms of that velocity,
-and of the largest free velocity.
+"""Bounds up to which ``x - r u`` counts as rounding: these parts of the summed magnitudes of the terms of
+``u``, and of the largest free velocity.
 
-A contact that touches without load and without moving (a body that friction holds at a wall) is open then;
-friction of a bound of zero, at what does not move, has no direction. Rounding would choose otherwise, and
-differently in every program. The first is chosen above the tolerance of the solvers, the second above what
-rounding leaves of the sums of which free velocities are made.
+A contact that touches without load and without moving (a body that friction holds at a wall) is then open;
+friction with a bound of zero at a contact that does not move then has no direction. Rounding would decide
+this differently in every program. The first is chosen above the tolerance of the solvers, the second above
+the rounding of the sums that make up free velocities.
 """
 
 
@@ -59,8 +59,8 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array, answer: bool
 
     Args:
         problem, x, u, r: data, impulses (m,), their velocities and the scaling of the rows.
-        answer: whether ``x`` is the answer, and the branches are those of its derivative: what is undecided
-            to rounding is then decided by `AT_BOUND` and `UNDECIDED`.
+        answer: whether ``x`` is the answer, and the branches are those of its derivative: `AT_BOUND` and
+            `UNDECIDED` then decide where rounding does not.
     """
     z = problem.contacts(x - r * u)
     push, given = z[:, 0], problem.given
@@ -68,7 +68,7 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array, answer: bool
         push = given.normals(push, problem.mask)
     least, slowest = _rounding(problem, x, r) if answer else (0.0, 0.0)
     on = problem.mask & (push > least)
-    if given is not None:  # a bound of zero slides, so that there is a derivative by it
+    if given is not None:  # friction with a given bound of zero slides: the bound then has a derivative
         on = on | (problem.mask & given.on)
     size = norm(z[:, 1:])
     radius = problem.friction * push
@@ -85,8 +85,8 @@ def branches(problem: ContactProblem, x: Array, u: Array, r: Array, answer: bool
 
 
 def _rounding(problem: ContactProblem, x: Array, r: Array) -> tuple[Array, Array]:
-    """Normal parts (nc,) of ``x - r u`` and sizes (nc,) of its tangents up to which they are rounding, see
-    `UNDECIDED`.
+    """Bounds (nc,) up to which the normal part of ``x - r u``, and the size of its tangents, are rounding,
+    see `UNDECIDED`.
     """
     free, g, size = jnp.abs(problem.free), problem.delassus, jnp.abs(x)
     if isinstance(g, Factored):
@@ -98,8 +98,8 @@ def _rounding(problem: ContactProblem, x: Array, r: Array) -> tuple[Array, Array
 
 
 def _normal_columns(problem: ContactProblem) -> Any:
-    """Constant (m, m) pattern: one where a tangent row meets the normal column of its contact; computed for
-    large ones, as `unit_matrix` is.
+    """Constant (m, m) pattern: one where a tangent row meets the normal column of its contact; computed in
+    the program if it is large, as `unit_matrix` is.
     """
     d, m = 1 + problem.nt, problem.free.shape[0]
     if m > CONSTANT_LIMIT and not problem.leading:
@@ -121,7 +121,7 @@ def _normal_columns(problem: ContactProblem) -> Any:
 
 
 def per_contact(problem: ContactProblem, x: Array, bilateral: Array) -> Array:
-    """One entry a contact (nc,) in all of its rows, as a row vector."""
+    """Row vector (m,) that repeats the entry ``x`` (nc,) of each contact in all of its rows."""
     return problem.stack(jnp.broadcast_to(x[:, None], (problem.nc, 1 + problem.nt)), bilateral)
 
 
@@ -166,7 +166,7 @@ def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) ->
     block = ratio[:, None, None] * (np.eye(2) - n[:, :, None] * n[:, None, :])
     rows = (scaled - unit_matrix(m))[: nc * d].reshape(nc, d, m)[:, 1:]
     turned = jnp.sum(block[:, :, :, None] * rows[:, None, :, :], axis=2)
-    # the second tangent of a bounded row moves nothing: without an impulse, not without a row
+    # the empty second tangent of a bounded row moves nothing: it keeps its unit row, so its impulse is zero
     own = problem.contacts(jnp.sum(scaled * unit_matrix(m), axis=1))[:nc, 1:, None]
     turned = jnp.where(own > 0.0, turned, 0.0)
     full = jnp.concatenate([jnp.zeros((nc, 1, m)), turned], axis=1).reshape(nc * d, m)
@@ -174,8 +174,8 @@ def _curvature(problem: ContactProblem, x: Array, scaled: Array, b: Branches) ->
 
 
 def branch_residual(problem: ContactProblem, x: Array, u: Array, r: Array, b: Branches) -> Array:
-    """Prox rows on given branches: ``r u`` where active, ``x_T - mu n x_N`` on slip, ``x`` if open;
-    ``x_N`` less what is given.
+    """Prox rows on given branches: ``r u`` where active, ``x_T - mu n x_N`` on slip, ``x`` if open, and
+    ``x_N`` minus the given normal impulse where there is one.
     """
     normal = per_contact(problem, problem.impulses(x)[:, 0], jnp.zeros(problem.nb))
     known = _per_row(problem, b.slope) * normal

@@ -1,4 +1,4 @@
-"""How well an answer fulfils the contact laws, independent of the solver that gave it."""
+"""Measures of how well an answer fulfils the contact laws, independent of the solver that gave it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from nsjax.contact.problem import ContactProblem
 from nsjax.math import norm
 from nsjax.types import Array
 
-# Impulses beyond this multiple of what single rows would need do not count as size: an unsolvable
-# problem answers with impulses as large as the regularisation allows.
+# Largest size of impulses to which a residual is related, in multiples of what single rows would need: an
+# unsolvable problem answers with impulses as large as the regularisation allows.
 LARGEST_RATIO = 1e6
 
 
 def natural_residual(problem: ContactProblem, x: Array) -> Array:
     """Relative natural-map residual ``max |x - prox(x - u/G_kk)| / max(max |x|, max |F_k|/G_kk)``.
 
-    Zero exactly at a solution, unchanged when impulses or velocities are rescaled. Anybody's
-    answer can be judged with it. It is at least as large as one scaled with a single maximum: the
+    Zero exactly at a solution, unchanged when impulses or velocities are rescaled. It judges the
+    answer of any solver. It is at least as large as one scaled with a single maximum: the
     second maximum runs over normal and bilateral rows, so that a fast sliding velocity does not loosen
     the bound on normal impulses, and the first is capped, so that enormous impulses do not hide an
     unsolvable problem.
@@ -38,9 +38,9 @@ def natural_residual(problem: ContactProblem, x: Array) -> Array:
 
 
 def impulse_scale(problem: ContactProblem, r: Array) -> tuple[Array, Array]:
-    """Largest impulse ``|F_k| / G_kk`` that a taking-part row alone would need: over normal (what is given
-    included) and bilateral rows, and over all rows. Tangents without friction take no part: no impulse
-    answers them.
+    """Largest impulse ``|F_k| / G_kk`` that one row alone would need: among normal rows (given impulses
+    included) and bilateral rows, and among all rows. Contacts out of ``mask`` do not count, nor do tangents
+    without friction, on which no impulse acts.
     """
     single = jnp.abs(r * problem.free)
     taking = problem.mask[:, None]
@@ -57,7 +57,7 @@ def impulse_scale(problem: ContactProblem, r: Array) -> tuple[Array, Array]:
 def relative_residual(
     problem: ContactProblem, x: Array, u: Array, r: Array, scale: tuple[Array, Array]
 ) -> Array:
-    """`natural_residual` with velocity, scaling and impulse scales already at hand."""
+    """`natural_residual` from velocity ``u``, scaling ``r`` and impulse scales that are known already."""
     normal, largest = scale
     size = jnp.minimum(jnp.maximum(jnp.max(jnp.abs(x)), normal), LARGEST_RATIO * largest)
     error = jnp.max(jnp.abs(problem.prox(x, u, r)))
@@ -90,8 +90,8 @@ def cone_violation(problem: ContactProblem, x: Array) -> Array:
 
 
 def worst_contact(problem: ContactProblem, x: Array, known: tuple[Array, Array] | None = None) -> Array:
-    """Index of the contact that fulfils its law worst; -1 for a problem without contacts; ``known`` are
-    velocity and scaling already at hand.
+    """Index of the contact that fulfils its law worst; -1 for a problem without contacts. ``known``:
+    velocity and scaling, if they are known already.
     """
     if problem.nc == 0:
         return jnp.asarray(-1, int)

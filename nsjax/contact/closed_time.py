@@ -1,8 +1,8 @@
 """Derivative of the time for which contacts are closed: landings and releases move with the data.
 
-A run counts closed time in steps. What the count misses for a derivative is how the ends of a closed phase
-move inside their steps. A landing moves with its last impact. A release is where the gap would open: its
-acceleration with the contact let go, ``A``, passes zero, so that ``dt_release = -dA / (dA/dt)``; the
+A run counts closed time in steps. The count has no derivative: it misses how the ends of a closed phase
+move inside their steps. A landing moves with its last impact. A release is where the acceleration ``A``
+that the gap would have without the contact passes zero, so that ``dt_release = -dA / (dA/dt)``; the
 force of the contact passes zero there, too, but is known to rounding of its steps alone in schemes of
 impulses. Source: the implicit function theorem; nothing of it is in the papers.
 """
@@ -29,7 +29,7 @@ from nsjax.types import Array, record
 
 @record()
 class Closing:
-    """What is remembered of closed phases.
+    """Memory of the closed phases of contacts between steps.
 
     Args:
         shift: (nc,) zero, with the derivative of the time of the last impact or release that counts,
@@ -42,14 +42,14 @@ class Closing:
 
 
 def touch_of(carry: Carry) -> Touch | Any:
-    """What a scheme remembers of its contacts, if it does so as those of the package; else None."""
+    """Memory that a scheme keeps of its contacts, if it is a `Touch`, as in the package; else None."""
     memory = carry.memory
     touch = memory if isinstance(memory, Touch) else getattr(memory, "touch", None)
     return touch if isinstance(touch, Touch) else None
 
 
 def begin_closing(carry: Carry, wanted: bool) -> Closing | None:
-    """Nothing has landed yet; None where no derivative is wanted, or the scheme tells nothing of rest."""
+    """Closed phases at the start of a run; None if no derivative is wanted or the scheme has no `Touch`."""
     touch = touch_of(carry)
     if not wanted or touch is None:
         return None
@@ -58,15 +58,15 @@ def begin_closing(carry: Carry, wanted: bool) -> Closing | None:
 
 
 def follow_closing(step: Step, closing: Closing, after: Carry, output: Output) -> tuple[Closing, Array]:
-    """What is remembered after a step, and what the derivative of the closed time gains: (nc,), zero.
+    """Closed phases after a step, and the gain (nc,) of the closed time: zero, with a derivative.
 
-    A phase begins where a contact comes to rest under load, with its last impact from a long flight, see
-    `Criteria.long`: times of shorter ones are known to parts of themselves alone, and the time from it to
-    the end of all bounces changes by steps. A contact that is held again
-    after a hop was not released: the shift of that release is taken back. A phase ends where the
-    contact is held no longer: with an impact elsewhere that throws it off, else with `_release`, and with
-    its landing where it lasted for no more steps than tell a hop from a release: what leaves at once has
-    not been closed.
+    A phase begins where a contact comes to rest under load. Its start moves with the last impact after a
+    long flight, see `Criteria.long`: shorter flights are known only to parts of themselves, and the time
+    from that impact to the end of all bounces changes by whole steps. A contact that is held again after a
+    hop was not released: the shift of that release is taken back. A phase ends where the contact is no
+    longer held. Its end moves with the impact elsewhere that throws the contact off, if there is one, else
+    by `_release`. A phase of at most `Criteria.hop` steps ends with its own landing: a contact that leaves
+    at once has not been closed.
     """
     criteria, before, dt = criteria_of(step.scheme), step.carry, step.dt
     held, holds = touch_of(before).held, touch_of(after).held
@@ -91,7 +91,7 @@ def follow_closing(step: Step, closing: Closing, after: Carry, output: Output) -
 
 def _release(step: Step, end: State, on: Array, output: Output) -> Array:
     """Time shifts (nc,) of releases in a step: zero where the acceleration of the gap does not pass zero
-    near the step, as of a contact that hops or is let go at a given time.
+    near the step, as for a contact that hops or is released at a prescribed time.
     """
     criteria, system, dt = criteria_of(step.scheme), step.system, step.dt
     impulses = jnp.concatenate([output.impulse_normal[:, None], output.impulse_tangential], axis=1)
@@ -115,7 +115,7 @@ def _release(step: Step, end: State, on: Array, output: Output) -> Array:
     change = frozen(last - first)
     late = frozen(jnp.abs(first)) <= (1 + criteria.hop) * change
     passes = late & (frozen(last) > 0.0)
-    # what scales it is frozen: a second derivative is refused, or taken, by the impacts of the run
+    # the divisor is frozen: the impacts of the run refuse a second derivative, or take it
     return jnp.where(passes, -only_tangent(first, False) * dt / jnp.where(passes, change, 1.0), 0.0)
 
 

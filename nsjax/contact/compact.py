@@ -11,39 +11,39 @@ from nsjax.linalg import LOOP_LIMIT, matmul
 from nsjax.types import Array, record
 
 CAPACITY, MANY = (8, 16), 32
-"""Places of a smaller problem, for contacts with all rows and for those with a normal alone; of up to
-`MANY` contacts of a kind, and of more. Bodies on the ground touch it in few of the points that may."""
+"""Capacity of the smaller problem for each kind of contacts (with all rows; with a normal alone), if a
+problem has up to `MANY` of the kind, and if it has more. Bodies touch the ground at few of their points."""
 
 
 def places(problem: ContactProblem) -> tuple[int, int]:
-    """Places for contacts with all rows, and for those with a normal alone."""
+    """Capacities for contacts with all rows, and for contacts with a normal alone."""
     return _room(problem.rough), _room(problem.smooth)
 
 
 def _room(count: int) -> int:
-    """Places for so many contacts of a kind."""
+    """Capacity for ``count`` contacts of a kind."""
     return min(count, CAPACITY[count > MANY])
 
 
 def overflows(rough: int, smooth: int, nt: int) -> bool:
-    """Whether contacts of a system may be more than there are places, and so many rows then that the solver
-    of all of them keeps a time loop from being one kernel.
+    """Whether a system may have more contacts than the capacity, and so many rows that the solver of all
+    rows keeps a time loop from being one kernel.
     """
     return rough > _room(rough) and rough * (1 + nt) + smooth > LOOP_LIMIT
 
 
 def crowded(rough: int, closed: Array) -> bool:
-    """Whether more contacts (nc,) are closed than there are places."""
+    """Whether more contacts ``closed`` (nc,) bool are closed than the capacity allows."""
     return int(np.sum(np.asarray(closed)[:rough])) > _room(rough)
 
 
 def gathers(problem: ContactProblem) -> bool:
-    """Whether active contacts of a problem are gathered: there are more than places."""
+    """Whether the active contacts of a problem are gathered: it has more contacts than the capacity."""
     return places(problem) != (problem.rough, problem.smooth) and not problem.leading
 
 
 def fits(problem: ContactProblem) -> Array:
-    """Whether there are places for all active contacts."""
+    """Whether all active contacts fit into the capacity."""
     rough, smooth = places(problem)
     last = problem.rough + problem.smooth
     return (jnp.sum(problem.mask[: problem.rough]) <= rough) & (
@@ -53,13 +53,13 @@ def fits(problem: ContactProblem) -> Array:
 
 @record()
 class Compact:
-    """A smaller problem and the way back.
+    """Smaller problem of gathered contacts, with the maps of its rows from and to the whole problem.
 
     Args:
-        problem: the gathered contacts; unused places are masked out.
-        rough, smooth: (places, contacts) bool, one-hot: which contact of its kind stands where; None where
-            all stand in their order.
-        whole: the problem they are of.
+        problem: the gathered contacts, one in each place; unused places are masked out.
+        rough, smooth: (places, contacts) bool, one-hot: the contact of its kind in each place; None: all
+            contacts in their order.
+        whole: the problem whose contacts are gathered.
     """
 
     problem: ContactProblem
@@ -82,8 +82,8 @@ class Compact:
         return jnp.concatenate([*parts, x[second:]])
 
     def rows(self, x: Array) -> Array:
-        """Rows of the smaller problem out of those of the whole one, zero in unused places. A sum and no
-        gather, whose transpose would be a scatter.
+        """Rows of the smaller problem from those of the whole one, zero in unused places: by a sum instead
+        of a gather, whose transpose would be a scatter.
         """
         first, second, _ = self.whole.ends
         rough = x[:first].reshape(self.whole.rough, 1 + self.whole.nt)
@@ -106,7 +106,7 @@ class Compact:
         return jnp.concatenate([*parts, x[second:]])
 
     def branches(self, b: Branches) -> Branches:
-        """Branches of the smaller problem out of those of the whole one, all open in unused places."""
+        """Branches of the smaller problem from those of the whole one, open in unused places."""
         slip, slope, size = (self.contacts(x) for x in (b.slip, b.slope, b.size))
         return Branches(use=self.rows(b.use) > 0, slip=slip > 0, slope=slope, size=size)
 
@@ -118,7 +118,7 @@ def _picked(place: Array | None, x: Array) -> Array:
 
 
 def _places(mask: Array, size: int) -> Array | None:
-    """One-hot places (size, n) of the first true entries; None where there are places for all."""
+    """One-hot rows (size, n) for the first true entries of ``mask`` (n,); None where all entries fit."""
     if size >= mask.shape[0]:
         return None
     order = jnp.cumsum(mask) - 1
@@ -126,17 +126,17 @@ def _places(mask: Array, size: int) -> Array | None:
 
 
 def _numbers(place: Array | None, count: int) -> Array:
-    """Which contact stands where (places,)."""
+    """Index of the contact in each place (places,)."""
     return jnp.arange(count) if place is None else jnp.sum(place * np.arange(count), axis=1)
 
 
 def gather(problem: ContactProblem, rough: int, smooth: int) -> Compact:
-    """The first active contacts of a problem, as many as there are places, and all rows that are bounded or
-    bilateral.
+    """Smaller problem of the first active contacts, as many as there are places, and of all bounded and
+    bilateral rows.
 
     Args:
-        problem: dense or `Factored`; of the latter no more is formed than is gathered.
-        rough, smooth: places for contacts with all rows, and with a normal alone.
+        problem: dense or `Factored`; of a `Factored` operator only the gathered rows are formed.
+        rough, smooth: places for contacts with all rows, and for contacts with a normal alone.
     """
     d, (first, second, _), last = 1 + problem.nt, problem.ends, problem.rough + problem.smooth
     mask = problem.mask

@@ -12,9 +12,9 @@ with it, blocks of bodies precondition, and a search along the step ends at the 
 factorised or stored but blocks of contacts and of bodies: cost and memory are in proportion to the
 contacts.
 
-The answer ``x`` and its shift are the next ``a`` and ``s``; where they stay as they are the laws are
+The answer ``x`` and its shift are the next ``a`` and ``s``; where these no longer change the laws are
 fulfilled, whatever ``c`` is. Anderson's mixing makes this sequence fast. A small ``c`` needs fewer of these
-steps and more conjugate gradients, so that it begins large and falls.
+steps and more conjugate gradients, so that ``c`` begins large and falls.
 
 Source: [Acary, Cadoux, Lemarechal, Malick 2011] for the shift as a fixed point; Rockafellar 1976 for the
 proximal steps.
@@ -35,32 +35,32 @@ from nsjax.contact.velocity_step import ConeDescent, Cones, descend
 from nsjax.types import Array, record
 
 FIRST, SMALLER, USUAL = 0.01, 0.3, 3e-3
-"""First resistance ``c`` in parts of those of rows; its factor after each step down to the usual one. With
-1e-2 hard heaps of a thousand spheres are not solved in a hundred steps, with 1e-3 they take twice the
-products."""
+"""First resistance ``c``, relative to ``1 / r`` of the rows; its factor after each step; its usual value,
+to which it falls. With a usual value of 1e-2 hard heaps of a thousand spheres are not solved in a hundred
+steps, with 1e-3 they take twice the matrix-vector products."""
 
 LEAST = 1e-5
-"""The smallest ``c``. It falls below the usual one where impulses, not shifts, are what changes: wedged
+"""The smallest ``c``. It falls below the usual value where impulses change more than shifts: in wedged
 contacts whose impulses grow with every step until one slides."""
 
 REMEMBERED = 10
-"""Steps that are mixed."""
+"""Number of last steps that are mixed."""
 
 MIXES = 1e-2
-"""Certificate below which steps are mixed."""
+"""Value of the certificate below which steps are mixed."""
 
 ASTRAY = 2.0
-"""Growth of a step after which the steps before it are forgotten."""
+"""Growth of the length of a step beyond which the steps before it are forgotten."""
 
 ROUNDS, STEPS = 4, 40
-"""Proximal steps, and steps of Newton's method, for every Newton step allowed."""
+"""Most proximal steps, and most steps of Newton's method, in multiples of ``cap`` of `cone_newton`."""
 
 
 @record()
 class _ShiftSearch:
-    """State: what is known (``a`` and ``s``, (n, 2 + nt), scaled to velocities of one size), the descent
-    from there, the best impulses with their certificate, the resistance, proximal steps; changes of the
-    last steps and of their ends (REMEMBERED, n, 2 + nt), the last step and its size, how many count.
+    """State: known impulses ``a`` and shifts ``s`` (n, 2 + nt), the descent from there, the best impulses
+    with their certificate, the resistance, the number of proximal steps; changes of the ends of the last
+    steps and of these steps (REMEMBERED, n, 2 + nt), the last end and step, and how many changes count.
     """
 
     known: Array
@@ -84,10 +84,10 @@ def cone_newton(
     Args:
         problem: whose operator is `Factored` into `Paired` rows.
         tolerance: of the relative natural-map residual.
-        cap: most Newton steps over `STEPS`, and most proximal steps over `ROUNDS`.
+        cap: () int, the iteration ends after ``STEPS * cap`` Newton or ``ROUNDS * cap`` proximal steps.
 
     Limits: the sequence of shifts converges linearly, and not always where friction is large; the
-    certificate tells.
+    certificate then exceeds the tolerance.
     """
     r, d = problem.scaling(), 1 + problem.nt
     scale, cones = impulse_scale(problem, r), Cones(problem, r)
@@ -125,7 +125,7 @@ def cone_newton(
 
 
 def _onwards(s: _ShiftSearch, end: Array, weights: Array, residual: Array) -> _ShiftSearch:
-    """What is known next, of a step from ``s.known`` to ``end``."""
+    """The search with its next known impulses and shifts, after a step from ``s.known`` to ``end``."""
     step = end - s.known
     sized = jnp.max(jnp.abs(weights * step), axis=0)
     impulses, shifts = jnp.max(sized[:-1]), sized[-1]
@@ -152,6 +152,6 @@ def _onwards(s: _ShiftSearch, end: Array, weights: Array, residual: Array) -> _S
 
 
 def _weights(changes: Array, step: Array) -> Array:
-    """Weights of the changes, with which they cancel the step best (REMEMBERED,)."""
+    """Weights (REMEMBERED,) with which the changes cancel the step best."""
     square = jnp.stack([mixing.products(changes, x) for x in changes])
     return mixing.weights(square, mixing.products(changes, step))

@@ -1,4 +1,4 @@
-"""What is reported of the contacts of a step."""
+"""Report on the contacts of a step."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nsjax.types import Array, record
 
 @record()
 class ContactReport:
-    """What the driver reports of the contacts of a step.
+    """Report of the driver of derivatives on the contacts of a step.
 
     Args:
-        touch: what is remembered of the contacts.
+        touch: memory of the contacts after the step.
         notes: (nc,) bits of `nsjax.notes`.
-        impact: (nc,) bool, impacts: approaches faster than the gate that met an impulse.
+        impact: (nc,) bool, impacts: approaches faster than the gate, with an impulse.
         tau: (nc,) zero, with the derivative of the time of each impact [s].
-        timed: (nc,) bool, impacts that have one, whatever a scheme lists as impacts.
+        timed: (nc,) bool, impacts whose time has a derivative, whatever a scheme lists as impacts.
     """
 
     touch: Touch

@@ -1,9 +1,9 @@
-"""Linear rows of contacts of which some depend on others: one answer among many, without a weight.
+"""Least answer of linear contact rows of which some depend on others, without a weight on the diagonal.
 
 Where a contact sticks along a guide that sticks itself, or a box stands on its corners, the rows of active
 contacts depend on each other: their matrix is singular, and data that change may ask of them what they
-cannot fulfil together. A small weight on the diagonal makes the matrix regular, but answers such a change
-by a number as large as one over the weight, most of it rounding, which then grows from step to step.
+cannot fulfil together. A small weight on the diagonal makes the matrix regular, but its answer to such a
+change is as large as one over the weight, most of it rounding, which then grows from step to step.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from nsjax.linalg import LOOP_LIMIT, matmul, matvec, solve
 from nsjax.types import Array
 
 LEAST_PIVOT = 1e-8
-"""A row of unit diagonal depends on others where elimination leaves less of its diagonal: rounding leaves
-1e-15, and digits are lost by one over what is left."""
+"""Pivot below which a row of unit diagonal depends on the others: rounding leaves 1e-15, and the answer
+loses digits by one over the pivot."""
 
 LEAST_TURN = AT_BOUND
-"""The same for friction across sliding in space. A contact that slides with the velocity ``u`` resists to
-turning by ``mu x_N / |u|``: as it stops, its row across becomes that of a contact that sticks. Where other
-rows hold the contact across its sliding, what is left of the diagonal is ``r |u| / (mu x_N)``, which falls
-from step to step, and rounding of the speed across changes forces by one over it. Below the part of its
-bound up to which a force is at it, the sliding that the others hold does not turn, and no force across is
-the answer.
+"""Pivot below which the row of friction across the sliding in space depends on the others. A contact that
+slides with the velocity ``u`` resists turning by ``mu x_N / |u|``: as it stops, its row across becomes that
+of a contact that sticks. Where other rows hold the contact across its sliding, the pivot is
+``r |u| / (mu x_N)``, which falls from step to step, and rounding of the speed across changes forces by one
+over it. Below `AT_BOUND`, the relative distance within which a force is at its bound, the direction of
+sliding is taken as held by the others, and the force across is zero.
 """
 
 
 def dependent_answer(
     a: Array, use: Array, f: Array, weight: Array | float = REGULARISATION, turns: Array | None = None
 ) -> Array:
-    """``x`` (m,) of least size with ``a x = f`` in rows that determine it; ``a`` has no derivative here.
+    """Least ``x`` (m,) with ``a x = f`` in the independent rows; derivatives take ``a`` as constant.
 
     Elimination passes over rows that depend on others, from the last row to the first: bilateral rows count
     before bounded ones, and these before contacts, whose restitution refers to the velocity before the
     step. With the independent rows ``I``, the others ``D`` and ``B = a_II^-1`` the changes that move
-    nothing are the columns of ``N = (-B a_ID, 1)``, and ``x = (1 - N (N' N)^-1 N') B f``. No number on the
-    way is larger than the independent rows make it.
+    nothing are the columns of ``N = (-B a_ID, 1)``, and ``x = (1 - N (N' N)^-1 N') B f``. No intermediate
+    number is larger than the independent rows make it.
 
     Args:
         a: (m, m) rows, used ones with a unit diagonal.
         use: (m,) bool, rows that may depend on each other; the others are independent.
-        f: (m,) live.
+        f: (m,) right-hand side, which has derivatives.
         weight: of the diagonal, see limits.
-        turns: (m,) bool, rows across friction that slides: the last ones to count, and zero where they
-            depend on others, see `LEAST_TURN`; None: none.
+        turns: (m,) bool, rows of friction across the sliding: eliminated last, and with the answer zero
+            where they depend on others, see `LEAST_TURN`; None: there are none.
 
-    Limits: with more than `nsjax.linalg.LOOP_LIMIT` rows ``weight`` stands on the diagonal instead.
+    Limits: with more than `nsjax.linalg.LOOP_LIMIT` rows ``weight`` is added to the diagonal instead.
     """
     a = lax.stop_gradient(a)
     m = a.shape[0]
@@ -69,10 +69,10 @@ def dependent_answer(
 
 
 def _eliminated(a: Array, use: Array, turns: Array | None) -> tuple[Array, Array]:
-    """``B``, zero in dependent rows and columns (m, m), and which (m,) bool these are."""
+    """``B`` (m, m), zero in dependent rows and columns, and the dependent rows (m,) bool."""
     m = a.shape[0]
     least = jnp.where(use, LEAST_PIVOT, -1.0)
-    place: Any = np.arange(m)[::-1]  # of every row; no permutation of the matrix
+    place: Any = np.arange(m)[::-1]  # order of elimination; rows stay in place
     if turns is not None:
         least = jnp.where(turns, LEAST_TURN, least)
         later = np.arange(m) + jnp.where(turns, 0, m)

@@ -72,14 +72,14 @@ class Freezing(Equations, Protocol):
         """
 
     def frozen(self, data: PyTree, z: Array) -> tuple[Callable[[Array], Array], bool]:
-        """What the inertia at ``z`` makes of changes of ``z`` (n,) in the residual, linear; and whether the
-        rates are ``W' z`` and what does not depend on ``z`` at fixed ``W``.
+        """Linear map from changes of ``z`` (n,) to changes of the residual by the inertia at ``z``; and
+        whether the rates at fixed ``W`` are ``W' z`` plus a constant.
         """
 
 
 @record()
 class Carried:
-    """A tangent for the next steps, and whether it is one: () bool."""
+    """A tangent that is carried to the next steps; ``known`` () bool: whether one has been formed."""
 
     tangent: StageTangent
     known: Array
@@ -94,7 +94,7 @@ def _speed(equations: Equations, data: PyTree, z: Array, rows: int) -> Any:
 
 
 def freezes(equations: Equations) -> bool:
-    """Whether they are `Freezing`, and to be iterated so."""
+    """Whether the equations are `Freezing` and ask for the iteration with a frozen tangent."""
     return getattr(equations, "tangent", "full") == "mass"
 
 
@@ -138,8 +138,8 @@ def _frozen_speed(equations: Any, data: PyTree, z: Array, directions: Array) -> 
 def frozen_or_by(
     equations: Any, data: PyTree, z: Array, frozen: Array, full: Callable[[], tuple[Array, Array]]
 ) -> StageTangent:
-    """`mass_tangent` where it is to be ``frozen`` () bool, else the ``full`` one, given as matrix (n, n)
-    and ``du/dz`` (rows, n); of a dense structure.
+    """`mass_tangent` if ``frozen`` () bool, else the tangent of ``full()``, which returns its matrix (n, n)
+    and ``du/dz`` (rows, n); for dense structures.
     """
     structure, rows = equations.structure, row_count(equations)
     directions, none = equations.directions(data, z) if rows else _no_rows(z)[0], _no_rows(z)[1]
@@ -153,7 +153,7 @@ def frozen_or_by(
 
 
 def _no_rows(z: Array) -> tuple[Array, Array]:
-    """Their directions and their speed."""
+    """Directions (n, 0) and ``du/dz`` (0, n) of equations without rows."""
     return jnp.zeros((z.shape[0], 0)), jnp.zeros((0, z.shape[0]))
 
 
@@ -162,22 +162,22 @@ def kept_tangent(equations: Equations, data: PyTree, unknowns: int) -> StageTang
 
     Args:
         equations, data: of any step.
-        unknowns: number of them.
+        unknowns: number of unknowns.
     """
     return tangent_at(equations, data, jnp.zeros(unknowns), jnp.zeros(row_count(equations)))
 
 
 def blank(shapes: Any) -> Any:
-    """Zeros of these shapes."""
+    """Pytree of zeros with the given shapes and types."""
     return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
 
 def no_tangent(equations: Equations, data: PyTree, unknowns: int) -> Carried:
-    """What `solve_stage` is given where no earlier step has a tangent to carry.
+    """`StageStart.carried` of the first step: a tangent of zeros that is not known yet.
 
     Args:
         equations, data: of any step.
-        unknowns: number of them.
+        unknowns: number of unknowns.
     """
     joints, size = inside_of(equations, unknowns), unknowns
     if joints is not None:

@@ -26,7 +26,7 @@ from nsjax.types import Array, record
 EXACT = SolverSettings(tolerance=1e-11, max_iterations=20, method="newton")
 
 Blow = tuple[Array, Array, Array]
-"""What `_jumps` finds of an impact."""
+"""Velocity changes, impulses and relative velocities of an impact, see `_jumps`."""
 
 
 def accelerate(at: SystemState, on: Array, rule: SlidingRule) -> tuple[Array, Array]:
@@ -36,20 +36,20 @@ def accelerate(at: SystemState, on: Array, rule: SlidingRule) -> tuple[Array, Ar
 
 @record(static=("corrects",))
 class EventMotion:
-    """The motion around an event, without derivatives.
+    """Data from which `motion_around` finds the motion around an event, without derivatives.
 
     Args:
-        at: where the event is, with the velocity before it.
+        at: the system at the event, with the velocity before it.
         a: (nv,) acceleration before it, and (rows,) row forces; None: those of ``before``.
         dv: (nv, nc) velocity changes by the impulses of every contact.
         end: state after the step.
-        aside: (nv, nc) approach of every contact alone as motion of the system, zero where the scheme
-            does not correct positions.
+        aside: (nv, nc) generalised velocities that move the gap of one contact each with its rate of
+            approach; zero where the scheme does not correct positions.
         resting, after: (nc,) bool, contacts at rest before and after the event.
-        rule: by what contacts slide after the step; the law refers to its velocities.
+        rule: decides which contacts slide after the step; the law refers to its velocities.
         active: (nc,) bool, contacts that share the impulse.
         impulses: (rows,) their impulses.
-        before: the start of the step, and by what contacts slide there.
+        before: state at the start of the step, and the rule that decides which contacts slide there.
         corrects: whether the scheme corrects positions; the state before the step was then moved along
             ``aside``.
     """
@@ -70,8 +70,8 @@ class EventMotion:
 
 @record()
 class MotionAround:
-    """The motion before and after an event, without derivatives, and by what the latter differs from that
-    after each of several independent impacts.
+    """The motion before and after an event, without derivatives, and how the motion after each of several
+    independent impacts alone differs.
 
     Args:
         v, a, force: (nv,) velocity and acceleration, (rows,) row forces after it.
@@ -91,7 +91,7 @@ class MotionAround:
 
 
 def no_motion(system: System) -> MotionAround:
-    """Around no event."""
+    """`MotionAround` of a step without events: zeros."""
     none, rows = jnp.zeros(system.nv), jnp.zeros(system.nc * (1 + system.nt) + system.nb)
     each = jnp.zeros((system.nv, 0 if system.pairs is not None else system.nc))
     return MotionAround(
@@ -107,12 +107,12 @@ def shift_back(system: System, state: State, x: MotionAround, shift: saltation.S
 
 
 def motion_around(x: EventMotion, apart: Array, dt: Array) -> MotionAround:
-    """The motion around the events of a step. Accelerations of all states that it asks for are found in one
-    loop: after all impacts, before them unless they are known, and after each impact alone.
+    """The motion around the events of a step. One loop finds the accelerations of all states: after all
+    impacts, before them unless they are known, and after each impact alone.
 
     Args:
         apart: () bool, whether there are several impacts, none of which moves another.
-        dt: () or (nc,) time to which their instants are known.
+        dt: () or (nc,) uncertainty of their instants [s].
     """
     system = x.at.system
     nc, own = system.nc, 1 if x.a is None else 0
@@ -137,7 +137,7 @@ def motion_around(x: EventMotion, apart: Array, dt: Array) -> MotionAround:
 
 
 def _asked(x: EventMotion, k: Array, own: int) -> tuple[SystemState, Array, SlidingRule]:
-    """The state whose acceleration is the one of number ``k``, contacts at rest, and how others slide."""
+    """State number ``k`` of the loop in `motion_around`, its contacts at rest, and its rule of sliding."""
     at, nc, first = x.at, x.at.system.nc, k == 0
     alone = jnp.arange(nc) == k - 1 - own
     v = jnp.where(first, x.end.v, at.v + jnp.sum(jnp.where(alone, x.dv, 0.0), axis=1))
@@ -154,9 +154,9 @@ def _asked(x: EventMotion, k: Array, own: int) -> tuple[SystemState, Array, Slid
 
 
 def near_border(x: EventMotion, dt: Array, second_order: bool) -> Array:
-    """Contacts (nc,) bool whose impact is at the border of sticking and sliding, see `at_border`; with
-    ``second_order`` the state before it is known to ``dt^2``: to the part of a step that is the
-    part of itself by which the answer changes in a step.
+    """Contacts (nc,) bool whose impact is at the border of sticking and sliding, see `at_border`. With
+    ``second_order`` the state before it is known to ``dt^2``: ``dt`` is then multiplied by the relative
+    change of the friction bound and impulse in a step.
     """
     end = SystemState(system=x.at.system, params=x.at.params, state=x.end)
     assert x.a is not None
@@ -169,8 +169,8 @@ def near_border(x: EventMotion, dt: Array, second_order: bool) -> Array:
 
 
 def _near(x: EventMotion, alone: tuple[Blow, Blow], force: Array, dt: Array) -> Array:
-    """The same, with the row forces after the impact: what sticks at rest then ends there on either side
-    of the border.
+    """`near_border` with the row forces after the impact. Contacts that stick at rest then are left out:
+    they end at rest on either side of the border.
     """
     system = x.at.system
     nc, d = system.nc, 1 + system.nt
@@ -183,7 +183,7 @@ def _near(x: EventMotion, alone: tuple[Blow, Blow], force: Array, dt: Array) -> 
 
 
 def _moved(x: EventMotion) -> Array:
-    """Change (nv, nc) of the whole velocity jump with the position along ``x.aside``."""
+    """Derivative (nv, nc) of the total velocity jump by a motion of the position along ``x.aside``."""
     at, jump = x.at, _jumps(x)
 
     def one(along: Array) -> Array:
@@ -196,7 +196,7 @@ def _moved(x: EventMotion) -> Array:
 
 
 def _alone(x: EventMotion, a: Array) -> tuple[Blow, Blow]:
-    """What `_jumps` finds, and its rate along the motion before, with the acceleration ``a``."""
+    """The impact by `_jumps`, and its rate along the motion before it, with the acceleration ``a``."""
     at, jump = x.at, _jumps(x)
 
     def later(s: Array) -> Blow:
@@ -206,8 +206,8 @@ def _alone(x: EventMotion, a: Array) -> tuple[Blow, Blow]:
 
 
 def _jumps(x: EventMotion) -> Callable[[Array, Array, Array], Blow]:
-    """As functions of ``(t, q, v)``: velocity changes (nv, nc) by the impulse of every contact, impulses
-    (nc, 1 + nt), and relative velocities (nc, 1 + nt) to which the law refers.
+    """Function of ``(t, q, v)`` that returns velocity changes (nv, nc) by the impulse of every contact,
+    impulses (nc, 1 + nt), and relative velocities (nc, 1 + nt) to which the law refers.
     """
 
     def jump(t: Array, q: Array, u: Array) -> Blow:

@@ -1,8 +1,8 @@
-"""What counts as an event: the decisions made by `nsjax.Criteria`.
+"""Decisions about events, by the thresholds of `nsjax.Criteria`.
 
-Impacts, landings, releases, reversals of sliding and rest are told here for every scheme. A decision is
-made on values alone and has no derivative; what follows from it for derivatives is in
-`nsjax.contact.saltation` and `nsjax.contact.sensitivity`.
+Impacts, landings, releases and rest are detected here for every scheme. A decision is made on values alone
+and has no derivative; what follows from it for derivatives is in `nsjax.contact.saltation` and
+`nsjax.contact.sensitivity`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class Touch:
-    """What is remembered of contacts between steps.
+    """Memory of the contacts between steps.
 
     Args:
         held: (nc,) bool, closed, under load and at rest after the step.
         off: (nc,) int, steps since the contact last touched.
         bounced: (nc,) bool, there was an impact, and the contact has not come to rest since.
         slide: (nc, nt) sliding velocities at the start of the step [m/s].
-        stuck: (nc,) bool, the friction of the step was inside its cone. Tangential velocities tell less:
-            they are zero at the directions of the scheme alone, and elsewhere of the order of the step.
+        stuck: (nc,) bool, the friction of the step was inside its cone. Tangential velocities do not tell
+            this: they are zero with the contact directions of the scheme, else of the order of the step.
     """
 
     held: Array
@@ -51,19 +51,19 @@ NEVER = 1 << 20
 
 
 def no_touch(system: System) -> Touch:
-    """Nothing is known of contacts at the start."""
+    """`Touch` at the start of a run, when nothing is known of the contacts."""
     none = jnp.zeros(system.nc, bool)
     slide = jnp.zeros((system.nc, system.nt))
     return Touch(held=none, off=jnp.full(system.nc, NEVER), bounced=none, slide=slide, stuck=none)
 
 
 def touching(touch: Touch, closed: Array) -> Touch:
-    """With the contacts that are ``closed``."""
+    """``touch`` with zero open steps for the contacts ``closed`` (nc,) bool."""
     return dataclasses.replace(touch, off=jnp.where(closed, 0, touch.off))
 
 
 def fly(criteria: Criteria, touch: Touch) -> Touch:
-    """After a step in which no contact took part: held ones may have hopped."""
+    """`Touch` after a step in which no contact took part; held contacts may hop."""
     off = touch.off + 1
     held = touch.held & (off < criteria.hop)
     return dataclasses.replace(touch, held=held, off=off)
@@ -75,7 +75,7 @@ def lasting(criteria: Criteria, touch: Touch, active: Array) -> Array:
 
 
 def normals(system: System, rows: Any, single: tuple[int, int] = (0, 0)) -> Any:
-    """Those of stacked rows that belong to normals (nc, ...); ``single`` as in `Rows`."""
+    """Rows of the normals (nc, ...) out of stacked rows; ``single`` as in `Rows`."""
     d, (smooth, bounded) = 1 + system.nt, single
     first = (system.nc - smooth - bounded) * d
     found = every(rows, first, d)
@@ -85,7 +85,7 @@ def normals(system: System, rows: Any, single: tuple[int, int] = (0, 0)) -> Any:
 
 
 def _all_directions(f: Formed) -> tuple[Any, Any]:
-    """``W'`` and ``M^-1 W`` with all rows of every contact."""
+    """``W'`` and ``M^-1 W`` with all rows of every contact, zero for rows that are left out."""
     system = f.at.system
     smooth, bounded = f.rows.single
     if not smooth and not bounded:
@@ -115,9 +115,9 @@ def gate(criteria: Criteria, f: Formed, dt: Array) -> tuple[Array, Array]:
 
 
 ASIDE = 1e-4
-"""Motion, in metres or radians, over which the curvature of gaps is a second difference. With coordinates
-of the size ``L`` rounding makes an error of ``1e-7 L (1 + |v|)^2`` (SI units); of a radius ``r`` the
-curvature is wrong by ``ASIDE^2 / (12 r^2)`` of itself, 0.1 % of 1 mm.
+"""Motion [m or rad] over which second differences give the curvature of gaps. With coordinates of the size
+``L`` rounding makes an error of ``1e-7 L (1 + |v|)^2`` (SI units); the curvature of a radius ``r`` has the
+relative error ``ASIDE^2 / (12 r^2)``, 0.1 % for 1 mm.
 """
 
 
@@ -146,9 +146,9 @@ def at_rest(criteria: Criteria, rates: Array, v: Array) -> Array:
 
 
 def linked(criteria: Criteria, f: Formed, present: Array) -> Any:
-    """Which contacts move each other, directly or through others that are ``present``, or through joints:
-    (nc, nc) bool, true on the diagonal; of contacts in islands (islands, k, k) of each; None of
-    contacts between changing bodies.
+    """Pairs of contacts that move each other, directly, through others that are ``present``, or through
+    joints: (nc, nc) bool, true on the diagonal; (islands, k, k) for contacts in islands; None for contacts
+    between changing bodies.
 
     Args:
         f: the system, its rows and their responses; tangents without friction carry no impulse.
@@ -156,9 +156,9 @@ def linked(criteria: Criteria, f: Formed, present: Array) -> Any:
     """
     friction, nt = f.at.friction(), f.at.system.nt
     wt, response = _all_directions(f)
-    if isinstance(response, Paired):  # what moves what among many bodies is not told
+    if isinstance(response, Paired):  # not determined among many bodies
         return None
-    if response is None:  # nodes of one body
+    if response is None:  # contacts at nodes of one body
         return (present[:, None] & present[None, :]) | np.eye(len(present), dtype=bool)
     g = magnitude(matmul(wt, response))
     if not isinstance(g, Blocks):
@@ -193,15 +193,15 @@ def _linked(criteria: Criteria, nt: int, g: Array, present: Array, friction: Arr
 
 @record()
 class Approach:
-    """Contacts that come, at the state at which a step looks at them.
+    """Approaching contacts, at the state at which a step looks at its contacts.
 
     Args:
-        rates: (nc,) of the gaps.
+        rates: (nc,) of the gaps [m/s].
         limit: (nc,) see `gate`.
         impacts: (nc,) bool.
         gated: (nc,) bool, approaches that are no impacts.
         links: bool or None, see `linked`.
-        notes: (nc,) bits of `nsjax.notes`, but for contacts that turn out to take part without load.
+        notes: (nc,) bits of `nsjax.notes`, without those of `unloaded_partners`.
     """
 
     rates: Array
@@ -218,11 +218,11 @@ class Approach:
 
 
 def approach(step: Step, f: Formed, touch: Touch, candidates: Array, gap: Array) -> Approach:
-    """Tells impacts from slow approaches.
+    """Approaching contacts of a step, divided into impacts and slow approaches.
 
     Args:
         candidates: (nc,) bool, contacts that are closed now.
-        gap: (nc,) gaps there.
+        gap: (nc,) gaps at the state of ``f`` [m].
     """
     criteria, dt = criteria_of(step.scheme), step.dt
     rates = normals(step.system, f.rows.rate(f.at.v), f.rows.single)
@@ -239,7 +239,7 @@ def approach(step: Step, f: Formed, touch: Touch, candidates: Array, gap: Array)
     )
     kind = jnp.where(touch.bounced, notes.ACCUMULATION, notes.SETTLING)
     slow = -4.0 * rates < gain * touch.off  # half of what a flight from the surface and back makes
-    # what has come to rest or was let go hops at any length, but has not come from afar
+    # a contact that has rested or was released may hop for any time, but has not come from afar
     afar = (touch.off > criteria.long) & (touch.bounced | (touch.off >= NEVER))
     kind = jnp.where(afar & slow, notes.GRAZING, kind)
     kind = jnp.where(~flown & (rates < -limit) & ~touch.bounced, notes.COUPLED, kind)
@@ -269,7 +269,7 @@ def _apart(criteria: Criteria, gap: Array, rates: Array, dt: Array) -> Array:
 
 
 def no_approach(system: System) -> Approach:
-    """No contact comes."""
+    """`Approach` of a step in which no contact approaches."""
     none, n = jnp.zeros(system.nc, bool), system.islands
     shape = (n, system.nc // n, system.nc // n) if n else (system.nc, system.nc)
     return Approach(
@@ -280,9 +280,9 @@ def no_approach(system: System) -> Approach:
 
 
 def unloaded_partners(found: Approach, under: Array, loaded: Array) -> Array:
-    """Notes (nc,) on impacts passed on to contacts that touched without load: (nc,).
+    """Notes (nc,) on contacts that touched without load and take part in the impact of another contact.
 
-    Such a contact shares the impulse; were it open by however little, it would be struck a moment
+    Such a contact shares the impulse; if it were open by however little, it would be struck a moment
     later, with another outcome.
 
     Args:
@@ -298,14 +298,14 @@ def unloaded_partners(found: Approach, under: Array, loaded: Array) -> Array:
 
 
 def touched(touch: Touch, found: Approach, active: Array, loaded: Array, held: Array) -> Touch:
-    """What is remembered after a step, but for how contacts slide.
+    """`Touch` after a step, with ``slide`` and ``stuck`` of the step before.
 
     Args:
         active: (nc,) bool, contacts that took part; receding ones touch without load.
         held: (nc,) bool, at rest under load after it.
     """
     here = active & (loaded | ~(found.impacts | found.gated))
-    # an impulse on a contact that recedes, more slowly than forces turn it within the step, settles nothing
+    # an impulse on a receding contact, which forces turn back within the step, leaves ``bounced`` as it is
     bounced = (here & loaded & found.impacts) | touch.bounced
     off = jnp.where(here, 0, touch.off + 1)
     return dataclasses.replace(touch, held=held, off=off, bounced=bounced & ~held)

@@ -1,4 +1,4 @@
-"""What a scheme hands to the driver of derivatives at events: a step, its contacts, how it meets events."""
+"""Interface of schemes to the driver of derivatives at events: steps, contacts, how they meet events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class Stepped:
-    """What a scheme makes of a step.
+    """Result of a step, as a scheme returns it.
 
     Args:
         end: state at the end, ``t`` included.
@@ -33,21 +33,21 @@ class Stepped:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """How a family of schemes meets events.
+    """Functions and choices by which a family of schemes handles events.
 
     Args:
-        predict: ``(step) -> State`` where the contacts are looked at: close to where they
+        predict: ``(step) -> State`` at which the contacts are looked at: close to where they
             close, with the velocity before an impact.
         held: ``(step, contacts, r, found, load) -> (nc,) bool``, contacts at rest after the step ``r``, of
             which some carry a ``load``.
         corrects: whether gaps are corrected on position level. The derivative of such a step annuls
             that of a gap, so that independent impacts must each be shifted before it.
-        turns: whether reversals of sliding are met in the same step.
+        turns: whether reversals of sliding are events of the step in which they happen.
         derivative: whether derivatives are wanted at all, or decisions alone.
         refuse: whether a second differentiation is refused.
         laws: part of the step at which the contact laws hold for the velocity of its end: 1/2 where rows
-            are those of the midpoint. Sliding is told there: on a belt a contact that sticks under such a
-            scheme slides, at the times of the grid, by what the belt changes in half a step.
+            are those of the midpoint. Sliding is decided there: on a belt a contact that sticks under such
+            a scheme slips, at the times of the grid, by the change of the belt's speed in half a step.
     """
 
     predict: Callable[[Step], State]
@@ -73,12 +73,12 @@ def loaded(jump: Jump, active: Array) -> Array:
 
 @record()
 class Contacts:
-    """What is known of the contacts of a step before it is taken.
+    """The contacts of a step before it is taken.
 
     Args:
-        touch: what is remembered of them.
-        active: (nc,) bool, closed at the predicted state. One seen a step early does no harm.
-        known: (nv,) acceleration and (rows,) row forces before the step where they are known.
+        touch: memory of the contacts.
+        active: (nc,) bool, closed at the predicted state. A contact seen a step early does no harm.
+        known: (nv,) acceleration and (rows,) row forces before the step; None: they are not known.
         load: (nc,) bool, under load before it, where the scheme knows better than ``touch.held``.
     """
 

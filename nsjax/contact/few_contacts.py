@@ -1,4 +1,4 @@
-"""A step on the few contacts that it has chosen (`nsjax.core.chosen`), told of all contacts."""
+"""A step on few chosen contacts (`nsjax.core.chosen`), and its results in terms of all contacts."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from nsjax.types import PyTree
 
 
 def _leaves(x: Any) -> tuple[list[Any], Any]:
-    """Leaves with a `Touch` as one."""
+    """Leaves of a pytree, with a `Touch` as one leaf, and its structure."""
     return jax.tree.flatten(x, is_leaf=lambda y: isinstance(y, Touch))
 
 
 def _each(memory: PyTree, sizes: tuple[int, ...], of: Callable[[Any, int], Any], touch: Any) -> PyTree:
-    """``of`` every array and its width; ``touch`` of what is remembered of contacts for events."""
+    """Memory of a scheme after ``of(array, width)`` on every array and ``touch`` on every `Touch`."""
     leaves, tree = _leaves(memory)
     rest, found = iter(sizes), []
     for x in leaves:
@@ -41,11 +41,11 @@ def _each(memory: PyTree, sizes: tuple[int, ...], of: Callable[[Any, int], Any],
 
 
 def told_of_all(system: System, p: PyTree, few: Carry, many: Carry) -> Carry:
-    """The carry at the start of a run.
+    """The carry at the start of a run, with a memory of all contacts.
 
     Args:
-        few: of the few.
-        many: shapes of that of all contacts.
+        few: carry of the chosen contacts.
+        many: shapes of the carry of all contacts.
     """
     chosen = system.chosen
     sizes, wide = (
@@ -57,7 +57,7 @@ def told_of_all(system: System, p: PyTree, few: Carry, many: Carry) -> Carry:
 
 
 def _unknown(of: Callable[[Any, int, Any], Any], touch: Touch) -> Touch:
-    """``of`` each array of a touch, its width, and what is told of a contact of which nothing is known."""
+    """`Touch` after ``of(array, width, value)`` on each array; ``value`` is that of an unknown contact."""
     fields = {f.name: getattr(touch, f.name) for f in dataclasses.fields(touch)}
     return Touch(**{name: of(x, 1, NEVER if name == "off" else 0) for name, x in fields.items()})
 
@@ -65,7 +65,7 @@ def _unknown(of: Callable[[Any, int, Any], Any], touch: Touch) -> Touch:
 def seen(
     system: System, p: PyTree, carry: Carry, closing: Closing | None
 ) -> tuple[Carry, Closing | None]:  # fmt: skip
-    """What is remembered, of the few."""
+    """Carry and closed phases of the chosen contacts alone."""
     chosen, count, whole = system.chosen, system.nc, carry.memory
     one = functools.partial(narrowed, chosen, p, count)
 
@@ -78,7 +78,7 @@ def seen(
 def told(
     criteria: Criteria, system: System, p: PyTree, before: Carry, carry: Carry, output: Output
 ) -> tuple[Carry, Output]:
-    """What is remembered after a step of the few, and its output, of all contacts. The others fly."""
+    """Carry and output of all contacts, after a step of the chosen ones; the others are open."""
     chosen, whole = system.chosen, before.memory
     wide = functools.partial(widened, chosen, p)
     flown = iter([fly(criteria, x) for x in _leaves(whole.memory)[0] if isinstance(x, Touch)])

@@ -25,20 +25,20 @@ def sticking(contacts: Array, friction: Array) -> Array:
 
 
 INSIDE = 1e-8
-"""Part of the bound by which friction is inside its cone: an answer on the cone may be off by the
-regularisation of the contact solver, 1e-9 of it."""
+"""Relative distance to the bound from which friction is inside its cone: an answer on the cone may be wrong
+by the regularisation of the contact solver, 1e-9 of it."""
 
 
 def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], dt: Array) -> Array:
     """Contacts (nc,) bool whose impact is nearer to the border of sticking and sliding than a step
-    resolves. A scheme knows the instant of an impact, and so the state before it, to a step of the motion,
-    or to several after bounces (`unsure`); what that makes of the answer may reach the border::
+    resolves. A scheme knows the instant of an impact, and so the state before it, to one step, or to
+    several steps after bounces (`unsure`); the answer changes in this time, and may reach the border::
 
         sticks:  mu P_N - |P_T|  <=  dt (mu |dP_N/dt| + |dP_T/dt|)
         slides:  |u_T|           <=  dt |du_T/dt|
 
     Args:
-        dt: () or (nc,) time to which the instant is known.
+        dt: () or (nc,) uncertainty of the instant [s].
         friction: (nc,) coefficients; without friction there is no border.
         blow: impulses (nc, 1 + nt) and relative velocities (nc, 1 + nt) of the impact.
         change: their rates along the motion before it.
@@ -51,17 +51,17 @@ def at_border(friction: Array, blow: Sequence[Array], change: Sequence[Array], d
 
 
 def unsure(bounced: Array, restitution: Array, islands: int) -> Array:
-    """Steps to which a scheme knows the instants of impacts of each contact (nc,).
+    """Uncertainty (nc,) of the instants of impacts of each contact, in steps.
 
-    One, and after a bounce more: an impact met by ``s`` too late leaves its contact displaced by
-    ``(1 + e) |r| s``, the way that it has come too far and not gone back; with the rate ``e |r|`` of its
-    return the body is late by ``(1 + e) / e`` of ``s`` from then on. Bounces before the last one are not
-    counted: at their worst, which they are not one after the other, each adds as much again.
+    One step, and more after a bounce: an impact that is found ``s`` too late leaves its contact displaced
+    by ``(1 + e) |r| s``, the way that it has gone too far and has not yet returned; at its rate of return
+    ``e |r|`` the body is late by ``(1 + e) / e`` of ``s`` from then on. Bounces before the last one are not
+    counted: in the worst case, which does not repeat itself, each adds as much again.
 
     Args:
         bounced: (nc,) bool, contacts that have bounced and not come to rest.
         restitution: (nc,) coefficients.
-        islands: number of bodies that know nothing of each other; zero: all move each other.
+        islands: number of independent groups of contacts; zero: all contacts may move each other.
     """
     rebounds = bounced & (restitution > 0.0)
     late = jnp.where(rebounds, 1.0 + 1.0 / jnp.where(rebounds, restitution, 1.0), 0.0)
@@ -96,7 +96,7 @@ def jammed(at: SystemState, impulse: Array) -> Array:
 
 
 def _own_rates(normal: Any, response: Any, nc: int, d: int) -> Array:
-    """Rates (nc, d) of every normal by the rows of its contact."""
+    """Gap rates (nc, d) of every contact by unit impulses along its own rows."""
     if isinstance(normal, Blocks):
         w, n = normal.values, normal.values.shape[0]
         back = jnp.moveaxis(response.values.reshape(n, w.shape[2], -1, d), 1, 3)
@@ -106,7 +106,7 @@ def _own_rates(normal: Any, response: Any, nc: int, d: int) -> Array:
 
 
 def jammed_at_start(criteria: Criteria, at: SystemState) -> Array:
-    """The same for contacts that slide at the start of a run."""
+    """`jammed` for contacts that slide at the start of a run."""
     system = at.system
     if not system.nt:
         return jnp.zeros(system.nc, int)
@@ -127,14 +127,14 @@ def sliding(criteria: Criteria, tangential: Array, v: Array) -> Array:
 def slowing(criteria: Criteria, slide: Array, touch: Touch, active: Array) -> Array:
     """Held contacts (nc,) bool that may turn within the step, by the last change of their sliding.
 
-    One that leaves in it does not turn: the motion after it is that without the contact.
+    A contact that opens within the step does not turn: the motion after it is that without the contact.
     """
     slow = norm(slide) <= criteria.slow * norm(slide - touch.slide)
     return lasting(criteria, touch, active) & slow
 
 
 def may_turn(criteria: Criteria, slide: Array, touch: Touch, active: Array, v: Array) -> Array:
-    """`slowing` contacts (nc,) bool that slide: one that sticks, or does not slide, has stopped already."""
+    """`slowing` contacts (nc,) bool that slide; contacts that stick or stand still have stopped already."""
     slides = ~touch.stuck & sliding(criteria, slide, v)
     return slides & slowing(criteria, slide, touch, active)
 
@@ -144,9 +144,9 @@ def reversal(
 ) -> Array:
     """Contacts (nc,) bool whose sliding passes through rest, or near it, within about a step.
 
-    In space a motion that does not pass through rest exactly turns quickly: its velocity along its
-    change of sign is what passes zero. Contacts that stand still have stopped already: turning is then
-    a matter of the next acceleration.
+    In space a sliding velocity that does not pass exactly through zero turns quickly: its component along
+    its rate of change passes zero. Contacts that stand still have stopped already: the next acceleration
+    then decides how they slide.
 
     Args:
         tangential, change: (nc, nt) velocities at the start of the step and their rates.
@@ -157,9 +157,10 @@ def reversal(
 
 
 def unresolved(criteria: Criteria, turns: Array, tangential: Array, change: Array, v: Array) -> Array:
-    """Notes (nc,) on contacts in space that turn within a step without passing through rest: (nc,).
+    """Notes (nc,) on contacts in space that turn within a step without passing through rest.
 
-    The velocity across its change is then neither zero nor large beside what a step makes of it.
+    The component of the velocity across its rate of change is then neither zero nor large beside its change
+    in a step.
     """
     if tangential.shape[1] < 2:
         return jnp.zeros(turns.shape, int)

@@ -23,7 +23,7 @@ LOCAL_TOLERANCE = 1e-15
 def gauss_seidel(
     problem: ContactProblem, x: Array, sweeps: Array | int, relaxation: Array | float = 1.0
 ) -> Array:
-    """``sweeps`` sweeps from ``x``; each visits all contacts, then all bilateral rows together.
+    """Impulses (m,) after ``sweeps`` sweeps from ``x``: over all contacts, then all bilateral rows at once.
 
     ``relaxation < 1`` moves each contact only part of the way, which ends cycles.
     """
@@ -77,8 +77,8 @@ def local_contact(w: Array, q: Array, mu: Array) -> Array:
 
 
 def _given_contact(w: Array, q: Array, normal: Array, mu: Array) -> Array:
-    """Exact answer of one contact whose normal impulse is given and moves nothing, and which has one
-    tangent that is not empty, the first: (1 + nt,).
+    """Exact answer (1 + nt,) of one contact whose normal impulse is given and moves nothing, and of whose
+    tangents the first alone is not empty.
     """
     movable = w[1, 1] > 0.0
     stick = jnp.where(movable, -q[1] / jnp.where(movable, w[1, 1], 1.0), 0.0)

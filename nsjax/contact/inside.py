@@ -19,13 +19,13 @@ class Inside:
 
         residual(z) - W_J x - W P = 0,      rates_J(z) = 0
 
-    so that what the stage solver meets as rows are contacts and closures alone.
+    so that contacts and closures are the only rows of the stage solver.
 
     Args:
         equations: of the step, see `nsjax.contact.stage.Equations`; its bilateral rows are ``copies`` times
             those of the system, ``inside`` joints first each.
-        unknowns: of ``z``.
-        inside, copies: joints of a copy, and copies.
+        unknowns: number of unknowns ``z``.
+        inside, copies: joint rows of a copy, and number of copies.
     """
 
     equations: Any

@@ -58,12 +58,12 @@ def no_jump(system: System) -> Jump:
 
 @record()
 class StepForces:
-    """What acts in the same step beside the impulses of contacts and constraints; by default nothing, as in
-    an impact.
+    """Forces that act in the same step beside the impulses of contacts and constraints; by default none, as
+    in an impact.
 
     Args:
-        drift: (nv,) velocity change by it.
-        push: (nv,) momentum that ``drift`` leaves out, so that joints inside the inertia answer it
+        drift: (nv,) velocity change by these forces.
+        push: (nv,) momentum that ``drift`` leaves out, so that joints inside the inertia respond to it
             [kg m/s].
         duration: time over which given normal forces act [s].
         constraint_rate: (nb,) rates that the bilateral rows are to have afterwards; None: zero.
@@ -127,7 +127,7 @@ def velocity_jump(
             constraints; only the latter if no contact can act) and their responses.
         active: (nc,) bool.
         settings: of the contact solver.
-        forces: what else acts.
+        forces: the other forces.
         start: (nc, 1 + nt) impulses with which the solver may begin; None: zero.
 
     Source: [S&U&S (8)-(13)]; [R&S (46)-(54)].
@@ -176,7 +176,7 @@ def forced_jump(
         b: mass at the state where contacts are looked at, with the velocity to which restitution refers.
         rows: of contacts (if any may act) and constraints there.
         active, settings, start: as in `velocity_jump`.
-        forces: what else acts, ``drift`` left out: it is found.
+        forces: the other forces; their ``drift`` is computed here.
 
     Example:
         Moreau's rule:

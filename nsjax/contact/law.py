@@ -22,7 +22,8 @@ class ContactLaw:
         friction: Coulomb's ``mu >= 0``.
         load: (k,) normal forces [N] of the last k contacts, which are given instead of found: see
             `nsjax.contact.bounded`. None: none is.
-        follow: of these, which contact's normal force each has, -1: that of ``load``; (): of all ``load``.
+        follow: for each of these, the index of the contact whose normal force it shares; -1: the force is
+            that of ``load``; (): that of ``load`` for all.
 
     Example:
         >>> from nsjax import ContactLaw
@@ -42,7 +43,7 @@ class ContactLaw:
         return 0 if self.load is None else int(self.load.shape[0])
 
     def given(self, nc: int, duration: Array | float) -> Given | None:
-        """Normal impulses that given forces make in a time [N s], none in an impact; None without any."""
+        """Normal impulses [N s] by ``load`` in a time [s], zero in an impact; None if there is none."""
         if self.load is None or not nc:
             return None
         others = nc - self.loads

@@ -12,8 +12,8 @@ from nsjax.types import Array
 
 
 def over_links(f: Callable[..., Array], links: Array | None, *contacts: Array) -> Any:
-    """``f(links, *contacts)`` (nc,) of values per contact (nc,), for contacts that may be linked; False
-    where links are not told.
+    """``f(links, *contacts)`` (nc,), island by island if there are any, of values per contact (nc,); False
+    if ``links`` is None.
     """
     if links is None:
         return False
@@ -23,7 +23,7 @@ def over_links(f: Callable[..., Array], links: Array | None, *contacts: Array) -
 
 
 def pairs(links: Array, struck: Array) -> Array:
-    """Pairs of ``struck`` contacts that move each other, as ``links`` are."""
+    """Pairs of different ``struck`` contacts that move each other, in the shape of ``links``."""
     s = struck if links.ndim == 2 else struck.reshape(links.shape[:2])
     return links & s[..., :, None] & s[..., None, :] & ~jnp.eye(s.shape[-1], dtype=bool)
 

@@ -1,6 +1,6 @@
 """Anderson's mixing of the last steps of an iteration, for sequences of impulses of many contacts.
 
-Of the last steps ``f_k`` at ``x_k`` the changes ``dx_k`` and ``df_k`` are held. The next place is
+The changes ``dx_k`` and ``df_k`` of the last places ``x_k`` and steps ``f_k`` are stored. The next place is
 ``x + f - sum_k w_k (dx_k + df_k)`` with the weights that make ``|f - sum_k w_k df_k|`` least.
 
 Source: Anderson 1965.
@@ -17,14 +17,14 @@ from nsjax.linalg import solve
 from nsjax.types import Array
 
 DEPENDENT = 1e-12
-"""Weight of the least change in the mixing, relative to that of the steps: beside rounding of their
-products, which are squares.
+"""Regularisation of the weights of mixing, relative to the squares of the changes: above rounding of their
+products.
 """
 
 
 def added(a: Array, x: Array) -> Array:
-    """Sum of ``a_i x_i`` over the first axis, written out: as a reduction in front of others XLA takes
-    twenty times as long.
+    """Sum of ``a_i x_i`` over the first axis, written out term by term: XLA's program for a reduction here
+    takes twenty times as long.
     """
     return functools.reduce(jnp.add, (a[i] * x[i] for i in range(a.shape[0])))
 
@@ -36,7 +36,7 @@ def products(a: Array, x: Array) -> Array:
 
 
 def weights(square: Array, along: Array) -> Array:
-    """Weights (k,) of changes, with which they cancel a step best.
+    """Weights (k,) with which changes cancel a step best.
 
     Args:
         square: products (k, k) of the changes; zeros for changes that do not count.

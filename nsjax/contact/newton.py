@@ -24,35 +24,38 @@ from nsjax.linalg import solve_rows
 from nsjax.linalg.dense import unit_matrix
 from nsjax.types import Array, record
 
-# Plain steps decide branches at ``x - s r u``, with the scales s = 1, 0.3, 0.09, 0.03 in turn, each for so
-# many steps: a cycle of branches with one of them is none with another. With 1, the best where rows hardly
-# move each other, every seventh step of a robot on its feet with dry friction in all joints cycled. Random
-# problems of that form gain little: 24 of 1,080 cycle with one scale, 19 with four.
+# Plain steps decide branches at ``x - s r u`` with `SCALES` scales s = exp(-LESS k) = 1, 0.3, 0.09, 0.03 in
+# turn, each for `SAME_SCALE` steps: branches that cycle with one scale do not with another. With s = 1
+# alone, the best where rows hardly move each other, every seventh step of a robot on its feet with dry
+# friction in all joints cycled. Random problems of that form gain little: 24 of 1,080 cycle with one scale,
+# 19 with four.
 SCALES, LESS, SAME_SCALE = 4, 1.2, 8
 
-# Ways from compliant contacts to rigid ones, see `newton_by_compliance`: Newton steps at most, all `WORK`
-# rows of them, but no fewer than `LEAST_WORK` steps; the first compliance, in parts of those of rows, at
-# which contacts hardly move each other; the range of ratios between contacts. Measured on problems of
-# bodies that come to rest: a way takes 70 to 130 steps, one in eight ends at a fold.
+# A way is a path of answers from compliant contacts to rigid ones, see `newton_by_compliance`. `WORK`: most
+# Newton steps of all ways times rows, but at least `LEAST_WORK` steps are allowed. `SOFT`: first
+# compliance, relative to ``1 / r`` of rows, at which contacts hardly move each other. `RATIOS`: range of
+# its ratios between contacts. Where bodies come to rest a way takes 70 to 130 steps, and one in eight ends
+# at a fold.
 WORK, LEAST_WORK = 1_000_000, 300
 SOFT = 1e3
 RATIOS = (0.01, 100.0)
-# After so many ways starts from drawn impulses begin, one way in so many remains. Their size in parts of
-# impulses of single rows: so large that they choose the branches of the first step. Edges with friction
-# near one, whose ways mostly end at folds, are solved from one draw in a hundred or two, by five steps.
+# After `WAYS` ways, rigid contacts are started from drawn impulses, and one trial in `WAYS` remains a way.
+# `DRAWN`: size of the draws relative to impulses of single rows, so large that they choose the branches of
+# the first step; `DRAWN_STEPS`: Newton steps from each. Edges with friction near one, whose ways mostly end
+# at folds, are solved from one draw in one or two hundred, by five steps.
 WAYS, DRAWN, DRAWN_STEPS = 12, 10.0, 8
-# Newton steps for one compliance. The next is `FASTEST` of the last; where it has no answer the factor
-# becomes its root, where it has, the square, and above `SLOWEST` the way is at a fold.
+# Newton steps for one compliance. The next compliance is `FASTEST` times the last; where it has no answer
+# the factor becomes its square root, where it has one its square; above `SLOWEST` the way is at a fold.
 STAGE_STEPS = 20
 FASTEST, SLOWEST = 0.1, 0.98
-# Of the tolerance: compliances below which contacts are rigid.
+# Compliance below which contacts count as rigid, in parts of the tolerance.
 RIGID = 0.03
-# Ways to impulses beyond `LARGEST_RATIO`, after which a problem is said to have no answer. From the first
-# of them on starts from drawn impulses are tried between ways: of 14,725 problems in the plane that are
-# drawn with an answer, 3 are said to have none, 28 without such starts.
+# Number of ways to impulses beyond `LARGEST_RATIO` after which a problem is said to have no answer. From
+# the first of them on, starts from drawn impulses are tried between ways: of 14,725 problems in the plane
+# that are drawn with an answer, 3 are said to have none, 28 without such starts.
 JAMS = 4
-# Compliances from here on have impulses of the size of single rows: what a problem without an answer gets
-# is that of the first compliance below, about ten.
+# A problem without an answer gets the impulses of the first compliance below this one, about ten: they
+# still have the size of those of single rows.
 GENTLE = 30.0
 
 
@@ -67,8 +70,8 @@ class Iterate:
 
 
 def beginning(problem: ContactProblem, start: Array | None = None) -> Iterate:
-    """The start ``x = 0``, or another one, which may be an answer: -1 steps tell that its residual is to be
-    looked at before the first step.
+    """First iterate: ``x = 0``, or ``start``, which may be an answer already. Its count of -1 steps says
+    that its residual is computed before the first step.
     """
     x = jnp.zeros_like(problem.free) if start is None else start
     return Iterate(
@@ -103,8 +106,8 @@ class ProxRows:
         self, now: Iterate, exact: bool = True, compliance: Array | None = None, rigid: Array | bool = True,
         steps: Array | None = None,
     ) -> Array:  # fmt: skip
-        """Full Newton step on the branches of ``now``, regularised if ``rigid``, after so many plain
-        ``steps``.
+        """Full Newton step on the branches of ``now``, regularised if ``rigid``; the count of plain
+        ``steps`` chooses the scale of the branches.
         """
         problem, r, weight = self.problem, self.r, jnp.where(rigid, REGULARISATION, 0.0)
         if compliance is not None:
@@ -134,7 +137,7 @@ def newton(
     scaled: bool = True,
 ) -> Iterate:  # fmt: skip
     """Semismooth Newton from zero: up to ``max_iterations`` plain steps; one or two are enough in most
-    contact steps of a simulation. With all scales of branches in turn, if ``scaled``.
+    contact steps of a simulation. ``scaled``: with the `SCALES` of the branches in turn.
     """
     rows, cap = ProxRows(problem), jnp.asarray(max_iterations, int)
 
@@ -150,9 +153,9 @@ def newton(
 
 @record()
 class _Way:
-    """How contacts become rigid: the present compliance, the last one with an answer and this, the factor
-    between compliances, the answer with that of single rows, ways that led to enormous impulses, and which
-    way it is (0: plain steps).
+    """State of a way: present compliance, last compliance with an answer and this answer ``x``, factor
+    between compliances, answer ``own`` with impulses of the size of single rows, number of ways that led to
+    enormous impulses, and number ``k`` of the way (0: plain steps).
     """
 
     compliance: Array
@@ -182,25 +185,25 @@ def newton_by_compliance(
 
     Up to ``max_iterations`` plain steps. Where contacts depend on each other (four corners of a box have
     twelve rows, the box six velocities), restitution and friction ask for velocities that no motion has:
-    branches are told apart by small parts of the velocities, and to most of them belong impulses of any
-    size. With a compliance ``c`` in every row::
+    branches differ by small parts of the velocities, and most of them allow impulses of any size. With a
+    compliance ``c`` in every row::
 
         u = F + (G + c / r) x,      r = 1 / G_kk
 
     the problem is regular. It is solved with a large ``c``, where contacts hardly move each other, and the
     answer is followed to a ``c`` so small that it is one of the rigid problem: contacts begin to slide, or
-    open, one after the other. The first way has equal ``c`` in all rows. Where one ends at a fold, the next
-    has other ratios between contacts. After `WAYS` of them, or one to enormous impulses, rigid contacts
+    open, one after the other. The first way has equal ``c`` in all rows. Where a way ends at a fold, the
+    next has other ratios between contacts. After `WAYS` ways, or one to enormous impulses, rigid contacts
     with drawn impulses are tried as well. One loop serves all, so that there is one certificate and one
     elimination to compile.
 
-    With ``unseen`` the start may be one whose residual is to be looked at first, see `beginning`.
+    With ``unseen`` the residual of the start may have to be computed first, see `beginning`.
 
-    Returns the best iterate, ``steps`` counting all Newton steps, and the number of ways. Where that is not
-    solved and ways led to impulses beyond `LARGEST_RATIO`, the problem has no answer: laws that contradict
-    each other (a body jammed between walls and a prescribed motion, friction above the jamming limit) are
-    fulfilled the better, the larger the impulses. It returns those of compliances about ten instead, of the
-    size of single rows, with an infinite residual.
+    Returns the best iterate, ``steps`` counting all Newton steps, and the number of ways. If the iterate is
+    not solved and ways led to impulses beyond `LARGEST_RATIO`, the problem has no answer: laws that
+    contradict each other (a body jammed between walls and a prescribed motion, friction above the jamming
+    limit) are fulfilled the better, the larger the impulses. The impulses of a compliance of about ten are
+    returned instead, which have the size of those of single rows, with an infinite residual.
     """
     rows, cap = ProxRows(problem), jnp.asarray(max_iterations, int)
     most = cap + max(WORK // problem.free.shape[0], LEAST_WORK)
@@ -250,7 +253,7 @@ def newton_by_compliance(
 
 
 def _compliances(problem: ContactProblem, way: _Way) -> Array:
-    """Compliances of all rows (m,), equal at the first trial."""
+    """Compliances of all rows (m,), equal on the first way."""
     low, high = np.log(RATIOS)
     each = jnp.exp(low + (high - low) * _drawn(problem, way.k - 1)[:, :1])
     each = jnp.broadcast_to(each, (problem.nc, 1 + problem.nt))
@@ -258,20 +261,21 @@ def _compliances(problem: ContactProblem, way: _Way) -> Array:
 
 
 def _drawn(problem: ContactProblem, k: Array) -> Array:
-    """Numbers (nc, 1 + nt) from 0 to 1 that belong to the way ``k``, zero with the first: evenly spread."""
+    """Numbers (nc, 1 + nt) between 0 and 1, evenly spread over the numbers ``k``; zero for ``k = 0``."""
     turns = k * np.random.default_rng(0).uniform(size=(problem.nc, 1 + problem.nt))
     return turns - jnp.floor(turns)
 
 
 def _onwards(s: _Search, rows: ProxRows, tolerance: Array) -> _Way:
-    """Where to go on: with the next compliance from here, a nearer one from the last answer, or another way
-    from the beginning.
+    """Next stage: the next compliance from here, a nearer one from the last answer, or the beginning of
+    another way.
     """
     way, problem = s.way, rows.problem
     solved = (way.k > 0) & (s.now.residual <= tolerance)
     last, x = jnp.where(solved, way.compliance, way.last), jnp.where(solved, s.now.x, way.x)
     factor = jnp.where(solved, jnp.maximum(way.factor * way.factor, FASTEST), jnp.sqrt(way.factor))
-    # not from plain steps, rigid contacts, or without a first answer; at a fold rigid contacts are tried
+    # a way ends after plain steps, rigid contacts, or without a first answer; at a fold contacts become
+    # rigid
     on = (last > 0.0) & (solved | (way.compliance > 0.0))
     wanted = jnp.where(factor <= SLOWEST, last * factor, 0.0)
     # drawn impulses: friction in any direction, none of contacts out of reach

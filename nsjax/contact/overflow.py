@@ -1,14 +1,14 @@
-"""Runs in which active contacts find places, whose programs hold no solver for more.
+"""Programs without the solver of all rows, for runs whose active contacts fit into the capacity.
 
-A step gathers its active contacts in a few places (`nsjax.contact.compact`). Where they are more, all rows
+A step gathers its active contacts in a few places (`nsjax.contact.compact`). If there are more, all rows
 are solved together: with a library's factorisation from some sixty rows on, which is called in few steps or
-in none, and whose presence alone takes a time loop out of its one kernel. Microseconds a step by Moreau's
-rule, with it and without, in CPU time: a planar hopper of seven bodies with 47 contacts 168 and 41 on the
-ground, 113 and 31 in flight; a cheetah with 85 contacts 149 and 62. The one kernel takes 19 and 26 CPU
+in none, and whose presence alone keeps a time loop from being one kernel. CPU microseconds a step by
+Moreau's rule, with that solver and without: a planar hopper of seven bodies with 47 contacts 168 and 41 on
+the ground, 113 and 31 in flight; a cheetah with 85 contacts 149 and 62. The one kernel takes 19 and 26 CPU
 seconds to compile, the loop in pieces 16 and 18.
 
-A run outside transformations therefore begins with a program without that solver. Where a step fails in it,
-the rows since the last call are computed again, as all further ones, by the whole program, which is
+A run outside transformations therefore begins with a program without that solver. If a step fails in it,
+the steps since the last call are computed again, as are all further ones, by the whole program, which is
 compiled then.
 """
 
@@ -32,21 +32,21 @@ from nsjax.types import PyTree
 LARGEST_GAPS = 1_500
 """Equations of the gaps of a step up to which it may become one kernel, whose compilation takes time that
 grows with its square. Gaps of the hopper and cheetah above have 741 and 1,183. Those of a humanoid with 413
-contacts and of a finger with cylinders, 2,544 and 5,065, stand in steps of 47,000 and 52,000 equations: the
-finger compiles in some 50 CPU seconds in pieces, and as one kernel not in four minutes.
+contacts and of a finger with cylinders, 2,544 and 5,065, belong to steps of 47,000 and 52,000 equations:
+the finger compiles in some 50 CPU seconds in pieces, and as one kernel not in four minutes.
 """
 
 OVERFLOWED: set[Any] = set()
-"""Programs, with choices of their schemes, of which this process has seen more active contacts than places:
-they begin with the whole program.
+"""Programs, with options of their schemes, in which this process has seen more active contacts than places:
+their runs begin with the whole program.
 """
 
 
 def without_overflow(
     system: System, scheme: Scheme, params: PyTree, state: State, closed: Any
 ) -> Scheme | None:  # fmt: skip
-    """The scheme that solves as many active contacts as there are places; None where it would not be
-    faster, would compile for long, or would fail at once.
+    """The scheme whose solver takes at most as many active contacts as there are places; None where its
+    program would not be faster, would compile for long, or would fail at once.
 
     Args:
         system: of the run.

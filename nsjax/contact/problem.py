@@ -28,7 +28,7 @@ class Factored:
     response: Any
 
     def dense(self) -> Any:
-        """``G`` (m, m), as they are."""
+        """``G`` (m, m), an array or `Blocks` as the factors are."""
         return matmul(self.wt, self.response)
 
     @property
@@ -42,9 +42,10 @@ class Given:
     """Normal impulses that are given instead of found: ``x_N = normal`` whatever ``u_N``.
 
     Args:
-        on: (nc,) bool, contacts with a given one; an array of numpy where it is known without data.
+        on: (nc,) bool, contacts with a given impulse; an array of numpy where it is known without data.
         normal: (nc,) [N s], zero elsewhere.
-        leads: per contact, which other one's normal impulse is its own, too; -1: none. (): of all none.
+        leads: per contact, the index of the contact whose normal impulse it shares; -1: none; (): none at
+            all.
     """
 
     on: Any
@@ -57,8 +58,8 @@ class Given:
         return np.array(self.leads) >= 0
 
     def normals(self, found: Array, mask: Array) -> Array:
-        """Normal impulses (nc,): what is given, what those that follow have of the others, among which
-        ``mask`` (nc,) bool takes part, and ``found`` elsewhere.
+        """Normal impulses (nc,): given ones, those shared with another contact (zero if that one is not in
+        ``mask`` (nc,) bool), and ``found`` elsewhere.
         """
         normal = self.where(self.normal, found)
         if not self.leads:
@@ -80,21 +81,22 @@ class ContactProblem:
     ``x_T = prox_{mu x_N}(x_T - r u_T)`` where the mask is true, ``x = 0`` elsewhere.
     Per bilateral row ``u = 0``.
 
-    Rows of their own size: a contact with friction has ``1 + nt``, the last but ``bounded`` ones have a
-    normal alone, the last ones a tangent alone.
+    Contacts with friction have ``1 + nt`` rows and come first; then come ``smooth`` contacts with a normal
+    alone, at last ``bounded`` contacts with a tangent alone.
 
     Args:
         nc, nt, nb: contacts, tangents per contact, bilateral rows;
             ``m = (nc - smooth - bounded) (1 + nt) + smooth + bounded + nb``.
         delassus: ``G`` (m, m), rows contact by contact, bilateral rows last; or `Factored`, which
             the certificate applies as it is and the solvers make dense; or `Blocks`, one per island:
-            contacts of which none moves another of a different one.
+            no contact of an island moves one of another.
         free: ``F`` (m,) [m/s].
         friction: (nc,).
         mask: (nc,) bool, contacts that take part.
         given: contacts whose normal impulse is known; None: there are none.
-        smooth: contacts without friction, which stand behind those with it.
-        bounded: contacts whose normal impulse is given and moves nothing, of one tangent, the last of all.
+        smooth: number of contacts without friction, which come after those with friction.
+        bounded: number of contacts, the last ones, with a given normal impulse that moves nothing, and with
+            one tangent.
 
     Source: [R&S (43)-(54)].
     """
@@ -117,7 +119,7 @@ class ContactProblem:
 
     @property
     def ends(self) -> tuple[int, int, int]:
-        """Where the rows of contacts with all rows, with a normal, and with a tangent alone end."""
+        """Ends of the rows of contacts with all rows, with a normal alone, and with a tangent alone."""
         first = self.rough * (1 + self.nt)
         return first, first + self.smooth, first + self.smooth + self.bounded
 
@@ -132,7 +134,7 @@ class ContactProblem:
         return jnp.concatenate(parts) if len(parts) > 1 else parts[0]
 
     def impulses(self, x: Array) -> Array:
-        """`contacts`, with the normal impulses that are given of those without a normal row."""
+        """`contacts` of impulses, with the given normal impulses of contacts without a normal row."""
         found = self.contacts(x)
         if self.leading:
             assert self.given is not None
@@ -189,7 +191,7 @@ class ContactProblem:
 
     @property
     def islands(self) -> int:
-        """How many blocks ``G`` has; 0 for an array."""
+        """Number of blocks of ``G``; 0 for an array."""
         g = self.delassus.wt if isinstance(self.delassus, Factored) else self.delassus
         return g.values.shape[0] if isinstance(g, Blocks) else 0
 
@@ -243,7 +245,7 @@ class ContactProblem:
 
 
 def in_place(x: Array, place: int, width: int) -> Array:
-    """Entries (n, ...) as one of so many of a contact, the others zero (n, width, ...)."""
+    """Array (n, width, ...) with the entries (n, ...) at the index ``place`` of each contact, else zero."""
     return jnp.stack([x if k == place else jnp.zeros_like(x) for k in range(width)], axis=1)
 
 

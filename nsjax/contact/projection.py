@@ -98,8 +98,8 @@ class _Equations:
 
 
 def position_rows(system: System, t: Array, moved: tuple[Array, Array | None], p: PyTree, nc: int) -> Array:
-    """Gaps, if contacts count, and constraint residuals (nc + nb,) [m] at ``q`` moved along ``xi``, both of
-    which are ``moved``. Constraints that velocities alone fulfil ask that ``xi`` does not slip.
+    """Gaps, if ``nc > 0``, and constraint residuals (nc + nb,) [m] at ``q`` moved along ``xi``, with
+    ``moved`` as ``(q, xi)``. Constraints on velocities alone require that ``xi`` does not slip.
     """
     (q, xi), parts = moved, []
     end = q if xi is None else system.retract(q, xi)
@@ -114,7 +114,7 @@ def position_rows(system: System, t: Array, moved: tuple[Array, Array | None], p
 
 @record(static=("contacts", "kinetic"))
 class Directions:
-    """Along which positions are corrected.
+    """Directions ``D`` along which positions are corrected.
 
     Args:
         at: the system at the state at which the directions are taken.
@@ -146,7 +146,7 @@ def project_position(
         along: the directions ``D``.
         dt: increments count as velocities ``increment / dt``.
         settings: of the solver, whose tolerances are those of velocities; their scale is that of ``end``.
-        depth: penetration that is left alone [m].
+        depth: penetration that is not corrected [m].
 
     Source: [S&U&S (32), (33)].
     """

@@ -25,10 +25,12 @@ from nsjax.contact.problem import ContactProblem
 from nsjax.types import Array, record
 
 FIRST, SMALLER, LARGER = 0.01, 0.1, 30.0
-"""First resistance ``c`` in parts of those of rows; its factors after an answer, and after a failure."""
+"""First resistance ``c``, relative to ``1 / r`` of rows; its factors after an answer, and after a failure.
+"""
 
 LEAST, MOST = 1e-9, 1e3
-"""Bounds of ``c``: pivots stay a million times above rounding; contacts hardly move each other."""
+"""Bounds of ``c``: pivots stay a million times above rounding with the least, contacts hardly move each
+other with the largest."""
 
 STAGE = 12
 """Newton steps for one ``c``."""
@@ -37,7 +39,7 @@ INNER = 0.1
 """Bound on the residual of a proximal step, in parts of the tolerance."""
 
 TRY = 400
-"""Newton steps after which all begins again, once, from zero: the branches on the way are others."""
+"""Newton steps after which the iteration restarts, once, from zero, where it meets other branches."""
 
 
 @record()
@@ -59,7 +61,7 @@ def proximal_newton(problem: ContactProblem, x: Array, *, tolerance: Array, cap:
 
     Args:
         problem: with ``G`` as a matrix.
-        x: of sweeps, for instance.
+        x: for instance the result of sweeps.
         tolerance: of the relative natural-map residual.
         cap: most steps, those included that change ``a`` and ``c``.
 

@@ -80,7 +80,7 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
 
     After the step, impact ``i`` alone having changed the velocity by ``dv_i`` and the acceleration by
     ``da_i``, the state moves by ``-dv_i delta_i`` and ``-da_i delta_i``. Where the scheme corrects
-    positions, every gap must be shifted before the step, lest the correction annul its derivative: see
+    positions, every gap must be shifted before the step, since the correction annuls its derivative: see
     `nsjax.contact.sensitivity`.
 
     Args:
@@ -96,7 +96,7 @@ def shift_apart(system: System, state: State, shift: Shift, along: Array, across
 
 
 def settle(f: Formed, live: SystemState, resting: Array, refuse: bool = True) -> Array:
-    """``q`` whose derivative keeps the gaps of contacts that have come to rest.
+    """Position ``q`` (nq,) whose derivative keeps the gaps of contacts that have come to rest.
 
     The derivative of the last, unresolved bounces leaves a gap derivative of the order of the step that
     no later step removes; this projects it out, ``-M^-1 W_N (W_N' M^-1 W_N)^-1 dg``, with the bilateral

@@ -1,11 +1,11 @@
 """The driver of derivatives at events: one step of any scheme, with the derivative of the motion around it.
 
-A scheme hands over what it makes of a step, or of the part of it in which velocities jump, as a function
-of the state before. The driver lets the scheme do its step, looks at what it has met
-(`nsjax.contact.step_events`), shifts the state along the motion before the events, and shifts back along
-the motion after them (`nsjax.contact.saltation`). Values pass through unchanged; tangents are made where
-the values of the whole step are known, with its linear part alone, so that mass, force and rows are formed
-once for the step, the look at its contacts, and the derivative.
+A scheme hands over its step, or the part of it in which velocities jump, as a function of the state before.
+The driver lets the scheme do its step, looks for events in it (`nsjax.contact.step_events`), shifts the
+state along the motion before the events, and shifts back along the motion after them
+(`nsjax.contact.saltation`). Values pass through unchanged; tangents are made when the values of the whole
+step are known, with its linear part alone, so that mass, force and rows are formed once for the step, the
+events of its contacts, and the derivative.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from nsjax.nonlinear import LiveLeaves, with_tangent
 from nsjax.types import Array
 
 Respond = Callable[[Any, Contacts], tuple[Stepped, Formed | None]]
-"""What a scheme makes of a step, see `through_events`."""
+"""Function of a scheme that takes a step, see `through_events`."""
 
 
 def through_events(
@@ -40,15 +40,15 @@ def through_events(
     """A step with contacts whose derivative is that of the motion.
 
     Args:
-        respond: what the scheme makes of a step, and what it has `Formed` where the contacts are looked at,
-            with all rows if derivatives are wanted; None: nothing. It and the functions of ``family`` hold
-            no arrays of the run: they are called again where the derivative is made.
-        family: how it meets events.
+        respond: ``(step, contacts) -> (Stepped, Formed or None)``, the result of the step, and what the
+            scheme has formed where the contacts are looked at, with all rows if derivatives are wanted. It
+            and the functions of ``family`` hold no arrays of the run: they are called again in derivatives.
+        family: how the scheme meets events.
         step: the step.
-        contacts: what is known of them.
+        contacts: its contacts before it is taken.
 
     Returns:
-        What the scheme makes of the step, and what is reported of its contacts.
+        The result of the step, and the report on its contacts.
     """
     contacts = frozen(contacts)
     if not family.derivative:
@@ -96,7 +96,7 @@ def _moving(respond: Respond, family: Family) -> Any:
 
 
 def _moves_in_shifts(step: Step) -> Any:
-    """Leaves of a step that move with its time and state: these, and what follows from them."""
+    """Step of bools, true for the leaves that move with its state: the state, and what follows from it."""
     still = jax.tree.map(lambda _: False, step)
     refreshed = step.system.refresh is not None
     return dataclasses.replace(
@@ -113,7 +113,7 @@ def _after(
     system, told = step.system, b.told
     shift = saltation.shift_of(tau, b.shifts, apart(b.found))
     end = shift_back(system, r.end, b.motion, shift)
-    # what the forces before and after the event make of the time by which it moves
+    # impulses change by the forces before less those after the event, times its shift
     rows = with_tangent(stacked(r.jump), (b.motion.force_before - b.motion.force) * shift.mean)
     count = system.nc * (1 + system.nt)
     jump = dataclasses.replace(
@@ -127,7 +127,7 @@ def _after(
 
 
 def _times(family: Family, b: StepEvents, step: Step) -> Array:
-    """Shifts (nc,) by the gaps of impacts, and by the sliding along its change of contacts that turn."""
+    """Time shifts (nc,): of impacts by gaps, of contacts that turn by their sliding along its change."""
     function = step.at(family.predict(step)).gap()
     if family.turns and step.system.nt:
         slip = family.slip(step.start, step.dt)
@@ -136,7 +136,7 @@ def _times(family: Family, b: StepEvents, step: Step) -> Array:
 
 
 def _no_times(step: Step) -> Array:
-    """Shifts (nc,) of no event."""
+    """Time shifts (nc,) of a step without events."""
     return jnp.zeros(step.system.nc)
 
 

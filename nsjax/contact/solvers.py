@@ -27,22 +27,23 @@ from nsjax.math import direction
 from nsjax.nonlinear import implicit_solution, without_derivative
 from nsjax.types import Array, record
 
-# Two contacts of four in the plane are solved in four fifths of the time that eight rows take.
+# Most active contacts that have plain steps of their own: two of four planar contacts are solved in four
+# fifths of the time that all eight rows take.
 PAIR = 2
 
 # Methods that take contacts one by one.
 BY_CONTACT = ("gauss_seidel", "admm")
 
-# Rows from which on Moreau's rule has a start, the impulses of the last step. Measured on robots that fall
-# and stand, us a step without and with one: hopper (12 rows) 4.1 and 3.1, ant (28) 18.9 and 13.0, go1 (36)
-# 107 and 31; slider-crank (8) 0.167 and 0.215.
+# Number of rows from which on Moreau's rule starts with the impulses of the last step. Measured on robots
+# that fall and stand, us a step without and with such a start: hopper (12 rows) 4.1 and 3.1, ant (28) 18.9
+# and 13.0, go1 (36) 107 and 31; slider-crank (8) 0.167 and 0.215.
 MANY_ROWS = 12
 
-# Rows from which on a start is looked at before the matrix is formed. With fewer the matrix costs little,
-# and looking at both places makes the step of a hopper 0.4 us longer.
+# Number of rows from which on the certificate of a start is computed before the matrix is formed. With
+# fewer rows the matrix costs little, and two certificates make the step of a hopper 0.4 us longer.
 LARGE_ROWS = 100
 
-# The certificate of the first-order methods is looked at once per block.
+# Iterations of the first-order methods between two certificates, and the relaxation of sweeps that stall.
 SWEEP_BLOCK = 10
 ADMM_BLOCK = 400
 UNDER_RELAXATION = 0.7
@@ -68,7 +69,7 @@ class ContactSolution:
 
 @record(static=("max_iterations", "method"))
 class SolverSettings:
-    """How contact problems are solved.
+    """Settings of the contact solver.
 
     Args:
         tolerance: bound on the relative natural-map residual.
@@ -81,7 +82,7 @@ class SolverSettings:
     method: str = "auto"
 
     def solve(self, problem: ContactProblem, start: Array | None = None) -> ContactSolution:
-        """The answer of a problem, looked for from impulses ``start`` (m,), if there are any."""
+        """The answer of a problem, by an iteration from the impulses ``start`` (m,), if they are given."""
         return solve(
             problem, tolerance=self.tolerance, max_iterations=self.max_iterations, method=self.method,
             start=start,
@@ -100,7 +101,7 @@ def _solution_of(end: Iterate, rounds: Array | int = 0) -> ContactSolution:
 
 
 def _unsolved(problem: ContactProblem) -> ContactSolution:
-    """No answer."""
+    """Zero impulses with an infinite residual."""
     none = jnp.asarray(0, int)
     return ContactSolution(
         x=jnp.zeros_like(problem.free), iterations=none, rounds=none, residual=jnp.asarray(jnp.inf)
@@ -115,9 +116,10 @@ def _newton_only(data: Data, exact: bool) -> ContactSolution:
 def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolution:
     """Plain Newton; where it fails, by way of compliant contacts.
 
-    Where many contacts are possible but few active, all of it runs on the active ones alone, gathered to
-    fixed places; where these are too few, on the whole problem, behind a real branch, unless only ``few``
-    are asked for. Two of a few planar contacts have plain steps of their own, unless they are ``rare``.
+    Where many contacts are possible but few active, both run on the active contacts alone, gathered to
+    fixed places. If there are more, they run on the whole problem, in a branch of their own, or with
+    ``few`` not at all. Up to two active contacts of a few planar ones have plain steps of their own, unless
+    ``rare``.
     """
     problem, (tolerance, cap, begin) = data
     if not problem.nc:
@@ -153,16 +155,16 @@ def _automatic(data: Data, rare: bool = False, few: bool = False) -> ContactSolu
 
     if begin is None or problem.free.shape[0] < LARGE_ROWS:
         return search(problem, begin)
-    # bodies that stay as they were: products tell that the last impulses still answer, without a matrix
+    # for bodies at rest the certificate says, without a matrix, that the last impulses are still the answer
     here, none = natural_residual(problem, begin), jnp.asarray(0, int)
     still = ContactSolution(x=begin, iterations=none, rounds=none, residual=here)
     return branch(here <= tolerance, lambda problem, begin: still, search, problem, begin)
 
 
 def _until_solved(data: Data, block: int, advance: Callable[[Array, Array], Array]) -> ContactSolution:
-    """Blocks of a first-order method until the certificate is met or the cap is reached.
+    """Blocks of a first-order method until the certificate meets the tolerance or the cap is reached.
 
-    ``advance(x, stalled)`` is told whether the last block brought less than a tenth.
+    ``advance(x, stalled)``: a block is ``stalled`` if it reduced the residual by less than a tenth.
     """
     problem, (tolerance, cap, _) = data
 
@@ -281,7 +283,7 @@ def _solve_islands(problem: ContactProblem, settings: Settings, method: str) -> 
 
 
 def _solve_pairs(problem: ContactProblem, settings: Settings) -> ContactSolution:
-    """By products alone, see `nsjax.contact.split_sweeps`."""
+    """The answer between changing bodies, by products alone, see `nsjax.contact.split_sweeps`."""
     tolerance, cap, start = settings
     problem, start = without_derivative((problem, start), REFUSED_GRADIENT)
     x, steps, residual = split_steps(problem, tolerance, cap, start)
@@ -329,8 +331,8 @@ def solve(
         max_iterations: Newton steps, sweeps or ADMM iterations before giving up (``"auto"``: Newton
             steps before the fallback begins).
         method: ``"auto"``: semismooth Newton with the exact generalised derivative; if that cycles,
-            by way of compliant contacts, whose compliance goes to zero. ``"auto_rare"``: the same where it
-            matters more that the program is small than how fast it is: two active contacts of four are not
+            by way of compliant contacts, whose compliance goes to zero. ``"auto_rare"``: the same with a
+            smaller, slower program: two active contacts of four are not
             gathered. ``"auto_few"``: without an answer where more contacts are active than there are
             places (`nsjax.contact.overflow`).
             ``"newton"``: the first part alone.
@@ -338,9 +340,9 @@ def solve(
             force by an iteration: linear with the rate ``mu |G_NT| / G_NN`` for one contact.
             ``"gauss_seidel"``: each contact exactly, one after the other; linear, very robust.
             ``"admm"``: alternating directions, for many ill-conditioned contacts.
-        start: (m,) impulses with which the iteration begins, an answer as they are where they fulfil the
-            laws already: between changing bodies (`nsjax.contact.split_sweeps`), and of ``"auto"`` and
-            ``"auto_rare"`` without islands; the others begin at zero. None: zero.
+        start: (m,) impulses with which the iteration begins, returned as they are if they fulfil the laws
+            already. Used between changing bodies (`nsjax.contact.split_sweeps`), and by ``"auto"``,
+            ``"auto_rare"`` and ``"auto_few"`` without islands; the others begin at zero. None: zero.
 
     Returns:
         The answer with its certificate; ``residual > tolerance`` means not solved.
@@ -350,10 +352,10 @@ def solve(
             left out.
 
     Limits: where contacts depend on each other (``G`` singular) individual impulses are not unique,
-    but velocities are; each of Newton's steps is the smallest one, so that which answer is found hangs on
-    its way. For strong
-    coupling of friction and normal impulses Coulomb's law itself can have several answers or none: the
-    residual is then infinite, the impulses are a compromise (``"auto"`` alone).
+    but velocities are; each Newton step is the smallest one, so that the answer found depends on the path
+    of the iteration. For strong coupling of friction and normal impulses Coulomb's law itself can have
+    several answers, or none: the residual is then infinite, the impulses are a compromise (``"auto"``
+    alone).
 
     Source: [R&S (43)-(54)] with the exact derivative.
 

@@ -2,9 +2,9 @@
 
 The contacts that take part are dealt out to `GROUPS` groups like cards, so that few of a group meet at one
 body. The groups are stepped one after the other, as in the method of Gauss and Seidel, and the contacts of
-a group at once: each body is split among those of the group, as if each held its part of the mass. Then
-every contact has a local operator ``D_k``, and the block diagonal of them bounds the Delassus operator of
-the group from above,
+a group at once: each body is split among the contacts of the group, as if each had its part of the mass.
+Then every contact has a local operator ``D_k``, and the block diagonal of them bounds the Delassus operator
+of the group from above,
 
     D_k = c_a W_a' M_a^-1 W_a + c_b W_b' M_b^-1 W_b     (c: contacts of the group of each of its two bodies)
 
@@ -12,9 +12,9 @@ so that steps of its size never overshoot where friction does not couple to the 
 brings nearly as much as one from contact to contact, by a few operations on long arrays.
 
 Anderson's mixing of the last sweeps makes them as fast as a Krylov method once it is settled which contacts
-stick and slide. Before it is, mixing may run across kinks, or in circles around one: then less of it is
-taken, and where it gains too little, plain sweeps take over, twice as many each time. They creep, but
-arrive. Cost and memory of a sweep are in proportion to the contacts.
+stick and slide. Before, mixing may run across kinks, or in circles around a kink: then less of it is taken,
+and where it gains too little, plain sweeps take over, twice as many each time. They creep, but arrive. Cost
+and memory of a sweep are in proportion to the contacts.
 """
 
 from __future__ import annotations
@@ -36,53 +36,55 @@ from nsjax.linalg import Paired
 from nsjax.types import Array, record
 
 REMEMBERED = 6
-"""Steps that are mixed."""
+"""Number of last steps that are mixed."""
 
 WORSE, LEAST = 2.0, 0.01
-"""A mixed step whose own plain step would be longer than ``WORSE`` of the last one's is not taken, but half
-of the mixing is tried: across a kink only the way up to it helps. Below ``LEAST`` of it plain steps follow.
+"""A mixed step is not taken if the plain step from its end is longer than ``WORSE`` times the last plain
+step; half of the mixing is tried then, since across a kink only the way up to it helps. Below the share
+``LEAST`` of the mixing plain steps follow.
 """
 
 SPAN, GAIN = 50, 0.5
-"""Mixed steps over so many steps must shorten the plain step to this part, or plain ones follow."""
+"""``SPAN`` mixed steps must shorten the plain step to the part ``GAIN``, or plain steps follow."""
 
 REST = 20
-"""Plain steps that follow for the first time."""
+"""Number of plain steps that follow the first time; it doubles each time."""
 
 GROUPS = 8
 """Number of groups of contacts, stepped one after the other."""
 
 SHARES, FEW = (2, 1), 16
-"""Parts of all slots: the smallest that holds the contacts that take part is worked on, where it gives a
-group at least so many.
+"""Sweeps run on one over ``SHARES`` of all contact slots: on the smallest part that holds the contacts that
+take part and gives a group at least ``FEW`` slots.
 """
 
 SWEEPS = 200
-"""Sweeps for every Newton step allowed."""
+"""Most sweeps, in multiples of the Newton steps allowed."""
 
 PATIENCE = 400
-"""Sweeps that may still be missing: every `SPAN` of them, from the second time on, those are counted that
-the tolerance asks for if the certificate goes on falling as in the last `SPAN`. With more of them Newton's
-method goes on, a step of which takes as long as ten sweeps and which takes up to 180. A thousand spheres
-that settle are solved to 1e-11 by 130 to 150 sweeps in 0.15 s; Newton's method after 50 took 0.4 to 3 s.
+"""Most sweeps that may be missing. Every `SPAN` sweeps, from the second time on, their number is estimated:
+so many as reach the tolerance if the certificate goes on falling as in the last `SPAN`. If it is larger,
+Newton's method takes over, up to 180 steps of which take as long as ten sweeps each. A thousand spheres
+that settle are solved to 1e-11 by 130 to 150 sweeps in 0.15 s; Newton's method after 50 sweeps took 0.4 to
+3 s.
 """
 
 STEPS, LARGEST = 40, 1100
-"""Steps with a matrix for every Newton step allowed, where cones do not lead to an answer, and its most
-rows.
+"""Most steps with a matrix, in multiples of the Newton steps allowed, where cones do not lead to an answer;
+most rows of this matrix.
 """
 
 LOOK = 5
-"""Steps from one look at the certificate to the next: it costs as much as a step."""
+"""Steps from one certificate to the next: a certificate costs as much as a step."""
 
 
 @record()
 class _Mixing:
-    """State of the iteration: impulses (groups, d, n), plain step ``f`` there and its square, certificate,
+    """State of the iteration: impulses (groups, d, n), plain step ``f`` there and its square, certificate;
     sums of the last changes of both (REMEMBERED, ...), the changes of plain steps, products of these, how
-    many count, place of the next, steps taken, part of the mixing that is taken; plain steps still to come,
-    how many the next time, the square of the plain step below which mixing must come, and steps since that
-    was set; the certificate at the last look at its rate, and whether it falls fast enough.
+    many of them count, index of the next, steps taken, share of the mixing that is taken; plain steps still
+    to come, their number the next time, the square of the plain step that mixing must reach, steps since
+    this goal was set; the certificate when its rate was last estimated, and whether it falls fast enough.
     """
 
     x: Array
@@ -106,7 +108,7 @@ class _Mixing:
 
 @record(static=("blocks",))
 class _Group:
-    """Contacts that are stepped at once, on arrays whose last axis they are."""
+    """Contacts of a group, which are stepped at once; they are the last axis of its arrays."""
 
     of: Array
     wt: Array
@@ -123,8 +125,8 @@ class _Group:
         return jax.ops.segment_sum(pushed.T, self.of, num_segments=self.blocks + 1)
 
     def change(self, x: Array, moved: Array) -> Array:
-        """Change of the impulses ``x`` by a projected step where bodies are ``moved``: normal impulses
-        first, then friction in the disks of the new ones.
+        """Change of the impulses ``x`` by a projected step with the body velocities ``moved``: normal
+        impulses first, then friction in the disks of the new normal impulses.
         """
         sides = jnp.split(moved[self.of].T, 2, axis=1)
         pulls = (mixing.added(jnp.swapaxes(a, 0, 1), v) for a, v in zip(self.wt, sides, strict=True))
@@ -137,7 +139,7 @@ class _Group:
 
 
 def _group(problem: ContactProblem) -> _Group:
-    """All contacts of a problem as one."""
+    """All contacts of a problem as one group."""
     g: Factored = problem.delassus
     of, blocks = g.wt.of, g.wt.blocks
     held = jnp.where((of < blocks)[:, :, None, None], g.response.values, 0.0)
@@ -178,8 +180,8 @@ class _Sweeps:
 
 
 def _lengths(values: Array, held: Array, of: Array, mask: Array, blocks: int) -> Array:
-    """Steps (n, 1 + nt) of a group by its local operators: the normal's own, one for the tangents, zero
-    where no impulse moves anything. Rows of a contact that couple share their row sums.
+    """Step lengths (n, 1 + nt) of the contacts of a group: one over the row sums of their local operators,
+    which bound coupled rows; one length for all tangents; zero where no impulse moves anything.
     """
     on = jnp.broadcast_to(mask[:, None], of.shape).reshape(-1).astype(float)
     count = jax.ops.segment_sum(on, of.reshape(-1), num_segments=blocks + 1)
@@ -209,8 +211,8 @@ def _parts(problem: ContactProblem) -> ContactProblem:
 
 @record()
 class _GroupedProblem:
-    """A problem of the contacts that take part, dealt out to the groups: which they are, in its order, and
-    where each of all (nc,) stands in it.
+    """A problem of the contacts that take part, dealt out to the groups; ``which``: contact of every slot;
+    ``place``: slot (nc,) of every contact.
     """
 
     problem: ContactProblem
@@ -218,13 +220,13 @@ class _GroupedProblem:
     place: Array
 
     def rows(self, x: Array) -> Array:
-        """Impulses (groups, 1 + nt, n) out of those of all rows (m,)."""
+        """Impulses (groups, 1 + nt, n) from those of all rows (m,)."""
         few = self.problem
         block = jnp.where(few.mask[:, None], x.reshape(-1, 1 + few.nt)[self.which], 0.0)
         return jnp.swapaxes(block.reshape(GROUPS, -1, 1 + few.nt), 1, 2)
 
     def spread(self, x: Array, mask: Array) -> Array:
-        """The way back; ``mask`` is that of all contacts."""
+        """Impulses of all rows (m,) from those of the groups; ``mask`` (nc,) is that of all contacts."""
         block = jnp.swapaxes(x, 1, 2).reshape(self.problem.nc, -1)[self.place]
         return jnp.where(mask[:, None], block, 0.0).reshape(-1)
 
@@ -256,14 +258,14 @@ def split_steps(
     Args:
         problem: whose operator is `Factored` into `Paired` rows.
         tolerance: of the relative natural-map residual.
-        cap: most sweeps over `SWEEPS`; of Newton's method see `cone_newton`.
+        cap: () int, the sweeps end after ``SWEEPS * cap``; for Newton's method see `cone_newton`.
         start: (m,) impulses to begin with; None: zeros.
 
     Limits: sweeps converge linearly; where wedged contacts slide slowly along directions in which hardly
-    anything moves (a heap that comes together), or bodies differ by orders of magnitude, they creep. Where
-    more than `PATIENCE` are missing `nsjax.contact.cone_newton` goes on from there. Where friction is so
-    large that it does not end, `nsjax.contact.proximal` does with the matrix of the contacts that take
-    part, if that has at most `LARGEST` rows. With more the cap may come first: the certificate says so.
+    anything moves (a heap that comes together), or bodies differ by orders of magnitude, they creep. If
+    more than `PATIENCE` are missing `nsjax.contact.cone_newton` goes on from there. If friction is so
+    large that it does not end, `nsjax.contact.proximal` goes on with the matrix of the contacts that take
+    part, if this has at most `LARGEST` rows. With more the cap may come first: the certificate says so.
     """
     first = jnp.zeros_like(problem.free) if start is None else start
     count, most = jnp.sum(problem.mask), SWEEPS * cap
@@ -297,7 +299,7 @@ def split_steps(
 def _by_matrix(
     problem: ContactProblem, x: Array, *, tolerance: Array, cap: Array
 ) -> tuple[Array, Array, Array]:
-    """By `nsjax.contact.proximal`, where cones with shifts do not lead to an answer; the better of both."""
+    """The better of ``x`` and the answer by `nsjax.contact.proximal`, where `cone_newton` has failed."""
     before = natural_residual(problem, x)
     end = proximal_newton(problem.dense(), x, tolerance=tolerance, cap=STEPS * cap)
     better = end.residual < before
@@ -311,7 +313,7 @@ def _widths(contacts: int) -> list[int]:
 
 
 def _dense(widths: list[int], rows: int) -> list[int]:
-    """Widths of a group for which there is a matrix."""
+    """Widths of a group with which the matrix has at most `LARGEST` rows."""
     return [k for k in widths if k * rows * GROUPS <= LARGEST]
 
 
@@ -329,7 +331,7 @@ def _first_mixing(rows: _Sweeps, x: Array) -> _Mixing:
 
 def _creeps(steps: Array, before: Array, residual: Array, tolerance: Array) -> Array:
     """Whether more than `PATIENCE` sweeps are missing, at the rate of the last `SPAN`."""
-    fast = residual / tolerance <= (before / residual) ** (PATIENCE / SPAN)  # false of what is no number
+    fast = residual / tolerance <= (before / residual) ** (PATIENCE / SPAN)  # false for nan
     return (steps % SPAN == 0) & (steps > SPAN) & ~fast
 
 
@@ -381,7 +383,7 @@ def _mixed_sweeps(
 
 
 def _weights(s: _Mixing) -> Array:
-    """Weights of the last changes, with which they cancel the plain step best (REMEMBERED,)."""
+    """Weights (REMEMBERED,) with which the last changes cancel the plain step best."""
     known = (s.place - 1 - np.arange(REMEMBERED)) % REMEMBERED < s.known
     square = jnp.where(known[:, None] & known, s.products, 0.0)
     return mixing.weights(square, mixing.products(s.changes, s.f))

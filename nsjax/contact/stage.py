@@ -39,12 +39,12 @@ from nsjax.types import Array, PyTree, record
 
 @record(static=("max_passes", "max_iterations"))
 class StageSettings:
-    """How the equations of a step are solved.
+    """Settings of the stage solver.
 
     Args:
         tolerance: bound on the estimated next update relative to the velocities.
         contact_tolerance: bound on the residual of each contact problem.
-        scale: of the velocities.
+        scale: size of the velocities.
         max_passes: linearisations before giving up.
         max_iterations: plain Newton steps of each contact problem.
     """
@@ -66,14 +66,14 @@ class StageSettings:
 
 @record()
 class StageStart:
-    """Where the iteration begins.
+    """Start of the iteration of the stage solver.
 
     Args:
         z: (n,) unknowns, usually zero increments from a predictor.
         kept: tangent for all steps, of `kept_tangent`: then one pass is the solution.
         carried: tangent of an earlier step, or of `no_tangent`.
-        again: (n,) other unknowns, for where a tangent was carried here and updates grow with that of
-            ``z``, too.
+        again: (n,) other unknowns, where the iteration restarts if a tangent was carried here and updates
+            grow with a full tangent at ``z``, too.
     """
 
     z: Array
@@ -84,7 +84,7 @@ class StageStart:
 
 @record(static=("equations",))
 class _Task:
-    """What is solved: equations, what they read, and the contacts that take part."""
+    """Problem of a stage: equations, their data, the contacts that take part, and settings."""
 
     equations: Equations
     data: PyTree
@@ -115,15 +115,16 @@ class StageAnswer:
     carried: Carried | None = None
 
 
-# Passes after which contacts begin with the impulses of the last one. Where contacts depend on each other,
-# one of many answers is found, with the rounding that one over the weight of dependent rows makes large
-# (1e-8): found anew in every pass, forces of friction move by as much, and passes stand still. The first
-# ones begin at zero: laws may have several answers, and from a far iterate another one is found (a solid
-# cube with `ggl_unified` bounced with six times the penetration). While passes contract by ten, six of them
-# leave a millionth of the first update: the iterate is near, or passes do not contract.
+# Number of passes from which on the contact solver starts with the impulses of the last pass. Where
+# contacts depend on each other it finds one of many answers, with a rounding of 1e-8 that the weight of
+# dependent rows leaves: if each pass starts at zero, friction forces change by as much, and passes no
+# longer contract. The first passes start at zero: laws may have several answers, and from a far iterate
+# another one is found (a solid cube with `ggl_unified` bounced with six times the penetration). If passes
+# contract by ten, six of them leave a millionth of the first update: the iterate is near, or passes do not
+# contract.
 SETTLED = 6
 
-# Distance of difference quotients in parts of the scale of velocities. Rounding of a stiff force ``K q``
+# Step of difference quotients relative to the scale of velocities. Rounding of a stiff force ``K q``
 # leaves a few parts in 1e6 in its quotient for ``q = 1 m`` and ``dt = 1e-4 s``.
 DIFFERENCE = 1e-6
 
@@ -137,14 +138,14 @@ Values = tuple[Array, Array]
 
 @record()
 class Differences:
-    """`Values` along a leading axis: with every unknown moved by the ``step``, and as it is."""
+    """`Values` along a leading axis: with one unknown after the other moved by ``step``, then with none."""
 
     residual: Array
     rates: Array
     step: Array
 
     def quotients(self) -> tuple[Array, Array]:
-        """By every unknown: (n, n) and (rows, n)."""
+        """Difference quotients by every unknown: (n, n) and (rows, n)."""
         f, u = (((x[:-1] - x[-1]) / self.step).T for x in (self.residual, self.rates))
         return f, u
 
@@ -182,8 +183,8 @@ def _contact_problem(
 def _pass(
     task: _Task, now: Values, impulses: Array, tangent: StageTangent, begin: Array | None = None
 ) -> tuple[Array, Array, Array, Array]:
-    """One linearisation: update of ``z``, new impulses, iterations and residual of the contacts, which are
-    looked for from ``begin``; None: from zero.
+    """One linearisation: update of ``z``, new impulses, iterations and residual of the contact problem,
+    whose solution starts from the impulses ``begin``; None: from zero.
     """
     if not tangent.speed.shape[0]:
         return -tangent.dynamics.solve(now[0]), impulses, jnp.asarray(0, int), jnp.zeros(())
@@ -194,11 +195,11 @@ def _pass(
 
 
 def _nearby(task: _Task, z: Array, impulses: Array, differ: Array) -> tuple[Values, Differences]:
-    """`Values` at an iterate and, where they ``differ``, what their difference quotients are made of.
+    """`Values` at an iterate and, with ``differ``, at the points of their difference quotients.
 
     The equations stand in the program once, in a loop of one turn or of n + 1. Quotients serve iterations
-    alone: these end by the residual, and contract by a millionth instead of a tenth, which renews a
-    tangent.
+    alone, which end by the residual: passes contract to about a millionth with them, and only those above a
+    tenth renew a tangent.
     """
     n, step = z.shape[0], DIFFERENCE * jnp.asarray(task.settings.scale)
     start = jnp.zeros((n + 1, n)), jnp.zeros((n + 1, impulses.shape[0]))
@@ -272,7 +273,7 @@ class _Tangents:
         return lax.cond(first, lambda _: mass_tangent(equations, data, z), whole, None)
 
     def look(self, z: Array, impulses: Array, differ: Array) -> tuple[Values, Any]:
-        """`Values`, and what difference quotients are made of where tangents are."""
+        """`Values`, and `Differences` if tangents are made of difference quotients."""
         if self.quotients:
             return _nearby(self.task, z, impulses, differ)
         return _values(self.task, z, impulses), None
@@ -289,7 +290,7 @@ class _Tangents:
 
 
 def _single_pass(task: _Task, z: Array, kept: StageTangent) -> tuple[tuple[Array, Array], tuple[Any, ...]]:
-    """What `_iterate` returns of linear equations, of which one pass is the solution."""
+    """The result of `_iterate` for linear equations, which one pass solves."""
     none = jnp.zeros(row_count(task.equations))
     step, impulses, iterations, residual = _pass(task, _values(task, z, none), none, kept)
     return (z + step, impulses), (jnp.asarray(1), iterations, jnp.zeros(()), residual, None)
@@ -313,11 +314,11 @@ def _iterate(
 
     def body(carry: Any) -> Any:
         z, impulses, tangent, k, last, now, iterations, _, losses = carry
-        # the first pass tells how good a full tangent is; an approximate one shows it in the second
+        # a full tangent shows its quality in the first pass, an approximate one in the second
         slow = (now > CONTRACTION * last) & (k > 1) if approximate else now > CONTRACTION * last
-        if approximate:  # a full tangent begins where another one has not led astray
+        if approximate:  # where updates grow, the iteration restarts from ``z`` with a full tangent
             lost, begin = slow & (now > last), start[0]
-            if restarts:  # and then there, with a tangent of every pass: the first is far from the last
+            if restarts:  # then from ``again`` with a tangent in every pass: the first is far from the last
                 lost = lost & (losses < 2)
                 losses = losses + lost
                 begin = begin if again is None else jnp.where(losses == 2, again, begin)
@@ -356,10 +357,10 @@ def solve_stage(
 
     The tangent is formed in the first pass and kept while passes contract by ten; the iteration stops
     when the estimated next update is below ``tolerance`` times the scale of the velocities, so that no
-    pass is spent on verification. Where equations are `Freezing` and say ``"mass"``, the first tangent is
-    frozen in position and velocity, and a full one follows where that contracts too slowly; so it does
-    after one that was carried here from an earlier step. Where an update with a full one is larger than
-    the one before, too, the iteration begins once more at ``start.again``, now with a tangent of every
+    pass is spent on verification. If equations are `Freezing` with ``tangent = "mass"``, the first tangent
+    is frozen in position and velocity; a full one follows if passes with it contract too slowly, as also
+    after a tangent that was carried here from an earlier step. If updates grow with a full tangent, too,
+    the iteration restarts at ``start.again``, now with a new tangent in every
     pass. Forward and reverse derivatives of first order, by the full tangent at the answer.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a step has met: contacts that come, events whose times move, and the motion around them."""
+"""Events of a step: approaching contacts, events whose times move, and the motion around them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from nsjax.types import Array, record
 
 @record()
 class StepEvents:
-    """What a step meets, without derivatives.
+    """Events of a step, without derivatives.
 
     Args:
-        found: contacts that come.
-        told: what is reported of all.
+        found: approaching contacts.
+        told: report on all contacts.
         shifts: (nc,) bool, events whose times move.
         rate: (nc,) rates of their event functions.
-        aside: (nv, nc) approach of every contact alone as motion of the system.
-        turning: (nc, nt) direction of the change of sliding.
-        motion: before and after them.
+        aside: (nv, nc) see `nsjax.contact.event_motion.EventMotion`.
+        turning: (nc, nt) rate of change of the sliding velocity [m/s^2].
+        motion: the motion before and after the events.
     """
 
     found: Approach
@@ -50,12 +50,12 @@ class _ContactView:
     """One step without derivatives, as the driver looks at its contacts.
 
     Args:
-        family: of its scheme.
+        family: how its scheme meets events.
         step: the step.
-        contacts: what is known of them.
-        ahead: the system where they are looked at.
-        f: what is formed there already, if anything.
-        gap: (nc,) gaps there.
+        contacts: its contacts before it is taken.
+        ahead: the system where the contacts are looked at.
+        f: what the scheme has formed there already, if anything.
+        gap: (nc,) gaps there [m].
         slide: (nc, nt) sliding velocities at the start.
         slow: (nc,) bool, contacts whose sliding may turn.
     """
@@ -80,13 +80,13 @@ class _ContactView:
         return self.family.turns and self.step.system.nt > 0
 
     def approach(self) -> Approach:
-        """Contacts that come."""
+        """Approaching contacts."""
         f, known = self.f or formed(self.ahead), self.contacts
         return events.approach(self.step, f, known.touch, known.active, self.gap)
 
     def events(self, r: Stepped, found: Approach, told: ContactReport) -> StepEvents:
-        """Events of the step: impacts, else reversals of the sliding velocities at its start, from which
-        those at the predicted state differ by what a belt changes until then.
+        """Events of the step: impacts, else reversals of sliding, by the velocities at its start; a belt
+        may have changed those at the predicted state.
         """
         system, family, touch = self.step.system, self.family, self.contacts.touch
         d, count = 1 + system.nt, system.nc * (1 + system.nt)
@@ -123,8 +123,8 @@ class _ContactView:
         )  # fmt: skip
 
     def _around(self, r: Stepped, after: Touch, f: Formed, aside: Array) -> EventMotion:
-        """The motion around the events. A contact seen too early has no impulse yet: its own shift forth
-        and back then cancels.
+        """Data of the motion around the events. A contact seen too early has no impulse yet: its shifts
+        forth and back then cancel.
         """
         family, step, touch = self.family, self.step, self.contacts.touch
         rule = SlidingRule(criteria=self.criteria, stuck=touch.stuck if family.turns else None)
@@ -156,7 +156,7 @@ class _ContactView:
         return branch(jnp.any(hops) & jnp.any(found.impacts), stays, lambda _: hops, None)
 
     def report(self, r: Stepped, found: Approach) -> ContactReport:
-        """What is remembered and noted of the step."""
+        """Report on the contacts of the step: memory, notes and impacts."""
         touch, active, end, jump = self.contacts.touch, self.contacts.active, r.end, r.jump
         hops = self.hopping(end, found)
         stuck = jnp.where(
@@ -178,11 +178,11 @@ class _ContactView:
 
 
 def look_at(family: Family, step: Step, contacts: Contacts, r: Stepped, f: Formed | None) -> StepEvents:
-    """What a step has met, all of it without derivatives; where none is wanted, no event moves.
+    """Events of a step, without derivatives; if ``family`` wants no derivatives, no event moves.
 
     Args:
         family, step, contacts: as in `nsjax.contact.sensitivity.through_events`.
-        r, f: what the scheme has made of the step, and formed.
+        r, f: result of the step, and what the scheme has formed.
     """
     system, touch = step.system, contacts.touch
     slide, slow = touch.slide, jnp.zeros(system.nc, bool)

@@ -13,7 +13,7 @@ from nsjax.types import Array
 
 
 def branch_answer(problem: ContactProblem, a: Array, b: Branches, f: Array) -> Array:
-    """``x`` (m,) with ``a x = f``, where ``a`` is the tangent of a problem on its branches."""
+    """Solution ``x`` (m,) of ``a x = f``, where ``a`` is the tangent of a problem on its branches."""
     if problem.nt < 2 or not problem.rough:
         return dependent_answer(a, b.use, f)
     nc = problem.rough
@@ -41,7 +41,7 @@ def turned_answer(
     n = jnp.where(slides[:, None], way, np.array([1.0, 0.0]))
 
     def turned(x: Array, sign: float = 1.0) -> Array:
-        """Rows (m, k) along and across for those of the tangents, or back."""
+        """Rows (m, k) along and across the sliding from those of the tangents; back with ``sign = -1``."""
         rows, c, s = x[first:end].reshape(nc, 3, -1), n[:, :1], sign * n[:, 1:]
         parts = rows[:, 0], c * rows[:, 1] + s * rows[:, 2], c * rows[:, 2] - s * rows[:, 1]
         there = jnp.stack(parts, axis=1).reshape(3 * nc, -1)

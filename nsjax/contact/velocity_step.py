@@ -1,7 +1,7 @@
 """One proximal step of many contacts: the least value of a convex function of the velocities of bodies.
 
-Velocities are told by ``y``, with ``v = v_free + S y`` and ``M^-1 = S S'`` body by body; then the function
-is
+With ``v = v_free + S y`` and ``M^-1 = S S'`` body by body, ``y`` stands for the velocities, and the
+function is
 
     |y|^2 / 2 + potential(u),      u = F + L y,      L = W' S,      gradient y - L' x(u)
 
@@ -33,7 +33,7 @@ STAGE = 30
 """Most steps of Newton's method."""
 
 FLAT, TRIES = 0.1, 12
-"""Part of the slope that is left where the search along a step ends, and its most looks."""
+"""The line search ends where the slope is this part of the first one, or after so many evaluations."""
 
 
 @record()
@@ -62,8 +62,8 @@ class Law:
     resistance: Array
 
     def _scaled(self, u: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """Points before the projection, whether they are inside and beyond the cones; normals and
-        directions of their projections on the surface.
+        """Points before the projection, whether they are inside the cones or project to zero; normal parts
+        and directions of their projections on the surface.
         """
         z = (self.base - self.rho * u) / jnp.sqrt(self.rho)
         size, mu = norm(z[:, 1:]), self.friction
@@ -119,7 +119,7 @@ class Cones:
         return self.pairs.gathered(jnp.sum(self.rows * x[:, None, :, None], axis=2))
 
     def begin(self, x: Array) -> ConeDescent:
-        """Where impulses alone move the bodies."""
+        """The `ConeDescent` with the velocities that the impulses ``x`` cause."""
         y = self.pushed(x)
         return ConeDescent(y=y, u=self.free + self.rates(y), x=x, steps=jnp.asarray(0, int))
 
@@ -128,11 +128,11 @@ class Cones:
         return jnp.where(self.mask, self.friction * norm(u[:, 1:]), 0.0)
 
     def weights(self, c: Array) -> Array:
-        """Impulses that changes of known impulses and shifts are worth (n, 2 + nt)."""
+        """Factors (n, 2 + nt) that make changes of known impulses and shifts comparable impulses."""
         return jnp.concatenate([jnp.broadcast_to(c, self.r.shape), self.r[:, :1]], axis=1)
 
     def law(self, known: Array, c: Array) -> Law:
-        """With known impulses and shifts (n, 2 + nt), and the resistance ``c``."""
+        """The `Law` with known impulses and shifts (n, 2 + nt), and the resistance ``c``."""
         rho = self.r / c
         push = rho[:, 0] * known[:, -1]
         base = jnp.concatenate([(known[:, 0] - push)[:, None], known[:, 1:-1]], axis=1)
@@ -141,7 +141,7 @@ class Cones:
 
 @record()
 class _Step:
-    """A `ConeDescent` with its gradient, what is left of it and its bound, in impulses, and its steps."""
+    """A `ConeDescent` with its gradient, the size and bound of this as impulses, and its step count."""
 
     at: ConeDescent
     gradient: Array
@@ -183,8 +183,8 @@ def descend(cones: Cones, at: ConeDescent, law: Law, least: Array, cap: Array) -
 
 
 def _length(law: Law, s: _Step, y: Array, u: Array) -> Array:
-    """Part of a step at whose end the function hardly falls or rises: between the last places where it
-    does, by their slopes and by halves in turn.
+    """Line search: part of a step at whose end the slope of the function is small, between a place where it
+    falls and one where it rises, by interpolation of slopes and bisection in turn.
     """
     first, more = jnp.sum(s.at.y * y), jnp.sum(y * y)
 

@@ -1,5 +1,5 @@
-"""Kinds of arguments of public functions: records, names of files, numbers, lists of names. One home of
-their sentences.
+"""Checks of the kinds of arguments of public functions: records, names of files, numbers, lists of names.
+Their error sentences have their only home here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nsjax.core.errors import InputError
 
 
 def check_is(who: str, name: str, value: Any, kind: type[Any]) -> None:
-    """Refuses a value that is no record of this kind.
+    """Refuses a value that is not of the class ``kind``.
 
     Raises:
         InputError: names the function, the argument, the value and the kind.
@@ -56,7 +56,7 @@ def file_path(path: Any) -> pathlib.Path:
     """The name of a file as a path.
 
     Raises:
-        InputError: for what is no name, and for an empty one.
+        InputError: for a value that is no name, and for an empty name.
     """
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"path = {path!r}; give the name of a file, 'run.npz' for instance")
@@ -66,7 +66,7 @@ def file_path(path: Any) -> pathlib.Path:
 
 
 def numbers(who: str, name: str, value: Any) -> Any:
-    """An array of real numbers in 64 bits, numpy's where nothing is traced.
+    """An array of real numbers in 64 bits, of numpy unless the value is traced.
 
     Raises:
         InputError: for None, words, booleans, rows of several lengths and complex numbers.
@@ -80,7 +80,7 @@ def numbers(who: str, name: str, value: Any) -> Any:
         return jnp.asarray(value, float)
     try:
         found = np.asarray(value)
-    except ValueError:  # of rows of several lengths
+    except ValueError:  # rows of several lengths
         found = np.asarray(None)
     if found.size and found.dtype.kind not in "iuf":
         raise InputError(f"{who}: {name} = {value!r}; give a number or an array of numbers")
@@ -91,7 +91,7 @@ def name_list(who: str, name: str, value: Any) -> tuple[Any, ...]:
     """A list of names as a tuple.
 
     Raises:
-        InputError: for one word, and for what is no list.
+        InputError: for one word, and for a value that is no list.
     """
     if isinstance(value, str) or not isinstance(value, Iterable):
         one = value if isinstance(value, str) else "name"
@@ -103,7 +103,7 @@ def mapping(who: str, name: str, value: Any, example: str) -> Mapping[Any, Any]:
     """A mapping of names.
 
     Raises:
-        InputError: for what is none; ``example`` shows one.
+        InputError: for a value that is no mapping; ``example`` shows one.
     """
     if not isinstance(value, Mapping):
         raise InputError(f"{who}: {name} = {value!r}; give a mapping of names, {example}")

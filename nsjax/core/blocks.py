@@ -1,4 +1,4 @@
-"""Loops whose reverse mode stores a bounded number of bytes: blocks that are computed a second time."""
+"""Loops whose reverse mode stores a bounded number of bytes, since it computes blocks a second time."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from nsjax.core.branches import branch
 from nsjax.types import PyTree
 
 REVERSE_BYTES = 6 * 10**6
-"""What reverse mode may store of a run whose steps it stores one by one, in bytes. Blocks need less, and
-a third copy of the step in the compiled program."""
+"""Most bytes that reverse mode stores of a run step by step. Blocks store less, but need a third copy of
+the step in the compiled program."""
 
 
 class StepBlocks(NamedTuple):
-    """How reverse mode stores a run.
+    """Blocks in which reverse mode stores a run.
 
     Args:
-        size: steps per block, whose carries are computed a second time; all of them: one block.
+        size: steps of a block, whose carries are computed a second time; with all steps there is one block.
         solutions: whether solutions are kept beside the carries, so that no solver runs again.
     """
 
@@ -31,14 +31,14 @@ class StepBlocks(NamedTuple):
 
 
 def tree_shapes(tree: PyTree) -> tuple[Any, tuple[tuple[Any, Any], ...]]:
-    """Structure of a tree, shapes and types of its numbers."""
+    """Structure of a tree, and shapes and types of its leaves."""
     leaves, structure = jax.tree.flatten(tree)
     return structure, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves)
 
 
 def plan_blocks(steps: int, carry_bytes: int, solution_bytes: int, budget: int | None = None) -> StepBlocks:
-    """Every step by itself if that fits into the budget, else blocks of about the square root of their
-    number: ``steps / size`` carries over the whole run, and ``size`` more in the block at hand.
+    """Blocks for a run: all steps in one block if they fit into the budget, else blocks of about the square
+    root of their number: ``steps / size`` carries over the whole run, ``size`` more in the present block.
 
     Args:
         steps: of the run.
@@ -64,7 +64,7 @@ def kept_bytes(steps: int, carry_bytes: int, solution_bytes: int, blocks: StepBl
 
 
 def _even(length: int, size: int) -> int:
-    """A divisor of ``length`` within a factor of two of ``size``, the nearest one; else ``size``."""
+    """The divisor of ``length`` nearest to ``size``, within a factor of two of it; else ``size``."""
     near = [n for n in range(max(1, size // 2), min(length, 2 * size) + 1) if length % n == 0]
     return min(near, key=lambda n: abs(np.log(n / size))) if near else size
 
@@ -72,10 +72,10 @@ def _even(length: int, size: int) -> int:
 def scan_blocks(
     body: Callable[[Any, None], tuple[Any, Any]], carry: PyTree, length: int, size: int
 ) -> tuple[Any, Any]:
-    """``lax.scan(body, carry, None, length)`` that keeps for reverse mode the carries of blocks of
-    about ``size`` only.
+    """``lax.scan(body, carry, None, length)`` that keeps for reverse mode only the carries between blocks
+    of about ``size`` iterations.
 
-    A length that has no divisor near is padded with iterations that do nothing.
+    A length without a divisor near ``size`` is padded with iterations that do nothing.
     """
     if size >= length:
         return lax.scan(body, carry, None, length=length)

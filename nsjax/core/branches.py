@@ -17,20 +17,20 @@ from nsjax.types import Array
 def branch(
     condition: Array, yes: Callable[..., Any], no: Callable[..., Any], *operands: Any, again: bool = False
 ) -> Any:
-    """``lax.cond``; each branch is a function of the program, which is called where it is taken.
+    """``lax.cond`` whose branches are functions of the program, which calls the one that is taken.
 
-    A derivative is made in several passes (tangents, what is kept, what is computed a second time), and
-    JAX writes the branches of ``lax.cond`` anew in each, twice as often with every branch around them.
+    JAX makes a derivative in several passes (tangents, residuals, values that are computed a second time)
+    and writes the branches of ``lax.cond`` anew in each, twice as often with every branch around them.
     Functions are passed on whole: half the operations are handled while a gradient is traced, and the
-    same ones run.
+    same operations run.
 
     Args:
         condition: () bool.
         yes, no: functions of ``operands`` with results of the same shapes.
-        operands: their arguments; both may use what stands around them as well.
+        operands: their arguments; both may use values of their surroundings as well.
         again: whether reverse mode computes the branch that was taken once more inside its transpose. Else
-            each branch hands over what its transpose needs, and zeros for that of the other one: in a large
-            branch hundreds of arrays, at every visit.
+            each branch returns the residuals of its transpose, and zeros for those of the other branch: in
+            a large branch hundreds of arrays, at every visit.
 
     Example:
         >>> import jax.numpy as jnp
@@ -44,10 +44,10 @@ def branch(
 
 
 def repeat(going: Callable[[Any], Array], body: Callable[[Any], Any], start: Any) -> Any:
-    """``lax.while_loop``; its body holds what its results need, and nothing else.
+    """``lax.while_loop`` whose body holds only the operations that its results need.
 
-    JAX leaves out of scans and branches what nobody reads, but not out of these loops. Derivatives and
-    products with parts of matrices leave much of that: a third of the passes of an implicit step.
+    JAX removes operations that nobody reads from scans and branches, but not from these loops. Derivatives
+    and products with parts of matrices leave many of them: a third of the passes of an implicit step.
 
     Args:
         going: ``(carry) -> () bool``, whether the body is to run once more.
@@ -73,5 +73,5 @@ def repeat_for(count: Array, body: Callable[[Array, Any], Any], start: Any) -> A
 
 
 def _trimmed(loop: Any) -> Any:
-    """The body of a loop without unread operations; arguments and results stay the same."""
+    """The loop with a body without unread operations; arguments and results stay the same."""
     return loop.replace(params=loop.params | {"body_jaxpr": without_unread(loop.params["body_jaxpr"])})

@@ -1,4 +1,4 @@
-"""Other numbers for a problem, by the names of `nsjax.core.keys`: what `Problem.replace` does."""
+"""Replacement of numbers of a problem, by the names of `nsjax.core.keys`, for `Problem.replace`."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ WHO = "replace"
 
 
 def as_number(value: Any) -> Any:
-    """A list or tuple of numbers as one array, so that it is one parameter and not many; one of anything
-    else as it is.
+    """A list or tuple of numbers as one array, so that it is one parameter instead of many; any other value
+    unchanged.
     """
     if not isinstance(value, list | tuple):
         return value
     traced = any(isinstance(x, jax.core.Tracer) for x in value)
-    with contextlib.suppress(TypeError, ValueError):  # of words, None, and rows of several lengths
+    with contextlib.suppress(TypeError, ValueError):  # words, None, and rows of several lengths
         return jnp.asarray(value) if traced else np.asarray(value, float)
     return value
 
 
 def all_changes(numbers: Mapping[str, Any] | None, named: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Pairs of name and value, of a mapping and of keywords.
+    """Pairs of name and value from a mapping and from keywords.
 
     Raises:
-        InputError: for what is no mapping.
+        InputError: for ``numbers`` that are no mapping.
     """
     if not isinstance(numbers, Mapping | None):
         raise InputError(f"{WHO}: {numbers!r} is no mapping; give {{name: value}}, or name=value")
@@ -50,11 +50,12 @@ def changed(
         base: ``params`` and ``state`` of a problem.
         changes: pairs of a name, in which ``params.`` may be left out, and a value; ``params`` or ``state``
             for all of them.
-        fixed: whether what is None stays None, as in mechanisms of parts: their equations do not read it.
+        fixed: whether numbers that are None must stay None, as in mechanisms of parts, whose equations do
+            not read them.
 
     Raises:
-        InputError: for an unknown name, a name given twice, and a value that is no number where a number
-            stands or leaves out some of several.
+        InputError: for an unknown name, a name given twice, a value that is no number in place of a
+            number, and one that leaves out some of several numbers.
 
     Example:
         >>> from nsjax.core.changes import changed
@@ -80,8 +81,8 @@ def changed(
 
 
 def _key(base: Mapping[str, PyTree], text: str) -> Key:
-    """The place of a name; a parameter of just that name comes first, whatever it looks like; ``params``
-    and ``state`` are all numbers of theirs.
+    """The key of a name. A parameter with exactly this name comes first, even if the name looks like a
+    path; ``params`` and ``state`` stand for all of their numbers.
     """
     if text in names(base["params"]):
         return Key(text, ("params", text), None)
@@ -103,7 +104,7 @@ def _found(base: Mapping[str, PyTree], key: Key) -> Any:
 
 
 def _beside(base: Mapping[str, PyTree], key: Key) -> str:
-    """What may be changed in place of a number that is not set."""
+    """End of a sentence that lists the numbers beside one that is not set."""
     above: Any = base
     for name in key.path[:-1]:
         above = child(above, name)
@@ -125,7 +126,7 @@ def _hint(base: Mapping[str, PyTree], text: str) -> str:
 
 
 def _fitting(node: Any, value: Any, place: str) -> Any:
-    """``value`` in the form of what stands at that place: a group takes all of its names, and no other."""
+    """``value`` in the form of the ``node`` that it replaces: a group needs exactly the same names."""
     if not is_group(node):
         if is_group(value) and (hasattr(node, "dtype") or isinstance(node, int | float)):
             raise InputError(f"{WHO}: {place} = {value!r}; it is one number or array, give another one")

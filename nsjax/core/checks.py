@@ -1,4 +1,4 @@
-"""Checks of a problem before any work starts. Every refusal is a sentence: thing, value, remedy.
+"""Checks of a problem before any work starts. Every error sentence names the thing, its value, the remedy.
 
 Shapes and types are checked for traced values too; ranges only for concrete ones.
 """
@@ -24,12 +24,13 @@ from nsjax.startup.cache import CONFIG
 from nsjax.types import Array, PyTree
 
 PENETRATION_TOLERANCE = 1e-9
-"""A start may lie this deep inside an obstacle [m]: rounding of a start placed in contact. What a scheme
-has left may lie deeper, see `nsjax.core.overshoot`.
+"""A start may lie this deep inside an obstacle [m]: rounding of a start placed in contact. A state that a
+scheme has left may lie deeper, see `nsjax.core.overshoot`.
 """
 
 CONSTRAINT_TOLERANCE = 1e-8
-"""A start may violate a bilateral constraint by this much: rounding of a computed start; likewise."""
+"""A start may violate a bilateral constraint by this much: rounding of a computed start. A state that a
+scheme has left may violate it by more."""
 
 SKEW_TOLERANCE = 1e-9
 """Relative asymmetry that a mass matrix may have: far above rounding, far below a modelling error."""
@@ -38,8 +39,8 @@ RATE_TOLERANCE = 1e-8
 """A start may violate a constraint on velocity level by this much, relative to the terms of the rate."""
 
 ROUNDING = 1e-13
-"""The same relative to the largest of all rows, a thousand roundings: a row that follows from others may
-have no term but rounding.
+"""Violation on velocity level that is allowed relative to the largest of all rows, a thousand roundings: a
+row that follows from others may have only terms of rounding.
 """
 
 
@@ -47,12 +48,12 @@ REMEDY = "let nsjax.consistent(problem) do it"
 
 
 def is_traced(tree: PyTree) -> bool:
-    """Whether any leaf is a tracer, that is: we are inside a JAX transformation."""
+    """Whether any leaf is a tracer, as inside a JAX transformation."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
 
 
 def being_compiled() -> bool:
-    """Whether a program is being traced for `jax.jit`, so that even plain numbers give no values."""
+    """Whether a program is being traced for `jax.jit`, so that even constants have no values."""
     return is_traced(jnp.zeros(()))
 
 
@@ -84,7 +85,7 @@ def canonical(tree: PyTree, what: str) -> PyTree:
         if not isinstance(leaf, jax.core.Tracer):
             try:
                 value = np.asarray(leaf, float)
-            except OverflowError:  # of a whole number
+            except OverflowError:  # a whole number beyond float64
                 raise InputError(f"{name} is beyond 1.8e308; every number must be finite") from None
             if not np.all(np.isfinite(value)):
                 raise InputError(f"{name} = {value.tolist()}; every number must be finite")
@@ -95,7 +96,7 @@ def canonical(tree: PyTree, what: str) -> PyTree:
 
 
 def check_kind(system: Any, scheme: Any) -> None:
-    """Refuses arguments of the wrong kind, with a hint for the common slips."""
+    """Refuses a system or scheme of the wrong kind, with a hint for common mistakes."""
     if not isinstance(system, System):
         raise InputError(f"simulate: system = {system!r}; it must be an nsjax.System")
     if not isinstance(scheme, Scheme):
@@ -213,10 +214,10 @@ def _check_law_shapes(system: System, law: Any, params: PyTree) -> None:
 def check_values(
     system: System, params: PyTree, state: State, scheme: Scheme | None = None, dt: Array | float = 0.0
 ) -> None:
-    """Ranges of law and mass, and a start that respects contacts and constraints, or that steps of the size
-    ``dt`` may have left.
+    """Checks the ranges of law and mass, and that the start respects contacts and constraints, or violates
+    them only as far as steps of the size ``dt`` may have left it.
 
-    A singular mass passes if a scheme is given that takes it.
+    A singular mass passes if the ``scheme`` takes it.
     """
     found = {name: np.asarray(value) for name, value in probed(system, params, state).items()}
     check_numbers(system, found, scheme)
@@ -228,13 +229,13 @@ def check_values(
 
 
 def check_found(system: System, found: dict[str, np.ndarray], scheme: Scheme | None = None) -> None:
-    """`check_values` of what `probe` and `overshoot` found."""
+    """`check_values` for the numbers ``found`` by `probe` and `overshoot`."""
     check_numbers(system, found, scheme)
     check_start(system, found)
 
 
 def check_numbers(system: System, found: dict[str, np.ndarray], scheme: Scheme | None = None) -> None:
-    """Ranges of law and mass, and what the system promises."""
+    """Checks the ranges of law and mass, and the promises of the system."""
     for name in ("restitution", "restitution_tangential"):
         if name in found and not np.all((found[name] >= 0) & (found[name] <= 1)):
             raise InputError(f"{name} = {found[name].tolist()}; it must lie in [0, 1]")
@@ -254,7 +255,7 @@ def check_numbers(system: System, found: dict[str, np.ndarray], scheme: Scheme |
 
 
 def check_start(system: System, found: dict[str, np.ndarray]) -> None:
-    """A start that respects contacts and constraints, but for what `overshoot` allows."""
+    """Checks that a start respects contacts and constraints, as far as `overshoot` asks."""
     beyond = {name: found.get(f"beyond {name}", 0.0) for name in ("gap", "constraint", "rate")}
     if "gap" in found:
         _check_start(
@@ -318,7 +319,7 @@ def _check_mass(mass: np.ndarray, rows: np.ndarray | None, scheme: Scheme | None
 
 
 def check_gradient(scheme: Scheme, gradient: str | None) -> None:
-    """A derivative that exists and that the scheme provides."""
+    """Refuses a derivative that does not exist or that the scheme does not provide."""
     known = ("saltation", "discrete")
     if gradient is not None and gradient not in known:
         raise InputError(f"gradient = {gradient!r}; {nearest(str(gradient), known)}")
@@ -329,7 +330,7 @@ def check_gradient(scheme: Scheme, gradient: str | None) -> None:
 
 
 def concrete_number(value: Array | float, name: str) -> float:
-    """A finite positive number [s]."""
+    """A finite positive number, such as a step size [s]; ``name`` is the argument."""
     plain = value if isinstance(value, str | bytes | bool | list | tuple) else np.asarray(value)
     if not isinstance(plain, np.ndarray) or plain.shape != () or plain.dtype.kind not in "iuf":
         hint = (

@@ -1,8 +1,8 @@
-"""A few of many contacts: those that a step looks at.
+"""Choice of the few contacts that a step evaluates, among many.
 
-A system with `System.chosen` has all of its contacts in everything that a user sees, and in what a run
-remembers. A step sees the few that `System.refresh` has chosen at its start; the others are open, and
-nothing of them is evaluated.
+A system with `System.chosen` has all of its contacts in everything that a user sees, and in the memory of a
+run. A step sees the few that `System.refresh` has chosen at its start; the others are open, and none of
+their functions is evaluated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nsjax.types import Array, PyTree, record
 
 
 class Chosen(Protocol):
-    """The few contacts of a step; frozen and hashable. Functions take refreshed parameters ``p``.
+    """The few chosen contacts of a step; frozen and hashable. Functions take refreshed parameters ``p``.
 
     The last ``common`` contacts are the last ones of both systems, in their order.
     """
@@ -28,21 +28,21 @@ class Chosen(Protocol):
 
     @property
     def system(self) -> System:
-        """The system of the few: a place without a contact is never allowed, and `System.refresh` keeps the
-        choice.
+        """The system of the chosen contacts: a place without a contact is never allowed to act, and
+        `System.refresh` keeps the choice.
         """
 
     def which(self, p: PyTree) -> Array:
-        """Contact of the many (few,) int that stands in each place, but the common ones."""
+        """Index (few,) int, among all contacts, of the contact in each place; without the common ones."""
 
     def used(self, p: PyTree) -> Array:
         """Places (few,) bool with a contact."""
 
     def places(self, p: PyTree) -> Array:
-        """Place (many,) int of each contact among the few; their number: it has none."""
+        """Place (many,) int of each contact among the few; the number of places for one without a place."""
 
     def lost(self, p: PyTree) -> dict[str, Array]:
-        """By the name of a group the number () of pairs for which it would have needed places."""
+        """Number () of pairs for which a group had no places, by the name of the group."""
 
     def overflow(self, p: PyTree) -> Array:
         """() bool, whether more contacts were near than there are places."""
@@ -50,11 +50,11 @@ class Chosen(Protocol):
 
 @record(static=("widths",))
 class Whole:
-    """What a scheme remembers, of all contacts.
+    """Memory of a scheme in terms of all contacts.
 
     Args:
-        memory: arrays of contacts hold all of them.
-        widths: entries of each array for a contact along the first axis, leaf by leaf; 0: it is not one of
+        memory: pytree whose arrays over contacts hold all of them.
+        widths: entries for a contact along the first axis, leaf by leaf; 0: an array that is not over
             contacts.
     """
 
@@ -66,7 +66,7 @@ def widths(few: PyTree, many: PyTree, chosen: Chosen, count: int) -> tuple[int, 
     """Entries for a contact in each leaf, from the shapes of the leaves for the few and for ``count``.
 
     Raises:
-        InputError: for a leaf whose shape says no such thing.
+        InputError: for a leaf whose shape does not tell the number.
     """
     more = count - chosen.system.nc
     found = []
@@ -82,10 +82,10 @@ def widths(few: PyTree, many: PyTree, chosen: Chosen, count: int) -> tuple[int, 
 
 
 def narrowed(chosen: Chosen, p: PyTree, count: int, x: Array, width: int, none: Any = 0) -> Array:
-    """An array of all ``count`` contacts as that of the few, ``none`` in empty places.
+    """Array of the few contacts from that of all ``count`` contacts, ``none`` in empty places.
 
     Args:
-        width: entries for a contact; 0: it is not of contacts.
+        width: entries of ``x`` for a contact; 0: ``x`` is not over contacts, and returned as it is.
     """
     if not width:
         return x
@@ -97,11 +97,11 @@ def narrowed(chosen: Chosen, p: PyTree, count: int, x: Array, width: int, none: 
 
 
 def widened(chosen: Chosen, p: PyTree, x: Array, width: int, others: Any = 0) -> Array:
-    """An array of the few as that of all contacts.
+    """Array of all contacts from that of the few.
 
     Args:
-        width: entries for a contact; 0: it is not of contacts.
-        others: what contacts without a place have; a number, or an array of all.
+        width: entries of ``x`` for a contact; 0: ``x`` is not over contacts, and returned as it is.
+        others: values of contacts without a place; a number, or an array of all contacts.
     """
     if not width:
         return x
@@ -116,7 +116,7 @@ def widened(chosen: Chosen, p: PyTree, x: Array, width: int, others: Any = 0) ->
 
 
 def _at(x: Array, places: Array) -> Array:
-    """Entries along the first axis."""
+    """Entries of ``x`` at ``places`` along the first axis."""
     if x.shape[0] * places.shape[0] * math.prod(x.shape[1:]) <= SUMMED and x.dtype != bool:
         here = jnp.arange(x.shape[0]) == places[:, None]
         here = here.reshape(*here.shape, *[1] * (x.ndim - 1))
@@ -125,4 +125,4 @@ def _at(x: Array, places: Array) -> Array:
 
 
 SUMMED = 4096
-"""Products up to which entries are taken by sums in which one counts, whose transposes are no scatters."""
+"""Most products for which entries are taken by masked sums, whose transposes are no scatters."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 LISTED = 20
-"""Most names in a sentence."""
+"""Largest number of known names that an error sentence lists."""
 
 
 class InputError(ValueError):
@@ -40,7 +40,7 @@ def nearest(name: object, known: Iterable[object]) -> str:
 
 
 class NamedRows:
-    """Results whose unknown fields are answered with the nearest known one.
+    """Base of result classes whose errors name the nearest known field for an unknown one.
 
     Example:
         >>> from nsjax.core.errors import NamedRows
@@ -54,12 +54,12 @@ class NamedRows:
     """
 
     OTHER_NAMES: ClassVar[Mapping[str, str]] = {}
-    """Names that users try, and fields that hold what they mean."""
+    """Names that users try, with the fields that they mean."""
 
     if not TYPE_CHECKING:  # so that mypy still knows the fields
 
         def __getattr__(self, name: str) -> Any:
-            if name.startswith("_"):  # what numpy, JAX and Python look for
+            if name.startswith("_"):  # names that numpy, JAX and Python look for
                 raise AttributeError(name)
             whose, other = type(self).__name__, type(self).OTHER_NAMES.get(name)
             known = [x.name for x in dataclasses.fields(self)] if dataclasses.is_dataclass(self) else ()

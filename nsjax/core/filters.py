@@ -1,9 +1,9 @@
-"""First-order actuators: a number of the force that follows its command with a time constant, or
-integrates it.
+"""First-order actuators: a number in the force follows its command with a time constant, or integrates the
+command.
 
 ``T da/dt = u - a``, or ``da/dt = u``: the activation ``a`` is a velocity without a position
-(`System.retract` does not look at it), with the inertia ``T`` and the force ``u - a`` (1 and ``u``). So it
-is an unknown like all others in every scheme, of its order, and implicit where the scheme is.
+(`System.retract` ignores it), with the inertia ``T`` and the force ``u - a`` (1 and ``u``). So every scheme
+treats it like all other velocities: with the order of the scheme, and implicitly if the scheme is implicit.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class FilteredParams:
     """Params of a system with first-order actuators.
 
     Args:
-        model: of the system itself.
+        model: params of the system itself.
         time_constants: by name [s]; None: the activation is the integral of its command.
-        commands: what the activations go to, by name.
-        ranges: least and largest command (2,) by name, of those that have bounds.
+        commands: values that the activations follow, by name.
+        ranges: least and largest command (2,) by name, for commands with bounds.
     """
 
     model: PyTree
@@ -43,7 +43,7 @@ class FilteredParams:
     ranges: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def command(self, name: str) -> Array:
-        """A command inside its range; at an end its derivative is that of inside."""
+        """A command limited to its range; at an end of the range its derivative is one, as inside."""
         u, bounds = jnp.asarray(self.commands[name], float), self.ranges.get(name)
         if bounds is None:
             return u
@@ -52,13 +52,13 @@ class FilteredParams:
 
 @dataclasses.dataclass(frozen=True)
 class Filters:
-    """A system and the numbers of it that follow commands; methods are functions of the whole system."""
+    """A system and its numbers that follow commands; the methods are the functions of the new system."""
 
     inputs: Inputs
 
     @property
     def system(self) -> System:
-        """Without filters."""
+        """The system without filters."""
         return self.inputs.system
 
     @property
@@ -100,23 +100,23 @@ class Filters:
         return jnp.concatenate([self.system.force(t, q, w, self.ready(p, a)), jnp.stack(rates)])
 
     def refresh(self, t: Array, q: Array, p: FilteredParams) -> FilteredParams:
-        """What the system holds fixed over a step."""
+        """Params with what the system holds fixed over a step."""
         return dataclasses.replace(p, model=self.system.refresh(t, q, self.ready(p)))  # type: ignore[misc]
 
     def slip(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
-        """The slip of the system."""
+        """Tangential velocities of the system."""
         found: Array = self.system.slip(t, q, self.split(v)[0], self.ready(p))
         return found
 
     def velocity_constraint(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
-        """The rates of the system that vanish."""
+        """Rates of the constraints on velocities of the system."""
         found: Array = self.system.velocity_constraint(  # type: ignore[misc]
             t, q, self.split(v)[0], self.ready(p)
         )
         return found
 
     def drag(self, t: Array, q: Array, v: Array, p: FilteredParams) -> Array:
-        """The drag of the system."""
+        """Rates of the bounded rows of the system."""
         found: Array = self.system.drag(t, q, self.split(v)[0], self.ready(p))
         return found
 
@@ -126,7 +126,7 @@ class Filters:
         return jnp.concatenate([wt, jnp.zeros((*wt.shape[:2], len(self.names)))], axis=2), offset
 
     def observe(self, t: Array, q: Array, v: Array, output: Any, p: FilteredParams) -> dict[str, Array]:
-        """What the system observes."""
+        """The observables of the system."""
         w, a = self.split(v)
         found: dict[str, Array] = self.system.observe(  # type: ignore[misc]
             t, q, w, output, self.ready(p, a)
@@ -154,7 +154,7 @@ class Filters:
         return found
 
     def input_name(self, name: str, params: Any) -> str:
-        """Place in params that an input drives: the command of a number with a filter."""
+        """Name of the entry of params that an input drives: for a number with a filter, its command."""
         if name in self.names:
             return f"commands.{name}"
         find = getattr(self.system.parts, "input_name", None)
@@ -177,7 +177,7 @@ class Inner:
 
 @dataclasses.dataclass(frozen=True)
 class FilteredChoice:
-    """What a system with filters chooses of its contacts (`nsjax.core.chosen.Chosen`)."""
+    """The chosen contacts of a system with filters (`nsjax.core.chosen.Chosen`)."""
 
     chosen: Any
     filters: Filters
@@ -191,12 +191,12 @@ class FilteredChoice:
 
     @property
     def common(self) -> int:
-        """Number of the common contacts, those that every choice holds."""
+        """Number of the common contacts, which belong to every choice."""
         found: int = self.chosen.common
         return found
 
     def which(self, p: FilteredParams) -> Array:
-        """Contact of the many that stands in each place."""
+        """Index, among all contacts, of the contact in each place."""
         found: Array = self.chosen.which(p.model)
         return found
 
@@ -216,7 +216,7 @@ class FilteredChoice:
         return found
 
     def lost(self, p: FilteredParams) -> dict[str, Array]:
-        """By the name of a group the number of pairs for which places were missing."""
+        """Number of pairs for which a group had no places, by the name of the group."""
         found: dict[str, Array] = self.chosen.lost(p.model)
         return found
 
@@ -255,7 +255,7 @@ def filtered(
     """A problem whose motors answer with a delay: ``T da/dt = u - a``.
 
     Args:
-        problem: with motors that answer at once.
+        problem: with motors that follow their commands at once.
         time_constants: ``T`` [s] by the name of an actuator, force or torque (``"motor"``), or of a number
             of the force (``"drive.own.control"``); None: the number is the integral of its command,
             ``da/dt = u``.
@@ -270,8 +270,8 @@ def filtered(
         `nsjax.stepper` the name ``"motor"`` is the command.
 
     Raises:
-        InputError: for an unknown name, a time constant that is not positive, a number that is no single
-            one or enters more than the force, a range that is none.
+        InputError: for an unknown name, a time constant that is not positive, an array in place of a
+            number, a number that enters more than the force, a range that is no pair.
 
     Limits: the mass matrix is dense. An explicit scheme needs steps below 2 T. Contacts of free bodies in
     absolute coordinates beyond 2,000 pairs, and bodies that nothing joins there, take no filters.
@@ -289,7 +289,7 @@ def filtered(
             "filtered", what, given, "{'motor': 0.05}" if what != "ranges" else "{'motor': (-1.0, 1.0)}"
         )
     places = input_places(problem, tuple(time_constants), "filtered")
-    # names of commands and activations are words
+    # names of commands and activations have no dots, since dots separate the names of a path
     keys = tuple((name.replace(".", "_"), key) for name, key in places.keys)
     places = dataclasses.replace(places, keys=keys)
     system = problem.system

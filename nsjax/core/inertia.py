@@ -30,7 +30,7 @@ NO_RESPONSES = (
     "that of the times of impacts; or a structure that eliminates (flexible_cube: "
     'solver="direct")'
 )
-"""Why contacts at single nodes are not differentiated."""
+"""Error sentence: why motions through contacts at single nodes are not differentiated."""
 
 
 @record()
@@ -43,13 +43,13 @@ class KeptInertia:
 
 @record(static=("system",))
 class Inertia:
-    """``M(q)``: its product and its inverse. Made by `inertia_at`.
+    """Inertia ``M(q)`` with its product and its inverse; made by `inertia_at`.
 
-    With constraints that are eliminated with the velocities (`System.inside`) the inverse is that of the
-    system they leave: ``M dv - W x = push``, ``W' dv = 0``.
+    With constraints that are eliminated with the velocities (`System.inside`) the inverse solves
+    ``M dv - W x = push``, ``W' dv = 0``.
 
     Args:
-        system, q, params: where it is taken.
+        system, q, params: the system, its position and its params.
         matrix: (nv, nv) for dense structures without factors, else None.
         factors: eliminated matrix, of velocities and multipliers where joints are inside; or None.
         response: ``M^-1 W`` (nv, rows) where it is known.
@@ -65,7 +65,7 @@ class Inertia:
     inverse: Array | None = None
 
     def inverted(self) -> Inertia:
-        """The same inertia with the inverse of a dense matrix formed: for several solutions
+        """The same inertia with the inverse matrix formed if it is dense: for several solutions
         at one position, one after the other.
         """
         if self.matrix is None or self.factors is not None:
@@ -102,7 +102,7 @@ class Inertia:
         return both[: push.shape[0]], both[push.shape[0] :]
 
     def answers(self, push: Array, rows: Rows) -> tuple[Array, Any]:
-        """``M^-1 push`` (nv,) and ``M^-1 W`` (nv, rows) of rows: all of the system, or the last."""
+        """``M^-1 push`` (nv,) and ``M^-1 W`` (nv, rows) for all rows of the system, or the last ones."""
         wt = rows.wt
         if isinstance(wt, Local):
             raise NotImplementedError(NO_RESPONSES)
@@ -128,7 +128,9 @@ def mass_matrix(system: System, q: Array, p: PyTree) -> Array:
 
 
 def saddle(system: System, t: Array, q: Array, p: PyTree) -> Callable[[Array], Array]:
-    """``(w, x) -> (M w - W x, W' w)`` (nv + inside,) with the constraints inside the structure; affine."""
+    """Affine function ``(w, x) -> (M w - W x, W' w)`` (nv + inside,) for the constraints inside the
+    structure.
+    """
     joints = Joints(system=system, t=t, q=q, params=p)
 
     def along(y: Array) -> Array:
@@ -153,8 +155,8 @@ def inertia_at(
     """Inertia at ``(t, q)``.
 
     Args:
-        kept: of `constant_inertia`, where it is known.
-        joints: whether those inside the structure hold, see `Inertia`.
+        kept: result of `constant_inertia`, where it is known.
+        joints: whether joints inside the structure constrain the motion, see `Inertia`.
     """
     matrix, factors, response = None, None, None
     if not joints:

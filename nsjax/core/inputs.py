@@ -1,7 +1,7 @@
-"""Numbers of a problem that are given over time: systems that read their inputs.
+"""Inputs: numbers of a problem that are given over time, and systems that read them.
 
-A step reads its inputs once, at its start (`System.refresh`): a held value counts for the whole step; of a
-linear one the functions of time read ``value + slope (t - start)``. No scheme knows of inputs.
+A step reads its inputs once, at its start (`System.refresh`): a held value counts for the whole step; for a
+linear input the functions of time read ``value + slope (t - start)``. No scheme knows of inputs.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class DrivenParams:
     """Params of a system with inputs.
 
     Args:
-        model: of the system itself, with the inputs at their first values after `System.prepare`.
+        model: params of the system itself, with the inputs at their first values.
         signals: by name, a `SampledSignal`, or a `Segment` once a step has begun.
-        ready: the model's, prepared.
-        now: those of the step.
-        moving: which of their leaves depend on inputs.
+        ready: prepared params of the system (`System.prepare`); None: not prepared yet.
+        now: params of the system for the present step; None: no step has begun.
+        moving: for each leaf of ``ready`` whether it depends on inputs.
     """
 
     model: PyTree
@@ -44,7 +44,7 @@ class DrivenParams:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Which numbers of a system are inputs, and how it reads them.
+    """The numbers of a system that are inputs, and the functions by which it reads them.
 
     Args:
         system: with constant numbers.
@@ -66,7 +66,7 @@ class Inputs:
         return model if self.system.prepare is None else self.system.prepare(model)
 
     def prepare(self, p: DrivenParams) -> DrivenParams:
-        """Constants of the model, and what of them inputs change."""
+        """Params with the prepared params of the model, and which of their leaves inputs change."""
         first = {name: first_value(x) for name, x in p.signals.items()}
         ready = self._made(p.model, first)
         moving = depends(lambda values: self._made(p.model, values), first)
@@ -81,14 +81,14 @@ class Inputs:
         return dataclasses.replace(p, signals=signals, now=now)
 
     def _at(self, p: DrivenParams, t: Array) -> PyTree:
-        """Prepared params with the inputs at a time; what does not depend on them is not computed again."""
+        """Prepared params with the inputs at a time; leaves that depend on no input keep their values."""
         fresh = self._made(p.model, {name: x.at(t) for name, x in p.signals.items()})
         leaves, structure = jax.tree.flatten(fresh)
         both = zip(leaves, jax.tree.leaves(p.ready), p.moving, strict=True)
         return jax.tree.unflatten(structure, [new if moves else old for new, old, moves in both])
 
     def read(self, p: DrivenParams, t: Array | None) -> PyTree:
-        """Params of the model for a function of the system, of time if it is one."""
+        """Params of the model for a function of the system; ``t`` is None if it is no function of time."""
         if p.now is None:
             return p.ready
         if t is None or all(x.slope is None for x in p.signals.values()):
@@ -96,7 +96,7 @@ class Inputs:
         now, at = p.now, self._at(p, t)
         if self.system.refresh is None:
             return at
-        # what the step holds fixed stays; numbers that are inputs, and what follows from them, move
+        # values that the step holds fixed stay; inputs, and what follows from them, change with the time
         held: bool = jax.tree.structure(at) == jax.tree.structure(now)  # type: ignore[operator]
         if held:
             both = zip(jax.tree.leaves(at), jax.tree.leaves(now), p.moving, strict=True)
@@ -113,7 +113,7 @@ def _moved(params: dict[str, PyTree], moving: tuple[bool, ...]) -> dict[str, PyT
 
 
 def depends(function: Fn, values: PyTree) -> tuple[bool, ...]:
-    """Which leaves of ``function(values)`` depend on the values, as far as its operations tell."""
+    """For each leaf of ``function(values)`` whether it depends on the values, by tracing its operations."""
     found: list[bool] = []
 
     @custom_vmap
@@ -140,7 +140,8 @@ TIMED = (
     "observe", "shapes",
 )  # fmt: skip
 STILL = ("mass", "inertia", "law", "drag_bound")
-"""Functions of a system whose first argument is the time, and others, that take params as the last one."""
+"""Functions of a system that take params as the last argument: those whose first argument is the time, and
+the others."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,7 +153,7 @@ class Read:
     timed: bool
 
     def __call__(self, *arguments: Any) -> Any:
-        """With the numbers of the model at the time."""
+        """Calls the function with the params of the model at the time."""
         *others, p = arguments
         return self.function(*others, self.inputs.read(p, others[0] if self.timed else None))
 
@@ -196,20 +197,20 @@ def driven(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
     Args:
         problem: with constant numbers.
         inputs: a `table` by the name of a number (``"motor.value"``, ``"params.friction"``,
-            ``"push.value[1]"``), or by that of an actuator, force or torque of a mechanism (``"motor"``),
-            whose effort or control it then is; a number or array is constant.
+            ``"push.value[1]"``), or by the name of an actuator, force or torque of a mechanism
+            (``"motor"``), whose effort or control it then is; a number or array is constant.
 
     Returns:
-        A problem for all that takes one (`nsjax.simulate`, sweeps, identification); its params are
-        ``model``, those of the given one, and ``signals``, the tables by name.
+        A problem for `nsjax.simulate`, sweeps and identification; its params are
+        ``model``, the params of the given problem, and ``signals``, the tables by name.
 
     Raises:
         InputError: for an unknown name, a number given twice, values of another shape, and systems that
             cannot have inputs.
 
     Limits: systems whose structure promises to be constant, and contacts that change from step to step
-    (`System.pairs`), take none. A number on which what a scheme computes once for a run depends is refused
-    by the run. What inputs change is computed in every step.
+    (`System.pairs`), take none. The run refuses an input on which constants depend that its scheme computes
+    once. Everything that inputs change is computed in every step.
 
     Example:
         >>> import nsjax
@@ -237,7 +238,7 @@ def driven(problem: Problem, inputs: Mapping[str, Any]) -> Problem:
 
 
 def input_places(problem: Problem, wanted: tuple[str, ...], who: str = "inputs") -> Inputs:
-    """Places of inputs by their names; ``who`` is the caller that refuses them.
+    """`Inputs` with the places of the numbers ``wanted``; ``who`` is the caller that error sentences name.
 
     Raises:
         InputError: see `driven`.
@@ -286,7 +287,7 @@ def _key(problem: Problem, name: str, who: str) -> Key:
 
 
 def value_of(problem: Problem, key: Key) -> Any:
-    """The number that an input replaces; zero where none is given."""
+    """The number that an input replaces; zero if it is None."""
     node: Any = {"params": problem.params}
     for step in key.path:
         node = child(node, step)
@@ -304,11 +305,11 @@ def check_constants(params: PyTree, constants: Fn) -> None:
     """Refuses inputs on which constants of a run depend.
 
     Args:
-        params: of a run; any but `DrivenParams` pass.
+        params: of a run; all but `DrivenParams` pass.
         constants: ``params -> constants`` of the scheme.
 
     Raises:
-        InputError: naming them.
+        InputError: names the first such input.
     """
     for name, signal in params.signals.items() if isinstance(params, DrivenParams) else ():
 

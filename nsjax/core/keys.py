@@ -41,7 +41,7 @@ class Key:
 
 
 def parse(text: str, who: str) -> Key:
-    """A key from its name; ``who`` is the caller that refuses it.
+    """The key of a name; ``who`` is the caller that error sentences name.
 
     Raises:
         InputError: for a name that does not start with params, state or scheme and is not dt.
@@ -72,7 +72,7 @@ def parse(text: str, who: str) -> Key:
 
 
 def parse_parameter(text: str, who: str) -> Key:
-    """A key in which ``params.`` may be left out, and in which a start may be named as in
+    """The key of a name that may leave out ``params.``, and may name a start as in
     `Problem.replace`: ``friction`` is ``params.friction``, ``initial_v[0]`` is ``state.v[0]``.
 
     Raises:
@@ -107,7 +107,7 @@ def is_group(node: PyTree) -> bool:
 
 
 def dotted(node: PyTree) -> list[str]:
-    """Names of all that stands below a node, through groups at any depth: ``friction``, ``rod.mass``.
+    """Names of all numbers below a node, through groups at any depth: ``friction``, ``rod.mass``.
 
     Example:
         >>> from nsjax.core.keys import dotted
@@ -143,7 +143,7 @@ def child(node: PyTree, name: str) -> PyTree:
 
 
 def find(base: Mapping[str, PyTree], key: Key, who: str) -> Any:
-    """The number or array that a key names; ``who`` is the caller that refuses it.
+    """The number or array that a key names; ``who`` is the caller that error sentences name.
 
     Raises:
         InputError: for an unknown name, with the nearest known one.
@@ -178,7 +178,7 @@ def _hint(node: PyTree, name: str) -> str:
 
 
 def put(base: dict[str, PyTree], key: Key, value: Array) -> dict[str, PyTree]:
-    """The numbers with another value under a key."""
+    """The tree ``base`` with the ``value`` at a key."""
     return {**base, key.path[0]: _put(base[key.path[0]], key.path[1:], key.index, value)}
 
 

@@ -1,4 +1,4 @@
-"""Estimates the memory that a run needs, before it is allocated."""
+"""Estimates of the memory that a run needs, before it is allocated."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nsjax.core.errors import InputError
 from nsjax.types import PyTree
 
 _GROUP = pathlib.Path("/sys/fs/cgroup/memory.max")
-"""Files in which Linux states the memory limit of a container."""
+"""File in which Linux states the memory limit of a container."""
 
 
 def tree_bytes(tree: PyTree) -> int:
-    """Size of all arrays of ``tree``, or of their shapes; those of a batch counted once."""
+    """Bytes of all arrays of ``tree``, or of its shapes; the lanes of a batch count once."""
     leaves = jax.tree.leaves(tree)
     return int(sum(np.prod(np.shape(x), dtype=float) * jnp.result_type(x).itemsize for x in leaves))
 
@@ -36,12 +36,12 @@ def machine_bytes() -> float:
 
 
 def refuse_more(what: str, needed: float, remedy: str, *, limit: float | None = None) -> None:
-    """Refuses what does not fit into memory.
+    """Refuses a run or array that does not fit into memory.
 
     Args:
-        what: the thing, at the start of the sentence.
-        needed: bytes.
-        remedy: at its end.
+        what: the thing, for the start of the error sentence.
+        needed: bytes that it needs.
+        remedy: end of the sentence.
         limit: bytes, `machine_bytes` if None.
 
     Raises:
@@ -85,14 +85,15 @@ def check_rows(
 ) -> None:
     """Refuses, or warns of, a run whose saved rows would not fit into memory.
 
-    Outside transformations twice their size is needed while the parts of the run are joined; that is
-    refused. In one twice their size is needed for their derivatives, but rows that nobody uses fall away:
-    that is warned of, and refused where the times of the rows alone do not fit.
+    Outside transformations a run needs twice the size of its rows while its parts are joined, and is
+    refused if that does not fit. In a transformation the rows need twice their size for derivatives, but
+    rows that nobody uses fall away: the user is warned, and the run is refused if the times of its rows do
+    not fit.
 
     Args:
-        rows, row_bytes: their number and size in a lane.
-        traced: whether the run stands in a transformation.
-        lanes: of the batches it stands in, see `seen_around`.
+        rows, row_bytes: number of rows of a lane, and bytes of a row.
+        traced: whether the run is inside a transformation.
+        lanes: lanes of all batches around the run, see `seen_around`.
         kept: bytes that reverse mode stores of a lane beside the rows.
         limit: bytes, `machine_bytes` if None.
 
@@ -100,7 +101,7 @@ def check_rows(
         InputError: for rows that do not fit.
 
     Warns:
-        UserWarning: for rows, and what reverse mode stores, that may not fit.
+        UserWarning: for rows that may not fit with the bytes that reverse mode stores.
     """
     limit = machine_bytes() if limit is None else limit
     whose = f" in each of {lanes} lanes" if lanes > 1 else ""
@@ -121,7 +122,7 @@ def check_rows(
 
 
 def check_events(events: int, nt: int, *, limit: float | None = None) -> None:
-    """Refuses an impact list that does not fit; each step of a run looks at all of it.
+    """Refuses an impact list that does not fit into memory; each step of a run reads all of it.
 
     Raises:
         InputError: for a list that does not fit.

@@ -70,10 +70,10 @@ class Rows:
     Args:
         wt, offset: of the contacts, and of the constraints that are not eliminated with the velocities; an
             array, or `nsjax.linalg.Blocks` where contacts fall into islands.
-        joints: those that are, if any.
-        closures: how many are not.
-        single: how many contacts behind the others have a normal alone, and how many behind these the first
-            tangent alone.
+        joints: the eliminated constraints; None: there are none.
+        closures: number of constraints that are not eliminated.
+        single: number of contacts, behind the others, with a normal alone, and number of contacts, behind
+            these, with the first tangent alone.
     """
 
     wt: Any
@@ -84,7 +84,7 @@ class Rows:
 
     @property
     def count(self) -> int:
-        """How many they are, without the joints."""
+        """Number of rows without the joints."""
         return int(self.wt.shape[0])
 
     def rate(self, v: Array) -> Array:
@@ -147,7 +147,7 @@ def jacobian(f: Callable[[Array], Array], x: Array, rows: int) -> Array:
 
 def gap_rows(system: System, function: str, t: Array, q: Array, p: PyTree, first: int = 0) -> Rows:
     """Rows of ``d/dt`` of the gap or the constraint at ``(t, q)``: derivatives with respect to an
-    increment at zero, plus the explicit time derivative of moving obstacles; from the one called
+    increment at zero, plus the explicit time derivative of moving obstacles; from row number
     ``first`` on.
     """
     if function == "gap" and system.rows is not None:
@@ -237,8 +237,8 @@ def contact_rows(system: System, t: Array, q: Array, p: PyTree) -> Rows:
 
 
 def own_rows(system: System, t: Array, q: Array, p: PyTree, bounded: int) -> Rows:
-    """`all_rows` with no more rows of a contact than it needs, see `Rows.single`: one of those without
-    friction, and of the ``bounded`` last ones, whose normal forces are given.
+    """`all_rows` with only the rows that a contact needs, see `Rows.single`: one for contacts without
+    friction, and one for the ``bounded`` last contacts, whose normal forces are given.
     """
     rows, d = all_rows(system, t, q, p), 1 + system.nt
     smooth = system.smooth if system.nt else 0
@@ -255,8 +255,8 @@ def own_rows(system: System, t: Array, q: Array, p: PyTree, bounded: int) -> Row
 
 
 def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, function: str = "gap") -> Array:
-    """Acceleration of the gaps (or the constraints) at constant velocity, ``d/ds d/ds g(t + s, q + s v)``:
-    with ``W' dv/dt`` it makes the whole acceleration.
+    """Acceleration of the gaps (or the constraints) at constant velocity, ``d/ds d/ds g(t + s, q + s v)``;
+    the whole acceleration is its sum with ``W' dv/dt``.
     """
 
     def along(s: Array) -> Array:
@@ -274,7 +274,7 @@ def gap_drift(system: System, t: Array, q: Array, v: Array, p: PyTree, function:
 
 
 def joined_rows(parts: list[Rows]) -> Rows:
-    """Rows one after the other; they have no joints."""
+    """Rows of several parts, stacked one after the other, without joints."""
     if len(parts) == 1:
         return parts[0]
     wt, offset = (jnp.concatenate([getattr(r, x) for r in parts]) for x in ("wt", "offset"))

@@ -1,4 +1,4 @@
-"""How far inside walls, and off its constraints, a time-stepping scheme may leave a state."""
+"""Bounds on how far inside walls, and off its constraints, a time-stepping scheme may leave a state."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from nsjax.types import Array, PyTree
 def overshoot(system: System, params: PyTree, state: State, dt: Array) -> dict[str, Array]:
     """Depths, residuals and rates that steps of the size ``dt`` may leave at ``state``.
 
-    A row, a gap or a constraint, is looked at once a step, so that it is passed by up to ``dt u`` at the
-    rate ``u``; and a method of first order misses its acceleration by ``dt^2 / 2`` of it in every step,
-    after ``t / dt`` steps by ``dt t / 2``. With ``W'`` the direction of the row, ``w`` the rate of moving
-    obstacles, and sums of magnitudes of all terms::
+    A scheme tests a gap or a constraint once a step, so that a motion with the rate ``u`` passes it by up
+    to ``dt u``. A method of first order has an error of ``dt^2 / 2`` times the acceleration in every step,
+    of ``dt t / 2`` times it after ``t / dt`` steps. With ``W'`` the direction of the row, ``w`` the rate of
+    moving obstacles, and sums of magnitudes of all terms::
 
         u0    = sqrt(2 T W' M^-1 W) + |w|       the fastest rate of the kinetic energy T
         a     = |W'| |M^-1 h| + |gamma|         acceleration by loads and along the motion
         depth = dt (u0 + |t| a)
         rate  = dt a                            of constraints, fulfilled at the midpoint of a step
 
-    An impact may have taken the speed away with which its wall was passed: ``t a`` is the speed that the
-    loads have given since ``t = 0``. At ``t = 0`` a body at rest has no business inside a wall.
+    An impact may have taken away the speed with which the body passed its wall: ``t a`` is the speed that
+    the loads have given since ``t = 0``. At ``t = 0`` a body at rest may not be inside a wall.
 
     Args:
         system, params, state: the problem.

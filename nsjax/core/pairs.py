@@ -1,7 +1,7 @@
-"""Contacts between two bodies each that change from step to step: what a system gives, and what follows.
+"""Contacts between two bodies each, where the bodies change from step to step.
 
-A contact has a slot only as long as its bodies are near each other. Its identity is the pair of them, so
-that what is remembered of contacts is handed from slot to slot by it.
+A contact has a slot only as long as its bodies are near each other. The pair of bodies is its identity, by
+which the memory of contacts is handed from slot to slot.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ REFUSED_GRADIENT = (
     "derivative of a run with pairs (contacts of many bodies); differences of runs are what there is, or a "
     "system without pairs"
 )
-"""Why runs with pairs are not differentiated: said where one is."""
+"""Error sentence for runs with pairs that are differentiated."""
 
 
 def check_run(system: System, scheme: Any, events: int, gradient: str | None) -> None:
-    """Refuses what runs with pairs, and with bounds that follow contacts, cannot do.
+    """Refuses schemes and options that runs with pairs, or with bounds that follow contacts, do not take.
 
     Raises:
-        InputError: naming it.
+        InputError: names the scheme or the option.
     """
     check_follower(system, scheme)
     if system.pairs is None:
@@ -69,7 +69,8 @@ def check_run(system: System, scheme: Any, events: int, gradient: str | None) ->
 
 
 def handed_on(old: Array, new: Array, values: PyTree, fresh: PyTree) -> PyTree:
-    """Values (nc, ...) of slots for the pairs ``new`` that had them as ``old``; ``fresh`` for others.
+    """Values (nc, ...) of slots in the order of the pairs ``new``, from their order ``old``; ``fresh`` for
+    pairs that had no slot.
 
     Args:
         old, new: (nc,) int, ascending, empty slots with the largest numbers.
@@ -84,8 +85,8 @@ def handed_on(old: Array, new: Array, values: PyTree, fresh: PyTree) -> PyTree:
 
 
 def rows_handed_on(system: System, old: Array, new: Array, tally: Mapping[str, Array], fresh: Any) -> Any:
-    """Sums between saved rows in the order of the pairs ``new``; those of pairs that are no longer
-    candidates are dropped.
+    """Quantities accumulated since the last saved row, in the order of the pairs ``new``; those of pairs
+    that are no longer candidates are dropped.
     """
     of_contacts = {k: x for k, x in tally.items() if x.ndim and x.shape[0] == system.nc}
     moved = handed_on(old, new, of_contacts, {k: fresh[k] for k in of_contacts})

@@ -18,7 +18,7 @@ def check_functions(system: Any) -> None:
     """Refuses fields that are no functions.
 
     Raises:
-        InputError: naming the first one.
+        InputError: names the first one.
     """
     for name in FUNCTIONS:
         value = getattr(system, name)
@@ -32,10 +32,10 @@ def check_functions(system: Any) -> None:
 
 
 def check_labels(system: Any) -> None:
-    """Refuses labels of a wrong number, and names that stand twice.
+    """Refuses a wrong number of labels, and names that occur twice.
 
     Raises:
-        InputError: naming the first one.
+        InputError: names the first one.
     """
     labels: Any = system.labels
     if not hasattr(labels, "contacts"):
@@ -62,10 +62,11 @@ def check_labels(system: Any) -> None:
 
 
 def check_islands(system: Any) -> None:
-    """Refuses parts into which the sizes do not fall, or that something couples.
+    """Refuses islands that do not divide the sizes, or that constraints, bounded rows or inertia may
+    couple.
 
     Raises:
-        InputError: naming what it is.
+        InputError: names the size or the structure.
     """
     n = system.islands
     if not isinstance(n, int) or n < 0:
@@ -92,10 +93,10 @@ def check_islands(system: Any) -> None:
 
 
 def check_followed(system: Any) -> None:
-    """Refuses bounded rows that follow contacts which there are not.
+    """Refuses bounded rows that follow contacts that do not exist.
 
     Raises:
-        InputError: with what is given.
+        InputError: shows ``drag_contact``.
     """
     which = system.drag_contact
     if not which:
@@ -108,10 +109,10 @@ def check_followed(system: Any) -> None:
 
 
 def check_follower(system: Any, scheme: Any) -> None:
-    """Refuses other schemes where bounds follow contacts.
+    """Refuses schemes that do not take bounds that follow contacts.
 
     Raises:
-        InputError: naming the scheme.
+        InputError: names the scheme.
     """
     if any(k >= 0 for k in system.drag_contact) and (scheme.impulses != "step" or scheme.locates):
         raise InputError(
@@ -122,10 +123,10 @@ def check_follower(system: Any, scheme: Any) -> None:
 
 
 def check_pairs(system: Any) -> None:
-    """Refuses what contacts between changing bodies cannot stand beside.
+    """Refuses properties of a system that contacts between changing bodies exclude.
 
     Raises:
-        InputError: naming what it is.
+        InputError: names the property.
     """
     if system.pairs is None:
         return

@@ -20,7 +20,7 @@ from nsjax.types import Array, PyTree
 
 
 def _bend(function: Any, state: State, p: PyTree) -> Array:
-    """Second difference of a rate over the velocity, relative to its terms: zero where it is affine."""
+    """Second difference of a rate with the velocity, relative to its size: zero if the rate is affine."""
     number = jnp.arange(state.v.shape[0])
     aside = (1.0 + jnp.max(jnp.abs(state.v))) * jnp.cos(1.0 * number * number)
     three = jax.vmap(lambda s: function(state.t, state.q, state.v + s * aside, p))(jnp.arange(-1.0, 2.0))
@@ -63,8 +63,8 @@ def probed(system: System, params: PyTree, state: State) -> dict[str, Any]:
 
 
 def _constraint_rates(system: System, state: State, p: PyTree) -> dict[str, Any]:
-    """Rates of the constraints, and the sums of the magnitudes of their terms; rows where the mass is
-    looked at with them.
+    """Rates of the constraints, and the sums of the magnitudes of their terms; their rows, too, if the mass
+    is checked with them.
     """
     t, v, inside = jnp.asarray(state.t), state.v, system.inside
     rows = gap_rows(system, "constraint", t, state.q, p, first=inside)

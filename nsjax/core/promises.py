@@ -17,20 +17,21 @@ from nsjax.linalg import interleaving
 from nsjax.types import Array, PyTree
 
 TOLERANCE = 1e-9
-"""Far above rounding of sums over a row of a matrix, far below the effect of a missing entry."""
+"""Relative error of a promise that is accepted: far above rounding of sums over a row of a matrix, far
+below the effect of a missing entry."""
 
 _STEP = 1e-2
-"""How far (in the units of q and v) a state is moved to see whether the tangent moves with it."""
+"""Distance (in the units of q and v) over which a state is moved to test whether the tangent changes."""
 
 
 def _off(found: Array, wanted: Array, least: Array | float = 0.0) -> Array:
-    """Largest difference relative to the size of the wanted values, which counts as ``least`` at least."""
+    """Largest difference relative to the size of the wanted values, or to ``least`` if this is larger."""
     size = jnp.maximum(jnp.max(jnp.abs(wanted)), least)
     return jnp.max(jnp.abs(found - wanted)) / jnp.where(size > 0.0, size, 1.0)
 
 
 def _functions(system: System, state: State, p: PyTree, xi: Array, dv: Array) -> dict[str, Any]:
-    """Inertia, and force over position and velocity, around a moved state as functions (nv,) -> (nv,)."""
+    """Inertia, and force over position and over velocity, as functions (nv,) -> (nv,) at a moved state."""
     t, q, v = state.t, system.retract(state.q, xi), state.v + dv
     return {
         "inertia": lambda w: momentum(system, q, w, p),
@@ -40,8 +41,8 @@ def _functions(system: System, state: State, p: PyTree, xi: Array, dv: Array) ->
 
 
 def sampled(system: System, state: State, p: PyTree) -> dict[str, Array]:
-    """Numbers for `check_promises`; empty for a dense structure that is not constant, without contacts that
-    are promised to have no friction.
+    """Numbers for `check_promises`; empty for a dense structure that is not constant, without ``rows``,
+    ``islands``, ``pairs`` and ``smooth`` contacts.
     """
     structure, n = system.structure, system.nv
     number, rest = jnp.arange(n), jnp.zeros(n)

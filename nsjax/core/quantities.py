@@ -1,6 +1,6 @@
-"""The row quantities: one table that says of each its shape, its unit, and how it accumulates between rows.
+"""The row quantities in one table: shape, unit, and accumulation between rows of each.
 
-A new one needs its line here, and the scheme that fills it.
+A new quantity needs a line here, and a scheme that fills it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ FOLDS: dict[str, tuple[float, Callable[[Any, Any], Array]]] = {
     "max": (0.0, jnp.maximum),
     "any": (0.0, operator.or_),
 }
-"""Ways to accumulate: the value before any step (``"max"`` is of what is never negative, ``"any"`` of
-bits), and that after one more.
+"""Accumulations: the value before any step, and the function of the value so far and that of one more step.
+``"max"`` is for quantities that are never negative, ``"any"`` for bits.
 """
 
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
-    """What is known of a row quantity.
+    """Shape, unit and accumulation of a row quantity.
 
     Args:
         axes: names of its sizes in `System`.
-        unit: what has one moves with the motion and has a derivative; counts, bits and ratios do not.
+        unit: quantities with a unit change with the motion and have a derivative; counts, bits and ratios
+            have neither.
         fold: one of `FOLDS`; ``"state"``: a function of the row's state, nothing accumulates.
         kind: type of its numbers.
     """
@@ -65,29 +66,30 @@ class RowQuantities:
     Args:
         gap (nc,): at the row's state [m].
         force_normal (nc,), force_tangential (nc, nt), constraint_force (nb,): at the end of the (last)
-            step, left limit [N]. Schemes that know impulses alone give these over the step: a contact
+            step, left limit [N]. Schemes that know impulses alone give impulses over the step: a contact
             that stays closed on a curved motion is loaded in few steps and by much, see the means.
         impulse_normal (nc,), impulse_tangential (nc, nt), constraint_impulse (nb,): time integrals of the
             forces with the scheme's own weights, and impulses of impacts, so that momentum balances in
             every step [N s].
         impacts (nc,): number of impacts.
         gap_min (nc,): least gap that the scheme tested [m].
-        closed_time (nc,): time with the contact taking part [s], a number of steps, those included in
-            which a penetrated contact opens without load. Its derivative is that of the time at rest
+        closed_time (nc,): time in which the contact takes part [s], a whole number of steps; steps in which
+            a penetrated contact opens without load count. Its derivative is that of the time at rest
             under load, from landing to release, to first order in the step; after an accumulation of
-            bounces to the part by which the last of them are known. Schemes that remember nothing of
-            rest have that of the count, zero but for the step size.
+            bounces it is only as good as the last bounces are known. For schemes without a memory of
+            rest it is the derivative of the count, zero except by the step size.
         iterations: of the contact solver.
         residual: largest relative natural-map residual of the contact problem, the certificate.
         notes (nc,): bits on what the events of each contact mean for derivatives (`nsjax.notes`):
             harmless, one-sided (grazing, a kink), undefined (impacts that move each other, an
             accumulation, friction above the jamming limit). Kept with ``simulate(notes=True)``, as is:
         margin (nc,): how near a contact has come to grazing, in steps: the rate with which it closed, or
-            would have had to come to close, over what its acceleration changes in a step; hits below the
-            gate of `nsjax.Criteria` are among them where they are noted as grazing. Infinite if it did
-            not come near. An impact is lost or won by changes of the data that move its rate by so
-            much, and its derivative is known to about 1 / margin.
-        drag_force, drag_impulse (nd,): of bounded rows, like those of the constraints [N], [N s].
+            would have had to come to close, over the change of this rate in a step by its acceleration;
+            hits below the gate of `nsjax.Criteria` count if they are noted as grazing. Infinite if the
+            contact did not come near. Changes of the data that change the rate by so much lose or add an
+            impact, and the derivative of an impact is known to about 1 / margin.
+        drag_force, drag_impulse (nd,): forces and impulses of bounded rows, like those of constraints [N],
+            [N s].
     """
 
     gap: Array = _row("nc", "m", "state")
@@ -119,16 +121,16 @@ NOTES = ("notes", "margin")
 """Row quantities about derivatives. A run keeps them if asked: they are a third of its program."""
 
 LOADS = tuple(name for name, x in QUANTITIES.items() if x.unit in ("N", "N s"))
-"""Forces and impulses."""
+"""Row quantities that are forces or impulses."""
 
 
 def accumulated(so_far: Mapping[str, Array], new: RowQuantities) -> dict[str, Array]:
-    """Values since the last row after one more step; what the step does not know stays."""
+    """Values since the last row after one more step; quantities that the step leaves out keep theirs."""
     found = {name: (old, getattr(new, name)) for name, old in so_far.items()}
     return {k: old if x is None else FOLDS[QUANTITIES[k].fold][1](old, x) for k, (old, x) in found.items()}
 
 
 def row_numbers(system: System, keep: Iterable[str] = ROWS) -> int:
-    """Numbers in a row that holds the quantities ``keep``."""
+    """Count of the numbers in a row that holds the quantities ``keep``."""
     shapes = (QUANTITIES[name].shape(system) for name in keep)
     return 1 + system.nq + system.nv + sum(math.prod(shape) for shape in shapes)

@@ -1,4 +1,4 @@
-"""What a time-stepping scheme is: `Scheme`, the carry between steps and the output of a step."""
+"""Records of a time-stepping scheme: `Scheme`, the carry between steps and the output of a step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class Carry:
-    """What a scheme takes from one step to the next.
+    """State and memory that a scheme hands from one step to the next.
 
     Args:
         state: at the end of the step.
@@ -37,13 +37,13 @@ class Event:
     Args:
         gap: (nc,) the gap that the scheme tested [m].
         active: (nc,) bool, contacts that took part.
-        impact: (nc,) bool, contacts that were open, approached and met an impulse; `nsjax.Criteria` tells
-            them from closed contacts that chatter. A contact that only passes on the
+        impact: (nc,) bool, contacts that were open, approached and got an impulse; `nsjax.Criteria`
+            separates them from closed contacts that chatter. A contact that only passes on the
             impulse of another one is not counted.
         rate_before, rate_after: (nc,) normal gap rates around the step [m/s], zero where not active.
         shift: (nc,) with the derivative of the time of each impact; its value is zero, or where that time
             was located inside the step, the time from the end of the step to the impact, negative [s].
-        timed: (nc,) bool, impacts that have one; it is zero for those too slow for the gate.
+        timed: (nc,) bool, impacts with such a derivative; those too slow for the gate have none.
     """
 
     gap: Array
@@ -65,8 +65,8 @@ class Output(RowQuantities):
         contact: index of the contact that fulfils its law worst, -1 if all do to the tolerance.
 
     A scheme fills forces and impulses of contacts and constraints, ``iterations``, ``residual`` and
-    ``notes``; the time loop what follows from ``event``, and loads of bounded rows, since schemes meet
-    these as contacts (`nsjax.contact.bounded`).
+    ``notes``; the time loop fills quantities that follow from ``event``, and the loads of bounded rows,
+    since schemes treat these rows as contacts (`nsjax.contact.bounded`).
     """
 
     event: Event
@@ -76,7 +76,7 @@ class Output(RowQuantities):
 
 @dataclasses.dataclass(frozen=True)
 class Accelerations:
-    """Where the memory of a scheme holds accelerations, and which of them takes part in its linear map.
+    """Fields of the memory of a scheme that hold accelerations, and which of them its linear map carries.
 
     Args:
         carries: ``"algorithmic"`` (the true one follows from position and velocity), ``"true"``, or
@@ -91,11 +91,11 @@ class Accelerations:
 
 @record()
 class PartEnd:
-    """The end of a part of a step without an impulse.
+    """State at the end of a part of a step without an impulse.
 
     Args:
         q, v, a: position, velocity, acceleration.
-        force, impulse: (rows,) of all rows [N], [N s], contacts first.
+        force, impulse: (rows,) forces [N] and impulses [N s] of all rows, contacts first.
     """
 
     q: Array
@@ -111,8 +111,8 @@ Answer = Callable[[Array, Array], Array]
 
 @dataclasses.dataclass(frozen=True)
 class InModes:
-    """Steps of a scheme in which closed contacts keep to what they do: equations of the caller take the
-    place of the contact laws.
+    """Steps of a scheme in fixed contact modes (open, sticking, sliding): equations of the caller replace
+    the contact laws.
 
     Args:
         fits: ``scheme -> bool``, whether its options allow it.
@@ -152,19 +152,19 @@ class Scheme:
             impacts occur.
         singular_mass: whether it takes velocities without inertia that constraints hold.
         stores_solutions: whether reverse mode, where it stores every step, stores the solutions of its
-            equations too; not where solving again costs less.
+            equations, too; false where solving again costs less.
         criteria: thresholds by which events are classified, `nsjax.Criteria`; None for its defaults.
         accelerations: what `nsjax.analysis.amplification_matrix` must know of the memory; None: unknown.
-        impulses: where they act, for `nsjax.analysis.energy_books`. ``"end"``: at the end of a step, beside
-            time integrals of forces. ``"contacts"``: at its end, those of contacts their forces included.
-            ``"step"``: one over the whole step.
+        impulses: where impulses act, for `nsjax.analysis.energy_books`. ``"end"``: at the end of a step,
+            beside time integrals of forces. ``"contacts"``: at its end, for contacts including their
+            forces. ``"step"``: one over the whole step.
         joints_inside: whether it leaves joints to a structure that eliminates them with the velocities
-            (`nsjax.linalg.Interleaved`); other schemes meet them as rows of the border.
-        node_contacts: whether it takes contacts of single nodes into the iteration of a structure that
-            solves by one (`nsjax.linalg.ConjugateGradients`).
+            (`nsjax.linalg.Interleaved`); other schemes treat them as rows of the border.
+        node_contacts: whether it takes contacts of single nodes into the iteration of an iterative
+            structure (`nsjax.linalg.ConjugateGradients`).
         locates: whether it finds the times of impacts inside its steps.
         pair_contacts: whether it takes contacts between changing bodies (`System.pairs`).
-        in_modes: how it steps while contacts keep to what they do; None: it cannot.
+        in_modes: its steps in fixed contact modes; None: it has none.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Which starts of a batch are sound, without a loop over its lanes."""
+"""Check of all starts of a batch at once, without a loop over its lanes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from nsjax.core.checks import CONSTRAINT_TOLERANCE, PENETRATION_TOLERANCE, RATE_
 
 
 def sound(found: dict[str, np.ndarray]) -> np.ndarray:
-    """Lanes (n,) bool that `nsjax.core.checks.check_found` has nothing to say about; the others it may.
+    """Lanes (n,) bool that `nsjax.core.checks.check_found` accepts; it may refuse the others.
 
     Args:
-        found: what `nsjax.core.probe.probe` found in all lanes, each with a leading axis (n, ...); and
-            `nsjax.core.overshoot`, if it was asked.
+        found: results of `nsjax.core.probe.probe` in all lanes, each with a leading axis (n, ...), and
+            those of `nsjax.core.overshoot`, if it was called.
     """
     lanes = len(next(iter(found.values()))) if found else 0
     fine = np.ones(lanes, bool)
@@ -26,7 +26,7 @@ def sound(found: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _within(what: str, x: np.ndarray, found: dict[str, np.ndarray]) -> np.ndarray:
-    """Entries that are in their range; not a number is in none."""
+    """Whether entries are in their range; nan is in no range."""
     beyond = found.get(f"beyond {what}", 0.0)
     if what in ("restitution", "restitution_tangential"):
         return (x >= 0) & (x <= 1)
@@ -48,7 +48,7 @@ def _within(what: str, x: np.ndarray, found: dict[str, np.ndarray]) -> np.ndarra
 
 
 def _mass(m: np.ndarray) -> np.ndarray:
-    """Matrices (n, nv, nv) that are finite, symmetric and positive definite."""
+    """Whether each of the matrices (n, nv, nv) is finite, symmetric and positive definite."""
     finite = np.isfinite(m).all(axis=(1, 2))
     m = np.where(finite[:, None, None], m, 0.0)
     size = np.abs(m).max(axis=(1, 2))

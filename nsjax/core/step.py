@@ -1,7 +1,7 @@
-"""One step of a scheme as one value, and a system at one state: what helpers of schemes are handed.
+"""One step of a scheme as one value, and a system at one state: arguments of the helpers of schemes.
 
-A `Step` says what is stepped, by which scheme, from where and how far. A `SystemState` is one look at a
-mechanism; `Balance` and `Formed` are what a step has computed there, once, for all who need it.
+A `Step` holds the system, the scheme, the start and the step size. A `SystemState` is a mechanism at one
+state; `Balance` and `Formed` hold what a step has computed there once, for all functions that need it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nsjax.types import Array, PyTree, record
 
 @record(static=("system",))
 class SystemState:
-    """A system at one state, of which mass, force, gaps and rows are asked.
+    """A system at one state, with its mass, force, gaps and rows there.
 
     Args:
         system: its functions.
@@ -52,7 +52,7 @@ class SystemState:
         return dataclasses.replace(self, state=dataclasses.replace(self.state, **changes))
 
     def gap(self) -> Array:
-        """Gaps (nc,) [m], none of a system without contacts."""
+        """Gaps (nc,) [m]; (0,) for a system without contacts."""
         if self.system.gap is None:
             return jnp.zeros(0)
         found: Array = self.system.gap(self.t, self.q, self.params)
@@ -95,12 +95,12 @@ class Step:
     """One step of a scheme: the arguments of `Scheme.step` as one value.
 
     Args:
-        scheme: by which it is taken.
-        system: what moves, as the scheme meets it.
+        scheme: the scheme that takes it.
+        system: the system, as the scheme sees it.
         params: prepared, and refreshed for this step.
-        constants: of `Scheme.prepare`.
-        carry: where it starts, and what the scheme remembers.
-        dt: how long it is [s].
+        constants: result of `Scheme.prepare`.
+        carry: state at its start, and memory of the scheme.
+        dt: step size [s].
     """
 
     scheme: Scheme
@@ -112,12 +112,12 @@ class Step:
 
     @property
     def state(self) -> State:
-        """Where the step starts."""
+        """State at the start of the step."""
         return self.carry.state
 
     @property
     def start(self) -> SystemState:
-        """The system where the step starts."""
+        """The system at the start of the step."""
         return self.at(self.carry.state)
 
     def at(self, state: State) -> SystemState:
@@ -125,16 +125,16 @@ class Step:
         return SystemState(system=self.system, params=self.params, state=state)
 
     def starting(self, state: State) -> Step:
-        """The same step from another state; what a step holds fixed stays."""
+        """The same step from another state; params that a step holds fixed stay."""
         return dataclasses.replace(self, carry=dataclasses.replace(self.carry, state=state))
 
     def shifted(self, state: State) -> Step:
-        """The same step from a state that a derivative shifts: what a step holds fixed moves with it."""
+        """The same step from a state that a derivative shifts: params that a step holds fixed move, too."""
         params = refreshed(self.system, state.t, state.q, self.params)
         return dataclasses.replace(self.starting(state), params=params)
 
     def take(self) -> tuple[Carry, Output]:
-        """The step, by its scheme."""
+        """Carry and output after the step, taken by its scheme."""
         scheme = self.scheme
         return scheme.step(scheme, self.system, self.params, self.constants, self.carry, self.dt)
 
@@ -145,7 +145,7 @@ class Balance:
 
     Args:
         at: the system there, with the velocity before an impact.
-        inertia: there.
+        inertia: inertia there.
         push: (nv,) force of the step, without contact and constraint forces.
         free: (nv,) acceleration by the force at the velocity of ``at``.
         drift: (nv,) velocity change by ``push``.
@@ -158,8 +158,8 @@ class Balance:
     drift: Array
 
     def formed(self, every: bool = False) -> Formed:
-        """Rows and responses there; unless ``every`` row is wanted, no more of a contact than it needs,
-        where they are not known.
+        """Rows and responses there. Unless ``every`` row is wanted, or responses are known already,
+        contacts have only the rows that they need.
         """
         at, inertia = self.at, self.inertia
         if inertia.response is None and not every:
@@ -173,14 +173,14 @@ class Balance:
 
 @record()
 class Formed:
-    """What a step forms once at the state at which its contacts are looked at.
+    """Quantities that a step forms once at the state at which its contacts are looked at.
 
     Args:
         at: the system there, with the velocity before an impact.
-        inertia: there.
+        inertia: inertia there.
         rows: of contacts and constraints.
         response: (nv, rows) ``M^-1 W``; None where contacts are those of single nodes of one body.
-        free: (nv,) acceleration without contact and constraint forces; None where nobody asks for it.
+        free: (nv,) acceleration without contact and constraint forces; None if it is not needed.
     """
 
     at: SystemState

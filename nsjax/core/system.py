@@ -1,4 +1,4 @@
-"""What a mechanical system is: `System`, its labels, its state, and `Problem`."""
+"""Records of a mechanical system: `System`, `State` and `Problem`."""
 
 from __future__ import annotations
 
@@ -50,30 +50,30 @@ class System:
         nt: tangential directions per contact: 0 frictionless, 1 planar, 2 spatial.
         nb: number of bilateral constraints.
         nd: number of bounded rows.
-        nh: number of bilateral constraints, the last of ``nb``, that velocities alone fulfil.
-        smooth: number of contacts, the last of all, that are without friction whatever the parameters, such
-            as limits of joints. It need not be told: steps are faster with one row each, not ``1 + nt``.
+        nh: number of bilateral constraints on velocities alone, the last of ``nb``.
+        smooth: number of contacts, the last ones, that have no friction whatever the parameters are, such
+            as limits of joints. Optional: steps are faster, with one row a contact instead of ``1 + nt``.
         mass: ``(q, p) -> (nv, nv)`` symmetric positive definite. Mass or inertia must be given.
-        inertia: ``(q, w, p) -> M(q) w``, for large models; beside the mass, where the product is cheaper
-            than the matrix.
+        inertia: ``(q, w, p) -> M(q) w``, for large models; in addition to the mass, if the product is
+            cheaper than the matrix.
         force: ``(t, q, v, p) -> (nv,)`` everything on the right-hand side, gyroscopic terms included.
         potential: ``(t, q, p) -> scalar`` [J] of the conservative part of the force, for energies.
         gap: ``(t, q, p) -> (nc,)`` [m], positive when open.
         slip: ``(t, q, v, p) -> (nc, nt)`` [m/s] tangential velocity, affine in ``v``.
         rows: ``(t, q, p) -> (W, w)`` with ``W`` (nc, 1 + nt, nv) and ``w`` (nc, 1 + nt), for mechanisms
             that know them: ``W v + w`` are rates of gap and slip. None: gap and slip are differentiated.
-            Looked at before a run.
+            Checked before a run.
         constraint: ``(t, q, p) -> (nb - nh,)``, zero when fulfilled.
         velocity_constraint: ``(t, q, v, p) -> (nh,)`` rates that vanish, affine in ``v``: wheels that roll.
-            No position tells whether they hold (nonholonomic constraints); where schemes correct positions,
-            the corrections do not slip either.
+            Positions do not show whether they hold (nonholonomic constraints); where schemes correct
+            positions, the corrections do not slip either.
         law: ``(p) -> ContactLaw`` with restitution and friction.
         drag: ``(t, q, v, p) -> (nd,)`` rates that set-valued forces of given bounds oppose, affine in
             ``v``: dry friction of joints, brakes, clutches, motors that stall (with the wanted speed as
             offset). Units of a velocity, or [rad/s] where the force is a torque.
         drag_bound: ``(p) -> (nd,)`` their bounds [N] or [N m]: ``|lambda| <= bound`` at rest, and
             ``lambda = -bound sign(rate)`` else. Impacts cannot be answered by bounded forces.
-        drag_contact: of every bounded row the number of the contact that it follows, -1: of none; (): none
+        drag_contact: for every bounded row the number of the contact that it follows; -1: none; (): no row
             follows any. Its bound is ``drag_bound`` times the normal force of the contact, and in impacts
             times the normal impulse: rolling resistance and friction against spinning, with the relative
             angular velocity as ``drag`` and a lever arm [m] as ``drag_bound``. Schemes whose
@@ -81,42 +81,42 @@ class System:
         retract: ``(q, xi) -> q`` moves ``q`` along an increment ``xi`` (nv,).
         difference: ``(q0, q1) -> xi``, inverse of `retract`.
         prepare: ``(p) -> p`` derived constants, evaluated once per run inside the trace.
-        refresh: ``(t, q, p) -> p`` what a step holds fixed (closest points, candidate pairs, geometry of
-            the configuration), evaluated at the start of every step; the functions of the system get its
-            result. Derivatives at events evaluate it again, on its own result.
+        refresh: ``(t, q, p) -> p`` values that a step holds fixed (closest points, candidate pairs,
+            geometry of the configuration), evaluated at the start of every step; the functions of the
+            system get its result. Derivatives at events evaluate it again, on its own result.
         allowed: ``(t, q, p) -> (nc,)`` bool, contacts that may act; None: all. The others count as open,
             whatever their gaps.
         observe: ``(t, q, v, output, p) -> dict`` of named quantities.
         shapes: ``(t, q, p) -> nsjax.shapes.Picture``, what `nsjax.animate` and `nsjax.to_paraview` draw;
             None: they refuse.
         labels: names and units.
-        parts: what `Trajectory.body`, `joint` and `load` ask, a frozen record with the methods
+        parts: parts for `Trajectory.body`, `joint` and `load`, a frozen record with the methods
             ``part_names(kind)`` and ``part_row(kind, name, t, q, v, output, p) -> dict``, with ``kind``
             ``"body"``, ``"joint"`` or ``"load"``; None for a system that is not made of parts.
-        tangent_hint: with which tangent implicit schemes are to iterate unless told otherwise, see
+        tangent_hint: tangent with which implicit schemes iterate by default, see
             ``tangent`` of `nsjax.schemes.mixed.framework.mixed_scheme`: ``"mass"`` pays for mechanisms of
             many bodies, whose mass and gyroscopic forces are costly to differentiate; ``"kept"`` for stiff
             ones with many directional derivatives (beams); ``"full"`` else.
-        structure: promise about the sparsity of the tangent, looked at before a run: `nsjax.linalg.Dense`
+        structure: promise about the sparsity of the tangent, checked before a run: `nsjax.linalg.Dense`
             (up to 2000 velocities), `BlockDiagonal` (free bodies), `BlockTridiagonal`, `Sparse`, `Arrow`,
             `Interleaved` (chains with their joints), or any record of yours with the functions of
             `nsjax.linalg.Structure`; all but `Dense` need `inertia`. Contacts and (other) constraints are a
             border and need not fit into it, but where their directions change with the position, the change
             of their forces must.
         islands: number of equal parts into which velocities and contacts fall, part by part, such as free
-            bodies on the ground: what a contact looks at (gap, slip) moves with the velocities of its part
+            bodies on the ground: gap and slip of a contact depend on the velocities of its part
             alone. Rows, responses and contact problems are then those of the parts, and memory and time are
             in proportion to their number. Needs ``BlockDiagonal(nv // islands)`` as structure, and neither
             constraints nor bounded rows; fill up parts of fewer contacts with some that ``allowed`` never
-            lets act. Looked at before a run. Schemes without islands (those that correct positions, the
+            lets act. Checked before a run. Schemes without islands (those that correct positions, the
             half-explicit one, nsga) treat all contacts together. 0: contacts may depend on everything.
-        pairs: contacts between two bodies each, of which the bodies change from step to step: an
+        pairs: contacts between two bodies each, where the bodies change from step to step: an
             `nsjax.core.pairs.Pairs`, a frozen record of functions. Rows, responses and contact problems
             are then those of the contacts, each with two blocks: memory and time are in proportion to
             their number. Needs ``refresh``, which finds them, a ``BlockDiagonal`` structure, and neither
-            constraints, bounded rows nor islands. Looked at before a run. Schemes without them are refused,
+            constraints, bounded rows nor islands. Checked before a run. Schemes without them are refused,
             and there are no derivatives.
-        chosen: what ``refresh`` chooses of the contacts, a `nsjax.core.chosen.Chosen`; None: all.
+        chosen: the few contacts that ``refresh`` chooses, a `nsjax.core.chosen.Chosen`; None: all contacts.
         name, choices: how the model was made (registered name and its static options), so that a
             saved run can build it again.
 
@@ -213,7 +213,7 @@ class System:
 
     @property
     def inside(self) -> int:
-        """Constraints, the first of all, that the structure eliminates with the velocities."""
+        """Number of constraints, the first ones, that the structure eliminates with the velocities."""
         structure = interleaving(self.structure)
         return structure.inside(self.nv) if self.nb and structure is not None else 0
 
@@ -266,7 +266,7 @@ class System:
         self._check_given()
 
     def _check_given(self) -> None:
-        """Refuses functions that the sizes miss, or never use."""
+        """Refuses functions that are missing, or never used, with the given sizes."""
         needed = {
             "gap": self.nc > 0,
             "law": self.nc > 0,
@@ -303,7 +303,7 @@ def joined(system: System) -> System:
 @functools.cache
 def bordered(system: System) -> System:
     """The system with all constraints in the border of its structure, and all contacts in one problem:
-    right in every scheme, at a cost that grows with the cube of their number.
+    every scheme takes it, at a cost that grows with the cube of their number.
     """
     system = joined(system)
     if not system.inside:
@@ -313,8 +313,8 @@ def bordered(system: System) -> System:
 
 @functools.cache
 def at_nodes_alone(system: System) -> System:
-    """The system with rows of contacts at their nodes alone (`nsjax.linalg.Local`), where its structure
-    promises that they look at nothing else and nothing else stands in the border.
+    """The system with rows of contacts at their nodes alone (`nsjax.linalg.Local`), if its structure
+    promises that contacts depend on nothing else, and the border has no other rows.
     """
     touched = getattr(system.structure, "touched", ())
     if not touched or len(touched) != system.nc or system.nb or system.nd or system.retract is not add:

@@ -1,4 +1,4 @@
-"""Numbers over time: tables, and the piece of one that a step reads."""
+"""Numbers over time: tables, and the segment of a table that a step reads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nsjax.core.errors import InputError
 from nsjax.types import Array, record
 
 KINDS = ("held", "linear")
-"""How values count between the times at which they are given."""
+"""Interpolations between the times at which values are given."""
 
 SLACK = 1e-9
-"""Part of an interval by which a step may begin before a time of the table and count as beginning at it:
-times of steps are products, those of a table are what a user computed.
+"""Part of an interval by which a step may begin before a time of the table and still count as beginning at
+it: times of steps are products, times of a table are computed by the user, and both are rounded.
 """
 
 
@@ -31,7 +31,7 @@ class Segment:
     slope: Array | None = None
 
     def segment(self, t: Array) -> Segment:
-        """Itself: a step that is looked at again reads the same."""
+        """Itself, so that a step that is evaluated again reads the same values."""
         return self
 
     def at(self, t: Array) -> Array:
@@ -49,7 +49,7 @@ class SampledSignal:
     even: bool
 
     def segment(self, t: Array) -> Segment:
-        """The piece in which a step lies that begins at ``t``."""
+        """The segment for a step that begins at ``t``."""
         times, last = jnp.asarray(self.times), self.times.shape[0] - 1
         if last == 0:
             return Segment(start=times[0], value=self._piece(0), slope=self._still())
@@ -86,8 +86,8 @@ def table(times: Any, values: Any, kind: str = "held") -> SampledSignal:
         times (n,): in ascending order [s].
         values (n, ...): of a number, or of an array of numbers, at these times.
         kind: ``"held"``: each value counts from its time to the next (zero-order hold). ``"linear"``:
-            between the times on straight lines. Before the first time its value counts, after the last one
-            the last.
+            straight lines between the times. Before the first time the first value counts, after the last
+            time the last value.
 
     Returns:
         A pytree: every value and time may be differentiated and varied.
@@ -95,7 +95,7 @@ def table(times: Any, values: Any, kind: str = "held") -> SampledSignal:
     Raises:
         InputError: for times that do not ascend, another number of values, an unknown kind.
 
-    Limits: a step reads the piece in which it begins: let times be multiples of the step size, or a held
+    Limits: a step reads the segment in which it begins: let times be multiples of the step size, or a held
     value comes up to a step late, and a corner of a line counts at the next step (an error of second
     order). Reverse mode costs time in proportion to the number of values in every step; inputs that are
     given step by step (`nsjax.stepper`) do not.

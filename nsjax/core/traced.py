@@ -1,4 +1,4 @@
-"""Functions of a system, traced once."""
+"""Functions of a system that are traced once."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _EVALUATED = (
 @functools.cache
 def traced_once(system: System) -> System:
     """The system with functions that are traced once for arguments of the same shapes, wherever a program
-    evaluates or differentiates them; their operations stand in the program as before.
+    evaluates or differentiates them; the program has the same operations as before.
 
-    Tracing is most of what a first step takes whose program is kept from an earlier process, and without
-    this up to a third of it was the functions of models.
+    If the program is kept from an earlier process, the first step spends most of its time on tracing, and
+    without this function up to a third of that on the functions of models.
 
     Example:
         >>> from nsjax import models

@@ -1,4 +1,4 @@
-"""Calls of the functions that users write: what they raise becomes a sentence that names them."""
+"""Calls of the functions that users write; their exceptions become sentences that name the function."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NUMBER = (
 
 
 def _hint(error: Exception) -> str | None:
-    """What to do about exceptions of JAX that newcomers meet."""
+    """Advice on exceptions of JAX that newcomers meet; None for other exceptions."""
     if isinstance(error, jax.errors.TracerArrayConversionError):
         return _NUMPY
     if isinstance(error, jax.errors.TracerBoolConversionError):
@@ -38,10 +38,10 @@ def call(name: str, function: Fn, *arguments: Any, takes: str | None = None) -> 
     """``function(*arguments)``, a function of a user.
 
     Args:
-        name: its field in `nsjax.System`, or what it is.
-        function: the user's.
-        arguments: as the package calls it.
-        takes: their names; None: those of the field.
+        name: its field in `nsjax.System`, or another name for error sentences.
+        function: the function of the user.
+        arguments: arguments with which the package calls it.
+        takes: names of the arguments; None: those of the field.
 
     Raises:
         InputError: in place of whatever the function raises, with its line and a hint; the exception itself
@@ -60,7 +60,7 @@ def call(name: str, function: Fn, *arguments: Any, takes: str | None = None) -> 
 
 
 def observed(function: Fn, *arguments: Any) -> dict[str, Any]:
-    """What `System.observe` returns: a mapping of names to numbers.
+    """Result of `System.observe`, a mapping of names to numbers.
 
     Raises:
         InputError: for anything else.
@@ -74,7 +74,7 @@ def observed(function: Fn, *arguments: Any) -> dict[str, Any]:
 
 
 def shapes_of(name: str, function: Fn, *arguments: Any) -> Any:
-    """Shapes and types of what `call` returns for arguments of these shapes."""
+    """Shapes and types of the result of `call` for arguments of these shapes."""
     return _guarded(functools.partial(jax.eval_shape, function), name, function, arguments)
 
 
@@ -97,13 +97,13 @@ _CALLS = {
     "retract": "q, xi", "difference": "q0, q1", "prepare": "p", "refresh": "t, q, p", "allowed": "t, q, p",
     "observe": "t, q, v, output, p", "shapes": "t, q, p",
 }  # fmt: skip
-"""How the functions of a system are called."""
+"""Names of the arguments with which the functions of a system are called."""
 
 
 def _check_arguments(name: str, function: Fn, count: int, takes: str | None) -> None:
     try:
         known = inspect.signature(function)
-    except (TypeError, ValueError):  # of functions that do not say
+    except (TypeError, ValueError):  # functions without a signature
         return
     try:
         known.bind(*range(count))

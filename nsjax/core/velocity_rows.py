@@ -1,4 +1,4 @@
-"""Constraints that velocities alone fulfil, `System.velocity_constraint`: what positions know of them."""
+"""Constraints on velocities alone, `System.velocity_constraint`, in checks and corrections of positions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nsjax.types import Array, PyTree
 
 @functools.cache
 def positioned(system: System) -> System:
-    """The system without the constraints that velocities alone fulfil."""
+    """The system without its constraints on velocities alone."""
     if not system.nh:
         return system
     labels = dataclasses.replace(system.labels, constraints=system.labels.constraints[: -system.nh])
@@ -24,15 +24,15 @@ def positioned(system: System) -> System:
 
 
 def residuals(system: System, t: Array, q: Array, p: PyTree) -> Array:
-    """Residuals of all constraints (nb,); zero of those that velocities alone fulfil."""
+    """Residuals of all constraints (nb,); zero for constraints on velocities alone."""
     found = [] if system.constraint is None else [system.constraint(t, q, p)]
     found += [jnp.zeros(system.nh)] if system.nh else []
     return found[0] if len(found) == 1 else jnp.concatenate(found)
 
 
 def slid(system: System, t: Array, q: Array, xi: Array, p: PyTree) -> Array:
-    """How far an increment ``xi`` (nv,) of the position slips along the constraints (nh,) that velocities
-    alone fulfil [m].
+    """Slip (nh,) [m] of an increment ``xi`` (nv,) of the position along the constraints on velocities
+    alone.
     """
     rate: Any = system.velocity_constraint
     found: Array = rate(t, q, xi, p) - rate(t, q, jnp.zeros_like(xi), p)

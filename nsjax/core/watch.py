@@ -1,4 +1,4 @@
-"""How near a motion comes to grazing, told from the gaps that a scheme tests: no model is looked at."""
+"""Nearness of a motion to grazing, by the gaps that a scheme tests, without evaluating the model."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from nsjax.types import Array, record
 @record()
 class Watch:
     """Gaps (nc,) tested in the last two steps, the later first; second differences (3, nc) of gaps in the
-    last steps, the latest first; steps since contacts took part; impulses (nc, 1 + nt) of the
-    last step; notes (nc,) on the start of the run, until they are in a row.
+    last steps, the latest first; steps (nc,) since contacts took part; impulses (nc, 1 + nt) of the
+    last step; notes (nc,) on the start of the run, until a saved row holds them.
     """
 
     last: Array
@@ -29,12 +29,12 @@ class Watch:
 
 
 SPAN = 3
-"""Second differences that are remembered. A jump of a velocity spoils two, and the hit that follows at once
-its own, so that one of four tells the acceleration."""
+"""Number of second differences that are remembered. A velocity jump spoils two, and a hit right after it
+one more: of these and the present one, one still gives the acceleration."""
 
 
 def begin_watch(nc: int, nt: int, start: Array) -> Watch:
-    """Watch at the start of a run, which has seen ``start`` alone."""
+    """The `Watch` at the start of a run, which holds only the notes ``start``."""
     unknown = jnp.full(nc, jnp.inf)
     impulse = jnp.zeros((nc, 1 + nt))
     return Watch(
@@ -48,19 +48,19 @@ def begin_watch(nc: int, nt: int, start: Array) -> Watch:
 
 
 class WatchLimits(NamedTuple):
-    """By what misses and hits are noted.
+    """Thresholds by which misses and hits are noted.
 
     Args:
-        resolved: misses with a margin up to this are noted; with ``|c|`` of this step, so that a contact
-            turned by an impact elsewhere just before it closes is. Where that impact is located, the
-            margin alone tells.
+        resolved: misses with a smaller margin are noted. It is taken with ``|c|`` of this step, so that a
+            contact is noted, too, that an impact elsewhere turns just before it closes; if that impact is
+            located, the margin of `watch_gaps` decides.
         sequence: hits whose flight took up to this many times their margin belong to a sequence of bounces
-            and are left out, but for those that come ever more slowly. A miss is no bounce, however short
-            its flight: from the surface a ballistic flight comes back to it.
+            and are left out, unless they come ever more slowly. A miss is no bounce, however short
+            its flight: a ballistic flight from the surface comes back to it.
         near: hits with a shift in time and a smaller margin are noted.
         locates: whether the scheme finds the times of its impacts inside the step: derivatives are then
-            those at the impact, but where it says `notes.UNLOCATED`.
-        flight: what turns after fewer steps off than this has not left: a corner that pivots hops.
+            those at the impact, except where the step notes `notes.UNLOCATED`.
+        flight: a contact that turns after fewer open steps has not left: a corner that pivots hops.
     """
 
     resolved: float
@@ -71,16 +71,16 @@ class WatchLimits(NamedTuple):
 
 
 def watch_gaps(watch: Watch, output: Output, dt: Array, limits: WatchLimits) -> tuple[Watch, Array, Array]:
-    """The margin of every contact that came near in this step, and notes on unresolved misses and on hits
-    that are nearly grazes: (nc,) both.
+    """The next `Watch`, margins (nc,) of contacts that came near in this step, and notes (nc,) on
+    unresolved misses and on hits that are nearly grazes.
 
     With the second difference ``c`` of the gap, ``c / dt^2`` its acceleration, a contact that closes with
     the rate ``r`` has the margin ``|r| dt / |c|``; one that turns at the gap ``g`` without closing would
     have needed the rate ``sqrt(2 g c) / dt`` less, and has the margin ``sqrt(2 g / c)``: numbers of
     steps, infinite for contacts that do not come near. Derivatives of an impact are known to about one over
-    its margin. ``|c|`` is the smallest of the last four: the gap tested in this step may be corrected, or
-    behind a jump, and those that span a jump are larger. Slow approaches that the step notes as
-    grazing have the margin of a hit.
+    its margin. ``|c|`` is the smallest of the last four: the gap tested in this step may have been
+    corrected, or lie behind a jump, and second differences across a jump are larger. Slow approaches that
+    the step notes as grazing have the margin of a hit.
     """
     output, watch = lax.stop_gradient((output, watch))
     event = output.event

@@ -19,7 +19,7 @@ from nsjax.types import Array, record
 
 @record()
 class ArrowMatrix:
-    """``((A, B), (C, D))``: heads with heads (h, h), their rows (h, m) and columns (m, h), and the rest."""
+    """Matrix ``((A, B), (C, D))``: heads (h, h), their rows (h, m) and columns (m, h), and the rest."""
 
     heads: Array
     rows: Array
@@ -48,7 +48,7 @@ class EliminatedArrow:
 
 @functools.cache
 def _pieces(heads: tuple[int, ...], size: int) -> tuple[tuple[bool, int, int], ...]:
-    """Runs of unknowns of one kind: whether they are heads, first, one after the last."""
+    """Runs of unknowns of one kind: whether they are heads, the first index, the index after the last."""
     is_head = np.isin(np.arange(size), heads)
     edges = [0, *(np.flatnonzero(np.diff(is_head)) + 1).tolist(), size]
     return tuple((bool(is_head[i]), i, j) for i, j in itertools.pairwise(edges))
@@ -56,15 +56,15 @@ def _pieces(heads: tuple[int, ...], size: int) -> tuple[tuple[bool, int, int], .
 
 @dataclasses.dataclass(frozen=True)
 class Arrow:
-    """Heads, coupled to every unknown, and the rest with a structure of its own.
+    """Structure of a few heads, coupled to every unknown, and the rest with a structure of its own.
 
-    A floating frame and the nodes of its flexible body, a vehicle and its chains: tangents of the rest are
-    recovered as its structure does; the heads add one directional derivative and one gradient each, and a
-    dense system of their own number.
+    Examples are a floating frame and the nodes of its flexible body, a vehicle and its chains. Tangents of
+    the rest are recovered by its structure; each head adds one directional derivative and one gradient, and
+    all heads together a dense system.
 
     Args:
-        heads: which unknowns they are, increasing.
-        rest: structure of all others, in their order; no dense one.
+        heads: indices of the heads, increasing.
+        rest: structure of all other unknowns, in their order; not a dense one.
         copies: see `BlockTridiagonal`.
 
     Limits: elimination begins with the rest, whose part of masses and tangents must be regular.
@@ -87,7 +87,7 @@ class Arrow:
 
     @property
     def constant(self) -> bool:
-        """Whether the whole tangent is: promised with that of the rest."""
+        """Whether the whole tangent is constant, as the structure of the rest promises."""
         return self.rest.constant
 
     def misfit(self, size: int) -> str | None:

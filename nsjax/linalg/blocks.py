@@ -1,4 +1,4 @@
-"""Block-diagonal matrices, of which nothing is formed outside of their blocks."""
+"""Block-diagonal matrices that store only their blocks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _WRITTEN_SUM = 24
 
 
 def summed(x: Array) -> Array:
-    """Sum over the last axis, half onto half: XLA takes sums of products over many blocks to a library,
-    which costs a time loop its kernel. Exported for such products.
+    """Sum over the last axis, by adding one half onto the other: XLA hands sums of products over many
+    blocks to a library, and a time loop is then no longer one kernel. Exported for such products.
     """
     n = x.shape[-1]
     if n > _WRITTEN_SUM:
@@ -98,8 +98,8 @@ def magnitude(a: Any) -> Any:
 
 
 def every(a: Any, count: int, step: int, *, columns: bool = False) -> Any:
-    """Every ``step``-th of the first ``count`` rows (or columns); of `Blocks` in each block, which have no
-    others.
+    """Every ``step``-th of the first ``count`` rows (or columns). In `Blocks`, `Local` and `Paired`
+    matrices, which must have no further rows, it is every ``step``-th of each block.
     """
     if isinstance(a, Blocks):
         return Blocks(values=a.values[:, :, ::step] if columns else a.values[:, ::step])
@@ -111,7 +111,7 @@ def every(a: Any, count: int, step: int, *, columns: bool = False) -> Any:
 
 
 def product_diagonal(a: Any, b: Any) -> Array:
-    """Diagonal of ``a b``, which is not formed."""
+    """Diagonal of ``a b``, without forming the product."""
     if isinstance(a, Blocks):
         return summed(a.values * b.T.values).reshape(-1)
     if isinstance(a, Paired):

@@ -1,4 +1,4 @@
-"""Large solids: tangents that are products, solved with by preconditioned conjugate gradients."""
+"""Structure of large solids: tangents known by products, solved by preconditioned conjugate gradients."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from nsjax.types import Array, PyTree, record
 
 @record(static=("structure",))
 class Iterative:
-    """A matrix that is solved with by iteration.
+    """A matrix whose linear systems are solved by iteration.
 
     Args:
-        structure: whose it is.
+        structure: the structure of the matrix.
         product: ``x -> A x``.
-        made: of its preconditioner.
+        made: numbers of its preconditioner.
     """
 
     structure: ConjugateGradients
@@ -44,7 +44,7 @@ class Iterative:
         return answer
 
     def solve(self, b: Array) -> Array:
-        """``A^-1 b`` (n,) or (n, k); not a number where the iteration has not converged."""
+        """``A^-1 b`` (n,) or (n, k); nan where the iteration has not converged."""
         if b.ndim == 1:
             return self._solve(b)
         return lax.map(self._solve, b.T).T if b.shape[1] else b
@@ -52,7 +52,7 @@ class Iterative:
 
 @dataclasses.dataclass(frozen=True)
 class ConjugateGradients:
-    """Large meshes of solids: of the tangent products alone are formed, element by element as the force.
+    """Structure of large meshes of solids: only products with the tangent are formed, element by element.
 
     Time and memory of a solution are those of a few dozen forces. `nsjax.schemes.nsga_decoupled` takes
     contacts of single nodes (``touched``) into the iteration; elsewhere every row of the border costs a
@@ -61,13 +61,13 @@ class ConjugateGradients:
     Args:
         preconditioner: `nsjax.linalg.NodeBlocks` (any mesh) or `nsjax.linalg.Separable` (boxes of equal
             elements).
-        touched: promise that contact ``k`` looks at the velocities of node ``touched[k]`` alone, all
-            different.
+        touched: promise that contact ``k`` depends on the velocities of node ``touched[k]`` alone; all
+            nodes are different.
         tolerance: relative residual at which an iteration ends.
-        max_iterations: after which a solution counts as none: its values are not numbers.
+        max_iterations: number of iterations after which a solution fails: its values are then nan.
         local: whether rows of contacts are formed at their nodes alone; set for schemes that can take it.
 
-    Limits: symmetric, positive definite tangents of vector spaces; none of several vectors of unknowns
+    Limits: symmetric, positive definite tangents of vector spaces, for one vector of unknowns
     (`stacked`), so that schemes with several stages or stabilised positions are refused.
 
     Example:

@@ -26,28 +26,28 @@ INLINE_LIMIT = 24
 LOOP_LIMIT = 64
 CONSTANT_LIMIT = 150
 WRITTEN_LIMIT = 12
-"""Unknowns up to which an elimination is written out.
+"""Number of unknowns up to which an elimination is written out.
 
 A mass matrix of a tree in joint coordinates has ``M[i, j] = 0`` unless one of the two velocities is above
 the other, and an elimination from the leaves to the root fills none of these in: velocities of one depth
-are eliminated at once. It is not used here. By depth, written out, the inverse of a mass matrix in a loop
-takes 0.9 us instead of 1.8 (14 velocities: trunk and four legs of two joints) and 1.2 instead of 3.7 (18:
-legs of three), with 110 to 150 operations more. For 6 in a chain nothing can be left out. Of a whole step
-by Moreau's rule, medians A-B-A-B, that leaves 1 to 4 % of go1 (56.6 and 57.1 us a step, by depth 54.3 and
-56.3, 145 operations more); for ant a first form of it with 209 operations more left nothing (19.98 and
-19.73 us, by depth 19.96 and 20.01). Go1 written out without regard to zeros has 226 operations more.
+can be eliminated at once. This is not used here. By depth, written out, the inverse of a mass matrix in a
+loop takes 0.9 us instead of 1.8 (14 velocities: trunk and four legs of two joints) and 1.2 instead of 3.7
+(18: legs of three), with 110 to 150 operations more. For 6 in a chain there are no zeros. A whole step by
+Moreau's rule, medians A-B-A-B, gains 1 to 4 % for go1 (56.6 and 57.1 us a step, by depth 54.3 and 56.3, 145
+operations more); for ant a first form of it with 209 operations more gained nothing (19.98 and 19.73 us, by
+depth 19.96 and 20.01). Go1 written out without regard to zeros has 226 operations more.
 """
 _INLINE_PRODUCT = 4096
 _INLINE_OUTER, _OUTER_TERMS = 1000, 32
-"""Products beyond the first size with up to so many terms are sums of outer products. In a loop, (28, 14)
-by (14, 28) then takes 2 us: as sums over the middle axis 6, and 40 as a product of the library's, which the
-compiler writes out entry by entry there.
+"""Matrix products with more than the first number of products, and up to the second number of terms, are
+sums of outer products. In a loop, (28, 14) by (14, 28) then takes 2 us; as sums over the middle axis 6, and
+as a product of the library 40, since the compiler writes it out entry by entry there.
 """
 _INLINE_MATVEC = 2500
 _SUMMED = 8, 24
-"""Numbers of terms between which sums are written half onto half: in a loop each addition waits for the one
-before, which was a quarter of a step with ten modes; with fewer terms it does not show, with more it is
-long to compile.
+"""Numbers of terms between which sums add one half onto the other: in a loop each addition waits for the
+one before, which took a quarter of a step with ten modes. With fewer terms this makes no difference, with
+more it takes long to compile.
 """
 
 
@@ -75,8 +75,8 @@ def matvec(a: Array | Blocks | Local | Paired, x: Array) -> Array:
 
 
 def matmul(a: Any, b: Any) -> Any:
-    """``a @ b`` for matrices (m, k) and (k, n); two of as many blocks each make such a one, two over pairs
-    of blocks an array.
+    """``a @ b`` for matrices (m, k) and (k, n). The product of two `Blocks` is `Blocks`, that of two
+    `Paired` matrices an array.
     """
     if isinstance(a, Paired):
         return a.after(b)
@@ -91,9 +91,9 @@ def matmul(a: Any, b: Any) -> Any:
 
 
 def _gauss_jordan(a: Array, b: Array) -> Array:
-    """Rank-one Gauss-Jordan without pivoting. ``b`` stays apart, so the result is linear in it and
-    transposes in reverse mode. Written out for few unknowns, as a loop for more: there the written
-    form costs seconds of compilation.
+    """Solution of ``a x = b`` by rank-one Gauss-Jordan without pivoting. ``b`` stays apart, so the result
+    is linear in it and transposes in reverse mode. Written out for few unknowns, a loop for more, where the
+    written form costs seconds of compilation.
     """
     n = a.shape[0]
     one = np.eye(n)
@@ -121,8 +121,8 @@ def _gauss_jordan(a: Array, b: Array) -> Array:
 
 @jax.custom_jvp
 def _inline_solve(a: Array, b: Array) -> Array:
-    """`_gauss_jordan`, whose derivative ``x' = a^-1 (b' - a' x)`` repeats no elimination of ``a``: the
-    compiler finds it done, and each tangent costs one more right-hand side.
+    """`_gauss_jordan`, whose derivative ``x' = a^-1 (b' - a' x)`` costs one more right-hand side for each
+    tangent: the compiler recognises the same elimination of ``a`` and does it once.
     """
     return _gauss_jordan(a, b)
 
@@ -140,7 +140,7 @@ def _inline_solve_rule(primals: Any, tangents: Any) -> Any:
 def solve(a: Array, b: Array) -> Array:
     """Solves ``a x = b`` for a matrix of right-hand sides (n, k).
 
-    Up to `INLINE_LIMIT` unknowns by elimination without row exchange: the caller answers for
+    Up to `INLINE_LIMIT` unknowns by elimination without row exchange: the caller guarantees
     pivots that stay away from zero (positive definite, or regularised and row-scaled matrices).
     """
     if a.shape[0] <= INLINE_LIMIT:
@@ -179,7 +179,7 @@ def solve_positive(a: Array, b: Array) -> Array:
     """Solves ``a x = b`` with ``a`` symmetric positive definite, (n, k) right-hand sides.
 
     An indefinite matrix gives values that are not finite above `INLINE_LIMIT` unknowns; below, it is
-    eliminated all the same. A singular one gives values that are not finite.
+    eliminated nevertheless. A singular matrix gives values that are not finite.
     """
     if a.shape[0] <= INLINE_LIMIT:
         return _inline_solve(a, b)

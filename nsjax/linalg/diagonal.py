@@ -53,7 +53,7 @@ class BlockInverse:
 
 @dataclasses.dataclass(frozen=True)
 class BlockDiagonal(BlockTridiagonal):
-    """Many free bodies: unknowns come body by body, and inertia and forces do not couple two bodies.
+    """Structure of many free bodies: unknowns come body by body, inertia and forces couple no two bodies.
 
     The tangent is recovered from ``block`` directional derivatives; elimination and solution cost
     ``bodies block^3``. Contacts of a body with its surroundings need not couple bodies, either: see
@@ -81,7 +81,7 @@ class BlockDiagonal(BlockTridiagonal):
         return f"nv = {size} is not a multiple of the block {self.block} of its block-diagonal structure"
 
     def seeds(self, x: Array) -> Array:
-        """Columns of all blocks in one direction."""
+        """Directions (width, n): one unknown of all blocks at once."""
         n, w = x.shape[0], self._width
         one = np.broadcast_to(np.eye(w)[:, None, :, None], (w, n // w, w, 1))
         return jax.vmap(lambda s: self.from_blocks(s, n)[:, 0])(jnp.asarray(one, x.dtype))

@@ -1,17 +1,17 @@
-"""Rows that do not follow from others, for preparations outside of loops."""
+"""Choice of linearly independent rows, for preparations outside of loops."""
 
 from __future__ import annotations
 
 import numpy as np
 
 RANK = 1e-8
-"""What is left of a dependent row beside the others: rounding of positions that close loops, and of the
-rows.
+"""Relative size up to which the part of a row that is orthogonal to the others counts as zero: rounding of
+positions that close loops, and of the rows.
 """
 
 
 def independent(rows: np.ndarray) -> tuple[int, ...]:
-    """The first rows that depend on none before them."""
+    """Indices of the rows that are linearly independent of the rows before them."""
     kept: list[int] = []
     basis: list[np.ndarray] = []
     for k, row in enumerate(rows):

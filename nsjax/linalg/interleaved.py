@@ -15,9 +15,9 @@ from nsjax.types import Array
 
 @dataclasses.dataclass(frozen=True)
 class Saddle(BlockTridiagonal):
-    """Velocities and multipliers of `Interleaved`: ``((A, -W), (W', 0))`` node by node.
+    """Structure of velocities and multipliers of `Interleaved`: ``((A, -W), (W', 0))`` node by node.
 
-    Vectors hold all velocities (copies * nodes * block), then all multipliers, copy by copy alike.
+    Vectors hold all velocities (copies * nodes * block), then all multipliers, also copy by copy.
 
     Args:
         joint: rows of the constraint between a node and the one before.
@@ -76,11 +76,11 @@ class Interleaving(Structure, Protocol):
     copies: int
 
     def inside(self, size: int) -> int:
-        """Number of bodies of a copy with ``size`` velocities."""
+        """Number of rows of the eliminated constraints of a copy with ``size`` velocities."""
 
     @property
     def free(self) -> Structure:
-        """The structure without them."""
+        """The structure without the eliminated constraints."""
 
     @property
     def saddle(self) -> Structure:
@@ -94,7 +94,7 @@ def interleaving(structure: Structure) -> Interleaving | Any:
 
 @dataclasses.dataclass(frozen=True)
 class Interleaved(BlockTridiagonal):
-    """A chain of bodies in absolute coordinates: joints between neighbours are constraints.
+    """Structure of a chain of bodies in absolute coordinates: joints between neighbours are constraints.
 
     Velocities come node by node, and so do the first rows of `System.constraint`: ``joint`` rows that tie
     a node to the one before it, those of the first node to the ground. They are eliminated with the

@@ -1,4 +1,4 @@
-"""Iterations on products with a matrix: nothing of the matrix is formed."""
+"""Iterative solutions of linear systems by products with a matrix that is never formed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Apply = Callable[[Array], Array]
 
 @record()
 class Iterated:
-    """Answer (n,), products with the matrix that it took, and whether the residual met its bound."""
+    """Answer (n,), number of products with the matrix, and whether the residual has reached its bound."""
 
     x: Array
     iterations: Array
@@ -35,9 +35,9 @@ def _ratio(a: Array, b: Array) -> Array:
 def conjugate_gradients(
     product: Apply, precondition: Apply, b: Array, tolerance: Array | float, max_iterations: int
 ) -> Iterated:
-    """``A x = b`` for a symmetric matrix that is positive definite where the preconditioner leads.
+    """Solution of ``A x = b`` for a symmetric matrix that is positive definite on the range of ``P^-1``.
 
-    Stops with ``|b - A x| <= tolerance |b|`` of the recursive residual, or where it is not a number.
+    Stops with ``|b - A x| <= tolerance |b|`` of the recursive residual, or if this is nan.
 
     Args:
         product: ``A x``.
@@ -73,7 +73,7 @@ def conjugate_gradients(
 def stabilised(
     product: Apply, precondition: Apply, b: Array, tolerance: Array | float, max_iterations: int
 ) -> Iterated:
-    """``A x = b`` for a matrix that need not be symmetric: BiCGStab, two products in each iteration.
+    """Solution of ``A x = b`` for an unsymmetric matrix by BiCGStab, with two products in each iteration.
 
     Source: van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992) 631-644.
 

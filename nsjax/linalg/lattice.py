@@ -16,9 +16,9 @@ from nsjax.types import Array
 
 @dataclasses.dataclass(frozen=True)
 class Lattice(Coloured):
-    """A box of nodes, each coupled to its 26 neighbours: solids of hexahedra.
+    """Structure of a box of nodes, each coupled to its 26 neighbours: solids of hexahedra.
 
-    Slices of nodes across the axis with most of them are the blocks of a block-tridiagonal matrix. The
+    Slices of nodes across the axis with most nodes are the blocks of a block-tridiagonal matrix. The
     tangent is recovered from ``27 block`` directional derivatives, columns of every third node in each
     direction; elimination and solution cost ``slices (nodes of a slice * block)^3``.
 
@@ -54,7 +54,7 @@ class Lattice(Coloured):
 
     @property
     def _axis(self) -> int:
-        """Across which slices are cut."""
+        """The axis across which slices are cut."""
         return int(np.argmax(self.nodes))
 
     @property
@@ -76,7 +76,9 @@ class Lattice(Coloured):
         return jnp.moveaxis(grid, 0, 1 + self._axis).reshape(size, k)
 
     def seeds(self, x: Array) -> Array:
-        """Columns of one colour, of one unknown of its nodes, in one copy: (colours, unknowns, copies)."""
+        """Directions of one colour, unknown of a node and copy each, in the order colours, unknowns,
+        copies.
+        """
         place = np.indices(self.nodes).reshape(3, -1) % 3
         order = [self._axis, *(a for a in range(3) if a != self._axis)]
         colours = [
@@ -99,7 +101,7 @@ class Lattice(Coloured):
         colour, own = 3 * (i % 3) + j % 3, np.arange(slices) % 3
 
         def beside(d: int) -> Array:
-            """Blocks that couple every slice to the one ``d`` places on."""
+            """Blocks that couple every slice to the slice ``d`` places further."""
             here = [((own + d) % 3 == c)[:, None, None, None] for c in range(3)]
             picked = [jnp.where(here[c], rows[c], 0.0) for c in range(3)]
             columns = (picked[0] + picked[1] + picked[2])[colour]

@@ -1,4 +1,4 @@
-"""Rows that each look at one node of many, of which nothing is stored outside of these nodes."""
+"""Matrices whose rows depend on the unknowns of one node each, and that store only those entries."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Local:
 
     Args:
         values: (n, r, c) over the ``c`` unknowns of the node.
-        nodes: of the groups, all different.
+        nodes: node of each group, all different.
         size: number of unknowns.
-        across: whether the matrix is the transpose of that.
+        across: whether the matrix is the transpose of this one.
 
     Example:
         >>> import jax.numpy as jnp
@@ -62,8 +62,8 @@ class Local:
 
 
 def _progression(nodes: tuple[int, ...]) -> tuple[int, int] | None:
-    """First and step of nodes that are equally far apart in their numbers, such as those of a face of a
-    box; None of others.
+    """First number and step of nodes whose numbers are equally far apart, as on a face of a box; None for
+    others.
     """
     steps = set(np.diff(nodes).tolist()) or {1}
     step = steps.pop()
@@ -82,9 +82,9 @@ def at_nodes(x: Array, nodes: tuple[int, ...], block: int) -> Array:
 def onto_nodes(x: Array, nodes: tuple[int, ...], size: int) -> Array:
     """Vector (size,) with the unknowns (n, block) of nodes, zero elsewhere.
 
-    Zeros between the rows where the nodes' numbers are equally far apart; else a scatter, which costs a
-    loop its single kernel. The loops that come by here, of large solids, are none anyway: each of their
-    iterations takes forces of thousands of elements, beside which starting some kernels does not count.
+    Nodes whose numbers are equally far apart are padded with zeros; else this is a scatter, with which a
+    loop is no longer one kernel. Loops of large solids are never one kernel: each of their iterations
+    computes the forces of thousands of elements, beside which the start of some kernels takes no time.
     """
     block, regular = x.shape[1], _progression(nodes)
     if regular is None:
@@ -98,8 +98,8 @@ def onto_nodes(x: Array, nodes: tuple[int, ...], size: int) -> Array:
 def local_jacobian(
     f: Callable[[Array], Array], x: Array, rows: int, nodes: tuple[int, ...], block: int
 ) -> Local:
-    """Jacobian of ``f``, ``(size,) -> (n rows,)``, of which every group of ``rows`` depends on the unknowns
-    of its node alone: one directional derivative per unknown of a node.
+    """Jacobian of ``f``, ``(size,) -> (n rows,)``, where every group of ``rows`` depends on the unknowns of
+    its node alone: one directional derivative per unknown of a node.
     """
 
     def moved(y: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Rows that each look at two blocks of many, of which nothing is stored outside of these blocks."""
+"""Matrices whose rows depend on the unknowns of two blocks each, and that store only those entries."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class Paired:
     """Matrix (n r, blocks c) of ``n`` groups of ``r`` rows, each over two blocks of ``c`` unknowns: the
     directions of contacts between two bodies. `nsjax.linalg.matvec` takes it like an array.
 
-    Which two they are is data, so that it may change from step to step. Products gather and add up by
-    blocks: memory and time are in proportion to the groups.
+    The two blocks of a group are data, so that they may change from step to step. Products gather and add
+    up by blocks: memory and time are in proportion to the number of groups.
 
     Args:
         values: (n, 2, r, c) over the unknowns of the first and of the second block.
-        of: (n, 2) int, the blocks, two different ones; the number ``blocks`` is what does not move.
-        blocks: how many there are.
-        across: whether the matrix is the transpose of that.
-        inverse: (blocks, c, c) of the block-diagonal matrix that was multiplied to such a transpose, as the
-            inverse mass to directions; None: there was none.
+        of: (n, 2) int, the blocks of a group, two different ones; ``blocks`` stands for the fixed ground.
+        blocks: number of blocks.
+        across: whether the matrix is the transpose of this one.
+        inverse: (blocks, c, c) blocks of the matrix that has multiplied such a transpose, such as the
+            inverse mass for directions; None: none has.
 
     Example:
         >>> import jax.numpy as jnp
@@ -61,16 +61,16 @@ class Paired:
         return self.gathered(pushed)[: self.blocks].reshape(-1)
 
     def taken(self, groups: Array) -> Paired:
-        """The rows of these groups (k,) alone."""
+        """The rows of the ``groups`` (k,) alone."""
         return dataclasses.replace(self, values=self.values[groups], of=self.of[groups])
 
     def gathered(self, x: Array) -> Array:
-        """Sums (blocks + 1, ...) of numbers (n, 2, ...) by blocks, that of what does not move last."""
+        """Sums (blocks + 1, ...) of entries (n, 2, ...) over each block, that of the ground last."""
         flat = x.reshape(-1, *x.shape[2:])
         return jax.ops.segment_sum(flat, self.of.reshape(-1), num_segments=self.blocks + 1)
 
     def local(self, other: Paired) -> Array:
-        """Diagonal blocks (n, r, r) of ``self other`` of the transpose ``other`` of such rows."""
+        """Diagonal blocks (n, r, r) of ``self other``, with ``other`` the transpose of such rows."""
         return jnp.einsum("nsic,nsjc->nij", self.values, other.values)
 
     def after(self, other: Paired) -> Array:

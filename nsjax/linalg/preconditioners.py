@@ -1,4 +1,4 @@
-"""Cheap inverses of matrices of meshes that are known by their products alone."""
+"""Preconditioners (cheap inverses) of matrices of meshes that are known only by their products."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Preconditioner(Protocol):
 
 
 def coloured(size: int, elements: Iterable[Iterable[int]]) -> tuple[int, ...]:
-    """A colour for every node, so that no element has two nodes of the same one.
+    """Colours of nodes such that no element has two nodes of the same colour.
 
     Example:
         >>> from nsjax.linalg.preconditioners import coloured
@@ -54,10 +54,11 @@ def coloured(size: int, elements: Iterable[Iterable[int]]) -> tuple[int, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class NodeBlocks:
-    """Block Jacobi: the blocks of single nodes, from one product per colour and unknown of a node.
+    """Block Jacobi preconditioner: blocks of single nodes, from one product per colour and unknown of a
+    node.
 
     Args:
-        colours: of the nodes, see `coloured`: 8 for a box of hexahedra.
+        colours: colour of each node, see `coloured`: 8 colours for a box of hexahedra.
         block: unknowns of a node.
     """
 
@@ -96,8 +97,8 @@ class NodeBlocks:
 
 @functools.cache
 def _modes(nodes: int, held: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Squared frequencies and modes (nodes, nodes) of a bar of equal elements of mass 1 and stiffness 1, of
-    unit modal mass; with a ``held`` end beyond the last node.
+    """Squared frequencies and modes (nodes, nodes), of unit modal mass, of a bar of equal elements with
+    mass 1 and stiffness 1; with ``held`` its end beyond the last node is fixed.
     """
     n = nodes + held
     ends = np.r_[1.0, np.full(n - 2, 2.0), 1.0]
@@ -109,15 +110,16 @@ def _modes(nodes: int, held: bool) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclasses.dataclass(frozen=True)
 class Separable:
-    """Boxes of equal hexahedra: ``a M + sum b_d K_d`` with masses and stiffnesses of three crossed bars,
-    inverted exactly by their modes (fast diagonalisation). The numbers ``a``, ``b_d`` of every unknown are
-    found by four products. Spectrally equivalent to the tangents of elastic bodies under moderate strain,
-    however fine the mesh and whatever the step.
+    """Preconditioner of boxes of equal hexahedra: ``a M + sum b_d K_d`` with masses and stiffnesses of
+    three crossed bars, inverted exactly by their modes (fast diagonalisation). Four products give the
+    numbers ``a``, ``b_d`` of every unknown. It is spectrally equivalent to the tangents of elastic bodies
+    under moderate strain, however fine the mesh and whatever the step.
 
     Args:
-        nodes: along the three axes, two or more; the last axis runs fastest.
+        nodes: number of nodes along the three axes, two or more with a held node; the last axis runs
+            fastest.
         block: unknowns of a node.
-        held: of the three axes, whether a held node follows the last one.
+        held: for each of the three axes, whether a held node follows the last one.
 
     Source: Lynch, Rice, Thomas, Numer. Math. 6 (1964) 185-199.
     """
@@ -141,15 +143,15 @@ class Separable:
         bars = self._bars
 
         def probe(axis: int) -> np.ndarray:
-            """Product of the lowest modes, but for a middle one along ``axis``."""
+            """Product of the lowest modes, with a middle mode along ``axis`` instead; none for -1."""
             x, y, z = (m[:, len(m) // 2 if k == axis else 0] for k, (_, m) in enumerate(bars))
             return np.repeat((x[:, None, None] * y[:, None] * z)[..., None], self.block, axis=3)
 
         def quotient(one: Array) -> Array:
-            """For every unknown of the nodes."""
+            """Rayleigh quotient of the vector ``one`` for every unknown of the nodes (block,)."""
             return jnp.sum(one * product(one.reshape(-1)).reshape(one.shape), axis=(0, 1, 2))
 
-        # one after the other: written out, the compiler forms the matrix anew for each
+        # one after the other: if they were written out, the compiler would form the matrix anew for each
         base, *bent = lax.map(quotient, jnp.asarray(np.stack([probe(k) for k in (-1, 0, 1, 2)])))
         whole, first = jnp.zeros((*self.nodes, self.block)), base
         for axis, (squares, _) in enumerate(bars):
@@ -159,7 +161,7 @@ class Separable:
             first = first - slope * squares[0]
             shape = [-1 if k == axis else 1 for k in range(3)]
             whole = whole + slope * squares.reshape(*shape, 1)
-        least = 1e-3 * jnp.abs(base)  # of an indefinite tangent
+        least = 1e-3 * jnp.abs(base)  # for an indefinite tangent
         return 1.0 / (whole + jnp.where(first > least, first, least))
 
     def _crossed(self, matrices: list[np.ndarray], x: Array) -> Array:

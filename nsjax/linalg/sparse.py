@@ -1,4 +1,4 @@
-"""Sparsity patterns, and what is computed from them once, outside of any program."""
+"""Sparsity patterns, and elimination plans that are computed from them once, outside of any program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Pattern:
-    """Which unknowns of a model are coupled: symmetric, diagonal included, hashed by content.
+    """Pattern of coupled unknowns of a model: symmetric, diagonal included, hashed by content.
 
     Make it with `Pattern.of_matrix` or `Pattern.of_elements`.
 
@@ -61,7 +61,7 @@ class Pattern:
         return cls._made(size, i, j)
 
     def neighbours(self) -> list[np.ndarray]:
-        """For every unknown the others with which it is coupled."""
+        """For every unknown the indices of the unknowns with which it is coupled."""
         found: list[list[int]] = [[] for _ in range(self.size)]
         for i, j in self.pairs:
             found[i].append(j)
@@ -70,7 +70,7 @@ class Pattern:
 
 
 def _ordering(near: list[np.ndarray]) -> np.ndarray:
-    """Reverse Cuthill-McKee: breadth first from an end of each part, few neighbours first."""
+    """Reverse Cuthill-McKee ordering: breadth first from an end of each part, few neighbours first."""
     degree = np.array([len(x) for x in near])
     order: list[int] = []
     seen = np.zeros(len(near), bool)
@@ -94,7 +94,7 @@ def _ordering(near: list[np.ndarray]) -> np.ndarray:
 
 
 def _colours(near: list[np.ndarray], order: np.ndarray) -> np.ndarray:
-    """Colour of every column such that no row meets a colour twice: greedy, in the given order."""
+    """Colour of every column such that no row has two columns of a colour: greedy, in the given order."""
     colour = np.full(len(near), -1)
     for j in order.tolist():
         rows = [j, *near[j].tolist()]
@@ -105,13 +105,13 @@ def _colours(near: list[np.ndarray], order: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class EliminationPlan:
-    """How a pattern is eliminated: ordered to a narrow band, cut into blocks as wide as the band.
+    """Plan of an elimination: unknowns ordered to a narrow band, and cut into blocks as wide as the band.
 
     Args:
         order: (n,) unknown at each place.
-        place: (n,) its inverse.
+        place: (n,) place of each unknown.
         width: unknowns of a block; the last block is filled up.
-        colours: (n,) of the columns.
+        colours: (n,) colours of the columns.
         index: (3, N, width, width) place of each entry below, on and above the diagonal in the compressed
             columns (colours * n), and 0 where ``inside`` is false.
         inside: whether the pattern has the entry.

@@ -37,13 +37,13 @@ class Structure(Protocol):
 
     @property
     def constant(self) -> bool:
-        """The tangent, the inertia and the directions of the rows are the same in all states and at all
-        times, so that they are factorised once per run.
+        """Whether the tangent, the inertia and the directions of the rows are the same in all states and at
+        all times, so that they are factorised once per run.
         """
 
     @property
     def dense(self) -> bool:
-        """Matrices are arrays (n, n), with every coupling, also through forces of contacts and joints."""
+        """Whether matrices are arrays (n, n) with all couplings, also by forces of contacts and joints."""
 
     def misfit(self, size: int) -> str | None:
         """Why the structure cannot be that of a model with ``size`` unknowns; None if it can."""
@@ -85,8 +85,8 @@ class Inverse:
 
 @record()
 class Triangles:
-    """An eliminated dense matrix of many unknowns: its triangular factors, whose inverse would cost three
-    times as much.
+    """An eliminated dense matrix of many unknowns: its triangular factors, since the inverse would cost
+    three times as much.
     """
 
     lu: Array
@@ -101,7 +101,7 @@ class Triangles:
 
 @dataclasses.dataclass(frozen=True)
 class Dense:
-    """No promise: every unknown may be coupled to every other one.
+    """Structure without a promise: every unknown may be coupled to every other one.
 
     Args:
         constant: the tangent, the inertia and the directions of the rows are the same in all states and
@@ -165,7 +165,7 @@ class Eliminated:
 
 
 def completed(matrix: Tridiagonal, missing: Any) -> Tridiagonal:
-    """The matrix with rows of the unit matrix at places (N, width) bool that stand for no unknown."""
+    """The matrix with rows of the unit matrix at the places ``missing`` (N, width) bool without unknown."""
     unit = missing[:, :, None] * np.eye(missing.shape[1])
     return dataclasses.replace(matrix, diagonal=matrix.diagonal + unit)
 
@@ -189,7 +189,7 @@ class Coloured(Structure):
         raise NotImplementedError
 
     def seeds(self, x: Array) -> Array:
-        """Directions (k, n) whose products with a matrix over vectors like ``x`` (n,) tell all of it."""
+        """Directions (k, n) whose products with a matrix over vectors like ``x`` (n,) determine it."""
         raise NotImplementedError
 
     def recovered(self, found: Array) -> Tridiagonal:
@@ -212,10 +212,10 @@ class Coloured(Structure):
 
 @dataclasses.dataclass(frozen=True)
 class BlockTridiagonal(Coloured):
-    """A chain: unknowns come node by node, and a node is coupled to its two neighbours only.
+    """Structure of a chain: unknowns come node by node, and a node is coupled to its two neighbours only.
 
-    Bars and beams, and chains of bodies in order. The tangent is recovered from ``3 block`` directional
-    derivatives; elimination and solution cost ``nodes block^3``.
+    It suits bars and beams, and chains of bodies in order. The tangent is recovered from ``3 block``
+    directional derivatives; elimination and solution cost ``nodes block^3``.
 
     Args:
         block: unknowns of a node.
@@ -277,7 +277,7 @@ class BlockTridiagonal(Coloured):
         return x.reshape(size, -1)
 
     def seeds(self, x: Array) -> Array:
-        """Columns of every third node in one direction."""
+        """Directions (3 width, n): one unknown of every third node at once."""
         n, b = x.shape[0], self._width
         nodes = jax.eval_shape(self.to_blocks, x[:, None]).shape[0]
         every_third = (np.arange(nodes) % 3 == np.arange(3)[:, None]).astype(x.dtype)
@@ -291,7 +291,7 @@ class BlockTridiagonal(Coloured):
         colour = np.arange(found.shape[2]) % 3
 
         def beside(d: int) -> Array:
-            """Blocks that couple every node to the one ``d`` places on."""
+            """Blocks that couple every node to the node ``d`` places further."""
             picked = [jnp.where(((colour + d) % 3 == c)[None, :, None], found[c], 0.0) for c in range(3)]
             return jnp.transpose(picked[0] + picked[1] + picked[2], (1, 2, 0))
 
@@ -305,11 +305,11 @@ class BlockTridiagonal(Coloured):
 
 @dataclasses.dataclass(frozen=True)
 class Sparse(Coloured):
-    """Any fixed pattern of few couplings: meshes, trees of bodies.
+    """Structure with a fixed pattern of few couplings: meshes, trees of bodies.
 
     The tangent is recovered from as many directional derivatives as the columns have colours. Unknowns
     are put in the order of reverse Cuthill and McKee, which makes a narrow band, and the band is eliminated
-    in blocks of its width: all of this is decided once, outside of any program.
+    in blocks of its width: the order and the colours are computed once, outside of any program.
 
     Args:
         pattern: which unknowns are coupled.
@@ -356,7 +356,7 @@ class Sparse(Coloured):
         return by_copy.reshape(self.copies, -1, k)[:, way.place].reshape(size, k)
 
     def seeds(self, x: Array) -> Array:
-        """Columns of one colour in one direction."""
+        """Directions (copies colours, n): all columns of one colour in one copy at once."""
         way, s = plan(self.pattern), self.copies
         one = np.asarray(way.colours == np.arange(int(way.colours.max()) + 1)[:, None], x.dtype)
         return jnp.asarray((np.eye(s)[:, None, :, None] * one[None, :, None, :]).reshape(s * len(one), -1))

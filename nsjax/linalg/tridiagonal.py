@@ -58,7 +58,7 @@ def _inverse(block: Array) -> Array:
 def factor(a: Tridiagonal) -> Factors:
     """Elimination from the first block to the last. No derivative: see `solve_factored`.
 
-    The caller answers for pivot blocks that stay regular: symmetric positive definite or diagonally
+    The caller guarantees pivot blocks that stay regular: symmetric positive definite or diagonally
     dominant matrices.
     """
     a = lax.stop_gradient(a)
@@ -97,7 +97,7 @@ def solve_factored(a: Tridiagonal, f: Factors, b: Array) -> Array:
     """Solves ``A x = b`` with the factors of ``A``; blocks of vectors (N, b, k).
 
     Derivatives of any order, forward and reverse: each costs one more substitution, ``x' = A^-1 (b' -
-    A' x)``, and no elimination; those of the factors are not looked at.
+    A' x)``, and no elimination; derivatives of the factors are not used.
     """
 
     def substitute(_: Any, b: Array) -> Array:

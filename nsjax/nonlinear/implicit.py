@@ -1,12 +1,12 @@
 """The one place where the solution of an equation gets its derivative.
 
-A solver iterates without derivatives. At its answer, one live linearised step, evaluated with live
-data but with branches and matrices taken at the answer, has the same value and, by the implicit
-function theorem, the right derivative: one linear solve, whatever the solver did. The matrices are
-functions of the answer, whose own derivative is known by the same rule, so that higher derivatives are
+A solver iterates without derivatives. At its answer, one linearised step, evaluated with data that have
+derivatives ("live" data) but with branches and matrices taken at the answer, has the same value and, by the
+implicit function theorem, the right derivative: one linear solve, whatever the solver did. The matrices are
+functions of the answer, whose own derivative follows by the same rule, so that higher derivatives are
 right as well (as long as the branches stay).
 
-Reverse mode that computes parts of a run a second time needs the answer only, not the iteration that has
+Reverse mode that computes parts of a run a second time needs only the answer, not the iteration that has
 found it: answers carry a name (`SOLUTION`) by which `jax.checkpoint` keeps them.
 """
 
@@ -31,14 +31,15 @@ SOLUTION = "nsjax_solution"
 
 
 def keep_solutions(f: Callable[..., Any]) -> Callable[..., Any]:
-    """``f``, of which reverse mode stores the arguments and the solutions of solvers alone."""
+    """``f`` for which reverse mode stores only the arguments and the solutions of solvers."""
     policy = jax.checkpoint_policies.save_only_these_names(SOLUTION)
     return jax.checkpoint(f, prevent_cse=False, policy=policy)
 
 
 def tangent_along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -> tuple[PyTree, PyTree]:
-    """Value and derivative of ``f`` at ``data``. Leaves whose tangent is known to be zero are constants: as
-    zeros they would be carried through all of ``f``, and the compiler keeps products with them.
+    """Value and derivative of ``f`` at ``data``. Leaves whose tangent is known to be zero count as
+    constants: zero tangents would be carried through all of ``f``, and the compiler keeps products with
+    them.
     """
     value, along, _ = counted_along(f, data, change)
     return value, along
@@ -47,7 +48,7 @@ def tangent_along(f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree) -
 def counted_along(
     f: Callable[[PyTree], PyTree], data: PyTree, change: PyTree
 ) -> tuple[PyTree, PyTree, int]:
-    """`tangent_along`, and the equations of its program."""
+    """`tangent_along`, and the number of equations of its program."""
     live = LiveLeaves(data, change)
 
     def both(some: list[Array], change: list[Array]) -> tuple[PyTree, PyTree]:
@@ -58,12 +59,12 @@ def counted_along(
 
 
 class LiveLeaves:
-    """Numbers of a tree that move, among those that do not.
+    """The live leaves of a tree, those with a tangent, apart from its constant leaves.
 
     Args:
         data: tree of arrays.
-        change: its tangents; known zeros are left out.
-        also: tree of bool, numbers that are taken even so; None: none.
+        change: its tangents; leaves with known zero tangents are constant.
+        also: tree of bool, leaves that are live even with a zero tangent; None: none.
 
     Example:
         >>> import jax.numpy as jnp
@@ -75,7 +76,7 @@ class LiveLeaves:
     """
 
     def __init__(self, data: PyTree, change: PyTree, also: PyTree = None) -> None:
-        tree: Any  # the stubs of jax know nothing of its methods
+        tree: Any  # the type stubs of jax lack its methods
         self.leaves, tree = jax.tree.flatten(data)
         tangents = tree.flatten_up_to(change)
         kept = [False] * len(tangents) if also is None else tree.flatten_up_to(also)
@@ -91,14 +92,14 @@ class LiveLeaves:
         ]
 
     def whole(self, values: list[Array]) -> PyTree:
-        """The tree with other numbers in the places of those that move."""
+        """The tree with other ``values`` of its live leaves."""
         leaves = list(self.leaves)
         for k, x in zip(self.live, values, strict=True):
             leaves[k] = x
         return self.tree.unflatten(leaves)
 
     def picked(self, tree: PyTree) -> list[Array]:
-        """The numbers that move, of a tree of the same structure."""
+        """The live leaves of a tree of the same structure."""
         leaves = self.tree.flatten_up_to(tree)
         return [leaves[k] for k in self.live]
 
@@ -118,8 +119,8 @@ def implicit_solution(
 
     Args:
         solver: ``data -> (x, aux)``; ``aux`` (iteration counts, residuals) has no derivative.
-        live_step: ``(x, data) -> step`` with ``step(data)`` the result of one linearised step from the
-            ``x``: ``x - J^-1 f(x, data)`` with ``J`` and all branches those of the outer ``(x, data)``.
+        live_step: ``(x, data) -> step`` with ``step(live)`` the result of one linearised step from
+            ``x``, ``x - J^-1 f(x, live)``, with ``J`` and all branches taken at ``(x, data)``.
 
     Returns:
         A function of ``data`` with forward and reverse derivatives of any order.

@@ -1,4 +1,4 @@
-"""Programs without the operations of a derivative unless they are differentiated."""
+"""Programs that hold the operations of a derivative only if they are differentiated."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nsjax.types import PyTree
 def lean(plain: Callable[[PyTree], PyTree], full: Callable[[PyTree], PyTree]) -> Callable[[PyTree], PyTree]:
     """A function with the values of ``plain`` and the derivative of ``full``.
 
-    What a derivative alone needs then stands in programs that are differentiated, and nowhere else: a
-    program that is traced to be compiled does not know whether it will be.
+    Operations that only a derivative needs then stand only in programs that are differentiated; a program
+    that is traced for compilation does not know whether it will be.
 
     Args:
         plain: a function of one tree.
-        full: another one with the same values up to rounding. A derivative evaluates it instead of
-            ``plain``, to any order that it has itself; loops of a large one are compiled in pieces
+        full: another function with the same values up to rounding. A derivative evaluates it instead of
+            ``plain``, to any order that it has itself; the loops of a large one are compiled in pieces
             (`nsjax.nonlinear.piecewise_loops`).
 
     Returns:

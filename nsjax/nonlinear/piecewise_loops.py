@@ -11,27 +11,27 @@ from jax import lax
 from nsjax.types import Array, PyTree
 
 LARGE = 18_000
-"""Equations of a step with its tangents from which its loops are no longer one kernel.
+"""Number of equations of a step with its tangents from which on its loops are no longer one kernel.
 
-The compiler takes time that grows faster than a kernel. CPU s to compile a reverse gradient and us a
-step, as one kernel and in pieces: slider-crank with moreau (5,900 equations) 16, 1.5 and 12, 5; with
+The compilation time grows faster than the kernel. CPU s to compile a reverse gradient and us a step, first
+as one kernel, then in pieces: slider-crank with moreau (5,900 equations) 16, 1.5 and 12, 5; with
 generalized_alpha (12,400) 37, 3 and 26, 29; hopper with moreau (23,500) 171, 50 and 30, 250, of which the
 run alone takes 3.4 and 3.4. The kernel pays for itself after half a million steps or more at all of these
-sizes; below this number it is ten seconds that one waits for it, above it minutes. A kernel for each course
-of a step (flight, contact), as a loop of two passes of which one does nothing, lies no better between: 119
-and 165 for the hopper.
+sizes; below this number its compilation takes ten seconds longer, above it minutes. One kernel for each
+course of a step (flight, contact), as a loop of two passes of which one does nothing, is no better
+compromise: 119 and 165 for the hopper.
 """
 
 
 def ends_kernel(tangents: PyTree, data: PyTree) -> PyTree:
-    """The same tangents, whose program, and its transpose, cannot stand in one kernel.
+    """The same tangents from a program that the compiler cannot put into one kernel, nor its transpose.
 
-    Of an array entries are read, and added to zeros, at places that the compiler does not know. It takes
-    such sums out of kernels; the transpose of reading is one.
+    The entries of an array are read, and added to zeros, at indices that the compiler does not know. It
+    takes such sums out of kernels; the transpose of the reading is such a sum, too.
 
     Args:
-        tangents: of a step.
-        data: of which the step is a function: reverse mode has it without computing the step again.
+        tangents: tangents of a step.
+        data: arguments of the step, which reverse mode has without computing the step again.
 
     Example:
         >>> import jax.numpy as jnp
@@ -49,11 +49,13 @@ def ends_kernel(tangents: PyTree, data: PyTree) -> PyTree:
 
 
 def _is_vector(x: Any) -> bool:
-    """Whether ``x`` (n,) has several numbers."""
+    """Whether ``x`` is a vector (n,) of several floats."""
     return jnp.ndim(x) == 1 and jnp.issubdtype(jnp.result_type(x), jnp.floating) and x.shape[0] > 1
 
 
 def _again(x: Array, at: Array) -> Array:
-    """``x`` (n,), entry by entry at its own places plus what follows from ``at`` (m,): zero for numbers."""
+    """``x`` (n,), read and added at its own indices plus a number from ``at`` (m,) that is zero but for
+    nan.
+    """
     places = jnp.arange(x.shape[0]) + (at[0] != at[0])
     return jnp.zeros_like(x).at[places].add(x.at[places].get(mode="clip"), mode="drop")

@@ -1,7 +1,8 @@
-"""Derivatives made by hand: values that carry a tangent of their own, of first order.
+"""Derivatives written by hand: values that carry a tangent of their own, of first order.
 
-The value of such a function must have the lanes of a batch (`jax.vmap`) wherever its tangent has them, or
-the derivative of a batch mistakes the one for the other: it takes note of arguments that do not enter it.
+The value of such a function must have the lanes of a batch (`jax.vmap`) wherever its tangent has them, else
+the derivative of a batch is wrong. The value therefore depends, with no effect, on arguments that do not
+enter it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from nsjax.types import Array, PyTree
 
 @jax.custom_jvp
 def _of_first_order(x: Array) -> Array:
-    """One; differentiating it raises a sentence. As a factor it is a value that reverse mode keeps, so
-    that whatever is differentiated next, in either mode, comes by it.
+    """One; differentiating it raises an error. As a factor it is a value that reverse mode keeps, so
+    that a second differentiation, in either mode, meets it.
     """
     return jnp.ones_like(x)
 
@@ -48,14 +49,14 @@ def without_derivative(x: PyTree, sentence: str) -> PyTree:
 
 
 def only_tangent(x: Array, refuse: bool = True) -> Array:
-    """Zero, with the derivative of ``x``: of first order, a second one raises a sentence, unless it is not
-    to be refused; then what scales it is held fixed.
+    """Zero, with the first derivative of ``x``. A second derivative raises an error with ``refuse``, else
+    factors of the result count as constants.
     """
     return _first_tangent(x) if refuse else _open_tangent(x)
 
 
 def _noting(y: Array, x: Array) -> Array:
-    """``y``, batched like ``x`` of the same shape."""
+    """``y``, with the lanes of a batch of ``x``, which has the same shape."""
     return lax.select(np.zeros(jnp.shape(y), bool), x, y)
 
 
@@ -81,7 +82,7 @@ def _keep_open(primals: Any, tangents: Any) -> Any:
 
 @jax.custom_jvp
 def with_tangent(x: Array, change: Array) -> Array:
-    """``x``, with the derivative of ``x + change``; the value of ``change`` is not looked at."""
+    """``x``, with the derivative of ``x + change``; the value of ``change`` does not matter."""
     return _noting(x, change)
 
 
@@ -109,9 +110,9 @@ def moved(retract: Callable[[Array, Array], Array], q: Array, xi: Array) -> Arra
 def made_live(x: PyTree, by: PyTree) -> PyTree:
     """``x``; if ``by`` has a tangent, then every float in ``x`` has one, of zeros where it had none.
 
-    JAX differentiates the body of a loop anew each time that it meets another part of the carry with a
+    JAX differentiates the body of a loop anew each time that it finds another part of the carry with a
     tangent: three times for a run from a fixed state. With tangents from the start, once is enough. Each
-    float is joined to no entries of ``by``, and so has its tangent and, in a batch, its lanes.
+    float is concatenated with an empty slice of ``by``, and so has its tangent and, in a batch, its lanes.
     """
     leaves: list[Any]
     tree: Any
@@ -128,7 +129,7 @@ def _is_float(x: Any) -> bool:
 
 
 def _no_entries(y: Array) -> Array:
-    """``y`` without its entries (0,)."""
+    """Empty slice (0,) of ``y``, which keeps its tangent and its lanes."""
     if not y.ndim:
         return lax.broadcast(y, (0,))
     return lax.slice_in_dim(y, 0, 0).reshape(0)

@@ -11,17 +11,17 @@ from jax.interpreters import partial_eval
 
 
 def without_unread(made: ClosedJaxpr) -> ClosedJaxpr:
-    """A traced function with the same arguments and results, without the operations they do not need."""
+    """A traced function with the same arguments and results, without operations that no result needs."""
     wanted = [True] * len(made.jaxpr.outvars)
     lines, _ = partial_eval.dce_jaxpr(made.jaxpr, wanted, instantiate=True)
     return made.replace(jaxpr=lines)
 
 
 def trimmed(f: Callable[..., Any], *arguments: Any) -> Any:
-    """``f(*arguments)``, whose program holds what its results need.
+    """``f(*arguments)`` by a program that holds only the operations that its results need.
 
-    JAX leaves out what nobody reads where it compiles, and in scans and branches, but not in the bodies of
-    loops that end by a condition. Derivatives that are made there leave much.
+    JAX removes operations that nobody reads when it compiles, and in scans and branches, but not in the
+    bodies of loops that end by a condition. Derivatives that are formed there leave many of them.
 
     Example:
         >>> import jax
@@ -35,7 +35,7 @@ def trimmed(f: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def counted(f: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
-    """`trimmed`, and how many equations that program has."""
+    """`trimmed`, and the number of equations of its program."""
     made, shapes = jax.make_jaxpr(f, return_shape=True)(*arguments)
     made = without_unread(made)
     found = jaxpr_as_fun(made)(*jax.tree.leaves(arguments))
@@ -43,7 +43,7 @@ def counted(f: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
 
 
 def equations(made: ClosedJaxpr | Jaxpr) -> int:
-    """Equations of a traced function, those of functions that it calls included.
+    """Number of equations of a traced function, including those of the functions that it calls.
 
     Example:
         >>> import jax

@@ -1,1 +1,1 @@
-"""The mixed framework: a base step, then an impulsive correction; base schemes beside the machinery."""
+"""The mixed framework: a base step, then an impulsive correction; with its base schemes."""

@@ -1,4 +1,4 @@
-"""The base step of the mixed framework: what a base scheme gets, uses and returns."""
+"""The base step of the mixed framework: inputs, tools and results of a base scheme."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ Tangents = tuple[tuple[Carried, ...], tuple[Carried, ...]]
 
 @record()
 class Memory:
-    """What mixed schemes remember.
+    """Memory of mixed schemes between steps.
 
     Args:
         a, algorithmic: (nv,) true and algorithmic acceleration.
         force, algorithmic_force: (rows,) the row forces that belong to them [N], contacts first: a scheme
             that puts earlier accelerations into a step puts the forces that caused them into it, too.
-        closed: (nc,) bool, contacts.
-        touch: what is remembered of contacts for events, and which are at rest.
+        closed: (nc,) bool, closed contacts.
+        touch: memory of contacts for events, and which contacts are at rest.
         stale: () bool, accelerations and their forces are not those of the persistent contacts: the next
-            step begins by finding them.
-        tangents: of every group of stages, without and with contact rows, where they are kept from step to
-            step.
+            step begins by computing them.
+        tangents: tangents of every group of stages, without and with contact rows, if they are kept from
+            step to step.
     """
 
     a: Array
@@ -61,14 +61,14 @@ class Memory:
 
 @record()
 class BaseEnd:
-    """What a base scheme returns: the end of the step before an impact.
+    """Result of a base scheme: the end of the step before an impact.
 
     Args:
         q, v, a, algorithmic: position, velocity, true and algorithmic acceleration.
         force: (rows,) row forces at the end of the step [N], contacts first, zero where they have no rows.
         impulse: (rows,) their part in the velocity change [N s], ``M dv = (same weights of h) + W P`` for
             constant ``M`` and ``W``: the formula of the velocity, applied to row forces.
-        algorithmic_force: (rows,) that of the algorithmic acceleration; None: ``force``.
+        algorithmic_force: (rows,) row forces of the algorithmic acceleration; None: ``force``.
         free: the velocity without row forces for schemes that drop them in a step with an impulse;
             None keeps them.
     """
@@ -104,10 +104,10 @@ class End:
 
 @record()
 class ConstantParts:
-    """Data that is constant over a run of a model with a constant structure, else nothing.
+    """Data that are constant over a run of a model with a constant structure; empty for other models.
 
     Args:
-        inertia: its factors and responses.
+        inertia: factors and responses of the inertia.
         stages: linearised dynamics of every group of stages, without and with contact rows.
     """
 
@@ -116,7 +116,7 @@ class ConstantParts:
 
 
 class Runner:
-    """What a base scheme may use in a step: the model, and the solves that belong to it.
+    """Tools of a base scheme in a step: the model, and the solution of its stages and contact laws.
 
     Calling it with `Maps` solves one group of implicit stages. `rows_at` and `velocity_level` serve
     base schemes without a Newton iteration.
@@ -166,7 +166,7 @@ class Runner:
         return maps.at(self.system, answer.z), [self.all(x) for x in equations.split(answer.impulses)]
 
     def all(self, x: Array) -> Array:
-        """Values of the rows of this branch as those of all rows: zero at contacts that have none here."""
+        """Values of all rows from those of the rows of this branch: zero at contacts without rows here."""
         missing = row_count(self.system) - x.shape[0]
         return jnp.concatenate([jnp.zeros(missing), x]) if missing else x
 
@@ -197,8 +197,8 @@ class Runner:
 
 
 class Recorder(Runner):
-    """Runs a base scheme for the tangents of its stages alone: ``of``, `kept_tangent` for a model with
-    constant structure, or `no_tangent`.
+    """Runs a base scheme only to record the tangents of its stages by the function ``of``: `kept_tangent`
+    for a model with constant structure, or `no_tangent`.
     """
 
     def __init__(self, step: Step, contacts: bool, of: Any) -> None:
@@ -207,7 +207,7 @@ class Recorder(Runner):
         self.tangents: list[Any] = []
 
     def __call__(self, maps: Maps) -> tuple[list[tuple[Array, Array, Array, Array]], list[Array]]:
-        """The predicted stages, their tangent being noted."""
+        """Records the tangent of the stages, and returns the predicted stages with zero impulses."""
         equations = self.equations(maps)
         self.tangents.append(self.of(equations, (self.params, maps), equations.unknowns))
         count = equations.nc * (1 + equations.nt) + equations.nb
@@ -216,7 +216,7 @@ class Recorder(Runner):
 
 
 def _noted(step: Step, of: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Values of ``of`` for every group of stages, without and with contact rows."""
+    """Tangents by ``of`` (see `Recorder`) for every group of stages, without and with contact rows."""
     scheme, system = step.scheme, step.system
     still, free = jnp.zeros(system.nv), jnp.zeros(row_count(system))
     memory = Memory(
@@ -238,7 +238,7 @@ def rest_step(scheme: Scheme, system: System, params: PyTree, kept: ConstantPart
 
 
 def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> ConstantParts:
-    """`ConstantParts` of a mixed scheme."""
+    """`ConstantParts` for a run of a mixed scheme."""
     if not system.structure.constant:
         return ConstantParts()
     kept = ConstantParts(inertia=constant_inertia(system, params))
@@ -247,7 +247,7 @@ def kept_parts(scheme: Scheme, system: System, params: PyTree, dt: Array) -> Con
 
 
 def no_tangents(step: Step) -> Tangents:
-    """Blank tangents for `Memory` where they are kept from step to step, else none."""
+    """Blank tangents for `Memory` if tangents are kept from step to step, else none."""
     scheme, system = step.scheme, step.system
     if system.structure.constant or tangent_of(scheme.options.tangent, system) != "kept":
         return (), ()
@@ -262,7 +262,7 @@ def contact_settings(scheme: Scheme, method: str = "auto_rare") -> SolverSetting
 
 
 def row_count(system: System) -> int:
-    """Rows of all contacts and constraints."""
+    """Number of rows of all contacts and constraints."""
     return system.nc * (1 + system.nt) + system.nb
 
 
@@ -274,11 +274,11 @@ def split_rows(system: System, x: Array) -> tuple[Array, Array, Array]:
 
 
 def on_contacts(system: System, closed: Array, f: Callable[[bool], Any]) -> Any:
-    """``f(contacts)``: with contact rows where any contact is closed, else without.
+    """``f(contacts)``: with contact rows if any contact is closed, else without.
 
-    Mechanisms of many bodies have one program for both: their rows cost a step little, and a second one
-    takes as long to compile as the first (a hopping robot: 42,000 operations or 34,000, in flight and on
-    the ground 17 us a step with either).
+    Mechanisms of many bodies always have contact rows: these cost a step little, and a second program
+    takes as long to compile as the first (a hopping robot: 42,000 operations with both, 34,000 with one; in
+    flight and on the ground 17 us a step with either).
     """
     if not system.nc:
         return f(False)

@@ -29,7 +29,7 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
     ((_, qh, vh, ah),), (middle,) = run(
         single(anchor=q, xi=first, v=guess, a=a, cq=dt / 4, ca=4 / dt, t=t + 0.5 * dt, dt=dt)
     )
-    # second part from the middle: q_i is exactly q_h moved by -xi_h
+    # second part, seen from the middle: q_i is exactly q_h moved by -xi_h
     xih = 0.25 * dt * (v + vh)
     ahead = 2.0 * ah - a
     guess = vh + (dt * ahead + (vh - v)) / 3.0

@@ -30,7 +30,7 @@ def base(coef: Any, state: State, memory: Memory, dt: Array, run: Any) -> BaseEn
     alpha, ar = (1 - coef.rho_inf) / (1 + coef.rho_inf), coef.alpha_ar
     e = dt * ar * (1 + alpha)
     ahead = v + dt * a
-    # Stage j stands first: its own pivot never vanishes, that of the end does for rho_inf = 1.
+    # Stage j comes first: its own pivot never vanishes, but that of the end does for rho_inf = 1.
     cq = dt * jnp.stack([jnp.stack([ar * alpha, -ar]), jnp.asarray([0.5, 0.5])])
     ca = jnp.stack([jnp.stack([1.0, 2 * ar]), jnp.stack([-1.0, 2 * ar * alpha])]) / e
     maps = Maps(
@@ -82,8 +82,8 @@ def ed_alpha(
 
     Raises:
         InputError: for a spectral radius outside [0, 1], or constraints on position level alone: stage j
-            stands at the start of the step, so that ``g(q_j) = 0`` asks for ``alpha (v_j - v_i) =
-            v_{i+1} - v_i`` along the constraint and not for a force; positions and velocities would be
+            is at the start of the step, so that ``g(q_j) = 0`` requires ``alpha (v_j - v_i) =
+            v_{i+1} - v_i`` along the constraint and determines no force; positions and velocities would be
             of order 1, the force of order 0.
 
     Order: 2 in position and velocity, 1 in the force. With ``alpha_ar = 1/6`` it is 3 on linear problems

@@ -109,37 +109,39 @@ def mixed_scheme(
         coef: record of numbers with a field ``tolerances``.
         consistent_initial_acceleration: start with the acceleration that contacts and constraints allow.
             False leaves their forces out, as the paper does, and reproduces its Figures 17 and 18.
-        acceleration_after_change: of the set of persistent contacts. ``"recompute"``: the consistent
-            acceleration on the new set; ``"keep"``: the stored one, as in the paper.
+        acceleration_after_change: acceleration after a change of the set of persistent contacts.
+            ``"recompute"``: the consistent one for the new set; ``"keep"``: the stored one, as in the
+            paper.
         constraint_form: level on which implicit stages fulfil bilateral constraints: ``"index_2"``
             velocity, ``"ggl"`` position and velocity (Gear, Gupta, Leimkuhler), ``"index_3"`` position,
             ``"index_1"`` acceleration.
         starting_force: ``(coef, state, dt, run) -> (rows,)``, row forces at the start of a step. If
             given, a step without impulse reports the mean of its own forces and those with which the
-            next one starts.
+            next step starts.
         laws_at_start: whether a stage at the start of the step fulfils the contact laws.
         leaving_is_open: whether a closed contact that moves apart counts as open, so that it strikes when
             it comes back: for a base step that does not hold velocities.
         carries: the acceleration that a step of the base scheme starts from, see `Accelerations`.
-        tangent: with which stages iterate. ``"full"``: the derivative of the residual. ``"mass"``: that
-            of the inertia alone, with position, velocity and directions frozen; the same solution from
-            more but cheaper passes, and the full one where they contract too slowly (stiff forces).
-            ``"kept"``: that of an earlier step, which is remembered, and a new one where passes contract
-            too slowly: for tangents that cost much, on a CPU (lanes of a GPU form them in every pass).
+        tangent: tangent with which stages iterate. ``"full"``: the derivative of the residual. ``"mass"``:
+            the inertia alone, with position, velocity and directions frozen; the same solution from
+            more but cheaper passes, and the full tangent if they contract too slowly (stiff forces).
+            ``"kept"``: the tangent of an earlier step, which is remembered, and a new one if passes
+            contract too slowly: for tangents that cost much, on a CPU (lanes of a GPU form them in every
+                pass).
             ``"auto"``: as `System.tangent_hint` says. Derivatives are the same.
-        force_at_release: of a contact with a force at the start of a step and none at its end. ``"keep"``:
-            the step keeps the former, as in the paper; with weights of a half it does the work ``dt/4
-            lambda dg/dt`` on the contact that leaves, and stiff bodies gain it. ``"drop"``: the step is
-            taken once more without it.
-        joints_inside: see `Scheme`; a base step that calls ``run.rows_at`` says False.
-        max_passes, max_iterations: of the stage solver and of each contact problem.
+        force_at_release: force of a contact that has one at the start of a step and none at its end.
+            ``"keep"``: the step keeps the former, as in the paper; with weights of a half it does the work
+            ``dt/4 lambda dg/dt`` on the contact that leaves, and stiff bodies gain this energy. ``"drop"``:
+            the step is taken once more without this force.
+        joints_inside: see `Scheme`; False for a base step that calls ``run.rows_at``.
+        max_passes, max_iterations: most passes of the stage solver, and Newton steps of a contact problem.
         criteria: thresholds that classify events; None: `Criteria` with its defaults.
 
     Raises:
-        InputError: for an unknown choice, criteria that are none, and less than one pass or iteration.
+        InputError: for an unknown choice, criteria of another type, and less than one pass or iteration.
 
     Example:
-        A base scheme in ten lines stands at the top of `nsjax.schemes.building`.
+        A base scheme in ten lines is at the top of `nsjax.schemes.building`.
 
         >>> from nsjax import schemes
         >>> schemes.bathe().name  # made by it
@@ -188,7 +190,7 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
     at = step.start
     closed = _closed(step, at)
     if system.nc:
-        # a start that approaches is an impact: it counts as open, so that the first step has an impulse
+        # a closed contact that approaches at the start counts as open, so that the first step has an impact
         rates = events.gap_rates(at)
         closed = closed & ((rates >= 0.0) | events.at_rest(criteria_of(scheme), rates, at.v))
     resting = resting_contacts(step, at, closed)
@@ -213,13 +215,13 @@ def _init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, sta
 
 
 def _recomputes(step: Step) -> bool:
-    """Whether steps find accelerations anew where the persistent contacts have changed."""
+    """Whether steps compute accelerations anew after a change of the persistent contacts."""
     return step.scheme.options.acceleration_after_change == "recompute" and step.system.nc > 0
 
 
 def _renewed(step: Step) -> Step:
-    """The step with the accelerations of the persistent contacts in its memory: at its start, so that
-    one solve serves the start of the run, too.
+    """The step with the accelerations of the persistent contacts in its memory. They are computed at the
+    start of a step, so that the same code serves the start of the run.
     """
     memory: Memory = step.carry.memory
     if not _recomputes(step):
@@ -243,11 +245,11 @@ def _remembering(step: Step, memory: Memory) -> Step:
 
 
 def _taking_part(step: Step) -> Array:
-    """Contacts (nc,) bool in the stages of a step.
+    """Contacts (nc,) bool that take part in the stages of a step.
 
-    A stage at the start of the step treats a contact that has landed and will leave again by its
-    acceleration, at rest still: a small force would hold it, and the derivative keep it from leaving. In
-    the first step after contacts have changed those without load are left out.
+    A contact may have landed, with its acceleration about to open it again. A stage at the start of the
+    step sees it at rest: a small force would hold it, and in derivatives it would not leave. Therefore
+    unloaded contacts are left out in the first step after contacts have changed.
     """
     memory = step.carry.memory
     closed: Array = memory.closed
@@ -264,8 +266,8 @@ def _acceleration(step: Step, resting: Array) -> tuple[Array, Array]:
 
 
 def _released(step: Step, gone: Array) -> Step:
-    """The step without the forces of the contacts ``gone`` (nc,) bool in its memory, and without what they,
-    and the forces of the constraints against them, do to its accelerations.
+    """The step without the forces of the contacts ``gone`` (nc,) bool in its memory, and without the
+    accelerations by these forces and by the constraint forces that balance them.
     """
     at, system, memory = step.start, step.system, step.carry.memory
     on, settings = jnp.zeros(system.nc, bool), contact_settings(step.scheme)
@@ -290,7 +292,7 @@ def _closed(step: Step, at: SystemState) -> Array:
 
 
 def _without_forces(end: End, drop: Array) -> End:
-    """The step without its row forces, where ``drop``, if the base scheme gives it."""
+    """The step without its row forces, where ``drop`` () bool, if the base scheme gives ``free``."""
     if end.free is None:
         return end
     pick = lambda kept, dropped: jnp.where(drop, dropped, kept)  # noqa: E731

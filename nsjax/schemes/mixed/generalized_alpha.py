@@ -56,7 +56,7 @@ class Newmark:
 
 @record()
 class AlphaParameters:
-    """All four parameters set one by one: the points of [R&S Fig. 6]."""
+    """Numbers of `generalized_alpha` with ``alpha_m`` and ``alpha_f``: the points of [R&S Fig. 6]."""
 
     alpha_m: Array | float
     alpha_f: Array | float
@@ -115,7 +115,7 @@ def generalized_alpha(
 
     Args:
         rho_inf: spectral radius at infinite frequency in [0, 1]: 1 no damping, 0 annihilation; traced,
-            so that one compilation sweeps it.
+            so that a sweep over it compiles once.
         alpha_m, alpha_f: given together they replace ``rho_inf`` (beta and gamma keep second order).
         stage_tolerance: bound on the estimated next update of the stage solver, relative to ``1 + |v|``.
         tolerance: bound on the relative natural-map residual of each contact problem.
@@ -220,8 +220,8 @@ def newmark(
 
     Order: 2 in position, velocity and force on smooth motion with ``gamma = 1/2``, else 1.
 
-    Limits: the default damps nothing: stiff beams that touch something go wild. ``newmark(0.25 * 1.05**2,
-    0.55, force_at_release="drop")`` holds them, see `mixed_scheme`.
+    Limits: the default damps nothing: stiff beams in contact gain energy without bound.
+    ``newmark(0.25 * 1.05**2, 0.55, force_at_release="drop")`` keeps them bounded, see `mixed_scheme`.
 
     Source: [R&S section 2.4].
 

@@ -55,7 +55,7 @@ def starting_force(coef: Any, state: State, dt: Array, run: Any) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class Base:
-    """Forecast and trapezoidal stage; each solves the laws on velocity or acceleration level."""
+    """Base step: forecast and trapezoidal stage, each with the laws on velocity or acceleration level."""
 
     drop: bool
     level: str = "velocity"
@@ -82,7 +82,7 @@ class Base:
 
 
 def _on_accelerations(drop: bool, state: State, memory: Memory, dt: Array, run: Any) -> BaseEnd:
-    """Forecast and trapezoidal stage; each takes the accelerations that closed contacts allow."""
+    """Forecast and trapezoidal stage on acceleration level, with the accelerations that contacts allow."""
     system, t, q, v = run.system, jnp.asarray(state.t), state.q, state.v
     if system.nt:
         raise InputError(
@@ -128,15 +128,15 @@ def half_explicit(
 
     and the impulse of the mixed framework where a contact has newly closed.
 
-    On acceleration level, the forecasting trapezoidal rule, ``a(t, q, v)`` with
-    ``0 <= ddg_N _|_ lambda_N >= 0`` on the contacts at rest takes the place of both problems::
+    On acceleration level (the forecasting trapezoidal rule) the acceleration ``a(t, q, v)`` with
+    ``0 <= ddg_N _|_ lambda_N >= 0`` on the contacts at rest replaces both problems::
 
         v_1 = v_i + dt a(t_i, q_i, v_i)
         v_{i+1} = v_i + dt/2 (a(t_i, q_i, v_i) + a(t_{i+1}, q_{i+1}, v_1))
 
     Args:
-        level: on which closed contacts and constraints are fulfilled between impacts, ``"velocity"`` or
-            ``"acceleration"``.
+        level: level on which closed contacts and constraints are fulfilled between impacts, ``"velocity"``
+            or ``"acceleration"``.
         impact_step: pre-impact velocity of a step with an impulse. ``"keep"``: with the forces of the
             closed contacts and constraints. ``"drop"``: without them, and the impulse makes up for
             them, as in the public implementations; a resting contact then approaches with ``O(dt)``,
@@ -179,7 +179,7 @@ def half_explicit(
     if averaged_force and level == "acceleration":
         raise InputError("half_explicit: averaged_force = True belongs to level = 'velocity'; leave it out")
     tolerances = Tolerances(stage=1.0, contact=tolerance, gap=gap_tolerance)
-    # nothing of the stored acceleration enters a step
+    # the stored acceleration does not enter a step
     return mixed_scheme(
         "half_explicit",
         Base(drop=impact_step == "drop", level=level),

@@ -1,4 +1,4 @@
-"""The impact at the end of a step of the mixed framework, sliding that turns within one, and the
+"""The impact at the end of a step of the mixed framework, reversals of sliding within a step, and the
 derivatives through both.
 """
 
@@ -47,11 +47,11 @@ def resting_contacts(step: Step, at: SystemState, closed: Array) -> Array:
 
 
 def end_with_impact(step: Step, end: End, closed: Array, load: Array) -> ImpactEnd:
-    """The end of a step: an impulse of all ``closed`` contacts if one is new.
+    """The end of a step: an impulse on all ``closed`` contacts if one of them is new.
 
     Args:
         step: the whole step.
-        end: of the base step.
+        end: end of the base step.
         closed: (nc,) bool, contacts closed there.
         load: (nc,) bool, contacts that carried a force in the base step.
     """
@@ -92,16 +92,16 @@ def end_with_impact(step: Step, end: End, closed: Array, load: Array) -> ImpactE
 
 
 def _start(step: Step) -> State:
-    """The impulse acts where it starts, at the end of the base step, where gaps are looked at."""
+    """State at which contacts are looked at and the impulse acts: that at the end of the base step."""
     state = step.state
     return State(t=jnp.asarray(state.t), q=state.q, v=state.v)
 
 
 def through_reversal(step: Step) -> End:
-    """The base step between two time shifts where a contact turns from sliding forth to back.
+    """The base step, between two time shifts if sliding of a contact reverses in it.
 
-    Accelerations carried out of such a step have the derivative of the motion after the turn: that of
-    the step itself is of the order 1/dt where it ends at rest.
+    Accelerations that such a step hands on have the derivative of the motion after the reversal: that of
+    the step itself is of the order 1/dt where the step ends at rest.
     """
     scheme, system, state, memory = step.scheme, step.system, step.state, step.carry.memory
     criteria, rule = criteria_of(scheme), SlidingRule(criteria=criteria_of(scheme))
@@ -110,7 +110,7 @@ def through_reversal(step: Step) -> End:
     now, change = _sliding(start, a)
     turning = friction_decisions.reversal(criteria, now, change, memory.resting, v, still.dt)
     if scheme.options.laws_at_start:
-        # a contact that has just stopped leaves with another acceleration than the stored one
+        # a contact that has just stopped slides off with another acceleration than the stored one
         stops = memory.resting & ~friction_decisions.sliding(criteria, now, v)
         own = lambda _: accelerate(start, memory.resting, rule)[0]  # noqa: E731
         a = branch(jnp.any(stops), own, lambda _: a, None)
@@ -128,7 +128,7 @@ def through_reversal(step: Step) -> End:
         end, tau = live
         done = frozen(end)
         late = State(t=jnp.asarray(state.t) + step.dt, q=end.q, v=end.v)
-        # the acceleration of a step that ends at rest is neither that before it nor that after it
+        # the acceleration of a step that ends at rest is neither that before the reversal nor that after it
         after, force = accelerate(step.at(late), memory.resting, rule)
         back = saltation.shift_state(system, late, done.v, frozen(after), -tau)
         change = only_tangent(after, refuse)

@@ -1,4 +1,4 @@
-"""Steps of an explicit base scheme in which closed contacts keep to what they do, without contact laws."""
+"""Steps of an explicit base scheme in fixed contact modes, without contact laws."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nsjax.types import Array
 
 
 class _GivenImpulses(Runner):
-    """Runs a base scheme with row impulses that equations give in the place of the laws."""
+    """Runs a base scheme with row impulses by given equations instead of the contact laws."""
 
     def __init__(self, step: Step, closed: Array, contacts: bool, answer: Answer) -> None:
         super().__init__(step, closed, contacts)
@@ -42,7 +42,7 @@ def _advance(step: Step, held: Array | None, answer: Answer) -> PartEnd:
 
 
 def _fits(scheme: Scheme) -> bool:
-    """Base steps that hold velocities of rows, and report the forces of their own."""
+    """Whether base steps fulfil constraints on velocity level, and report their own forces."""
     options = scheme.options
     plain = options.starting_force is None and not options.leaving_is_open
     return bool(plain and options.constraint_form == "index_2")
@@ -56,7 +56,9 @@ def _held(memory: Memory) -> tuple[Array, Array]:
 def _remembered(
     memory: Memory, end: PartEnd, held: Array, stuck: Array, met: Array, struck: Array
 ) -> Memory:
-    """The memory after a step in which the contacts ``met`` took part and ``struck`` had impacts."""
+    """The memory after a step in which the contacts ``met`` took part and the contacts ``struck`` had
+    impacts.
+    """
     old = memory.touch
     touch = dataclasses.replace(
         old,

@@ -62,11 +62,11 @@ class Maps:
         return out
 
     def still(self, unknowns: int) -> Array:
-        """Increments (unknowns,) that put all stages at the anchor. Newton's method starts there where it
-        fails from the predicted increments: strains of stiff bodies at the anchor are those of a solution.
+        """Increments (unknowns,) that put all stages at the anchor. Newton's method starts there if it
+        fails from the predicted increments: the strains of stiff bodies at the anchor belong to a solution.
         """
         n, nv = self.v.shape
-        moves = jnp.sum(jnp.abs(self.cq)) > 0.0  # explicit stages stand where they are predicted
+        moves = jnp.sum(jnp.abs(self.cq)) > 0.0  # positions of explicit stages are the predicted ones
         # the last row first: its pivot does not vanish, see `ed_alpha`
         z = jnp.where(moves, -solve(jnp.where(moves, self.cq, jnp.eye(n))[::-1], self.xi[::-1]), 0.0)
         return lax.stop_gradient(jnp.concatenate([z.reshape(-1), jnp.zeros(unknowns - n * nv)]))
@@ -114,7 +114,7 @@ class StageEquations:
 
     @property
     def unknowns(self) -> int:
-        """Increments, and corrections of the positions."""
+        """Number of increments and corrections of the positions."""
         return self.stages * self.system.nv * (1 + self.corrects)
 
     @property
@@ -129,7 +129,7 @@ class StageEquations:
 
     @property
     def nc(self) -> int:
-        """Contacts of all stages."""
+        """Number of contacts of all stages."""
         return self.stages * self.system.nc if self.contacts else 0
 
     @property
@@ -139,7 +139,7 @@ class StageEquations:
 
     @property
     def nb(self) -> int:
-        """Bilateral rows of all stages."""
+        """Number of bilateral rows of all stages."""
         return self.stages * self.system.nb * (1 + self.corrects)
 
     @property
@@ -165,7 +165,7 @@ class StageEquations:
         return jnp.concatenate([rows[:, :d].reshape(-1, *rest), rows[:, d:].reshape(-1, *rest)])
 
     def _by_stage(self, impulses: Array) -> list[Array]:
-        """Rows of every stage: contacts, constraints, position rows."""
+        """Impulses of every stage: contacts, constraints, position rows. Inverse of `_stack`."""
         if self.stages == 1:
             return [impulses]
         d, n = self._contact_rows, self.stages
@@ -174,7 +174,7 @@ class StageEquations:
 
     @property
     def _forces_end(self) -> int:
-        """Rows of a stage that act as forces."""
+        """Number of rows of a stage that act as forces."""
         return self.nc // self.stages * (1 + self.nt) + self.system.nb
 
     def split(self, impulses: Array) -> list[Array]:
@@ -182,7 +182,7 @@ class StageEquations:
         return [x[: self._forces_end] for x in self._by_stage(impulses)]
 
     def _correction(self, t: Array, q: Array, psi: Array, params: Any) -> Array:
-        """``D Psi``: ``W Psi``, or ``M^-1 W Psi`` where rotations mix units."""
+        """Position correction ``D Psi``: ``W Psi``, or ``M^-1 W Psi`` where rotations mix units."""
         push = row_forces(self.system, t, q, psi, params, contacts=False)
         if not kinetic_metric("auto", self.system):
             return push
@@ -198,8 +198,8 @@ class StageEquations:
         return jnp.concatenate([*parts, z[self.stages * self.system.nv :]])
 
     def frozen(self, data: Any, z: Array) -> tuple[Callable[[Array], Array], bool]:
-        """``dt M`` of the accelerations that increments make, and the corrections; whether all rates are
-        those of velocities.
+        """Linear map of increments to ``dt M`` times their accelerations, and of corrections to themselves;
+        whether all rates are velocities.
         """
         params, maps = data
         at = [q for _, q, _, _ in maps.at(self.system, z)]
@@ -236,7 +236,7 @@ class StageEquations:
         if self.contacts:
             contacts = row_rates(system, t, q, v, params)[: system.nc * (1 + self.nt)]
         if self.form == "index_3":
-            if system.nh:  # they have no position level
+            if system.nh:  # constraints on velocities alone have no position level
                 position.append(system.velocity_constraint(t, q, v, params))  # type: ignore[misc]
             return jnp.concatenate([contacts, *position])
         normal = gap_rows(system, "constraint", t, q, params).jacobian()
@@ -244,7 +244,7 @@ class StageEquations:
         return jnp.concatenate([contacts, dt * second])
 
     def rates(self, data: Any, z: Array) -> Array:
-        """Right-hand sides of the rows of every stage, all as velocities."""
+        """Rows of every stage that vanish, or to which the contact laws refer, all as velocities."""
         params, maps = data
         own: Any = [None] * self.stages
         if self.corrects and self.system.nh:

@@ -24,7 +24,7 @@ def _certificate(
     the characteristic mass, and the contact that fulfils its law worst.
 
     Args:
-        values, free: (rows,) what the laws ask to vanish, with and without the jump.
+        values, free: (rows,) rates in the laws, ``G v + e G(q_n) v_n``, with and without the jump.
         size: (rows,) sums of the magnitudes of their terms.
     """
     problem = ContactProblem(

@@ -1,4 +1,4 @@
-"""Velocity jumps that Newton's iteration of the family does not find, by the contact solver."""
+"""Solution by the contact solver of velocity jumps for which the family's Newton iteration fails."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from nsjax.types import Array, PyTree
 
 
 def has_fallback(level: Level) -> bool:
-    """Whether a subproblem is a velocity jump with friction. One correction after the other may then cycle
-    between branches, sliding forth and back; without friction they do not.
+    """Whether a subproblem is a velocity jump with friction. Its corrections may cycle between branches,
+    sliding forth and back; without friction they do not.
     """
     system = level.system
     return (
@@ -35,11 +35,11 @@ def by_contact_solver(level: Level, d: PyTree, w: Array) -> tuple[Array, Array]:
 
         J dw - W pi = -r,     u = y + Y dw = F + G pi,     G = Y J^-1 W
 
-    the answer itself where the dynamics are linear. Its contact problem is solved by way of compliant
-    contacts where Newton's iteration fails on that one, too.
+    which is the answer itself if the dynamics are linear. The contact problem is solved by way of compliant
+    contacts if Newton's iteration fails on it, too.
     """
     data: Any = d
-    w = jnp.where(jnp.all(jnp.isfinite(w)), w, 0.0)  # corrections may have led anywhere
+    w = jnp.where(jnp.all(jnp.isfinite(w)), w, 0.0)  # corrections may have diverged
     system, (k, p) = level.system, (jnp.broadcast_to(x, (level.rows,)) for x in level.factors(d))
     bilateral = np.arange(level.rows) >= level.rows - level.bilateral
 

@@ -3,7 +3,7 @@ what they have in common with the smooth motion (`nsjax.schemes.nsga.smooth`).
 
 Each is a set of dynamic rows (a sum of terms, the directions of the row multipliers among them) and
 of constraint rows, with augmented multipliers ``sigma = k x - p y``. The variants differ in the state at
-which the operators are taken, and in the forces by which the subproblems know of each other.
+which the operators are taken, and in the forces that couple the subproblems.
 Source: [C (33), (37), (40)-(43)].
 """
 
@@ -37,20 +37,20 @@ from nsjax.schemes.nsga.states import (
 from nsjax.types import Array
 
 STILL = 1e-13
-"""A bounded row whose velocity is up to this, relative to ``1 + |v|``, does not move: above what rounding
-leaves of the sums of which it is made."""
+"""Velocity up to which a bounded row does not move, relative to ``1 + |v|``: above the rounding of the sums
+of which the velocity is made."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Level:
-    """A subproblem. Its unknown is an increment ``w`` (nv,) with multipliers ``x`` (rows,).
+    """A subproblem, whose unknowns are an increment ``w`` (nv,) and multipliers ``x`` (rows,).
 
     Args:
         system: the model.
         coupled: operators at the total state (the original scheme), else at the smooth one.
         exchange: keep the forces ``f^p`` and ``f^*`` of the corrections (decoupled scheme).
-        answer: whether laws are those of the derivative of an answer: what rounding would decide is then
-            decided by `AT_BOUND`.
+        answer: whether laws are those of the derivative of an answer: `AT_BOUND` then decides where
+            rounding would.
     """
 
     system: System
@@ -60,7 +60,7 @@ class Level:
 
     @property
     def rows(self) -> int:
-        """Constraint rows; the last `bilateral` ones act always."""
+        """Number of constraint rows; the last `bilateral` ones always act."""
         raise NotImplementedError
 
     @property
@@ -69,11 +69,11 @@ class Level:
         return self.system.nb
 
     def inner(self, radius: Array) -> Array:
-        """Radius within which friction sticks: that of an answer at its bound slides."""
+        """Radius within which friction sticks; in a derivative, friction near its bound slides."""
         return radius * (1.0 - AT_BOUND) if self.answer else radius
 
     def factors(self, d: Any) -> tuple[Array, Array]:
-        """``k`` and ``p``: a mass, [C after (50)]."""
+        """Factors ``k`` and ``p`` of the augmented multipliers: a mass, [C after (50)]."""
         return d[0].scale, d[0].scale
 
     def terms(self, d: Any, w: Array, pi: Array) -> tuple[Array, ...]:
@@ -81,7 +81,7 @@ class Level:
         raise NotImplementedError
 
     def values(self, d: Any, w: Array) -> Array:
-        """``y`` (rows,), what the laws ask to vanish, or not to be negative."""
+        """Values ``y`` (rows,) that the laws require to vanish, or not to be negative."""
         raise NotImplementedError
 
     def law(self, d: Any, sigma: Array) -> Array:
@@ -89,7 +89,7 @@ class Level:
         return sigma
 
     def slides(self, d: Any, sigma: Array) -> Array | None:
-        """Directions (nc, 2) in which contacts slide in space, zero where they do not; None: none may."""
+        """Directions (nc, 2) in which contacts slide in space, zero where they do not; None: none can."""
         return None
 
     def directions(self, d: Any, w: Array) -> tuple[Array, Array]:
@@ -114,15 +114,15 @@ class PositionLevel(Level):
     """Correction ``q = q_smooth + u`` onto gaps and constraints; data ``(Prediction, Smooth)``.
 
     ``Prediction.creep`` is half the tangential impulse of the last step times its length: without it a body
-    that sticks on a slope creeps, because its smooth motion falls without friction for a step. The last
-    step without an impact counts: impulses of impacts would move bodies by ``h`` times half their jump,
-    where normal and tangent are coupled back onto the wall that they leave. It acts as friction does: at
-    contacts that the position holds, up to ``mu nu``. Unbounded, it would turn a body that has left its
-    wall, or hardly touches it, so that a later step finds one of two symmetric contacts only.
+    that sticks on a slope creeps, because its smooth motion falls without friction for a step. It is taken
+    from the last step without an impact: impulses of impacts would move bodies by ``h`` times half their
+    jump, and, where normal and tangent are coupled, back onto the wall that they leave. It acts as friction
+    does: at contacts that the position holds, up to ``mu nu``. Unbounded, it would turn a body that has
+    left its wall, or hardly touches it, so that a later step finds only one of two symmetric contacts.
 
     Args:
-        creep: whether it acts; its rows then stand between gaps and constraints.
-        share: of the tangential impulse; all of it where the smooth motion does not fall at all.
+        creep: whether this correction acts; its rows then stand between gaps and constraints.
+        share: part of the tangential impulse; one where the smooth motion does not fall at all.
     """
 
     creep: bool = False
@@ -130,12 +130,12 @@ class PositionLevel(Level):
 
     @property
     def tangents(self) -> int:
-        """Rows of the tangential impulses."""
+        """Number of rows of the tangential impulses."""
         return self.system.nc * self.system.nt if self.creep else 0
 
     @property
     def rows(self) -> int:
-        """Gaps, tangents, then constraints."""
+        """Number of rows: gaps, tangents, then constraints."""
         return self.system.nc + self.tangents + self.system.nb
 
     def total(self, d: Any, w: Array) -> Array:
@@ -157,13 +157,13 @@ class PositionLevel(Level):
         return inertia, -s.dt * s.dt * change, push
 
     def _creep(self, s: Prediction, tangential: Array) -> Array:
-        """``G_T' x`` (nv,) where the step starts."""
+        """Tangential forces ``G_T' x`` (nv,) with the directions at the start of the step."""
         x = tangential.reshape(self.system.nc, self.system.nt)
         work = lambda v: jnp.sum(x * self.system.slip(s.t - s.dt, s.q, v, s.params))  # noqa: E731
         return jax.grad(work)(jnp.zeros(self.system.nv))
 
     def _with_tangents(self, x: Array, tangents: Array) -> Array:
-        """Rows of gaps and constraints, with those of the tangents between them."""
+        """Rows ``x`` of gaps and constraints, with the rows ``tangents`` between them."""
         nc = self.system.nc
         return jnp.concatenate([x[:nc], tangents, x[nc:]]) if self.tangents else x
 
@@ -176,7 +176,7 @@ class PositionLevel(Level):
         return self._with_tangents(g, jnp.zeros(self.tangents))
 
     def on(self, d: Any, sigma: Array) -> Array:
-        """Contacts (nc,) that the multipliers hold."""
+        """Contacts (nc,) bool that the multipliers hold."""
         s, smooth = d
         whole = sigma[: self.system.nc]
         if smooth.contacts is not None:
@@ -184,8 +184,8 @@ class PositionLevel(Level):
         return acting(self.system, s.t - s.dt, s.q, s.params, decided(whole >= 0.0))
 
     def law(self, d: Any, sigma: Array) -> Array:
-        """Gaps push only; the creep correction is bounded by friction. Open contacts take back what the
-        smooth motion contains of them.
+        """Acting part of ``sigma``: gaps only push, and the creep correction is bounded by friction. Open
+        contacts take back the part of their forces that the smooth motion contains.
         """
         nc, (s, smooth) = self.system.nc, d
         none = 0.0 if smooth.contacts is None else -smooth.contacts[0]
@@ -242,7 +242,7 @@ class PositionLevel(Level):
 
 @dataclasses.dataclass(frozen=True)
 class VelocityLevel(Level):
-    """Jump ``v = v_smooth + w`` with the impact law and Coulomb's; data ``(Prediction, Smooth, Total)``.
+    """Jump ``v = v_smooth + w`` with the laws of impact and friction; data ``(Prediction, Smooth, Total)``.
 
     With friction ``k_v = p_v`` are effective masses of the rows: with one mass for all, Newton's
     iteration cycles between sliding forth and back.
@@ -254,7 +254,7 @@ class VelocityLevel(Level):
 
     @property
     def rows(self) -> int:
-        """Normals and tangents contact by contact, then constraints."""
+        """Number of rows: normals and tangents contact by contact, then constraints."""
         return self.system.nc * (1 + self.system.nt) + self.system.nb
 
     def terms(self, d: Any, w: Array, pi: Array) -> tuple[Array, ...]:
@@ -274,8 +274,8 @@ class VelocityLevel(Level):
         return at.rows.rate(smooth.v + w) + s.restitution
 
     def on(self, d: Any, sigma: Array) -> Array:
-        """Contacts (nc,) that are closed on position level and carry an impulse, that of the smooth motion
-        included.
+        """Contacts (nc,) bool that are closed on position level and carry an impulse, including that of the
+        smooth motion.
         """
         whole = sigma[: self.system.nc * (1 + self.system.nt) : 1 + self.system.nt]
         if d[1].contacts is not None:
@@ -283,7 +283,9 @@ class VelocityLevel(Level):
         return d[2].active & decided(whole >= 0.0)
 
     def law(self, d: Any, sigma: Array) -> Array:
-        """Normals push only, on the contacts that the position holds; tangents stay in the disk."""
+        """Acting part of ``sigma``: normals only push, on contacts that the position holds; tangents stay
+        in the friction disk.
+        """
         nc, nt = self.system.nc, self.system.nt
         block, s = self.by_contact(sigma), d[0]
         normal, on = self._normals(d, sigma)
@@ -304,7 +306,7 @@ class VelocityLevel(Level):
         return x[: nc * d].reshape(nc, d)
 
     def _normals(self, d: Any, sigma: Array) -> tuple[Array, Array]:
-        """Normal impulses (nc,) and which contacts take one."""
+        """Normal impulses (nc,), and contacts (nc,) bool that take one."""
         s, smooth, _ = d
         on, block = self.on(d, sigma), self.by_contact(sigma)
         normal = jnp.where(on, block[:, 0], 0.0 if smooth.contacts is None else -smooth.contacts[1])
@@ -313,7 +315,7 @@ class VelocityLevel(Level):
         return normal, on
 
     def _sticks(self, d: Any, block: Array, normal: Array) -> tuple[Array, Array]:
-        """Which contacts stick, and the radii of their disks (nc,)."""
+        """Contacts (nc,) bool that stick, and the radii (nc,) of their friction disks."""
         radius = d[0].friction * normal
         stick = decided(norm(block[:, 1:]) <= self.inner(radius))
         if d[0].given is not None:
@@ -321,7 +323,7 @@ class VelocityLevel(Level):
         return stick, radius
 
     def slides(self, d: Any, sigma: Array) -> Array | None:
-        """Directions of the contacts that take an impulse and do not stick."""
+        """Directions (nc, 2) of sliding of contacts that take an impulse and do not stick, else zero."""
         if self.system.nt < 2:
             return None
         block = self.by_contact(sigma)
@@ -330,8 +332,8 @@ class VelocityLevel(Level):
         return jnp.where((on & ~stick)[:, None], self._sliding(d, block), 0.0)
 
     def _sliding(self, d: Any, block: Array) -> Array:
-        """Directions (nc, nt) of sliding. Friction of a bound of zero has none where nothing moves:
-        rounding would give its derivative by the bound one sign or the other.
+        """Directions (nc, nt) of sliding. Friction with a bound of zero has no direction where nothing
+        moves: rounding would decide the sign of its derivative with respect to the bound.
         """
         way = direction(block[:, 1:])
         if d[0].given is None:

@@ -20,9 +20,10 @@ from nsjax.core.system import System
 from nsjax.linalg import Structure, matmul, matvec, solve
 from nsjax.types import Array, record
 
-# Of the diagonal, for dependent rows; relative, in increments. Rows with friction are dependent wherever a
-# body sticks on two points, and have that of the contact solver. Without friction a thousandth of it is
-# enough, with which a linear problem is solved by one correction: the counts of [C] are of one.
+# Relative weight that is added to the diagonal for dependent rows; corrections are increments. Rows with
+# friction depend on each other wherever a body sticks on two points, and have the weight of the contact
+# solver. Without friction a thousandth of it is enough, with which one correction solves a linear problem,
+# as in the counts of [C].
 SMOOTH_REGULARISATION = 1e-12
 
 
@@ -30,9 +31,9 @@ def linearised(
     structure: Structure, dynamics: Callable[[Array], Array], w: Array, rows: tuple[Array, Array],
     stiff: tuple[Array, Any],
 ) -> StageTangent:  # fmt: skip
-    """``J dw - W dpi``, ready to be solved, and ``dy/dw``.
+    """`StageTangent` of ``J dw - W dpi`` and ``dy/dw``.
 
-    A dense tangent takes its bilateral rows in, ``J + W p Y``, and is thus regular for a singular mass.
+    A dense tangent contains its bilateral rows, ``J + W p Y``, and is thus regular for a singular mass.
 
     Args:
         structure: of the tangent of the dynamics.
@@ -50,8 +51,8 @@ def linearised(
 @record(static=("first",))
 class Tangent:
     """Linearised subproblem: its dynamics, ``D = dpi/dsigma`` (rows, rows), factors of the rows (rows,),
-    which rows (rows,) the dynamics contain, the relative regularisation, directions (nc, 2) of sliding in
-    space, zero where none, or None, and the rows before those of contacts that may slide.
+    rows ``added`` (rows,) bool that the dynamics contain, the relative regularisation, directions (nc, 2)
+    of sliding in space or None, see `Level.slides`, and the number of rows before those of the contacts.
     """
 
     linear: StageTangent
@@ -65,12 +66,12 @@ class Tangent:
 
 
 def regularisation(system: System) -> float:
-    """Relative weight that keeps dependent rows of the model apart."""
+    """Relative weight on the diagonal for dependent rows of the model."""
     return REGULARISATION if system.nt else SMOOTH_REGULARISATION
 
 
 def correction(x: Tangent, dynamic: Array, rows: Array, derivative: bool = False) -> tuple[Array, Array]:
-    """``(dw, dx)`` of the linearised rows::
+    """Increments ``dw`` (nv,) and ``dx`` (rows,) that solve the linearised subproblem::
 
         J dw - W dpi = -r,     k dx - dpi = -(k x - pi),     dpi = D (k dx - p Y dw)
 
@@ -81,9 +82,10 @@ def correction(x: Tangent, dynamic: Array, rows: Array, derivative: bool = False
         x: linearisation.
         dynamic: ``r`` (nv,).
         rows: ``k x - pi`` (rows,).
-        derivative: whether this is the derivative of an answer. Corrections of an iteration mend what the
-            weight of dependent rows changes; a derivative is not corrected, and carries the rounding that
-            one over the weight makes large to the next step. It passes over dependent rows instead.
+        derivative: whether this is the derivative of an answer. In an iteration later corrections remove
+            the error by the weight of dependent rows; a derivative is not corrected, and would carry
+            rounding, multiplied by one over the weight, to the next step. It leaves out dependent rows
+            instead.
     """
     a, m = x.linear, x.law.shape[0]
     free = -a.dynamics.solve(dynamic)
@@ -95,7 +97,7 @@ def correction(x: Tangent, dynamic: Array, rows: Array, derivative: bool = False
     else:
         border = x.p[:, None] * matmul(a.delassus, x.law)
         border = jnp.eye(m) - x.law + border * (1.0 + x.weight * np.eye(m))
-        # a row that moves nothing, as the second tangent of what moves in a plane, holds by itself
+        # a row that moves nothing, as the second tangent of a planar motion, gets a unit row
         border = border + jnp.where(border == 0.0, np.eye(m), 0.0)
         u = solve(border, known[:, None])[:, 0]
     dw = free + matvec(a.response, matvec(x.law, u))
@@ -104,9 +106,9 @@ def correction(x: Tangent, dynamic: Array, rows: Array, derivative: bool = False
 
 
 def _least(x: Tangent, known: Array) -> Array:
-    """Unknowns (rows,) of the border without a weight: the least ones where rows depend on each other.
+    """Unknowns (rows,) of the border without a weight: the least ones if rows depend on each other.
 
-    Rows that may are those that hold, with ``D = 1``: they ask for a speed, each other one for a force.
+    Only rows that hold, with ``D = 1``, can do so: they require a velocity, all other rows a force.
     """
     one = np.eye(x.law.shape[0])
     border = one - x.law + x.p[:, None] * matmul(x.linear.delassus, x.law)

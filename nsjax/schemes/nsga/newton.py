@@ -1,14 +1,15 @@
 """Semismooth Newton iterations of the nonsmooth generalized-alpha family, counted in linear solves.
 
-One correction of one subproblem stands here once; the decoupled schemes iterate each subproblem on its
-own, the coupled scheme all three in turn (as published) or all at once; dynamics may be linearised anew in
+All variants share one correction of one subproblem: the decoupled schemes iterate each subproblem on its
+own, the coupled scheme all three in turn (as published) or all at once. Dynamics may be linearised anew in
 every correction, or as in an earlier step until corrections shrink too slowly. Dynamics and laws are solved
 together, as in [C], whose figures count these solves, on the linearised dynamics of the stage solver
-(`nsjax.contact.bordered`). The derivative of an answer is one more correction with live data.
+(`nsjax.contact.bordered`). The derivative of an answer is one more correction with data that have
+derivatives.
 
-The stage solver itself solves the laws of every pass on the Delassus operator. It could take the velocity
-jumps alone: a position correction with friction has a creep force that is bounded by the answer of its gap,
-and the subproblems of the coupled scheme ask for each other's answers. A trial with `nsga_decoupled`, here
+The stage solver itself solves the laws of every pass on the Delassus operator. It could solve only the
+velocity jumps: a position correction with friction has a creep force whose bound is the answer of its gap,
+and the subproblems of the coupled scheme need each other's answers. A trial with `nsga_decoupled`, here
 and with jumps by contact problems, without failures on either side, gave the same coordinates to 3.6e-14:
 
 * slider-crank of Table 1 of [R&S]: 5,499 and 5,462 operations, 0.92 and 0.89 us a step (equal within the
@@ -16,8 +17,8 @@ and with jumps by contact problems, without failures on either side, gave the sa
 * rubbing rotor: 4,578 and 4,222 operations, the same time and corrections;
 * `block`, in space: 8,895 and 8,014 operations, 47 and 37 us a step, 30,000 and 24,000 corrections.
 
-Corrections stand here because their number is that of [C]. The trial had no derivatives; impacts in space
-and robots were not measured.
+The corrections were kept because their number is that of [C]. The trial had no derivatives; impacts in
+space and robots were not measured.
 Source: [C (33), (39), (43), (47)-(51), Algorithm 1].
 """
 
@@ -57,23 +58,23 @@ from nsjax.types import Array, PyTree, record
 # Updates below this part of the velocities are rounding: the residual cannot fall any further.
 ROUNDING = 1e-14
 
-# The same where an update is no smaller than half of the one before. Newton's updates shrink as squares
-# once they are below half of the digits; those that do not are rounding of stiff forces, whose updates are
-# larger than that of velocities: with waves of the speed c through elements of the length l, about
-# c^2 h / l^2 times the rounding of places.
+# Part of the velocities below which an update is rounding if it is larger than half of the one before.
+# Newton's updates shrink quadratically once half of the digits are right; those that do not are rounding of
+# stiff forces, which is larger than that of velocities: with waves of the speed c through elements of the
+# length l, about c^2 h / l^2 times the rounding of positions.
 STAGNATION = 1.5e-8
 
 
 def tangent(
     level: Level, d: PyTree, w: Array, s: Array, held: Array, kept: StageTangent | None = None
 ) -> Any:
-    """Linearisation of one subproblem at an increment (nv,), augmented multipliers (rows,) and those of the
-    iterate (rows,); ``kept`` where that of the dynamics is the same everywhere.
+    """Linearisation of one subproblem at an increment ``w`` (nv,), with augmented multipliers ``s`` (rows,)
+    and the multipliers ``held`` (rows,) of the iterate; ``kept``: that of the dynamics, if it is known.
 
-    The rows turn with the increment, and what acts along them turns, too. Augmented multipliers are no
-    force before the gaps vanish: of a beam's node on a heavy drum they are a thousand times too large, and
-    so is what turns with them. Corrections then cycle. Those of the iterate are forces of the last linear
-    solve, and equal to what acts at an answer.
+    The rows turn with the increment, and so do the forces along them. Augmented multipliers are no forces
+    before the gaps vanish: for a beam's node on a heavy drum they are a thousand times too large, and so is
+    the derivative of their directions. Corrections then cycle. The multipliers of the iterate are forces of
+    the last linear solve, and equal to the acting forces at an answer.
     """
     m = level.rows
     if m and without_responses(level.system):
@@ -96,10 +97,10 @@ class Subproblems:
     """Subproblems that are solved together: a single one, or all three with each other's present answers.
 
     Args:
-        levels: which.
+        levels: the subproblems.
         data: ``(self, s, z) -> data of each``, module-level.
         monolithic: Newton on all rows at once; else one correction of each in turn.
-        criteria: by which contacts are at rest, where the data depend on it.
+        criteria: decide which contacts are at rest, where the data depend on it.
     """
 
     levels: tuple[Level, ...]
@@ -146,7 +147,7 @@ def _all_linear(c: Subproblems, s: PyTree, z: Any, held: Any, p: Array, bilatera
 def _all_tangent(
     c: Subproblems, s: PyTree, z: Any, data: Any, r: Any, kept: StageTangent | None
 ) -> Tangent:
-    """Linearisation of all rows, as `tangent`."""
+    """Linearisation of all subproblems together, as `tangent` of one."""
     sigmas, held = zip(*r, strict=True)
     system, sizes = c.levels[0].system, [level.rows for level in c.levels]
     ends = np.cumsum(sizes)[:-1]
@@ -184,7 +185,7 @@ def _evaluate(c: Subproblems, s: PyTree, z: Any, tolerances: IterationBounds) ->
 def _moved(
     levels: tuple[Level, ...], x: Any, z: Any, r: list[Residual], derivative: bool = False
 ) -> tuple[Any, Array]:
-    """One linear solve: the next iterates, or an answer with its derivative, and the size of the update."""
+    """Next iterates by one linear solve (at an answer: the answer with its derivative), and update size."""
     if isinstance(x, AtNodes):
         dw, dx = correction_at_nodes(x, r[0].dynamic, levels[0].by_contact(r[0].rows))
         parts: Any = [dw], [levels[0].in_rows(dx)]
@@ -202,8 +203,9 @@ def _moved(
 def _in_turn(
     c: Subproblems, s: PyTree, z: Any, tolerances: IterationBounds, late: Array
 ) -> tuple[Any, Array]:
-    """One correction of each subproblem; their sizes together. In ``late`` rounds jumps with friction are
-    those of the contact solver: corrections that cycle leave its answer again while the others move.
+    """Next iterates by one correction of each subproblem in turn, and the largest update size. In ``late``
+    rounds the contact solver finds jumps with friction: corrections that cycle would leave its answer again
+    while the other subproblems change.
     """
     now, sizes = list(z), []
     for i, level in enumerate(c.levels):
@@ -226,7 +228,7 @@ def _in_turn(
 
 @record()
 class _TangentState:
-    """The tangent that the next correction uses, and what is known of its quality.
+    """The tangent that the next correction uses, and the quality that it has shown.
 
     Args:
         tangent: tangent of the last correction.
@@ -245,7 +247,7 @@ class _TangentState:
 def _kept_linear(
     c: Subproblems, s: PyTree, z: Any, data: Any, rows: Any, passes: _TangentState
 ) -> StageTangent:
-    """The tangent of a correction, that of an earlier one unless it is to be formed anew."""
+    """The tangent of a correction: that of an earlier one unless it must be formed anew."""
     found: StageTangent = branch(
         passes.anew | passes.astray,
         lambda _: _tangent(c, s, z, data, rows, None).linear, lambda _: passes.tangent, None,
@@ -270,8 +272,8 @@ def _judged(
 
 
 def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, Any]]:
-    """Corrections until the criterion is met, or an update is rounding; their number, whether the last
-    iterate is an answer, and the tangent to be carried on, if one was given.
+    """Last iterate of corrections until the criterion is met, or an update is rounding; the number of
+    corrections, whether the iterate is an answer, and the tangent for the next step, if one was given.
     """
     s, tolerances, kept, carried = arguments
     scale, max_iterations = tolerances.scale, tolerances.max_iterations
@@ -309,7 +311,7 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
             return z1, stagnates | (size <= ROUNDING * scale), size, after
 
         same = z, small, before, passes
-        once = falls_back and c.monolithic  # in turn, every late round does
+        once = falls_back and c.monolithic  # subproblems in turn fall back in every late round
         choices = [lambda _: same, more] + [fall_back] * once
         kind = jnp.where(stop, 0, jnp.where((count == max_iterations) & once, 2, 1))
         z, small, before, passes = lax.switch(kind, choices, None)
@@ -327,7 +329,7 @@ def _iterate(c: Subproblems, arguments: Any) -> tuple[Any, tuple[Array, Array, A
 
 
 def blank_tangent(c: Subproblems, s: PyTree) -> Carried:
-    """What `solve_levels` is given where no earlier step has a tangent to carry."""
+    """``carried`` of `solve_levels` at the start of a run: a tangent of zeros that is not known yet."""
 
     def made() -> StageTangent:
         z = tuple(no_unknown(v) for v in c.levels)
@@ -358,14 +360,15 @@ def solve_levels(
     c: Subproblems, s: PyTree, tolerances: IterationBounds, kept: StageTangent | None = None,
     carried: Carried | None = None,
 ) -> tuple[tuple[LevelUnknowns, ...], Array, Array, Carried | None]:  # fmt: skip
-    """Solves subproblems from zero; unknowns, linear solves, converged, the last tangent if one was given.
+    """Solution of subproblems from zero: unknowns, number of linear solves, whether they have converged,
+    and the last tangent if one was given.
 
     Args:
-        c: which subproblems.
-        s: what their data are made of.
-        tolerances: when iterations end.
-        kept: linearisation of a single one of a model where it is constant.
-        carried: of an earlier step, or of `blank_tangent`; not of subproblems in turn.
+        c: the subproblems.
+        s: the prediction, or the data of a single subproblem.
+        tolerances: bounds that end the iteration.
+        kept: linearised dynamics of a single subproblem of a model for which they are constant.
+        carried: tangent of an earlier step, or of `blank_tangent`; not for subproblems in turn.
     """
     tolerances = dataclasses.replace(tolerances, scale=lax.stop_gradient(tolerances.scale))
     z, (count, solved, after) = _solver(c)((s, tolerances, kept, carried))

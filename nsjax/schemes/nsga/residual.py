@@ -1,4 +1,4 @@
-"""Unknowns and residual of a subproblem of nonsmooth generalized-alpha, and when it is solved."""
+"""Unknowns, residual and convergence criterion of a subproblem of nonsmooth generalized-alpha."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nsjax.types import Array, PyTree, record
 
 @record(static=("max_iterations",))
 class IterationBounds:
-    """When iterations end.
+    """Bounds that end iterations.
 
     Args:
         relative, force: ``tol_r``, ``tol_f`` [N] of the criterion [C (51)].
-        scale: of the velocities.
-        max_iterations: corrections of all subproblems before velocity jumps with friction are left to the
-            contact solver, followed by as many again, and others given up.
+        scale: size of the velocities.
+        max_iterations: most corrections. Then the contact solver solves velocity jumps with friction,
+            followed by as many corrections again; other subproblems have failed.
     """
 
     relative: Array | float
@@ -32,8 +32,8 @@ class IterationBounds:
 
 @record()
 class Residual:
-    """Dynamic rows (nv,), constraint rows ``k x - pi`` (rows,), augmented multipliers (rows,) and those of
-    the iterate, ``k x`` (rows,), converged.
+    """Residual of the dynamics (nv,), constraint rows ``k x - pi`` (rows,), augmented multipliers (rows,),
+    multipliers ``k x`` (rows,) of the iterate, and whether it has converged.
     """
 
     dynamic: Array
@@ -52,7 +52,7 @@ class LevelUnknowns:
 
 
 def no_unknown(level: Level) -> LevelUnknowns:
-    """The start of every iteration."""
+    """Zero unknowns, the start of every iteration."""
     return LevelUnknowns(w=jnp.zeros(level.system.nv), x=jnp.zeros(level.rows))
 
 
@@ -63,7 +63,9 @@ def sigma(level: Level, d: PyTree, z: LevelUnknowns) -> Array:
 
 
 def acting(level: Level, d: PyTree, z: LevelUnknowns) -> Array:
-    """Acting part (rows,) of an answer: forces [N] or impulses [N s], with the derivative of ``k x``."""
+    """Acting multipliers (rows,) of an answer, forces [N] or impulses [N s], with the derivative of ``k
+    x``.
+    """
     k, _ = level.factors(d)
     return with_tangent(lax.stop_gradient(level.law(d, sigma(level, d, z))), k * z.x)
 

@@ -1,6 +1,7 @@
-"""The smooth motion of the nonsmooth generalized-alpha family: how much of the motion it contains.
+"""The smooth motion of the nonsmooth generalized-alpha family, with a choice of the forces in it.
 
-What it leaves out acts in position corrections and velocity jumps, of first order. Source: [C section 3.1].
+Forces that it leaves out act in position corrections and velocity jumps, with first order.
+Source: [C section 3.1].
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from nsjax.schemes.nsga.states import (
 from nsjax.types import Array
 
 SMOOTH = ("constrained", "full", "free", "zero")
-"""Accelerations of the smooth motion: with bilateral forces, [B14]; with those of contacts, too; with
-neither, after Chen and co-workers; none at all.
+"""Accelerations of the smooth motion: with bilateral forces, [B14]; with contact forces, too; with neither,
+after Chen and co-workers; none at all.
 """
 
 
@@ -35,25 +36,25 @@ class SmoothLevel(Level):
     """Motion without impacts and contacts, constraints on velocity level; data ``(Prediction, u, w)``.
 
     Args:
-        smooth: what it contains, see `SMOOTH`. ``"full"``: also the contacts
-            (nc,) bool that follow in the data, and both on acceleration level.
+        smooth: forces that it contains, see `SMOOTH`. ``"full"``: also those of the contacts
+            (nc,) bool that follow in the data, with both laws on acceleration level.
     """
 
     smooth: str = "constrained"
 
     @property
     def contacts(self) -> int:
-        """Rows of contacts."""
+        """Number of contact rows."""
         return self.system.nc if self.smooth == "full" else 0
 
     @property
     def rows(self) -> int:
-        """Rows of contacts, then bilateral ones."""
+        """Number of rows: contacts, then constraints."""
         return 0 if self.smooth in ("free", "zero") else self.contacts + self.system.nb
 
     @property
     def bilateral(self) -> int:
-        """Bilateral rows."""
+        """Number of bilateral rows."""
         return self.rows - self.contacts
 
     def factors(self, d: Any) -> tuple[Array, Array]:
@@ -62,7 +63,7 @@ class SmoothLevel(Level):
         return k, k
 
     def _at(self, d: Any, w: Array) -> tuple[Array, Array, Array, Array]:
-        """Where the operators are taken; smooth velocity and acceleration."""
+        """Position and velocity at which the operators are taken; smooth velocity and acceleration."""
         s, u, jump = d[:3]
         q, v, a = smooth_motion(self.system, s, w)
         if self.coupled:
@@ -70,7 +71,7 @@ class SmoothLevel(Level):
         return q, v, v, a
 
     def terms(self, d: Any, w: Array, pi: Array) -> tuple[Array, ...]:
-        """``M dv/dt - f - G_b' pi``; nothing accelerates a motion of constant velocity."""
+        """``M dv/dt - f - G_b' pi``; for ``"zero"`` a scaled ``w``, so that the velocity is constant."""
         (q, v, _, a), s = self._at(d, w), d[0]
         if self.smooth == "zero":
             return (s.scale * w,)
@@ -100,7 +101,7 @@ class SmoothLevel(Level):
         return jnp.concatenate(parts).T, jacobian(lambda w: self.values(d, w), w, self.rows)
 
     def law(self, d: Any, sigma: Array) -> Array:
-        """Contacts push only, and those alone that take part."""
+        """Acting part of ``sigma``: contacts only push, and only contacts that take part."""
         nc = self.contacts
         if not nc:
             return sigma
@@ -116,7 +117,7 @@ class SmoothLevel(Level):
         return drift + jax.jvp(along, (jnp.zeros(system.nv),), (a,))[1]
 
     def state(self, s: Prediction, delta: Array, x: Array) -> Smooth:
-        """What the other subproblems read of the smooth motion; forces ``x`` (rows,) [N]."""
+        """The smooth motion for the other subproblems, with its forces ``x`` (rows,) [N]."""
         system, nc = self.system, self.contacts
         lam = x[nc:] if self.rows else jnp.zeros(system.nb)
         found = smooth_state(system, s, delta, lam)
@@ -124,6 +125,6 @@ class SmoothLevel(Level):
             return dataclasses.replace(found, force=jnp.zeros(system.nv))
         if s.held is None:
             return found
-        # as the acceleration c1 delta adds delta to the velocity and c2 delta to the position
+        # an acceleration c1 delta adds delta to the velocity and c2 delta to the position
         added = x[:nc] / s.c1
         return dataclasses.replace(found, push=x[:nc], contacts=s.held + jnp.stack([s.c2 * added, added]))

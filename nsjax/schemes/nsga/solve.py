@@ -1,4 +1,4 @@
-"""The three subproblems of a step solved: one after the other, or together."""
+"""Solution of the three subproblems of a step, one after the other or together."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class NsgaOptions:
 @record()
 class Answer:
     """Solution of the three subproblems: smooth motion, corrected position with its rows and contacts, jump
-    with impulses (rows,) [N s], linear solves (3,), whether all met the criterion, and the tangents for the
-    next step. Where no gap closes the rows are zeros.
+    with impulses (rows,) [N s], linear solves (3,), whether all met their criterion, and the tangents for
+    the next step. Where no gap closes the rows are zeros.
     """
 
     smooth: Smooth
@@ -64,7 +64,7 @@ def decoupled(
     constants: PyTree,
     tangents: Any,
 ) -> Answer:
-    """The three subproblems one after the other, [C Algorithm 1]."""
+    """Solution of the three subproblems one after the other, [C Algorithm 1]."""
     levels = levels_of(system, options)
 
     def solve(k: int, d: PyTree) -> tuple[LevelUnknowns, Array, Array, Any]:
@@ -142,20 +142,20 @@ def _masses(system: System, s: Prediction, at: Total) -> Array:
 
 
 def _inverses(system: System, g: Array, scale: Array) -> Array:
-    """Masses (rows,) by the responses (nc, 1 + nt) of contacts to their own impulses."""
+    """Effective masses (rows,) from the responses ``g`` (nc, 1 + nt) of contacts to their own impulses."""
     g = jnp.concatenate([g[:, :1], *[jnp.max(g[:, 1:], axis=1, keepdims=True)] * system.nt], axis=1)
     return jnp.where(g > 0.0, 1.0 / jnp.where(g > 0.0, g, 1.0), scale).reshape(-1)
 
 
 def _node_masses(system: System, s: Prediction, at: Total) -> Array:
-    """The same of contacts at single nodes, by the diagonal of the preconditioner of the inertia."""
+    """Effective masses of contacts at single nodes, by the diagonal of the inertia's preconditioner."""
     q, rows, p, scale = lax.stop_gradient((at.q, at.rows, s.params, s.scale))
     own = own_responses(system.structure, rows.jacobian(), lambda w: momentum(system, q, w, p))
     return _inverses(system, own, scale)
 
 
 def _coupled_data(c: Subproblems, s: Prediction, z: Any) -> Any:
-    """What each subproblem reads, from the present answers of the others."""
+    """Data of each subproblem from the present answers of the others."""
     levels: Any = c.levels
     smooth_z, position, velocity = z
     smooth = levels[0].state(s, smooth_z.w, levels[0].factors((s,))[0] * smooth_z.x)
@@ -163,7 +163,7 @@ def _coupled_data(c: Subproblems, s: Prediction, z: Any) -> Any:
     first: Any = (s, position.w, velocity.w)
     last = s, smooth, at
     if levels[0].contacts:
-        # a contact that is struck and rests stays: its rate is -e times that of the start
+        # only contacts at rest: the rate of one that is struck is -e times that of the start
         rests = events.at_rest(c.criteria, s.restitution[: levels[0].contacts], s.v)
         first = *first, rests & levels[2].on(last, sigma(levels[2], last, velocity))
     if levels[0].smooth == "zero":
@@ -179,7 +179,7 @@ def coupled(
     tolerances: IterationBounds,
     tangents: Any,
 ) -> Answer:
-    """All subproblems together, [B14]; by the criteria contacts are at rest."""
+    """Solution of all subproblems together, [B14]; the criteria decide which contacts are at rest."""
     c = _together(options, criteria, system)
     carried = tangents[0] if tangents else None
     z, solves, solved, after = solve_levels(c, s, tolerances, carried=carried)
@@ -194,7 +194,7 @@ def coupled(
 
 
 def _together(options: NsgaOptions, criteria: Criteria, system: System) -> Subproblems:
-    """All subproblems, of the coupled scheme."""
+    """All subproblems of the coupled scheme."""
     monolithic = options.iteration == "monolithic"
     return Subproblems(levels_of(system, options), _coupled_data, monolithic, criteria)
 

@@ -1,4 +1,4 @@
-"""What the subproblems of the nonsmooth generalized-alpha family know: the step, the smooth motion, the
+"""Data of the subproblems of the nonsmooth generalized-alpha family: the step, the smooth motion, the
 total state, and the forces there.
 """
 
@@ -17,10 +17,10 @@ from nsjax.types import Array, PyTree, record
 
 @record()
 class Prediction:
-    """What a step knows before anything is solved.
+    """Data of a step before its subproblems are solved.
 
     Args:
-        params, dt: of the model and the run.
+        params, dt: params of the model, and step size [s].
         t: end of the step.
         q: (nq,) position at its start.
         xi, v: (nv,) predicted increment of the position and velocity, without the unknown.
@@ -29,9 +29,9 @@ class Prediction:
         creep: (nc, nt) see `PositionLevel` [N s^2].
         restitution: (rows,) ``e G(q_n) v_n`` of contact and bilateral rows.
         friction: (nc,).
-        given: normal impulses of the step that are given, if any.
-        held: (2, nc) impulses of contacts on position [N s^2] and velocity [N s] that remembered
-            accelerations contain, where contacts act on these (`Smooth.contacts`).
+        given: given normal impulses of the step, if there are any.
+        held: (2, nc) impulses of contacts on position [N s^2] and velocity [N s] that the accelerations in
+            memory contain, if contacts act on accelerations (`Smooth.contacts`).
     """
 
     params: PyTree
@@ -53,9 +53,9 @@ class Prediction:
 @record()
 class Smooth:
     """The smooth motion at the end of the step: position, velocity, acceleration, and the whole force
-    there, that of the bilateral multipliers ``lam`` [N] included. Where contacts act on accelerations:
-    their forces ``push`` (nc,) [N], and ``contacts`` (2, nc) the impulses on position and velocity that
-    the smooth motion contains of them.
+    there, including that of the bilateral multipliers ``lam`` [N]. If contacts act on accelerations: their
+    forces ``push`` (nc,) [N], and their impulses ``contacts`` (2, nc) on position and velocity that the
+    smooth motion contains.
     """
 
     q: Array
@@ -80,7 +80,7 @@ class Total:
 
 
 def smooth_motion(system: System, s: Prediction, delta: Array) -> tuple[Array, Array, Array]:
-    """Smooth position, velocity and acceleration of the unknown, [C (44)]."""
+    """Smooth position, velocity and acceleration for the unknown ``delta``, [C (44)]."""
     return system.retract(s.q, s.xi + s.c2 * delta), s.v + delta, s.c1 * delta
 
 
@@ -104,7 +104,7 @@ def decided(on: Array) -> Array:
 
 
 def smooth_state(system: System, s: Prediction, delta: Array, lam: Array) -> Smooth:
-    """What the other subproblems read of the smooth motion; ``lam`` [N]."""
+    """The `Smooth` motion for the other subproblems, with the bilateral multipliers ``lam`` (nb,) [N]."""
     q, v, a = smooth_motion(system, s, delta)
     return Smooth(q=q, v=v, a=a, lam=lam, force=whole_force(system, s, q, v, lam))
 
@@ -117,5 +117,5 @@ def rows_at(system: System, s: Prediction, q: Array) -> Rows:
 
 
 def total_state(system: System, s: Prediction, q: Array, active: Array) -> Total:
-    """Rows at the corrected position, scaled by the characteristic mass."""
+    """`Total` at the corrected position, with the characteristic mass for all multipliers."""
     return Total(q=q, rows=rows_at(system, s, q), active=active, masses=s.scale)

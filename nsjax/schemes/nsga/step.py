@@ -53,18 +53,18 @@ class NsgaCoefficients:
 
 @record()
 class NsgaMemory:
-    """What the family remembers.
+    """Memory of the family between steps.
 
     Args:
         a, acceleration: (nv,) algorithmic and smooth acceleration.
-        algorithmic_force, force: (nb,) the bilateral forces that belong to them [N]; with those of contacts
-            before them where these act on accelerations.
+        algorithmic_force, force: (nb,) the bilateral forces that belong to them [N]; contact forces precede
+            them if contacts act on accelerations.
         scale: () characteristic mass [kg].
         tangential: (nc, nt) impulses of the last step without an impact, at contacts still closed.
-        touch: what is remembered of contacts for events.
+        touch: memory of contacts for events.
         solves: (3,) largest numbers of linear solves of a step so far: smooth motion, position,
             velocity; of all together in the first entry for the coupled scheme.
-        tangents: of the subproblems, or of all together, where they are kept from step to step.
+        tangents: tangents of the subproblems, or of all together, if they are kept from step to step.
     """
 
     a: Array
@@ -79,7 +79,7 @@ class NsgaMemory:
 
 
 def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> PyTree:
-    """Linearised subproblems of models that promise constant ones, factored once for the run."""
+    """Linearised subproblems, factored once for the run, of models with a constant structure; else none."""
     if not system.structure.constant or scheme.options.iteration is not None:
         return ()
     zero = jnp.zeros(system.nv)
@@ -94,14 +94,14 @@ def nsga_prepare(scheme: Scheme, system: System, params: PyTree, dt: Array) -> P
 
 
 def _step(scheme: Scheme, system: System, params: PyTree, carry: Carry, dt: Array) -> Step:
-    """A step before anything is prepared."""
+    """A `Step` without constants."""
     state = dataclasses.replace(carry.state, t=jnp.asarray(carry.state.t))
     carry = dataclasses.replace(carry, state=state)
     return Step(scheme=scheme, system=system, params=params, constants=(), carry=carry, dt=dt)
 
 
 def _first_memory(scheme: Scheme, system: System, a: Array, force: Array, scale: Array) -> NsgaMemory:
-    """At the start of a run, from the smooth acceleration and its bilateral forces."""
+    """Memory at the start of a run, from the smooth acceleration and its bilateral forces."""
     force = jnp.concatenate([jnp.zeros(levels_of(system, scheme.options)[0].contacts), force])
     return NsgaMemory(
         a=a, acceleration=a, algorithmic_force=force, force=force, scale=scale,
@@ -111,8 +111,8 @@ def _first_memory(scheme: Scheme, system: System, a: Array, force: Array, scale:
 
 
 def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree, state: State) -> Carry:
-    """Accelerations that the constraints allow, without contact forces: ``[M, G'; G, 0]``; or those that
-    the smooth motion has instead.
+    """Carry at the start of a run, with the accelerations that the constraints allow without contact
+    forces, by ``[M, G'; G, 0]``, or those of the chosen smooth motion.
     """
     t, q, v = jnp.asarray(state.t), state.q, state.v
     smooth = scheme.options.smooth
@@ -130,7 +130,7 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
     n, nb = system.nv, 0 if smooth in ("free", "zero") else system.nb
     scale = scheme.coef.mass_scale
     if scale is None:
-        # per velocity, where all are equal to one: the mass of a body that moves as a whole
+        # momentum per velocity, with all velocities equal to one: the mass of a body that moves as a whole
         scale = lax.stop_gradient(jnp.sum(momentum(system, q, jnp.ones(n), params)) / n)
     scale = jnp.asarray(scale, float)
     wt, drift = jnp.zeros((0, n)), jnp.zeros(0)
@@ -152,7 +152,7 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
     step = _step(scheme, system, params, Carry(state=state), jnp.ones(()))
     if system.nc:
         touch = touch_at_start(step, 0.0)
-    # what acts is the augmented multiplier k x - p G a, and G a = -drift
+    # the force is the augmented multiplier k x - p G a, with G a = -drift
     memory = _first_memory(scheme, system, a, _padded(system, scale * (x + drift)), scale)
     memory = dataclasses.replace(memory, touch=touch)
     s = _predicted(dataclasses.replace(step, carry=Carry(state=step.state, memory=memory)))
@@ -161,12 +161,12 @@ def nsga_init(scheme: Scheme, system: System, params: PyTree, constants: PyTree,
 
 
 def _padded(system: System, x: Array) -> Array:
-    """Bilateral forces (nb,) of a smooth motion that may be without."""
+    """Bilateral forces (nb,), zero if the smooth motion has none."""
     return x if x.shape[0] == system.nb else jnp.zeros(system.nb)
 
 
 def _held(step: Step) -> Array | None:
-    """`Prediction.held`: the filter of the accelerations, run on the forces of contacts."""
+    """`Prediction.held`, by the filter of the accelerations applied to the forces of contacts."""
     scheme, system, memory, dt = step.scheme, step.system, step.carry.memory, step.dt
     count = levels_of(system, scheme.options)[0].contacts
     if not count:
@@ -189,7 +189,7 @@ def _filtered(scheme: Scheme, true: Array, old: Array, new: Array | float) -> Ar
 
 
 def _predicted(step: Step) -> Prediction:
-    """Everything known before the solves."""
+    """The `Prediction` of a step."""
     scheme, system, params, dt = step.scheme, step.system, step.params, step.dt
     state, memory = step.state, step.carry.memory
     alpha_m, alpha_f, beta, gamma = scheme.coef.parameters()
@@ -248,7 +248,7 @@ class _StepRest:
 
 
 def _respond(step: Step) -> Stepped:
-    """The whole step."""
+    """The whole step, by its three subproblems."""
     scheme, system, dt, memory = step.scheme, step.system, step.dt, step.carry.memory
     coef, s = scheme.coef, _predicted(step)
     tolerances = IterationBounds(
@@ -263,7 +263,7 @@ def _respond(step: Step) -> Stepped:
     true, old, lam = x.smooth.lam, memory.algorithmic_force, x.smooth.lam
     if x.smooth.push is not None:
         true = jnp.concatenate([x.smooth.push, true])
-    # the filter of the accelerations, run on the forces that cause them
+    # the filter of the accelerations, applied to the forces that cause them
     force = _filtered(scheme, memory.force, old, true)
     bilateral, gamma = slice(len(true) - system.nb, None), coef.parameters()[3]
     impulse = dt * ((1 - gamma) * old + gamma * force)[bilateral]
@@ -282,7 +282,7 @@ def _respond(step: Step) -> Stepped:
 
 
 def _ahead(step: Step) -> State:
-    """Where the contacts are looked at for the derivative: the end of the step."""
+    """State at which contacts are looked at for the derivative: the predicted end of the step."""
     system, state, dt = step.system, step.state, step.dt
     return State(t=state.t + dt, q=system.retract(state.q, dt * state.v), v=state.v)
 
@@ -295,9 +295,9 @@ def _closing(step: Step, at: SystemState) -> Array:
 
 
 def _listed(step: Step, r: Stepped, report: ContactReport, pushed: Array) -> ContactReport:
-    """Updates the records of contacts from those that have acted. Closed contacts do not chatter in this
-    family: every contact that comes back from a flight is an impact, however slow. Contacts in ``pushed``
-    get a note.
+    """The report with impacts and memory by the contacts that have acted. Closed contacts do not chatter in
+    this family: every contact that comes back from a flight is an impact, however slow. Contacts in
+    ``pushed`` get a note.
     """
     criteria, state, touch = criteria_of(step.scheme), step.state, step.carry.memory.touch
     x: _StepRest = events.frozen(r.more)
@@ -313,9 +313,10 @@ def _listed(step: Step, r: Stepped, report: ContactReport, pushed: Array) -> Con
 
 
 def _pushed(step: Step, r: Stepped, report: ContactReport, closing: Array, at: SystemState) -> Array:
-    """Loaded contacts (nc,) bool that the motion without impulses leaves open: the impact of another has
-    closed them. Their law refers to velocities from before that, and the step shares the impulse where the
-    motion has two impacts. ``closing`` (nc,) bool are those seen ahead, ``at``.
+    """Loaded contacts (nc,) bool that the motion without impulses leaves open: the impact of another
+    contact has closed them. Their law refers to velocities from before that impact, and the step shares one
+    impulse where the motion has two impacts. ``closing`` (nc,) bool: contacts seen ahead, at the state
+    ``at``.
     """
     load = events.frozen(r.more.active & (r.jump.contacts[:, 0] > 0.0))
     unseen = load & ~closing & ~step.carry.memory.touch.held
@@ -343,7 +344,7 @@ def nsga_step(
     output = dataclasses.replace(
         output, constraint_force=more.lam, constraint_impulse=more.impulse + r.jump.constraints
     )
-    # in a step with an impact they are no forces that act on, at contacts that only feel it either
+    # tangential impulses of a step with an impact are no lasting forces, not even at other contacts
     last = jnp.where(jnp.any(report.impact), memory.tangential, r.jump.contacts[:, 1:])
     memory = NsgaMemory(
         a=more.a, acceleration=more.acceleration, algorithmic_force=more.algorithmic_force,
@@ -355,7 +356,7 @@ def nsga_step(
 
 
 def _through_events(step: Step, at: SystemState) -> tuple[Stepped, ContactReport]:
-    """A step with contacts, which are looked at ahead, ``at``, and what is reported of them."""
+    """A step with contacts, which are tested at the predicted state ``at``, and the report on them."""
     wanted = derivatives(step.scheme)
     if without_responses(step.system):
         wanted = wanted | {"derivative": False}

@@ -12,13 +12,13 @@ from nsjax.schemes.nsga.step import NsgaCoefficients, nsga_init, nsga_prepare, n
 from nsjax.types import Array
 
 ITERATIONS = ("block", "monolithic")
-"""Solutions of the coupled scheme."""
+"""Iterations of the coupled scheme."""
 
 
 def _scheme(
     name: str, numbers: NsgaCoefficients, options: NsgaOptions, criteria: Criteria | None
 ) -> Scheme:
-    """A variant; its options ``exchange``, ``iteration`` and ``smooth`` make the difference."""
+    """Scheme of a variant; variants differ in the options ``exchange``, ``iteration`` and ``smooth``."""
     choose(name, "smooth", options.smooth, SMOOTH)
     choose(name, "tangent", options.tangent, ("auto", "full", "kept"))
     within(name, "rho_inf", numbers.rho_inf, 0.0, 1.0)
@@ -66,11 +66,11 @@ def nsga_decoupled(
 
     Args:
         rho_inf: spectral radius at infinite frequency in [0, 1]; traced.
-        smooth: forces of the smooth motion; what it leaves out acts in ``U`` and ``W``. ``"constrained"``:
-            as above. ``"free"``: ``lambda = 0``, constraints act in ``U`` and ``W`` alone; of first order
-            with constraints, without them the same scheme. ``"zero"``: ``dv~/dt = 0``, so that ``f^p = f(q,
-            v_n)`` and ``f^* = f(q, v)``: Euler's implicit rule, for forces that depend on velocities but
-            for the position of the same step.
+        smooth: forces of the smooth motion; the others act in ``U`` and ``W``. ``"constrained"``: as above.
+            ``"free"``: ``lambda = 0``, constraints act in ``U`` and ``W`` alone; of first order with
+            constraints, without them the same scheme. ``"zero"``: ``dv~/dt = 0``, so that ``f^p = f(q,
+            v_n)`` and ``f^* = f(q, v)``: Euler's implicit rule, except that the forces of the position
+            depend on the velocity ``v_n`` of the step before.
         tolerance: ``tol_r`` of the criterion ``|r| < tol_r (sum_k |r_k| + tol_f)`` with the terms
             ``r_k`` of the dynamics; the paper's figures are computed with 1e-5.
         force_tolerance: ``tol_f`` [N].
@@ -81,15 +81,16 @@ def nsga_decoupled(
         creep_correction: let half the last tangential impulse act on the position correction, up to
             Coulomb's bound there, impulses of impacts excepted. Without it (as published) a body that
             sticks on a slope creeps by ``h/2 g sin(slope)`` per second.
-        tangent: of the corrections. ``"full"``: linearised anew in each one, as published. ``"kept"``: that
-            of an earlier step, which is remembered, and a new one where updates shrink by less than ten:
-            more solves, of which few linearise (stiff beams). ``"auto"``: ``"kept"`` if the hint of the
-            model (`System.tangent_hint`) says so, else ``"full"``. Constant structures are linearised once
-            a run.
-        max_iterations: linear solves of each subproblem before a step counts as failed. Jumps with friction
-            that are not found until then (iterations may cycle, sticking and sliding) are those of the
-            contact solver (`nsjax.contact.solve`) on the linearised dynamics, and corrected as often again.
-        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
+        tangent: tangent of the corrections. ``"full"``: linearised anew in each one, as published.
+            ``"kept"``: that of an earlier step, which is remembered, and a new one if updates shrink by
+            less than ten: more solves, of which few linearise (stiff beams). ``"auto"``: ``"kept"`` if the
+                hint
+            of the model (`System.tangent_hint`) says so, else ``"full"``. Constant structures are
+            linearised once a run.
+        max_iterations: linear solves of each subproblem before a step counts as failed. The contact solver
+            (`nsjax.contact.solve`) then solves jumps with friction on the linearised dynamics (iterations
+            may cycle between sticking and sliding), and as many corrections follow.
+        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Raises:
         InputError: for an unknown smooth motion, and for ``"full"``.
@@ -105,7 +106,7 @@ def nsga_decoupled(
     end, so that even an elastic impact changes the energy, by O(h). Coulomb friction acts on velocity
     level, after [G20]. Derivatives through impacts need a regular mass matrix; the motion needs one only
     on the constraints. Where friction, dry joints and limits hold one motion together, their single forces
-    are not unique, and the creep correction lets positions follow how they share it, by up to
+    are not unique, and by the creep correction positions depend on how the forces share the load, by up to
     ``dt^2 lambda / (2 m)``.
 
     Source: [C (25), (33)-(51), Algorithm 1].
@@ -152,7 +153,7 @@ def nsga_neglected(
     Args:
         rho_inf, tolerance, force_tolerance, mass_scale, creep_correction, tangent, max_iterations: see
             `nsga_decoupled`.
-        criteria: likewise.
+        criteria: see there.
 
     Returns:
         A `Scheme`.
@@ -209,17 +210,17 @@ def nsga_coupled(
                 M dv~/dt = f + G' lambda,    G_b dv~/dt + dG_b/dt v = 0
                 0 <= G dv~/dt + dG/dt v  _|_  lambda >= 0     on contacts with an impulse and at rest
 
-            The laws on position and velocity then hold for whole impulses, those of ``lambda`` included:
-            an open contact takes back what the accelerations remember of it.
+            The laws on position and velocity then hold for whole impulses, including those of ``lambda``:
+            an open contact takes back the part of its force that the accelerations remember.
         iteration: ``"block"``: one correction of each problem in turn, as published; contracts slowly, or
-            not in ``max_iterations``, where a correction moves stiff forces. ``"monolithic"``: Newton on
+            not in ``max_iterations``, if a correction changes stiff forces. ``"monolithic"``: Newton on
             all rows at once, which has no such trouble, with matrices of three times the size.
         rho_inf, tolerance, force_tolerance, mass_scale, creep_correction, tangent: see `nsga_decoupled`;
             ``"block"`` linearises anew whatever the tangent.
         max_iterations: rounds of ``"block"`` (three linear solves each) or steps of ``"monolithic"``
-            before a step counts as failed. Jumps with friction that are not found until then are those of
-            the contact solver, as in `nsga_decoupled`, in as many rounds again.
-        criteria: by which events are told; None: `nsjax.Criteria` with its defaults.
+            before a step counts as failed. The contact solver then solves jumps with friction, as in
+            `nsga_decoupled`, in as many rounds again.
+        criteria: thresholds that classify events; None: `nsjax.Criteria` with its defaults.
 
     Returns:
         A `Scheme`.
